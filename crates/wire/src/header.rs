@@ -1,0 +1,122 @@
+//! TCP headers as values (RFC 9293 3.1), and how long they are on a wire.
+
+use crate::SeqNr;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+bitflags::bitflags! {
+    /// Control bits (RFC 9293 3.1, RFC 3168 6.1).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    pub struct Flags: u8 {
+        /// No more data from the sender.
+        const FIN = 0x01;
+        /// Synchronise sequence numbers.
+        const SYN = 0x02;
+        /// Reset the connection.
+        const RST = 0x04;
+        /// Push.
+        const PSH = 0x08;
+        /// The acknowledgment field is significant.
+        const ACK = 0x10;
+        /// The urgent pointer is significant; this engine ignores it.
+        const URG = 0x20;
+        /// ECN echo.
+        const ECE = 0x40;
+        /// Congestion window reduced.
+        const CWR = 0x80;
+    }
+}
+
+/// The ECN field of the IP header (RFC 3168 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum Ecn {
+    /// The transport does not take part.
+    #[default]
+    NotCapable,
+    /// ECT(1).
+    Capable1,
+    /// ECT(0).
+    Capable0,
+    /// Congestion experienced.
+    Congested,
+}
+
+/// The timestamps option (RFC 7323 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Timestamps {
+    /// TSval: the sender's clock.
+    pub value: u32,
+    /// TSecr: the value being echoed.
+    pub echo: u32,
+}
+
+/// One block of a SACK option: `start` up to but not including `end` (RFC 2018 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SackBlock {
+    /// First sequence number of the block.
+    pub start: SeqNr,
+    /// The number after its last.
+    pub end: SeqNr,
+}
+
+/// The options that Baton reads and writes.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Options {
+    /// Maximum segment size (SYN only).
+    pub mss: Option<u16>,
+    /// Window scale shift (SYN only, RFC 7323 2.2).
+    pub window_scale: Option<u8>,
+    /// SACK permitted (SYN only, RFC 2018 2).
+    pub sack_permitted: bool,
+    /// Timestamps (RFC 7323 3.2).
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks, at most four, most recent first.
+    pub sack: SmallVec<[SackBlock; 2]>,
+}
+
+impl Options {
+    /// Bytes these options take in the header, padded to a multiple of four, laid out as BSD does.
+    pub fn len(&self) -> usize {
+        let mut len = 0;
+        len += if self.mss.is_some() { 4 } else { 0 };
+        len += if self.window_scale.is_some() { 4 } else { 0 };
+        len += if self.sack_permitted { 4 } else { 0 };
+        len += if self.timestamps.is_some() { 12 } else { 0 };
+        len += if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() };
+        len
+    }
+
+    /// True when no option is present.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A TCP header without ports (those are in the segment's endpoints) and checksum.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Header {
+    /// Sequence number of the first byte (or of the SYN).
+    pub seq: SeqNr,
+    /// Acknowledgment number; meaningful with [`Flags::ACK`].
+    pub ack: SeqNr,
+    /// Control bits.
+    pub flags: Flags,
+    /// Window as it stands in the header, not yet scaled.
+    pub window: u16,
+    /// Options.
+    pub options: Options,
+}
+
+/// Bytes of Ethernet header and frame check sequence.
+pub const ETHERNET_OVERHEAD: usize = 14 + 4;
+
+/// Length in bytes of an Ethernet frame, check sequence included, that carries `ip_len` bytes (IEEE 802.3: at least 64).
+pub const fn frame_len(ip_len: usize) -> usize {
+    let len = ip_len + ETHERNET_OVERHEAD;
+    if len < 64 { 64 } else { len }
+}
+
+/// Bytes of line time that a frame takes: preamble (8) and inter-frame gap (12) are added.
+pub const fn line_len(frame_len: usize) -> usize {
+    frame_len + 20
+}

@@ -1,0 +1,68 @@
+//! TCP sequence numbers (RFC 9293 3.4): 32 bits that wrap, compared within half the space.
+
+use serde::{Deserialize, Serialize};
+use std::ops::{Add, AddAssign, Sub};
+
+/// A sequence number. Comparison is modular: `a.before(b)` holds when `b` is less than 2^31 ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct SeqNr(pub u32);
+
+impl SeqNr {
+    /// True when this number is strictly earlier than `other`.
+    pub const fn before(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) < 0
+    }
+
+    /// True when this number is `other` or earlier.
+    pub const fn at_or_before(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) <= 0
+    }
+
+    /// True when this number is strictly later than `other`.
+    pub const fn after(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) > 0
+    }
+
+    /// True when this number is `other` or later.
+    pub const fn at_or_after(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) >= 0
+    }
+
+    /// The later of two numbers.
+    pub const fn latest(self, other: Self) -> Self {
+        if self.after(other) { self } else { other }
+    }
+
+    /// The earlier of two numbers.
+    pub const fn earliest(self, other: Self) -> Self {
+        if self.before(other) { self } else { other }
+    }
+}
+
+impl Add<u32> for SeqNr {
+    type Output = Self;
+    fn add(self, n: u32) -> Self {
+        Self(self.0.wrapping_add(n))
+    }
+}
+
+impl AddAssign<u32> for SeqNr {
+    fn add_assign(&mut self, n: u32) {
+        *self = *self + n;
+    }
+}
+
+impl Sub<u32> for SeqNr {
+    type Output = Self;
+    fn sub(self, n: u32) -> Self {
+        Self(self.0.wrapping_sub(n))
+    }
+}
+
+/// Distance from `earlier` to this number, modulo 2^32.
+impl Sub for SeqNr {
+    type Output = u32;
+    fn sub(self, earlier: Self) -> u32 {
+        self.0.wrapping_sub(earlier.0)
+    }
+}
