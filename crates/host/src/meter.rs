@@ -1,0 +1,251 @@
+//! What kernel and application work costs is for the machine around it to say: the host reports each operation it
+//! performs and each structure it touches; the simulated machine turns them into cycles and cache misses.
+
+/// Where cycles are spent: the kernel's layers from the wire up, then the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Layer {
+    /// Interrupt entry, exit and dispatch.
+    Interrupt,
+    /// The NIC's driver: rings, buffers, completion.
+    Driver,
+    /// IP.
+    Ip,
+    /// TCP.
+    Tcp,
+    /// The stateless bypass of offloaded connections.
+    Bypass,
+    /// Moving connections to the NIC and back.
+    Handoff,
+    /// Socket buffers and wake-ups.
+    Socket,
+    /// System calls, copies between user and kernel, the file system's part of sendfile.
+    Syscall,
+    /// The application, in user mode.
+    Application,
+}
+
+/// All layers, in order of their discriminants.
+pub const LAYERS: [Layer; 9] = [
+    Layer::Interrupt,
+    Layer::Driver,
+    Layer::Ip,
+    Layer::Tcp,
+    Layer::Bypass,
+    Layer::Handoff,
+    Layer::Socket,
+    Layer::Syscall,
+    Layer::Application,
+];
+
+impl Layer {
+    /// Part of the network stack below the system-call layer.
+    pub const fn is_network_stack(self) -> bool {
+        !matches!(self, Self::Syscall | Self::Application)
+    }
+}
+
+/// Operations with an instruction cost. The layer of each is fixed: [`Op::layer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Take one interrupt.
+    InterruptEntry,
+    /// Take one received packet from the ring and replace its buffer.
+    DriverReceive,
+    /// Put one packet on the transmit ring.
+    DriverTransmit,
+    /// Free one transmitted packet's buffers.
+    DriverComplete,
+    /// Put one command on the ring.
+    DriverCommand,
+    /// Take one event off the ring.
+    DriverEvent,
+    /// IP input of one packet.
+    IpInput,
+    /// IP output of one packet.
+    IpOutput,
+    /// TCP input of one segment.
+    TcpInput,
+    /// TCP output of one segment.
+    TcpOutput,
+    /// Make a connection (SYN received).
+    TcpOpen,
+    /// Take a connection apart.
+    TcpClose,
+    /// Run one timer of a connection.
+    TcpTimer,
+    /// Bypass: turn one socket request into a command.
+    BypassRequest,
+    /// Bypass: turn one NIC event into a socket operation.
+    BypassEvent,
+    /// Pack a connection's state and switch its protocol to the bypass.
+    HandoffOut,
+    /// Unpack a connection's state and switch its protocol back to TCP.
+    HandoffBack,
+    /// Append to or drop from a socket buffer.
+    SocketBuffer,
+    /// Wake the owner of a socket.
+    SocketWakeup,
+    /// Make or free a socket.
+    SocketCreate,
+    /// Enter and leave the kernel.
+    SyscallEntry,
+    /// accept: a descriptor for a new connection.
+    SyscallAccept,
+    /// Body of read.
+    SyscallRead,
+    /// Body of write.
+    SyscallWrite,
+    /// Body of sendfile, per call.
+    SyscallSendfile,
+    /// sendfile, per page: look it up, wire it, wrap it.
+    SyscallSendfilePage,
+    /// Body of close.
+    SyscallClose,
+    /// Body of setsockopt.
+    SyscallOption,
+    /// Wait for events, per call.
+    SyscallWait,
+    /// Wait for events, per event returned.
+    SyscallWaitEvent,
+    /// Application: main loop, per event.
+    AppLoop,
+    /// Application: take on a new connection.
+    AppAccept,
+    /// Application: parse one request.
+    AppParse,
+    /// Application: translate the name, find the file in its cache.
+    AppLookup,
+    /// Application: make the response header.
+    AppHeader,
+    /// Application: produce dynamic content, per KiB.
+    AppDynamic,
+    /// Application: log the request, finish.
+    AppFinish,
+}
+
+/// How many operations there are.
+pub const OPS: usize = Op::AppFinish as usize + 1;
+
+impl Op {
+    /// The layer that an operation's cycles belong to.
+    pub const fn layer(self) -> Layer {
+        match self {
+            Self::InterruptEntry => Layer::Interrupt,
+            Self::DriverReceive
+            | Self::DriverTransmit
+            | Self::DriverComplete
+            | Self::DriverCommand
+            | Self::DriverEvent => Layer::Driver,
+            Self::IpInput | Self::IpOutput => Layer::Ip,
+            Self::TcpInput | Self::TcpOutput | Self::TcpOpen | Self::TcpClose | Self::TcpTimer => Layer::Tcp,
+            Self::BypassRequest | Self::BypassEvent => Layer::Bypass,
+            Self::HandoffOut | Self::HandoffBack => Layer::Handoff,
+            Self::SocketBuffer | Self::SocketWakeup | Self::SocketCreate => Layer::Socket,
+            Self::SyscallEntry
+            | Self::SyscallAccept
+            | Self::SyscallRead
+            | Self::SyscallWrite
+            | Self::SyscallSendfile
+            | Self::SyscallSendfilePage
+            | Self::SyscallClose
+            | Self::SyscallOption
+            | Self::SyscallWait
+            | Self::SyscallWaitEvent => Layer::Syscall,
+            Self::AppLoop
+            | Self::AppAccept
+            | Self::AppParse
+            | Self::AppLookup
+            | Self::AppHeader
+            | Self::AppDynamic
+            | Self::AppFinish => Layer::Application,
+        }
+    }
+}
+
+/// Kinds of structures in host memory. Each is an array of slots handed out by a modelled allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Pool {
+    /// Socket with its two buffer heads, file descriptor and knotes.
+    Socket,
+    /// TCP connection block (inpcb and tcpcb); `slot` is the connection's slot in the stack.
+    Connection,
+    /// What the bypass keeps of an offloaded connection.
+    Bypass,
+    /// Small buffer: packet header and short data.
+    Mbuf,
+    /// 2 KiB buffer.
+    Cluster,
+    /// Buckets of the connection hash table.
+    HashBucket,
+    /// Receive and event ring entries.
+    ReceiveRing,
+    /// Transmit and command ring entries.
+    TransmitRing,
+    /// Vnode and file-cache metadata of a file.
+    File,
+    /// 4 KiB page of file content; a file's pages are neighbours.
+    FilePage,
+    /// Kernel statistics, routes, run queues: what every packet touches.
+    KernelGlobal,
+    /// Application's block of one connection.
+    AppConnection,
+    /// Application's name and file cache entry.
+    AppFile,
+    /// Application's buffers (requests, headers, dynamic content).
+    AppBuffer,
+    /// Application's global data.
+    AppGlobal,
+}
+
+/// All pools, in order of their discriminants, with the size of a slot in bytes.
+pub const POOLS: [(Pool, u32); 15] = [
+    (Pool::Socket, 512),
+    (Pool::Connection, 1024),
+    (Pool::Bypass, 128),
+    (Pool::Mbuf, 256),
+    (Pool::Cluster, 2048),
+    (Pool::HashBucket, 64),
+    (Pool::ReceiveRing, 32),
+    (Pool::TransmitRing, 32),
+    (Pool::File, 256),
+    (Pool::FilePage, 4096),
+    (Pool::KernelGlobal, 4096),
+    (Pool::AppConnection, 1024),
+    (Pool::AppFile, 256),
+    (Pool::AppBuffer, 16384),
+    (Pool::AppGlobal, 4096),
+];
+
+/// Read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Loads.
+    Read,
+    /// Stores (or loads and stores).
+    Write,
+}
+
+/// Hears of every operation and every touch. Implemented by the machine; [`NoMeter`] for when nobody counts.
+pub trait Meter {
+    /// `count` operations were performed.
+    fn run(&mut self, op: Op, count: u32);
+
+    /// `len` bytes from `offset` on in `slot` of `pool` were touched on behalf of `layer`.
+    fn touch(&mut self, layer: Layer, pool: Pool, slot: u32, offset: u32, len: u32, access: Access);
+
+    /// The device wrote (`Access::Write`) or read this memory by DMA. The processor does not stall; its caches may lose lines.
+    fn dma(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access);
+}
+
+/// A meter that takes no notice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMeter;
+
+impl Meter for NoMeter {
+    fn run(&mut self, _op: Op, _count: u32) {}
+    fn touch(&mut self, _layer: Layer, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
+    fn dma(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
+}

@@ -1,0 +1,60 @@
+//! The socket layer as an application sees it: non-blocking sockets and readiness.
+
+use crate::meter::{Access, Op, Pool};
+
+/// A socket's slot; reused after close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SocketId(pub u32);
+
+/// A file of the server's file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// What a wait returns for a socket. Level-triggered state, reported once per change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A listener has connections to accept.
+    Acceptable,
+    /// A connection has data, or end of stream, or an error, to read.
+    Readable(SocketId),
+    /// A connection whose send buffer was full has room again.
+    Writable(SocketId),
+}
+
+/// What a receive gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Receive<P> {
+    /// Bytes, in order.
+    Data(P),
+    /// Nothing there now.
+    WouldBlock,
+    /// The peer will send no more.
+    EndOfStream,
+    /// The connection is gone (reset, timed out).
+    Gone,
+}
+
+/// A send could not be done because the connection is gone or closed for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection is gone")]
+pub struct Gone;
+
+/// System calls, as an event-driven application makes them. The same application code runs simulated and live.
+pub trait Sockets<P> {
+    /// Takes the oldest connection off the listener's queue.
+    fn accept(&mut self) -> Option<SocketId>;
+    /// Takes at most `max` received bytes, copied to user memory.
+    fn receive(&mut self, socket: SocketId, max: usize) -> Receive<P>;
+    /// Copies `data` into the send buffer; gives how many bytes were taken.
+    fn send(&mut self, socket: SocketId, data: P) -> Result<usize, Gone>;
+    /// Sends `data`, which is content of `file` from `offset` on, without a copy; gives how many bytes were taken.
+    fn send_file(&mut self, socket: SocketId, file: FileId, offset: u64, data: P) -> Result<usize, Gone>;
+    /// Holds partial segments back while set.
+    fn set_cork(&mut self, socket: SocketId, cork: bool);
+    /// Closes the socket; its id may be reused.
+    fn close(&mut self, socket: SocketId);
+    /// Says that the application performed `count` operations of its own.
+    fn work(&mut self, op: Op, count: u32);
+    /// Says that the application touched memory of its own.
+    fn touch(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access);
+}
