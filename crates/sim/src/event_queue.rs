@@ -1,0 +1,109 @@
+//! The order in which things happen.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use baton_wire::Time;
+
+/// Events in the order of their time; events of the same time in the order in which they were pushed.
+///
+/// That order is total and depends on nothing but the calls made, so a run is repeatable. Events are
+/// moved often while they wait: keep `E` small (an enum of indices, not of packets).
+///
+/// ```
+/// use baton_sim::EventQueue;
+/// use baton_wire::Time;
+///
+/// let mut queue = EventQueue::new();
+/// queue.push(Time::from_ps(20), 'c');
+/// queue.push(Time::from_ps(10), 'a');
+/// queue.push(Time::from_ps(10), 'b');
+/// assert_eq!(queue.pop(), Some((Time::from_ps(10), 'a')));
+/// assert_eq!(queue.pop(), Some((Time::from_ps(10), 'b')));
+/// assert_eq!(queue.pop(), Some((Time::from_ps(20), 'c')));
+/// ```
+#[derive(Clone, Debug)]
+pub struct EventQueue<E> {
+    heap: BinaryHeap<Entry<E>>,
+    next_sequence: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<E> {
+    time: Time,
+    sequence: u64,
+    event: E,
+}
+
+impl<E> Entry<E> {
+    /// Time and sequence number as one integer: one comparison without a branch on equal times.
+    fn key(&self) -> u128 {
+        u128::from(self.time.as_ps()) << 64 | u128::from(self.sequence)
+    }
+}
+
+// `BinaryHeap` gives the greatest first, so the order is turned round. The event itself has no say.
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<E> Eq for Entry<E> {}
+
+impl<E: Copy> EventQueue<E> {
+    /// A queue without events.
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// A queue that holds `events` events before it has to grow.
+    pub fn with_capacity(events: usize) -> Self {
+        Self { heap: BinaryHeap::with_capacity(events), next_sequence: 0 }
+    }
+
+    /// Adds `event` at `time`, after all events of that time that are already there.
+    pub fn push(&mut self, time: Time, event: E) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.heap.push(Entry { time, sequence, event });
+    }
+
+    /// Takes the earliest event.
+    pub fn pop(&mut self) -> Option<(Time, E)> {
+        self.heap.pop().map(|entry| (entry.time, entry.event))
+    }
+
+    /// Time of the earliest event.
+    pub fn peek_time(&self) -> Option<Time> {
+        self.heap.peek().map(|entry| entry.time)
+    }
+
+    /// Events waiting.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether no event waits.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+}
+
+impl<E: Copy> Default for EventQueue<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

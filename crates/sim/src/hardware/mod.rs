@@ -1,0 +1,1 @@
+//! Models of the hardware: processors, caches, DRAM and wires.
