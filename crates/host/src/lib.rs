@@ -3,5 +3,5 @@
 mod meter;
 mod sockets;
 
-pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, POOLS, Pool};
+pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
 pub use sockets::{FileId, Gone, Ready, Receive, SocketId, Sockets};

@@ -125,8 +125,46 @@ pub enum Op {
     AppFinish,
 }
 
-/// How many operations there are.
-pub const OPS: usize = Op::AppFinish as usize + 1;
+/// All operations, in order of their discriminants.
+pub const OPS: [Op; 37] = [
+    Op::InterruptEntry,
+    Op::DriverReceive,
+    Op::DriverTransmit,
+    Op::DriverComplete,
+    Op::DriverCommand,
+    Op::DriverEvent,
+    Op::IpInput,
+    Op::IpOutput,
+    Op::TcpInput,
+    Op::TcpOutput,
+    Op::TcpOpen,
+    Op::TcpClose,
+    Op::TcpTimer,
+    Op::BypassRequest,
+    Op::BypassEvent,
+    Op::HandoffOut,
+    Op::HandoffBack,
+    Op::SocketBuffer,
+    Op::SocketWakeup,
+    Op::SocketCreate,
+    Op::SyscallEntry,
+    Op::SyscallAccept,
+    Op::SyscallRead,
+    Op::SyscallWrite,
+    Op::SyscallSendfile,
+    Op::SyscallSendfilePage,
+    Op::SyscallClose,
+    Op::SyscallOption,
+    Op::SyscallWait,
+    Op::SyscallWaitEvent,
+    Op::AppLoop,
+    Op::AppAccept,
+    Op::AppParse,
+    Op::AppLookup,
+    Op::AppHeader,
+    Op::AppDynamic,
+    Op::AppFinish,
+];
 
 impl Op {
     /// The layer that an operation's cycles belong to.
@@ -228,8 +266,21 @@ pub enum Access {
     Write,
 }
 
+/// For whose packets the kernel is working.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Owner {
+    /// A connection that the host processes.
+    Host,
+    /// A connection that is on the NIC.
+    Nic,
+}
+
 /// Hears of every operation and every touch. Implemented by the machine; [`NoMeter`] for when nobody counts.
 pub trait Meter {
+    /// What follows is done for a connection of `owner`, until the next call.
+    fn owner(&mut self, owner: Owner);
+
     /// `count` operations were performed.
     fn run(&mut self, op: Op, count: u32);
 
@@ -245,6 +296,7 @@ pub trait Meter {
 pub struct NoMeter;
 
 impl Meter for NoMeter {
+    fn owner(&mut self, _owner: Owner) {}
     fn run(&mut self, _op: Op, _count: u32) {}
     fn touch(&mut self, _layer: Layer, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
     fn dma(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
