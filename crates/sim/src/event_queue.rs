@@ -63,7 +63,7 @@ impl<E> PartialEq for Entry<E> {
 
 impl<E> Eq for Entry<E> {}
 
-impl<E: Copy> EventQueue<E> {
+impl<E> EventQueue<E> {
     /// A queue without events.
     pub fn new() -> Self {
         Self::with_capacity(0)
@@ -102,7 +102,7 @@ impl<E: Copy> EventQueue<E> {
     }
 }
 
-impl<E: Copy> Default for EventQueue<E> {
+impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         Self::new()
     }

@@ -1,0 +1,134 @@
+//! An experiment as data: a machine, a workload, and how long to run.
+//!
+//! Every section has defaults; profiles and experiment files only say what differs. Unknown keys are errors.
+
+mod host;
+mod nic;
+mod workload;
+
+pub use host::{HostConfig, HostInstructions, HostScale};
+pub use nic::{InterruptConfig, NicConfig, NicInstructions};
+pub use workload::{ClientsConfig, WorkloadConfig};
+
+use crate::hardware::{ConfigError, WireConfig};
+use serde::{Deserialize, Serialize};
+
+/// Everything a run depends on. Two runs with equal experiments give equal results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Experiment {
+    /// What to call it.
+    pub name: String,
+    /// How long to run, and the seed.
+    pub run: RunConfig,
+    /// What the clients ask for.
+    pub workload: WorkloadConfig,
+    /// Who asks.
+    pub clients: ClientsConfig,
+    /// The server's TCP, on the host and on the NIC.
+    pub tcp: baton_tcp::Config,
+    /// The server.
+    pub host: HostConfig,
+    /// Its NIC.
+    pub nic: NicConfig,
+    /// The wire between NIC and clients, each direction.
+    pub wire: WireConfig,
+}
+
+/// How long to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// Seed of everything that is drawn.
+    pub seed: u64,
+    /// Frames at the server's NIC before measurement starts, with full timing (handoff-policies 4.2).
+    pub warmup_packets: u64,
+    /// Frames at the server's NIC that are measured.
+    pub measured_packets: u64,
+    /// Interval of the time series, microseconds of simulated time.
+    pub sample_us: u64,
+    /// Simulated seconds after which the run ends even if it saw fewer packets.
+    pub limit_s: u64,
+    /// Charge processors and memory. Off: host and NIC take no time, only wires do.
+    pub cost_models: bool,
+    /// Call every `check()` after every event (slow; for tests).
+    pub check: bool,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            warmup_packets: 400_000,
+            measured_packets: 600_000,
+            sample_us: 10_000,
+            limit_s: 600,
+            cost_models: true,
+            check: false,
+        }
+    }
+}
+
+/// A value that cannot be: where it stands, and what was expected instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {found}; expected {expected}")]
+pub struct Invalid {
+    /// Dotted path of the key, as in `host.l2.ways`.
+    pub path: String,
+    /// What was found.
+    pub found: String,
+    /// What was expected.
+    pub expected: String,
+}
+
+impl Invalid {
+    /// A value at `path` that is not as `expected`.
+    pub fn new(path: &str, found: impl ToString, expected: &str) -> Self {
+        Self { path: path.to_owned(), found: found.to_string(), expected: expected.to_owned() }
+    }
+}
+
+impl From<ConfigError> for Invalid {
+    fn from(error: ConfigError) -> Self {
+        Self { path: error.field, found: error.value, expected: error.expected }
+    }
+}
+
+impl Experiment {
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// The first value that cannot be.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        self.host.validate()?;
+        self.nic.validate()?;
+        self.wire.validate().map_err(|e| e.within("wire"))?;
+        self.workload.validate()?;
+        self.clients.validate()?;
+        positive("run.measured_packets", self.run.measured_packets)?;
+        positive("run.sample_us", self.run.sample_us)?;
+        positive("run.limit_s", self.run.limit_s)?;
+        validate_tcp("tcp", &self.tcp)?;
+        validate_tcp("clients.tcp", &self.clients.tcp)?;
+        Ok(())
+    }
+}
+
+fn validate_tcp(section: &str, tcp: &baton_tcp::Config) -> Result<(), Invalid> {
+    if tcp.mss < 64 {
+        return Err(Invalid::new(&format!("{section}.mss"), tcp.mss, "at least 64 bytes"));
+    }
+    positive(&format!("{section}.send_buffer"), u64::from(tcp.send_buffer))?;
+    positive(&format!("{section}.receive_buffer"), u64::from(tcp.receive_buffer))?;
+    positive(&format!("{section}.initial_window_segments"), u64::from(tcp.initial_window_segments))?;
+    positive(&format!("{section}.ack_every_segments"), u64::from(tcp.ack_every_segments))?;
+    if tcp.rto_min_ms > tcp.rto_max_ms {
+        let path = format!("{section}.rto_min_ms");
+        return Err(Invalid::new(&path, tcp.rto_min_ms, "at most rto_max_ms"));
+    }
+    Ok(())
+}
+
+fn positive(path: &str, value: u64) -> Result<(), Invalid> {
+    if value == 0 { Err(Invalid::new(path, value, "more than 0")) } else { Ok(()) }
+}

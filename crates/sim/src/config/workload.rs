@@ -1,0 +1,101 @@
+//! What the clients ask for, and who they are.
+
+use super::{Invalid, positive};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What the clients ask for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
+pub enum WorkloadConfig {
+    /// Replay an access log.
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// Requests of one client closer than this share a connection, seconds.
+        #[serde(default = "fifteen")]
+        persistent_s: u64,
+        /// Requests of one connection closer than this are pipelined, seconds; absent: never.
+        #[serde(default)]
+        pipeline_s: Option<u64>,
+    },
+    /// Replay a synthetic log of a named or written-out generator.
+    Generated {
+        /// A preset: `demo`, `ibm`, `worldcup-lifetimes`.
+        preset: String,
+        /// Requests in the log; replay starts again at its end.
+        #[serde(default = "two_hundred_thousand")]
+        requests: u64,
+        /// Requests of one client closer than this share a connection, seconds.
+        #[serde(default = "fifteen")]
+        persistent_s: u64,
+    },
+    /// SPECweb99-like load.
+    Specweb {
+        /// Share of dynamic requests, per cent.
+        dynamic_percent: u32,
+        /// Keep each connection at 320 to 400 kb/s.
+        throttle: bool,
+    },
+    /// Files of one size.
+    Fixed {
+        /// Bytes of each response body.
+        size_bytes: u64,
+        /// Requests per connection.
+        requests_per_connection: u32,
+    },
+}
+
+const fn fifteen() -> u64 {
+    15
+}
+
+const fn two_hundred_thousand() -> u64 {
+    200_000
+}
+
+impl Default for WorkloadConfig {
+    fn default() -> Self {
+        Self::Generated { preset: "demo".to_owned(), requests: two_hundred_thousand(), persistent_s: fifteen() }
+    }
+}
+
+impl WorkloadConfig {
+    pub(super) fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Self::Log { persistent_s, .. } => positive("workload.persistent_s", *persistent_s),
+            Self::Generated { requests, .. } => positive("workload.requests", *requests),
+            Self::Specweb { dynamic_percent, .. } if *dynamic_percent > 100 => {
+                Err(Invalid::new("workload.dynamic_percent", dynamic_percent, "0 to 100"))
+            }
+            Self::Specweb { .. } => Ok(()),
+            Self::Fixed { requests_per_connection, .. } => {
+                positive("workload.requests_per_connection", u64::from(*requests_per_connection))
+            }
+        }
+    }
+}
+
+/// The clients: one connection each at a time, no cost, infinite demand unless the workload throttles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientsConfig {
+    /// Clients, and so concurrent connections.
+    pub connections: u32,
+    /// At the start, one client follows another after this many microseconds.
+    pub start_interval_us: u64,
+    /// The clients' TCP.
+    pub tcp: baton_tcp::Config,
+}
+
+impl Default for ClientsConfig {
+    fn default() -> Self {
+        Self { connections: 2048, start_interval_us: 50, tcp: baton_tcp::Config::default() }
+    }
+}
+
+impl ClientsConfig {
+    pub(super) fn validate(&self) -> Result<(), Invalid> {
+        positive("clients.connections", u64::from(self.connections))
+    }
+}

@@ -1,0 +1,267 @@
+//! The tags of one set-associative cache.
+
+use serde::{Deserialize, Serialize};
+
+use super::config_error::{ConfigError, check_range};
+
+/// Geometry and speed of one cache level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheConfig {
+    /// Capacity, KiB.
+    pub size_kib: u32,
+    /// Lines in a set, 1 to 64.
+    pub ways: u32,
+    /// Bytes in a line, a power of two from 16 to 4096.
+    pub line_bytes: u32,
+    /// Processor cycles from the request to the data, on a hit in this level.
+    pub latency_cycles: u32,
+}
+
+impl CacheConfig {
+    /// Number of sets.
+    ///
+    /// # Errors
+    /// Says which field no such cache can have, and what was expected.
+    pub fn sets(&self) -> Result<u32, ConfigError> {
+        check_range("size_kib", self.size_kib.into(), 1, 1 << 20)?;
+        check_range("ways", self.ways.into(), 1, MAX_WAYS as u64)?;
+        check_range("line_bytes", self.line_bytes.into(), 16, 4096)?;
+        check_range("latency_cycles", self.latency_cycles.into(), 1, 10_000)?;
+        if !self.line_bytes.is_power_of_two() {
+            return Err(ConfigError::new("line_bytes", self.line_bytes, "a power of two"));
+        }
+        let (size, way_bytes) = (u64::from(self.size_kib) * 1024, u64::from(self.ways * self.line_bytes));
+        let sets = size / way_bytes;
+        if !size.is_multiple_of(way_bytes) || !sets.is_power_of_two() {
+            let expected = format!(
+                "ways x line_bytes = {way_bytes} bytes times a power of two (the number of sets; this makes {:.2})",
+                size as f64 / way_bytes as f64
+            );
+            return Err(ConfigError::new("size_kib", self.size_kib, expected));
+        }
+        Ok(u32::try_from(sets).expect("at most 1 GiB in lines of 16 bytes"))
+    }
+
+    /// Whether such a cache can be built.
+    ///
+    /// # Errors
+    /// Says which field no such cache can have, and what was expected.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.sets().map(|_| ())
+    }
+}
+
+/// What touching a line did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The line was there.
+    Hit,
+    /// It was not; it has taken the place of nothing, or of a clean line.
+    Miss,
+    /// It was not; this line, which was dirty, has made room and must be written back.
+    MissWriteBack(u64),
+}
+
+/// Which lines a cache holds. Lines are named by their number: address divided by line size.
+///
+/// A set is an array of tags in the order of their last use, first the most recent: true LRU without stamps. Sixteen
+/// ways are one line of the real machine's cache, and every search and move is a fixed number of wide instructions.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    /// `sets * stride` entries: the tag shifted left by one, and [`DIRTY`]. Free ways hold [`FREE`], behind all others.
+    entries: Vec<u32>,
+    /// `ways` rounded up to a power of two: distance from set to set. The entries between are `FREE` for ever.
+    stride: usize,
+    ways: usize,
+    set_bits: u32,
+}
+
+/// Set in an entry whose line was written to.
+const DIRTY: u32 = 1;
+/// An entry without a line. Its tag is out of range.
+const FREE: u32 = u32::MAX;
+/// The most ways there are.
+const MAX_WAYS: usize = 64;
+
+/// Calls `$method::<W>` with W, the set's stride, known to the compiler.
+macro_rules! with_stride {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match $self.stride {
+            1 => $self.$method::<1>($($argument),*),
+            2 => $self.$method::<2>($($argument),*),
+            4 => $self.$method::<4>($($argument),*),
+            8 => $self.$method::<8>($($argument),*),
+            16 => $self.$method::<16>($($argument),*),
+            32 => $self.$method::<32>($($argument),*),
+            _ => $self.$method::<MAX_WAYS>($($argument),*),
+        }
+    };
+}
+
+impl Cache {
+    /// An empty cache.
+    ///
+    /// # Errors
+    /// Says which field no such cache can have, and what was expected.
+    pub fn new(config: &CacheConfig) -> Result<Self, ConfigError> {
+        let sets = config.sets()?;
+        let ways = config.ways as usize;
+        let stride = ways.next_power_of_two();
+        Ok(Self { entries: vec![FREE; sets as usize * stride], stride, ways, set_bits: sets.trailing_zeros() })
+    }
+
+    /// Uses `line`: makes it the most recent of its set, fetching it in the place of the least recent if need be.
+    #[inline]
+    pub fn touch(&mut self, line: u64, write: bool) -> Outcome {
+        let first = self.set_of(line) * self.stride;
+        let wanted = self.entry_of(line);
+        let most_recent = &mut self.entries[first];
+        if *most_recent & !DIRTY == wanted {
+            *most_recent |= u32::from(write);
+            return Outcome::Hit;
+        }
+        with_stride!(self.touch_set(line, write))
+    }
+
+    /// Fetches `line` as its set's most recent unless it is there, in which case nothing changes.
+    #[inline]
+    pub fn fill(&mut self, line: u64) -> Outcome {
+        with_stride!(self.fill_set(line))
+    }
+
+    /// Marks `line` as written to, without using it. False if it is not there.
+    #[inline]
+    pub fn mark_dirty(&mut self, line: u64) -> bool {
+        with_stride!(self.mark_dirty_in_set(line))
+    }
+
+    /// Drops `line`, dirty or not. False if it is not there.
+    #[inline]
+    pub fn invalidate(&mut self, line: u64) -> bool {
+        with_stride!(self.invalidate_in_set(line))
+    }
+
+    /// Whether `line` is there, and whether it is dirty.
+    pub fn state_of(&self, line: u64) -> Option<bool> {
+        let first = self.set_of(line) * self.stride;
+        let wanted = self.entry_of(line);
+        let set = &self.entries[first..first + self.ways];
+        set.iter().find(|&&entry| entry & !DIRTY == wanted).map(|&entry| entry & DIRTY != 0)
+    }
+
+    /// Panics unless every set holds each line once, free ways behind the others, and nothing beyond its ways.
+    pub fn check(&self) {
+        for set in self.entries.chunks(self.stride) {
+            let used = set.iter().position(|&entry| entry == FREE).unwrap_or(self.stride);
+            assert!(used <= self.ways, "a line beyond the ways of its set");
+            assert!(set[used..].iter().all(|&entry| entry == FREE), "a line behind a free way");
+            for (way, entry) in set[..used].iter().enumerate() {
+                assert!(set[..way].iter().all(|other| (other ^ entry) & !DIRTY != 0), "a line held twice");
+            }
+        }
+    }
+
+    #[inline]
+    fn set_of(&self, line: u64) -> usize {
+        line as usize & ((1 << self.set_bits) - 1)
+    }
+
+    /// The clean entry of `line`.
+    #[inline]
+    fn entry_of(&self, line: u64) -> u32 {
+        let tag = line >> self.set_bits;
+        debug_assert!(tag < u64::from(FREE >> 1), "line {line:#x} is beyond the memory that 31-bit tags can name");
+        (tag as u32) << 1
+    }
+
+    /// The number of the line in `set` with this entry.
+    #[inline]
+    fn line_of(&self, set: usize, entry: u32) -> u64 {
+        u64::from(entry >> 1) << self.set_bits | set as u64
+    }
+
+    #[inline]
+    fn set<const W: usize>(&mut self, set: usize) -> &mut [u32; W] {
+        &mut self.entries.as_chunks_mut().0[set]
+    }
+
+    #[inline]
+    fn touch_set<const W: usize>(&mut self, line: u64, write: bool) -> Outcome {
+        let (set, wanted) = (self.set_of(line), self.entry_of(line));
+        let entries = self.set::<W>(set);
+        match find(entries, wanted) {
+            Some(way) => {
+                let entry = entries[way] | u32::from(write);
+                insert_first(entries, way, entry);
+                Outcome::Hit
+            }
+            None => self.replace_last::<W>(set, wanted | u32::from(write)),
+        }
+    }
+
+    #[inline]
+    fn fill_set<const W: usize>(&mut self, line: u64) -> Outcome {
+        let (set, wanted) = (self.set_of(line), self.entry_of(line));
+        match find(self.set::<W>(set), wanted) {
+            Some(_) => Outcome::Hit,
+            None => self.replace_last::<W>(set, wanted),
+        }
+    }
+
+    #[inline]
+    fn replace_last<const W: usize>(&mut self, set: usize, entry: u32) -> Outcome {
+        let last = self.ways - 1;
+        let entries = self.set::<W>(set);
+        let victim = entries[last];
+        insert_first(entries, last, entry);
+        if victim & DIRTY != 0 && victim != FREE {
+            return Outcome::MissWriteBack(self.line_of(set, victim));
+        }
+        Outcome::Miss
+    }
+
+    #[inline]
+    fn mark_dirty_in_set<const W: usize>(&mut self, line: u64) -> bool {
+        let (set, wanted) = (self.set_of(line), self.entry_of(line));
+        let entries = self.set::<W>(set);
+        let found = find(entries, wanted);
+        if let Some(way) = found {
+            entries[way] |= DIRTY;
+        }
+        found.is_some()
+    }
+
+    #[inline]
+    fn invalidate_in_set<const W: usize>(&mut self, line: u64) -> bool {
+        let (set, wanted) = (self.set_of(line), self.entry_of(line));
+        let entries = self.set::<W>(set);
+        let found = find(entries, wanted);
+        if let Some(way) = found {
+            entries.copy_within(way + 1.., way);
+            entries[W - 1] = FREE;
+        }
+        found.is_some()
+    }
+}
+
+/// The way that holds `wanted`, a clean entry. Looks at all ways and does not stop early: that is a few wide comparisons.
+#[inline]
+fn find<const W: usize>(entries: &[u32; W], wanted: u32) -> Option<usize> {
+    let mut found = 0;
+    for (way, entry) in entries.iter().enumerate() {
+        // At most one way matches, so "or" picks it.
+        found |= if entry & !DIRTY == wanted { way as u32 + 1 } else { 0 };
+    }
+    (found as usize).checked_sub(1)
+}
+
+/// Puts `entry` first, moving those before `way` back by one; what was in `way` is gone.
+#[inline]
+fn insert_first<const W: usize>(entries: &mut [u32; W], way: usize, entry: u32) {
+    let old = *entries;
+    entries[0] = entry;
+    for i in 1..W {
+        entries[i] = if i <= way { old[i - 1] } else { old[i] };
+    }
+}

@@ -1,0 +1,177 @@
+//! Main memory behind the caches: latency, open rows, and one channel's bandwidth.
+
+use serde::{Deserialize, Serialize};
+
+use super::config_error::{ConfigError, check_range};
+
+/// Speed and geometry of main memory. All times are cycles of the host processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DramConfig {
+    /// From a miss to its data when a row has to be opened first: the common case with many connections
+    /// (195, handoff-policies, Table 2).
+    pub latency_cycles: u32,
+    /// From a miss to its data when its row is open. DDR333 opens a row in 18 ns: 36 cycles at 2 GHz less.
+    pub open_page_latency_cycles: u32,
+    /// Independent banks, each with one open row; a power of two.
+    pub banks: u32,
+    /// Bytes in a row, a power of two.
+    pub row_bytes: u32,
+    /// Time for which moving one cache line occupies the channel. DDR333 moves 64 bytes in 24 ns.
+    pub line_transfer_cycles: u32,
+    /// Lines of write-backs, prefetches and DMA that the controller holds back in favour of the processor's misses.
+    pub buffer_lines: u32,
+}
+
+impl Default for DramConfig {
+    fn default() -> Self {
+        Self {
+            latency_cycles: 195,
+            open_page_latency_cycles: 159,
+            banks: 4,
+            row_bytes: 8192,
+            line_transfer_cycles: 48,
+            buffer_lines: 64,
+        }
+    }
+}
+
+impl DramConfig {
+    /// Whether such a memory can be built.
+    ///
+    /// # Errors
+    /// Says which field no such memory can have, and what was expected.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check_range("latency_cycles", self.latency_cycles.into(), 1, 100_000)?;
+        check_range("open_page_latency_cycles", self.open_page_latency_cycles.into(), 1, self.latency_cycles.into())?;
+        check_range("banks", self.banks.into(), 1, 1024)?;
+        check_range("row_bytes", self.row_bytes.into(), 256, 1 << 20)?;
+        check_range(
+            "line_transfer_cycles",
+            self.line_transfer_cycles.into(),
+            0,
+            self.open_page_latency_cycles.into(),
+        )?;
+        check_range("buffer_lines", self.buffer_lines.into(), 1, 65_536)?;
+        for (field, value) in [("banks", self.banks), ("row_bytes", self.row_bytes)] {
+            if !value.is_power_of_two() {
+                return Err(ConfigError::new(field, value, "a power of two"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the memory has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DramCounters {
+    /// Lines that the processor waited for.
+    pub demand_lines: u64,
+    /// Those of them that found their row open.
+    pub open_page_hits: u64,
+    /// Lines moved without the processor waiting: write-backs, prefetches, DMA.
+    pub deferred_lines: u64,
+    /// Cycles in which the processor waited for the channel, beyond the latency.
+    pub channel_wait_cycles: u64,
+}
+
+/// Main memory. The processor waits for *demand* lines. All others are *deferred*: they use the channel when it would
+/// be idle, and hold a demand line up only by the transfer in progress, or when the controller's buffer is full.
+#[derive(Clone, Debug)]
+pub struct Dram {
+    config: DramConfig,
+    row_shift: u32,
+    /// The open row of each bank; at first one that no address is in.
+    open_rows: Vec<u64>,
+    /// Channel time that deferred lines still need, as of `settled_cycle`.
+    deferred_cycles: u64,
+    settled_cycle: u64,
+    counters: DramCounters,
+}
+
+impl Dram {
+    /// Memory with all rows closed, read in lines of `line_bytes` (a power of two).
+    ///
+    /// # Errors
+    /// Says which field no such memory can have, and what was expected.
+    pub fn new(config: &DramConfig, line_bytes: u32) -> Result<Self, ConfigError> {
+        config.validate()?;
+        if config.row_bytes < line_bytes {
+            return Err(ConfigError::new("row_bytes", config.row_bytes, format!("at least line_bytes = {line_bytes}")));
+        }
+        Ok(Self {
+            row_shift: (config.row_bytes / line_bytes).trailing_zeros(),
+            open_rows: vec![u64::MAX; config.banks as usize],
+            deferred_cycles: 0,
+            settled_cycle: 0,
+            counters: DramCounters::default(),
+            config: config.clone(),
+        })
+    }
+
+    /// The processor asks for `line` at `now_cycle`: how many cycles it waits. Calls may go back in time by the length of
+    /// a piece of work; the channel is then taken to be as busy as it was left.
+    #[inline]
+    pub fn demand(&mut self, now_cycle: u64, line: u64) -> u32 {
+        self.settle(now_cycle);
+        let wait = self.channel_wait();
+        let open = self.open_row(line);
+        let latency = if open { self.config.open_page_latency_cycles } else { self.config.latency_cycles };
+
+        // Until its own transfer begins, the channel is free for the deferred ones.
+        let before_transfer = u64::from(latency - self.config.line_transfer_cycles);
+        self.deferred_cycles = self.deferred_cycles.saturating_sub(wait + before_transfer);
+        self.settled_cycle = self.settled_cycle.max(now_cycle + wait + u64::from(latency));
+
+        self.counters.demand_lines += 1;
+        self.counters.open_page_hits += u64::from(open);
+        self.counters.channel_wait_cycles += wait;
+        wait as u32 + latency
+    }
+
+    /// Moves `lines` lines from `line` on at `now_cycle` or as soon as the channel is free; nobody waits.
+    #[inline]
+    pub fn defer(&mut self, now_cycle: u64, line: u64, lines: u32) {
+        self.settle(now_cycle);
+        self.deferred_cycles += u64::from(lines) * u64::from(self.config.line_transfer_cycles);
+        self.counters.deferred_lines += u64::from(lines);
+        let mut next = line;
+        while next < line + u64::from(lines) {
+            self.open_row(next);
+            next = ((next >> self.row_shift) + 1) << self.row_shift;
+        }
+    }
+
+    /// Counters since the start.
+    pub fn counters(&self) -> DramCounters {
+        self.counters
+    }
+
+    /// Lets deferred transfers use the channel up to `now_cycle`.
+    #[inline]
+    fn settle(&mut self, now_cycle: u64) {
+        let elapsed = now_cycle.saturating_sub(self.settled_cycle);
+        self.deferred_cycles = self.deferred_cycles.saturating_sub(elapsed);
+        self.settled_cycle += elapsed;
+    }
+
+    /// What is left of the deferred transfer in progress, and of those for which the buffer has no room.
+    #[inline]
+    fn channel_wait(&self) -> u64 {
+        if self.deferred_cycles == 0 {
+            return 0;
+        }
+        let transfer = u64::from(self.config.line_transfer_cycles);
+        let in_progress = (self.deferred_cycles - 1) % transfer + 1;
+        let buffer = u64::from(self.config.buffer_lines) * transfer;
+        in_progress + (self.deferred_cycles - in_progress).saturating_sub(buffer)
+    }
+
+    /// Opens the row of `line`; true if it was open.
+    #[inline]
+    fn open_row(&mut self, line: u64) -> bool {
+        let row = line >> self.row_shift;
+        let bank = row as usize & (self.open_rows.len() - 1);
+        std::mem::replace(&mut self.open_rows[bank], row) == row
+    }
+}

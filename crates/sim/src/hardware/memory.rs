@@ -1,0 +1,298 @@
+//! Two levels of cache and main memory, as one processor sees them.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+use super::cache::{Cache, CacheConfig, Outcome};
+use super::config_error::ConfigError;
+use super::dram::{Dram, DramConfig, DramCounters};
+
+/// What a device's write does to the caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DmaPolicy {
+    /// The data goes to main memory; cached lines of it are dropped.
+    #[default]
+    Invalidate,
+    /// The data goes into the L2 (direct cache access).
+    Inject,
+}
+
+/// Parameters of the memory hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemoryConfig {
+    /// First level, data.
+    pub l1: CacheConfig,
+    /// Second level; lines as long as the first level's.
+    pub l2: CacheConfig,
+    /// Whether a miss in the L2 also fetches the line after it.
+    pub prefetch_next_line: bool,
+    /// What a device's write does to the caches.
+    pub dma: DmaPolicy,
+    /// Main memory.
+    pub dram: DramConfig,
+}
+
+/// Table 2 of the handoff-policies paper.
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self {
+            l1: CacheConfig { size_kib: 64, ways: 2, line_bytes: 64, latency_cycles: 1 },
+            l2: CacheConfig { size_kib: 1024, ways: 16, line_bytes: 64, latency_cycles: 15 },
+            prefetch_next_line: true,
+            dma: DmaPolicy::Invalidate,
+            dram: DramConfig::default(),
+        }
+    }
+}
+
+impl MemoryConfig {
+    /// Whether such a hierarchy can be built.
+    ///
+    /// # Errors
+    /// Says which field no such hierarchy can have, and what was expected.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.l1.validate().map_err(|e| e.within("l1"))?;
+        self.l2.validate().map_err(|e| e.within("l2"))?;
+        if self.l1.line_bytes != self.l2.line_bytes {
+            let expected = format!("l1.line_bytes = {}: one line size for both levels", self.l1.line_bytes);
+            return Err(ConfigError::new("l2.line_bytes", self.l2.line_bytes, expected));
+        }
+        self.dram.validate().map_err(|e| e.within("dram"))
+    }
+}
+
+/// Where the lines of an access were found and what finding them cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AccessCost {
+    /// Lines found in the L1.
+    pub l1_hits: u32,
+    /// Lines found in the L2.
+    pub l2_hits: u32,
+    /// Lines fetched from main memory.
+    pub misses: u32,
+    /// Cycles in which the processor waited for the L1, beyond the one that belongs to the instruction.
+    pub stall_l1_cycles: u32,
+    /// Cycles in which it waited for the L2.
+    pub stall_l2_cycles: u32,
+    /// Cycles in which it waited for main memory.
+    pub stall_memory_cycles: u32,
+}
+
+impl AccessCost {
+    /// Cycles in which the processor waited.
+    pub fn stall_cycles(&self) -> u64 {
+        u64::from(self.stall_l1_cycles) + u64::from(self.stall_l2_cycles) + u64::from(self.stall_memory_cycles)
+    }
+
+    /// Lines touched.
+    pub fn lines(&self) -> u32 {
+        self.l1_hits + self.l2_hits + self.misses
+    }
+}
+
+impl AddAssign for AccessCost {
+    fn add_assign(&mut self, other: Self) {
+        self.l1_hits += other.l1_hits;
+        self.l2_hits += other.l2_hits;
+        self.misses += other.misses;
+        self.stall_l1_cycles += other.stall_l1_cycles;
+        self.stall_l2_cycles += other.stall_l2_cycles;
+        self.stall_memory_cycles += other.stall_memory_cycles;
+    }
+}
+
+impl Add for AccessCost {
+    type Output = Self;
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+/// What the hierarchy has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryCounters {
+    /// Lines found in the L1.
+    pub l1_hits: u64,
+    /// Lines found in the L2.
+    pub l2_hits: u64,
+    /// Lines fetched from main memory because they were touched.
+    pub misses: u64,
+    /// Lines fetched because the line before them missed.
+    pub prefetches: u64,
+    /// Dirty lines written back to main memory.
+    pub write_backs: u64,
+    /// Lines that devices read.
+    pub dma_read_lines: u64,
+    /// Lines that devices wrote.
+    pub dma_write_lines: u64,
+    /// Cached copies that devices' writes took away (a line in both levels counts twice).
+    pub dma_invalidations: u64,
+}
+
+/// L1, L2 and DRAM of one processor.
+///
+/// Both levels allocate on reads and writes, and write back. They hold lines independently: what leaves the L2 may
+/// stay in the L1. A dirty line that leaves the L1 goes to the L2 if the L2 holds it, else to memory. A line that is
+/// prefetched is in the L2 at once; its transfer occupies the channel. A stall ends before the next line is touched.
+#[derive(Clone, Debug)]
+pub struct MemoryHierarchy {
+    l1: Cache,
+    l2: Cache,
+    dram: Dram,
+    line_shift: u32,
+    l1_stall_cycles: u32,
+    l2_stall_cycles: u32,
+    prefetch_next_line: bool,
+    dma: DmaPolicy,
+    counters: MemoryCounters,
+}
+
+impl MemoryHierarchy {
+    /// A hierarchy with empty caches.
+    ///
+    /// # Errors
+    /// Says which field no such hierarchy can have, and what was expected.
+    pub fn new(config: &MemoryConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self {
+            l1: Cache::new(&config.l1).map_err(|e| e.within("l1"))?,
+            l2: Cache::new(&config.l2).map_err(|e| e.within("l2"))?,
+            dram: Dram::new(&config.dram, config.l2.line_bytes).map_err(|e| e.within("dram"))?,
+            line_shift: config.l1.line_bytes.trailing_zeros(),
+            l1_stall_cycles: config.l1.latency_cycles - 1,
+            l2_stall_cycles: config.l2.latency_cycles,
+            prefetch_next_line: config.prefetch_next_line,
+            dma: config.dma,
+            counters: MemoryCounters::default(),
+        })
+    }
+
+    /// The processor touches every line of the `len` bytes from `address` on, in order, from `now_cycle` on.
+    #[inline]
+    pub fn access(&mut self, now_cycle: u64, address: u64, len: u32, write: bool) -> AccessCost {
+        let (first, lines) = self.lines_of(address, len);
+        let mut cost = AccessCost::default();
+        for line in first..first + u64::from(lines) {
+            match self.l1.touch(line, write) {
+                Outcome::Hit => continue,
+                Outcome::Miss => {}
+                Outcome::MissWriteBack(victim) => self.write_back_from_l1(now_cycle + cost.stall_cycles(), victim),
+            }
+            self.access_l2(now_cycle, line, &mut cost);
+        }
+        cost.l1_hits = lines - cost.l2_hits - cost.misses;
+        cost.stall_l1_cycles = cost.l1_hits * self.l1_stall_cycles;
+        self.counters.l1_hits += u64::from(cost.l1_hits);
+        self.counters.l2_hits += u64::from(cost.l2_hits);
+        self.counters.misses += u64::from(cost.misses);
+        cost
+    }
+
+    /// A device writes the `len` bytes from `address` on at `now_cycle`. The processor goes on.
+    pub fn dma_write(&mut self, now_cycle: u64, address: u64, len: u32) {
+        let (first, lines) = self.lines_of(address, len);
+        self.counters.dma_write_lines += u64::from(lines);
+        for line in first..first + u64::from(lines) {
+            self.counters.dma_invalidations += u64::from(self.l1.invalidate(line));
+            match self.dma {
+                DmaPolicy::Invalidate => {
+                    self.counters.dma_invalidations += u64::from(self.l2.invalidate(line));
+                }
+                DmaPolicy::Inject => {
+                    let outcome = self.l2.touch(line, true);
+                    self.write_back_from_l2(now_cycle, outcome);
+                }
+            }
+        }
+        if self.dma == DmaPolicy::Invalidate {
+            self.dram.defer(now_cycle, first, lines);
+        }
+    }
+
+    /// A device reads the `len` bytes from `address` on at `now_cycle`. The processor goes on, and keeps its lines: memory is
+    /// read while the caches are asked, and a cache that owns a dirty line gives the device a copy.
+    pub fn dma_read(&mut self, now_cycle: u64, address: u64, len: u32) {
+        let (first, lines) = self.lines_of(address, len);
+        self.counters.dma_read_lines += u64::from(lines);
+        self.dram.defer(now_cycle, first, lines);
+    }
+
+    /// Counters since the start.
+    pub fn counters(&self) -> MemoryCounters {
+        self.counters
+    }
+
+    /// Counters of main memory since the start.
+    pub fn dram_counters(&self) -> DramCounters {
+        self.dram.counters()
+    }
+
+    /// Panics unless both caches are sound.
+    pub fn check(&self) {
+        self.l1.check();
+        self.l2.check();
+    }
+
+    /// First line of a range and how many it has.
+    #[inline]
+    fn lines_of(&self, address: u64, len: u32) -> (u64, u32) {
+        let first = address >> self.line_shift;
+        if len == 0 {
+            return (first, 0);
+        }
+        let last = (address + u64::from(len) - 1) >> self.line_shift;
+        (first, (last - first) as u32 + 1)
+    }
+
+    #[inline]
+    fn access_l2(&mut self, now_cycle: u64, line: u64, cost: &mut AccessCost) {
+        let outcome = self.l2.touch(line, false);
+        if outcome == Outcome::Hit {
+            cost.l2_hits += 1;
+            cost.stall_l2_cycles += self.l2_stall_cycles;
+            return;
+        }
+        cost.misses += 1;
+        cost.stall_memory_cycles += self.dram.demand(now_cycle + cost.stall_cycles(), line);
+        let done_cycle = now_cycle + cost.stall_cycles();
+        self.write_back_from_l2(done_cycle, outcome);
+        if self.prefetch_next_line {
+            self.prefetch(done_cycle, line + 1);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&mut self, now_cycle: u64, line: u64) {
+        let outcome = self.l2.fill(line);
+        if outcome == Outcome::Hit {
+            return;
+        }
+        self.counters.prefetches += 1;
+        self.dram.defer(now_cycle, line, 1);
+        self.write_back_from_l2(now_cycle, outcome);
+    }
+
+    #[inline]
+    fn write_back_from_l1(&mut self, now_cycle: u64, victim: u64) {
+        if !self.l2.mark_dirty(victim) {
+            self.write_back(now_cycle, victim);
+        }
+    }
+
+    #[inline]
+    fn write_back_from_l2(&mut self, now_cycle: u64, outcome: Outcome) {
+        if let Outcome::MissWriteBack(victim) = outcome {
+            self.write_back(now_cycle, victim);
+        }
+    }
+
+    #[inline]
+    fn write_back(&mut self, now_cycle: u64, line: u64) {
+        self.counters.write_backs += 1;
+        self.dram.defer(now_cycle, line, 1);
+    }
+}

@@ -1,0 +1,225 @@
+//! One direction of a link.
+
+use std::collections::VecDeque;
+
+use baton_wire::{Span, Time, line_len};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+
+use super::config_error::{ConfigError, check_range};
+use super::pace::Pace;
+use crate::EventQueue;
+
+/// Speed and faults of one direction of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WireConfig {
+    /// Rate, Mb/s.
+    pub rate_mbps: u32,
+    /// Propagation delay, nanoseconds.
+    pub delay_ns: u32,
+    /// Frames that may be on the wire or wait for it; one more is dropped and counted.
+    pub queue_frames: u32,
+    /// Probability that a frame is lost.
+    pub loss: f64,
+    /// Probability that a frame arrives twice.
+    pub duplicate: f64,
+    /// Probability that a frame is late by `reorder_delay_us`, so that others overtake it.
+    pub reorder: f64,
+    /// How late such a frame is, microseconds.
+    pub reorder_delay_us: u32,
+}
+
+/// A perfect 10 Gb/s wire between neighbours.
+impl Default for WireConfig {
+    fn default() -> Self {
+        Self {
+            rate_mbps: 10_000,
+            delay_ns: 1_000,
+            queue_frames: 1 << 20,
+            loss: 0.0,
+            duplicate: 0.0,
+            reorder: 0.0,
+            reorder_delay_us: 100,
+        }
+    }
+}
+
+impl WireConfig {
+    /// Whether such a wire can be built.
+    ///
+    /// # Errors
+    /// Says which field no such wire can have, and what was expected.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check_range("rate_mbps", self.rate_mbps.into(), 1, 1_000_000)?;
+        check_range("queue_frames", self.queue_frames.into(), 1, u32::MAX.into())?;
+        for (field, value) in [("loss", self.loss), ("duplicate", self.duplicate), ("reorder", self.reorder)] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(ConfigError::new(field, value, "a probability, 0 to 1"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_faulty(&self) -> bool {
+        self.loss > 0.0 || self.duplicate > 0.0 || self.reorder > 0.0
+    }
+}
+
+/// What has become of the frames of a wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WireCounters {
+    /// Frames that were given to it.
+    pub frames_sent: u64,
+    /// Their bytes, check sequence included, preamble and gap not.
+    pub bytes_sent: u64,
+    /// Frames that arrived.
+    pub frames_received: u64,
+    /// Frames dropped before they were sent: too many waited.
+    pub dropped_queue_full: u64,
+    /// Frames lost on the way.
+    pub lost: u64,
+    /// Copies added on the way.
+    pub duplicated: u64,
+    /// Frames made late on the way.
+    pub reordered: u64,
+}
+
+/// One direction of a link: sends one frame after the other, and delivers each after a constant delay.
+///
+/// Frames arrive in order, so whoever drives it needs one pending event for a wire, at [`Wire::next_arrival`].
+/// Faults are decided by a generator of its own: with the same seed and the same frames, the same are hit.
+#[derive(Clone, Debug)]
+pub struct Wire<F> {
+    bits: Pace,
+    delay: Span,
+    queue_frames: usize,
+    free_at: Time,
+    in_flight: VecDeque<(Time, F)>,
+    faults: Option<Box<Faults<F>>>,
+    counters: WireCounters,
+}
+
+#[derive(Clone, Debug)]
+struct Faults<F> {
+    generator: Pcg64,
+    loss: Chance,
+    duplicate: Chance,
+    reorder: Chance,
+    reorder_delay: Span,
+    late: EventQueue<F>,
+}
+
+/// A probability as an integer: an event happens if 32 random bits are less.
+#[derive(Clone, Copy, Debug)]
+struct Chance(u64);
+
+impl Chance {
+    fn new(probability: f64) -> Self {
+        Self((probability * (1_u64 << 32) as f64) as u64)
+    }
+
+    fn happens(self, generator: &mut Pcg64) -> bool {
+        u64::from(generator.next_u32()) < self.0
+    }
+}
+
+impl<F: Clone> Wire<F> {
+    /// An idle wire.
+    ///
+    /// # Errors
+    /// Says which field no such wire can have, and what was expected.
+    pub fn new(config: &WireConfig, seed: u64) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let faults = config.is_faulty().then(|| {
+            Box::new(Faults {
+                generator: Pcg64::seed_from_u64(seed),
+                loss: Chance::new(config.loss),
+                duplicate: Chance::new(config.duplicate),
+                reorder: Chance::new(config.reorder),
+                reorder_delay: Span::from_us(config.reorder_delay_us.into()),
+                late: EventQueue::new(),
+            })
+        });
+        Ok(Self {
+            bits: Pace::new(config.rate_mbps.into()),
+            delay: Span::from_ns(config.delay_ns.into()),
+            queue_frames: config.queue_frames as usize,
+            free_at: Time::ZERO,
+            in_flight: VecDeque::new(),
+            faults,
+            counters: WireCounters::default(),
+        })
+    }
+
+    /// Sends a frame of `frame_len` bytes (check sequence included) at `now`, or when those before it have been sent.
+    pub fn send(&mut self, now: Time, frame_len: usize, frame: F) {
+        if self.in_flight() >= self.queue_frames {
+            self.counters.dropped_queue_full += 1;
+            return;
+        }
+        self.free_at = self.free_at.max(now) + self.bits.span(8 * line_len(frame_len) as u64);
+        self.counters.frames_sent += 1;
+        self.counters.bytes_sent += frame_len as u64;
+        let arrival = self.free_at + self.delay;
+        if self.faults.is_some() {
+            self.send_faulty(arrival, frame);
+        } else {
+            self.in_flight.push_back((arrival, frame));
+        }
+    }
+
+    /// When the next frame arrives.
+    pub fn next_arrival(&self) -> Option<Time> {
+        let in_order = self.in_flight.front().map(|&(arrival, _)| arrival);
+        let Some(faults) = &self.faults else { return in_order };
+        match (in_order, faults.late.peek_time()) {
+            (Some(in_order), Some(late)) => Some(in_order.min(late)),
+            (in_order, late) => in_order.or(late),
+        }
+    }
+
+    /// Takes the next frame, if one has arrived by `now`.
+    pub fn receive(&mut self, now: Time) -> Option<F> {
+        let arrival = self.next_arrival().filter(|&arrival| arrival <= now)?;
+        self.counters.frames_received += 1;
+        if self.in_flight.front().is_some_and(|&(in_order, _)| in_order == arrival) {
+            return self.in_flight.pop_front().map(|(_, frame)| frame);
+        }
+        self.faults.as_mut()?.late.pop().map(|(_, frame)| frame)
+    }
+
+    /// When the frames given so far will have been sent: a sender that waits for this never queues here.
+    pub fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    /// Frames on the wire or waiting for it.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len() + self.faults.as_ref().map_or(0, |faults| faults.late.len())
+    }
+
+    /// Counters since the start.
+    pub fn counters(&self) -> WireCounters {
+        self.counters
+    }
+
+    fn send_faulty(&mut self, arrival: Time, frame: F) {
+        let Some(faults) = &mut self.faults else { return };
+        if faults.loss.happens(&mut faults.generator) {
+            self.counters.lost += 1;
+            return;
+        }
+        if faults.duplicate.happens(&mut faults.generator) {
+            self.counters.duplicated += 1;
+            self.in_flight.push_back((arrival, frame.clone()));
+        }
+        if faults.reorder.happens(&mut faults.generator) {
+            self.counters.reordered += 1;
+            faults.late.push(arrival + faults.reorder_delay, frame);
+        } else {
+            self.in_flight.push_back((arrival, frame));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The meters that charge host cycles and NIC instructions.
+
+use crate::config::{HostConfig, Invalid, NicConfig};
+use crate::hardware::MemoryHierarchy;
+use crate::results::Cycles;
+use baton_host::{Access, LAYERS, Layer, OPS, Op, Owner, POOLS, Pool};
+use baton_nic::{TASKS, Task};
+
+/// Distance between the modelled arrays of two pools: more than any of them grows.
+const POOL_SPACING_SHIFT: u32 = 36;
+
+/// What the work for one kind of packet cost in the network stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) cycles: u64,
+    pub(super) instructions: u64,
+    pub(super) l2_misses: u64,
+}
+
+/// Charges host operations and touches, by layer, by cause and by the kind of connection they are for.
+#[derive(Debug)]
+pub(super) struct HostMeter {
+    enabled: bool,
+    instructions: [u32; OPS.len()],
+    memory: MemoryHierarchy,
+    /// Cycle at which the present piece of work began.
+    started: u64,
+    /// Instructions of the present piece so far.
+    executed: u64,
+    /// Stall cycles of the present piece so far.
+    stalled: u64,
+    owner: Owner,
+    pub(super) layers: [Cycles; LAYERS.len()],
+    pub(super) tallies: [Tally; 2],
+}
+
+impl HostMeter {
+    pub(super) fn new(config: &HostConfig, enabled: bool) -> Result<Self, Invalid> {
+        let mut instructions = [0; OPS.len()];
+        for op in OPS {
+            let scale = match op.layer() {
+                Layer::Bypass | Layer::Handoff => config.scale.bypass,
+                layer if layer.is_network_stack() => config.scale.network_stack,
+                _ => config.scale.application,
+            };
+            let scaled = u64::from(config.instructions.of(op)) * u64::from(scale) / 100;
+            instructions[op as usize] = u32::try_from(scaled).unwrap_or(u32::MAX);
+        }
+        Ok(Self {
+            enabled,
+            instructions,
+            memory: MemoryHierarchy::new(&config.memory()).map_err(|e| e.within("host"))?,
+            started: 0,
+            executed: 0,
+            stalled: 0,
+            owner: Owner::Host,
+            layers: Default::default(),
+            tallies: Default::default(),
+        })
+    }
+
+    /// Begins a piece of work at this cycle.
+    pub(super) fn begin(&mut self, cycle: u64) {
+        self.started = cycle;
+        self.executed = 0;
+        self.stalled = 0;
+        self.owner = Owner::Host;
+    }
+
+    /// Instructions and stall cycles of the present piece.
+    pub(super) fn spent(&self) -> (u64, u64) {
+        (self.executed, self.stalled)
+    }
+
+    fn cycle(&self) -> u64 {
+        self.started + self.executed + self.stalled
+    }
+
+    /// Forgets what was counted; caches stay as they are.
+    pub(super) fn restart_counts(&mut self) {
+        self.layers = Default::default();
+        self.tallies = Default::default();
+    }
+
+    fn address(pool: Pool, slot: u32, offset: u32) -> u64 {
+        let stride = POOLS[pool as usize].1;
+        // The odd multiple of a line keeps the pools from starting in the same cache set.
+        let base = ((pool as u64 + 1) << POOL_SPACING_SHIFT) + (pool as u64) * 64 * 137;
+        base + u64::from(slot) * u64::from(stride) + u64::from(offset)
+    }
+}
+
+impl baton_host::Meter for HostMeter {
+    fn owner(&mut self, owner: Owner) {
+        self.owner = owner;
+    }
+
+    #[inline]
+    fn run(&mut self, op: Op, count: u32) {
+        if !self.enabled {
+            return;
+        }
+        let cycles = u64::from(self.instructions[op as usize]) * u64::from(count);
+        let layer = op.layer();
+        self.layers[layer as usize].execute += cycles;
+        self.executed += cycles;
+        if layer.is_network_stack() {
+            let tally = &mut self.tallies[self.owner as usize];
+            tally.cycles += cycles;
+            tally.instructions += cycles;
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, layer: Layer, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
+        if !self.enabled {
+            return;
+        }
+        let address = Self::address(pool, slot, offset);
+        let cost = self.memory.access(self.cycle(), address, len, access == Access::Write);
+        let cycles = &mut self.layers[layer as usize];
+        cycles.execute += u64::from(cost.stall_l1_cycles);
+        cycles.l2 += u64::from(cost.stall_l2_cycles);
+        cycles.memory += u64::from(cost.stall_memory_cycles);
+        let stall = cost.stall_cycles();
+        self.stalled += stall;
+        if layer.is_network_stack() {
+            let tally = &mut self.tallies[self.owner as usize];
+            tally.cycles += stall;
+            tally.l2_misses += u64::from(cost.misses);
+        }
+    }
+
+    #[inline]
+    fn dma(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
+        if !self.enabled {
+            return;
+        }
+        let address = Self::address(pool, slot, offset);
+        let cycle = self.cycle();
+        match access {
+            Access::Write => self.memory.dma_write(cycle, address, len),
+            Access::Read => self.memory.dma_read(cycle, address, len),
+        }
+    }
+}
+
+/// Charges firmware tasks.
+#[derive(Debug)]
+pub(super) struct NicMeter {
+    enabled: bool,
+    instructions: [u32; TASKS.len()],
+    spent: u64,
+    pub(super) counts: [u64; TASKS.len()],
+}
+
+impl NicMeter {
+    pub(super) fn new(config: &NicConfig, enabled: bool) -> Self {
+        let instructions = TASKS.map(|task| config.instructions.of(task));
+        Self { enabled, instructions, spent: 0, counts: [0; TASKS.len()] }
+    }
+
+    /// Instructions since the last call.
+    pub(super) fn take_spent(&mut self) -> u64 {
+        std::mem::take(&mut self.spent)
+    }
+
+    /// Instructions of one such task.
+    pub(super) fn cost(&self, task: Task) -> u64 {
+        u64::from(self.instructions[task as usize])
+    }
+
+    /// Forgets what was counted.
+    pub(super) fn restart_counts(&mut self) {
+        self.counts = [0; TASKS.len()];
+    }
+}
+
+impl baton_nic::Meter for NicMeter {
+    #[inline]
+    fn run(&mut self, task: Task) {
+        self.counts[task as usize] += 1;
+        if self.enabled {
+            self.spent += u64::from(self.instructions[task as usize]);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a run measured. Everything here is serialised as it is; equal experiments give equal bytes.
+
+use crate::config::Experiment;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Results of one run: the measured part only, unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// Format version of this structure.
+    pub version: u32,
+    /// The experiment, complete, seed included.
+    pub experiment: Experiment,
+    /// Commit of the program, as given by its caller.
+    pub commit: String,
+    /// Facts about the workload that was replayed (name, requests, connections, log file), in words.
+    pub workload: BTreeMap<String, String>,
+    /// Simulated time at which measurement began, seconds.
+    pub warmup_s: f64,
+    /// Simulated length of the measured part, seconds.
+    pub measured_s: f64,
+    /// Frames at the server's NIC in the measured part, both directions.
+    pub packets: u64,
+    /// Why the run ended.
+    pub ended: Ended,
+    /// What clients saw.
+    pub clients: ClientResults,
+    /// Where host cycles went.
+    pub host: HostResults,
+    /// What the NIC did.
+    pub nic: NicResults,
+    /// Handoffs and their fate.
+    pub handoff: HandoffResults,
+    /// Crossings and bytes between host and NIC.
+    pub bus: baton_bus::Accounting,
+    /// Time series over the whole run, warm-up included.
+    pub series: Vec<Sample>,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// All packets were measured.
+    Complete,
+    /// `run.limit_s` came first.
+    TimeLimit,
+    /// Nothing more could happen.
+    Quiet,
+}
+
+/// What clients saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientResults {
+    /// Completed responses.
+    pub responses: u64,
+    /// Completed responses per second of simulated time.
+    pub request_rate: f64,
+    /// Bytes of response bodies received per second, Mb/s.
+    pub content_mbps: f64,
+    /// Connections that completed.
+    pub connections: u64,
+    /// Connections that failed (reset, timed out), by reason.
+    pub failed: BTreeMap<String, u64>,
+    /// Time from sending a request to the last byte of its response.
+    pub response_ms: Distribution,
+    /// Segments that clients sent again.
+    pub retransmissions: u64,
+    /// Retransmission timeouts at clients.
+    pub timeouts: u64,
+}
+
+/// A distribution in brief; the unit is in the field's name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Distribution {
+    pub count: u64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+/// Cycles by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cycles {
+    /// Executing instructions (level-1 hits included).
+    pub execute: u64,
+    /// Waiting for the level-2 cache.
+    pub l2: u64,
+    /// Waiting for memory.
+    pub memory: u64,
+}
+
+impl Cycles {
+    /// All of them.
+    pub const fn total(&self) -> u64 {
+        self.execute + self.l2 + self.memory
+    }
+}
+
+/// Where host cycles went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostResults {
+    /// Share of cycles with nothing to do, per cent.
+    pub idle_percent: f64,
+    /// Share of all cycles spent in the network stack below the system-call layer, per cent.
+    pub network_stack_percent: f64,
+    /// Cycles by layer and cause, layers from the wire up.
+    pub layers: BTreeMap<String, Cycles>,
+    /// Cycles with nothing to do.
+    pub idle_cycles: u64,
+    /// Interrupts taken.
+    pub interrupts: u64,
+    /// Work of the network stack for packets of host connections.
+    pub host_packets: PerPacket,
+    /// Work of the network stack for packets of offloaded connections.
+    pub nic_packets: PerPacket,
+    /// Segments that the host's stack sent again, and its timeouts.
+    pub retransmissions: u64,
+    /// Retransmission timeouts of the host's stack.
+    pub timeouts: u64,
+}
+
+/// Host work per packet of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PerPacket {
+    /// Packets of this kind at the NIC, both directions.
+    pub packets: u64,
+    /// Host cycles per packet, network stack only.
+    pub cycles: f64,
+    /// Host instructions per packet, network stack only.
+    pub instructions: f64,
+    /// Level-2 misses per packet, network stack only.
+    pub l2_misses: f64,
+}
+
+/// What the NIC did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NicResults {
+    /// Share of time its processor had nothing to do, per cent.
+    pub idle_percent: f64,
+    /// Instructions by task.
+    pub tasks: BTreeMap<String, TaskResults>,
+    /// Time a host packet to be sent spends on the NIC.
+    pub send_delay_us: Distribution,
+    /// Time a received host packet spends on the NIC.
+    pub receive_delay_us: Distribution,
+    /// Frames dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// Connections on the NIC, mean over the samples.
+    pub connections_mean: f64,
+    /// Segments that the NIC's stack sent again.
+    pub retransmissions: u64,
+    /// Retransmission timeouts of the NIC's stack.
+    pub timeouts: u64,
+}
+
+/// One kind of firmware task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct TaskResults {
+    pub count: u64,
+    pub instructions: u64,
+}
+
+/// Handoffs and their fate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HandoffResults {
+    /// Handoffs that the host asked for.
+    pub attempted: u64,
+    /// Handoffs that the NIC accepted.
+    pub accepted: u64,
+    /// Connections taken back.
+    pub restored: u64,
+    /// Packets forwarded to the NIC because they crossed a handoff.
+    pub forwarded: u64,
+    /// Connections not offloaded, by reason.
+    pub not_offloaded: BTreeMap<String, u64>,
+    /// Share of completed responses whose connection was on the NIC when they completed, per cent.
+    pub offloaded_responses_percent: f64,
+}
+
+/// One point of the time series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Simulated time, microseconds.
+    pub time_us: u64,
+    /// Connections on the NIC (Cnum).
+    pub connections: u32,
+    /// NIC packets waiting (Qlen).
+    pub qlen: u32,
+    /// Soft_Limit.
+    pub soft_limit: u32,
+    /// Responses completed since the start.
+    pub responses: u64,
+}
