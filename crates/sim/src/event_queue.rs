@@ -71,14 +71,21 @@ impl<E> EventQueue<E> {
 
     /// A queue that holds `events` events before it has to grow.
     pub fn with_capacity(events: usize) -> Self {
-        Self { heap: BinaryHeap::with_capacity(events), next_sequence: 0 }
+        Self {
+            heap: BinaryHeap::with_capacity(events),
+            next_sequence: 0,
+        }
     }
 
     /// Adds `event` at `time`, after all events of that time that are already there.
     pub fn push(&mut self, time: Time, event: E) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.heap.push(Entry { time, sequence, event });
+        self.heap.push(Entry {
+            time,
+            sequence,
+            event,
+        });
     }
 
     /// Takes the earliest event.

@@ -29,9 +29,16 @@ impl CacheConfig {
         check_range("line_bytes", self.line_bytes.into(), 16, 4096)?;
         check_range("latency_cycles", self.latency_cycles.into(), 1, 10_000)?;
         if !self.line_bytes.is_power_of_two() {
-            return Err(ConfigError::new("line_bytes", self.line_bytes, "a power of two"));
+            return Err(ConfigError::new(
+                "line_bytes",
+                self.line_bytes,
+                "a power of two",
+            ));
         }
-        let (size, way_bytes) = (u64::from(self.size_kib) * 1024, u64::from(self.ways * self.line_bytes));
+        let (size, way_bytes) = (
+            u64::from(self.size_kib) * 1024,
+            u64::from(self.ways * self.line_bytes),
+        );
         let sets = size / way_bytes;
         if !size.is_multiple_of(way_bytes) || !sets.is_power_of_two() {
             let expected = format!(
@@ -108,7 +115,12 @@ impl Cache {
         let sets = config.sets()?;
         let ways = config.ways as usize;
         let stride = ways.next_power_of_two();
-        Ok(Self { entries: vec![FREE; sets as usize * stride], stride, ways, set_bits: sets.trailing_zeros() })
+        Ok(Self {
+            entries: vec![FREE; sets as usize * stride],
+            stride,
+            ways,
+            set_bits: sets.trailing_zeros(),
+        })
     }
 
     /// Uses `line`: makes it the most recent of its set, fetching it in the place of the least recent if need be.
@@ -147,17 +159,28 @@ impl Cache {
         let first = self.set_of(line) * self.stride;
         let wanted = self.entry_of(line);
         let set = &self.entries[first..first + self.ways];
-        set.iter().find(|&&entry| entry & !DIRTY == wanted).map(|&entry| entry & DIRTY != 0)
+        set.iter()
+            .find(|&&entry| entry & !DIRTY == wanted)
+            .map(|&entry| entry & DIRTY != 0)
     }
 
     /// Panics unless every set holds each line once, free ways behind the others, and nothing beyond its ways.
     pub fn check(&self) {
         for set in self.entries.chunks(self.stride) {
-            let used = set.iter().position(|&entry| entry == FREE).unwrap_or(self.stride);
+            let used = set
+                .iter()
+                .position(|&entry| entry == FREE)
+                .unwrap_or(self.stride);
             assert!(used <= self.ways, "a line beyond the ways of its set");
-            assert!(set[used..].iter().all(|&entry| entry == FREE), "a line behind a free way");
+            assert!(
+                set[used..].iter().all(|&entry| entry == FREE),
+                "a line behind a free way"
+            );
             for (way, entry) in set[..used].iter().enumerate() {
-                assert!(set[..way].iter().all(|other| (other ^ entry) & !DIRTY != 0), "a line held twice");
+                assert!(
+                    set[..way].iter().all(|other| (other ^ entry) & !DIRTY != 0),
+                    "a line held twice"
+                );
             }
         }
     }
@@ -171,7 +194,10 @@ impl Cache {
     #[inline]
     fn entry_of(&self, line: u64) -> u32 {
         let tag = line >> self.set_bits;
-        debug_assert!(tag < u64::from(FREE >> 1), "line {line:#x} is beyond the memory that 31-bit tags can name");
+        debug_assert!(
+            tag < u64::from(FREE >> 1),
+            "line {line:#x} is beyond the memory that 31-bit tags can name"
+        );
         (tag as u32) << 1
     }
 
@@ -251,7 +277,11 @@ fn find<const W: usize>(entries: &[u32; W], wanted: u32) -> Option<usize> {
     let mut found = 0;
     for (way, entry) in entries.iter().enumerate() {
         // At most one way matches, so "or" picks it.
-        found |= if entry & !DIRTY == wanted { way as u32 + 1 } else { 0 };
+        found |= if entry & !DIRTY == wanted {
+            way as u32 + 1
+        } else {
+            0
+        };
     }
     (found as usize).checked_sub(1)
 }

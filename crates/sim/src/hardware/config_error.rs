@@ -17,17 +17,29 @@ pub struct ConfigError {
 impl ConfigError {
     /// `field` was `value` where `expected` was needed.
     pub(super) fn new(field: &str, value: impl fmt::Display, expected: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), value: value.to_string(), expected: expected.into() }
+        Self {
+            field: field.to_owned(),
+            value: value.to_string(),
+            expected: expected.into(),
+        }
     }
 
     /// The same error, seen from the table around the field's own.
     pub fn within(self, table: &str) -> Self {
-        Self { field: format!("{table}.{}", self.field), ..self }
+        Self {
+            field: format!("{table}.{}", self.field),
+            ..self
+        }
     }
 }
 
 /// Says that `value` of `field` must be in `least..=most`, unless it is.
-pub(super) fn check_range(field: &str, value: u64, least: u64, most: u64) -> Result<(), ConfigError> {
+pub(super) fn check_range(
+    field: &str,
+    value: u64,
+    least: u64,
+    most: u64,
+) -> Result<(), ConfigError> {
     if (least..=most).contains(&value) {
         return Ok(());
     }

@@ -43,7 +43,12 @@ impl DramConfig {
     /// Says which field no such memory can have, and what was expected.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("latency_cycles", self.latency_cycles.into(), 1, 100_000)?;
-        check_range("open_page_latency_cycles", self.open_page_latency_cycles.into(), 1, self.latency_cycles.into())?;
+        check_range(
+            "open_page_latency_cycles",
+            self.open_page_latency_cycles.into(),
+            1,
+            self.latency_cycles.into(),
+        )?;
         check_range("banks", self.banks.into(), 1, 1024)?;
         check_range("row_bytes", self.row_bytes.into(), 256, 1 << 20)?;
         check_range(
@@ -97,7 +102,11 @@ impl Dram {
     pub fn new(config: &DramConfig, line_bytes: u32) -> Result<Self, ConfigError> {
         config.validate()?;
         if config.row_bytes < line_bytes {
-            return Err(ConfigError::new("row_bytes", config.row_bytes, format!("at least line_bytes = {line_bytes}")));
+            return Err(ConfigError::new(
+                "row_bytes",
+                config.row_bytes,
+                format!("at least line_bytes = {line_bytes}"),
+            ));
         }
         Ok(Self {
             row_shift: (config.row_bytes / line_bytes).trailing_zeros(),
@@ -116,12 +125,18 @@ impl Dram {
         self.settle(now_cycle);
         let wait = self.channel_wait();
         let open = self.open_row(line);
-        let latency = if open { self.config.open_page_latency_cycles } else { self.config.latency_cycles };
+        let latency = if open {
+            self.config.open_page_latency_cycles
+        } else {
+            self.config.latency_cycles
+        };
 
         // Until its own transfer begins, the channel is free for the deferred ones.
         let before_transfer = u64::from(latency - self.config.line_transfer_cycles);
         self.deferred_cycles = self.deferred_cycles.saturating_sub(wait + before_transfer);
-        self.settled_cycle = self.settled_cycle.max(now_cycle + wait + u64::from(latency));
+        self.settled_cycle = self
+            .settled_cycle
+            .max(now_cycle + wait + u64::from(latency));
 
         self.counters.demand_lines += 1;
         self.counters.open_page_hits += u64::from(open);

@@ -39,8 +39,18 @@ pub struct MemoryConfig {
 impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
-            l1: CacheConfig { size_kib: 64, ways: 2, line_bytes: 64, latency_cycles: 1 },
-            l2: CacheConfig { size_kib: 1024, ways: 16, line_bytes: 64, latency_cycles: 15 },
+            l1: CacheConfig {
+                size_kib: 64,
+                ways: 2,
+                line_bytes: 64,
+                latency_cycles: 1,
+            },
+            l2: CacheConfig {
+                size_kib: 1024,
+                ways: 16,
+                line_bytes: 64,
+                latency_cycles: 15,
+            },
             prefetch_next_line: true,
             dma: DmaPolicy::Invalidate,
             dram: DramConfig::default(),
@@ -57,8 +67,15 @@ impl MemoryConfig {
         self.l1.validate().map_err(|e| e.within("l1"))?;
         self.l2.validate().map_err(|e| e.within("l2"))?;
         if self.l1.line_bytes != self.l2.line_bytes {
-            let expected = format!("l1.line_bytes = {}: one line size for both levels", self.l1.line_bytes);
-            return Err(ConfigError::new("l2.line_bytes", self.l2.line_bytes, expected));
+            let expected = format!(
+                "l1.line_bytes = {}: one line size for both levels",
+                self.l1.line_bytes
+            );
+            return Err(ConfigError::new(
+                "l2.line_bytes",
+                self.l2.line_bytes,
+                expected,
+            ));
         }
         self.dram.validate().map_err(|e| e.within("dram"))
     }
@@ -84,7 +101,9 @@ pub struct AccessCost {
 impl AccessCost {
     /// Cycles in which the processor waited.
     pub fn stall_cycles(&self) -> u64 {
-        u64::from(self.stall_l1_cycles) + u64::from(self.stall_l2_cycles) + u64::from(self.stall_memory_cycles)
+        u64::from(self.stall_l1_cycles)
+            + u64::from(self.stall_l2_cycles)
+            + u64::from(self.stall_memory_cycles)
     }
 
     /// Lines touched.
@@ -180,7 +199,9 @@ impl MemoryHierarchy {
             match self.l1.touch(line, write) {
                 Outcome::Hit => continue,
                 Outcome::Miss => {}
-                Outcome::MissWriteBack(victim) => self.write_back_from_l1(now_cycle + cost.stall_cycles(), victim),
+                Outcome::MissWriteBack(victim) => {
+                    self.write_back_from_l1(now_cycle + cost.stall_cycles(), victim)
+                }
             }
             self.access_l2(now_cycle, line, &mut cost);
         }

@@ -20,14 +20,24 @@ impl Pace {
     /// `millions_per_second` is MHz, MIPS or Mb/s; not 0.
     pub(super) fn new(millions_per_second: u64) -> Self {
         assert!(millions_per_second > 0, "a rate of nothing never ends");
-        let whole_ps =
-            if PS_PER_US.is_multiple_of(millions_per_second) { PS_PER_US / millions_per_second } else { 0 };
-        Self { millions_per_second, whole_ps, carry: 0 }
+        let whole_ps = if PS_PER_US.is_multiple_of(millions_per_second) {
+            PS_PER_US / millions_per_second
+        } else {
+            0
+        };
+        Self {
+            millions_per_second,
+            whole_ps,
+            carry: 0,
+        }
     }
 
     /// The time that `units` take.
     pub(super) fn span(&mut self, units: u64) -> Span {
-        debug_assert!(units < u64::MAX / PS_PER_US / 2, "months of work in one piece");
+        debug_assert!(
+            units < u64::MAX / PS_PER_US / 2,
+            "months of work in one piece"
+        );
         if self.whole_ps > 0 {
             return Span::from_ps(units * self.whole_ps);
         }
@@ -66,7 +76,11 @@ mod tests {
                 total += pace.span(piece % 17).as_ps();
             }
             let units: u64 = (0..10_000).map(|piece| piece % 17).sum();
-            assert_eq!(total, units * PS_PER_US / rate, "at {rate} million a second");
+            assert_eq!(
+                total,
+                units * PS_PER_US / rate,
+                "at {rate} million a second"
+            );
         }
     }
 
@@ -76,7 +90,11 @@ mod tests {
             let mut pace = Pace::new(rate);
             let span = pace.span(1_000_003);
             // The span was rounded down, so the last unit may end just after it.
-            assert_eq!(pace.units_in(span.as_ps() + 1), 1_000_003, "at {rate} million a second");
+            assert_eq!(
+                pace.units_in(span.as_ps() + 1),
+                1_000_003,
+                "at {rate} million a second"
+            );
         }
     }
 }

@@ -19,7 +19,10 @@ pub struct ProcessorConfig {
 /// Table 2 of the handoff-policies paper.
 impl Default for ProcessorConfig {
     fn default() -> Self {
-        Self { clock_mhz: 2_000, instructions_per_cycle: 1 }
+        Self {
+            clock_mhz: 2_000,
+            instructions_per_cycle: 1,
+        }
     }
 }
 
@@ -30,7 +33,12 @@ impl ProcessorConfig {
     /// Says which field no such processor can have, and what was expected.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("clock_mhz", self.clock_mhz.into(), 1, 100_000)?;
-        check_range("instructions_per_cycle", self.instructions_per_cycle.into(), 1, 16)
+        check_range(
+            "instructions_per_cycle",
+            self.instructions_per_cycle.into(),
+            1,
+            16,
+        )
     }
 }
 
@@ -87,7 +95,9 @@ impl Processor {
 
     /// Does work of so many instructions and stall cycles from `now` on, or as soon as earlier work is done: when it ends.
     pub fn run(&mut self, now: Time, instructions: u64, stall_cycles: u64) -> Time {
-        let span = self.pace.span(instructions + stall_cycles * self.instructions_per_cycle);
+        let span = self
+            .pace
+            .span(instructions + stall_cycles * self.instructions_per_cycle);
         self.occupancy.occupy(now, span)
     }
 
@@ -131,7 +141,10 @@ impl NicProcessor {
     /// Says which field no such processor can have, and what was expected.
     pub fn new(config: &NicProcessorConfig) -> Result<Self, ConfigError> {
         config.validate()?;
-        Ok(Self { pace: Pace::new(config.mips.into()), occupancy: Occupancy::default() })
+        Ok(Self {
+            pace: Pace::new(config.mips.into()),
+            occupancy: Occupancy::default(),
+        })
     }
 
     /// Does work of so many instructions from `now` on, or as soon as earlier work is done: when it ends.

@@ -54,7 +54,11 @@ impl WireConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("rate_mbps", self.rate_mbps.into(), 1, 1_000_000)?;
         check_range("queue_frames", self.queue_frames.into(), 1, u32::MAX.into())?;
-        for (field, value) in [("loss", self.loss), ("duplicate", self.duplicate), ("reorder", self.reorder)] {
+        for (field, value) in [
+            ("loss", self.loss),
+            ("duplicate", self.duplicate),
+            ("reorder", self.reorder),
+        ] {
             if !(0.0..=1.0).contains(&value) {
                 return Err(ConfigError::new(field, value, "a probability, 0 to 1"));
             }
@@ -173,7 +177,9 @@ impl<F: Clone> Wire<F> {
     /// When the next frame arrives.
     pub fn next_arrival(&self) -> Option<Time> {
         let in_order = self.in_flight.front().map(|&(arrival, _)| arrival);
-        let Some(faults) = &self.faults else { return in_order };
+        let Some(faults) = &self.faults else {
+            return in_order;
+        };
         match (in_order, faults.late.peek_time()) {
             (Some(in_order), Some(late)) => Some(in_order.min(late)),
             (in_order, late) => in_order.or(late),
@@ -184,7 +190,11 @@ impl<F: Clone> Wire<F> {
     pub fn receive(&mut self, now: Time) -> Option<F> {
         let arrival = self.next_arrival().filter(|&arrival| arrival <= now)?;
         self.counters.frames_received += 1;
-        if self.in_flight.front().is_some_and(|&(in_order, _)| in_order == arrival) {
+        if self
+            .in_flight
+            .front()
+            .is_some_and(|&(in_order, _)| in_order == arrival)
+        {
             return self.in_flight.pop_front().map(|(_, frame)| frame);
         }
         self.faults.as_mut()?.late.pop().map(|(_, frame)| frame)
@@ -206,7 +216,9 @@ impl<F: Clone> Wire<F> {
     }
 
     fn send_faulty(&mut self, arrival: Time, frame: F) {
-        let Some(faults) = &mut self.faults else { return };
+        let Some(faults) = &mut self.faults else {
+            return;
+        };
         if faults.loss.happens(&mut faults.generator) {
             self.counters.lost += 1;
             return;
