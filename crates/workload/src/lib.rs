@@ -1,1 +1,18 @@
-//! placeholder
+//! What clients ask of a server: access logs replayed, synthetic logs fitted to real ones, SPECweb99-like load
+//! and microloads, all behind one trait, [`Workload`].
+//!
+//! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
+//! - [`replay`] makes a [`Workload`] of a log.
+//! - [`Workload`] hands out connection scripts; the simulated or live client only follows them.
+//!
+//! Nothing here knows time, sockets or packets: a client applies the rules a script states.
+
+pub mod log;
+pub mod replay;
+pub mod session;
+mod source;
+
+pub use log::{Log, LogError};
+pub use replay::Replay;
+pub use session::{SessionRule, Sessions};
+pub use source::{Demand, FileSet, RequestSpec, Throttle, Workload};

@@ -1,0 +1,111 @@
+//! Lines of any bytes, read into one reused buffer.
+
+use std::io::{self, BufRead};
+
+/// Longer lines are cut: no server logs a request line of this length.
+pub(super) const MAX_LINE_BYTES: usize = 64 << 10;
+
+/// One line without its end.
+#[derive(Clone, Copy)]
+pub(super) struct RawLine<'a> {
+    /// From 1.
+    pub number: u64,
+    /// The bytes, without `\n` or `\r\n`.
+    pub text: &'a [u8],
+    /// The line was longer than [`MAX_LINE_BYTES`]; `text` is its start.
+    pub truncated: bool,
+}
+
+/// A line that is kept: the first ones, to tell the format by.
+pub(super) struct HeadLine {
+    number: u64,
+    text: Vec<u8>,
+    truncated: bool,
+}
+
+impl HeadLine {
+    pub(super) fn as_raw(&self) -> RawLine<'_> {
+        RawLine {
+            number: self.number,
+            text: &self.text,
+            truncated: self.truncated,
+        }
+    }
+}
+
+/// Splits a reader into lines.
+pub(super) struct Lines<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) const fn new(reader: R) -> Self {
+        Self {
+            reader,
+            buffer: Vec::new(),
+            number: 0,
+        }
+    }
+
+    /// Number of lines read so far.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next line, `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<RawLine<'_>>> {
+        self.buffer.clear();
+        let mut truncated = false;
+        let mut any = false;
+        loop {
+            let chunk = self.reader.fill_buf()?;
+            if chunk.is_empty() {
+                break;
+            }
+            any = true;
+            let end = memchr::memchr(b'\n', chunk);
+            let part = &chunk[..end.unwrap_or(chunk.len())];
+            let room = MAX_LINE_BYTES - self.buffer.len();
+            truncated |= part.len() > room;
+            self.buffer.extend_from_slice(&part[..part.len().min(room)]);
+            let used = part.len() + usize::from(end.is_some());
+            self.reader.consume(used);
+            if end.is_some() {
+                break;
+            }
+        }
+        if !any {
+            return Ok(None);
+        }
+        if self.buffer.last() == Some(&b'\r') {
+            self.buffer.pop();
+        }
+        self.number += 1;
+        Ok(Some(RawLine {
+            number: self.number,
+            text: &self.buffer,
+            truncated,
+        }))
+    }
+
+    /// Up to `limit` lines from here.
+    pub(super) fn take_head(&mut self, limit: usize) -> io::Result<Vec<HeadLine>> {
+        let mut head = Vec::new();
+        while head.len() < limit {
+            let Some(line) = self.next()? else { break };
+            let RawLine {
+                number,
+                text,
+                truncated,
+            } = line;
+            head.push(HeadLine {
+                number,
+                text: text.to_vec(),
+                truncated,
+            });
+        }
+        Ok(head)
+    }
+}

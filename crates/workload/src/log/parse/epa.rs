@@ -1,0 +1,54 @@
+//! `host [DD:HH:MM:SS] "request" status bytes`: the form of EPA's 1995 log. Requests hold quotes and Latin-1 bytes,
+//! so the last fields are taken from the right.
+
+use super::date::{DAY_S, SECOND_US, time_of_day};
+use super::{
+    Entry, SkipReason, bytes, client, number, request_line, rsplit_once, split_once, status,
+};
+
+/// What the parser remembers: the format names the day of the month only.
+#[derive(Default)]
+pub(in crate::log) struct Epa {
+    last_day: u64,
+    /// Days of the months that have ended since the log began.
+    months_ended_days: u64,
+}
+
+impl Epa {
+    pub(super) fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Entry<'a>, SkipReason> {
+        let (rest, size) =
+            rsplit_once(line.trim_ascii_end(), b' ').ok_or(SkipReason::MissingFields)?;
+        let (rest, code) = rsplit_once(rest, b' ').ok_or(SkipReason::MissingFields)?;
+        let (bytes, status) = (bytes(size)?, status(code)?);
+        let (host, rest) = split_once(rest, b' ').ok_or(SkipReason::MissingFields)?;
+        let rest = rest.strip_prefix(b"[").ok_or(SkipReason::Time)?;
+        let (time, rest) = split_once(rest, b']').ok_or(SkipReason::Time)?;
+        let request = rest
+            .trim_ascii()
+            .strip_prefix(b"\"")
+            .ok_or(SkipReason::Request)?;
+        let (method, url) = request_line::parse(request.strip_suffix(b"\"").unwrap_or(request))?;
+        let client = client(host)?;
+        let time_us = self.time_us(time).ok_or(SkipReason::Time)?;
+        Ok(Entry {
+            time_us,
+            client,
+            method,
+            url,
+            status,
+            bytes,
+        })
+    }
+
+    /// Time since day 0 of the first month. A day far below the previous one begins a new month.
+    fn time_us(&mut self, text: &[u8]) -> Option<u64> {
+        let (day, time) = split_once(text, b':')?;
+        let day = number(day).filter(|day| (1..=31).contains(day))?;
+        let second = time_of_day(time)?;
+        if day + 20 < self.last_day {
+            self.months_ended_days += self.last_day;
+        }
+        self.last_day = day;
+        Some(((self.months_ended_days + day) * DAY_S + second) * SECOND_US)
+    }
+}

@@ -1,0 +1,137 @@
+//! One parser per format: a line's bytes in, its fields out, nothing allocated.
+
+mod clf;
+mod date;
+mod epa;
+mod nasa;
+mod request_line;
+mod sdsc;
+mod w3c;
+mod world_cup;
+
+use super::{Format, Method, SkipReason};
+
+/// The fields of one request, borrowed from the line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry<'a> {
+    pub time_us: u64,
+    pub client: &'a [u8],
+    pub method: Method,
+    pub url: &'a [u8],
+    /// 0 if the format has none.
+    pub status: u16,
+    /// `None` for `-`, and in a log without sizes.
+    pub bytes: Option<u64>,
+}
+
+/// What a line is, if it is not malformed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Parsed<'a> {
+    /// A request.
+    Entry(Entry<'a>),
+    /// A header or comment that the format has.
+    Directive,
+}
+
+/// A parser with what it remembers from line to line.
+pub(super) enum Parser {
+    Common,
+    Combined,
+    Epa(epa::Epa),
+    NasaTsv,
+    WorldCupCsv,
+    W3c(w3c::W3c),
+    Sdsc,
+}
+
+impl Parser {
+    pub(super) fn new(format: Format) -> Self {
+        match format {
+            Format::Common => Self::Common,
+            Format::Combined => Self::Combined,
+            Format::Epa => Self::Epa(epa::Epa::default()),
+            Format::NasaTsv => Self::NasaTsv,
+            Format::WorldCupCsv => Self::WorldCupCsv,
+            Format::W3c => Self::W3c(w3c::W3c::default()),
+            Format::Sdsc => Self::Sdsc,
+        }
+    }
+
+    pub(super) fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Parsed<'a>, SkipReason> {
+        if line.trim_ascii().is_empty() {
+            return Err(SkipReason::Blank);
+        }
+        match self {
+            Self::Common => clf::parse(line, clf::Tail::None).map(Parsed::Entry),
+            Self::Combined => clf::parse(line, clf::Tail::Any).map(Parsed::Entry),
+            Self::Epa(epa) => epa.parse(line).map(Parsed::Entry),
+            Self::NasaTsv => nasa::parse(line),
+            Self::WorldCupCsv => world_cup::parse(line).map(Parsed::Entry),
+            Self::W3c(w3c) => w3c.parse(line),
+            Self::Sdsc => sdsc::parse(line).map(Parsed::Entry),
+        }
+    }
+
+    /// Whether the lines parsed so far could have had sizes.
+    pub(super) const fn has_sizes(&self) -> bool {
+        match self {
+            Self::Sdsc => false,
+            Self::W3c(w3c) => w3c.has_sizes(),
+            _ => true,
+        }
+    }
+}
+
+/// An unsigned decimal number and nothing else.
+fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |n, &c| {
+        let digit = c.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        n.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// A status of three digits.
+fn status(text: &[u8]) -> Result<u16, SkipReason> {
+    match number(text) {
+        Some(status @ 100..=999) => Ok(status as u16),
+        _ => Err(SkipReason::Status),
+    }
+}
+
+/// A size: a number, or `-` for none.
+fn bytes(text: &[u8]) -> Result<Option<u64>, SkipReason> {
+    match text {
+        b"-" => Ok(None),
+        _ => number(text).map(Some).ok_or(SkipReason::Bytes),
+    }
+}
+
+/// Splits at the first `separator`.
+fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memchr(separator, text)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// Splits at the last `separator`.
+fn rsplit_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memrchr(separator, text)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// The text if there is any.
+fn client(text: &[u8]) -> Result<&[u8], SkipReason> {
+    if text.is_empty() {
+        Err(SkipReason::Client)
+    } else {
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! `host logname time method url response bytes`, separated by tabs, with a header; time in Unix seconds.
+
+use super::date::SECOND_US;
+use super::{Entry, Parsed, SkipReason, bytes, client, number, request_line, status};
+
+const HEADER: &[u8] = b"host\tlogname\ttime\tmethod\turl\tresponse\tbytes";
+
+pub(super) fn parse(line: &[u8]) -> Result<Parsed<'_>, SkipReason> {
+    if line == HEADER {
+        return Ok(Parsed::Directive);
+    }
+    let mut fields = line.split(|&c| c == b'\t');
+    let mut next = || fields.next().ok_or(SkipReason::MissingFields);
+    let [host, _logname, time, method, url, code, size] = [
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+    ];
+    // Far beyond year 9999, so that microseconds cannot overflow.
+    let time_s = number(time)
+        .filter(|&s| s < 1 << 40)
+        .ok_or(SkipReason::Time)?;
+    if url.is_empty() {
+        return Err(SkipReason::Request);
+    }
+    Ok(Parsed::Entry(Entry {
+        time_us: time_s * SECOND_US,
+        client: client(host)?,
+        method: request_line::method(method)?,
+        url,
+        status: status(code)?,
+        bytes: bytes(size)?,
+    }))
+}

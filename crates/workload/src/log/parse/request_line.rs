@@ -1,0 +1,38 @@
+//! The quoted request of the Common Log Format and its kin.
+
+use super::{Method, SkipReason, split_once};
+
+/// `GET /a b HTTP/1.0` to GET and `/a b`: clients of all times have sent URLs with spaces in them, so the URL is all
+/// between the method and the protocol. `GET /a` is HTTP/0.9 (RFC 1945 section 5).
+pub(super) fn parse(request: &[u8]) -> Result<(Method, &[u8]), SkipReason> {
+    let (token, rest) = split_once(request.trim_ascii(), b' ').ok_or(SkipReason::Request)?;
+    let url = without_protocol(rest).trim_ascii();
+    if url.is_empty() {
+        return Err(SkipReason::Request);
+    }
+    Ok((method(token)?, url))
+}
+
+/// The method of this name, in any case.
+pub(super) fn method(token: &[u8]) -> Result<Method, SkipReason> {
+    if token.eq_ignore_ascii_case(b"GET") {
+        Ok(Method::Get)
+    } else if token.eq_ignore_ascii_case(b"HEAD") {
+        Ok(Method::Head)
+    } else if token.eq_ignore_ascii_case(b"POST") {
+        Ok(Method::Post)
+    } else if !token.is_empty() && token.iter().all(|c| c.is_ascii_alphabetic() || *c == b'-') {
+        Ok(Method::Other)
+    } else {
+        Err(SkipReason::Request)
+    }
+}
+
+/// Cuts ` HTTP/1.0` off the end, if it is there.
+fn without_protocol(text: &[u8]) -> &[u8] {
+    const MARK: &[u8] = b" HTTP/";
+    match memchr::memmem::rfind(text, MARK) {
+        Some(at) => &text[..at],
+        None => text,
+    }
+}
