@@ -1,1 +1,25 @@
-//! placeholder
+//! Results as tables and small figures in text.
+//!
+//! Everything here is a pure function from plain rows to a `String` that ends with a newline. Nothing depends on
+//! the simulator: whoever has results maps them to these rows.
+
+mod comparison;
+mod cycles;
+mod facts;
+mod handoff;
+mod number;
+mod runs;
+mod series;
+mod table;
+
+pub use comparison::{Comparison, Scale, comparison_table};
+pub use cycles::{
+    CyclesRow, LayerShares, PacketCosts, TaskRow, cycles_table, layer_shares_table,
+    packet_costs_table, tasks_table,
+};
+pub use facts::{Count, counts_table, facts_table};
+pub use handoff::{Handoffs, handoffs_text};
+pub use number::{bytes, grouped, percent, significant};
+pub use runs::{RunRow, runs_table};
+pub use series::{Series, series_text, sparkline};
+pub use table::{Align, Column, Table};

@@ -1,0 +1,62 @@
+//! Handoffs and why the others stayed.
+
+use crate::facts::{Count, counts_table};
+use crate::number::{grouped, percent, significant};
+
+/// Handoffs of one run and their fate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Handoffs {
+    /// Handoffs that the host asked for.
+    pub attempted: u64,
+    /// Handoffs that the NIC accepted.
+    pub accepted: u64,
+    /// Connections taken back.
+    pub restored: u64,
+    /// Packets forwarded to the NIC because they crossed a handoff.
+    pub forwarded: u64,
+    /// Share of responses served by connections on the NIC, per cent.
+    pub offloaded_percent: f64,
+    /// Connections on the NIC, mean.
+    pub connections_mean: f64,
+    /// Connections not offloaded, by reason.
+    pub not_offloaded: Vec<Count>,
+}
+
+/// What became of handoffs, and why other connections were not offloaded.
+pub fn handoffs_text(handoffs: &Handoffs) -> String {
+    let mut text = format!(
+        "Handoffs: {} attempted, {} accepted, {} restored, {} packets forwarded.\n\
+         On the NIC: {} connections on average, {} of responses.\n",
+        grouped(handoffs.attempted),
+        grouped(handoffs.accepted),
+        grouped(handoffs.restored),
+        grouped(handoffs.forwarded),
+        significant(handoffs.connections_mean),
+        percent(handoffs.offloaded_percent),
+    );
+    text.push_str(&counts_table(
+        "not offloaded because",
+        &handoffs.not_offloaded,
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_follow_only_if_there_are_any() {
+        let mut handoffs = Handoffs {
+            attempted: 5,
+            accepted: 5,
+            ..Handoffs::default()
+        };
+        assert_eq!(handoffs_text(&handoffs).lines().count(), 2);
+        handoffs.not_offloaded.push(Count {
+            name: "hard limit".into(),
+            count: 7,
+        });
+        assert!(handoffs_text(&handoffs).contains("hard limit"));
+    }
+}

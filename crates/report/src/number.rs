@@ -1,0 +1,97 @@
+//! Numbers for people.
+
+/// A whole number with its digits in groups of three: `1,234,567`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share in per cent: one decimal below ten, none above. `0` only if it is nought.
+pub fn percent(value: f64) -> String {
+    if value == 0.0 {
+        "0 %".to_owned()
+    } else if value.abs() < 0.05 {
+        format!("{}<0.1 %", if value < 0.0 { "-" } else { "" })
+    } else if value.abs() < 9.95 {
+        format!("{value:.1} %")
+    } else {
+        format!("{value:.0} %")
+    }
+}
+
+/// A measured number to about three significant digits, large ones whole and grouped.
+pub fn significant(value: f64) -> String {
+    let magnitude = value.abs();
+    if !value.is_finite() {
+        "-".to_owned()
+    } else if magnitude >= 99.95 {
+        let sign = if value < 0.0 { "-" } else { "" };
+        format!("{sign}{}", grouped(magnitude.round() as u64))
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else if magnitude >= 0.1 || value == 0.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// A size in bytes with a binary unit: `52.1 MiB`.
+pub fn bytes(value: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = value as f64;
+    let mut unit = 0;
+    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{value} B")
+    } else {
+        format!("{scaled:.1} {}", UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_three_start_at_the_right() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(12_345_678), "12,345,678");
+    }
+
+    #[test]
+    fn small_shares_are_not_called_nothing() {
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.01), "<0.1 %");
+        assert_eq!(percent(5.04), "5.0 %");
+        assert_eq!(percent(61.7), "62 %");
+    }
+
+    #[test]
+    fn three_digits_are_enough() {
+        assert_eq!(significant(23_031.4), "23,031");
+        assert_eq!(significant(-1_234.0), "-1,234");
+        assert_eq!(significant(61.04), "61.0");
+        assert_eq!(significant(2.345), "2.35");
+        assert_eq!(significant(0.0), "0.00");
+        assert_eq!(significant(f64::NAN), "-");
+    }
+
+    #[test]
+    fn sizes_get_a_unit() {
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(bytes(54_616_868), "52.1 MiB");
+    }
+}
