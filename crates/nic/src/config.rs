@@ -71,6 +71,8 @@ pub struct Config {
     pub receive_queue_packets: u32,
     /// Received packets that may wait for lookup.
     pub arrival_queue_packets: u32,
+    /// Packets of the host that may wait to be sent, and as many commands that may wait to be carried out.
+    pub descriptor_queue_entries: u32,
     /// Acknowledged bytes of one connection are reported at once when its send buffer runs dry, else by so many bytes.
     pub acknowledge_bytes: u32,
 }
@@ -85,6 +87,7 @@ impl Default for Config {
             connection_bytes: 2048,
             receive_queue_packets: 2048,
             arrival_queue_packets: 512,
+            descriptor_queue_entries: 512,
             acknowledge_bytes: 8192,
         }
     }

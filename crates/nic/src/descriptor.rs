@@ -21,24 +21,67 @@ pub enum ToNic<P> {
 }
 
 /// Handoff commands (host to NIC).
+///
+/// Commands are carried out in the order they were issued, so more may follow a `Handoff` before its answer;
+/// after a refusal they are ignored (packets are given back). After a `Restore` none may follow before its answer:
+/// what the host wants sent meanwhile would be lost with the connection it was meant for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command<P> {
-    /// Take over this connection. Answered by [`Event::Handoff`].
-    Handoff { handle: Handle, state: Box<Portable<P>> },
-    /// Give this connection back. Answered by [`Event::Restored`], or by `Closed` if it ended first.
-    Restore { handle: Handle },
+    /// Take over this connection. Answered by [`Event::Handoff`]. Connections that are not yet established, or in TIME-WAIT,
+    /// are refused.
+    Handoff {
+        /// A free handle, for the connection from now on.
+        handle: Handle,
+        /// What the host's TCP engine exported.
+        state: Box<Portable<P>>,
+    },
+    /// Give this connection back. Answered by [`Event::Restored`], or by [`Event::Closed`] if it ended first.
+    Restore {
+        /// The connection.
+        handle: Handle,
+    },
     /// Append data to its send buffer; the data stays in host memory and is fetched when sent.
-    Send { handle: Handle, data: P },
+    /// The host bounds how much; the NIC does not.
+    Send {
+        /// The connection.
+        handle: Handle,
+        /// What to append.
+        data: P,
+    },
     /// Receive buffers for this many more bytes stand ready in host memory.
-    PostReceive { handle: Handle, len: u32 },
+    PostReceive {
+        /// The connection.
+        handle: Handle,
+        /// Bytes.
+        len: u32,
+    },
     /// The application has read this many bytes: the window may open.
-    Received { handle: Handle, len: u32 },
+    Received {
+        /// The connection.
+        handle: Handle,
+        /// Bytes.
+        len: u32,
+    },
     /// Close it, or change an option.
-    Control { handle: Handle, control: Control },
+    Control {
+        /// The connection.
+        handle: Handle,
+        /// What to do.
+        control: Control,
+    },
     /// A packet of this connection that reached the host while the handoff was under way.
-    Forward { handle: Handle, segment: Segment<P> },
+    /// If the NIC has not got the connection, the packet comes back as [`ToHost::Packet`].
+    Forward {
+        /// The connection.
+        handle: Handle,
+        /// The packet as it was received.
+        segment: Segment<P>,
+    },
     /// The host has heard of the connection's end and is done with the handle; its NIC memory may be reused.
-    Release { handle: Handle },
+    Release {
+        /// The connection.
+        handle: Handle,
+    },
 }
 
 /// What a socket call other than send and receive asks of a connection.
@@ -71,22 +114,56 @@ pub enum ToHost<P> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<P> {
     /// The answer to a handoff. A refusal gives the state back unchanged.
-    Handoff { handle: Handle, result: Result<(), (Refusal, Box<Portable<P>>)> },
-    /// The answer to a restore; the NIC has forgotten the connection.
-    Restored { handle: Handle, state: Box<Portable<P>> },
+    Handoff {
+        /// The handle of the command; free again after a refusal.
+        handle: Handle,
+        /// Whether the NIC took the connection; why not, and the connection, otherwise.
+        result: Result<(), (Refusal, Box<Portable<P>>)>,
+    },
+    /// The answer to a restore; the NIC has forgotten the connection. Whatever was received or acknowledged up to now and
+    /// could be told has been told before. What could not, for want of posted receive buffers, is in the state:
+    /// unread data, and a FIN after it, which shows in [`Portable::state`](baton_tcp::Portable).
+    Restored {
+        /// The connection; the handle is free again.
+        handle: Handle,
+        /// All the host needs to go on with it.
+        state: Box<Portable<P>>,
+    },
     /// Received data, already in the posted host buffers.
-    Receive { handle: Handle, data: P },
+    Receive {
+        /// The connection.
+        handle: Handle,
+        /// The data, next in order.
+        data: P,
+    },
     /// The peer acknowledged this many bytes, of one or many segments: their host buffers may be freed.
-    Acknowledged { handle: Handle, len: u32 },
-    /// The peer will send no more.
-    PeerClosed { handle: Handle },
+    Acknowledged {
+        /// The connection.
+        handle: Handle,
+        /// Bytes.
+        len: u32,
+    },
+    /// The peer will send no more, and all it sent has been delivered. Told again after a handoff of a connection whose peer
+    /// had closed before, once data that was unread then has been delivered.
+    PeerClosed {
+        /// The connection.
+        handle: Handle,
+    },
     /// The connection is over. The NIC keeps its slot until `Release`.
-    Closed { handle: Handle, reason: CloseReason },
+    Closed {
+        /// The connection.
+        handle: Handle,
+        /// How it ended.
+        reason: CloseReason,
+    },
     /// The NIC asks to be relieved of this connection (active load control): the host should restore it.
-    Relief { handle: Handle },
+    Relief {
+        /// The connection.
+        handle: Handle,
+    },
     /// Soft_Limit has changed: the most connections that may be on the NIC now.
     SoftLimit(u32),
-    /// Connections that the NIC's free memory could still hold.
+    /// Connections that the NIC's free memory could still hold; told when there is room again after [`Refusal::Memory`].
     Memory(u32),
 }
 

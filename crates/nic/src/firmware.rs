@@ -1,0 +1,524 @@
+//! The firmware: one piece of work at a time.
+
+mod commands;
+mod upcalls;
+
+use crate::config::{Config, Relief};
+use crate::connections::Connections;
+use crate::descriptor::{ToHost, ToNic};
+use crate::load_control::{Governor, LoadState, Step};
+use crate::memory::Memory;
+use crate::meter::{Meter, Task};
+use crate::queues::{HostPacket, QueueLengths, Queues, Received, Stamp};
+use crate::relief::{ActivityClock, ReliefRequests};
+use crate::scheduler::{Heads, Source, pick};
+use crate::stats::{Drop, Stats};
+use baton_tcp::{Payload, Segment, Stack};
+use baton_wire::Time;
+use std::collections::VecDeque;
+
+/// Host packets that left are reported in batches of at most so many.
+const SENT_BATCH: u32 = 16;
+
+/// A frame on its way out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing<P> {
+    /// What it carries.
+    pub segment: Segment<P>,
+    /// For a packet of the host: when its descriptor arrived at the NIC. `None` for a packet of the NIC's TCP.
+    pub host_since: Option<Time>,
+}
+
+/// A descriptor on its way to the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upcall<P> {
+    /// What it says.
+    pub item: ToHost<P>,
+    /// For a received packet of the host: when its frame arrived at the MAC.
+    pub host_since: Option<Time>,
+}
+
+/// Kinds of pieces of work. What a piece costs is what the [`Meter`] heard meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    /// Found out whose a received packet is.
+    Lookup,
+    /// Passed a received packet to the host.
+    HostReceive,
+    /// Sent a packet of the host.
+    HostSend,
+    /// TCP input of a received or forwarded packet.
+    Receive,
+    /// Sent one segment of the NIC's TCP.
+    Transmit,
+    /// Carried out a command other than handoff, restore and forward.
+    Command,
+    /// Took over a connection, or refused to.
+    Handoff,
+    /// Gave a connection back.
+    Restore,
+    /// Ran TCP timers that were due.
+    Timers,
+    /// Asked the host to take a connection back.
+    Relief,
+}
+
+/// The NIC's firmware.
+///
+/// Calling order: hand in frames, descriptors and timeouts as they come; after each [`Firmware::poll_work`] take everything
+/// that [`Firmware::poll_frame`] and [`Firmware::poll_upcall`] have before doing more work (so neither needs a queue longer than one
+/// piece of work fills, and a machine whose host ring is full stops the firmware by not taking). [`Firmware::handle_timeouts`]
+/// is to be called when [`Firmware::poll_timeout`]'s moment has come. Time never goes back.
+#[derive(Debug)]
+pub struct Firmware<P> {
+    config: Config,
+    stack: Stack<P>,
+    connections: Connections,
+    memory: Memory,
+    governor: Governor,
+    activity_clock: ActivityClock,
+    relief: ReliefRequests,
+    stats: Stats,
+    queues: Queues<P>,
+    next_stamp: Stamp,
+    /// The TCP engine may have segments to send; stamp of the oldest arrival that may have caused them.
+    transmit: Option<Stamp>,
+    /// TCP timers were due when this stamp was taken.
+    timers: Option<Stamp>,
+    /// Host packets that left and were not yet reported.
+    sent: u32,
+    /// A handoff was refused for want of memory, and the host has not been told that there is some again.
+    memory_short: bool,
+    frames: VecDeque<Outgoing<P>>,
+    upcalls: VecDeque<Upcall<P>>,
+}
+
+impl<P: Payload> Firmware<P> {
+    /// Firmware without connections. `secret` is for the TCP engine.
+    pub fn new(config: Config, mut tcp: baton_tcp::Config, secret: u64) -> Self {
+        // Data to send stays in host memory, where the socket's own buffer bounds it; a second bound here could only
+        // refuse what the host has already promised to its application.
+        tcp.send_buffer = u32::MAX / 2;
+        Self {
+            stack: Stack::new(tcp, secret),
+            connections: Connections::default(),
+            memory: Memory::new(config.memory_kib),
+            governor: Governor::new(config.load_control.clone(), config.connections),
+            activity_clock: ActivityClock::default(),
+            relief: ReliefRequests::default(),
+            stats: Stats::default(),
+            queues: Queues::new(&config),
+            next_stamp: Stamp::default(),
+            transmit: None,
+            timers: None,
+            sent: 0,
+            memory_short: false,
+            frames: VecDeque::new(),
+            upcalls: VecDeque::new(),
+            config,
+        }
+    }
+
+    // --- getters ---
+
+    /// Its parameters.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Totals of its TCP engine.
+    pub fn tcp_stats(&self) -> &baton_tcp::Stats {
+        self.stack.stats()
+    }
+
+    /// Cnum: active connections on the NIC. Connections that are over and not yet released are not among them.
+    pub fn connections(&self) -> u32 {
+        self.connections.active()
+    }
+
+    /// Soft_Limit: the most connections that may be on the NIC now.
+    pub fn soft_limit(&self) -> u32 {
+        self.governor.soft_limit()
+    }
+
+    /// Qlen: NIC packets that wait on the receive queue.
+    pub fn qlen(&self) -> u32 {
+        self.queues.nic_receive.len() as u32
+    }
+
+    /// State of load control.
+    pub fn load_state(&self) -> LoadState {
+        self.governor.state()
+    }
+
+    /// Lengths of all queues.
+    pub fn queue_lengths(&self) -> QueueLengths {
+        self.queues.lengths()
+    }
+
+    /// On-board memory that is free, bytes.
+    pub fn memory_free(&self) -> u64 {
+        self.memory.free()
+    }
+
+    /// Whether there may be work to do. After `true`, [`Firmware::poll_work`] may still find that there is none
+    /// (TCP had nothing to send after all); after `false` it never finds any.
+    pub fn has_work(&self) -> bool {
+        pick(self.config.scheduler, &self.heads()).is_some()
+    }
+
+    /// Asserts every invariant of the firmware and of the TCP engine in it.
+    pub fn check(&self) {
+        self.stack.check();
+        self.connections.check();
+        self.queues.check();
+        self.governor.check();
+        self.relief.check(&self.connections);
+        assert_eq!(
+            self.stack.len(),
+            self.connections.active() as usize,
+            "every connection of the engine has a handle"
+        );
+        assert!(
+            self.connections.active() <= self.config.connections,
+            "Cnum is at most Hard_Limit"
+        );
+        let connection_bytes =
+            u64::from(self.connections.held()) * u64::from(self.config.connection_bytes);
+        self.memory
+            .check(connection_bytes, self.queues.packet_bytes());
+        for (handle, offloaded) in self.connections.iter_active() {
+            let least = self.config.acknowledge_bytes.max(1);
+            assert!(
+                offloaded.acknowledged < least,
+                "{handle:?}: acknowledged bytes are reported in time"
+            );
+        }
+        assert!(
+            self.sent < SENT_BATCH,
+            "host packets that left are reported in time"
+        );
+    }
+
+    // --- events in ---
+
+    /// A frame arrived from the wire. It waits for lookup in on-board memory.
+    ///
+    /// # Errors
+    /// The packet was dropped (and counted) for the reason given.
+    pub fn handle_frame(&mut self, now: Time, segment: Segment<P>) -> Result<(), Drop> {
+        self.stats.frames_received += 1;
+        if self.queues.arrivals.is_full() {
+            return Err(self.drop_packet(Drop::ArrivalQueue));
+        }
+        let bytes = segment.frame_len() as u32;
+        if !self.memory.reserve_packet(bytes) {
+            self.relieve_memory();
+            return Err(self.drop_packet(Drop::Memory));
+        }
+        let stamp = self.next_stamp.take();
+        let entered = self.queues.arrivals.push(
+            stamp,
+            Received {
+                segment,
+                since: now,
+                bytes,
+            },
+        );
+        debug_assert!(entered.is_ok(), "the queue was not full");
+        Ok(())
+    }
+
+    /// A descriptor arrived from the host.
+    ///
+    /// # Errors
+    /// Gives the descriptor back when its queue is full; the host's driver keeps it in its ring and tries again.
+    pub fn handle_descriptor(&mut self, now: Time, descriptor: ToNic<P>) -> Result<(), ToNic<P>> {
+        let stamp = self.next_stamp.take();
+        let entered = match descriptor {
+            ToNic::Packet(segment) => {
+                let packet = HostPacket {
+                    segment,
+                    since: now,
+                };
+                self.queues
+                    .host_send
+                    .push(stamp, packet)
+                    .map_err(|packet| ToNic::Packet(packet.segment))
+            }
+            ToNic::Command(command) => self
+                .queues
+                .commands
+                .push(stamp, command)
+                .map_err(ToNic::Command),
+        };
+        self.stats.descriptors_given_back += u64::from(entered.is_err());
+        entered
+    }
+
+    /// Makes TCP timers that are due pending work.
+    pub fn handle_timeouts(&mut self, now: Time) {
+        let due = self.stack.poll_timeout().is_some_and(|at| at <= now);
+        if due && self.timers.is_none() {
+            self.timers = Some(self.next_stamp.take());
+        }
+    }
+
+    // --- work ---
+
+    /// Takes one piece of work, as the scheduler says, and does it. `None`: there is none.
+    pub fn poll_work(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
+        debug_assert!(
+            self.frames.is_empty() && self.upcalls.is_empty(),
+            "outputs are taken before more work is done"
+        );
+        // A source that turns out to hold nothing is no longer picked, so this ends.
+        let work = loop {
+            let source = pick(self.config.scheduler, &self.heads())?;
+            if let Some(work) = self.work_on(source, now, meter) {
+                break work;
+            }
+        };
+        self.report_memory(meter);
+        Some(work)
+    }
+
+    fn heads(&self) -> Heads {
+        Heads {
+            arrivals: self.queues.arrivals.head(),
+            host_receive: self.queues.host_receive.head(),
+            host_send: self.queues.host_send.head(),
+            nic_receive: self.queues.nic_receive.head(),
+            commands: self.queues.commands.head(),
+            transmit: self.transmit,
+            timers: self.timers,
+            relief: self.relief.head(),
+        }
+    }
+
+    /// One piece of work of `source`; `None` when there was nothing to it.
+    fn work_on(&mut self, source: Source, now: Time, meter: &mut impl Meter) -> Option<Work> {
+        match source {
+            Source::Arrivals => self.look_up(meter),
+            Source::HostReceive => {
+                let (_, packet) = self.queues.host_receive.pop()?;
+                self.memory.free_packet(packet.bytes);
+                self.pass_to_host(packet.segment, Some(packet.since), meter);
+                Some(Work::HostReceive)
+            }
+            Source::HostSend => self.send_host_packet(meter),
+            Source::NicReceive => {
+                let (stamp, packet) = self.queues.nic_receive.pop()?;
+                self.memory.free_packet(packet.bytes);
+                Some(self.receive(stamp, now, packet.segment, Some(packet.since), meter))
+            }
+            Source::Commands => {
+                let (stamp, command) = self.queues.commands.pop()?;
+                Some(self.carry_out(stamp, now, command, meter))
+            }
+            Source::Transmit => self.transmit(now, meter),
+            Source::Timers => self.run_timers(now, meter),
+            Source::Relief => self.ask_for_relief(meter),
+        }
+    }
+
+    /// Decides whose the oldest arrival is, and queues it there.
+    fn look_up(&mut self, meter: &mut impl Meter) -> Option<Work> {
+        let (stamp, packet) = self.queues.arrivals.pop()?;
+        self.charge(Task::Lookup, meter);
+        let ours = self.is_ours(&packet.segment);
+        let limit = self.config.receive_queue_packets as usize;
+        // First come, first served needs no second queue: both share one limit.
+        let both = self.queues.host_receive.len() + self.queues.nic_receive.len();
+        let full = self.config.scheduler == crate::Scheduler::Fcfs && both >= limit;
+        let (queue, reason) = if ours {
+            (&mut self.queues.nic_receive, Drop::NicReceiveQueue)
+        } else {
+            (&mut self.queues.host_receive, Drop::HostReceiveQueue)
+        };
+        let entered = if full {
+            Err(packet)
+        } else {
+            queue.push(stamp, packet)
+        };
+        if let Err(packet) = entered {
+            self.memory.free_packet(packet.bytes);
+            self.drop_packet(reason);
+        }
+        self.control_load(meter);
+        Some(Work::Lookup)
+    }
+
+    /// Whether the NIC's TCP should have this packet.
+    fn is_ours(&self, segment: &Segment<P>) -> bool {
+        let flow = segment.flow_at_receiver();
+        self.stack.find(&flow).is_some()
+    }
+
+    fn pass_to_host(&mut self, segment: Segment<P>, since: Option<Time>, meter: &mut impl Meter) {
+        self.charge(Task::HostReceive, meter);
+        self.stats.host_packets_received += 1;
+        self.upcalls.push_back(Upcall {
+            item: ToHost::Packet(segment),
+            host_since: since,
+        });
+    }
+
+    fn send_host_packet(&mut self, meter: &mut impl Meter) -> Option<Work> {
+        let (_, packet) = self.queues.host_send.pop()?;
+        self.charge(Task::HostSend, meter);
+        self.stats.host_packets_sent += 1;
+        self.frames.push_back(Outgoing {
+            segment: packet.segment,
+            host_since: Some(packet.since),
+        });
+        self.sent += 1;
+        if self.sent == SENT_BATCH || self.queues.host_send.len() == 0 {
+            self.upcalls.push_back(Upcall {
+                item: ToHost::Sent(self.sent),
+                host_since: None,
+            });
+            self.sent = 0;
+        }
+        Some(Work::HostSend)
+    }
+
+    /// TCP input. A packet whose connection has left since its lookup goes on to the host.
+    fn receive(
+        &mut self,
+        stamp: Stamp,
+        now: Time,
+        segment: Segment<P>,
+        since: Option<Time>,
+        meter: &mut impl Meter,
+    ) -> Work {
+        if !self.is_ours(&segment) {
+            self.stats.passed_on += 1;
+            self.pass_to_host(segment, since, meter);
+            return Work::HostReceive;
+        }
+        self.charge(Task::Receive, meter);
+        self.stats.nic_packets_received += 1;
+        if let Some(handle) = self
+            .stack
+            .find(&segment.flow_at_receiver())
+            .and_then(|conn| self.connections.handle(conn))
+            && let Some(offloaded) = self.connections.get_mut(handle)
+        {
+            self.activity_clock.count(&mut offloaded.activity);
+        }
+        self.stack.handle_segment(now, segment);
+        self.after_tcp(stamp, meter);
+        Work::Receive
+    }
+
+    /// Sends one segment of the NIC's TCP, if it has one.
+    fn transmit(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
+        let Some((_, segment)) = self.stack.poll_transmit(now) else {
+            self.transmit = None;
+            return None;
+        };
+        self.charge(Task::Transmit, meter);
+        self.stats.nic_packets_sent += 1;
+        self.frames.push_back(Outgoing {
+            segment,
+            host_since: None,
+        });
+        Some(Work::Transmit)
+    }
+
+    fn run_timers(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
+        let stamp = self.timers.take()?;
+        let ran = self.stack.handle_timeouts(now);
+        for _ in 0..ran {
+            self.charge(Task::Timer, meter);
+        }
+        self.after_tcp(stamp, meter);
+        (ran > 0).then_some(Work::Timers)
+    }
+
+    /// What must follow everything that the TCP engine was told: its events go up, its segments become pending work.
+    fn after_tcp(&mut self, stamp: Stamp, meter: &mut impl Meter) {
+        self.tell_events(meter);
+        self.transmit = Some(self.transmit.map_or(stamp, |oldest| oldest.min(stamp)));
+    }
+
+    fn charge(&mut self, task: Task, meter: &mut impl Meter) {
+        self.stats.tasks[task as usize] += 1;
+        meter.run(task);
+    }
+
+    fn drop_packet(&mut self, reason: Drop) -> Drop {
+        self.stats.dropped.count(reason);
+        reason
+    }
+
+    // --- load ---
+
+    /// Runs load control: after a packet's arrival, a handoff, or the end of a connection (handoff-policies 3.2).
+    fn control_load(&mut self, meter: &mut impl Meter) {
+        let before = self.governor.state();
+        let step = self.governor.run(self.qlen(), self.connections.active());
+        match step {
+            Step::None => {}
+            Step::Lowered => self.stats.soft_limit_lowered += 1,
+            Step::Raised => self.stats.soft_limit_raised += 1,
+        }
+        if step != Step::None {
+            self.post_soft_limit(meter);
+        }
+        if self.config.load_control.relief == Relief::Active {
+            let after = self.governor.state();
+            if after == LoadState::Decrease && before != LoadState::Decrease {
+                let surplus = self.governor.surplus(self.connections.active());
+                self.request_relief(surplus);
+            } else if after != LoadState::Decrease && before == LoadState::Decrease {
+                self.relief.withdraw(&mut self.connections);
+            }
+        }
+    }
+
+    /// Connections and packets share the memory: when packets find none, the busiest connection should go.
+    fn relieve_memory(&mut self) {
+        if self.config.load_control.enabled && self.config.load_control.relief == Relief::Active {
+            self.request_relief(1);
+        }
+    }
+
+    fn request_relief(&mut self, connections: u32) {
+        let stamp = self.next_stamp.take();
+        self.relief.request(
+            connections,
+            &mut self.connections,
+            &self.activity_clock,
+            stamp,
+        );
+    }
+
+    // --- effects out ---
+
+    /// The next frame to put on the wire.
+    pub fn poll_frame(&mut self) -> Option<Outgoing<P>> {
+        self.frames.pop_front()
+    }
+
+    /// The next descriptor for the host.
+    pub fn poll_upcall(&mut self) -> Option<Upcall<P>> {
+        self.upcalls.pop_front()
+    }
+
+    /// When [`Firmware::handle_timeouts`] must next be called, if ever. May be early, never late.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        // Timers already pending are work, not a date.
+        if self.timers.is_some() {
+            None
+        } else {
+            self.stack.poll_timeout()
+        }
+    }
+}

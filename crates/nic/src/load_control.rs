@@ -1,0 +1,275 @@
+//! Load control: the state machine that keeps Qlen between Lowat and Hiwat (handoff-policies 3.2, figure 3).
+
+use crate::config::LoadControl;
+
+/// State of load control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadState {
+    /// Watch Qlen.
+    Monitor,
+    /// Soft_Limit was lowered: wait for Cnum to drop below it.
+    Decrease,
+    /// Soft_Limit was raised: wait for Cnum to reach it, or for Qlen to pass Hiwat.
+    Increase,
+}
+
+/// What one run of the state machine did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Soft_Limit is as before.
+    None,
+    /// Overload: Soft_Limit was lowered.
+    Lowered,
+    /// Underload: Soft_Limit was raised.
+    Raised,
+}
+
+/// The six parameters less Qlen and Cnum, which others own.
+#[derive(Debug)]
+pub(crate) struct Governor {
+    config: LoadControl,
+    hard_limit: u32,
+    soft_limit: u32,
+    state: LoadState,
+}
+
+impl Governor {
+    pub(crate) fn new(config: LoadControl, hard_limit: u32) -> Self {
+        Self {
+            config,
+            hard_limit,
+            soft_limit: hard_limit,
+            state: LoadState::Monitor,
+        }
+    }
+
+    pub(crate) fn state(&self) -> LoadState {
+        self.state
+    }
+
+    pub(crate) fn soft_limit(&self) -> u32 {
+        self.soft_limit
+    }
+
+    /// Runs the state machine: to be called when a packet arrives, a connection is handed off or one leaves, and only then.
+    /// At most one transition a run.
+    pub(crate) fn run(&mut self, qlen: u32, cnum: u32) -> Step {
+        if !self.config.enabled {
+            return Step::None;
+        }
+        let overloaded = qlen > self.config.high_water_packets;
+        let underloaded = qlen < self.config.low_water_packets;
+        match self.state {
+            LoadState::Monitor if overloaded => self.lower(cnum),
+            LoadState::Monitor if underloaded => self.raise(),
+            LoadState::Monitor => Step::None,
+            LoadState::Decrease => {
+                if cnum < self.soft_limit {
+                    self.state = LoadState::Monitor;
+                }
+                Step::None
+            }
+            LoadState::Increase if overloaded => self.lower(cnum),
+            LoadState::Increase => {
+                if cnum >= self.soft_limit {
+                    self.state = LoadState::Monitor;
+                }
+                Step::None
+            }
+        }
+    }
+
+    /// Soft_Limit falls below Cnum, but not below one: at zero no Cnum could ever be below it.
+    fn lower(&mut self, cnum: u32) -> Step {
+        self.state = LoadState::Decrease;
+        let lowered = cnum
+            .saturating_sub(share(cnum, self.config.decrease_percent))
+            .max(1);
+        if lowered >= self.soft_limit {
+            return Step::None;
+        }
+        self.soft_limit = lowered;
+        Step::Lowered
+    }
+
+    /// Soft_Limit rises, but not above Hard_Limit; already there, nothing is raised and MONITOR goes on.
+    fn raise(&mut self) -> Step {
+        if self.soft_limit == self.hard_limit {
+            return Step::None;
+        }
+        let step = share(self.hard_limit, self.config.increase_percent);
+        self.soft_limit = self.soft_limit.saturating_add(step).min(self.hard_limit);
+        self.state = LoadState::Increase;
+        Step::Raised
+    }
+
+    /// How many connections must leave before DECREASE is over.
+    pub(crate) fn surplus(&self, cnum: u32) -> u32 {
+        match self.state {
+            LoadState::Decrease => (cnum + 1).saturating_sub(self.soft_limit),
+            LoadState::Monitor | LoadState::Increase => 0,
+        }
+    }
+
+    pub(crate) fn check(&self) {
+        assert!(
+            self.soft_limit <= self.hard_limit,
+            "Soft_Limit is at most Hard_Limit"
+        );
+        assert!(
+            self.soft_limit > 0 || self.hard_limit == 0,
+            "Soft_Limit leaves room for a connection"
+        );
+    }
+}
+
+/// `percent` per cent of `n`, at least one.
+fn share(n: u32, percent: u32) -> u32 {
+    u32::try_from(u64::from(n) * u64::from(percent) / 100)
+        .unwrap_or(u32::MAX)
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LoadState::{Decrease, Increase, Monitor};
+    use super::*;
+
+    const HIWAT: u32 = 100;
+    const LOWAT: u32 = 20;
+    const HARD: u32 = 1000;
+
+    fn governor(state: LoadState, soft_limit: u32) -> Governor {
+        let config = LoadControl {
+            enabled: true,
+            high_water_packets: HIWAT,
+            low_water_packets: LOWAT,
+            decrease_percent: 10,
+            increase_percent: 2,
+            ..LoadControl::default()
+        };
+        Governor {
+            soft_limit,
+            state,
+            ..Governor::new(config, HARD)
+        }
+    }
+
+    /// Before: state, Soft_Limit. Seen: Qlen, Cnum. After: state, Soft_Limit, step.
+    type Row = ((LoadState, u32), (u32, u32), (LoadState, u32, Step));
+
+    #[test]
+    fn every_transition() {
+        let table: &[Row] = &[
+            // MONITOR: between the watermarks, both included, nothing happens.
+            ((Monitor, 800), (LOWAT, 700), (Monitor, 800, Step::None)),
+            ((Monitor, 800), (HIWAT, 700), (Monitor, 800, Step::None)),
+            // MONITOR, overload: to Cnum less 10 %.
+            (
+                (Monitor, 1000),
+                (HIWAT + 1, 1000),
+                (Decrease, 900, Step::Lowered),
+            ),
+            (
+                (Monitor, 1000),
+                (HIWAT + 1, 500),
+                (Decrease, 450, Step::Lowered),
+            ),
+            (
+                (Monitor, 1000),
+                (HIWAT + 1, 5),
+                (Decrease, 4, Step::Lowered),
+            ),
+            (
+                (Monitor, 1000),
+                (HIWAT + 1, 0),
+                (Decrease, 1, Step::Lowered),
+            ),
+            // Nothing left to lower.
+            ((Monitor, 1), (HIWAT + 1, 0), (Decrease, 1, Step::None)),
+            // MONITOR, underload: up by 2 % of Hard_Limit.
+            (
+                (Monitor, 800),
+                (LOWAT - 1, 800),
+                (Increase, 820, Step::Raised),
+            ),
+            (
+                (Monitor, 990),
+                (LOWAT - 1, 990),
+                (Increase, 1000, Step::Raised),
+            ),
+            // Nothing left to raise.
+            ((Monitor, 1000), (0, 1000), (Monitor, 1000, Step::None)),
+            // DECREASE waits for Cnum whatever Qlen is.
+            (
+                (Decrease, 900),
+                (HIWAT + 1, 900),
+                (Decrease, 900, Step::None),
+            ),
+            ((Decrease, 900), (0, 900), (Decrease, 900, Step::None)),
+            (
+                (Decrease, 900),
+                (HIWAT + 1, 899),
+                (Monitor, 900, Step::None),
+            ),
+            ((Decrease, 900), (0, 899), (Monitor, 900, Step::None)),
+            // INCREASE waits for Cnum.
+            ((Increase, 820), (0, 819), (Increase, 820, Step::None)),
+            ((Increase, 820), (HIWAT, 819), (Increase, 820, Step::None)),
+            ((Increase, 820), (0, 820), (Monitor, 820, Step::None)),
+            // INCREASE, overload: lowered again, even when Cnum has just arrived.
+            (
+                (Increase, 820),
+                (HIWAT + 1, 810),
+                (Decrease, 729, Step::Lowered),
+            ),
+            (
+                (Increase, 820),
+                (HIWAT + 1, 820),
+                (Decrease, 738, Step::Lowered),
+            ),
+        ];
+        for ((state, soft), (qlen, cnum), after) in table {
+            let mut governor = governor(*state, *soft);
+            let step = governor.run(*qlen, *cnum);
+            governor.check();
+            let row = (state, soft, qlen, cnum);
+            assert_eq!(
+                (governor.state, governor.soft_limit, step),
+                *after,
+                "from {row:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn switched_off_it_stays_at_the_hard_limit() {
+        let mut governor = Governor::new(LoadControl::default(), HARD);
+        assert_eq!(governor.run(1_000_000, HARD), Step::None);
+        assert_eq!((governor.state(), governor.soft_limit()), (Monitor, HARD));
+    }
+
+    #[test]
+    fn surplus_is_what_ends_the_decrease() {
+        let mut governor = governor(Monitor, 1000);
+        assert_eq!(governor.surplus(1000), 0);
+        governor.run(HIWAT + 1, 1000);
+        assert_eq!(governor.surplus(1000), 101);
+        assert_eq!(governor.surplus(899), 0);
+        governor.run(HIWAT + 1, 899);
+        assert_eq!(governor.state(), Monitor);
+    }
+
+    #[test]
+    fn no_connections_no_limit() {
+        let mut governor = Governor::new(
+            LoadControl {
+                enabled: true,
+                ..LoadControl::default()
+            },
+            0,
+        );
+        assert_eq!(governor.run(0, 0), Step::None);
+        governor.check();
+    }
+}

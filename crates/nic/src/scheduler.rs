@@ -1,0 +1,192 @@
+//! Which piece of work is done next (handoff-policies 3.1).
+
+use crate::config::Scheduler;
+use crate::queues::Stamp;
+
+/// Where work waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Received packets that wait for lookup.
+    Arrivals,
+    /// Received packets for the host.
+    HostReceive,
+    /// Packets of the host to be sent.
+    HostSend,
+    /// Received packets of connections on the NIC.
+    NicReceive,
+    /// Commands of the host.
+    Commands,
+    /// Segments that the NIC's TCP may send; they count as arrived with what triggered them.
+    Transmit,
+    /// TCP timers that are due.
+    Timers,
+    /// Connections to be relieved of.
+    Relief,
+}
+
+/// When the oldest work of each source arrived; `None` where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heads {
+    pub(crate) arrivals: Option<Stamp>,
+    pub(crate) host_receive: Option<Stamp>,
+    pub(crate) host_send: Option<Stamp>,
+    pub(crate) nic_receive: Option<Stamp>,
+    pub(crate) commands: Option<Stamp>,
+    pub(crate) transmit: Option<Stamp>,
+    pub(crate) timers: Option<Stamp>,
+    pub(crate) relief: Option<Stamp>,
+}
+
+impl Heads {
+    /// Packets that pass through to or from the host: little work each.
+    fn host(&self) -> [(Option<Stamp>, Source); 2] {
+        [
+            (self.host_receive, Source::HostReceive),
+            (self.host_send, Source::HostSend),
+        ]
+    }
+
+    /// TCP and handoff. `Transmit` stands first: at equal stamps, output of the past goes before new input.
+    fn nic(&self) -> [(Option<Stamp>, Source); 5] {
+        [
+            (self.transmit, Source::Transmit),
+            (self.nic_receive, Source::NicReceive),
+            (self.commands, Source::Commands),
+            (self.timers, Source::Timers),
+            (self.relief, Source::Relief),
+        ]
+    }
+}
+
+/// The source whose oldest work is to be done next, if there is any work.
+///
+/// Lookup goes first under both schedulers: until it is done nobody knows whose packet it is, and it is short.
+pub(crate) fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
+    if heads.arrivals.is_some() {
+        return Some(Source::Arrivals);
+    }
+    let host = oldest(heads.host());
+    let nic = oldest(heads.nic());
+    match (host, nic) {
+        (Some((host_stamp, host)), Some((nic_stamp, nic))) => {
+            let host_goes_first = match scheduler {
+                Scheduler::HostFirst => true,
+                Scheduler::Fcfs => host_stamp < nic_stamp,
+            };
+            Some(if host_goes_first { host } else { nic })
+        }
+        (host, nic) => host.or(nic).map(|(_, source)| source),
+    }
+}
+
+/// The source with the lowest stamp; the first named one at equal stamps.
+fn oldest<const N: usize>(heads: [(Option<Stamp>, Source); N]) -> Option<(Stamp, Source)> {
+    heads
+        .into_iter()
+        .filter_map(|(stamp, source)| Some((stamp?, source)))
+        .min_by_key(|(stamp, _)| *stamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Heads stamped in the order of `sources`.
+    fn heads(sources: &[Source]) -> Heads {
+        let mut clock = Stamp::default();
+        let mut heads = Heads::default();
+        for source in sources {
+            *slot(&mut heads, *source) = Some(clock.take());
+        }
+        heads
+    }
+
+    fn slot(heads: &mut Heads, source: Source) -> &mut Option<Stamp> {
+        match source {
+            Source::Arrivals => &mut heads.arrivals,
+            Source::HostReceive => &mut heads.host_receive,
+            Source::HostSend => &mut heads.host_send,
+            Source::NicReceive => &mut heads.nic_receive,
+            Source::Commands => &mut heads.commands,
+            Source::Transmit => &mut heads.transmit,
+            Source::Timers => &mut heads.timers,
+            Source::Relief => &mut heads.relief,
+        }
+    }
+
+    /// The order in which one entry of each source is served.
+    fn served(scheduler: Scheduler, mut heads: Heads) -> Vec<Source> {
+        let mut order = Vec::new();
+        while let Some(source) = pick(scheduler, &heads) {
+            *slot(&mut heads, source) = None;
+            order.push(source);
+        }
+        order
+    }
+
+    const MIXED: [Source; 8] = [
+        Source::NicReceive,
+        Source::HostSend,
+        Source::Commands,
+        Source::Timers,
+        Source::HostReceive,
+        Source::Relief,
+        Source::Transmit,
+        Source::Arrivals,
+    ];
+
+    #[test]
+    fn first_come_first_served_after_lookup() {
+        let order = served(Scheduler::Fcfs, heads(&MIXED));
+        assert_eq!(order[0], Source::Arrivals);
+        assert_eq!(order[1..], MIXED[..7]);
+    }
+
+    #[test]
+    fn host_packets_first() {
+        use Source::*;
+        let order = served(Scheduler::HostFirst, heads(&MIXED));
+        assert_eq!(
+            order,
+            [
+                Arrivals,
+                HostSend,
+                HostReceive,
+                NicReceive,
+                Commands,
+                Timers,
+                Relief,
+                Transmit
+            ]
+        );
+    }
+
+    #[test]
+    fn host_packets_among_themselves_by_arrival() {
+        use Source::*;
+        let order = served(
+            Scheduler::HostFirst,
+            heads(&[NicReceive, HostReceive, HostSend]),
+        );
+        assert_eq!(order, [HostReceive, HostSend, NicReceive]);
+    }
+
+    #[test]
+    fn output_goes_before_input_of_the_same_stamp() {
+        let stamp = Some(Stamp::default());
+        let heads = Heads {
+            transmit: stamp,
+            commands: stamp,
+            ..Heads::default()
+        };
+        for scheduler in [Scheduler::Fcfs, Scheduler::HostFirst] {
+            assert_eq!(pick(scheduler, &heads), Some(Source::Transmit));
+        }
+    }
+
+    #[test]
+    fn nothing_to_do() {
+        assert_eq!(pick(Scheduler::Fcfs, &Heads::default()), None);
+        assert_eq!(pick(Scheduler::HostFirst, &Heads::default()), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! What the firmware did and refused to do, counted by reason.
+
+use crate::descriptor::Refusal;
+use crate::meter::{TASKS, Task};
+use serde::{Deserialize, Serialize};
+
+/// Why a received packet was dropped.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    thiserror::Error,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Drop {
+    /// Too many packets wait for lookup.
+    #[error("too many packets wait for lookup")]
+    ArrivalQueue,
+    /// A packet for the host found the receive queue full.
+    #[error("the receive queue of the host is full")]
+    HostReceiveQueue,
+    /// A packet of a connection on the NIC found the receive queue full.
+    #[error("the receive queue of the NIC is full")]
+    NicReceiveQueue,
+    /// On-board memory is full.
+    #[error("on-board memory is full")]
+    Memory,
+}
+
+/// Dropped packets by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// [`Drop::ArrivalQueue`].
+    pub arrival_queue: u64,
+    /// [`Drop::HostReceiveQueue`].
+    pub host_receive_queue: u64,
+    /// [`Drop::NicReceiveQueue`].
+    pub nic_receive_queue: u64,
+    /// [`Drop::Memory`].
+    pub memory: u64,
+}
+
+impl Drops {
+    pub(crate) fn count(&mut self, reason: Drop) {
+        *match reason {
+            Drop::ArrivalQueue => &mut self.arrival_queue,
+            Drop::HostReceiveQueue => &mut self.host_receive_queue,
+            Drop::NicReceiveQueue => &mut self.nic_receive_queue,
+            Drop::Memory => &mut self.memory,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.arrival_queue + self.host_receive_queue + self.nic_receive_queue + self.memory
+    }
+}
+
+/// Refused handoffs by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusals {
+    /// [`Refusal::SoftLimit`].
+    pub soft_limit: u64,
+    /// [`Refusal::HardLimit`].
+    pub hard_limit: u64,
+    /// [`Refusal::Memory`].
+    pub memory: u64,
+    /// [`Refusal::State`].
+    pub state: u64,
+    /// [`Refusal::Duplicate`].
+    pub duplicate: u64,
+}
+
+impl Refusals {
+    pub(crate) fn count(&mut self, reason: Refusal) {
+        *match reason {
+            Refusal::SoftLimit => &mut self.soft_limit,
+            Refusal::HardLimit => &mut self.hard_limit,
+            Refusal::Memory => &mut self.memory,
+            Refusal::State => &mut self.state,
+            Refusal::Duplicate => &mut self.duplicate,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.soft_limit + self.hard_limit + self.memory + self.state + self.duplicate
+    }
+}
+
+/// Why a command was not carried out. Commands and events cross on the bus, so the first two are no faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ignored {
+    /// The NIC has not got the handle: restored, released, or its handoff was refused.
+    NoConnection,
+    /// The connection is over, and waits for [`Command::Release`](crate::Command::Release).
+    Ended,
+    /// Data to send after this direction was closed.
+    ClosedForWriting,
+    /// Release of a connection that is not over.
+    NotEnded,
+}
+
+/// Ignored commands by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IgnoredCommands {
+    /// [`Ignored::NoConnection`].
+    pub no_connection: u64,
+    /// [`Ignored::Ended`].
+    pub ended: u64,
+    /// [`Ignored::ClosedForWriting`].
+    pub closed_for_writing: u64,
+    /// [`Ignored::NotEnded`].
+    pub not_ended: u64,
+}
+
+impl IgnoredCommands {
+    pub(crate) fn count(&mut self, reason: Ignored) {
+        *match reason {
+            Ignored::NoConnection => &mut self.no_connection,
+            Ignored::Ended => &mut self.ended,
+            Ignored::ClosedForWriting => &mut self.closed_for_writing,
+            Ignored::NotEnded => &mut self.not_ended,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.no_connection + self.ended + self.closed_for_writing + self.not_ended
+    }
+}
+
+/// Totals since the firmware started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Frames that came from the MAC, dropped ones included.
+    pub frames_received: u64,
+    /// Received packets dropped.
+    pub dropped: Drops,
+    /// Received packets passed to the host.
+    pub host_packets_received: u64,
+    /// Packets sent for the host.
+    pub host_packets_sent: u64,
+    /// Received packets given to the NIC's TCP, forwarded ones included.
+    pub nic_packets_received: u64,
+    /// Packets that the NIC's TCP sent.
+    pub nic_packets_sent: u64,
+    /// Packets that reached the host first and came back with `Forward`.
+    pub forwarded: u64,
+    /// Packets that waited for the NIC's TCP while their connection left it, and went on to the host.
+    pub passed_on: u64,
+    /// Work done, in the order of [`TASKS`].
+    pub tasks: [u64; TASKS.len()],
+    /// Descriptors given back because their queue was full.
+    pub descriptors_given_back: u64,
+    /// Connections taken over.
+    pub handoffs: u64,
+    /// Handoffs refused.
+    pub refused: Refusals,
+    /// Connections given back.
+    pub restores: u64,
+    /// Connections that ended on the NIC.
+    pub closed: u64,
+    /// Connections released by the host after their end.
+    pub released: u64,
+    /// Commands not carried out.
+    pub ignored: IgnoredCommands,
+    /// Connections that the host was asked to take back.
+    pub relief_requests: u64,
+    /// Times Soft_Limit was lowered.
+    pub soft_limit_lowered: u64,
+    /// Times Soft_Limit was raised.
+    pub soft_limit_raised: u64,
+}
+
+impl Stats {
+    /// How often `task` was done.
+    pub fn task(&self, task: Task) -> u64 {
+        self.tasks[task as usize]
+    }
+}
