@@ -1,0 +1,231 @@
+//! What accesses cost, and the effect that the models exist for: misses rise with the number of connections.
+
+use baton_sim::hardware::{
+    AccessCost, CacheConfig, Dram, DramConfig, DmaPolicy, MemoryConfig, MemoryHierarchy,
+};
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+fn paper() -> MemoryHierarchy {
+    MemoryHierarchy::new(&MemoryConfig::default()).unwrap()
+}
+
+fn no_prefetch() -> MemoryHierarchy {
+    MemoryHierarchy::new(&MemoryConfig { prefetch_next_line: false, ..MemoryConfig::default() }).unwrap()
+}
+
+#[test]
+fn first_touch_misses_second_hits() {
+    let mut memory = paper();
+    let miss = AccessCost { misses: 1, stall_memory_cycles: 195, ..AccessCost::default() };
+    assert_eq!(memory.access(0, 0x10_0000, 8, false), miss);
+    assert_eq!(memory.access(200, 0x10_0020, 8, true), AccessCost { l1_hits: 1, ..AccessCost::default() });
+}
+
+#[test]
+fn prefetched_line_is_in_the_l2() {
+    let mut memory = paper();
+    memory.access(0, 0x10_0000, 1, false);
+    let hit = AccessCost { l2_hits: 1, stall_l2_cycles: 15, ..AccessCost::default() };
+    assert_eq!(memory.access(500, 0x10_0040, 1, false), hit);
+    assert_eq!(memory.counters().prefetches, 1, "a hit does not prefetch");
+}
+
+#[test]
+fn range_costs_as_much_as_its_lines() {
+    let (mut whole, mut pieces) = (paper(), paper());
+    let cost = whole.access(1_000, 0x2_0030, 1_500, true);
+    let mut sum = AccessCost::default();
+    for line in (0x2_0000..0x2_0030 + 1_500).step_by(64) {
+        sum += pieces.access(1_000 + sum.stall_cycles(), line, 1, true);
+    }
+    assert_eq!(cost, sum);
+    assert_eq!((cost.lines(), cost.misses, cost.l2_hits), (25, 13, 12));
+    assert_eq!(whole.access(0, 0x2_0030, 0, true), AccessCost::default(), "nothing costs nothing");
+}
+
+#[test]
+fn slower_l1_stalls_beyond_its_first_cycle() {
+    let l1 = CacheConfig { size_kib: 64, ways: 2, line_bytes: 64, latency_cycles: 3 };
+    let mut memory = MemoryHierarchy::new(&MemoryConfig { l1, ..MemoryConfig::default() }).unwrap();
+    memory.access(0, 0, 128, false);
+    let hits = AccessCost { l1_hits: 2, stall_l1_cycles: 4, ..AccessCost::default() };
+    assert_eq!(memory.access(1_000, 0, 128, false), hits);
+}
+
+#[test]
+fn device_writes_take_lines_away_and_reads_do_not() {
+    let mut memory = no_prefetch();
+    memory.access(0, 0x4000, 1_500, true);
+    memory.dma_read(5_000, 0x4000, 1_500);
+    assert_eq!(memory.access(10_000, 0x4000, 1_500, false).l1_hits, 24);
+    memory.dma_write(20_000, 0x4000, 1_500);
+    assert_eq!(memory.access(30_000, 0x4000, 1_500, false).misses, 24);
+    let counters = memory.counters();
+    assert_eq!((counters.dma_read_lines, counters.dma_write_lines), (24, 24));
+    assert_eq!(counters.dma_invalidations, 48, "24 lines in two levels");
+    assert_eq!(counters.write_backs, 0, "what the device overwrites need not be written back");
+}
+
+#[test]
+fn injected_data_is_in_the_l2() {
+    let config = MemoryConfig { dma: DmaPolicy::Inject, prefetch_next_line: false, ..MemoryConfig::default() };
+    let mut memory = MemoryHierarchy::new(&config).unwrap();
+    memory.access(0, 0x4000, 64, false);
+    memory.dma_write(1_000, 0x4000, 1_500);
+    let cost = memory.access(2_000, 0x4000, 1_500, false);
+    assert_eq!((cost.l1_hits, cost.l2_hits, cost.misses), (0, 24, 0));
+    assert_eq!(memory.dram_counters().deferred_lines, 0, "memory has not seen it");
+}
+
+#[test]
+fn dirty_lines_are_written_back_once() {
+    let mut memory = no_prefetch();
+    // Four times the L2, all dirty, then as much again to push everything out.
+    for address in (0..8 << 20).step_by(64) {
+        memory.access(0, address, 1, address < 4 << 20);
+    }
+    assert_eq!(memory.counters().write_backs, (4 << 20) / 64);
+}
+
+fn dram(config: DramConfig) -> Dram {
+    Dram::new(&config, 64).unwrap()
+}
+
+#[test]
+fn open_rows_answer_faster() {
+    let mut memory = dram(DramConfig { banks: 2, row_bytes: 4096, ..DramConfig::default() });
+    let lines_in_row = 64;
+    let mut at = |row: u64, column: u64| memory.demand(1_000_000, row * lines_in_row + column);
+    assert_eq!(at(0, 0), 195);
+    assert_eq!(at(0, 63), 159, "same row");
+    assert_eq!(at(1, 0), 195, "the other bank");
+    assert_eq!(at(0, 5), 159, "each bank keeps its row");
+    assert_eq!(at(2, 0), 195, "another row of the first bank");
+    assert_eq!(at(0, 0), 195, "which has closed the first");
+    assert_eq!(memory.counters().open_page_hits, 2);
+}
+
+#[test]
+fn device_traffic_opens_rows() {
+    let mut memory = dram(DramConfig { banks: 4, row_bytes: 4096, ..DramConfig::default() });
+    memory.defer(0, 60, 8);
+    assert_eq!(memory.demand(1_000_000, 63), 159);
+    assert_eq!(memory.demand(1_000_000, 64), 159);
+    assert_eq!(memory.demand(1_000_000, 128), 195);
+}
+
+#[test]
+fn demand_waits_for_the_transfer_in_progress_only() {
+    let mut memory = dram(DramConfig::default());
+    memory.defer(0, 0, 10);
+    // 100 cycles later two of ten transfers are done and the third has 44 cycles to go.
+    assert_eq!(memory.demand(100, 1 << 20), 44 + 195);
+    assert_eq!(memory.counters().channel_wait_cycles, 44);
+    // While it waited and until its own transfer, 44 + 195 - 48 = 191 cycles of the other seven's 336 went by.
+    assert_eq!(memory.demand(100 + 44 + 195, 2 << 20), 1 + 195, "145 left: one cycle of the fourth, then three whole ones");
+}
+
+#[test]
+fn full_buffer_holds_demand_up() {
+    let mut memory = dram(DramConfig { buffer_lines: 4, ..DramConfig::default() });
+    memory.defer(0, 0, 10);
+    // One is in progress, four may wait, five must go first.
+    assert_eq!(memory.demand(0, 1 << 20), 48 + 5 * 48 + 195);
+}
+
+#[test]
+fn idle_channel_forgets() {
+    let mut memory = dram(DramConfig::default());
+    memory.defer(0, 0, 10);
+    assert_eq!(memory.demand(480, 1 << 20), 195);
+}
+
+proptest! {
+    /// However traffic falls, the processor never waits longer for the channel than the channel had to do.
+    #[test]
+    fn waits_never_exceed_the_deferred_work(
+        buffer_lines in 1_u32..8,
+        steps in prop::collection::vec((any::<bool>(), 0_u64..300, 0_u64..4_096, 1_u32..40), 1..200),
+    ) {
+        let config = DramConfig { buffer_lines, ..DramConfig::default() };
+        let mut memory = dram(config.clone());
+        let (mut now, mut deferred) = (0, 0);
+        for (demand, gap, line, lines) in steps {
+            now += gap;
+            if demand {
+                let stall = memory.demand(now, line);
+                prop_assert!(stall >= config.open_page_latency_cycles);
+                now += u64::from(stall);
+            } else {
+                memory.defer(now, line, lines);
+                deferred += u64::from(lines * config.line_transfer_cycles);
+            }
+        }
+        prop_assert!(memory.counters().channel_wait_cycles <= deferred);
+    }
+}
+
+/// A packet's 84 line touches: 20 of its connection, 12 of hot kernel data, 48 of a copied stream, 4 of descriptors.
+struct Packets {
+    memory: MemoryHierarchy,
+    generator: Pcg64,
+    connections: u64,
+    stream: u64,
+    ring: u64,
+    cycle: u64,
+}
+
+impl Packets {
+    fn new(connections: u64) -> Self {
+        Self { memory: paper(), generator: Pcg64::seed_from_u64(1), connections, stream: 0, ring: 0, cycle: 0 }
+    }
+
+    fn touch(&mut self, address: u64, lines: u32, write: bool) -> u32 {
+        let cost = self.memory.access(self.cycle, address, lines * 64, write);
+        self.cycle += cost.stall_cycles() + u64::from(lines);
+        assert_eq!(cost.lines(), lines);
+        cost.misses
+    }
+
+    /// Misses of one packet.
+    fn run(&mut self) -> u32 {
+        let connection = self.generator.random_range(0..self.connections);
+        self.stream = (self.stream + 48 * 64) % (64 << 20);
+        self.ring = (self.ring + 4 * 64) % (16 << 10);
+        self.touch((1 << 32) + connection * 20 * 64, 20, true)
+            + self.touch(2 << 32, 12, true)
+            + self.touch((3 << 32) + self.stream, 48, false)
+            + self.touch((4 << 32) + self.ring, 4, true)
+    }
+
+    fn mean_misses(mut self) -> f64 {
+        for _ in 0..20_000 {
+            self.run();
+        }
+        let misses: u32 = (0..40_000).map(|_| self.run()).sum();
+        f64::from(misses) / 40_000.0
+    }
+}
+
+/// The published shape: half of the stream always misses (the other half is prefetched), and so does half of the
+/// connection's state as soon as there are more connections than the L2 can hold.
+#[test]
+fn misses_rise_with_connections() {
+    let misses = [16, 256, 1_024, 8_192].map(|connections| Packets::new(connections).mean_misses());
+    println!("misses a packet at 16, 256, 1024, 8192 connections: {misses:.2?}");
+    assert!((misses[0] - 24.0).abs() < 0.5, "16 connections: {}", misses[0]);
+    assert!((misses[2] - 33.3).abs() < 1.0, "1024 connections: {}", misses[2]);
+    assert!((misses[3] - 34.5).abs() < 1.0, "8192 connections: {}", misses[3]);
+    assert!(misses.is_sorted(), "{misses:?}");
+}
+
+#[test]
+fn same_accesses_same_costs() {
+    let costs = || {
+        let mut packets = Packets::new(1_024);
+        (0..2_000).map(|_| packets.run()).collect::<Vec<_>>()
+    };
+    assert_eq!(costs(), costs());
+}
