@@ -123,8 +123,9 @@ fn demand_waits_for_the_transfer_in_progress_only() {
     // 100 cycles later two of ten transfers are done and the third has 44 cycles to go.
     assert_eq!(memory.demand(100, 1 << 20), 44 + 195);
     assert_eq!(memory.counters().channel_wait_cycles, 44);
-    // While it waited and until its own transfer, 44 + 195 - 48 = 191 cycles of the other seven's 336 went by.
-    assert_eq!(memory.demand(100 + 44 + 195, 2 << 20), 1 + 195, "145 left: one cycle of the fourth, then three whole ones");
+    // While it waited and until its own transfer, 44 + 195 - 48 = 191 of the remaining 380 cycles were used: 189 are left, of
+    // which three transfers have not begun.
+    assert_eq!(memory.demand(100 + 44 + 195, 2 << 20), 45 + 195);
 }
 
 #[test]
@@ -209,16 +210,18 @@ impl Packets {
     }
 }
 
-/// The published shape: half of the stream always misses (the other half is prefetched), and so does half of the
-/// connection's state as soon as there are more connections than the L2 can hold.
+/// Half of the stream always misses (the other half is prefetched), and so does half of the connection's state as soon as
+/// there are more connections than the L2 can hold. A separate program with the same mixture gave 24.0, 33.3 and 34.5
+/// misses a packet at 16, 1,024 and 8,192 connections; where exactly it put each structure is not known.
 #[test]
 fn misses_rise_with_connections() {
-    let misses = [16, 256, 1_024, 8_192].map(|connections| Packets::new(connections).mean_misses());
-    println!("misses a packet at 16, 256, 1024, 8192 connections: {misses:.2?}");
-    assert!((misses[0] - 24.0).abs() < 0.5, "16 connections: {}", misses[0]);
-    assert!((misses[2] - 33.3).abs() < 1.0, "1024 connections: {}", misses[2]);
-    assert!((misses[3] - 34.5).abs() < 1.0, "8192 connections: {}", misses[3]);
+    for (connections, expected) in [(16, 24.0), (1_024, 33.3), (8_192, 34.5)] {
+        let misses = Packets::new(connections).mean_misses();
+        assert!((misses / expected - 1.0).abs() < 0.05, "{connections} connections: {misses} misses a packet");
+    }
+    let misses = [16, 64, 256, 1_024, 8_192].map(|connections| Packets::new(connections).mean_misses());
     assert!(misses.is_sorted(), "{misses:?}");
+    assert!(misses[4] > 1.4 * misses[0], "{misses:?}");
 }
 
 #[test]
