@@ -1,6 +1,14 @@
 //! Virtual time, processors, caches, DRAM, wires, and the machine that joins them.
+//!
+//! [`run`] takes an [`config::Experiment`] and gives [`results::Results`]. Equal experiments give equal bits.
 
+pub mod config;
 mod event_queue;
 pub mod hardware;
+mod machine;
+pub mod results;
+mod run;
 
 pub use event_queue::EventQueue;
+pub use machine::{Capture, Link, Machine, NoObserver, Observer, RunError, Violation};
+pub use run::{Load, load_workload, run};

@@ -179,8 +179,8 @@ pub struct HandoffResults {
     pub forwarded: u64,
     /// Connections not offloaded, by reason.
     pub not_offloaded: BTreeMap<String, u64>,
-    /// Share of completed responses whose connection was on the NIC when they completed, per cent.
-    pub offloaded_responses_percent: f64,
+    /// Share of packets at the NIC that belonged to offloaded connections, per cent.
+    pub offloaded_packets_percent: f64,
 }
 
 /// One point of the time series.

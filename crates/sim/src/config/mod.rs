@@ -7,7 +7,7 @@ mod nic;
 mod workload;
 
 pub use host::{HostConfig, HostInstructions, HostScale};
-pub use nic::{InterruptConfig, NicConfig, NicInstructions};
+pub use nic::{InterruptConfig, NicConfig, NicInstructions, NicScale};
 pub use workload::{ClientsConfig, WorkloadConfig};
 
 use crate::hardware::{ConfigError, WireConfig};

@@ -17,8 +17,26 @@ pub struct NicConfig {
     pub host_ring_entries: u32,
     /// When the host is interrupted.
     pub interrupt: InterruptConfig,
+    /// Multipliers of the instruction counts, in per cent.
+    pub scale: NicScale,
     /// Instructions per task.
     pub instructions: NicInstructions,
+}
+
+/// Multipliers of instruction counts by group, per cent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NicScale {
+    /// Lookup, and passing packets of host connections on.
+    pub host: u32,
+    /// All work for offloaded connections.
+    pub offload: u32,
+}
+
+impl Default for NicScale {
+    fn default() -> Self {
+        Self { host: 100, offload: 100 }
+    }
 }
 
 /// Interrupt coalescing: whichever comes first.
@@ -80,12 +98,23 @@ impl Default for NicConfig {
             firmware: baton_nic::Config::default(),
             host_ring_entries: 1024,
             interrupt: InterruptConfig::default(),
+            scale: NicScale::default(),
             instructions: NicInstructions::default(),
         }
     }
 }
 
 impl NicConfig {
+    /// Instructions of one `task`, scaled.
+    pub(crate) fn instructions_of(&self, task: Task) -> u32 {
+        let scale = match task {
+            Task::Lookup | Task::HostReceive | Task::HostSend => self.scale.host,
+            _ => self.scale.offload,
+        };
+        let scaled = u64::from(self.instructions.of(task)) * u64::from(scale) / 100;
+        u32::try_from(scaled).unwrap_or(u32::MAX)
+    }
+
     /// Its processor.
     pub(crate) fn processor(&self) -> NicProcessorConfig {
         NicProcessorConfig { mips: self.mips }

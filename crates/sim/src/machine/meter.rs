@@ -156,7 +156,7 @@ pub(super) struct NicMeter {
 
 impl NicMeter {
     pub(super) fn new(config: &NicConfig, enabled: bool) -> Self {
-        let instructions = TASKS.map(|task| config.instructions.of(task));
+        let instructions = TASKS.map(|task| config.instructions_of(task));
         Self { enabled, instructions, spent: 0, counts: [0; TASKS.len()] }
     }
 

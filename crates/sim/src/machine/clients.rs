@@ -1,0 +1,358 @@
+//! The clients: each keeps one connection at a time, asks for what the workload says, checks every byte it gets, and
+//! costs nothing.
+
+use super::delay::Delays;
+use super::violation::Violation;
+use crate::EventQueue;
+use crate::config::Experiment;
+use crate::results::ClientResults;
+use baton_apps::symbolic::{self, ResponseReader};
+use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, Symbolic};
+use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_workload::{Demand, RequestSpec, Throttle, Workload};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Lowest port a client uses.
+const FIRST_PORT: u16 = 1024;
+
+/// A request that was sent, and what of its response has come.
+#[derive(Debug)]
+struct Outstanding {
+    sent: Time,
+    reader: ResponseReader,
+    content_len: u64,
+}
+
+/// One client. Between connections it has no `conn`.
+#[derive(Debug)]
+struct Client {
+    addr: IpAddr,
+    port: u16,
+    conn: Option<ConnId>,
+    script: Vec<RequestSpec>,
+    /// The next request of the script to send.
+    next: usize,
+    outstanding: VecDeque<Outstanding>,
+    /// Earliest time of the next request, for throttled loads.
+    not_before: Time,
+    /// What is to happen when its wake-up comes.
+    waiting_to: Option<WaitingTo>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WaitingTo {
+    Connect,
+    Send,
+}
+
+/// All clients on their side of the wire.
+pub(super) struct Clients {
+    stack: Stack<Symbolic>,
+    clients: Vec<Client>,
+    /// Client of each connection slot.
+    owner_of: Vec<u32>,
+    workload: Box<dyn Workload + Send>,
+    demand: Demand,
+    throttle: Option<Throttle>,
+    server: Endpoint,
+    wakeups: EventQueue<u32>,
+    /// Clients without a connection, for open loops.
+    idle: Vec<u32>,
+    pub(super) measured: Measured,
+}
+
+/// What clients measure.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) responses: u64,
+    content_bytes: u64,
+    connections: u64,
+    failed: BTreeMap<&'static str, u64>,
+    response: Delays,
+    retransmissions_before: u64,
+    timeouts_before: u64,
+}
+
+impl Clients {
+    pub(super) fn new(experiment: &Experiment, server: Endpoint, workload: Box<dyn Workload + Send>) -> Self {
+        let count = experiment.clients.connections;
+        let clients = (0..count).map(|number| Client::new(client_addr(number))).collect();
+        let mut wakeups = EventQueue::new();
+        let demand = workload.demand();
+        let mut idle = Vec::new();
+        match demand {
+            Demand::Infinite => {
+                let interval = Span::from_us(experiment.clients.start_interval_us);
+                for number in 0..count {
+                    wakeups.push(Time::ZERO + interval * u64::from(number), number);
+                }
+            }
+            Demand::Rate { .. } => idle.extend((0..count).rev()),
+        }
+        Self {
+            stack: Stack::new(experiment.clients.tcp.clone(), experiment.run.seed ^ 0xc11e_4755),
+            clients,
+            owner_of: Vec::new(),
+            demand,
+            throttle: workload.throttle(),
+            workload,
+            server,
+            wakeups,
+            idle,
+            measured: Measured::new(),
+        }
+    }
+
+    /// When clients open connections by themselves at a rate: the interval.
+    pub(super) fn open_interval(&self) -> Option<Span> {
+        self.demand.interval_ps().map(Span::from_ps)
+    }
+
+    /// Earliest moment at which a client wants to act or one of its timers is due.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match (self.stack.poll_timeout(), self.wakeups.peek_time()) {
+            (Some(timer), Some(wakeup)) => Some(timer.min(wakeup)),
+            (timer, wakeup) => timer.or(wakeup),
+        }
+    }
+
+    /// Segments to put on the wire.
+    #[inline]
+    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<Segment<Symbolic>> {
+        self.stack.poll_transmit(now).map(|(_, segment)| segment)
+    }
+
+    pub(super) fn check(&self) {
+        self.stack.check();
+    }
+
+    /// A segment arrives.
+    pub(super) fn handle_segment(&mut self, now: Time, segment: Segment<Symbolic>) -> Result<(), Violation> {
+        self.stack.handle_segment(now, segment);
+        self.handle_events(now)
+    }
+
+    /// Runs timers and wake-ups that are due.
+    pub(super) fn handle_timeouts(&mut self, now: Time) -> Result<(), Violation> {
+        if self.stack.poll_timeout().is_some_and(|due| due <= now) {
+            self.stack.handle_timeouts(now);
+        }
+        while self.wakeups.peek_time().is_some_and(|due| due <= now) {
+            let (_, number) = self.wakeups.pop().expect("a wake-up was seen");
+            match self.clients[number as usize].waiting_to.take() {
+                Some(WaitingTo::Send) => self.send_requests(now, number),
+                Some(WaitingTo::Connect) | None => self.connect(now, number),
+            }
+        }
+        self.handle_events(now)
+    }
+
+    /// An open loop's next connection is due; an idle client takes it, if there is one.
+    pub(super) fn open_one(&mut self, now: Time) {
+        match self.idle.pop() {
+            Some(number) => self.connect(now, number),
+            None => *self.measured.failed.entry("no_idle_client").or_default() += 1,
+        }
+    }
+
+    fn connect(&mut self, now: Time, number: u32) {
+        let client = &mut self.clients[number as usize];
+        debug_assert!(client.conn.is_none(), "a client has one connection at a time");
+        client.start(&mut *self.workload);
+        let conn = loop {
+            let flow = Flow { local: client.next_endpoint(), remote: self.server };
+            if let Some(conn) = self.stack.connect(now, flow) {
+                break conn;
+            }
+        };
+        client.conn = Some(conn);
+        let slot = conn.0 as usize;
+        if self.owner_of.len() <= slot {
+            self.owner_of.resize(slot + 1, u32::MAX);
+        }
+        self.owner_of[slot] = number;
+    }
+
+    fn handle_events(&mut self, now: Time) -> Result<(), Violation> {
+        while let Some((conn, event)) = self.stack.poll_event() {
+            let number = self.owner_of[conn.0 as usize];
+            match event {
+                Event::Connected => self.proceed(now, number),
+                Event::Readable => self.receive(now, number, conn)?,
+                Event::Closed(reason) => self.closed(now, number, reason)?,
+                Event::PeerClosed => self.stack.close(conn),
+                Event::Acceptable(_) | Event::Acknowledged(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is ready for its next request: sends it, or waits until it may be sent, or closes.
+    fn proceed(&mut self, now: Time, number: u32) {
+        let client = &mut self.clients[number as usize];
+        let Some(conn) = client.conn else { return };
+        let Some(&next) = client.script.get(client.next) else {
+            self.stack.close(conn);
+            return;
+        };
+        let due = client.not_before.max(now + Span::from_us(u64::from(next.think_us)));
+        if due > now {
+            client.waiting_to = Some(WaitingTo::Send);
+            self.wakeups.push(due, number);
+        } else {
+            self.send_requests(now, number);
+        }
+    }
+
+    /// Sends the next request and those pipelined with it.
+    fn send_requests(&mut self, now: Time, number: u32) {
+        let client = &mut self.clients[number as usize];
+        let Some(conn) = client.conn else { return };
+        loop {
+            let spec = client.script[client.next];
+            client.next += 1;
+            let request = symbolic::request(spec.file, spec.bytes, spec.dynamic);
+            let reader = ResponseReader::new(request);
+            client.outstanding.push_back(Outstanding { sent: now, reader, content_len: spec.bytes });
+            if let Some(throttle) = self.throttle {
+                client.not_before = now + Span::from_ns(throttle.request_spacing_ns(spec.bytes));
+            }
+            let taken = self.stack.write(conn, request);
+            debug_assert!(taken.is_err() || taken == Ok(request.len as usize), "requests fit the send buffer");
+            if !client.script.get(client.next).is_some_and(|next| next.pipelined) {
+                return;
+            }
+        }
+    }
+
+    fn receive(&mut self, now: Time, number: u32, conn: ConnId) -> Result<(), Violation> {
+        let mut done = false;
+        while let Some(data) = self.stack.read(conn, usize::MAX) {
+            self.stack.consume(conn, data.len as usize);
+            let client = &mut self.clients[number as usize];
+            done |= client.take(now, data, &mut self.measured)?;
+        }
+        if done && self.clients[number as usize].outstanding.is_empty() {
+            self.proceed(now, number);
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, now: Time, number: u32, reason: CloseReason) -> Result<(), Violation> {
+        let client = &mut self.clients[number as usize];
+        let finished = client.outstanding.is_empty() && client.next == client.script.len();
+        match reason {
+            CloseReason::Normal if finished => self.measured.connections += 1,
+            CloseReason::Normal => return Err(Violation::ShortResponse { client: number }),
+            reason => *self.measured.failed.entry(reason_name(reason)).or_default() += 1,
+        }
+        client.conn = None;
+        if client.waiting_to.is_some() {
+            // The pending wake-up opens the next connection.
+            client.waiting_to = Some(WaitingTo::Connect);
+            return Ok(());
+        }
+        match self.demand {
+            Demand::Infinite => self.connect(now, number),
+            Demand::Rate { .. } => self.idle.push(number),
+        }
+        Ok(())
+    }
+
+    /// Forgets what was measured so far.
+    pub(super) fn restart_counts(&mut self) {
+        self.measured = Measured::new();
+        self.measured.retransmissions_before = self.stack.stats().retransmissions;
+        self.measured.timeouts_before = self.stack.stats().timeouts;
+    }
+
+    pub(super) fn results(&self, measured: Span) -> ClientResults {
+        let seconds = measured.as_secs_f64().max(f64::MIN_POSITIVE);
+        let this = &self.measured;
+        ClientResults {
+            responses: this.responses,
+            request_rate: this.responses as f64 / seconds,
+            content_mbps: this.content_bytes as f64 * 8e-6 / seconds,
+            connections: this.connections,
+            failed: this.failed.iter().map(|(name, &count)| ((*name).to_owned(), count)).collect(),
+            response_ms: this.response.distribution(1e6),
+            retransmissions: self.stack.stats().retransmissions - this.retransmissions_before,
+            timeouts: self.stack.stats().timeouts - this.timeouts_before,
+        }
+    }
+}
+
+impl Client {
+    fn new(addr: IpAddr) -> Self {
+        Self {
+            addr,
+            port: FIRST_PORT,
+            conn: None,
+            script: Vec::new(),
+            next: 0,
+            outstanding: VecDeque::new(),
+            not_before: Time::ZERO,
+            waiting_to: None,
+        }
+    }
+
+    fn start(&mut self, workload: &mut dyn Workload) {
+        workload.next_connection(&mut self.script);
+        self.next = 0;
+        self.outstanding.clear();
+    }
+
+    fn next_endpoint(&mut self) -> Endpoint {
+        self.port = if self.port == u16::MAX { FIRST_PORT } else { self.port + 1 };
+        Endpoint::new(self.addr, self.port)
+    }
+
+    /// Takes received data into the outstanding responses; true when one was completed.
+    fn take(&mut self, now: Time, mut data: Symbolic, measured: &mut Measured) -> Result<bool, Violation> {
+        let mut completed = false;
+        while data.len > 0 {
+            let Some(first) = self.outstanding.front_mut() else {
+                return Err(Violation::UnexpectedData { data });
+            };
+            first.reader.take(&mut data).map_err(|expected| Violation::WrongData { data, expected })?;
+            if first.reader.is_complete() {
+                let response = self.outstanding.pop_front().expect("it was just read");
+                measured.responses += 1;
+                measured.content_bytes += response.content_len;
+                measured.response.record(now - response.sent);
+                completed = true;
+            }
+        }
+        Ok(completed)
+    }
+}
+
+impl Measured {
+    fn new() -> Self {
+        Self {
+            responses: 0,
+            content_bytes: 0,
+            connections: 0,
+            failed: BTreeMap::new(),
+            response: Delays::new(),
+            retransmissions_before: 0,
+            timeouts_before: 0,
+        }
+    }
+}
+
+pub(super) fn client_addr(number: u32) -> IpAddr {
+    // 10.1.0.1 and up: the server lives in 10.0/16.
+    IpAddr::V4(Ipv4Addr::from(0x0a01_0001 + number))
+}
+
+fn reason_name(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Normal => "normal",
+        CloseReason::Reset => "reset",
+        CloseReason::Refused => "refused",
+        CloseReason::TimedOut => "timed_out",
+        CloseReason::Aborted => "aborted",
+    }
+}

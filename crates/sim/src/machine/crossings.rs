@@ -1,0 +1,85 @@
+//! What each descriptor moves across the bus (DESIGN "The bus": every crossing counted).
+
+use baton_apps::symbolic::{Kind, kind};
+use baton_bus::{Accounting, Category, Direction};
+use baton_nic::{Command, Event, ToHost, ToNic};
+use baton_tcp::{Segment, Symbolic};
+
+/// Bytes of a descriptor or event.
+const DESCRIPTOR_BYTES: u64 = 32;
+
+/// One descriptor and the data that moves with it, in one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Crossing {
+    direction: Direction,
+    /// The descriptor or event itself; none for data fetched later.
+    descriptor: Option<(Category, u64)>,
+    protocol_header: u64,
+    http_header: u64,
+    content: u64,
+}
+
+impl Crossing {
+    const fn new(direction: Direction, descriptor: Option<(Category, u64)>) -> Self {
+        Self { direction, descriptor, protocol_header: 0, http_header: 0, content: 0 }
+    }
+
+    fn carry(mut self, data: &Symbolic) -> Self {
+        match kind(data) {
+            Kind::Request | Kind::Head => self.http_header += u64::from(data.len),
+            Kind::File | Kind::Dynamic => self.content += u64::from(data.len),
+        }
+        self
+    }
+
+    fn carry_packet(mut self, segment: &Segment<Symbolic>) -> Self {
+        self.protocol_header += 14 + segment.header_len() as u64;
+        segment.payload.iter().fold(self, Self::carry)
+    }
+
+    /// Adds it to the books: one DMA for the descriptor, one for what it carries.
+    pub(super) fn count(self, bus: &mut Accounting) {
+        if let Some((category, bytes)) = self.descriptor {
+            bus.cross(self.direction, category, bytes);
+        }
+        if self.protocol_header + self.http_header + self.content > 0 {
+            bus.cross(self.direction, Category::ProtocolHeader, self.protocol_header);
+            bus.add_bytes(self.direction, Category::HttpHeader, self.http_header);
+            bus.add_bytes(self.direction, Category::Content, self.content);
+        }
+    }
+}
+
+/// A host packet is fetched with its descriptor; a command's data is fetched when it is sent.
+pub(super) fn of_descriptor(descriptor: &ToNic<Symbolic>) -> Crossing {
+    let crossing = Crossing::new(Direction::ToNic, Some((Category::Descriptor, DESCRIPTOR_BYTES)));
+    match descriptor {
+        ToNic::Packet(segment) | ToNic::Command(Command::Forward { segment, .. }) => crossing.carry_packet(segment),
+        ToNic::Command(Command::Handoff { state, .. }) => {
+            let bytes = DESCRIPTOR_BYTES + state.memory_len() as u64;
+            Crossing::new(Direction::ToNic, Some((Category::Descriptor, bytes)))
+        }
+        ToNic::Command(_) => crossing,
+    }
+}
+
+/// Data of an offloaded connection, fetched from host memory as it is sent. Headers are made on the NIC.
+pub(super) fn of_offloaded_data(segment: &Segment<Symbolic>) -> Crossing {
+    segment.payload.iter().fold(Crossing::new(Direction::ToNic, None), Crossing::carry)
+}
+
+/// A packet or event put into host memory, with its data.
+pub(super) fn of_upcall(upcall: &ToHost<Symbolic>) -> Crossing {
+    let event = Crossing::new(Direction::ToHost, Some((Category::Event, DESCRIPTOR_BYTES)));
+    match upcall {
+        ToHost::Packet(segment) => {
+            Crossing::new(Direction::ToHost, Some((Category::Descriptor, DESCRIPTOR_BYTES))).carry_packet(segment)
+        }
+        ToHost::Event(Event::Receive { data, .. }) => event.carry(data),
+        ToHost::Event(Event::Restored { state, .. }) => {
+            let bytes = DESCRIPTOR_BYTES + state.memory_len() as u64;
+            Crossing::new(Direction::ToHost, Some((Category::Event, bytes)))
+        }
+        ToHost::Event(_) | ToHost::Sent(_) => event,
+    }
+}

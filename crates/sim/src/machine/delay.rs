@@ -1,0 +1,41 @@
+//! Distributions of times, kept in logarithmic buckets.
+
+use crate::results::Distribution;
+use baton_wire::Span;
+use hdrhistogram::Histogram;
+
+/// Times in nanoseconds, three significant digits.
+#[derive(Clone, Debug)]
+pub(super) struct Delays {
+    histogram: Histogram<u64>,
+}
+
+impl Delays {
+    pub(super) fn new() -> Self {
+        // Three digits are always valid, so this cannot fail.
+        Self { histogram: Histogram::new(3).expect("three significant digits are allowed") }
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, span: Span) {
+        self.histogram.saturating_record(span.as_ps() / 1_000);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.histogram.clear();
+    }
+
+    /// The distribution, in units of `unit_ns` nanoseconds.
+    pub(super) fn distribution(&self, unit_ns: f64) -> Distribution {
+        let at = |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / unit_ns;
+        Distribution {
+            count: self.histogram.len(),
+            mean: self.histogram.mean() / unit_ns,
+            p50: at(0.50),
+            p90: at(0.90),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.histogram.max() as f64 / unit_ns,
+        }
+    }
+}

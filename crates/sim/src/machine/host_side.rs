@@ -1,0 +1,156 @@
+//! The server's processor with its kernel and web server: one piece of work at a time.
+
+use super::meter::HostMeter;
+use crate::config::{Experiment, Invalid};
+use crate::hardware::Processor;
+use crate::results::{Cycles, HostResults, PerPacket};
+use baton_apps::symbolic::SymbolicHttp;
+use baton_apps::web;
+use baton_bus::Ring;
+use baton_host::{Kernel, LAYERS, Ready};
+use baton_nic::ToHost;
+use baton_tcp::Symbolic;
+use baton_wire::{Endpoint, Time};
+use std::collections::VecDeque;
+
+/// The server without its NIC.
+pub(super) struct HostSide {
+    pub(super) kernel: Kernel<Symbolic>,
+    pub(super) meter: HostMeter,
+    server: web::Server<Symbolic, SymbolicHttp>,
+    processor: Processor,
+    /// Packets and events that the NIC has put into host memory.
+    pub(super) ring: Ring<ToHost<Symbolic>>,
+    /// An interrupt was raised and not yet taken.
+    interrupt_pending: bool,
+    /// The interrupt handler is emptying the ring.
+    in_handler: bool,
+    ready: VecDeque<Ready>,
+    ready_batch: Vec<Ready>,
+    wait_events: usize,
+    pub(super) busy: bool,
+    interrupts: u64,
+    retransmissions_before: u64,
+    timeouts_before: u64,
+}
+
+impl HostSide {
+    pub(super) fn new(experiment: &Experiment, address: Endpoint) -> Result<Self, Invalid> {
+        let host = &experiment.host;
+        let mut kernel = Kernel::new(host.kernel.clone(), experiment.tcp.clone(), experiment.run.seed ^ 0x5e17_e700);
+        kernel.listen(address);
+        Ok(Self {
+            kernel,
+            meter: HostMeter::new(host, experiment.run.cost_models)?,
+            server: web::Server::new(SymbolicHttp::default()),
+            processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
+            ring: Ring::new(experiment.nic.host_ring_entries as usize),
+            interrupt_pending: false,
+            in_handler: false,
+            ready: VecDeque::new(),
+            ready_batch: Vec::new(),
+            wait_events: host.wait_events as usize,
+            busy: false,
+            interrupts: 0,
+            retransmissions_before: 0,
+            timeouts_before: 0,
+        })
+    }
+
+    /// The NIC may interrupt: no earlier interrupt is being handled.
+    pub(super) fn takes_interrupts(&self) -> bool {
+        !self.interrupt_pending && !self.in_handler
+    }
+
+    pub(super) fn raise_interrupt(&mut self) {
+        debug_assert!(self.takes_interrupts(), "the NIC waits until its last interrupt was handled");
+        self.interrupt_pending = true;
+    }
+
+    /// Does the next piece of work, most urgent first: interrupt, ring, timers, application. Gives the moment it ends,
+    /// or nothing when there is nothing to do.
+    pub(super) fn work(&mut self, now: Time) -> Option<Time> {
+        self.meter.begin(self.processor.cycle_at(now));
+        if self.in_handler {
+            match self.ring.pop() {
+                Some(upcall) => {
+                    self.kernel.handle_upcall(now, upcall, &mut self.meter);
+                    return Some(self.charge(now));
+                }
+                None => self.in_handler = false,
+            }
+        }
+        if self.interrupt_pending {
+            self.interrupt_pending = false;
+            self.in_handler = true;
+            self.interrupts += 1;
+            self.kernel.handle_interrupt(now, &mut self.meter);
+        } else if self.kernel.poll_timeout().is_some_and(|due| due <= now) {
+            self.kernel.handle_timeouts(now, &mut self.meter);
+        } else if !self.application(now) {
+            return None;
+        }
+        Some(self.charge(now))
+    }
+
+    /// One step of the web server; false when it has nothing to do.
+    fn application(&mut self, now: Time) -> bool {
+        if let Some(ready) = self.ready.pop_front() {
+            self.server.step(&mut self.kernel.sockets(now, &mut self.meter), ready);
+            return true;
+        }
+        if !self.kernel.has_ready() {
+            return false;
+        }
+        self.ready_batch.clear();
+        self.kernel.wait(now, &mut self.meter, &mut self.ready_batch, self.wait_events);
+        self.ready.extend(self.ready_batch.drain(..));
+        true
+    }
+
+    fn charge(&mut self, now: Time) -> Time {
+        let (executed, stalled) = self.meter.spent();
+        if executed + stalled == 0 { now } else { self.processor.run(now, executed, stalled) }
+    }
+
+    /// Forgets what was counted so far.
+    pub(super) fn restart_counts(&mut self, now: Time) {
+        self.meter.restart_counts();
+        self.processor.start_measurement(now);
+        self.interrupts = 0;
+        self.retransmissions_before = self.kernel.tcp_stats().retransmissions;
+        self.timeouts_before = self.kernel.tcp_stats().timeouts;
+    }
+
+    pub(super) fn results(&self, now: Time, host_packets: u64, nic_packets: u64) -> HostResults {
+        let busy = self.processor.busy(now).as_ps() as f64;
+        let idle = self.processor.idle(now).as_ps() as f64;
+        let all = (busy + idle).max(1.0);
+        let layers = self.meter.layers;
+        let total: u64 = layers.iter().map(Cycles::total).sum();
+        let stack: u64 =
+            LAYERS.iter().filter(|layer| layer.is_network_stack()).map(|&layer| layers[layer as usize].total()).sum();
+        let per_packet = |kind: usize, packets: u64| {
+            let tally = self.meter.tallies[kind];
+            let per = |value: u64| if packets == 0 { 0.0 } else { value as f64 / packets as f64 };
+            PerPacket {
+                packets,
+                cycles: per(tally.cycles),
+                instructions: per(tally.instructions),
+                l2_misses: per(tally.l2_misses),
+            }
+        };
+        let idle_cycles = if busy > 0.0 { (total as f64 * idle / busy) as u64 } else { 0 };
+        HostResults {
+            idle_percent: 100.0 * idle / all,
+            network_stack_percent: 100.0 * stack as f64 / (total + idle_cycles).max(1) as f64,
+            layers: LAYERS.iter().map(|&l| (format!("{l:?}").to_lowercase(), layers[l as usize])).collect(),
+            idle_cycles,
+            interrupts: self.interrupts,
+            host_packets: per_packet(0, host_packets),
+            nic_packets: per_packet(1, nic_packets),
+            retransmissions: self.kernel.tcp_stats().retransmissions - self.retransmissions_before,
+            timeouts: self.kernel.tcp_stats().timeouts - self.timeouts_before,
+        }
+    }
+}

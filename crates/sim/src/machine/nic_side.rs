@@ -1,0 +1,108 @@
+//! The NIC's processor with its firmware: one piece of work at a time.
+
+use super::delay::Delays;
+use super::meter::NicMeter;
+use crate::config::{Experiment, Invalid};
+use crate::hardware::NicProcessor;
+use crate::results::{NicResults, TaskResults};
+use baton_nic::{Firmware, TASKS, Task, ToNic};
+use baton_tcp::Symbolic;
+use baton_wire::{Span, Time};
+use std::collections::BTreeMap;
+
+/// The NIC without its rings.
+pub(super) struct NicSide {
+    pub(super) firmware: Firmware<Symbolic>,
+    meter: NicMeter,
+    processor: NicProcessor,
+    /// The host's descriptor that found its queue full; it and all behind it wait.
+    pub(super) stalled: Option<ToNic<Symbolic>>,
+    pub(super) busy: bool,
+    pub(super) interrupt_count: usize,
+    pub(super) interrupt_delay: Span,
+    pub(super) send_delay: Delays,
+    pub(super) receive_delay: Delays,
+    /// Frames of host connections, in both directions.
+    pub(super) host_packets: u64,
+    /// Frames of offloaded connections that were sent.
+    pub(super) nic_packets_sent: u64,
+    drops_before: BTreeMap<String, u64>,
+    retransmissions_before: u64,
+    timeouts_before: u64,
+}
+
+impl NicSide {
+    pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
+        let nic = &experiment.nic;
+        let firmware = Firmware::new(nic.firmware.clone(), experiment.tcp.clone(), experiment.run.seed ^ 0x0f1c_4a4e);
+        Ok(Self {
+            firmware,
+            meter: NicMeter::new(nic, experiment.run.cost_models),
+            processor: NicProcessor::new(&nic.processor()).map_err(|e| e.within("nic"))?,
+            stalled: None,
+            busy: false,
+            interrupt_count: nic.interrupt.count as usize,
+            interrupt_delay: Span::from_us(nic.interrupt.delay_us),
+            send_delay: Delays::new(),
+            receive_delay: Delays::new(),
+            host_packets: 0,
+            nic_packets_sent: 0,
+            drops_before: BTreeMap::new(),
+            retransmissions_before: 0,
+            timeouts_before: 0,
+        })
+    }
+
+    /// Does the next piece of work; gives the moment it ends, or nothing when there is none.
+    pub(super) fn work(&mut self, now: Time) -> Option<Time> {
+        self.firmware.poll_work(now, &mut self.meter)?;
+        let instructions = self.meter.take_spent();
+        Some(if instructions == 0 { now } else { self.processor.run(now, instructions) })
+    }
+
+    /// Frames of offloaded connections in both directions.
+    pub(super) fn nic_packets(&self) -> u64 {
+        self.nic_packets_sent + self.meter.counts[Task::Receive as usize]
+    }
+
+    /// Forgets what was counted so far.
+    pub(super) fn restart_counts(&mut self, now: Time) {
+        self.meter.restart_counts();
+        self.processor.start_measurement(now);
+        self.send_delay.clear();
+        self.receive_delay.clear();
+        self.host_packets = 0;
+        self.nic_packets_sent = 0;
+        self.drops_before = self.drops();
+        self.retransmissions_before = self.firmware.tcp_stats().retransmissions;
+        self.timeouts_before = self.firmware.tcp_stats().timeouts;
+    }
+
+    fn drops(&self) -> BTreeMap<String, u64> {
+        self.firmware.stats().drops().map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+
+    pub(super) fn results(&self, now: Time, connections_mean: f64) -> NicResults {
+        let busy = self.processor.busy(now).as_ps() as f64;
+        let idle = self.processor.idle(now).as_ps() as f64;
+        let task = |&task: &Task| {
+            let count = self.meter.counts[task as usize];
+            let name = format!("{task:?}").to_lowercase();
+            (name, TaskResults { count, instructions: count * self.meter.cost(task) })
+        };
+        let since = |(name, count): (String, u64)| {
+            let before = self.drops_before.get(&name).copied().unwrap_or(0);
+            (name, count - before)
+        };
+        NicResults {
+            idle_percent: 100.0 * idle / (busy + idle).max(1.0),
+            tasks: TASKS.iter().map(task).collect(),
+            send_delay_us: self.send_delay.distribution(1e3),
+            receive_delay_us: self.receive_delay.distribution(1e3),
+            drops: self.drops().into_iter().map(since).collect(),
+            connections_mean,
+            retransmissions: self.firmware.tcp_stats().retransmissions - self.retransmissions_before,
+            timeouts: self.firmware.tcp_stats().timeouts - self.timeouts_before,
+        }
+    }
+}

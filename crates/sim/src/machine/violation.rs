@@ -1,0 +1,20 @@
+//! What must never happen: a byte that is not the one that was sent.
+
+use baton_tcp::Symbolic;
+
+/// An end-to-end check failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// A client received data that is not the next of its response.
+    #[error("a client received {data:?} where {expected:?} was next")]
+    #[allow(missing_docs)]
+    WrongData { data: Symbolic, expected: Symbolic },
+    /// A client received data that it had not asked for.
+    #[error("a client received {data:?} that it had not asked for")]
+    #[allow(missing_docs)]
+    UnexpectedData { data: Symbolic },
+    /// A connection ended in order before its last response was complete.
+    #[error("the connection of client {client} ended before its last response was complete")]
+    #[allow(missing_docs)]
+    ShortResponse { client: u32 },
+}

@@ -1,0 +1,113 @@
+//! The whole machine: determinism, the cache effect of many connections, and end-to-end data under faults.
+//!
+//! The machine itself checks every byte that clients receive; a run that returns results has passed that check.
+
+use baton_nic::{LoadControl, Relief, Scheduler};
+use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_sim::results::{Ended, Results};
+use baton_sim::{NoObserver, run};
+
+fn experiment(connections: u32, offloaded: u32) -> Experiment {
+    let mut experiment = Experiment::default();
+    experiment.workload = WorkloadConfig::Fixed { size_bytes: 8192, requests_per_connection: 4 };
+    experiment.clients.connections = connections;
+    experiment.nic.firmware.connections = offloaded;
+    experiment.run.warmup_packets = 20_000;
+    experiment.run.measured_packets = 30_000;
+    experiment
+}
+
+fn results(experiment: &Experiment) -> Results {
+    run(experiment, "test", &[], &mut NoObserver).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn faulty(seed: u64) -> Experiment {
+    let mut experiment = experiment(40, 20);
+    experiment.run.seed = seed;
+    experiment.run.warmup_packets = 500;
+    experiment.run.measured_packets = 3_000;
+    experiment.run.check = true;
+    experiment.wire.loss = 0.02;
+    experiment.wire.reorder = 0.03;
+    experiment.wire.duplicate = 0.01;
+    experiment.wire.reorder_delay_us = 200;
+    experiment.clients.tcp.rto_min_ms = 5;
+    experiment.tcp.rto_min_ms = 5;
+    experiment.clients.tcp.rto_initial_ms = 20;
+    experiment.tcp.rto_initial_ms = 20;
+    experiment
+}
+
+#[test]
+fn equal_experiments_give_equal_bits() {
+    let experiment = experiment(100, 50);
+    let one = serde_json::to_string(&results(&experiment)).expect("results serialise");
+    let other = std::thread::spawn(move || serde_json::to_string(&results(&experiment)).expect("results serialise"));
+    assert_eq!(one, other.join().expect("the thread ran"));
+}
+
+#[test]
+fn another_seed_gives_another_run_under_loss() {
+    let one = results(&faulty(1));
+    let other = results(&faulty(2));
+    assert_ne!(one.clients, other.clients);
+}
+
+#[test]
+fn misses_per_packet_rise_with_connections() {
+    let misses: Vec<f64> =
+        [16, 256, 2048].map(|connections| results(&experiment(connections, 0)).host.host_packets.l2_misses).into();
+    assert!(misses[0] + 1.0 < misses[1], "{misses:?}");
+    assert!(misses[1] + 1.0 < misses[2], "{misses:?}");
+}
+
+#[test]
+fn every_byte_is_right_under_faults_with_handoff() {
+    for seed in 0..40 {
+        let mut experiment = faulty(seed);
+        experiment.nic.firmware.scheduler = if seed % 2 == 0 { Scheduler::Fcfs } else { Scheduler::HostFirst };
+        let run = results(&experiment);
+        assert!(run.clients.responses > 0 && run.handoff.accepted > 0, "seed {seed}: something happened");
+    }
+}
+
+#[test]
+fn every_byte_is_right_under_active_relief() {
+    for seed in 0..40 {
+        let mut experiment = faulty(seed);
+        experiment.clients.connections = 200;
+        experiment.nic.mips = 40;
+        experiment.nic.firmware.connections = 150;
+        experiment.nic.firmware.receive_queue_packets = 64;
+        experiment.nic.firmware.load_control = LoadControl {
+            enabled: true,
+            high_water_packets: 16,
+            low_water_packets: 4,
+            relief: Relief::Active,
+            ..LoadControl::default()
+        };
+        let run = results(&experiment);
+        assert!(run.clients.responses > 0, "seed {seed}: something happened");
+        assert!(run.handoff.restored > 0, "seed {seed}: overload led to restores");
+    }
+}
+
+#[test]
+fn without_cost_models_processors_take_no_time() {
+    let mut experiment = experiment(64, 32);
+    experiment.run.cost_models = false;
+    let run = results(&experiment);
+    assert_eq!(run.ended, Ended::Complete);
+    assert_eq!(run.host.idle_percent, 100.0);
+    assert_eq!(run.nic.idle_percent, 100.0);
+}
+
+#[test]
+fn packets_are_accounted_to_host_or_nic() {
+    let run = results(&experiment(100, 50));
+    let dropped: u64 = run.nic.drops.values().sum();
+    let known = run.host.host_packets.packets + run.host.nic_packets.packets + dropped;
+    // Frames that wait on the NIC when measurement begins or ends make the only difference.
+    assert!(known.abs_diff(run.packets) < 3_000, "{known} of {}", run.packets);
+    assert!(run.host.nic_packets.packets > 0 && run.host.host_packets.packets > 0);
+}
