@@ -2,17 +2,21 @@
 //! and microloads, all behind one trait, [`Workload`].
 //!
 //! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
-//! - [`replay`] makes a [`Workload`] of a log.
+//! - [`replay`] makes a [`Workload`] of a log; [`specweb`] and [`micro`] make loads of their own.
 //! - [`Workload`] hands out connection scripts; the simulated or live client only follows them.
 //!
 //! Nothing here knows time, sockets or packets: a client applies the rules a script states.
 
 pub mod log;
+pub mod micro;
 pub mod replay;
 pub mod session;
 mod source;
+pub mod specweb;
 
 pub use log::{Log, LogError};
+pub use micro::{Fixed, FixedSpec};
 pub use replay::Replay;
 pub use session::{SessionRule, Sessions};
 pub use source::{Demand, FileSet, RequestSpec, Throttle, Workload};
+pub use specweb::{SpecWeb, SpecWebSpec};

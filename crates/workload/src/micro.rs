@@ -1,0 +1,152 @@
+//! Microloads: every connection the same. Fixed sizes as `httperf` sends them, bulk transfer, ping-pong, churn.
+
+use crate::source::{Demand, FileSet, RequestSpec, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Connections that all ask `requests` times for the same file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fixed {
+    script: Vec<RequestSpec>,
+    files: FileSet,
+    demand: Demand,
+}
+
+/// The parameters of [`Fixed`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedSpec {
+    /// Content bytes of every response.
+    pub bytes: u64,
+    /// Requests on each connection, at least 1.
+    #[serde(default = "one")]
+    pub requests: u32,
+    /// Responses are produced by a program and copied, not sent from the file cache.
+    #[serde(default)]
+    pub dynamic: bool,
+    /// Requests of a connection are sent without waiting for responses.
+    #[serde(default)]
+    pub pipelined: bool,
+    /// Connections opened a second by all clients together; absent for infinite demand.
+    #[serde(default)]
+    pub connections_per_s: Option<u32>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl FixedSpec {
+    /// `httperf --num-calls requests`: connections of `requests` requests for `bytes` bytes each.
+    pub const fn httperf(bytes: u64, requests: u32, connections_per_s: Option<u32>) -> Self {
+        Self {
+            bytes,
+            requests,
+            dynamic: false,
+            pipelined: false,
+            connections_per_s,
+        }
+    }
+
+    /// One big file per connection.
+    pub const fn bulk(bytes: u64) -> Self {
+        Self::httperf(bytes, 1, None)
+    }
+
+    /// Small messages to and fro on a long connection; the server answers from the application, not from files.
+    pub const fn ping_pong(bytes: u64, exchanges: u32) -> Self {
+        Self {
+            bytes,
+            requests: exchanges,
+            dynamic: true,
+            pipelined: false,
+            connections_per_s: None,
+        }
+    }
+
+    /// Connection churn: one tiny request per connection.
+    pub const fn churn() -> Self {
+        Self::httperf(64, 1, None)
+    }
+}
+
+impl Fixed {
+    /// The load of these parameters.
+    ///
+    /// # Panics
+    /// If `requests` is 0.
+    pub fn new(spec: FixedSpec) -> Self {
+        assert!(spec.requests > 0, "a connection has at least one request");
+        let first = RequestSpec {
+            dynamic: spec.dynamic,
+            ..RequestSpec::fixed(0, spec.bytes)
+        };
+        let mut script = vec![
+            RequestSpec {
+                pipelined: spec.pipelined,
+                ..first
+            };
+            spec.requests as usize
+        ];
+        script[0] = first;
+        let demand = match spec.connections_per_s {
+            Some(connections_per_s) => Demand::Rate { connections_per_s },
+            None => Demand::Infinite,
+        };
+        Self {
+            script,
+            files: FileSet::new(vec![spec.bytes]),
+            demand,
+        }
+    }
+}
+
+impl Workload for Fixed {
+    fn next_connection(&mut self, script: &mut Vec<RequestSpec>) {
+        script.clear();
+        script.extend_from_slice(&self.script);
+    }
+
+    fn files(&self) -> &FileSet {
+        &self.files
+    }
+
+    fn demand(&self) -> Demand {
+        self.demand
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_what_was_asked_for() {
+        let mut script = Vec::new();
+        Fixed::new(FixedSpec::churn()).next_connection(&mut script);
+        assert_eq!(script, [RequestSpec::fixed(0, 64)]);
+
+        Fixed::new(FixedSpec::bulk(1 << 33)).next_connection(&mut script);
+        assert_eq!(script, [RequestSpec::fixed(0, 1 << 33)]);
+
+        Fixed::new(FixedSpec::ping_pong(1, 100)).next_connection(&mut script);
+        assert_eq!(script.len(), 100);
+        assert!(script.iter().all(|r| r.dynamic && !r.pipelined));
+
+        let spec = FixedSpec {
+            pipelined: true,
+            ..FixedSpec::httperf(10, 3, Some(500))
+        };
+        let mut load = Fixed::new(spec);
+        load.next_connection(&mut script);
+        assert_eq!(
+            script.iter().map(|r| r.pipelined).collect::<Vec<_>>(),
+            [false, true, true]
+        );
+        assert_eq!(
+            load.demand(),
+            Demand::Rate {
+                connections_per_s: 500
+            }
+        );
+    }
+}
