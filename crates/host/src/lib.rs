@@ -1,7 +1,33 @@
 //! The operating system's half: sockets, the host TCP stack, the bypass, the driver, the selection policies.
+//!
+//! [`Kernel`] is sans-I/O: entries of the NIC's ring, system calls and time go in; packets and commands for the NIC come
+//! out. A [`Meter`] hears of every operation and every structure touched, so that a simulated machine can charge them.
+//! Applications see [`Sockets`] and never learn which connections are on the NIC.
 
+mod bypass;
+mod config;
+mod driver;
+pub mod footprint;
+mod handoff;
+mod input;
+mod kernel;
+mod memory;
 mod meter;
+mod output;
+mod ready;
+mod selection;
+mod socket;
 mod sockets;
+mod stats;
+mod syscalls;
 
+pub use config::Config;
+pub use kernel::Kernel;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
-pub use sockets::{FileId, Gone, Ready, Receive, SocketId, Sockets};
+pub use selection::{
+    Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig, Threshold, View,
+};
+pub use socket::Mode;
+pub use sockets::{FileId, Gone, Ready, Receive, SocketId, Sockets, Unread};
+pub use stats::{Connections, DropReason, NotOffloaded, Stats};
+pub use syscalls::Syscalls;

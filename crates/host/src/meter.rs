@@ -177,7 +177,9 @@ impl Op {
             | Self::DriverCommand
             | Self::DriverEvent => Layer::Driver,
             Self::IpInput | Self::IpOutput => Layer::Ip,
-            Self::TcpInput | Self::TcpOutput | Self::TcpOpen | Self::TcpClose | Self::TcpTimer => Layer::Tcp,
+            Self::TcpInput | Self::TcpOutput | Self::TcpOpen | Self::TcpClose | Self::TcpTimer => {
+                Layer::Tcp
+            }
             Self::BypassRequest | Self::BypassEvent => Layer::Bypass,
             Self::HandoffOut | Self::HandoffBack => Layer::Handoff,
             Self::SocketBuffer | Self::SocketWakeup | Self::SocketCreate => Layer::Socket,
@@ -298,6 +300,15 @@ pub struct NoMeter;
 impl Meter for NoMeter {
     fn owner(&mut self, _owner: Owner) {}
     fn run(&mut self, _op: Op, _count: u32) {}
-    fn touch(&mut self, _layer: Layer, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
+    fn touch(
+        &mut self,
+        _layer: Layer,
+        _pool: Pool,
+        _slot: u32,
+        _offset: u32,
+        _len: u32,
+        _access: Access,
+    ) {
+    }
     fn dma(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }

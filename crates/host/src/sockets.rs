@@ -10,7 +10,8 @@ pub struct SocketId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// What a wait returns for a socket. Level-triggered state, reported once per change.
+/// What a wait returns. Connections to accept are reported at each wait while there are any; the state of a connection
+/// once per change, so an application that leaves something unread must remember it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// A listener has connections to accept.
@@ -34,6 +35,15 @@ pub enum Receive<P> {
     Gone,
 }
 
+/// What waits in a socket's receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Bytes.
+    pub len: usize,
+    /// Nothing will follow them: end of stream, or the connection is gone.
+    pub ended: bool,
+}
+
 /// A send could not be done because the connection is gone or closed for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection is gone")]
@@ -45,10 +55,18 @@ pub trait Sockets<P> {
     fn accept(&mut self) -> Option<SocketId>;
     /// Takes at most `max` received bytes, copied to user memory.
     fn receive(&mut self, socket: SocketId, max: usize) -> Receive<P>;
+    /// What there is to receive. A wait reports it along with the event (kevent's `data` and `EV_EOF`), so it costs nothing.
+    fn unread(&self, socket: SocketId) -> Unread;
     /// Copies `data` into the send buffer; gives how many bytes were taken.
     fn send(&mut self, socket: SocketId, data: P) -> Result<usize, Gone>;
     /// Sends `data`, which is content of `file` from `offset` on, without a copy; gives how many bytes were taken.
-    fn send_file(&mut self, socket: SocketId, file: FileId, offset: u64, data: P) -> Result<usize, Gone>;
+    fn send_file(
+        &mut self,
+        socket: SocketId,
+        file: FileId,
+        offset: u64,
+        data: P,
+    ) -> Result<usize, Gone>;
     /// Holds partial segments back while set.
     fn set_cork(&mut self, socket: SocketId, cork: bool);
     /// Closes the socket; its id may be reused.

@@ -1,0 +1,127 @@
+//! The NIC's driver: two rings, the buffers posted for packets, and what waits for a place on the ring.
+
+use crate::config::Config;
+use crate::footprint;
+use crate::memory::Buffers;
+use crate::meter::Meter;
+use baton_nic::{Command, ToNic};
+use baton_tcp::{Payload, Segment};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// The mbufs of one packet: headers first, then one for each run of data.
+pub(crate) type PacketMbufs = SmallVec<[u32; 4]>;
+
+/// The driver. What goes to the NIC leaves in the order in which it came.
+#[derive(Debug)]
+pub(crate) struct Driver<P> {
+    /// mbuf and cluster behind each entry of the receive ring.
+    posted: Vec<(u32, u32)>,
+    next_posted: usize,
+    receive_ring_entries: u32,
+    next_received: u32,
+    transmit_ring_entries: u32,
+    next_transmit: u32,
+    queue: VecDeque<ToNic<P>>,
+    queue_limit: usize,
+    /// Packets given to the NIC that it has not reported as sent.
+    unsent: VecDeque<PacketMbufs>,
+}
+
+impl<P: Payload> Driver<P> {
+    pub fn new(config: &Config, buffers: &mut Buffers) -> Self {
+        let posted = (0..config.receive_ring_entries.max(1))
+            .map(|_| buffers.allocate_reserved_pair())
+            .collect();
+        Self {
+            posted,
+            next_posted: 0,
+            receive_ring_entries: config.receive_ring_entries.max(1),
+            next_received: 0,
+            transmit_ring_entries: config.transmit_ring_entries.max(1),
+            next_transmit: 0,
+            queue: VecDeque::new(),
+            queue_limit: config.transmit_queue_entries as usize,
+            unsent: VecDeque::new(),
+        }
+    }
+
+    /// Whether a packet, or a command that may be refused, still finds room.
+    pub fn has_room(&self) -> bool {
+        self.queue.len() < self.queue_limit
+    }
+
+    /// Next thing for the NIC.
+    pub fn poll(&mut self) -> Option<ToNic<P>> {
+        self.queue.pop_front()
+    }
+
+    /// mbufs that the driver holds.
+    pub fn mbufs_held(&self) -> usize {
+        self.posted.len() + self.unsent.iter().map(|packet| packet.len()).sum::<usize>()
+    }
+
+    /// Clusters that the driver holds.
+    pub fn clusters_held(&self) -> usize {
+        self.posted.len()
+    }
+
+    /// Reads the next entry of the receive ring, whatever it is; gives its number.
+    pub fn next_entry<M: Meter>(&mut self, m: &mut M) -> u32 {
+        let slot = self.next_received;
+        self.next_received = (slot + 1) % self.receive_ring_entries;
+        footprint::ring_read(m, slot);
+        slot
+    }
+
+    /// Takes the packet of ring entry `slot` and posts a fresh buffer. Without one the packet is dropped: its buffer stays.
+    pub fn receive<M: Meter>(
+        &mut self,
+        slot: u32,
+        frame_len: usize,
+        buffers: &mut Buffers,
+        m: &mut M,
+    ) -> Option<(u32, u32)> {
+        let fresh = buffers.allocate_pair()?;
+        let packet = std::mem::replace(&mut self.posted[self.next_posted], fresh);
+        self.next_posted = (self.next_posted + 1) % self.posted.len();
+        footprint::driver_receive(m, slot, packet, fresh.0, frame_len as u32);
+        Some(packet)
+    }
+
+    /// Queues a packet. The caller has seen that there [is room](Self::has_room).
+    pub fn transmit<M: Meter>(&mut self, segment: Segment<P>, mbufs: PacketMbufs, m: &mut M) {
+        let (first, entries) = (self.next_transmit, self.transmit_ring_entries);
+        let count = mbufs.len() as u32;
+        self.next_transmit = (first + count) % entries;
+        footprint::driver_transmit(
+            m,
+            (first..first + count).map(|slot| slot % entries),
+            mbufs[0],
+        );
+        self.unsent.push_back(mbufs);
+        self.queue.push_back(ToNic::Packet(segment));
+    }
+
+    /// Queues a command, room or not.
+    pub fn command<M: Meter>(&mut self, command: Command<P>, m: &mut M) {
+        let slot = self.next_transmit;
+        self.next_transmit = (slot + 1) % self.transmit_ring_entries;
+        footprint::driver_command(m, slot);
+        self.queue.push_back(ToNic::Command(command));
+    }
+
+    /// Frees the mbufs of the `count` oldest packets, which the NIC has sent.
+    pub fn complete<M: Meter>(&mut self, count: u32, buffers: &mut Buffers, m: &mut M) {
+        for _ in 0..count {
+            let Some(mbufs) = self.unsent.pop_front() else {
+                debug_assert!(false, "the NIC reports no more packets than it was given");
+                return;
+            };
+            footprint::driver_complete(m, &mbufs);
+            for mbuf in mbufs {
+                buffers.mbufs.release(mbuf);
+            }
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! What each action of the kernel runs and which parts of which structures it touches.
+//!
+//! The shapes follow FreeBSD 4.x, the system of the handoff papers. Instruction counts belong to the machine around the
+//! kernel ([`Op`]); how often a touch misses is an outcome. All sizes and offsets are bytes. Lines have 64 bytes, so a
+//! field here is a group of members that share lines, not one member.
+
+use crate::meter::{Access, Layer, Meter, Op, Pool};
+use Access::{Read, Write};
+
+/// A part of a structure.
+#[derive(Clone, Copy)]
+struct Field {
+    offset: u32,
+    len: u32,
+}
+
+const fn field(offset: u32, len: u32) -> Field {
+    Field { offset, len }
+}
+
+// A connection block: `struct inpcb` and `struct tcpcb`, together about 1 KB with the socket's share
+// (handoff-policies 2: "around 1KB per connection").
+/// inpcb: hash chain and four-tuple, compared at lookup.
+const PCB_TUPLE: Field = field(0, 64);
+/// inpcb: pointers to tcpcb and socket, flags.
+const PCB_HEAD: Field = field(64, 64);
+/// inpcb: the cached route that output goes by.
+const PCB_ROUTE: Field = field(128, 64);
+/// tcpcb: sequence space, windows, congestion state, RTT estimate, options: nearly all of it is used for each segment.
+const TCPCB: Field = field(256, 320);
+/// tcpcb: the part that output reads and changes.
+const TCPCB_SEND: Field = field(256, 256);
+/// tcpcb: the part that tells whether a window update is due.
+const TCPCB_WINDOW: Field = field(256, 128);
+/// The timers' callout entries.
+const TIMERS: Field = field(640, 64);
+/// All of a connection block.
+const WHOLE_CONNECTION: Field = field(0, 1024);
+
+// `struct socket`, its file descriptor and its knote.
+/// State, queue links, pointer to the connection block.
+const SOCKET_HEAD: Field = field(0, 64);
+/// so_rcv.
+const SOCKET_RECEIVE: Field = field(64, 64);
+/// so_snd.
+const SOCKET_SEND: Field = field(128, 64);
+/// `struct file` and the descriptor-table entry.
+const SOCKET_FILE: Field = field(256, 64);
+/// The knote through which the application waits.
+const SOCKET_KNOTE: Field = field(320, 64);
+/// What is initialised when a socket is made.
+const WHOLE_SOCKET: Field = field(0, 384);
+
+/// What the bypass keeps of an offloaded connection: handle, socket, credits, counters.
+const BYPASS: Field = field(0, 64);
+/// All of it, when it is made.
+const WHOLE_BYPASS: Field = field(0, 128);
+
+/// mbuf: header and packet header.
+const MBUF_HEAD: Field = field(0, 64);
+/// mbuf: where protocol headers are built, in front of the data (Ethernet, IP, TCP with timestamps).
+const MBUF_HEADERS: Field = field(128, 66);
+
+/// A received packet in its cluster: Ethernet and IP headers, from the driver's 2-byte alignment on.
+const PACKET_IP: Field = field(2, 34);
+/// A received packet in its cluster: TCP header with timestamps.
+const PACKET_TCP: Field = field(36, 32);
+/// Where a received packet's data begins in its cluster.
+pub const PACKET_DATA_OFFSET: u32 = 68;
+/// Most bytes of data that one receive buffer is charged for.
+pub const RECEIVE_BUFFER_BYTES: u32 = 2048 - PACKET_DATA_OFFSET;
+/// Size of a cluster.
+pub const CLUSTER_BYTES: u32 = 2048;
+/// `write` copies up to so much into a bare mbuf, more into clusters (MINCLSIZE).
+pub const MBUF_DATA_BYTES: u32 = 200;
+/// Where data begins in a bare mbuf.
+const MBUF_DATA_OFFSET: u32 = 56;
+/// Unit of `sendfile`.
+pub const PAGE_BYTES: u32 = 4096;
+
+/// One ring entry.
+const RING_ENTRY: Field = field(0, 32);
+/// First pointer of a hash bucket.
+const BUCKET: Field = field(0, 16);
+
+// `Pool::KernelGlobal`, one slot: hot kernel data by the layer that uses it.
+const GLOBAL_INTERRUPT: Field = field(0, 128);
+const GLOBAL_DRIVER: Field = field(256, 128);
+const GLOBAL_IP: Field = field(512, 128);
+const GLOBAL_TCP: Field = field(768, 128);
+const GLOBAL_SYSCALL: Field = field(1024, 128);
+const GLOBAL_WAIT: Field = field(1280, 64);
+const GLOBAL_PAGES: Field = field(1536, 64);
+const GLOBAL_MBUFS: Field = field(1792, 64);
+
+/// Vnode and its VM object: size, reference counts, page lookup root.
+const FILE_HEAD: Field = field(0, 128);
+
+/// The application's buffer of a connection, `Pool::AppBuffer`, has the number of the connection's socket. Received data
+/// is copied to its start ...
+pub const APP_RECEIVE_OFFSET: u32 = 0;
+/// ... and what is to be sent stands from here on: headers and dynamic content.
+pub const APP_SEND_OFFSET: u32 = 8192;
+/// Room of each of the two halves; longer transfers go over it again.
+pub const APP_HALF_BYTES: u32 = 8192;
+
+fn at<M: Meter>(m: &mut M, layer: Layer, pool: Pool, slot: u32, field: Field, access: Access) {
+    m.touch(layer, pool, slot, field.offset, field.len, access);
+}
+
+fn global<M: Meter>(m: &mut M, layer: Layer, field: Field) {
+    at(m, layer, Pool::KernelGlobal, 0, field, Write);
+}
+
+/// Interrupt entry and dispatch.
+pub fn interrupt<M: Meter>(m: &mut M) {
+    m.run(Op::InterruptEntry, 1);
+    global(m, Layer::Interrupt, GLOBAL_INTERRUPT);
+}
+
+/// The device wrote a ring entry; the driver reads it.
+pub fn ring_read<M: Meter>(m: &mut M, ring_slot: u32) {
+    m.dma(
+        Pool::ReceiveRing,
+        ring_slot,
+        RING_ENTRY.offset,
+        RING_ENTRY.len,
+        Write,
+    );
+    at(
+        m,
+        Layer::Driver,
+        Pool::ReceiveRing,
+        ring_slot,
+        RING_ENTRY,
+        Read,
+    );
+}
+
+/// The driver takes a packet off the ring, buffer by buffer, and posts a fresh buffer in its place.
+pub fn driver_receive<M: Meter>(
+    m: &mut M,
+    ring_slot: u32,
+    packet: (u32, u32),
+    fresh_mbuf: u32,
+    frame_len: u32,
+) {
+    let (mbuf, cluster) = packet;
+    m.run(Op::DriverReceive, 1);
+    m.dma(
+        Pool::Cluster,
+        cluster,
+        PACKET_IP.offset,
+        frame_len.min(CLUSTER_BYTES - PACKET_IP.offset),
+        Write,
+    );
+    global(m, Layer::Driver, GLOBAL_DRIVER);
+    global(m, Layer::Driver, GLOBAL_MBUFS);
+    at(m, Layer::Driver, Pool::Mbuf, fresh_mbuf, MBUF_HEAD, Write);
+    at(
+        m,
+        Layer::Driver,
+        Pool::ReceiveRing,
+        ring_slot,
+        RING_ENTRY,
+        Write,
+    );
+    at(m, Layer::Driver, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+}
+
+/// The driver takes an event off the ring.
+pub fn driver_event<M: Meter>(m: &mut M) {
+    m.run(Op::DriverEvent, 1);
+    global(m, Layer::Driver, GLOBAL_DRIVER);
+}
+
+/// The driver puts one packet of `entries` buffers on the ring.
+pub fn driver_transmit<M: Meter>(m: &mut M, ring_slots: impl Iterator<Item = u32>, mbuf: u32) {
+    m.run(Op::DriverTransmit, 1);
+    global(m, Layer::Driver, GLOBAL_DRIVER);
+    at(m, Layer::Driver, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    for slot in ring_slots {
+        at(
+            m,
+            Layer::Driver,
+            Pool::TransmitRing,
+            slot,
+            RING_ENTRY,
+            Write,
+        );
+    }
+}
+
+/// The driver puts one command on the ring.
+pub fn driver_command<M: Meter>(m: &mut M, ring_slot: u32) {
+    m.run(Op::DriverCommand, 1);
+    at(
+        m,
+        Layer::Driver,
+        Pool::TransmitRing,
+        ring_slot,
+        RING_ENTRY,
+        Write,
+    );
+}
+
+/// The driver frees the mbufs of one transmitted packet.
+pub fn driver_complete<M: Meter>(m: &mut M, mbufs: &[u32]) {
+    m.run(Op::DriverComplete, 1);
+    for &mbuf in mbufs {
+        free_mbuf(m, Layer::Driver, mbuf);
+    }
+}
+
+/// An mbuf goes back to its free list.
+pub fn free_mbuf<M: Meter>(m: &mut M, layer: Layer, mbuf: u32) {
+    at(m, layer, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    global(m, layer, GLOBAL_MBUFS);
+}
+
+/// IP input of a received packet.
+pub fn ip_input<M: Meter>(m: &mut M, packet: (u32, u32)) {
+    let (mbuf, cluster) = packet;
+    m.run(Op::IpInput, 1);
+    global(m, Layer::Ip, GLOBAL_IP);
+    at(m, Layer::Ip, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    at(m, Layer::Ip, Pool::Cluster, cluster, PACKET_IP, Read);
+}
+
+/// Finding a connection by its four-tuple.
+pub fn tcp_lookup<M: Meter>(m: &mut M, cluster: u32, bucket: u32) {
+    global(m, Layer::Tcp, GLOBAL_TCP);
+    at(m, Layer::Tcp, Pool::Cluster, cluster, PACKET_TCP, Read);
+    at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Read);
+}
+
+/// TCP input of one segment of connection `connection`, if there is one.
+pub fn tcp_input<M: Meter>(m: &mut M, connection: Option<u32>) {
+    m.run(Op::TcpInput, 1);
+    if let Some(slot) = connection {
+        at(m, Layer::Tcp, Pool::Connection, slot, PCB_TUPLE, Read);
+        at(m, Layer::Tcp, Pool::Connection, slot, PCB_HEAD, Read);
+        at(m, Layer::Tcp, Pool::Connection, slot, TCPCB, Write);
+        at(m, Layer::Tcp, Pool::Connection, slot, TIMERS, Write);
+    }
+}
+
+/// A SYN made a connection.
+pub fn tcp_open<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
+    m.run(Op::TcpOpen, 1);
+    at(
+        m,
+        Layer::Tcp,
+        Pool::Connection,
+        connection,
+        WHOLE_CONNECTION,
+        Write,
+    );
+    at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Write);
+}
+
+/// A connection is taken apart.
+pub fn tcp_close<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
+    m.run(Op::TcpClose, 1);
+    at(
+        m,
+        Layer::Tcp,
+        Pool::Connection,
+        connection,
+        PCB_TUPLE,
+        Write,
+    );
+    at(m, Layer::Tcp, Pool::Connection, connection, PCB_HEAD, Write);
+    at(m, Layer::Tcp, Pool::Connection, connection, TIMERS, Write);
+    at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Write);
+}
+
+/// Timers of `count` connections ran. What they send is charged as output.
+pub fn tcp_timers<M: Meter>(m: &mut M, count: u32) {
+    m.run(Op::TcpTimer, count);
+    global(m, Layer::Tcp, GLOBAL_TCP);
+}
+
+/// TCP output of one segment: its headers are built in a fresh mbuf, its data is referred to by `data_mbufs` more.
+pub fn tcp_output<M: Meter>(m: &mut M, connection: Option<u32>, mbufs: &[u32]) {
+    m.run(Op::TcpOutput, 1);
+    if let Some(slot) = connection {
+        at(m, Layer::Tcp, Pool::Connection, slot, PCB_HEAD, Read);
+        at(m, Layer::Tcp, Pool::Connection, slot, TCPCB_SEND, Write);
+        at(m, Layer::Tcp, Pool::Connection, slot, TIMERS, Write);
+    }
+    global(m, Layer::Tcp, GLOBAL_MBUFS);
+    for &mbuf in mbufs {
+        at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    }
+    at(m, Layer::Tcp, Pool::Mbuf, mbufs[0], MBUF_HEADERS, Write);
+}
+
+/// IP output of one packet by its connection's cached route.
+pub fn ip_output<M: Meter>(m: &mut M, connection: Option<u32>, mbuf: u32) {
+    m.run(Op::IpOutput, 1);
+    if let Some(slot) = connection {
+        at(m, Layer::Ip, Pool::Connection, slot, PCB_ROUTE, Read);
+    }
+    global(m, Layer::Ip, GLOBAL_IP);
+    at(m, Layer::Ip, Pool::Mbuf, mbuf, MBUF_HEADERS, Write);
+}
+
+/// After a read TCP looks whether the window has opened enough to tell the peer.
+pub fn tcp_window<M: Meter>(m: &mut M, connection: u32) {
+    at(m, Layer::Tcp, Pool::Connection, connection, PCB_HEAD, Read);
+    at(
+        m,
+        Layer::Tcp,
+        Pool::Connection,
+        connection,
+        TCPCB_WINDOW,
+        Write,
+    );
+}
+
+/// A socket request of an offloaded connection becomes a command.
+pub fn bypass_request<M: Meter>(m: &mut M, handle: u32) {
+    m.run(Op::BypassRequest, 1);
+    at(m, Layer::Bypass, Pool::Bypass, handle, BYPASS, Write);
+}
+
+/// An event of the NIC becomes a socket operation.
+pub fn bypass_event<M: Meter>(m: &mut M, handle: u32) {
+    m.run(Op::BypassEvent, 1);
+    at(m, Layer::Bypass, Pool::Bypass, handle, BYPASS, Write);
+}
+
+/// A connection's state is packed and its protocol becomes the bypass.
+pub fn hand_off<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32, bucket: u32) {
+    m.run(Op::HandoffOut, 1);
+    at(
+        m,
+        Layer::Handoff,
+        Pool::Connection,
+        connection,
+        WHOLE_CONNECTION,
+        Read,
+    );
+    at(m, Layer::Handoff, Pool::HashBucket, bucket, BUCKET, Write);
+    at(m, Layer::Handoff, Pool::Bypass, handle, WHOLE_BYPASS, Write);
+    at(m, Layer::Handoff, Pool::Socket, socket, SOCKET_HEAD, Write);
+}
+
+/// A connection's state comes back and its protocol becomes TCP.
+pub fn hand_back<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32, bucket: u32) {
+    m.run(Op::HandoffBack, 1);
+    at(m, Layer::Handoff, Pool::Bypass, handle, BYPASS, Read);
+    at(
+        m,
+        Layer::Handoff,
+        Pool::Connection,
+        connection,
+        WHOLE_CONNECTION,
+        Write,
+    );
+    at(m, Layer::Handoff, Pool::HashBucket, bucket, BUCKET, Write);
+    at(m, Layer::Handoff, Pool::Socket, socket, SOCKET_HEAD, Write);
+}
+
+/// A socket is made for a new connection and put into the listener's queue.
+pub fn socket_create<M: Meter>(m: &mut M, socket: u32) {
+    m.run(Op::SocketCreate, 1);
+    at(m, Layer::Socket, Pool::Socket, socket, WHOLE_SOCKET, Write);
+}
+
+/// A socket is freed.
+pub fn socket_free<M: Meter>(m: &mut M, socket: u32) {
+    m.run(Op::SocketCreate, 1);
+    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_HEAD, Write);
+}
+
+/// A buffer is appended to the receive buffer.
+pub fn receive_append<M: Meter>(m: &mut M, socket: u32, mbuf: u32) {
+    m.run(Op::SocketBuffer, 1);
+    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_HEAD, Read);
+    at(
+        m,
+        Layer::Socket,
+        Pool::Socket,
+        socket,
+        SOCKET_RECEIVE,
+        Write,
+    );
+    at(m, Layer::Socket, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+}
+
+/// The device wrote `len` bytes of received data straight into a posted buffer.
+pub fn received_by_dma<M: Meter>(m: &mut M, cluster: u32, len: u32) {
+    m.dma(Pool::Cluster, cluster, PACKET_DATA_OFFSET, len, Write);
+}
+
+/// Buffers are appended to the send buffer.
+pub fn send_append<M: Meter>(m: &mut M, socket: u32) {
+    m.run(Op::SocketBuffer, 1);
+    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_SEND, Write);
+}
+
+/// Acknowledged bytes are dropped from the send buffer; the buffers that held them are freed one by one.
+pub fn send_drop<M: Meter>(m: &mut M, socket: u32) {
+    m.run(Op::SocketBuffer, 1);
+    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_SEND, Write);
+}
+
+/// The owner of a socket is woken: its knote becomes active.
+pub fn wakeup<M: Meter>(m: &mut M, socket: u32) {
+    m.run(Op::SocketWakeup, 1);
+    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_HEAD, Read);
+    at(m, Layer::Socket, Pool::Socket, socket, SOCKET_KNOTE, Write);
+}
+
+/// Enters the kernel for a system call about `socket`.
+pub fn syscall<M: Meter>(m: &mut M, body: Op, socket: Option<u32>) {
+    m.run(Op::SyscallEntry, 1);
+    m.run(body, 1);
+    global(m, Layer::Syscall, GLOBAL_SYSCALL);
+    if let Some(slot) = socket {
+        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_FILE, Read);
+        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_HEAD, Read);
+    }
+}
+
+/// accept gives a socket a descriptor.
+pub fn accept<M: Meter>(m: &mut M, socket: u32) {
+    at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_FILE, Write);
+    at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_KNOTE, Write);
+    at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_HEAD, Write);
+}
+
+/// Entry of a wait.
+pub fn wait<M: Meter>(m: &mut M) {
+    m.run(Op::SyscallEntry, 1);
+    m.run(Op::SyscallWait, 1);
+    global(m, Layer::Syscall, GLOBAL_SYSCALL);
+    global(m, Layer::Syscall, GLOBAL_WAIT);
+}
+
+/// A wait reports one event.
+pub fn wait_event<M: Meter>(m: &mut M, socket: Option<u32>) {
+    m.run(Op::SyscallWaitEvent, 1);
+    if let Some(slot) = socket {
+        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_KNOTE, Write);
+        at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_RECEIVE, Read);
+    }
+}
+
+/// `len` bytes at `offset` of a received buffer's data are copied to the application, to `to` in its receive half.
+pub fn copy_out<M: Meter>(m: &mut M, socket: u32, cluster: u32, offset: u32, len: u32, to: u32) {
+    m.touch(
+        Layer::Syscall,
+        Pool::Cluster,
+        cluster,
+        PACKET_DATA_OFFSET + offset,
+        len,
+        Read,
+    );
+    let to = (to % APP_HALF_BYTES).min(APP_HALF_BYTES - len);
+    m.touch(
+        Layer::Syscall,
+        Pool::AppBuffer,
+        socket,
+        APP_RECEIVE_OFFSET + to,
+        len,
+        Write,
+    );
+}
+
+/// Bytes leave the receive buffer.
+pub fn receive_drop<M: Meter>(m: &mut M, socket: u32) {
+    m.run(Op::SocketBuffer, 1);
+    at(
+        m,
+        Layer::Socket,
+        Pool::Socket,
+        socket,
+        SOCKET_RECEIVE,
+        Write,
+    );
+}
+
+/// `len` bytes at `from` in the application's send half are copied into a fresh mbuf, or into its cluster.
+pub fn copy_in<M: Meter>(
+    m: &mut M,
+    socket: u32,
+    mbuf: u32,
+    cluster: Option<u32>,
+    from: u32,
+    len: u32,
+) {
+    let from = (from % APP_HALF_BYTES).min(APP_HALF_BYTES - len);
+    m.touch(
+        Layer::Syscall,
+        Pool::AppBuffer,
+        socket,
+        APP_SEND_OFFSET + from,
+        len,
+        Read,
+    );
+    global(m, Layer::Syscall, GLOBAL_MBUFS);
+    at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+    match cluster {
+        Some(cluster) => m.touch(Layer::Syscall, Pool::Cluster, cluster, 0, len, Write),
+        None => m.touch(
+            Layer::Syscall,
+            Pool::Mbuf,
+            mbuf,
+            MBUF_DATA_OFFSET,
+            len,
+            Write,
+        ),
+    }
+}
+
+/// sendfile looks up the file.
+pub fn file_lookup<M: Meter>(m: &mut M, file: u32) {
+    at(m, Layer::Syscall, Pool::File, file, FILE_HEAD, Read);
+}
+
+/// sendfile looks one page up, wires it and wraps it into an mbuf. The page's content is not touched.
+pub fn file_page<M: Meter>(m: &mut M, mbuf: u32) {
+    m.run(Op::SyscallSendfilePage, 1);
+    global(m, Layer::Syscall, GLOBAL_PAGES);
+    at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+}

@@ -1,0 +1,266 @@
+//! From the driver up: packets and stack events into sockets.
+
+use crate::footprint::{self, RECEIVE_BUFFER_BYTES};
+use crate::kernel::Kernel;
+use crate::meter::Meter;
+use crate::socket::{Mode, ReceiveBuffer};
+use crate::sockets::SocketId;
+use crate::stats::DropReason;
+use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Payload, Segment, State};
+use baton_wire::Time;
+
+impl<P: Payload> Kernel<P> {
+    /// A packet that the NIC passed to the host, in ring entry `ring_slot`.
+    pub(crate) fn receive_packet<M: Meter>(
+        &mut self,
+        now: Time,
+        ring_slot: u32,
+        segment: Segment<P>,
+        m: &mut M,
+    ) {
+        let Some(packet) =
+            self.driver
+                .receive(ring_slot, segment.frame_len(), &mut self.buffers, m)
+        else {
+            self.stats.drop(DropReason::ReceiveBuffers);
+            return;
+        };
+        footprint::ip_input(m, packet);
+        let flow = segment.flow_at_receiver();
+        if let Some(&handle) = self.flows.get(&flow) {
+            self.packet_of_absent(handle, segment, m);
+            self.buffers.release_pair(packet);
+            return;
+        }
+        self.arriving = Some(packet);
+        footprint::tcp_lookup(m, packet.1, self.bucket(&flow));
+        self.segment_to_stack(now, segment, m);
+        self.settle(now, m);
+        if let Some(packet) = self.arriving.take() {
+            footprint::free_mbuf(m, crate::Layer::Tcp, packet.0);
+            self.buffers.release_pair(packet);
+        }
+    }
+
+    /// TCP input. What follows from it is left to [`Kernel::settle`].
+    pub(crate) fn segment_to_stack<M: Meter>(&mut self, now: Time, segment: Segment<P>, m: &mut M) {
+        let flow = segment.flow_at_receiver();
+        let handled = self.stack.handle_segment(now, segment);
+        self.stats.packets_received += 1;
+        match handled.conn {
+            Some(conn) if handled.syn && self.socket_of(conn).is_none() => {
+                footprint::tcp_open(m, conn.0, self.bucket(&flow));
+            }
+            conn => footprint::tcp_input(m, conn.map(|conn| conn.0)),
+        }
+        if let Some(refusal) = handled.refused {
+            self.stats.drop(refusal.into());
+        }
+    }
+
+    /// Something happened to a connection in the stack. One that the backlog has kept from getting a socket is looked at
+    /// when it gets one.
+    pub(crate) fn handle_stack_event<M: Meter>(
+        &mut self,
+        now: Time,
+        conn: ConnId,
+        event: Event,
+        m: &mut M,
+    ) {
+        if let Event::Acceptable(listener) = event {
+            self.take_established(now, listener, m);
+            return;
+        }
+        let Some(id) = self.socket_of(conn) else {
+            return;
+        };
+        match event {
+            Event::Readable => self.read_stack(id, conn, m),
+            Event::Acknowledged(len) => self.acknowledged(id, len, m),
+            Event::PeerClosed => self.peer_closed(id, m),
+            Event::Closed(reason) => {
+                footprint::tcp_close(m, conn.0, self.bucket(&self.sockets[id].flow));
+                self.set_socket_of(conn, None);
+                self.connection_over(id, reason, m);
+            }
+            Event::Connected | Event::Acceptable(_) => {
+                debug_assert!(false, "the host opens no connections")
+            }
+        }
+    }
+
+    /// Makes sockets of established connections, as far as the accept queue has room.
+    pub(crate) fn take_established<M: Meter>(
+        &mut self,
+        now: Time,
+        listener: ListenerId,
+        m: &mut M,
+    ) {
+        while self.accept_queue.len() < self.config.backlog as usize {
+            let Some(conn) = self.stack.accept(listener) else {
+                return;
+            };
+            let id = self.sockets.insert(conn, self.stack.flow(conn), now);
+            footprint::socket_create(m, id.0);
+            self.set_socket_of(conn, Some(id));
+            self.count_mode(Mode::Host(conn), |n| *n += 1);
+            self.stats.opened += 1;
+            self.accept_queue.push_back(id);
+            self.established.push(id);
+            self.catch_up(id, conn, m);
+        }
+    }
+
+    /// Takes what the stack has for a connection whose events went to nobody, or to its former owner.
+    pub(crate) fn catch_up<M: Meter>(&mut self, id: SocketId, conn: ConnId, m: &mut M) {
+        self.read_stack(id, conn, m);
+        let state = self.stack.state(conn);
+        let fin_received = matches!(
+            state,
+            State::CloseWait | State::LastAck | State::Closing | State::TimeWait
+        );
+        if fin_received && !self.sockets[id].peer_closed {
+            self.peer_closed(id, m);
+        }
+    }
+
+    fn read_stack<M: Meter>(&mut self, id: SocketId, conn: ConnId, m: &mut M) {
+        let mut any = false;
+        while let Some(data) = self.stack.read(conn, usize::MAX) {
+            if self.sockets[id].closed {
+                continue;
+            }
+            self.append_received(id, data, false, m);
+            any = true;
+        }
+        if any {
+            self.wake_reader(id, m);
+        }
+    }
+
+    /// Appends data to the receive buffer, in the buffers it arrived in: the packet's, or those that the NIC filled by DMA.
+    /// Out-of-order data is not modelled as holding buffers of its own; it gets them when the gap before it closes.
+    pub(crate) fn append_received<M: Meter>(
+        &mut self,
+        id: SocketId,
+        data: P,
+        by_dma: bool,
+        m: &mut M,
+    ) {
+        let socket = &mut self.sockets[id];
+        let mut left = data.len() as u32;
+        socket.receive_len += data.len();
+        while left > 0 {
+            let arrived = self.arriving.take();
+            let (mbuf, cluster) = arrived.unwrap_or_else(|| self.buffers.allocate_reserved_pair());
+            let len = left.min(RECEIVE_BUFFER_BYTES);
+            if by_dma {
+                footprint::received_by_dma(m, cluster, len);
+            }
+            footprint::receive_append(m, id.0, mbuf);
+            socket.receive_buffers.push_back(ReceiveBuffer {
+                mbuf,
+                cluster,
+                offset: 0,
+                len,
+            });
+            left -= len;
+        }
+        let joined = socket
+            .receive
+            .back_mut()
+            .is_some_and(|last| last.try_append(&data));
+        if !joined {
+            socket.receive.push_back(data);
+        }
+    }
+
+    /// The peer acknowledged `len` bytes: their buffers are freed, and a writer that waits may go on.
+    pub(crate) fn acknowledged<M: Meter>(&mut self, id: SocketId, len: u32, m: &mut M) {
+        footprint::send_drop(m, id.0);
+        self.release_sent(id, len, m);
+        let socket = &self.sockets[id];
+        let enough = (self.config.send_low_water_bytes as usize).min(self.send_limit);
+        if socket.wants_room && self.send_limit - socket.send_len >= enough {
+            self.wake_writer(id, m);
+        }
+    }
+
+    /// Frees the buffers of the oldest `len` bytes of the send buffer.
+    pub(crate) fn release_sent<M: Meter>(&mut self, id: SocketId, len: u32, m: &mut M) {
+        let socket = &mut self.sockets[id];
+        debug_assert!(
+            len as usize <= socket.send_len,
+            "no more is acknowledged than was sent"
+        );
+        let mut left = len.min(socket.send_len as u32);
+        socket.send_len -= left as usize;
+        while left > 0 {
+            let buffer = socket
+                .send_buffers
+                .front_mut()
+                .expect("unacknowledged bytes have buffers");
+            if buffer.len > left {
+                buffer.len -= left;
+                return;
+            }
+            left -= buffer.len;
+            let (mbuf, cluster) = (buffer.mbuf, buffer.cluster);
+            socket.send_buffers.pop_front();
+            footprint::free_mbuf(m, crate::Layer::Socket, mbuf);
+            self.buffers.mbufs.release(mbuf);
+            if let Some(cluster) = cluster {
+                self.buffers.clusters.release(cluster);
+            }
+        }
+    }
+
+    /// The peer will send no more.
+    pub(crate) fn peer_closed<M: Meter>(&mut self, id: SocketId, m: &mut M) {
+        self.sockets[id].peer_closed = true;
+        self.wake_reader(id, m);
+    }
+
+    /// The connection is over for both sides' owners. The socket goes too, unless the application still has it.
+    pub(crate) fn connection_over<M: Meter>(
+        &mut self,
+        id: SocketId,
+        reason: CloseReason,
+        m: &mut M,
+    ) {
+        self.stats.closed += 1;
+        self.stats.closed_abnormally += u64::from(reason != CloseReason::Normal);
+        let dropped = self.sockets[id].deferred.len();
+        for _ in 0..dropped {
+            self.stats.drop(DropReason::ConnectionEnded);
+        }
+        let socket = &mut self.sockets[id];
+        socket.deferred.clear();
+        socket.deferred_packets = 0;
+        let unacknowledged = socket.send_len as u32;
+        self.release_sent(id, unacknowledged, m);
+        self.set_mode(id, Mode::Closed(reason));
+        if self.sockets[id].closed {
+            self.free_socket(id, m);
+        } else {
+            self.wake_reader(id, m);
+        }
+    }
+
+    /// Drops what the application did not read.
+    pub(crate) fn drop_received(&mut self, id: SocketId) {
+        let socket = &mut self.sockets[id];
+        socket.receive.clear();
+        socket.receive_len = 0;
+        for buffer in socket.receive_buffers.drain(..) {
+            self.buffers.release_pair((buffer.mbuf, buffer.cluster));
+        }
+    }
+
+    /// Both the application and TCP are done with it.
+    pub(crate) fn free_socket<M: Meter>(&mut self, id: SocketId, m: &mut M) {
+        footprint::socket_free(m, id.0);
+        self.drop_received(id);
+        self.sockets.remove(id);
+    }
+}

@@ -1,0 +1,101 @@
+//! The kernel's modelled allocators: which slot of a pool a structure gets decides which cache lines it touches.
+
+/// An allocator of slots that gives out the one freed last, as a kernel's per-processor free lists do: it is the most
+/// likely to be in the cache.
+#[derive(Debug)]
+pub struct Slots {
+    free: Vec<u32>,
+    next: u32,
+    limit: u32,
+}
+
+impl Slots {
+    /// An allocator of at most `limit` slots.
+    pub fn new(limit: u32) -> Self {
+        Self {
+            free: Vec::new(),
+            next: 0,
+            limit,
+        }
+    }
+
+    /// Takes a slot; none when as many as the limit are in use.
+    pub fn allocate(&mut self) -> Option<u32> {
+        if self.in_use() < self.limit {
+            Some(self.allocate_reserved())
+        } else {
+            None
+        }
+    }
+
+    /// Takes a slot even over the limit, for what was promised memory ahead of time.
+    pub fn allocate_reserved(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+
+    /// Gives a slot back.
+    pub fn release(&mut self, slot: u32) {
+        debug_assert!(slot < self.next, "slot {slot} was given out");
+        debug_assert!(self.in_use() > 0, "a slot is in use");
+        self.free.push(slot);
+    }
+
+    /// Slots in use.
+    pub fn in_use(&self) -> u32 {
+        self.next - self.free.len() as u32
+    }
+
+    /// Slots that may still be taken.
+    pub fn available(&self) -> u32 {
+        self.limit.saturating_sub(self.in_use())
+    }
+
+    /// Asserts that no slot is free twice. Takes time in proportion to the free list.
+    pub fn check(&self) {
+        let mut seen = vec![false; self.next as usize];
+        for &slot in &self.free {
+            assert!(
+                !std::mem::replace(&mut seen[slot as usize], true),
+                "slot {slot} is free once"
+            );
+        }
+    }
+}
+
+/// The kernel's network buffers.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    /// 256-byte buffers.
+    pub mbufs: Slots,
+    /// 2 KiB buffers.
+    pub clusters: Slots,
+}
+
+impl Buffers {
+    /// Takes an mbuf with a cluster: all or nothing.
+    pub fn allocate_pair(&mut self) -> Option<(u32, u32)> {
+        let mbuf = self.mbufs.allocate()?;
+        let Some(cluster) = self.clusters.allocate() else {
+            self.mbufs.release(mbuf);
+            return None;
+        };
+        Some((mbuf, cluster))
+    }
+
+    /// Takes an mbuf with a cluster that was promised ahead of time.
+    pub fn allocate_reserved_pair(&mut self) -> (u32, u32) {
+        (
+            self.mbufs.allocate_reserved(),
+            self.clusters.allocate_reserved(),
+        )
+    }
+
+    /// Gives an mbuf and its cluster back.
+    pub fn release_pair(&mut self, (mbuf, cluster): (u32, u32)) {
+        self.clusters.release(cluster);
+        self.mbufs.release(mbuf);
+    }
+}

@@ -1,0 +1,206 @@
+//! Which connections to hand off (handoff-policies 3.3).
+//!
+//! The kernel asks a [`Selection`] when a connection is established and whenever the application enqueues data to send.
+//! The kernel, not the policy, keeps the framework's rules: an attempt is made only while the NIC is known to have room,
+//! and a connection whose attempt failed (refused by the NIC, or the NIC known to be full at the moment the policy chose
+//! it), or that came back from the NIC, is not considered again, unless the policy [reconsiders](Selection::reconsiders).
+
+use baton_wire::{Endpoint, Span};
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+
+/// What an operating system can see of a connection and its NIC when it must decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// This end; its port tells the application.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+    /// Time since it was established.
+    pub age: Span,
+    /// Send requests made by the application, this one included.
+    pub requests: u32,
+    /// Enqueues to its send buffer before this request: one a `write`, one a page of `sendfile`.
+    pub enqueues_before: u32,
+    /// Enqueues to its send buffer, those of this request included.
+    pub enqueues: u32,
+    /// Bytes enqueued to its send buffer, those of this request included.
+    pub bytes_sent: u64,
+    /// Bytes enqueued and not yet acknowledged.
+    pub bytes_in_send_buffer: u32,
+    /// Attempts to hand it off that failed.
+    pub failures: u32,
+    /// It was on the NIC before and came back.
+    pub was_offloaded: bool,
+    /// Connections that are on the NIC or on their way to or from it.
+    pub nic_connections: u32,
+    /// Soft_Limit, as the NIC told it last.
+    pub nic_soft_limit: u32,
+}
+
+/// What a policy decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Attempt to hand the connection off now.
+    HandOff,
+    /// Leave it on the host; ask again at the next send request.
+    Stay,
+}
+
+/// A connection selection policy.
+pub trait Selection: Debug + Send {
+    /// Asked once, when the connection has been established.
+    fn on_established(&mut self, view: &View) -> Decision;
+
+    /// Asked at each send request, after its data was enqueued.
+    fn on_send(&mut self, view: &View) -> Decision;
+
+    /// Whether a connection that had its chance is considered again. The published framework does not.
+    fn reconsiders(&self, view: &View) -> bool {
+        let _ = view;
+        false
+    }
+}
+
+/// First come, first served: every connection is attempted as soon as it is established, and only then.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fcfs;
+
+impl Selection for Fcfs {
+    fn on_established(&mut self, _view: &View) -> Decision {
+        Decision::HandOff
+    }
+
+    fn on_send(&mut self, _view: &View) -> Decision {
+        Decision::Stay
+    }
+}
+
+/// Tn: a connection is attempted at the n-th enqueue to its send buffer, and only then.
+#[derive(Clone, Copy, Debug)]
+pub struct Threshold {
+    /// n.
+    pub enqueues: u32,
+}
+
+impl Selection for Threshold {
+    fn on_established(&mut self, _view: &View) -> Decision {
+        if self.enqueues == 0 {
+            Decision::HandOff
+        } else {
+            Decision::Stay
+        }
+    }
+
+    fn on_send(&mut self, view: &View) -> Decision {
+        let reached_now = view.enqueues_before < self.enqueues && self.enqueues <= view.enqueues;
+        if reached_now {
+            Decision::HandOff
+        } else {
+            Decision::Stay
+        }
+    }
+}
+
+/// No handoff.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Never;
+
+impl Selection for Never {
+    fn on_established(&mut self, _view: &View) -> Decision {
+        Decision::Stay
+    }
+
+    fn on_send(&mut self, _view: &View) -> Decision {
+        Decision::Stay
+    }
+}
+
+/// A policy for each of several ports, and one for all others: applications are known by their ports.
+#[derive(Debug)]
+pub struct PerPort {
+    ports: Vec<(u16, Box<dyn Selection>)>,
+    default: Box<dyn Selection>,
+}
+
+impl PerPort {
+    /// Policies by local port, and the one for ports that are not among them. Of two for one port the first counts.
+    pub fn new(ports: Vec<(u16, Box<dyn Selection>)>, default: Box<dyn Selection>) -> Self {
+        Self { ports, default }
+    }
+
+    fn policy(&mut self, port: u16) -> &mut dyn Selection {
+        let found = self.ports.iter_mut().find(|(p, _)| *p == port);
+        found.map_or(&mut *self.default, |(_, policy)| &mut **policy)
+    }
+}
+
+impl Selection for PerPort {
+    fn on_established(&mut self, view: &View) -> Decision {
+        self.policy(view.local.port).on_established(view)
+    }
+
+    fn on_send(&mut self, view: &View) -> Decision {
+        self.policy(view.local.port).on_send(view)
+    }
+
+    fn reconsiders(&self, view: &View) -> bool {
+        let found = self.ports.iter().find(|(p, _)| *p == view.local.port);
+        found
+            .map_or(&self.default, |(_, policy)| policy)
+            .reconsiders(view)
+    }
+}
+
+/// A policy as a configuration names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SelectionConfig {
+    /// [`Fcfs`].
+    #[default]
+    Fcfs,
+    /// [`Threshold`].
+    Threshold {
+        /// n.
+        enqueues: u32,
+    },
+    /// [`Never`].
+    Never,
+    /// [`PerPort`].
+    PerPort {
+        /// Policies of single ports.
+        ports: Vec<PortSelection>,
+        /// Policy of all other ports.
+        default: Box<SelectionConfig>,
+    },
+}
+
+/// The policy of one port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortSelection {
+    /// Local TCP port.
+    pub port: u16,
+    /// Its policy.
+    pub selection: SelectionConfig,
+}
+
+impl SelectionConfig {
+    /// The policy itself.
+    pub fn build(&self) -> Box<dyn Selection> {
+        match self {
+            Self::Fcfs => Box::new(Fcfs),
+            Self::Threshold { enqueues } => Box::new(Threshold {
+                enqueues: *enqueues,
+            }),
+            Self::Never => Box::new(Never),
+            Self::PerPort { ports, default } => {
+                let ports = ports
+                    .iter()
+                    .map(|p| (p.port, p.selection.build()))
+                    .collect();
+                Box::new(PerPort::new(ports, default.build()))
+            }
+        }
+    }
+}
