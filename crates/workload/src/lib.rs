@@ -3,17 +3,21 @@
 //!
 //! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
 //! - [`replay`] makes a [`Workload`] of a log; [`specweb`] and [`micro`] make loads of their own.
+//! - [`analyse`] tells what is in a log.
 //! - [`Workload`] hands out connection scripts; the simulated or live client only follows them.
 //!
 //! Nothing here knows time, sockets or packets: a client applies the rules a script states.
 
+pub mod analyse;
 pub mod log;
+pub mod lru;
 pub mod micro;
 pub mod replay;
 pub mod session;
 mod source;
 pub mod specweb;
 
+pub use analyse::Analysis;
 pub use log::{Log, LogError};
 pub use micro::{Fixed, FixedSpec};
 pub use replay::Replay;

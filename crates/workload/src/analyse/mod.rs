@@ -1,0 +1,177 @@
+//! What is in a log: the numbers behind `baton trace`, and those by which a generated log is compared with its model.
+
+mod lifetimes;
+mod locality;
+mod popularity;
+mod sizes;
+
+pub use lifetimes::{Connections, LifetimePoint, Lifetimes, packets_sent};
+pub use locality::{CachePoint, FilePoint, Locality};
+pub use popularity::{Popularity, TopShare};
+pub use sizes::{HistogramBucket, Quantile, Sizes};
+
+use crate::log::{Format, Log, Method, Skipped};
+use crate::session::{SessionRule, Sessions};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Everything `trace` tells about a log.
+#[derive(Clone, Debug, Serialize)]
+pub struct Analysis {
+    /// Format it was read as.
+    pub format: Format,
+    /// Totals.
+    pub totals: Totals,
+    /// Lines that were not understood.
+    pub skipped: Skipped,
+    /// Requests by status, in order of status; status 0: the log has none.
+    pub statuses: Vec<StatusCount>,
+    /// Requests by method.
+    pub methods: Vec<MethodCount>,
+    /// How requests are spread over files.
+    pub popularity: Popularity,
+    /// Sizes of responses and files; absent if the log has no sizes.
+    pub sizes: Option<SizePair>,
+    /// What LRU caches would hit.
+    pub locality: Locality,
+    /// How requests are grouped into connections.
+    pub connections: Connections,
+    /// How packets and bytes are spread over connections; absent if the log has no sizes.
+    pub lifetimes: Option<Lifetimes>,
+}
+
+/// Totals of a log.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Totals {
+    /// Parsed requests.
+    pub requests: u64,
+    /// Distinct clients.
+    pub clients: u64,
+    /// Distinct URLs.
+    pub urls: u64,
+    /// Content bytes of all responses.
+    pub content_bytes: u64,
+    /// Sum over files of the largest content seen.
+    pub footprint_bytes: u64,
+    /// Requests whose size was logged as `-`.
+    pub dashes: u64,
+    /// Time of the first request, microseconds since 1970.
+    pub first_us: u64,
+    /// Time of the last request, microseconds since 1970.
+    pub last_us: u64,
+    /// Whether the lines were out of order.
+    pub resorted: bool,
+}
+
+impl Totals {
+    fn of(log: &Log) -> Self {
+        let (first_us, last_us) = log.time_range_us().unwrap_or_default();
+        Self {
+            requests: log.requests.len() as u64,
+            clients: log.clients.len() as u64,
+            urls: log.urls.len() as u64,
+            content_bytes: log.content_bytes(),
+            footprint_bytes: log.files.footprint(),
+            dashes: log.dashes,
+            first_us,
+            last_us,
+            resorted: log.resorted,
+        }
+    }
+
+    /// Mean content bytes of a response.
+    pub fn mean_bytes(&self) -> f64 {
+        ratio(self.content_bytes, self.requests)
+    }
+
+    /// Time from the first to the last request in seconds.
+    pub fn duration_s(&self) -> f64 {
+        (self.last_us - self.first_us) as f64 / 1e6
+    }
+
+    /// Mean requests per second over that time.
+    pub fn requests_per_s(&self) -> f64 {
+        let duration_s = self.duration_s();
+        if duration_s > 0.0 {
+            self.requests as f64 / duration_s
+        } else {
+            0.0
+        }
+    }
+}
+
+/// How often a status occurs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct StatusCount {
+    /// HTTP status.
+    pub status: u16,
+    /// Requests.
+    pub requests: u64,
+}
+
+/// How often a method occurs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct MethodCount {
+    /// HTTP method.
+    pub method: Method,
+    /// Requests.
+    pub requests: u64,
+}
+
+/// Sizes of what is sent and of what is stored.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SizePair {
+    /// Content bytes per response, responses without content included.
+    pub responses: Sizes,
+    /// Bytes per file.
+    pub files: Sizes,
+}
+
+impl Analysis {
+    /// Analyses `log`; `rule` decides which requests share a connection.
+    pub fn of(log: &Log, rule: SessionRule) -> Self {
+        let sessions = Sessions::new(&log.requests, rule);
+        let sizes = log.has_sizes.then(|| SizePair {
+            responses: Sizes::of(log.requests.iter().map(|r| r.bytes).collect()),
+            files: Sizes::of(log.files.sizes().to_vec()),
+        });
+        let statuses = count_by(log.requests.iter().map(|r| r.status));
+        let methods = count_by(log.requests.iter().map(|r| r.method));
+        Self {
+            format: log.format,
+            totals: Totals::of(log),
+            skipped: log.skipped.clone(),
+            statuses: statuses
+                .map(|(status, requests)| StatusCount { status, requests })
+                .collect(),
+            methods: methods
+                .map(|(method, requests)| MethodCount { method, requests })
+                .collect(),
+            popularity: Popularity::of(log),
+            sizes,
+            locality: Locality::of(log),
+            connections: Connections::of(&sessions, rule),
+            lifetimes: log.has_sizes.then(|| Lifetimes::of(log, &sessions)),
+        }
+    }
+}
+
+fn count_by<K: Ord>(keys: impl Iterator<Item = K>) -> impl Iterator<Item = (K, u64)> {
+    let mut counts = BTreeMap::new();
+    for key in keys {
+        *counts.entry(key).or_insert(0) += 1;
+    }
+    counts.into_iter()
+}
+
+/// `part / whole`, 0 if there is no whole.
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests;

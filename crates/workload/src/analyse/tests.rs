@@ -1,0 +1,197 @@
+//! Each number on small examples, and locality against a plain LRU cache.
+
+use super::*;
+use crate::lru::StackDistance;
+use proptest::prelude::*;
+use std::fmt::Write;
+use std::path::Path;
+
+/// A log from `(time, client, file, bytes)`.
+fn log(requests: &[(u64, u32, u32, u64)]) -> Log {
+    let mut text = String::new();
+    for (time_s, client, file, bytes) in requests {
+        let (minute, second) = (time_s / 60, time_s % 60);
+        writeln!(
+            text,
+            "{client},30/Apr/1998,22:{minute:02}:{second:02},/{file},200,{bytes}"
+        )
+        .unwrap();
+    }
+    Log::from_reader(Path::new("test"), text.as_bytes(), None).unwrap()
+}
+
+fn analyse(requests: &[(u64, u32, u32, u64)]) -> Analysis {
+    Analysis::of(&log(requests), SessionRule::PAPERS)
+}
+
+#[test]
+fn totals_and_popularity() {
+    let a = analyse(&[
+        (0, 1, 7, 100),
+        (1, 1, 7, 100),
+        (2, 2, 8, 50),
+        (60, 1, 7, 40),
+    ]);
+    assert_eq!(
+        (a.totals.requests, a.totals.clients, a.totals.urls),
+        (4, 2, 2)
+    );
+    assert_eq!(
+        (a.totals.content_bytes, a.totals.footprint_bytes),
+        (290, 150)
+    );
+    assert_eq!((a.totals.duration_s(), a.totals.mean_bytes()), (60.0, 72.5));
+    assert_eq!(
+        a.popularity.top[0],
+        TopShare {
+            files: 1,
+            requests: 0.75,
+            bytes: 240.0 / 290.0
+        }
+    );
+    assert_eq!(
+        a.popularity.top.last(),
+        Some(&TopShare {
+            files: 2,
+            requests: 1.0,
+            bytes: 1.0
+        })
+    );
+    assert_eq!(a.popularity.once, 1);
+    assert_eq!(
+        a.statuses,
+        [StatusCount {
+            status: 200,
+            requests: 4
+        }]
+    );
+    assert_eq!(a.connections.requests.count, 3);
+}
+
+#[test]
+fn zipf_exponent_of_exact_laws() {
+    for exponent in [0.6, 0.8, 1.0, 1.3] {
+        let counts: Vec<u64> = (1..5000)
+            .map(|k| (1e9 * f64::powf(f64::from(k), -exponent)) as u64)
+            .collect();
+        let got = popularity::zipf_exponent(&counts);
+        assert!((got - exponent).abs() < 0.03, "{got} for {exponent}");
+    }
+    assert_eq!(popularity::zipf_exponent(&[5]), 0.0);
+    assert_eq!(popularity::zipf_exponent(&[]), 0.0);
+}
+
+#[test]
+fn quantiles_and_histogram() {
+    let sizes = Sizes::of((1..=100).rev().collect());
+    assert_eq!((sizes.min, sizes.max, sizes.mean), (1, 100, 50.5));
+    assert_eq!(
+        (
+            sizes.quantile(0.5),
+            sizes.quantile(0.99),
+            sizes.quantile(0.25)
+        ),
+        (Some(50), Some(99), Some(25))
+    );
+    let bucket = |from, to, count| HistogramBucket { from, to, count };
+    assert_eq!(
+        Sizes::of(vec![0, 1, 2, 3, 8]).histogram,
+        [
+            bucket(0, 0, 1),
+            bucket(1, 1, 1),
+            bucket(2, 3, 2),
+            bucket(4, 7, 0),
+            bucket(8, 15, 1)
+        ]
+    );
+    assert_eq!(
+        Sizes::of(vec![u64::MAX]).histogram,
+        [bucket(1 << 63, u64::MAX, 1)]
+    );
+    assert!(Sizes::of(Vec::new()).histogram.is_empty());
+}
+
+#[test]
+fn packets_of_a_connection() {
+    // SYN+ACK and FIN; a header alone; header and 1198 bytes fill one segment, one byte more needs a second.
+    assert_eq!(packets_sent([0].into_iter()), 3);
+    assert_eq!(packets_sent([1198, 1199].into_iter()), 2 + 1 + 2);
+}
+
+#[test]
+fn lifetimes_rank_connections_by_packets() {
+    // Ten connections: nine send 3 packets, one sends 2 + 73.
+    let mut requests: Vec<_> = (0..9).map(|client| (0, client, client, 100)).collect();
+    requests.push((0, 9, 9, 105_000));
+    let a = analyse(&requests);
+    let lifetimes = a.lifetimes.expect("has sizes");
+    assert_eq!(lifetimes.packets.max, 2 + 73);
+    assert_eq!(lifetimes.top_packets(10), Some(75.0 / 102.0));
+    assert!((lifetimes.bottom_half_packets() - 15.0 / 102.0).abs() < 1e-12);
+    assert_eq!(
+        lifetimes.curve.last().map(|p| (p.packets, p.bytes)),
+        Some((1.0, 1.0))
+    );
+}
+
+#[test]
+fn a_log_without_sizes_has_popularity_and_reuse_only() {
+    let line = "1+1: Tue Aug 22 00:00:05 1995 (/a): Sent text: GET /a HTTP/1.0\n";
+    let log = Log::from_reader(Path::new("test"), line.repeat(4).as_bytes(), None).unwrap();
+    let a = Analysis::of(&log, SessionRule::PAPERS);
+    assert!(a.sizes.is_none() && a.lifetimes.is_none() && a.locality.caches.is_empty());
+    assert_eq!(
+        a.locality.files[0],
+        FilePoint {
+            files: 10,
+            request_hits: 0.75
+        }
+    );
+}
+
+/// Byte hits of an LRU cache of 4 KB blocks, kept as a list.
+fn naive_byte_hits(log: &Log, cache_bytes: u64) -> f64 {
+    let mut cache: Vec<(u32, u64)> = Vec::new();
+    let (mut hits, mut total) = (0, 0);
+    for request in &log.requests {
+        for block in 0..request.bytes.div_ceil(locality::BLOCK_BYTES) {
+            let bytes = (request.bytes - block * locality::BLOCK_BYTES).min(locality::BLOCK_BYTES);
+            total += bytes;
+            if let Some(at) = cache.iter().position(|&b| b == (request.file, block)) {
+                cache.remove(at);
+                hits += bytes;
+            }
+            cache.insert(0, (request.file, block));
+            cache.truncate((cache_bytes / locality::BLOCK_BYTES) as usize);
+        }
+    }
+    ratio(hits, total)
+}
+
+proptest! {
+    #[test]
+    fn byte_hits_agree_with_a_plain_cache(
+        requests in prop::collection::vec((0u64..3000, 0u32..4, 0u32..30, 0u64..40_000), 1..150)
+    ) {
+        let log = log(&requests);
+        let a = Analysis::of(&log, SessionRule::PAPERS);
+        for point in a.locality.caches.iter().take(5) {
+            prop_assert_eq!(point.byte_hits, naive_byte_hits(&log, point.cache_bytes));
+        }
+    }
+
+    #[test]
+    fn the_distance_counts_distinct_keys_between(keys in prop::collection::vec(0u64..20, 1..100)) {
+        let mut stack = StackDistance::new();
+        for (i, &key) in keys.iter().enumerate() {
+            let since = keys[..i].iter().rposition(|&k| k == key);
+            let expected = since.map(|j| {
+                let mut between = keys[j + 1..i].to_vec();
+                between.sort_unstable();
+                between.dedup();
+                between.len() as u32
+            });
+            prop_assert_eq!(stack.reference(key), expected);
+        }
+    }
+}
