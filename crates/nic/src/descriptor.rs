@@ -163,7 +163,7 @@ pub enum Event<P> {
     },
     /// Soft_Limit has changed: the most connections that may be on the NIC now.
     SoftLimit(u32),
-    /// Connections that the NIC's free memory could still hold; told when there is room again after [`Refusal::Memory`].
+    /// Connections that the NIC's free memory could still hold: 0 told with [`Refusal::Memory`], more once there is room again.
     Memory(u32),
 }
 

@@ -404,15 +404,12 @@ impl<P: Payload> Firmware<P> {
         }
         self.charge(Task::Receive, meter);
         self.stats.nic_packets_received += 1;
-        if let Some(handle) = self
-            .stack
-            .find(&segment.flow_at_receiver())
-            .and_then(|conn| self.connections.handle(conn))
+        let handled = self.stack.handle_segment(now, segment);
+        if let Some(handle) = handled.conn.and_then(|conn| self.connections.handle(conn))
             && let Some(offloaded) = self.connections.get_mut(handle)
         {
             self.activity_clock.count(&mut offloaded.activity);
         }
-        self.stack.handle_segment(now, segment);
         self.after_tcp(stamp, meter);
         Work::Receive
     }

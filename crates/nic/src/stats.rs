@@ -59,7 +59,18 @@ impl Drops {
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.arrival_queue + self.host_receive_queue + self.nic_receive_queue + self.memory
+        self.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Each reason by name, as it is serialised.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("arrival_queue", self.arrival_queue),
+            ("host_receive_queue", self.host_receive_queue),
+            ("nic_receive_queue", self.nic_receive_queue),
+            ("memory", self.memory),
+        ]
+        .into_iter()
     }
 }
 
@@ -105,6 +116,9 @@ pub enum Ignored {
     Ended,
     /// Data to send after this direction was closed.
     ClosedForWriting,
+    /// Data beyond the connection's send buffer. The host bounds what it sends by what was acknowledged, so this is a fault
+    /// of its driver; the connection is aborted, for a gap in the data must not pass unnoticed.
+    BeyondSendBuffer,
     /// Release of a connection that is not over.
     NotEnded,
 }
@@ -118,6 +132,8 @@ pub struct IgnoredCommands {
     pub ended: u64,
     /// [`Ignored::ClosedForWriting`].
     pub closed_for_writing: u64,
+    /// [`Ignored::BeyondSendBuffer`].
+    pub beyond_send_buffer: u64,
     /// [`Ignored::NotEnded`].
     pub not_ended: u64,
 }
@@ -128,13 +144,18 @@ impl IgnoredCommands {
             Ignored::NoConnection => &mut self.no_connection,
             Ignored::Ended => &mut self.ended,
             Ignored::ClosedForWriting => &mut self.closed_for_writing,
+            Ignored::BeyondSendBuffer => &mut self.beyond_send_buffer,
             Ignored::NotEnded => &mut self.not_ended,
         } += 1;
     }
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.no_connection + self.ended + self.closed_for_writing + self.not_ended
+        self.no_connection
+            + self.ended
+            + self.closed_for_writing
+            + self.beyond_send_buffer
+            + self.not_ended
     }
 }
 
@@ -182,6 +203,11 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Dropped packets: reason and count.
+    pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.dropped.iter()
+    }
+
     /// How often `task` was done.
     pub fn task(&self, task: Task) -> u64 {
         self.tasks[task as usize]

@@ -96,10 +96,10 @@ impl<P: Payload> Firmware<P> {
             .stack
             .write(conn, data)
             .map_err(|_| Ignored::ClosedForWriting)?;
-        assert_eq!(
-            taken, len,
-            "the NIC sets no bound to the data that the host's send buffer holds"
-        );
+        if taken < len {
+            self.stack.abort(conn);
+            return Err(Ignored::BeyondSendBuffer);
+        }
         Ok(())
     }
 
@@ -137,14 +137,11 @@ impl<P: Payload> Firmware<P> {
             }
             Err((reason, state)) => {
                 self.stats.refused.count(reason);
-                self.memory_short |= reason == Refusal::Memory;
-                self.post(
-                    Event::Handoff {
-                        handle,
-                        result: Err((reason, state)),
-                    },
-                    meter,
-                );
+                let result = Err((reason, state));
+                self.post(Event::Handoff { handle, result }, meter);
+                if reason == Refusal::Memory {
+                    self.report_memory_short(meter);
+                }
             }
         }
     }

@@ -117,7 +117,15 @@ impl<P: Payload> Firmware<P> {
         self.post(Event::SoftLimit(self.governor.soft_limit()), meter);
     }
 
-    /// After a refusal for want of memory, tells the host once when there is room again.
+    /// Tells the host that there is no room for a connection.
+    pub(super) fn report_memory_short(&mut self, meter: &mut impl Meter) {
+        if !self.memory_short {
+            self.memory_short = true;
+            self.post(Event::Memory(0), meter);
+        }
+    }
+
+    /// Tells the host once when there is room again.
     pub(super) fn report_memory(&mut self, meter: &mut impl Meter) {
         if !self.memory_short {
             return;
