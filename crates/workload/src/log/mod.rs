@@ -43,7 +43,7 @@ pub struct Request {
     pub client: u32,
     /// Index into [`Log::urls`] and [`Log::files`].
     pub file: u32,
-    /// HTTP status, 0 if the log has none.
+    /// HTTP status, 0 if none is logged.
     pub status: u16,
     /// HTTP method.
     pub method: Method,

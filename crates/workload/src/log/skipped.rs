@@ -24,9 +24,9 @@ pub enum SkipReason {
     Client,
     /// The time does not parse.
     Time,
-    /// No request line in quotes, or no URL in it.
+    /// No request (in quotes, where the format has them), or no URL in it.
     Request,
-    /// The status is not a number of three digits.
+    /// The status is neither a number of three digits nor `-`.
     Status,
     /// The size is neither a number nor `-`.
     Bytes,
@@ -59,8 +59,8 @@ impl fmt::Display for SkipReason {
             Self::ExtraFields => "too many fields",
             Self::Client => "no client",
             Self::Time => "unreadable time",
-            Self::Request => "no request line",
-            Self::Status => "status is not a number of three digits",
+            Self::Request => "no request or no URL in it",
+            Self::Status => "status is neither three digits nor `-`",
             Self::Bytes => "size is neither a number nor `-`",
             Self::NoFields => "no #Fields line with date, time, c-ip and cs-uri-stem before it",
         })

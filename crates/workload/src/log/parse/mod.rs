@@ -18,7 +18,7 @@ pub(super) struct Entry<'a> {
     pub client: &'a [u8],
     pub method: Method,
     pub url: &'a [u8],
-    /// 0 if the format has none.
+    /// 0 if none is logged.
     pub status: u16,
     /// `None` for `-`, and in a log without sizes.
     pub bytes: Option<u64>,
@@ -96,10 +96,11 @@ fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A status of three digits.
+/// A status of three digits, or `-` for none: 0.
 fn status(text: &[u8]) -> Result<u16, SkipReason> {
-    match number(text) {
-        Some(status @ 100..=999) => Ok(status as u16),
+    match (text, number(text)) {
+        (b"-", _) => Ok(0),
+        (_, Some(status @ 100..=999)) => Ok(status as u16),
         _ => Err(SkipReason::Status),
     }
 }

@@ -1,0 +1,172 @@
+//! Reads the public log excerpts where they are present: in the folder that `BATON_DATA` names, or in `shared/data`
+//! beside the workspace. Without them these tests say so and pass.
+
+use baton_workload::log::{Format, LogError, NotReplayable, SkipReason};
+use baton_workload::{Analysis, Log, Replay, SessionRule, Workload};
+use std::path::PathBuf;
+
+/// The path of an excerpt, `None` with a note if it is not there.
+fn excerpt(name: &str) -> Option<PathBuf> {
+    let folder = match std::env::var_os("BATON_DATA") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+    };
+    let path = folder.join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!(
+        "skipped: {} is not there; set BATON_DATA to the folder of the public logs",
+        path.display()
+    );
+    None
+}
+
+fn read(name: &str) -> Option<Log> {
+    let path = excerpt(name)?;
+    Some(Log::read(&path).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Sum over distinct URLs of the largest size seen, and of all sizes, in bytes.
+fn bytes(log: &Log) -> (u64, u64) {
+    (log.content_bytes(), log.files.footprint())
+}
+
+#[test]
+fn nasa_july() {
+    let Some(log) = read("nasa_http_19950701_first9999.tsv.xz") else {
+        return;
+    };
+    assert_eq!(log.format, Format::NasaTsv);
+    assert_eq!((log.requests.len(), log.skipped.total()), (9999, 0));
+    assert_eq!((log.clients.len(), log.urls.len()), (936, 1165));
+    assert_eq!(bytes(&log), (246_472_942, 38_304_696));
+    assert!(!log.resorted);
+    assert_eq!(log.requests[0].time_us, 804_571_201_000_000);
+    assert_eq!(
+        log.requests.iter().filter(|r| r.status == 200).count(),
+        9012
+    );
+}
+
+#[test]
+fn nasa_august() {
+    let Some(log) = read("nasa_http_19950801_first9999.tsv.xz") else {
+        return;
+    };
+    assert_eq!((log.requests.len(), log.skipped.total()), (9999, 0));
+    assert_eq!((log.clients.len(), log.urls.len()), (853, 1323));
+    assert_eq!(bytes(&log), (179_517_299, 62_280_905));
+    assert_eq!(
+        log.requests.iter().filter(|r| r.status == 200).count(),
+        9046
+    );
+}
+
+#[test]
+fn world_cup() {
+    let Some(log) = read("worldcup98_day6_sample200k.csv.xz") else {
+        return;
+    };
+    assert_eq!(log.format, Format::WorldCupCsv);
+    assert_eq!((log.requests.len(), log.skipped.total()), (200_000, 0));
+    assert_eq!((log.clients.len(), log.urls.len()), (17_506, 2731));
+    assert_eq!(log.dashes, 8667);
+    assert!(log.resorted);
+    assert_eq!(
+        log.requests.iter().filter(|r| r.status == 200).count(),
+        173_924
+    );
+    // All that the log counts is 1,502,471,633 bytes; 77 responses of status 304 have a size there, which is not sent.
+    assert_eq!(bytes(&log), (1_502_471_633 - 199_437, 54_616_868));
+}
+
+#[test]
+fn epa() {
+    let Some(log) = read("epa_http_19950830_00h-12h.log.xz") else {
+        return;
+    };
+    assert_eq!(log.format, Format::Epa);
+    assert_eq!((log.requests.len(), log.clients.len()), (15_753, 916));
+    // One request without a URL. Its size was logged as `-`, as that of 1,796 others.
+    assert_eq!(
+        (
+            log.skipped.total(),
+            log.skipped.count(SkipReason::Request),
+            log.dashes
+        ),
+        (1, 1, 1796)
+    );
+    assert_eq!(log.skipped.first()[0].line, 4531);
+    // URLs with spaces in them are told apart by what follows the space, too.
+    assert_eq!(log.urls.len(), 2993);
+    assert_eq!(bytes(&log), (99_541_814, 41_118_564));
+}
+
+#[test]
+fn sdsc_is_analysed_but_not_replayed() {
+    let Some(log) = read("sdsc_http_19950822.log.xz") else {
+        return;
+    };
+    assert_eq!(log.format, Format::Sdsc);
+    // The skipped lines are complaints of the server, without a path.
+    assert_eq!(
+        (log.requests.len(), log.skipped.count(SkipReason::Request)),
+        (25_430, 2908)
+    );
+    assert_eq!(log.skipped.total(), 2908);
+    let refusal = Replay::new(&log, SessionRule::PAPERS).unwrap_err();
+    assert_eq!(
+        refusal,
+        NotReplayable::NoSizes {
+            format: Format::Sdsc
+        }
+    );
+    let analysis = Analysis::of(&log, SessionRule::PAPERS);
+    assert!(analysis.sizes.is_none() && analysis.popularity.zipf_exponent > 0.5);
+}
+
+#[test]
+fn other_files_are_refused() {
+    let others = [
+        (
+            "worldcup98_requests_per_minute.csv.xz",
+            "line 1: \"period,count\"",
+        ),
+        (
+            "atm_link_20000125_packets.csv.xz",
+            "line 1: \"time_s,iface,",
+        ),
+        ("atm_link_20000125.erf.xz", "line 1: "),
+    ];
+    for (name, expected) in others {
+        let Some(path) = excerpt(name) else { return };
+        let error = Log::read(&path).unwrap_err();
+        assert!(matches!(error, LogError::UnknownFormat { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn every_log_with_sizes_replays_completely() {
+    for name in [
+        "nasa_http_19950701_first9999.tsv.xz",
+        "nasa_http_19950801_first9999.tsv.xz",
+        "worldcup98_day6_sample200k.csv.xz",
+        "epa_http_19950830_00h-12h.log.xz",
+    ] {
+        let Some(log) = read(name) else { return };
+        for rule in [SessionRule::PAPERS, SessionRule::PIPELINED] {
+            let mut replay = Replay::new(&log, rule).unwrap();
+            let mut script = Vec::new();
+            let (mut requests, mut bytes) = (0, 0);
+            for _ in 0..replay.connections() {
+                replay.next_connection(&mut script);
+                requests += script.len();
+                bytes += script.iter().map(|r| r.bytes).sum::<u64>();
+                assert!(!script[0].pipelined);
+            }
+            assert_eq!((requests, bytes), (log.requests.len(), log.content_bytes()));
+        }
+    }
+}
