@@ -1,1 +1,4 @@
-//! placeholder
+//! Applications written against the socket layer ([`baton_host::Sockets`]), so that they run simulated and live.
+
+pub mod symbolic;
+pub mod web;

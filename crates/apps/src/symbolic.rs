@@ -1,0 +1,221 @@
+//! HTTP in symbols, for the simulator: what a byte is follows from the name of its range, so that nothing has to be stored,
+//! yet every byte that arrives can be checked, and rendered when somebody wants to look at it.
+//!
+//! A range's source has, from the top: 8 bits of [`Kind`], 24 bits of file, 1 bit *dynamic*, 31 bits of content length.
+//! All ranges of one exchange differ in the kind only.
+
+mod reader;
+mod render;
+
+#[cfg(test)]
+mod tests;
+
+pub use reader::ResponseReader;
+pub use render::render;
+
+use crate::web::{Http, Parsed, Request};
+use baton_host::FileId;
+use baton_tcp::Symbolic;
+use std::collections::VecDeque;
+
+/// What a range is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A request.
+    Request = 1,
+    /// The header of a response.
+    Head = 2,
+    /// Content from a file.
+    File = 3,
+    /// Content made for this response.
+    Dynamic = 4,
+}
+
+/// Files have numbers below this.
+pub const FILES: u32 = 1 << 24;
+/// A response has less than so many bytes of content.
+pub const CONTENT_LIMIT: u64 = 1 << 31;
+/// Bytes of every response's header.
+pub const HEAD_BYTES: u32 = 250;
+/// Requests have at least so many bytes ...
+pub const LEAST_REQUEST_BYTES: u32 = 250;
+/// ... and at most so many.
+pub const MOST_REQUEST_BYTES: u32 = 300;
+
+const KIND_SHIFT: u32 = 56;
+const FILE_SHIFT: u32 = 32;
+const DYNAMIC_BIT: u64 = 1 << 31;
+
+/// Any part of an exchange, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exchange {
+    kind: Kind,
+    file: u32,
+    content_len: u64,
+    dynamic: bool,
+}
+
+impl Exchange {
+    fn of(source: u64) -> Option<Self> {
+        let kind = match source >> KIND_SHIFT {
+            1 => Kind::Request,
+            2 => Kind::Head,
+            3 => Kind::File,
+            4 => Kind::Dynamic,
+            _ => return None,
+        };
+        let file = (source >> FILE_SHIFT) as u32 & (FILES - 1);
+        let dynamic = source & DYNAMIC_BIT != 0;
+        Some(Self {
+            kind,
+            file,
+            content_len: source & (DYNAMIC_BIT - 1),
+            dynamic,
+        })
+    }
+
+    fn source(self, kind: Kind) -> u64 {
+        let dynamic = if self.dynamic { DYNAMIC_BIT } else { 0 };
+        (kind as u64) << KIND_SHIFT
+            | u64::from(self.file) << FILE_SHIFT
+            | dynamic
+            | self.content_len
+    }
+
+    fn content_kind(self) -> Kind {
+        if self.dynamic {
+            Kind::Dynamic
+        } else {
+            Kind::File
+        }
+    }
+
+    /// Length of its request: that of the name and of the client's headers vary.
+    fn request_len(self) -> u32 {
+        LEAST_REQUEST_BYTES
+            + self.file.wrapping_mul(0x9e37_79b1) % (MOST_REQUEST_BYTES - LEAST_REQUEST_BYTES + 1)
+    }
+
+    fn head(self) -> Symbolic {
+        Symbolic {
+            source: self.source(Kind::Head),
+            offset: 0,
+            len: HEAD_BYTES,
+        }
+    }
+
+    fn content(self, offset: u64, len: u32) -> Symbolic {
+        debug_assert!(
+            offset + u64::from(len) <= self.content_len,
+            "the range lies within the content"
+        );
+        Symbolic {
+            source: self.source(self.content_kind()),
+            offset,
+            len,
+        }
+    }
+}
+
+/// What a range is part of. Panics when it has not been made here.
+pub fn kind(data: &Symbolic) -> Kind {
+    Exchange::of(data.source)
+        .expect("a range of an exchange")
+        .kind
+}
+
+/// The file a range has to do with. Panics when it has not been made here.
+pub fn file(data: &Symbolic) -> FileId {
+    FileId(
+        Exchange::of(data.source)
+            .expect("a range of an exchange")
+            .file,
+    )
+}
+
+/// A request for `content_len` bytes of `file`, or for as many of dynamic content. Panics when `file` is not below [`FILES`]
+/// or `content_len` not below [`CONTENT_LIMIT`].
+pub fn request(file: u32, content_len: u64, dynamic: bool) -> Symbolic {
+    assert!(file < FILES, "file {file} has a number below {FILES}");
+    assert!(
+        content_len < CONTENT_LIMIT,
+        "content has less than {CONTENT_LIMIT} bytes, not {content_len}"
+    );
+    let exchange = Exchange {
+        kind: Kind::Request,
+        file,
+        content_len,
+        dynamic,
+    };
+    Symbolic {
+        source: exchange.source(Kind::Request),
+        offset: 0,
+        len: exchange.request_len(),
+    }
+}
+
+/// HTTP in symbols, for [`crate::web::Server`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SymbolicHttp;
+
+impl Http<Symbolic> for SymbolicHttp {
+    fn parse(&mut self, received: &mut VecDeque<Symbolic>) -> Parsed {
+        let Some(first) = received.front_mut() else {
+            return Parsed::Incomplete;
+        };
+        let exchange = match Exchange::of(first.source) {
+            Some(exchange) if exchange.kind == Kind::Request && first.offset == 0 => exchange,
+            _ => return Parsed::Bad,
+        };
+        let len = exchange.request_len();
+        if first.len < len {
+            // More of it may stand in a range of its own; any other range behind it is a breach.
+            let broken = received.len() > 1;
+            return if broken {
+                Parsed::Bad
+            } else {
+                Parsed::Incomplete
+            };
+        }
+        if first.len > len {
+            return Parsed::Bad;
+        }
+        received.pop_front();
+        let Exchange {
+            file,
+            content_len,
+            dynamic,
+            ..
+        } = exchange;
+        Parsed::Request(Request {
+            file: FileId(file),
+            content_len,
+            dynamic,
+            len,
+        })
+    }
+
+    fn head(&mut self, request: &Request) -> Symbolic {
+        exchange(request).head()
+    }
+
+    fn content(&mut self, request: &Request, offset: u64, len: u32) -> Symbolic {
+        exchange(request).content(offset, len)
+    }
+}
+
+fn exchange(request: &Request) -> Exchange {
+    let &Request {
+        file,
+        content_len,
+        dynamic,
+        ..
+    } = request;
+    Exchange {
+        kind: Kind::Request,
+        file: file.0,
+        content_len,
+        dynamic,
+    }
+}

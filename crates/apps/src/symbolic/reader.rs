@@ -1,0 +1,66 @@
+//! The client's side: is every byte of a response the right one?
+
+use super::{Exchange, Kind};
+use baton_tcp::{Payload, Symbolic};
+
+/// Reads one response and checks that it is exactly the header and then the content of what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseReader {
+    exchange: Exchange,
+    head_read: u32,
+    content_read: u64,
+}
+
+impl ResponseReader {
+    /// A reader of the response to `request`. Panics when that is no request.
+    pub fn new(request: Symbolic) -> Self {
+        let exchange =
+            Exchange::of(request.source).filter(|exchange| exchange.kind == Kind::Request);
+        Self {
+            exchange: exchange.expect("a request"),
+            head_read: 0,
+            content_read: 0,
+        }
+    }
+
+    /// Takes what belongs to this response off the front of `data`.
+    ///
+    /// # Errors
+    /// Gives the range that should have come, when `data` is something else.
+    pub fn take(&mut self, data: &mut Symbolic) -> Result<(), Symbolic> {
+        while data.len > 0 && !self.is_complete() {
+            let expected = self.next();
+            if data.source != expected.source || data.offset != expected.offset {
+                return Err(expected);
+            }
+            let taken = data.len.min(expected.len);
+            if expected.source == self.exchange.source(Kind::Head) {
+                self.head_read += taken;
+            } else {
+                self.content_read += u64::from(taken);
+            }
+            *data = data.slice(taken as usize, (data.len - taken) as usize);
+        }
+        Ok(())
+    }
+
+    /// All that is left of the part being read.
+    fn next(&self) -> Symbolic {
+        let head = self.exchange.head();
+        if self.head_read < head.len {
+            return head.slice(
+                self.head_read as usize,
+                (head.len - self.head_read) as usize,
+            );
+        }
+        self.exchange.content(
+            self.content_read,
+            (self.exchange.content_len - self.content_read) as u32,
+        )
+    }
+
+    /// Whether the whole response was read.
+    pub fn is_complete(&self) -> bool {
+        self.head_read == self.exchange.head().len && self.content_read == self.exchange.content_len
+    }
+}

@@ -1,0 +1,85 @@
+//! Ranges as the bytes they stand for.
+
+use super::{Exchange, HEAD_BYTES, Kind};
+use baton_tcp::Symbolic;
+use std::io::Write;
+
+/// Appends the bytes of `data` to `out`: HTTP that a packet analyser understands; content is a pattern that tells its file
+/// and offset. Ranges of unknown sources are zeros.
+pub fn render(data: &Symbolic, out: &mut Vec<u8>) {
+    let range = data.offset..data.offset + u64::from(data.len);
+    match Exchange::of(data.source) {
+        None => out.resize(out.len() + data.len as usize, 0),
+        Some(exchange) => match exchange.kind {
+            Kind::Request => out.extend_from_slice(&request_text(exchange)[index(&range)]),
+            Kind::Head => out.extend_from_slice(&head_text(exchange)[index(&range)]),
+            Kind::File | Kind::Dynamic => {
+                out.extend(range.map(|offset| content_byte(exchange.file, offset)))
+            }
+        },
+    }
+}
+
+fn index(range: &std::ops::Range<u64>) -> std::ops::Range<usize> {
+    range.start as usize..range.end as usize
+}
+
+/// A line of 32 bytes, over and over: file, offset of the line, end of line.
+fn content_byte(file: u32, offset: u64) -> u8 {
+    let hex = |value: u64, digit: u64| b"0123456789abcdef"[(value >> (4 * digit)) as usize & 15];
+    let line = offset / 32 * 32;
+    match offset % 32 {
+        column @ 0..8 => hex(u64::from(file), 7 - column),
+        8 => b'@',
+        column @ 9..25 => hex(line, 24 - column),
+        31 => b'\n',
+        _ => b'.',
+    }
+}
+
+fn request_text(exchange: Exchange) -> Vec<u8> {
+    let Exchange {
+        file,
+        content_len,
+        dynamic,
+        ..
+    } = exchange;
+    let name = if dynamic { "dynamic" } else { "file" };
+    let mut text = Vec::new();
+    let written = write!(
+        text,
+        "GET /{name}/{file}?bytes={content_len} HTTP/1.1\r\nHost: server.example\r\nUser-Agent: baton\r\nAccept: */*\r\n"
+    );
+    debug_assert!(written.is_ok(), "memory takes what is written");
+    pad_header(&mut text, exchange.request_len() as usize);
+    text
+}
+
+fn head_text(exchange: Exchange) -> Vec<u8> {
+    let Exchange {
+        content_len,
+        dynamic,
+        ..
+    } = exchange;
+    let kind = if dynamic {
+        "text/html"
+    } else {
+        "application/octet-stream"
+    };
+    let mut text = Vec::new();
+    let written = write!(
+        text,
+        "HTTP/1.1 200 OK\r\nServer: baton\r\nContent-Type: {kind}\r\nContent-Length: {content_len}\r\nConnection: keep-alive\r\n"
+    );
+    debug_assert!(written.is_ok(), "memory takes what is written");
+    pad_header(&mut text, HEAD_BYTES as usize);
+    text
+}
+
+/// Ends a header at exactly `len` bytes by a field that says nothing.
+fn pad_header(text: &mut Vec<u8>, len: usize) {
+    text.extend_from_slice(b"X-Padding: ");
+    debug_assert!(text.len() + 4 <= len, "there is room for the end");
+    text.resize(len - 4, b'x');
+    text.extend_from_slice(b"\r\n\r\n");
+}

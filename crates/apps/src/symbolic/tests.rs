@@ -1,0 +1,166 @@
+use super::*;
+use baton_tcp::Payload;
+
+fn response(request: Symbolic) -> Vec<Symbolic> {
+    let mut http = SymbolicHttp;
+    let Parsed::Request(request) = http.parse(&mut VecDeque::from([request])) else {
+        panic!("a request")
+    };
+    let mut parts = vec![http.head(&request)];
+    if request.content_len > 0 {
+        parts.push(http.content(&request, 0, request.content_len as u32));
+    }
+    parts
+}
+
+#[test]
+fn a_request_says_what_it_asks_for() {
+    for (file, content_len, dynamic) in [
+        (0, 0, false),
+        (FILES - 1, CONTENT_LIMIT - 1, true),
+        (77, 10_000, false),
+    ] {
+        let data = request(file, content_len, dynamic);
+        assert!((LEAST_REQUEST_BYTES..=MOST_REQUEST_BYTES).contains(&data.len));
+        let mut received = VecDeque::from([data]);
+        let expected = Request {
+            file: FileId(file),
+            content_len,
+            dynamic,
+            len: data.len,
+        };
+        assert_eq!(SymbolicHttp.parse(&mut received), Parsed::Request(expected));
+        assert!(received.is_empty());
+    }
+}
+
+#[test]
+fn half_a_request_waits_for_the_rest() {
+    let data = request(5, 100, false);
+    let mut received = VecDeque::from([data.slice(0, 100)]);
+    assert_eq!(SymbolicHttp.parse(&mut received), Parsed::Incomplete);
+    assert!(
+        received
+            .back_mut()
+            .is_some_and(|first| first.try_append(&data.slice(100, data.len() - 100)))
+    );
+    assert!(matches!(
+        SymbolicHttp.parse(&mut received),
+        Parsed::Request(_)
+    ));
+    assert_eq!(SymbolicHttp.parse(&mut received), Parsed::Incomplete);
+}
+
+#[test]
+fn what_is_no_request_is_bad() {
+    let data = request(5, 100, false);
+    let mut hole = VecDeque::from([data.slice(0, 100), data.slice(101, 10)]);
+    assert_eq!(SymbolicHttp.parse(&mut hole), Parsed::Bad);
+    let mut tail = VecDeque::from([data.slice(1, 100)]);
+    assert_eq!(SymbolicHttp.parse(&mut tail), Parsed::Bad);
+    let mut content = VecDeque::from(response(data));
+    assert_eq!(SymbolicHttp.parse(&mut content), Parsed::Bad);
+    let mut unknown = VecDeque::from([Symbolic {
+        source: 9,
+        offset: 0,
+        len: 300,
+    }]);
+    assert_eq!(SymbolicHttp.parse(&mut unknown), Parsed::Bad);
+}
+
+#[test]
+fn a_reader_takes_exactly_its_response() {
+    for (content_len, dynamic) in [(0, false), (1, false), (5000, true)] {
+        let asked = request(3, content_len, dynamic);
+        let mut reader = ResponseReader::new(asked);
+        for part in response(asked) {
+            assert!(!reader.is_complete());
+            for start in (0..part.len()).step_by(700) {
+                let mut piece = part.slice(start, 700.min(part.len() - start));
+                assert_eq!(reader.take(&mut piece), Ok(()));
+                assert!(piece.is_empty());
+            }
+        }
+        assert!(reader.is_complete());
+    }
+}
+
+#[test]
+fn a_reader_refuses_what_is_out_of_place() {
+    let asked = request(3, 5000, false);
+    let [head, content] = response(asked)[..] else {
+        panic!("two parts")
+    };
+    let mut reader = ResponseReader::new(asked);
+    assert_eq!(
+        reader.take(&mut content.clone()),
+        Err(head),
+        "content before the header"
+    );
+    assert_eq!(reader.take(&mut head.slice(0, 10)), Ok(()));
+    assert_eq!(
+        reader.take(&mut head.slice(0, 10)),
+        Err(head.slice(10, 240)),
+        "a byte twice"
+    );
+    assert_eq!(reader.take(&mut head.slice(10, 240)), Ok(()));
+    assert_eq!(
+        reader.take(&mut content.slice(1, 10)),
+        Err(content),
+        "a byte lost"
+    );
+    let other = response(request(4, 5000, false))[1];
+    assert_eq!(
+        reader.take(&mut other.clone()),
+        Err(content),
+        "another file"
+    );
+}
+
+#[test]
+fn rendered_pieces_join_to_the_whole() {
+    let asked = request(0xabcde, 1000, false);
+    let parts: Vec<_> = std::iter::once(asked).chain(response(asked)).collect();
+    for part in parts {
+        let mut whole = Vec::new();
+        render(&part, &mut whole);
+        assert_eq!(whole.len(), part.len());
+        let mut pieces = Vec::new();
+        for start in (0..part.len()).step_by(37) {
+            render(&part.slice(start, 37.min(part.len() - start)), &mut pieces);
+        }
+        assert_eq!(whole, pieces);
+    }
+    let mut text = Vec::new();
+    render(&asked, &mut text);
+    let text = String::from_utf8(text).expect("a request is text");
+    assert!(
+        text.starts_with("GET /file/703710?bytes=1000 HTTP/1.1\r\n") && text.ends_with("\r\n\r\n"),
+        "{text}"
+    );
+    let mut text = Vec::new();
+    render(&response(asked)[0], &mut text);
+    assert!(
+        String::from_utf8(text)
+            .expect("a header is text")
+            .contains("\r\nContent-Length: 1000\r\n")
+    );
+    let mut content = Vec::new();
+    render(&response(asked)[1], &mut content);
+    assert_eq!(
+        &content[..64],
+        b"000abcde@0000000000000000......\n000abcde@0000000000000020......\n"
+    );
+}
+
+#[test]
+fn the_longest_texts_find_room() {
+    for file in [0, FILES - 1] {
+        for dynamic in [false, true] {
+            let asked = request(file, CONTENT_LIMIT - 1, dynamic);
+            let mut text = Vec::new();
+            render(&asked, &mut text);
+            assert_eq!(text.len(), asked.len());
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! An event-driven web server in the manner of Flash: one process, non-blocking sockets, `sendfile` for static content;
+//! headers and dynamic content are copied.
+
+mod connection;
+mod http;
+
+#[cfg(test)]
+mod tests;
+
+pub use http::{Http, Parsed, Request};
+
+use baton_host::{Access, Op, Pool, Ready, SocketId, Sockets};
+use baton_tcp::Payload;
+use connection::{Connection, Progress};
+use serde::{Deserialize, Serialize};
+
+/// What one event touches of the server's global data (event list, free lists, clock), bytes.
+const GLOBAL_BYTES: u32 = 192;
+/// What one event touches of a connection's block, bytes.
+const CONNECTION_BYTES: u32 = 192;
+/// What is initialised of a connection's block, bytes.
+const NEW_CONNECTION_BYTES: u32 = 512;
+
+/// Parameters of the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Connections accepted at most for one event.
+    pub accepts_per_event: u32,
+    /// Hold partial segments back between header and content (TCP_NOPUSH), so that they share a segment.
+    pub cork: bool,
+    /// Bytes of requests that are read ahead on one connection while its responses wait for room.
+    pub read_ahead_bytes: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            accepts_per_event: 64,
+            cork: true,
+            read_ahead_bytes: 16 * 1024,
+        }
+    }
+}
+
+/// Totals of a server since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Responses wholly given to the socket.
+    pub responses: u64,
+    /// Of these, responses with dynamic content.
+    pub dynamic: u64,
+    /// Content bytes given to sockets.
+    pub content_bytes: u64,
+    /// Connections ended in order.
+    pub closed: u64,
+    /// Connections that went away with a response under way, or by a reset.
+    pub lost: u64,
+    /// Connections closed because of a request that makes no sense.
+    pub bad_requests: u64,
+}
+
+/// The web server.
+#[derive(Debug)]
+pub struct Server<P, H> {
+    config: Config,
+    http: H,
+    /// By socket.
+    connections: Vec<Connection<P>>,
+    open: u32,
+    stats: Stats,
+}
+
+impl<P: Payload, H: Http<P>> Server<P, H> {
+    /// A server that speaks `http`.
+    pub fn new(http: H) -> Self {
+        Self::with_config(Config::default(), http)
+    }
+
+    /// A server with other than the usual parameters.
+    pub fn with_config(config: Config, http: H) -> Self {
+        Self {
+            config,
+            http,
+            connections: Vec::new(),
+            open: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Connections it has open.
+    pub fn connections(&self) -> u32 {
+        self.open
+    }
+
+    /// Handles one event, as far as that goes without waiting.
+    pub fn step(&mut self, sockets: &mut impl Sockets<P>, ready: Ready) {
+        sockets.work(Op::AppLoop, 1);
+        sockets.touch(Pool::AppGlobal, 0, 0, GLOBAL_BYTES, Access::Write);
+        match ready {
+            Ready::Acceptable => self.accept(sockets),
+            Ready::Readable(socket) | Ready::Writable(socket) => self.serve(sockets, socket),
+        }
+    }
+
+    fn accept(&mut self, sockets: &mut impl Sockets<P>) {
+        for _ in 0..self.config.accepts_per_event {
+            let Some(socket) = sockets.accept() else {
+                return;
+            };
+            sockets.work(Op::AppAccept, 1);
+            sockets.touch(
+                Pool::AppConnection,
+                socket.0,
+                0,
+                NEW_CONNECTION_BYTES,
+                Access::Write,
+            );
+            let index = socket.0 as usize;
+            if index >= self.connections.len() {
+                self.connections.resize_with(index + 1, Connection::default);
+            }
+            self.connections[index].open();
+            self.open += 1;
+            self.stats.accepted += 1;
+        }
+    }
+
+    fn serve(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) {
+        // An event may have been waiting while the connection was closed.
+        let Some(connection) = self
+            .connections
+            .get_mut(socket.0 as usize)
+            .filter(|c| c.is_open())
+        else {
+            return;
+        };
+        sockets.touch(
+            Pool::AppConnection,
+            socket.0,
+            0,
+            CONNECTION_BYTES,
+            Access::Write,
+        );
+        match connection.advance(
+            &self.config,
+            &mut self.http,
+            sockets,
+            socket,
+            &mut self.stats,
+        ) {
+            Progress::Waits => return,
+            Progress::Done => self.stats.closed += 1,
+            Progress::Lost => self.stats.lost += 1,
+            Progress::Bad => self.stats.bad_requests += 1,
+        }
+        connection.close();
+        self.open -= 1;
+        sockets.close(socket);
+    }
+}

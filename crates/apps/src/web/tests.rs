@@ -1,0 +1,261 @@
+use super::*;
+use crate::symbolic::{self, ResponseReader, SymbolicHttp};
+use baton_host::{FileId, Gone, Receive, Unread};
+use baton_tcp::Symbolic;
+use std::collections::VecDeque;
+
+/// One connection in memory: what the client wrote, what the server sent, and how much room it has.
+#[derive(Default)]
+struct Script {
+    pending: u32,
+    input: VecDeque<Symbolic>,
+    ended: bool,
+    gone: bool,
+    room: usize,
+    output: Vec<Symbolic>,
+    corked: bool,
+    closed: bool,
+    copied: usize,
+    by_file: usize,
+    calls: u32,
+}
+
+impl Script {
+    fn take(&mut self, data: Symbolic) -> Result<usize, Gone> {
+        self.calls += 1;
+        if self.gone {
+            return Err(Gone);
+        }
+        let taken = (data.len as usize).min(self.room);
+        self.room -= taken;
+        if taken > 0 {
+            self.output.push(data.slice(0, taken));
+        }
+        Ok(taken)
+    }
+}
+
+impl Sockets<Symbolic> for Script {
+    fn accept(&mut self) -> Option<SocketId> {
+        self.calls += 1;
+        self.pending = self.pending.checked_sub(1)?;
+        Some(SocketId(self.pending))
+    }
+    fn receive(&mut self, _socket: SocketId, max: usize) -> Receive<Symbolic> {
+        self.calls += 1;
+        match self.input.pop_front() {
+            Some(data) => {
+                assert!(data.len as usize <= max);
+                Receive::Data(data)
+            }
+            None if self.gone => Receive::Gone,
+            None if self.ended => Receive::EndOfStream,
+            None => Receive::WouldBlock,
+        }
+    }
+    fn unread(&self, _socket: SocketId) -> Unread {
+        let len = self.input.iter().map(|data| data.len as usize).sum();
+        Unread {
+            len,
+            ended: self.ended || self.gone,
+        }
+    }
+    fn send(&mut self, _socket: SocketId, data: Symbolic) -> Result<usize, Gone> {
+        let taken = self.take(data)?;
+        self.copied += taken;
+        Ok(taken)
+    }
+    fn send_file(
+        &mut self,
+        _s: SocketId,
+        file: FileId,
+        offset: u64,
+        data: Symbolic,
+    ) -> Result<usize, Gone> {
+        assert_eq!((symbolic::file(&data), data.offset), (file, offset));
+        let taken = self.take(data)?;
+        self.by_file += taken;
+        Ok(taken)
+    }
+    fn set_cork(&mut self, _socket: SocketId, cork: bool) {
+        assert_ne!(self.corked, cork, "changes only");
+        self.corked = cork;
+    }
+    fn close(&mut self, _socket: SocketId) {
+        assert!(!self.closed);
+        self.closed = true;
+    }
+    fn work(&mut self, _op: Op, _count: u32) {}
+    fn touch(&mut self, pool: Pool, _slot: u32, offset: u32, len: u32, _access: Access) {
+        let (_, size) = baton_host::POOLS[pool as usize];
+        assert!(offset + len <= size, "{pool:?} has {size} bytes");
+    }
+}
+
+const SOCKET: SocketId = SocketId(0);
+
+fn accepted() -> (Server<Symbolic, SymbolicHttp>, Script) {
+    let mut server = Server::new(SymbolicHttp);
+    let mut script = Script {
+        pending: 1,
+        room: usize::MAX,
+        ..Script::default()
+    };
+    server.step(&mut script, Ready::Acceptable);
+    assert_eq!(server.connections(), 1);
+    (server, script)
+}
+
+fn assert_responses(requests: &[Symbolic], output: &[Symbolic]) {
+    let mut output = output.iter().copied();
+    let mut data = Symbolic {
+        source: 0,
+        offset: 0,
+        len: 0,
+    };
+    for &request in requests {
+        let mut reader = ResponseReader::new(request);
+        while !reader.is_complete() {
+            if data.len == 0 {
+                data = output.next().expect("more of the response");
+            }
+            assert_eq!(reader.take(&mut data), Ok(()));
+        }
+    }
+    assert_eq!(
+        (data.len, output.next()),
+        (0, None),
+        "no more than was asked for"
+    );
+}
+
+#[test]
+fn a_static_file_is_sent_without_copying_and_a_dynamic_one_is_copied() {
+    let (mut server, mut script) = accepted();
+    let requests = [
+        symbolic::request(9, 10_000, false),
+        symbolic::request(0, 20_000, true),
+        symbolic::request(1, 0, false),
+    ];
+    for request in requests {
+        script.input.push_back(request);
+        server.step(&mut script, Ready::Readable(SOCKET));
+    }
+    assert_responses(&requests, &script.output);
+    assert!(!script.corked);
+    assert_eq!(script.by_file, 10_000);
+    assert_eq!(script.copied, 20_000 + 3 * symbolic::HEAD_BYTES as usize);
+    assert_eq!(
+        (
+            server.stats().responses,
+            server.stats().dynamic,
+            server.stats().content_bytes
+        ),
+        (3, 1, 30_000)
+    );
+}
+
+#[test]
+fn requests_may_come_together_and_in_pieces() {
+    let (mut server, mut script) = accepted();
+    let requests: Vec<_> = (0..20)
+        .map(|file| symbolic::request(file, 500, false))
+        .collect();
+    for request in &requests[..19] {
+        script.input.push_back(*request);
+    }
+    let last = requests[19];
+    script.input.push_back(last.slice(0, 10));
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert_eq!(server.stats().responses, 19);
+    script.input.push_back(last.slice(10, last.len() - 10));
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert_responses(&requests, &script.output);
+}
+
+#[test]
+fn a_full_socket_is_filled_when_it_has_room_again() {
+    let (mut server, mut script) = accepted();
+    let requests = [
+        symbolic::request(9, 50_000, false),
+        symbolic::request(0, 30_000, true),
+    ];
+    script.input.extend(requests);
+    script.room = 100;
+    server.step(&mut script, Ready::Readable(SOCKET));
+    while server.stats().responses < 2 {
+        assert_eq!(script.room, 0, "what fits is sent");
+        script.room = 999;
+        server.step(&mut script, Ready::Writable(SOCKET));
+    }
+    assert_responses(&requests, &script.output);
+}
+
+#[test]
+fn it_reads_ahead_only_so_far() {
+    let (mut server, mut script) = accepted();
+    let requests: Vec<_> = (0..200)
+        .map(|file| symbolic::request(file, 500, false))
+        .collect();
+    script.input.extend(&requests);
+    script.room = 0;
+    server.step(&mut script, Ready::Readable(SOCKET));
+    let read = 200 - script.input.len();
+    assert!((50..80).contains(&read), "{read} requests were read");
+    script.room = usize::MAX;
+    server.step(&mut script, Ready::Writable(SOCKET));
+    assert_responses(&requests, &script.output);
+}
+
+#[test]
+fn it_closes_when_the_client_is_done() {
+    let (mut server, mut script) = accepted();
+    let request = symbolic::request(9, 5000, false);
+    script.input.push_back(request);
+    script.ended = true;
+    script.room = 300;
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert!(!script.closed, "the response is not yet complete");
+    script.room = usize::MAX;
+    server.step(&mut script, Ready::Writable(SOCKET));
+    assert_responses(&[request], &script.output);
+    assert!(script.closed && !script.corked);
+    assert_eq!((server.connections(), server.stats().closed), (0, 1));
+    let calls = script.calls;
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert_eq!(script.calls, calls, "an event that comes late is let pass");
+}
+
+#[test]
+fn it_survives_clients_that_vanish_or_talk_nonsense() {
+    let (mut server, mut script) = accepted();
+    script.gone = true;
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert!(script.closed && server.stats().lost == 1);
+
+    let (mut server, mut script) = accepted();
+    script.input.push_back(symbolic::request(9, 5000, false));
+    script.room = 300;
+    server.step(&mut script, Ready::Readable(SOCKET));
+    script.gone = true;
+    server.step(&mut script, Ready::Writable(SOCKET));
+    assert!(script.closed && server.stats().lost == 1);
+
+    let (mut server, mut script) = accepted();
+    script.input.push_back(Symbolic {
+        source: 0,
+        offset: 0,
+        len: 10,
+    });
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert!(script.closed && server.stats().bad_requests == 1);
+
+    let (mut server, mut script) = accepted();
+    script
+        .input
+        .push_back(symbolic::request(9, 5000, false).slice(0, 20));
+    script.ended = true;
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert!(script.closed && server.stats().lost == 1);
+    assert_eq!(server.connections(), 0);
+}
