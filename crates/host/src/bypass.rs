@@ -134,7 +134,7 @@ impl<P: Payload> Kernel<P> {
 
     /// Passes a packet on to the connection's owner, the NIC.
     pub(crate) fn forward<M: Meter>(&mut self, handle: Handle, segment: Segment<P>, m: &mut M) {
-        self.stats.forwards += 1;
+        self.stats.forwarded += 1;
         footprint::bypass_request(m, handle.0);
         self.command(Command::Forward { handle, segment }, m);
     }

@@ -25,8 +25,6 @@ pub struct Config {
     pub transmit_queue_entries: u32,
     /// Which connections to hand off.
     pub selection: SelectionConfig,
-    /// Connections the NIC said it could hold when it was attached; its Soft_Limit until it tells another.
-    pub nic_connections: u32,
     /// Handles, hence the most connections that can be handed off at one time.
     pub handles: u32,
     /// Packets kept for one connection while it is on its way to the NIC or back; more are dropped.
@@ -51,7 +49,6 @@ impl Default for Config {
             transmit_ring_entries: 512,
             transmit_queue_entries: 65_536,
             selection: SelectionConfig::Fcfs,
-            nic_connections: u32::MAX,
             handles: 65_536,
             deferred_packets: 64,
             post_receive_bytes: 65_536,

@@ -107,7 +107,7 @@ impl<P: Payload> Kernel<P> {
         self.set_mode(socket, Mode::HandingOff(handle));
         self.sockets[socket].not_offloaded = None;
         self.sockets[socket].posted = 0;
-        self.stats.handoffs_tried += 1;
+        self.stats.handoffs_attempted += 1;
         self.command(Command::Handoff { handle, state }, m);
         Ok(())
     }
@@ -189,6 +189,9 @@ impl<P: Payload> Kernel<P> {
             "a handoff is answered once"
         );
         self.stats.handoffs_refused += 1;
+        if refusal == Refusal::Memory {
+            self.nic_memory = 0;
+        }
         let socket = &mut self.sockets[id];
         socket.failures += 1;
         socket.restore_wanted = false;
@@ -208,7 +211,7 @@ impl<P: Payload> Kernel<P> {
         match state.mode {
             Mode::Offloaded(handle) => {
                 self.set_mode(socket, Mode::Restoring(handle));
-                self.stats.restores_tried += 1;
+                self.stats.restores_attempted += 1;
                 footprint::bypass_request(m, handle.0);
                 self.command(Command::Restore { handle }, m);
                 true
@@ -235,7 +238,7 @@ impl<P: Payload> Kernel<P> {
             Mode::Restoring(handle),
             "a restore is answered once"
         );
-        self.stats.restores_done += 1;
+        self.stats.restored += 1;
         self.set_not_offloaded(id, NotOffloaded::Restored);
         self.take_back(now, id, handle, state, m);
     }

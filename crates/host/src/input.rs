@@ -119,7 +119,7 @@ impl<P: Payload> Kernel<P> {
             state,
             State::CloseWait | State::LastAck | State::Closing | State::TimeWait
         );
-        if fin_received && !self.sockets[id].peer_closed {
+        if fin_received {
             self.peer_closed(id, m);
         }
     }
@@ -217,8 +217,10 @@ impl<P: Payload> Kernel<P> {
 
     /// The peer will send no more.
     pub(crate) fn peer_closed<M: Meter>(&mut self, id: SocketId, m: &mut M) {
-        self.sockets[id].peer_closed = true;
-        self.wake_reader(id, m);
+        // A new owner of the connection may tell again what the old one told.
+        if !std::mem::replace(&mut self.sockets[id].peer_closed, true) {
+            self.wake_reader(id, m);
+        }
     }
 
     /// The connection is over for both sides' owners. The socket goes too, unless the application still has it.

@@ -98,7 +98,7 @@ impl<P: Payload> Kernel<P> {
             handles: Slots::new(config.handles),
             handle_sockets: Vec::new(),
             flows: FxHashMap::default(),
-            nic_soft_limit: config.nic_connections,
+            nic_soft_limit: u32::MAX,
             nic_memory: u32::MAX,
             buffers,
             driver,
@@ -209,6 +209,12 @@ impl<P: Payload> Kernel<P> {
     pub fn listen(&mut self, local: Endpoint) {
         let listener = self.stack.listen(local, self.config.backlog as usize);
         self.listeners.push(listener);
+    }
+
+    /// The NIC said that it holds at most so many connections (its Hard_Limit). Until it says so the host does not know, and
+    /// finds out by being refused.
+    pub fn attach_nic(&mut self, connections: u32) {
+        self.nic_soft_limit = connections;
     }
 
     /// System calls of the application at `now`.

@@ -33,6 +33,26 @@ pub enum NotOffloaded {
     Restored,
 }
 
+impl NotOffloaded {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::SoftLimit => "soft_limit",
+            Self::Memory => "memory",
+            Self::State => "state",
+            Self::Handles => "handles",
+            Self::QueueFull => "queue_full",
+            Self::RefusedSoftLimit => "refused_soft_limit",
+            Self::RefusedHardLimit => "refused_hard_limit",
+            Self::RefusedMemory => "refused_memory",
+            Self::RefusedState => "refused_state",
+            Self::RefusedDuplicate => "refused_duplicate",
+            Self::Restored => "restored",
+        }
+    }
+}
+
 impl From<baton_nic::Refusal> for NotOffloaded {
     fn from(refusal: baton_nic::Refusal) -> Self {
         match refusal {
@@ -79,6 +99,28 @@ pub enum DropReason {
     Malformed,
 }
 
+impl DropReason {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReceiveBuffers => "receive_buffers",
+            Self::TransmitBuffers => "transmit_buffers",
+            Self::TransmitQueue => "transmit_queue",
+            Self::DeferredPackets => "deferred_packets",
+            Self::ConnectionEnded => "connection_ended",
+            Self::StaleEvent => "stale_event",
+            Self::BadState => "bad_state",
+            Self::NoConnection => "no_connection",
+            Self::BacklogFull => "backlog_full",
+            Self::OutOfWindow => "out_of_window",
+            Self::Paws => "paws",
+            Self::BadAck => "bad_ack",
+            Self::TimeWait => "time_wait",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
 impl From<baton_tcp::Refusal> for DropReason {
     fn from(refusal: baton_tcp::Refusal) -> Self {
         match refusal {
@@ -103,19 +145,19 @@ pub struct Stats {
     /// Of these, connections that did not end in order.
     pub closed_abnormally: u64,
     /// Handoffs asked of the NIC.
-    pub handoffs_tried: u64,
+    pub handoffs_attempted: u64,
     /// Handoffs the NIC accepted.
     pub handoffs_accepted: u64,
     /// Handoffs the NIC refused.
     pub handoffs_refused: u64,
     /// Restores asked of the NIC.
-    pub restores_tried: u64,
+    pub restores_attempted: u64,
     /// Connections that came back.
-    pub restores_done: u64,
+    pub restored: u64,
     /// Restores that the NIC asked for (active load control).
     pub reliefs: u64,
     /// Packets that reached the host and were passed to the NIC, their connection being there.
-    pub forwards: u64,
+    pub forwarded: u64,
     /// Packets kept while their connection was on its way.
     pub deferred_packets: u64,
     /// Requests of the application kept while its connection was on its way.
@@ -137,6 +179,20 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// How often each reason was the one why a connection is not on the NIC, by the reason's name.
+    pub fn not_offloaded(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.not_offloaded
+            .iter()
+            .map(|(reason, &count)| (reason.name(), count))
+    }
+
+    /// What was dropped, by the reason's name.
+    pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.drops
+            .iter()
+            .map(|(reason, &count)| (reason.name(), count))
+    }
+
     pub(crate) fn drop(&mut self, reason: DropReason) {
         *self.drops.entry(reason).or_insert(0) += 1;
     }
