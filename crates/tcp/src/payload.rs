@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
 /// A run of bytes that can be cut and joined without copying.
@@ -54,12 +55,20 @@ impl Payload for Symbolic {
     }
 
     fn slice(&self, start: usize, len: usize) -> Self {
-        assert!(start + len <= self.len as usize, "slice lies within the range");
-        Self { source: self.source, offset: self.offset + start as u64, len: len as u32 }
+        assert!(
+            start + len <= self.len as usize,
+            "slice lies within the range"
+        );
+        Self {
+            source: self.source,
+            offset: self.offset + start as u64,
+            len: len as u32,
+        }
     }
 
     fn try_append(&mut self, next: &Self) -> bool {
-        let continues = self.source == next.source && self.offset + u64::from(self.len) == next.offset;
+        let continues =
+            self.source == next.source && self.offset + u64::from(self.len) == next.offset;
         if continues {
             self.len += next.len;
         }
@@ -69,3 +78,47 @@ impl Payload for Symbolic {
 
 /// The pieces of one segment's data, in order: a response header and file content may share a segment.
 pub type Pieces<P> = SmallVec<[P; 2]>;
+
+/// Queued pieces grow no longer than this by joining, so that what is done with can be let go.
+const LONGEST_JOINED: usize = 1 << 20;
+
+/// Appends `piece` to a queue, joined to the last one where that costs nothing.
+pub(crate) fn push_joined<P: Payload>(queue: &mut VecDeque<P>, piece: P) {
+    if let Some(last) = queue.back_mut()
+        && last.len() + piece.len() <= LONGEST_JOINED
+        && last.try_append(&piece)
+    {
+        return;
+    }
+    queue.push_back(piece);
+}
+
+/// Drops the first `count` bytes.
+pub(crate) fn cut_front<P: Payload>(pieces: &mut Pieces<P>, mut count: usize) {
+    while count > 0 {
+        let len = pieces[0].len();
+        if len > count {
+            pieces[0] = pieces[0].slice(count, len - count);
+            return;
+        }
+        pieces.remove(0);
+        count -= len;
+    }
+}
+
+/// Keeps the first `len` bytes.
+pub(crate) fn truncate<P: Payload>(pieces: &mut Pieces<P>, len: usize) {
+    let mut kept = 0;
+    let mut whole = 0;
+    for piece in pieces.iter_mut() {
+        if kept >= len {
+            break;
+        }
+        if kept + piece.len() > len {
+            *piece = piece.slice(0, len - kept);
+        }
+        kept += piece.len();
+        whole += 1;
+    }
+    pieces.truncate(whole);
+}

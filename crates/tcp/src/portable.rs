@@ -1,9 +1,18 @@
 //! A connection's portable state: everything needed to go on elsewhere.
 
+use crate::config::Config;
+use crate::connection::PortableInner;
 use crate::payload::Payload;
-use crate::stack::State;
+use crate::types::State;
 use baton_wire::Flow;
 use serde::{Deserialize, Serialize};
+
+/// The format written by this version.
+pub(crate) const FORMAT_VERSION: u16 = 1;
+
+/// Bytes of a connection's control block, data not counted. A host's is about as long (an inpcb and a tcpcb, or a
+/// tcp_sock, are one to two kilobytes).
+const CONTROL_BLOCK_LEN: usize = 1024;
 
 /// Versioned state of one connection, buffers included. Times are *remaining* times, so it holds on any clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,11 +27,37 @@ pub struct Portable<P> {
     pub send_buffer: Vec<P>,
     /// What was received in order and not yet read, in order.
     pub receive_buffer: Vec<P>,
+    /// A listener made it and it was not accepted yet.
+    pub unaccepted: bool,
+    /// Its parameters, which need not be those of the stack it goes to.
+    pub(crate) config: Config,
+    /// What its owner was not told yet.
+    pub(crate) signals: Signals,
+    pub(crate) inner: PortableInner<P>,
+}
+
+/// Events that were pending when a connection was taken out; they are told where it is put in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Signals {
+    pub(crate) connected: bool,
+    pub(crate) readable: bool,
+    pub(crate) acknowledged: u32,
+    pub(crate) peer_closed: bool,
 }
 
 impl<P: Payload> Portable<P> {
     /// Bytes of NIC or host memory that holding this connection takes, data not counted.
     pub fn memory_len(&self) -> usize {
-        todo!()
+        CONTROL_BLOCK_LEN
+    }
+
+    /// Bytes written and not yet acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.send_buffer.iter().map(Payload::len).sum()
+    }
+
+    /// Bytes received in order and not yet read.
+    pub fn unread(&self) -> usize {
+        self.receive_buffer.iter().map(Payload::len).sum()
     }
 }

@@ -22,7 +22,10 @@ pub struct Segment<P> {
 impl<P: Payload> Segment<P> {
     /// The connection as the receiver of this segment names it.
     pub fn flow_at_receiver(&self) -> Flow {
-        Flow { local: self.dst, remote: self.src }
+        Flow {
+            local: self.dst,
+            remote: self.src,
+        }
     }
 
     /// Bytes of data.
@@ -33,7 +36,9 @@ impl<P: Payload> Segment<P> {
     /// Sequence space taken: data, SYN and FIN (RFC 9293 3.3).
     pub fn sequence_len(&self) -> u32 {
         let flags = self.header.flags;
-        self.payload_len() as u32 + u32::from(flags.contains(Flags::SYN)) + u32::from(flags.contains(Flags::FIN))
+        self.payload_len() as u32
+            + u32::from(flags.contains(Flags::SYN))
+            + u32::from(flags.contains(Flags::FIN))
     }
 
     /// Bytes of IP and TCP headers.

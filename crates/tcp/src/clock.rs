@@ -1,0 +1,58 @@
+//! Moments in the past that survive a move to another clock, and the timestamp clock (RFC 7323 5.4).
+
+use baton_wire::{Span, Time};
+
+/// One tick of the timestamp clock.
+pub(crate) const TIMESTAMP_TICK: Span = Span::from_ms(1);
+
+/// A past moment. It may lie before the zero of the clock it is kept on, so it wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Past(u64);
+
+impl Past {
+    pub(crate) const fn at(now: Time) -> Self {
+        Self(now.as_ps())
+    }
+
+    /// The moment that is `ago` before `now`.
+    pub(crate) const fn ago(now: Time, ago: Span) -> Self {
+        Self(now.as_ps().wrapping_sub(ago.as_ps()))
+    }
+
+    /// Time since then.
+    pub(crate) const fn elapsed(self, now: Time) -> Span {
+        Span::from_ps(now.as_ps().wrapping_sub(self.0))
+    }
+}
+
+/// A connection's timestamp clock: the stack's clock and an offset that a move preserves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimestampClock {
+    offset_ps: u64,
+}
+
+impl TimestampClock {
+    /// A clock that shows about `value` at time zero.
+    pub(crate) const fn new(value: u32) -> Self {
+        Self {
+            offset_ps: (value as u64).wrapping_mul(TIMESTAMP_TICK.as_ps()),
+        }
+    }
+
+    /// The clock that shows `reading` at `now`.
+    pub(crate) const fn showing(now: Time, reading: Span) -> Self {
+        Self {
+            offset_ps: reading.as_ps().wrapping_sub(now.as_ps()),
+        }
+    }
+
+    /// What it shows, to the picosecond.
+    pub(crate) const fn reading(self, now: Time) -> Span {
+        Span::from_ps(now.as_ps().wrapping_add(self.offset_ps))
+    }
+
+    /// TSval.
+    pub(crate) const fn value(self, now: Time) -> u32 {
+        (self.reading(now).as_ps() / TIMESTAMP_TICK.as_ps()) as u32
+    }
+}

@@ -1,0 +1,159 @@
+//! What an arriving acknowledgment changes (RFC 9293 3.10.7.4, fifth).
+
+use super::{Connection, Effects, End, Marks};
+use crate::clock::{Past, TIMESTAMP_TICK};
+use crate::config::Config;
+use crate::payload::Payload;
+use crate::types::{CloseReason, Refusal, State, Stats};
+use baton_wire::{Flags, Header, Time};
+
+impl<P: Payload> Connection<P> {
+    /// Both SYNs are acknowledged.
+    pub(super) fn establish(&mut self, now: Time, config: &Config, effects: &mut Effects) {
+        self.tx.una = self.tx.iss + 1;
+        self.tx.next = self.tx.una;
+        self.tx.partial_end = self.tx.una;
+        self.state = State::Established;
+        self.timers.retransmit = Time::NEVER;
+        self.timers.retries = 0;
+        if self.marks.contains(Marks::SYN_LOST) {
+            self.rtt.syn_was_lost(config);
+        }
+        if let Some((_, sent)) = self.timed.take() {
+            self.rtt.sample(sent.elapsed(now), config);
+        }
+        let initial = self.initial_window(config);
+        self.congestion.start(initial);
+        if self.marks.contains(Marks::SEND_CLOSED) {
+            self.state = State::FinWait1;
+        }
+        effects.established = true;
+        effects.new_ack = true;
+    }
+
+    /// Processes the acknowledgment field, window and SACK blocks of an acceptable segment.
+    pub(super) fn take_ack(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+        header: &Header,
+        carries: bool,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        let ack = header.ack;
+        // RFC 5961 5.2: neither beyond what was sent nor older than any window.
+        if ack.after(self.tx.max) || ack.before(self.tx.una - self.tx.largest_window) {
+            self.owe_ack();
+            return Err(Refusal::BadAck);
+        }
+        self.timers.unanswered = 0;
+        if ack.before(self.tx.una) {
+            return Ok(());
+        }
+        let window = u32::from(header.window) << self.options.send_shift;
+        if ack == self.tx.una {
+            let same_window = window == self.tx.window;
+            self.update_window(header, window);
+            let reported = self.take_reports(header);
+            let plain =
+                !carries && same_window && !header.flags.intersects(Flags::SYN | Flags::FIN);
+            // RFC 6675 2 with SACK, RFC 5681 2 without.
+            if self.flight() > 0 && if self.options.sack { reported } else { plain } {
+                self.duplicate_ack(stats);
+            }
+            return Ok(());
+        }
+        self.new_ack(now, config, header, effects);
+        self.update_window(header, window);
+        self.take_reports(header);
+        Ok(())
+    }
+
+    /// SND.UNA moves.
+    fn new_ack(&mut self, now: Time, config: &Config, header: &Header, effects: &mut Effects) {
+        let ack = header.ack;
+        let flight = self.flight();
+        let acked = ack - self.tx.una;
+        let fin_acked = self.fin_sent() && ack.after(self.data_end());
+        let data_acked = acked - u32::from(fin_acked);
+        self.measure(now, config, header);
+        self.send.release(data_acked);
+        self.tx.una = ack;
+        self.tx.next = self.tx.next.latest(ack);
+        self.tx.window = self.tx.window.saturating_sub(acked);
+        self.tx.partial_end = self.tx.partial_end.latest(ack);
+        self.timers.retries = 0;
+        effects.acknowledged += data_acked;
+        effects.new_ack = true;
+        let restart = self.progress(acked, flight);
+        if self.flight() == 0 {
+            self.timers.retransmit = Time::NEVER;
+        } else if restart && self.timers.persist == Time::NEVER {
+            // RFC 6298 5.3.
+            self.timers.retransmit = now + self.rtt.rto(config);
+        }
+        if fin_acked {
+            self.fin_acknowledged(effects);
+        }
+        if self.send.is_empty() && !self.fin_pending() {
+            self.timers.persist = Time::NEVER;
+        }
+    }
+
+    /// A round-trip measurement, if this ACK completes one (RFC 6298 3, RFC 7323 4).
+    fn measure(&mut self, now: Time, config: &Config, header: &Header) {
+        if let Some((end, sent)) = self.timed {
+            if header.ack.at_or_after(end) {
+                self.timed = None;
+                self.rtt.sample(sent.elapsed(now), config);
+            }
+            return;
+        }
+        // Something was sent again. The echo tells which copy is acknowledged.
+        if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
+            let ticks = self.clock.value(now).wrapping_sub(timestamps.echo);
+            if timestamps.echo != 0 && ticks < i32::MAX as u32 {
+                self.rtt.sample(TIMESTAMP_TICK * u64::from(ticks), config);
+            }
+        }
+    }
+
+    fn fin_acknowledged(&mut self, effects: &mut Effects) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => effects.end = Some(End::TimeWait),
+            State::LastAck => effects.end = Some(End::Closed(CloseReason::Normal)),
+            _ => unreachable!("a FIN is pending in three states only"),
+        }
+    }
+
+    /// SND.WND, unless the segment is older than the one that set it.
+    fn update_window(&mut self, header: &Header, window: u32) {
+        let tx = &mut self.tx;
+        let newer = tx.window_seq.before(header.seq)
+            || (tx.window_seq == header.seq && tx.window_ack.at_or_before(header.ack));
+        if newer {
+            tx.window = window;
+            tx.window_seq = header.seq;
+            tx.window_ack = header.ack;
+            tx.largest_window = tx.largest_window.max(window);
+        }
+    }
+
+    /// TS.Recent (RFC 7323 4.3).
+    pub(super) fn take_timestamp(&mut self, now: Time, header: &Header) {
+        if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
+            let newer = timestamps.value.wrapping_sub(self.options.recent) as i32 >= 0;
+            if newer && header.seq.at_or_before(self.rx.last_ack) {
+                self.options.recent = timestamps.value;
+                self.recent_at = Past::at(now);
+            }
+        }
+    }
+
+    /// One ACK is to be sent without delay; several such wishes are met by one.
+    pub(super) fn owe_ack(&mut self) {
+        self.rx.acks_owed = self.rx.acks_owed.max(1);
+    }
+}

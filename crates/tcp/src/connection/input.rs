@@ -1,0 +1,335 @@
+//! An arriving segment (RFC 9293 3.10.7), in the order in which the RFC has it judged.
+
+use super::{
+    Connection, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, End, LARGEST_SHIFT, Marks, TIMESTAMPS_LEN,
+};
+use crate::clock::Past;
+use crate::config::Config;
+use crate::payload::{Payload, Pieces, cut_front, truncate};
+use crate::segment::Segment;
+use crate::types::{CloseReason, Refusal, State, Stats};
+use baton_wire::{Flags, Header, SeqNr, Span, Time};
+use std::net::IpAddr;
+
+/// After this long TS.Recent says nothing (RFC 7323 5.5).
+const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
+
+/// Least MSS taken from a peer: less would let it make us send headers only.
+const LEAST_MSS: u16 = 64;
+
+impl<P: Payload> Connection<P> {
+    /// Takes in one segment of this connection.
+    pub(crate) fn handle_segment(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+        segment: Segment<P>,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        let Segment {
+            header, payload, ..
+        } = segment;
+        let outcome = match self.state {
+            State::SynSent => self.syn_sent(now, config, &header, &mut effects),
+            _ => self.synchronizing(now, config, stats, header, payload, &mut effects),
+        };
+        effects.refused = outcome.err();
+        effects
+    }
+
+    /// RFC 9293 3.10.7.3.
+    fn syn_sent(
+        &mut self,
+        now: Time,
+        config: &Config,
+        header: &Header,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        let flags = header.flags;
+        let acks = flags.contains(Flags::ACK);
+        if acks && (header.ack.at_or_before(self.tx.iss) || header.ack.after(self.tx.max)) {
+            if !flags.contains(Flags::RST) {
+                effects.reset = Some(reset_for_ack(header.ack));
+            }
+            return Err(Refusal::BadAck);
+        }
+        if flags.contains(Flags::RST) {
+            // Without ACK anybody could have sent it.
+            if acks {
+                effects.end = Some(End::Closed(CloseReason::Refused));
+                return Ok(());
+            }
+            return Err(Refusal::Malformed);
+        }
+        if !flags.contains(Flags::SYN) {
+            return Err(Refusal::Malformed);
+        }
+        self.take_syn(now, header, config);
+        if acks {
+            self.rx.edge = self.rx.next + u32::from(self.syn_window(config));
+            self.establish(now, config, effects);
+            self.owe_ack();
+        } else {
+            // Simultaneous open: the SYN goes again, with an ACK (RFC 9293 3.5).
+            self.state = State::SynReceived;
+            self.tx.next = self.tx.iss;
+        }
+        Ok(())
+    }
+
+    /// What the peer's SYN tells: its sequence number, window and options.
+    pub(super) fn take_syn(&mut self, now: Time, header: &Header, config: &Config) {
+        let options = &header.options;
+        self.rx.irs = header.seq;
+        self.rx.next = header.seq + 1;
+        self.rx.edge = self.rx.next;
+        self.rx.last_ack = self.rx.next;
+        self.tx.window = header.window.into();
+        self.tx.largest_window = self.tx.window;
+        self.tx.window_seq = header.seq;
+        self.tx.window_ack = header.ack;
+        let default_mss = match self.flow.remote.addr {
+            IpAddr::V4(_) => DEFAULT_MSS_V4,
+            IpAddr::V6(_) => DEFAULT_MSS_V6,
+        };
+        self.options.mss = options
+            .mss
+            .unwrap_or(default_mss)
+            .min(config.mss)
+            .max(LEAST_MSS);
+        match options.window_scale {
+            Some(shift) if self.options.window_scaling => {
+                self.options.send_shift = shift.min(LARGEST_SHIFT)
+            }
+            _ => {
+                self.options.window_scaling = false;
+                self.options.receive_shift = 0;
+            }
+        }
+        self.options.sack &= options.sack_permitted;
+        self.options.timestamps &= options.timestamps.is_some();
+        if let Some(timestamps) = options.timestamps {
+            self.options.recent = timestamps.value;
+            self.recent_at = Past::at(now);
+        }
+        debug_assert!(
+            self.options.mss > TIMESTAMPS_LEN,
+            "a segment has room for data"
+        );
+    }
+
+    /// RFC 9293 3.10.7.4.
+    fn synchronizing(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+        mut header: Header,
+        mut payload: Pieces<P>,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        if self.state == State::SynReceived
+            && header.flags.contains(Flags::SYN)
+            && header.seq == self.rx.irs
+        {
+            self.syn_again(&mut header)?;
+        }
+        let mut fin = header.flags.contains(Flags::FIN);
+        self.check_timestamp(now, &header)?;
+        self.check_sequence(&mut header.seq, header.flags, &mut payload, &mut fin)?;
+        if header.flags.contains(Flags::RST) {
+            return self.take_reset(header.seq, effects);
+        }
+        if header.flags.contains(Flags::SYN) {
+            // Challenge ACK (RFC 5961 4.2).
+            self.owe_ack();
+            return Err(Refusal::Malformed);
+        }
+        if !header.flags.contains(Flags::ACK) {
+            return Err(Refusal::Malformed);
+        }
+        if self.state == State::SynReceived {
+            if header.ack != self.tx.iss + 1 {
+                effects.reset = Some(reset_for_ack(header.ack));
+                return Err(Refusal::BadAck);
+            }
+            self.establish(now, config, effects);
+            self.update_first_window(&header);
+        }
+        self.take_timestamp(now, &header);
+        let carries = !payload.is_empty();
+        self.take_ack(now, config, stats, &header, carries, effects)?;
+        if effects.end.is_none() {
+            self.take_text(now, config, stats, header.seq, payload, fin, effects);
+        }
+        Ok(())
+    }
+
+    /// The SYN again while the handshake is under way. Alone: our answer was lost. With an ACK: simultaneous open, and
+    /// what follows the SYN counts (RFC 9293 3.5, figure 7).
+    fn syn_again(&mut self, header: &mut Header) -> Result<(), Refusal> {
+        if header.flags.contains(Flags::RST) {
+            return Ok(());
+        }
+        if header.flags.contains(Flags::ACK) && !self.marks.contains(Marks::PASSIVE) {
+            header.flags.remove(Flags::SYN);
+            header.seq += 1;
+            return Ok(());
+        }
+        self.tx.next = self.tx.iss;
+        Err(Refusal::OutOfWindow)
+    }
+
+    fn update_first_window(&mut self, header: &Header) {
+        self.tx.window = u32::from(header.window) << self.options.send_shift;
+        self.tx.largest_window = self.tx.largest_window.max(self.tx.window);
+        self.tx.window_seq = header.seq;
+        self.tx.window_ack = header.ack;
+    }
+
+    /// PAWS (RFC 7323 5.3, R1), and 3.2: all segments carry timestamps once agreed on.
+    fn check_timestamp(&mut self, now: Time, header: &Header) -> Result<(), Refusal> {
+        if !self.options.timestamps || header.flags.contains(Flags::RST) {
+            return Ok(());
+        }
+        let Some(timestamps) = header.options.timestamps else {
+            return Err(Refusal::Malformed);
+        };
+        let older = (timestamps.value.wrapping_sub(self.options.recent) as i32) < 0;
+        if older && self.recent_at.elapsed(now) <= RECENT_VALID {
+            self.owe_ack();
+            return Err(Refusal::Paws);
+        }
+        Ok(())
+    }
+
+    /// RFC 9293 3.10.7.4, first: sequence number. Cuts off what lies outside the window.
+    fn check_sequence(
+        &mut self,
+        seq: &mut SeqNr,
+        flags: Flags,
+        payload: &mut Pieces<P>,
+        fin: &mut bool,
+    ) -> Result<(), Refusal> {
+        let (next, edge) = (self.rx.next, self.rx.edge.latest(self.rx.next));
+        let data_len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
+        let len = data_len + u32::from(*fin) + u32::from(flags.contains(Flags::SYN));
+        let end = *seq + len;
+        let old = if len == 0 {
+            seq.before(next)
+        } else {
+            end.at_or_before(next)
+        };
+        // At the edge itself an ACK or a FIN takes no room; at a closed window data is cut and the rest counts.
+        let beyond = seq.after(edge) || (*seq == edge && data_len > 0 && *seq != next);
+        if old || beyond {
+            if !flags.contains(Flags::RST) {
+                self.owe_ack();
+            }
+            return Err(Refusal::OutOfWindow);
+        }
+        if seq.before(next) {
+            let overlap = next - *seq;
+            cut_front(payload, overlap.min(data_len) as usize);
+            *seq = next;
+            self.owe_ack();
+        }
+        let data_end = end - u32::from(*fin);
+        if data_end.after(edge) {
+            truncate(payload, (edge - *seq) as usize);
+            *fin = false;
+            self.owe_ack();
+        }
+        Ok(())
+    }
+
+    /// RFC 9293 3.10.7.4, second, with RFC 5961 3.2: only the very next number resets.
+    fn take_reset(&mut self, seq: SeqNr, effects: &mut Effects) -> Result<(), Refusal> {
+        if seq != self.rx.next {
+            self.owe_ack();
+            return Err(Refusal::OutOfWindow);
+        }
+        let reason = match self.state {
+            State::SynReceived => CloseReason::Refused,
+            _ => CloseReason::Reset,
+        };
+        effects.end = Some(End::Closed(reason));
+        Ok(())
+    }
+
+    /// RFC 9293 3.10.7.4, seventh and eighth: data and FIN.
+    #[allow(clippy::too_many_arguments)]
+    fn take_text(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+        seq: SeqNr,
+        payload: Pieces<P>,
+        fin: bool,
+        effects: &mut Effects,
+    ) {
+        if (payload.is_empty() && !fin) || !self.receives() {
+            return;
+        }
+        if self.marks.contains(Marks::RECEIVE_CLOSED) && !payload.is_empty() {
+            // Data for nobody (RFC 9293 3.6.1, RFC 1122 4.2.2.13).
+            effects.reset = Some(self.reset_header());
+            effects.end = Some(End::Closed(CloseReason::Aborted));
+            return;
+        }
+        let len: usize = payload.iter().map(Payload::len).sum();
+        self.rx.largest_segment = self.rx.largest_segment.max(len.min(u16::MAX.into()) as u16);
+        if seq != self.rx.next {
+            // Out of order: at once an ACK of its own, so that the sender can count (RFC 5681 4.2).
+            self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);
+            if !self.receive.keep(seq, payload, fin) {
+                stats.out_of_order_dropped += 1;
+            }
+            return;
+        }
+        let had_holes = self.receive.has_holes();
+        let delivered = self.receive.deliver(seq, payload, fin);
+        self.rx.next = delivered.next;
+        if self.receive.ready_len() > 0 && !self.marks.contains(Marks::READABLE_TOLD) {
+            effects.readable = true;
+        }
+        self.acknowledge_text(now, config, had_holes || delivered.fin);
+        if delivered.fin {
+            self.take_fin(effects);
+        }
+    }
+
+    /// Now or a little later (RFC 9293 3.8.6.3, RFC 5681 4.2).
+    fn acknowledge_text(&mut self, now: Time, config: &Config, at_once: bool) {
+        let unacknowledged = self.rx.next - self.rx.last_ack;
+        let enough = config
+            .ack_every_segments
+            .saturating_mul(self.rx.largest_segment.into());
+        if at_once || unacknowledged >= enough {
+            self.owe_ack();
+        } else if self.timers.delayed_ack == Time::NEVER {
+            self.timers.delayed_ack = now + Span::from_ms(config.delayed_ack_ms.into());
+        }
+    }
+
+    fn take_fin(&mut self, effects: &mut Effects) {
+        effects.peer_closed = true;
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => effects.end = Some(End::TimeWait),
+            _ => unreachable!("a FIN is taken only where data is"),
+        }
+    }
+}
+
+/// The answer to an ACK of what was never sent (RFC 9293 3.10.7.3).
+pub(crate) fn reset_for_ack(ack: SeqNr) -> Header {
+    Header {
+        seq: ack,
+        flags: Flags::RST,
+        ..Header::default()
+    }
+}

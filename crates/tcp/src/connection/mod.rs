@@ -1,0 +1,481 @@
+//! One connection: its state, and how the application changes it. What arrives is in `input`, what is sent in
+//! `output`, what times out in `timers`.
+
+mod acknowledgment;
+mod input;
+mod moving;
+mod output;
+mod recovery;
+mod timers;
+
+pub(crate) use moving::PortableInner;
+
+use crate::clock::{Past, TimestampClock};
+use crate::config::Config;
+use crate::congestion::CongestionWindow;
+use crate::payload::Payload;
+use crate::receive_buffer::ReceiveBuffer;
+use crate::rtt::RttEstimator;
+use crate::sack::Scoreboard;
+use crate::segment::Segment;
+use crate::send_buffer::SendBuffer;
+use crate::time_wait::Remains;
+use crate::types::{CloseReason, ListenerId, Refusal, State};
+use baton_wire::{Flow, Header, SeqNr, Span, Time};
+use serde::{Deserialize, Serialize};
+use timers::Timers;
+
+/// MSS of a peer that does not tell (RFC 9293 3.7.1).
+const DEFAULT_MSS_V4: u16 = 536;
+const DEFAULT_MSS_V6: u16 = 1220;
+
+/// Bytes of the timestamps option with its padding.
+const TIMESTAMPS_LEN: u16 = 12;
+
+/// Largest window scale shift (RFC 7323 2.3).
+pub(crate) const LARGEST_SHIFT: u8 = 14;
+
+bitflags::bitflags! {
+    /// Yes-or-no state of a connection.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub(crate) struct Marks: u16 {
+        /// Nagle's algorithm is off.
+        const NODELAY = 1;
+        /// Partial segments are held back.
+        const CORK = 1 << 1;
+        /// The owner closed the sending direction: a FIN follows what was written.
+        const SEND_CLOSED = 1 << 2;
+        /// The owner closed both directions: arriving data is answered by a reset.
+        const RECEIVE_CLOSED = 1 << 3;
+        /// A listener made it.
+        const PASSIVE = 1 << 4;
+        /// The SYN was sent more than once.
+        const SYN_LOST = 1 << 5;
+        /// The first unacknowledged segment is to be sent again, whatever the congestion window says.
+        const SEND_FIRST_AGAIN = 1 << 6;
+        /// A window probe is due.
+        const PROBE = 1 << 7;
+        /// `Readable` was told and nothing was read since.
+        const READABLE_TOLD = 1 << 8;
+    }
+}
+
+/// Send sequence space (RFC 9293 3.3.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SendSequence {
+    pub(crate) iss: SeqNr,
+    /// SND.UNA.
+    pub(crate) una: SeqNr,
+    /// SND.NXT; goes back to SND.UNA at a timeout.
+    pub(crate) next: SeqNr,
+    /// The number after the highest ever sent.
+    pub(crate) max: SeqNr,
+    /// SND.WND, from SND.UNA on, scaled.
+    pub(crate) window: u32,
+    /// SND.WL1 and SND.WL2.
+    pub(crate) window_seq: SeqNr,
+    pub(crate) window_ack: SeqNr,
+    /// Largest window ever offered (RFC 9293 3.8.6.2.1).
+    pub(crate) largest_window: u32,
+    /// End of the last partial segment sent, for Nagle's algorithm.
+    pub(crate) partial_end: SeqNr,
+}
+
+/// Receive sequence space (RFC 9293 3.3.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ReceiveSequence {
+    pub(crate) irs: SeqNr,
+    /// RCV.NXT.
+    pub(crate) next: SeqNr,
+    /// RCV.NXT + RCV.WND: the right edge that was advertised. Never moves left.
+    pub(crate) edge: SeqNr,
+    /// Last.ACK.sent (RFC 7323 4.3).
+    pub(crate) last_ack: SeqNr,
+    /// Largest segment seen, which is what "full" means for delayed ACKs (RFC 5681 4.2, RMSS).
+    pub(crate) largest_segment: u16,
+    /// ACKs to be sent without delay. More than one, when several segments arrive before output, are owed
+    /// because duplicate ACKs count (RFC 5681 3.2).
+    pub(crate) acks_owed: u8,
+}
+
+/// What the handshake settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Negotiated {
+    /// Data and options a segment may hold at most (RFC 9293 3.7.1, RFC 6691).
+    pub(crate) mss: u16,
+    pub(crate) send_shift: u8,
+    pub(crate) receive_shift: u8,
+    pub(crate) window_scaling: bool,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    /// TS.Recent (RFC 7323 4.3).
+    pub(crate) recent: u32,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection<P> {
+    pub(crate) flow: Flow,
+    pub(crate) state: State,
+    pub(crate) marks: Marks,
+    /// Its stack's number for its parameters.
+    pub(crate) profile: u16,
+    /// It is in its stack's output queue.
+    pub(crate) queued: bool,
+    /// The wire is done with it; it waits for its owner.
+    pub(crate) ended: Option<CloseReason>,
+    /// Whose it is until it is accepted.
+    pub(crate) listener: Option<ListenerId>,
+    tx: SendSequence,
+    rx: ReceiveSequence,
+    options: Negotiated,
+    rtt: RttEstimator,
+    congestion: CongestionWindow,
+    timers: Timers,
+    clock: TimestampClock,
+    /// When TS.Recent was taken (RFC 7323 5.5).
+    recent_at: Past,
+    /// When data was last sent.
+    last_sent: Past,
+    /// The number whose acknowledgment ends a round-trip measurement, and when it was sent.
+    timed: Option<(SeqNr, Past)>,
+    scoreboard: Option<Box<Scoreboard>>,
+    send: SendBuffer<P>,
+    receive: ReceiveBuffer<P>,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// In TIME-WAIT.
+    TimeWait,
+    /// At once.
+    Closed(CloseReason),
+}
+
+/// What something done to a connection asks its stack to do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effects {
+    /// The handshake is complete.
+    pub(crate) established: bool,
+    /// In-order data arrived that the owner was not told of.
+    pub(crate) readable: bool,
+    /// Bytes of data that left the send buffer.
+    pub(crate) acknowledged: u32,
+    /// The peer's FIN arrived in order.
+    pub(crate) peer_closed: bool,
+    pub(crate) end: Option<End>,
+    /// A reset to be sent.
+    pub(crate) reset: Option<Header>,
+    pub(crate) refused: Option<Refusal>,
+    /// The segment acknowledged something new.
+    pub(crate) new_ack: bool,
+}
+
+impl<P: Payload> Connection<P> {
+    /// An active open (RFC 9293 3.10.1).
+    pub(crate) fn connecting(
+        now: Time,
+        flow: Flow,
+        config: &Config,
+        iss: SeqNr,
+        clock: TimestampClock,
+    ) -> Self {
+        let shift = if config.window_scaling {
+            shift_for(config.receive_buffer)
+        } else {
+            0
+        };
+        let mut marks = Marks::empty();
+        marks.set(Marks::NODELAY, !config.nagle);
+        Self {
+            flow,
+            state: State::SynSent,
+            marks,
+            profile: 0,
+            queued: false,
+            ended: None,
+            listener: None,
+            tx: SendSequence {
+                iss,
+                una: iss,
+                next: iss,
+                max: iss,
+                window: 0,
+                window_seq: SeqNr(0),
+                window_ack: SeqNr(0),
+                largest_window: 0,
+                partial_end: iss,
+            },
+            rx: ReceiveSequence {
+                irs: SeqNr(0),
+                next: SeqNr(0),
+                edge: SeqNr(0),
+                last_ack: SeqNr(0),
+                largest_segment: 1,
+                acks_owed: 0,
+            },
+            options: Negotiated {
+                mss: config.mss,
+                send_shift: 0,
+                receive_shift: shift,
+                window_scaling: config.window_scaling,
+                sack: config.sack,
+                timestamps: config.timestamps,
+                recent: 0,
+            },
+            rtt: RttEstimator::new(config),
+            congestion: CongestionWindow::new(iss),
+            timers: Timers::new(),
+            clock,
+            recent_at: Past::at(now),
+            last_sent: Past::at(now),
+            timed: None,
+            scoreboard: None,
+            send: SendBuffer::new(),
+            receive: ReceiveBuffer::new(),
+        }
+    }
+
+    /// A passive open: `syn` reached a listener (RFC 9293 3.10.7.2).
+    pub(crate) fn answering(
+        now: Time,
+        syn: &Segment<P>,
+        config: &Config,
+        iss: SeqNr,
+        clock: TimestampClock,
+        listener: ListenerId,
+    ) -> Self {
+        let mut conn = Self::connecting(now, syn.flow_at_receiver(), config, iss, clock);
+        conn.state = State::SynReceived;
+        conn.marks.insert(Marks::PASSIVE);
+        conn.listener = Some(listener);
+        conn.take_syn(now, &syn.header, config);
+        conn
+    }
+
+    // --- getters ---
+
+    /// Bytes the application may still write.
+    pub(crate) fn send_space(&self, config: &Config) -> usize {
+        match self.may_write() {
+            true => config.send_buffer.saturating_sub(self.send.len()) as usize,
+            false => 0,
+        }
+    }
+
+    fn may_write(&self) -> bool {
+        self.ended.is_none() && !self.marks.contains(Marks::SEND_CLOSED)
+    }
+
+    /// Bytes written and not acknowledged.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.send.len() as usize
+    }
+
+    /// Bytes that wait to be read.
+    pub(crate) fn readable_len(&self) -> usize {
+        self.receive.ready_len() as usize
+    }
+
+    /// Most data a segment without SACK blocks holds: SMSS of RFC 5681.
+    fn smss(&self) -> u32 {
+        let options = if self.options.timestamps {
+            TIMESTAMPS_LEN
+        } else {
+            0
+        };
+        u32::from(self.options.mss - options)
+    }
+
+    /// The number after the last written byte: that of the FIN while one is not acknowledged.
+    fn data_end(&self) -> SeqNr {
+        let syn = u32::from(!self.is_synchronized());
+        self.tx.una + syn + self.send.len()
+    }
+
+    /// A FIN is to be sent after the data, or was, and is not acknowledged.
+    fn fin_pending(&self) -> bool {
+        matches!(
+            self.state,
+            State::FinWait1 | State::Closing | State::LastAck
+        )
+    }
+
+    /// The FIN was sent at least once and is not acknowledged.
+    fn fin_sent(&self) -> bool {
+        self.fin_pending() && self.tx.max.after(self.data_end())
+    }
+
+    /// Sequence numbers in flight (FlightSize of RFC 5681).
+    fn flight(&self) -> u32 {
+        self.tx.max - self.tx.una
+    }
+
+    /// True when both ends have agreed on sequence numbers.
+    pub(crate) fn is_synchronized(&self) -> bool {
+        !matches!(self.state, State::SynSent | State::SynReceived)
+    }
+
+    /// True while the peer may still send data that the owner wants.
+    fn receives(&self) -> bool {
+        matches!(
+            self.state,
+            State::Established | State::FinWait1 | State::FinWait2
+        )
+    }
+
+    // --- for the application ---
+
+    /// Appends as much of `data` as fits. `None` when the direction is closed.
+    pub(crate) fn write(&mut self, data: P, config: &Config) -> Option<usize> {
+        if !self.may_write() {
+            return None;
+        }
+        let len = data.len().min(self.send_space(config));
+        let fits = if len == data.len() {
+            data
+        } else {
+            data.slice(0, len)
+        };
+        self.send.push(fits);
+        Some(len)
+    }
+
+    /// Takes received data.
+    pub(crate) fn read(&mut self, max: usize) -> Option<P> {
+        self.marks.remove(Marks::READABLE_TOLD);
+        self.receive.read(max)
+    }
+
+    /// Gives back room.
+    pub(crate) fn consume(&mut self, len: u32) {
+        if self.ended.is_none() {
+            self.receive.consume(len);
+        }
+    }
+
+    /// The owner will write no more (RFC 9293 3.10.4).
+    pub(crate) fn shutdown(&mut self) {
+        if !self.may_write() {
+            return;
+        }
+        self.marks.insert(Marks::SEND_CLOSED);
+        self.state = match self.state {
+            State::Established => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            // The FIN waits for the handshake.
+            state => state,
+        };
+    }
+
+    /// The owner will neither write nor read (RFC 9293 3.10.4).
+    pub(crate) fn close(&mut self) {
+        debug_assert!(
+            self.receive.ready_len() == 0,
+            "what is unread when the owner closes makes it an abort"
+        );
+        self.shutdown();
+        self.marks.insert(Marks::RECEIVE_CLOSED);
+    }
+
+    /// The reset that ends it, if the peer knows of it (RFC 9293 3.10.5).
+    pub(crate) fn abort_header(&self) -> Option<Header> {
+        (self.state != State::SynSent).then(|| self.reset_header())
+    }
+
+    /// Drops what the owner did not read.
+    pub(crate) fn discard_received(&mut self) {
+        self.receive.clear();
+    }
+
+    /// The wire is done with it.
+    pub(crate) fn finish(&mut self, reason: CloseReason) {
+        self.ended = Some(reason);
+        self.state = State::TimeWait;
+        self.timers = Timers::new();
+        self.send.clear();
+        self.scoreboard = None;
+        if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
+            self.receive.clear();
+        }
+    }
+
+    /// What TIME-WAIT keeps of it.
+    pub(crate) fn remains(&mut self, config: &Config) -> Remains {
+        Remains {
+            flow: self.flow,
+            next: self.tx.max,
+            receive_next: self.rx.next,
+            window: self.advertise(config),
+            timestamps: self
+                .options
+                .timestamps
+                .then_some((self.options.recent, self.clock)),
+            duration: Span::from_ms(config.msl_ms.into()) * 2,
+        }
+    }
+
+    // --- invariants ---
+
+    /// The rule that is broken, if any.
+    pub(crate) fn verify(&self, config: &Config) -> Result<(), &'static str> {
+        self.send.verify()?;
+        self.receive.verify(self.rx.next, self.rx.edge)?;
+        if self.ended.is_some() {
+            return self.verify_ended();
+        }
+        self.verify_sequence(config)?;
+        self.verify_timers()?;
+        if self.is_synchronized() {
+            self.congestion.verify(self.tx.una, self.smss())?;
+        }
+        match &self.scoreboard {
+            Some(scoreboard) => scoreboard.verify(self.tx.una, self.tx.max),
+            None => Ok(()),
+        }
+    }
+
+    fn verify_ended(&self) -> Result<(), &'static str> {
+        match self.next_deadline() == Time::NEVER && self.send.is_empty() {
+            true => Ok(()),
+            false => Err("a connection that ended has neither timers nor data to send"),
+        }
+    }
+
+    fn verify_sequence(&self, config: &Config) -> Result<(), &'static str> {
+        let tx = &self.tx;
+        if !(tx.una.at_or_before(tx.next) && tx.next.at_or_before(tx.max)) {
+            return Err("SND.UNA <= SND.NXT <= the highest number sent");
+        }
+        let fin = u32::from(self.fin_pending());
+        if tx.max.after(self.data_end() + fin) {
+            return Err("only what was written was sent");
+        }
+        if self.send.len() > config.send_buffer {
+            return Err("the send buffer keeps its limit");
+        }
+        if self.is_synchronized() {
+            if self.rx.next.after(self.rx.edge + 1) {
+                return Err("RCV.NXT lies within the advertised window");
+            }
+            if self.receive.unconsumed() > config.receive_buffer {
+                return Err("the receive buffer keeps its limit");
+            }
+        }
+        let closing = matches!(
+            self.state,
+            State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck
+        );
+        if self.is_synchronized() && closing != self.marks.contains(Marks::SEND_CLOSED) {
+            return Err("the state tells whether the sending direction is closed");
+        }
+        Ok(())
+    }
+}
+
+/// The shift with which a 16-bit window covers `buffer` (RFC 7323 2.3).
+pub(crate) fn shift_for(buffer: u32) -> u8 {
+    let needed = (u32::BITS - (buffer >> 16).leading_zeros()) as u8;
+    needed.min(LARGEST_SHIFT)
+}

@@ -1,0 +1,98 @@
+//! Taking a connection apart for a move, and putting it together again.
+
+use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
+use crate::clock::{Past, TimestampClock};
+use crate::config::Config;
+use crate::congestion::CongestionWindow;
+use crate::payload::Payload;
+use crate::portable::{FORMAT_VERSION, Portable, Signals};
+use crate::receive_buffer::{PortableReceive, ReceiveBuffer};
+use crate::rtt::RttEstimator;
+use crate::sack::Scoreboard;
+use crate::send_buffer::SendBuffer;
+use crate::types::CloseReason;
+use baton_wire::{SeqNr, Span, Time};
+use serde::{Deserialize, Serialize};
+
+use super::timers::{PortableTimers, Timers};
+
+/// The part of a portable state that is nobody else's business.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PortableInner<P> {
+    marks: Marks,
+    ended: Option<CloseReason>,
+    tx: SendSequence,
+    rx: ReceiveSequence,
+    options: Negotiated,
+    rtt: RttEstimator,
+    congestion: CongestionWindow,
+    timers: PortableTimers,
+    timestamp_clock: Span,
+    recent_age: Span,
+    since_sent: Span,
+    timed: Option<(SeqNr, Span)>,
+    scoreboard: Option<Box<Scoreboard>>,
+    receive: PortableReceive<P>,
+}
+
+impl<P: Payload> Connection<P> {
+    /// Everything, with times made relative to `now`.
+    pub(crate) fn into_portable(self, now: Time, config: Config, signals: Signals) -> Portable<P> {
+        let (receive_buffer, receive) = self.receive.into_portable();
+        Portable {
+            version: FORMAT_VERSION,
+            flow: self.flow,
+            state: self.state,
+            send_buffer: self.send.into_pieces(),
+            receive_buffer,
+            unaccepted: self.listener.is_some(),
+            config,
+            signals,
+            inner: PortableInner {
+                marks: self.marks,
+                ended: self.ended,
+                tx: self.tx,
+                rx: self.rx,
+                options: self.options,
+                rtt: self.rtt,
+                congestion: self.congestion,
+                timers: self.timers.to_portable(now),
+                timestamp_clock: self.clock.reading(now),
+                recent_age: self.recent_at.elapsed(now),
+                since_sent: self.last_sent.elapsed(now),
+                timed: self.timed.map(|(end, sent)| (end, sent.elapsed(now))),
+                scoreboard: self.scoreboard,
+                receive,
+            },
+        }
+    }
+
+    /// The connection again, on the clock that shows `now`. Its owner, profile and listener are for the stack to set.
+    pub(crate) fn from_portable(now: Time, moved: Portable<P>) -> Self {
+        let inner = moved.inner;
+        Self {
+            flow: moved.flow,
+            state: moved.state,
+            marks: inner.marks,
+            profile: 0,
+            queued: false,
+            ended: inner.ended,
+            listener: None,
+            tx: inner.tx,
+            rx: inner.rx,
+            options: inner.options,
+            rtt: inner.rtt,
+            congestion: inner.congestion,
+            timers: Timers::from_portable(now, &inner.timers),
+            clock: TimestampClock::showing(now, inner.timestamp_clock),
+            recent_at: Past::ago(now, inner.recent_age),
+            last_sent: Past::ago(now, inner.since_sent),
+            timed: inner
+                .timed
+                .map(|(end, elapsed)| (end, Past::ago(now, elapsed))),
+            scoreboard: inner.scoreboard,
+            send: SendBuffer::from_pieces(moved.send_buffer),
+            receive: ReceiveBuffer::from_portable(moved.receive_buffer, inner.receive),
+        }
+    }
+}

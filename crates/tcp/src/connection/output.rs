@@ -1,0 +1,399 @@
+//! What a connection sends now (RFC 9293 3.8.6, 3.7.4): the decision is taken anew for each segment.
+
+use super::{Connection, Marks};
+use crate::clock::Past;
+use crate::config::Config;
+use crate::congestion::Phase;
+use crate::payload::{Payload, Pieces};
+use crate::segment::Segment;
+use crate::types::{State, Stats};
+use baton_wire::{Ecn, Flags, Header, Options, SeqNr, Time, Timestamps};
+
+/// SACK blocks that fit beside timestamps, and without them (RFC 2018 3).
+const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
+const SACK_BLOCKS: usize = 4;
+
+/// A run of sequence numbers to send: `len` bytes of data and then perhaps a FIN.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) seq: SeqNr,
+    pub(super) len: u32,
+    pub(super) fin: bool,
+}
+
+impl Run {
+    pub(super) fn end(self) -> SeqNr {
+        self.seq + self.len + u32::from(self.fin)
+    }
+}
+
+impl<P: Payload> Connection<P> {
+    /// The next segment to send, if any may be sent now.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+    ) -> Option<Segment<P>> {
+        if self.ended.is_some() {
+            return None;
+        }
+        self.limit_fin_wait(now, config);
+        match self.state {
+            State::SynSent | State::SynReceived if self.tx.next == self.tx.iss => {
+                return Some(self.syn(now, config, stats));
+            }
+            State::SynSent => return None,
+            State::SynReceived => {}
+            _ => {
+                if let Some(segment) = self.synchronized_output(now, config, stats) {
+                    return Some(segment);
+                }
+            }
+        }
+        if self.rx.acks_owed > 0 || self.owes_window_update(config) {
+            return Some(self.pure_ack(now, config));
+        }
+        None
+    }
+
+    fn synchronized_output(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+    ) -> Option<Segment<P>> {
+        if self.marks.contains(Marks::PROBE) {
+            self.marks.remove(Marks::PROBE);
+            if let Some(segment) = self.probe(now, config, stats) {
+                return Some(segment);
+            }
+        }
+        if let Some(run) = self.recovery_run() {
+            return Some(self.send_run(now, config, stats, run));
+        }
+        let limit = self.send_limit()?;
+        let run = self.next_run(now, config, limit)?;
+        Some(self.send_run(now, config, stats, run))
+    }
+
+    /// How far beyond SND.UNA may be sent; `None` when recovery holds everything back.
+    fn send_limit(&mut self) -> Option<u32> {
+        let window = self.tx.window;
+        if self.in_sack_recovery() {
+            return self.pipe_has_room().then_some(window);
+        }
+        let smss = self.smss();
+        Some(window.min(self.congestion.window() + self.congestion.limited_transmit(smss)))
+    }
+
+    /// What to send from SND.NXT on, within `limit` bytes of SND.UNA.
+    fn next_run(&mut self, now: Time, config: &Config, limit: u32) -> Option<Run> {
+        self.skip_reported();
+        let seq = self.tx.next;
+        let data_end = self.data_end();
+        if seq.after(data_end) {
+            return None;
+        }
+        let available = data_end - seq;
+        let fin_pending = self.fin_pending();
+        if available == 0 && !fin_pending {
+            return None;
+        }
+        let limit = self.restarted_limit(now, config, limit);
+        let room = limit.saturating_sub(seq - self.tx.una);
+        let most = self.data_room();
+        let len = available.min(room).min(most);
+        let last = len == available;
+        // A FIN takes a number of the window too.
+        let fin = fin_pending && last && self.tx.window > (seq - self.tx.una) + len;
+        if (len == 0 && !fin) || !self.worth_sending(seq, len, most, last, fin) {
+            let held_by_owner = last && self.marks.contains(Marks::CORK) && !fin_pending;
+            let idle = self.timers.retransmit == Time::NEVER && self.timers.persist == Time::NEVER;
+            if idle && !held_by_owner {
+                self.start_persist(now, config);
+            }
+            return None;
+        }
+        Some(Run { seq, len, fin })
+    }
+
+    /// Sender's silly window avoidance (RFC 9293 3.8.6.2.1) and Nagle's algorithm (3.7.4), the latter as
+    /// Minshall modified it: only an unacknowledged *partial* segment holds back another one.
+    fn worth_sending(&self, seq: SeqNr, len: u32, full: u32, last: bool, fin: bool) -> bool {
+        if len >= full || fin || seq.before(self.tx.max) {
+            return true;
+        }
+        if last {
+            let partial_outstanding = self.tx.partial_end.after(self.tx.una);
+            let nagle = !self.marks.contains(Marks::NODELAY) && partial_outstanding;
+            return !nagle && !self.marks.contains(Marks::CORK);
+        }
+        len > 0 && len >= self.tx.largest_window / 2
+    }
+
+    /// After a timeout, what the peer reported since need not go again.
+    fn skip_reported(&mut self) {
+        if self.congestion.phase != Phase::Timeout || self.tx.next == self.tx.max {
+            return;
+        }
+        while let Some(block) = self
+            .scoreboard
+            .as_ref()
+            .and_then(|board| board.block_from(self.tx.next))
+        {
+            if block.start.after(self.tx.next) {
+                return;
+            }
+            self.tx.next = block.end;
+        }
+    }
+
+    /// Restarts slow start after an idle time (RFC 5681 4.1).
+    fn restarted_limit(&mut self, now: Time, config: &Config, limit: u32) -> u32 {
+        if self.flight() > 0 || self.last_sent.elapsed(now) <= self.rtt.rto(config) {
+            return limit;
+        }
+        let initial = self.initial_window(config);
+        self.congestion.restart(initial);
+        limit.min(self.congestion.window())
+    }
+
+    /// IW, or one segment when the SYN was lost (RFC 5681 3.1, RFC 6928 2).
+    pub(super) fn initial_window(&self, config: &Config) -> u32 {
+        let segments = if self.marks.contains(Marks::SYN_LOST) {
+            1
+        } else {
+            config.initial_window_segments.max(1)
+        };
+        self.smss() * segments
+    }
+
+    /// Data that a segment may hold now: SACK blocks take their room from it (RFC 6691 3).
+    pub(super) fn data_room(&self) -> u32 {
+        match self.options.sack && self.receive.has_holes() {
+            true => u32::from(self.options.mss) - self.options_of_ack(Time::ZERO).len() as u32,
+            false => self.smss(),
+        }
+    }
+
+    /// A window probe: what fits, and a byte or FIN even if nothing does (RFC 9293 3.8.6.1).
+    fn probe(&mut self, now: Time, config: &Config, stats: &mut Stats) -> Option<Segment<P>> {
+        let una = self.tx.una;
+        let available = self.data_end() - una;
+        let fin_pending = self.fin_pending();
+        if self.tx.window > 0 {
+            // Sender's silly window avoidance held it back long enough (RFC 9293 3.8.6.2.1, 4).
+            let len = available.min(self.tx.window).min(self.data_room());
+            let fin = fin_pending && len == available && self.tx.window > len;
+            let run = Run { seq: una, len, fin };
+            return (run.end() != una).then(|| self.send_run(now, config, stats, run));
+        }
+        let run = Run {
+            seq: una,
+            len: available.min(1),
+            fin: fin_pending && available == 0,
+        };
+        if run.end() == una {
+            return None;
+        }
+        // SND.NXT stays: the probe does not count as sent, so the window's opening finds it in its place.
+        self.tx.max = self.tx.max.latest(run.end());
+        Some(self.segment_of(now, config, run))
+    }
+
+    /// Sends a run and keeps the books.
+    pub(super) fn send_run(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+        run: Run,
+    ) -> Segment<P> {
+        let end = run.end();
+        let again = run.seq.before(self.tx.max);
+        if again {
+            stats.retransmissions += 1;
+            // Karn's algorithm: an ACK of it could be for either copy (RFC 6298 3).
+            self.timed = None;
+        } else if self.timed.is_none() {
+            self.timed = Some((end, Past::at(now)));
+        }
+        if run.len > 0 && run.len < self.data_room() {
+            self.tx.partial_end = self.tx.partial_end.latest(end);
+        }
+        if run.seq == self.tx.next {
+            self.tx.next = end;
+        }
+        self.tx.next = self.tx.next.latest(self.tx.una);
+        self.tx.max = self.tx.max.latest(self.tx.next);
+        self.last_sent = Past::at(now);
+        self.start_retransmit(now, config);
+        self.segment_of(now, config, run)
+    }
+
+    fn segment_of(&mut self, now: Time, config: &Config, run: Run) -> Segment<P> {
+        let mut flags = Flags::ACK;
+        if run.fin {
+            flags |= Flags::FIN;
+        }
+        if run.len > 0 && run.seq + run.len == self.data_end() {
+            flags |= Flags::PSH;
+        }
+        let mut payload = Pieces::new();
+        self.send
+            .copy_range(run.seq - self.tx.una, run.len, &mut payload);
+        let header = self.header(now, config, run.seq, flags);
+        self.segment(header, payload)
+    }
+
+    fn pure_ack(&mut self, now: Time, config: &Config) -> Segment<P> {
+        let seq = self.tx.next;
+        let header = self.header(now, config, seq, Flags::ACK);
+        self.segment(header, Pieces::new())
+    }
+
+    fn segment(&self, header: Header, payload: Pieces<P>) -> Segment<P> {
+        Segment {
+            src: self.flow.local,
+            dst: self.flow.remote,
+            ecn: Ecn::NotCapable,
+            header,
+            payload,
+        }
+    }
+
+    /// The header of a segment that acknowledges, which takes care of what was owed.
+    fn header(&mut self, now: Time, config: &Config, seq: SeqNr, flags: Flags) -> Header {
+        let options = self.options_of_ack(now);
+        let window = self.advertise(config);
+        self.rx.last_ack = self.rx.next;
+        self.rx.acks_owed = self.rx.acks_owed.saturating_sub(1);
+        self.timers.delayed_ack = Time::NEVER;
+        Header {
+            seq,
+            ack: self.rx.next,
+            flags,
+            window,
+            options,
+        }
+    }
+
+    fn options_of_ack(&self, now: Time) -> Options {
+        let timestamps = self.timestamps_option(now);
+        let most = if timestamps.is_some() {
+            SACK_BLOCKS_WITH_TIMESTAMPS
+        } else {
+            SACK_BLOCKS
+        };
+        let mut options = Options {
+            timestamps,
+            ..Options::default()
+        };
+        if self.options.sack && self.receive.has_holes() {
+            options.sack = self.receive.sack_blocks(most);
+        }
+        options
+    }
+
+    fn timestamps_option(&self, now: Time) -> Option<Timestamps> {
+        self.options.timestamps.then(|| Timestamps {
+            value: self.clock.value(now),
+            echo: self.options.recent,
+        })
+    }
+
+    /// A SYN or a SYN with ACK (RFC 9293 3.5).
+    fn syn(&mut self, now: Time, config: &Config, stats: &mut Stats) -> Segment<P> {
+        let iss = self.tx.iss;
+        let answers = self.state == State::SynReceived;
+        if self.tx.max != iss {
+            stats.retransmissions += 1;
+            self.timed = None;
+        } else if self.timed.is_none() {
+            self.timed = Some((iss + 1, Past::at(now)));
+        }
+        self.tx.next = iss + 1;
+        self.tx.max = iss + 1;
+        self.last_sent = Past::at(now);
+        self.start_retransmit(now, config);
+        let window = self.syn_window(config);
+        let mut header = Header {
+            seq: iss,
+            ack: SeqNr(0),
+            flags: Flags::SYN,
+            window,
+            options: Options {
+                mss: Some(config.mss),
+                window_scale: self
+                    .options
+                    .window_scaling
+                    .then_some(self.options.receive_shift),
+                sack_permitted: self.options.sack,
+                timestamps: self.timestamps_option(now),
+                ..Options::default()
+            },
+        };
+        if answers {
+            header.flags |= Flags::ACK;
+            header.ack = self.rx.next;
+            self.rx.edge = self.rx.edge.latest(self.rx.next + u32::from(window));
+            self.rx.last_ack = self.rx.next;
+            self.rx.acks_owed = 0;
+        }
+        self.segment(header, Pieces::new())
+    }
+
+    /// The window of a SYN, which is never scaled (RFC 7323 2.2).
+    pub(super) fn syn_window(&self, config: &Config) -> u16 {
+        config.receive_buffer.min(u16::MAX.into()) as u16
+    }
+
+    /// The right edge that could be advertised, with the receiver's silly window avoidance (RFC 9293 3.8.6.2.2).
+    fn possible_edge(&self, config: &Config) -> SeqNr {
+        let space = config.receive_buffer - self.receive.unconsumed();
+        let silly = space < config.receive_buffer / 4 && space < u32::from(config.mss);
+        let space = if silly { 0 } else { space };
+        let field = (space >> self.options.receive_shift).min(u16::MAX.into());
+        self.rx.next + (field << self.options.receive_shift)
+    }
+
+    /// The window field to send; moves the advertised edge.
+    pub(super) fn advertise(&mut self, config: &Config) -> u16 {
+        let edge = self.possible_edge(config).latest(self.rx.edge);
+        // A FIN beyond the window's edge leaves RCV.NXT one beyond it.
+        let window = if edge.after(self.rx.next) {
+            edge - self.rx.next
+        } else {
+            0
+        };
+        let field = (window >> self.options.receive_shift).min(u16::MAX.into());
+        self.rx.edge = self
+            .rx
+            .edge
+            .latest(self.rx.next + (field << self.options.receive_shift));
+        field as u16
+    }
+
+    /// The window opened by two segments or half the buffer since it was last told (RFC 9293 3.8.6.2.2).
+    fn owes_window_update(&self, config: &Config) -> bool {
+        if !self.receives() {
+            return false;
+        }
+        let edge = self.possible_edge(config);
+        let enough = (2 * u32::from(config.mss))
+            .min(config.receive_buffer / 2)
+            .max(1);
+        edge.after(self.rx.edge) && edge - self.rx.edge >= enough
+    }
+
+    /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5).
+    pub(super) fn reset_header(&self) -> Header {
+        Header {
+            seq: self.tx.next,
+            ack: self.rx.next,
+            flags: Flags::RST | Flags::ACK,
+            ..Header::default()
+        }
+    }
+}

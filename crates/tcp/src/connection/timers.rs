@@ -1,0 +1,215 @@
+//! What a connection does when nothing arrives: retransmission, window probes, delayed ACKs, giving up.
+
+use super::{Connection, Effects, End, Marks};
+use crate::config::Config;
+use crate::payload::Payload;
+use crate::types::{CloseReason, State, Stats};
+use baton_wire::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// Deadlines; `Time::NEVER` where a timer is off.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Timers {
+    /// Retransmission (RFC 6298).
+    pub(super) retransmit: Time,
+    /// Window probe (RFC 9293 3.8.6.1). Never on together with `retransmit`.
+    pub(super) persist: Time,
+    /// Delayed acknowledgment (RFC 9293 3.8.6.3).
+    pub(super) delayed_ack: Time,
+    /// End of waiting for the FIN of a peer that nobody listens to any more.
+    pub(super) fin_wait: Time,
+    /// Timeouts since the last progress.
+    pub(super) retries: u8,
+    /// Window probes since probing began.
+    pub(super) probes: u8,
+    /// Window probes since the peer was last heard.
+    pub(super) unanswered: u8,
+}
+
+/// The same as remaining times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PortableTimers {
+    retransmit: Option<Span>,
+    persist: Option<Span>,
+    delayed_ack: Option<Span>,
+    fin_wait: Option<Span>,
+    retries: u8,
+    probes: u8,
+    unanswered: u8,
+}
+
+impl Timers {
+    pub(super) const fn new() -> Self {
+        Self {
+            retransmit: Time::NEVER,
+            persist: Time::NEVER,
+            delayed_ack: Time::NEVER,
+            fin_wait: Time::NEVER,
+            retries: 0,
+            probes: 0,
+            unanswered: 0,
+        }
+    }
+
+    fn next(&self) -> Time {
+        self.retransmit
+            .min(self.persist)
+            .min(self.delayed_ack)
+            .min(self.fin_wait)
+    }
+
+    pub(super) fn to_portable(&self, now: Time) -> PortableTimers {
+        let remaining =
+            |deadline: Time| (deadline != Time::NEVER).then(|| deadline.saturating_since(now));
+        PortableTimers {
+            retransmit: remaining(self.retransmit),
+            persist: remaining(self.persist),
+            delayed_ack: remaining(self.delayed_ack),
+            fin_wait: remaining(self.fin_wait),
+            retries: self.retries,
+            probes: self.probes,
+            unanswered: self.unanswered,
+        }
+    }
+
+    pub(super) fn from_portable(now: Time, moved: &PortableTimers) -> Self {
+        let deadline =
+            |remaining: Option<Span>| remaining.map_or(Time::NEVER, |remaining| now + remaining);
+        Self {
+            retransmit: deadline(moved.retransmit),
+            persist: deadline(moved.persist),
+            delayed_ack: deadline(moved.delayed_ack),
+            fin_wait: deadline(moved.fin_wait),
+            retries: moved.retries,
+            probes: moved.probes,
+            unanswered: moved.unanswered,
+        }
+    }
+}
+
+impl<P: Payload> Connection<P> {
+    /// When the earliest of its timers is due.
+    pub(crate) fn next_deadline(&self) -> Time {
+        self.timers.next()
+    }
+
+    /// Runs the timers that are due.
+    pub(crate) fn handle_timeouts(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        if self.timers.delayed_ack <= now {
+            self.timers.delayed_ack = Time::NEVER;
+            self.rx.acks_owed = self.rx.acks_owed.max(1);
+        }
+        if self.timers.fin_wait <= now {
+            self.timers.fin_wait = Time::NEVER;
+            effects.end = Some(End::Closed(CloseReason::TimedOut));
+            return effects;
+        }
+        if self.timers.retransmit <= now {
+            self.retransmission_timeout(now, config, stats, &mut effects);
+        }
+        if self.timers.persist <= now {
+            self.persist_timeout(now, config, &mut effects);
+        }
+        effects
+    }
+
+    /// RFC 6298 5.4 to 5.7, RFC 5681 3.1. What is outstanding is sent again from SND.UNA on (go-back-N).
+    fn retransmission_timeout(
+        &mut self,
+        now: Time,
+        config: &Config,
+        stats: &mut Stats,
+        effects: &mut Effects,
+    ) {
+        let most = if self.is_synchronized() {
+            config.data_retries
+        } else {
+            config.syn_retries
+        };
+        if u32::from(self.timers.retries) >= most {
+            effects.end = Some(End::Closed(CloseReason::TimedOut));
+            return;
+        }
+        stats.timeouts += 1;
+        let first = self.timers.retries == 0;
+        self.timers.retries = self.timers.retries.saturating_add(1);
+        self.rtt.back_off();
+        self.timed = None;
+        self.marks.remove(Marks::SEND_FIRST_AGAIN);
+        self.tx.next = self.tx.una;
+        self.timers.retransmit = now + self.rtt.rto(config);
+        if !self.is_synchronized() {
+            self.marks.insert(Marks::SYN_LOST);
+            return;
+        }
+        let (flight, smss) = (self.flight(), self.smss());
+        self.congestion.time_out(first, flight, self.tx.max, smss);
+        if let Some(scoreboard) = &mut self.scoreboard {
+            scoreboard.clear();
+        }
+        if self.tx.window == 0 {
+            // The peer took its window back: probe instead (RFC 9293 3.8.6.1).
+            self.timers.retransmit = Time::NEVER;
+            self.start_persist(now, config);
+        }
+    }
+
+    /// RFC 9293 3.8.6.1: probes go on as long as the peer answers, ever more slowly.
+    fn persist_timeout(&mut self, now: Time, config: &Config, effects: &mut Effects) {
+        if u32::from(self.timers.unanswered) >= config.data_retries {
+            effects.end = Some(End::Closed(CloseReason::TimedOut));
+            return;
+        }
+        self.timers.unanswered = self.timers.unanswered.saturating_add(1);
+        self.timers.probes = self.timers.probes.saturating_add(1);
+        self.timers.persist = now + self.rtt.probe_interval(self.timers.probes, config);
+        self.marks.insert(Marks::PROBE);
+    }
+
+    /// Starts probing a window that lets nothing pass.
+    pub(super) fn start_persist(&mut self, now: Time, config: &Config) {
+        self.timers.probes = 0;
+        self.timers.unanswered = 0;
+        self.timers.persist = now + self.rtt.probe_interval(0, config);
+    }
+
+    /// Something that asks for an acknowledgment was sent (RFC 6298 5.1).
+    pub(super) fn start_retransmit(&mut self, now: Time, config: &Config) {
+        self.timers.persist = Time::NEVER;
+        if self.timers.retransmit == Time::NEVER {
+            self.timers.retransmit = now + self.rtt.rto(config);
+        }
+    }
+
+    /// Once nobody reads any more and all is sent, the peer gets as long as TIME-WAIT for its FIN.
+    pub(super) fn limit_fin_wait(&mut self, now: Time, config: &Config) {
+        let forsaken = self.state == State::FinWait2 && self.marks.contains(Marks::RECEIVE_CLOSED);
+        if forsaken && self.timers.fin_wait == Time::NEVER {
+            self.timers.fin_wait = now + Span::from_ms(config.msl_ms.into()) * 2;
+        }
+    }
+
+    pub(super) fn verify_timers(&self) -> Result<(), &'static str> {
+        let retransmit = self.timers.retransmit != Time::NEVER;
+        let persist = self.timers.persist != Time::NEVER;
+        if retransmit && persist {
+            return Err("the retransmission and persist timers exclude each other");
+        }
+        if self.flight() > 0 && !retransmit && !persist {
+            return Err("a timer runs while something is outstanding");
+        }
+        if self.flight() == 0 && retransmit {
+            return Err("the retransmission timer runs only while something is outstanding");
+        }
+        if self.timers.delayed_ack != Time::NEVER && self.state == State::SynSent {
+            return Err("nothing is acknowledged before the peer's SYN");
+        }
+        Ok(())
+    }
+}

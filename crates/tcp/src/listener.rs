@@ -1,0 +1,69 @@
+//! Passive opens that wait: half-open connections and the accept queue.
+
+use crate::types::ConnId;
+use baton_wire::Endpoint;
+use std::collections::VecDeque;
+
+/// One listening endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Listener {
+    pub(crate) local: Endpoint,
+    /// Limit of the half-open connections, and of the established ones that wait.
+    backlog: usize,
+    half_open: usize,
+    waiting: VecDeque<ConnId>,
+}
+
+impl Listener {
+    pub(crate) fn new(local: Endpoint, backlog: usize) -> Self {
+        Self {
+            local,
+            backlog,
+            half_open: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// True when one more SYN may be answered.
+    pub(crate) fn takes_syn(&self) -> bool {
+        self.half_open < self.backlog && self.takes_established()
+    }
+
+    /// True when one more handshake may be completed.
+    pub(crate) fn takes_established(&self) -> bool {
+        self.waiting.len() < self.backlog
+    }
+
+    /// A SYN was taken.
+    pub(crate) fn half_opened(&mut self) {
+        self.half_open += 1;
+    }
+
+    /// A half-open connection is no more, or no longer half-open.
+    pub(crate) fn half_open_ended(&mut self) {
+        self.half_open -= 1;
+    }
+
+    /// An established connection waits for [`Listener::accept`].
+    pub(crate) fn enqueue(&mut self, id: ConnId) {
+        self.waiting.push_back(id);
+    }
+
+    /// Takes the oldest waiting connection.
+    pub(crate) fn accept(&mut self) -> Option<ConnId> {
+        self.waiting.pop_front()
+    }
+
+    /// A waiting connection ended. Rare, so a search will do.
+    pub(crate) fn forget(&mut self, id: ConnId) {
+        self.waiting.retain(|&waiting| waiting != id);
+    }
+
+    pub(crate) fn half_open(&self) -> usize {
+        self.half_open
+    }
+
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = ConnId> + '_ {
+        self.waiting.iter().copied()
+    }
+}

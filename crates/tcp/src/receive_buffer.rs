@@ -1,0 +1,386 @@
+//! What has arrived: in order for the reader, out of order behind holes (RFC 9293 3.10.7.4, RFC 2018).
+
+use crate::payload::{Payload, Pieces, cut_front, push_joined, truncate};
+use baton_wire::{SackBlock, SeqNr};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// Most holes kept open; data behind further ones is dropped and will be sent again.
+const MOST_RANGES: usize = 1024;
+
+/// Received data. Its size limit is the window: the connection trims segments before they get here.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiveBuffer<P> {
+    ready: VecDeque<P>,
+    ready_len: u32,
+    /// In-order bytes whose room is not given back yet: the readable ones and those read but not consumed.
+    unconsumed: u32,
+    behind: Option<Box<OutOfOrder<P>>>,
+}
+
+/// Data behind holes.
+#[derive(Clone, Debug)]
+struct OutOfOrder<P> {
+    /// Disjoint, not even adjacent, in sequence order, all beyond RCV.NXT.
+    ranges: Vec<Range<P>>,
+    /// Arrival count, to report the most recent ranges first.
+    arrivals: u32,
+    /// Sequence number of a FIN that arrived early; it ends the last range.
+    fin: Option<SeqNr>,
+}
+
+/// A run of sequence numbers without holes.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Range<P> {
+    start: SeqNr,
+    end: SeqNr,
+    last_arrival: u32,
+    pieces: Vec<P>,
+}
+
+/// What became deliverable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    /// RCV.NXT now.
+    pub(crate) next: SeqNr,
+    /// The peer's FIN is among it.
+    pub(crate) fin: bool,
+}
+
+/// Everything, for a move.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct PortableReceive<P> {
+    pub(crate) unconsumed: u32,
+    ranges: Vec<Range<P>>,
+    arrivals: u32,
+    fin: Option<SeqNr>,
+}
+
+impl<P: Payload> ReceiveBuffer<P> {
+    pub(crate) fn new() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            ready_len: 0,
+            unconsumed: 0,
+            behind: None,
+        }
+    }
+
+    /// Bytes that can be read now.
+    pub(crate) fn ready_len(&self) -> u32 {
+        self.ready_len
+    }
+
+    /// Bytes that take up room of the window.
+    pub(crate) fn unconsumed(&self) -> u32 {
+        self.unconsumed
+    }
+
+    /// True when there are holes.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.behind
+            .as_ref()
+            .is_some_and(|behind| !behind.ranges.is_empty())
+    }
+
+    /// Takes in a segment whose data starts at RCV.NXT.
+    pub(crate) fn deliver(&mut self, next: SeqNr, payload: Pieces<P>, fin: bool) -> Delivered {
+        let mut end = next;
+        for piece in payload {
+            end += self.push_ready(piece);
+        }
+        if fin {
+            if let Some(behind) = &mut self.behind {
+                behind.ranges.clear();
+            }
+            return Delivered {
+                next: end + 1,
+                fin: true,
+            };
+        }
+        if self.has_holes() {
+            self.drain(end)
+        } else {
+            Delivered {
+                next: end,
+                fin: false,
+            }
+        }
+    }
+
+    fn push_ready(&mut self, piece: P) -> u32 {
+        let len = piece.len() as u32;
+        if len > 0 {
+            self.ready_len += len;
+            self.unconsumed += len;
+            push_joined(&mut self.ready, piece);
+        }
+        len
+    }
+
+    /// Moves what a filled hole set free; `next` is RCV.NXT.
+    fn drain(&mut self, mut next: SeqNr) -> Delivered {
+        let Some(mut behind) = self.behind.take() else {
+            return Delivered { next, fin: false };
+        };
+        let reached = behind
+            .ranges
+            .iter()
+            .take_while(|range| range.start.at_or_before(next))
+            .count();
+        let mut fin = false;
+        for range in behind.ranges.drain(..reached) {
+            let mut skip = next - range.start;
+            if next.after(range.end) {
+                continue;
+            }
+            for piece in range.pieces {
+                let len = piece.len() as u32;
+                if skip >= len {
+                    skip -= len;
+                    continue;
+                }
+                next += self.push_ready(piece.slice(skip as usize, (len - skip) as usize));
+                skip = 0;
+            }
+            if behind.fin == Some(next) {
+                fin = true;
+                next += 1;
+            }
+        }
+        self.behind = Some(behind);
+        Delivered { next, fin }
+    }
+
+    /// Keeps a segment that arrived ahead of a hole. False when it had to be dropped.
+    pub(crate) fn keep(&mut self, seq: SeqNr, mut payload: Pieces<P>, fin: bool) -> bool {
+        let behind = self.behind.get_or_insert_with(|| {
+            Box::new(OutOfOrder {
+                ranges: Vec::new(),
+                arrivals: 0,
+                fin: None,
+            })
+        });
+        let mut len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
+        let mut fin = fin;
+        if let Some(fin_at) = behind.fin {
+            // Nothing follows a FIN (RFC 9293 3.10.7.4, eighth).
+            if seq.at_or_after(fin_at) {
+                return false;
+            }
+            let room = fin_at - seq;
+            if len >= room {
+                truncate(&mut payload, room as usize);
+                len = room;
+                fin = true;
+            } else {
+                fin = false;
+            }
+        } else if fin
+            && behind
+                .ranges
+                .last()
+                .is_some_and(|last| last.end.after(seq + len))
+        {
+            fin = false;
+        }
+        behind.insert(seq, payload, len, fin)
+    }
+
+    /// Blocks to report, most recently changed first (RFC 2018 4).
+    pub(crate) fn sack_blocks(&self, most: usize) -> SmallVec<[SackBlock; 2]> {
+        let mut blocks = SmallVec::new();
+        let Some(behind) = &self.behind else {
+            return blocks;
+        };
+        let mut newer_than = u32::MAX;
+        while blocks.len() < most {
+            let next = behind
+                .ranges
+                .iter()
+                .filter(|range| range.last_arrival < newer_than)
+                .max_by_key(|range| range.last_arrival);
+            let Some(range) = next else { break };
+            newer_than = range.last_arrival;
+            blocks.push(SackBlock {
+                start: range.start,
+                end: range.end,
+            });
+        }
+        blocks
+    }
+
+    /// Takes at most `max` readable bytes, as they lie in one piece.
+    pub(crate) fn read(&mut self, max: usize) -> Option<P> {
+        let first = self.ready.front_mut()?;
+        let len = first.len();
+        let piece = if len <= max {
+            self.ready.pop_front()?
+        } else {
+            if max == 0 {
+                return None;
+            }
+            let piece = first.slice(0, max);
+            *first = first.slice(max, len - max);
+            piece
+        };
+        self.ready_len -= piece.len() as u32;
+        Some(piece)
+    }
+
+    /// Gives back the room of `len` bytes that were read.
+    pub(crate) fn consume(&mut self, len: u32) {
+        assert!(
+            len <= self.unconsumed - self.ready_len,
+            "only what was read is consumed"
+        );
+        self.unconsumed -= len;
+    }
+
+    /// Drops everything; also what was read counts as consumed.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Splits into readable pieces and the rest.
+    pub(crate) fn into_portable(self) -> (Vec<P>, PortableReceive<P>) {
+        let rest = match self.behind {
+            Some(behind) => PortableReceive {
+                unconsumed: self.unconsumed,
+                ranges: behind.ranges,
+                arrivals: behind.arrivals,
+                fin: behind.fin,
+            },
+            None => PortableReceive {
+                unconsumed: self.unconsumed,
+                ranges: Vec::new(),
+                arrivals: 0,
+                fin: None,
+            },
+        };
+        (self.ready.into(), rest)
+    }
+
+    pub(crate) fn from_portable(ready: Vec<P>, rest: PortableReceive<P>) -> Self {
+        let PortableReceive {
+            unconsumed,
+            ranges,
+            arrivals,
+            fin,
+        } = rest;
+        let used = !ranges.is_empty() || arrivals > 0 || fin.is_some();
+        Self {
+            ready_len: ready.iter().map(|piece| piece.len() as u32).sum(),
+            ready: ready.into(),
+            unconsumed,
+            behind: used.then(|| {
+                Box::new(OutOfOrder {
+                    ranges,
+                    arrivals,
+                    fin,
+                })
+            }),
+        }
+    }
+
+    /// The rule that is broken, if any. `next` is RCV.NXT, `edge` the right edge of the window.
+    pub(crate) fn verify(&self, next: SeqNr, edge: SeqNr) -> Result<(), &'static str> {
+        let ready: usize = self.ready.iter().map(Payload::len).sum();
+        if ready != self.ready_len as usize {
+            return Err("the receive buffer holds as many bytes as it says");
+        }
+        if self.unconsumed < self.ready_len {
+            return Err("readable bytes are unconsumed");
+        }
+        let Some(behind) = &self.behind else {
+            return Ok(());
+        };
+        let mut previous = next;
+        for range in &behind.ranges {
+            if range.start.at_or_before(previous) || range.end.at_or_before(range.start) {
+                return Err("out-of-order ranges are sorted and disjoint beyond RCV.NXT");
+            }
+            let data: usize = range.pieces.iter().map(Payload::len).sum();
+            let fin = behind.fin.is_some_and(|fin| fin + 1 == range.end);
+            if data + usize::from(fin) != (range.end - range.start) as usize {
+                return Err("an out-of-order range holds the bytes it covers");
+            }
+            previous = range.end;
+        }
+        if !behind.ranges.is_empty() && previous.after(edge + 1) {
+            return Err("out-of-order data lies within the window");
+        }
+        Ok(())
+    }
+}
+
+impl<P: Payload> OutOfOrder<P> {
+    /// Merges one segment with the ranges it touches.
+    fn insert(&mut self, seq: SeqNr, payload: Pieces<P>, len: u32, fin: bool) -> bool {
+        let end = seq + len + u32::from(fin);
+        let first = self
+            .ranges
+            .iter()
+            .take_while(|range| range.end.before(seq))
+            .count();
+        let touched = self.ranges[first..]
+            .iter()
+            .take_while(|range| range.start.at_or_before(end))
+            .count();
+        if touched == 0 && self.ranges.len() >= MOST_RANGES {
+            return false;
+        }
+        if fin {
+            self.fin = Some(seq + len);
+        }
+        self.arrivals += 1;
+        if touched == 0 {
+            let range = Range {
+                start: seq,
+                end,
+                last_arrival: self.arrivals,
+                pieces: payload.into_vec(),
+            };
+            self.ranges.insert(first, range);
+            return true;
+        }
+        let mut merged = Range {
+            start: seq,
+            end: seq,
+            last_arrival: self.arrivals,
+            pieces: Vec::new(),
+        };
+        for range in self.ranges.drain(first..first + touched) {
+            if range.start.after(merged.end) {
+                copy_between(&payload, seq, merged.end, range.start, &mut merged.pieces);
+                merged.pieces.extend(range.pieces);
+            } else if merged.pieces.is_empty() {
+                merged.start = merged.start.earliest(range.start);
+                merged.pieces = range.pieces;
+            } else {
+                merged.pieces.extend(range.pieces);
+            }
+            merged.end = range.end;
+        }
+        if end.after(merged.end) {
+            copy_between(&payload, seq, merged.end, seq + len, &mut merged.pieces);
+            merged.end = end;
+        }
+        self.ranges.insert(first, merged);
+        true
+    }
+}
+
+/// Appends the part of `payload` (which starts at `seq`) from `from` up to `to`.
+fn copy_between<P: Payload>(
+    payload: &Pieces<P>,
+    seq: SeqNr,
+    from: SeqNr,
+    to: SeqNr,
+    out: &mut Vec<P>,
+) {
+    let mut part = payload.clone();
+    truncate(&mut part, (to - seq) as usize);
+    cut_front(&mut part, (from - seq) as usize);
+    out.extend(part);
+}

@@ -1,0 +1,76 @@
+//! Round-trip time and retransmission timeout (RFC 6298), in integer arithmetic.
+
+use crate::config::Config;
+use baton_wire::Span;
+use serde::{Deserialize, Serialize};
+
+/// The estimator of one connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RttEstimator {
+    /// SRTT and RTTVAR; none before the first measurement.
+    smoothed: Option<(Span, Span)>,
+    /// RTO without backoff.
+    base: Span,
+    /// Timeouts since the last measurement: each doubles the RTO.
+    backoff: u8,
+}
+
+impl RttEstimator {
+    /// RFC 6298 2.1.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            smoothed: None,
+            base: Span::from_ms(config.rto_initial_ms.into()),
+            backoff: 0,
+        }
+    }
+
+    /// Takes in one measurement (RFC 6298 2.2, 2.3) and ends the backoff (5.7, Karn).
+    pub(crate) fn sample(&mut self, rtt: Span, config: &Config) {
+        let (srtt, rttvar) = match self.smoothed {
+            None => (rtt, rtt / 2),
+            Some((srtt, rttvar)) => {
+                let error = if srtt > rtt { srtt - rtt } else { rtt - srtt };
+                // beta = 1/4, alpha = 1/8.
+                ((srtt * 7 + rtt) / 8, (rttvar * 3 + error) / 4)
+            }
+        };
+        self.smoothed = Some((srtt, rttvar));
+        let (least, most) = (
+            Span::from_ms(config.rto_min_ms.into()),
+            Span::from_ms(config.rto_max_ms.into()),
+        );
+        self.base = (srtt + rttvar * 4).clamp_to(least, most);
+        self.backoff = 0;
+    }
+
+    /// The current timeout.
+    pub(crate) fn rto(&self, config: &Config) -> Span {
+        self.doubled(self.backoff, config)
+    }
+
+    /// Time to the next window probe after `probes` of them (RFC 9293 3.8.6.1: it grows exponentially).
+    pub(crate) fn probe_interval(&self, probes: u8, config: &Config) -> Span {
+        self.doubled(probes, config)
+    }
+
+    fn doubled(&self, times: u8, config: &Config) -> Span {
+        let most = Span::from_ms(config.rto_max_ms.into());
+        let doubled = self.base.as_ps().saturating_mul(1 << times.min(32));
+        Span::from_ps(doubled.min(most.as_ps()).max(self.base.as_ps()))
+    }
+
+    /// The timer expired (RFC 6298 5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// The SYN was lost: RFC 6298 5.7 asks for a cautious timeout until something is measured.
+    pub(crate) fn syn_was_lost(&mut self, config: &Config) {
+        self.base = self.base.clamp_to(
+            Span::from_secs(3),
+            Span::from_ms(u64::from(config.rto_max_ms).max(3000)),
+        );
+        self.backoff = 0;
+    }
+}

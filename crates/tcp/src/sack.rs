@@ -1,0 +1,236 @@
+//! What the peer reports to have received beyond holes, and what to send again for it (RFC 2018, RFC 6675).
+
+use crate::congestion::DUPLICATE_THRESHOLD;
+use baton_wire::{SackBlock, SeqNr};
+use serde::{Deserialize, Serialize};
+
+/// Most blocks remembered. A report that would need more is ignored; its data is sent again.
+const MOST_BLOCKS: usize = 4096;
+
+/// The scoreboard of RFC 6675 3.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Scoreboard {
+    /// Disjoint, not even adjacent, in sequence order, all beyond SND.UNA.
+    blocks: Vec<SackBlock>,
+    /// Bytes in all blocks.
+    sacked: u32,
+    /// HighRxt: all below was sent again in this recovery or need not be.
+    high_retransmitted: SeqNr,
+    /// RescueRxt (RFC 6675 4, rule 4).
+    rescued: Option<SeqNr>,
+}
+
+/// What to send next in recovery (NextSeg of RFC 6675 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextSegment {
+    /// Send again from `seq` on, at most up to `end`.
+    Again {
+        seq: SeqNr,
+        end: SeqNr,
+        rescue: bool,
+    },
+    /// Send what was never sent.
+    New,
+    /// Nothing.
+    Nothing,
+}
+
+impl Scoreboard {
+    /// Takes in a report. Returns how many bytes it newly covers.
+    pub(crate) fn record(&mut self, block: SackBlock, una: SeqNr, max: SeqNr) -> u32 {
+        let sane =
+            block.start.after(una) && block.end.after(block.start) && block.end.at_or_before(max);
+        if !sane {
+            return 0;
+        }
+        let first = self
+            .blocks
+            .partition_point(|known| known.end.before(block.start));
+        let touched = self.blocks[first..]
+            .iter()
+            .take_while(|known| known.start.at_or_before(block.end))
+            .count();
+        let mut merged = block;
+        let mut known_bytes = 0;
+        for known in &self.blocks[first..first + touched] {
+            merged.start = merged.start.earliest(known.start);
+            merged.end = merged.end.latest(known.end);
+            known_bytes += known.end - known.start;
+        }
+        match touched {
+            0 if self.blocks.len() >= MOST_BLOCKS => return 0,
+            0 => self.blocks.insert(first, merged),
+            _ => {
+                self.blocks[first] = merged;
+                self.blocks.drain(first + 1..first + touched);
+            }
+        }
+        let new = merged.end - merged.start - known_bytes;
+        self.sacked += new;
+        new
+    }
+
+    /// SND.UNA moved.
+    pub(crate) fn advance(&mut self, una: SeqNr) {
+        let gone = self
+            .blocks
+            .partition_point(|block| block.end.at_or_before(una));
+        for block in self.blocks.drain(..gone) {
+            self.sacked -= block.end - block.start;
+        }
+        if let Some(first) = self.blocks.first_mut()
+            && first.start.before(una)
+        {
+            // Cut: the peer acknowledges part of what it reported.
+            self.sacked -= una - first.start;
+            first.start = una;
+        }
+        self.high_retransmitted = self.high_retransmitted.latest(una);
+    }
+
+    /// Forgets all: after a timeout the peer may have dropped what it reported (RFC 2018 8).
+    pub(crate) fn clear(&mut self) {
+        self.blocks.clear();
+        self.sacked = 0;
+    }
+
+    /// Recovery starts.
+    pub(crate) fn start_recovery(&mut self, una: SeqNr) {
+        self.high_retransmitted = una;
+        self.rescued = None;
+    }
+
+    /// The number after what was just sent again.
+    pub(crate) fn retransmitted(&mut self, end: SeqNr, rescue: bool, recover: SeqNr) {
+        if rescue {
+            self.rescued = Some(recover);
+        } else {
+            self.high_retransmitted = self.high_retransmitted.latest(end);
+        }
+    }
+
+    /// All that is not reported below this number counts as lost: IsLost of RFC 6675 4, which holds for a number when
+    /// at least DupThresh blocks or more than (DupThresh - 1) segments of bytes are reported above it.
+    pub(crate) fn lost_below(&self, una: SeqNr, smss: u32) -> SeqNr {
+        let mut bytes = 0;
+        for (count, block) in self.blocks.iter().rev().enumerate() {
+            bytes += block.end - block.start;
+            if count + 1 >= usize::from(DUPLICATE_THRESHOLD)
+                || bytes > (u32::from(DUPLICATE_THRESHOLD) - 1) * smss
+            {
+                return block.start;
+            }
+        }
+        una
+    }
+
+    /// Reported bytes below `seq`.
+    fn sacked_below(&self, seq: SeqNr) -> u32 {
+        self.blocks
+            .iter()
+            .take_while(|block| block.start.before(seq))
+            .map(|block| block.end.earliest(seq) - block.start)
+            .sum()
+    }
+
+    /// Estimate of what is in the network (SetPipe of RFC 6675 4).
+    pub(crate) fn pipe(&self, una: SeqNr, max: SeqNr, smss: u32) -> u32 {
+        let lost_below = self.lost_below(una, smss);
+        let not_lost = (max - lost_below) - (self.sacked - self.sacked_below(lost_below));
+        let again = self.high_retransmitted.earliest(max);
+        let sent_again = (again - una) - self.sacked_below(again);
+        not_lost + sent_again
+    }
+
+    /// NextSeg of RFC 6675 4. `recover` is RecoveryPoint; `can_send_new` says whether rule 2 applies.
+    pub(crate) fn next_segment(
+        &self,
+        una: SeqNr,
+        smss: u32,
+        recover: SeqNr,
+        can_send_new: bool,
+    ) -> NextSegment {
+        let hole = self.first_hole_from(self.high_retransmitted.latest(una));
+        let lost_below = self.lost_below(una, smss);
+        if let Some((seq, end)) = hole
+            && seq.before(lost_below)
+        {
+            return NextSegment::Again {
+                seq,
+                end,
+                rescue: false,
+            };
+        }
+        if can_send_new {
+            return NextSegment::New;
+        }
+        if let Some((seq, end)) = hole {
+            return NextSegment::Again {
+                seq,
+                end,
+                rescue: false,
+            };
+        }
+        self.rescue(una, smss, recover)
+    }
+
+    /// Rule 4: once in a recovery, the end of what is outstanding may go again to keep the ACK clock running.
+    fn rescue(&self, una: SeqNr, smss: u32, recover: SeqNr) -> NextSegment {
+        let open = self.rescued.is_none_or(|rescued| una.after(rescued));
+        let tail = self.blocks.last().map_or(una, |last| last.end);
+        if !open || tail.at_or_after(recover) {
+            return NextSegment::Nothing;
+        }
+        let seq = (recover - smss).latest(tail);
+        NextSegment::Again {
+            seq,
+            end: recover,
+            rescue: true,
+        }
+    }
+
+    /// The first run of unreported numbers at or after `from` that has a report above it.
+    fn first_hole_from(&self, from: SeqNr) -> Option<(SeqNr, SeqNr)> {
+        let mut seq = from;
+        let next = self
+            .blocks
+            .partition_point(|block| block.end.at_or_before(from));
+        for block in &self.blocks[next..] {
+            if seq.before(block.start) {
+                return Some((seq, block.start));
+            }
+            seq = block.end;
+        }
+        None
+    }
+
+    /// The reported block that covers `seq`, or else the first one after it.
+    pub(crate) fn block_from(&self, seq: SeqNr) -> Option<SackBlock> {
+        let next = self
+            .blocks
+            .partition_point(|block| block.end.at_or_before(seq));
+        self.blocks.get(next).copied()
+    }
+
+    /// The rule that is broken, if any.
+    pub(crate) fn verify(&self, una: SeqNr, max: SeqNr) -> Result<(), &'static str> {
+        let mut previous = una;
+        let mut bytes = 0;
+        for (index, block) in self.blocks.iter().enumerate() {
+            let separate = if index == 0 {
+                block.start.at_or_after(una)
+            } else {
+                block.start.after(previous)
+            };
+            if !separate || block.end.at_or_before(block.start) || block.end.after(max) {
+                return Err("SACK blocks are sorted and disjoint within what is outstanding");
+            }
+            bytes += block.end - block.start;
+            previous = block.end;
+        }
+        if bytes != self.sacked {
+            return Err("the scoreboard counts its bytes");
+        }
+        Ok(())
+    }
+}

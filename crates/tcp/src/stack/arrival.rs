@@ -1,0 +1,162 @@
+//! Where an arriving segment goes: to its connection, to TIME-WAIT, to a listener, or back as a reset.
+
+use super::Stack;
+use crate::clock::TimestampClock;
+use crate::connection::Connection;
+use crate::payload::Payload;
+use crate::segment::Segment;
+use crate::time_wait::Verdict;
+use crate::types::{ConnId, Handled, ListenerId, Refusal, State};
+use baton_wire::{Endpoint, Flags, Flow, Header, SeqNr, Time};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How far a new incarnation's ISN is beyond the old one's last number at least (RFC 6191 2 asks for more than 0).
+const ISN_DISTANCE: u32 = 1 << 16;
+
+impl<P: Payload> Stack<P> {
+    /// Takes in one segment addressed to this stack.
+    pub fn handle_segment(&mut self, now: Time, segment: Segment<P>) -> Handled {
+        self.stats.segments_received += 1;
+        let flags = segment.header.flags;
+        let mut handled = Handled {
+            conn: None,
+            syn: flags.contains(Flags::SYN) && !flags.contains(Flags::ACK),
+            data_len: segment.payload_len() as u32,
+            new_ack: false,
+            refused: None,
+        };
+        let flow = segment.flow_at_receiver();
+        match self.find(&flow) {
+            Some(id) => self.deliver(now, id, segment, &mut handled),
+            None => self.handle_stray(now, flow, segment, &mut handled),
+        }
+        if let Some(reason) = handled.refused {
+            self.stats.refused.count(reason);
+        }
+        handled
+    }
+
+    /// A segment of a connection that is here.
+    fn deliver(&mut self, now: Time, id: ConnId, segment: Segment<P>, handled: &mut Handled) {
+        handled.conn = Some(id);
+        let Self {
+            connections,
+            profiles,
+            stats,
+            listeners,
+            ..
+        } = self;
+        let conn = &mut connections[id.0 as usize];
+        if let Some(listener) = conn.listener
+            && conn.state == State::SynReceived
+            && !segment.header.flags.intersects(Flags::SYN | Flags::RST)
+            && !listeners[listener.0 as usize].takes_established()
+        {
+            // The handshake cannot be completed; the peer will try again.
+            handled.refused = Some(Refusal::BacklogFull);
+            return;
+        }
+        let effects =
+            conn.handle_segment(now, &profiles[usize::from(conn.profile)], stats, segment);
+        handled.refused = effects.refused;
+        handled.new_ack = effects.new_ack;
+        self.apply(now, id, effects);
+    }
+
+    /// A segment that belongs to no connection (RFC 9293 3.10.7.1 and 3.10.7.2).
+    fn handle_stray(&mut self, now: Time, flow: Flow, segment: Segment<P>, handled: &mut Handled) {
+        let header = &segment.header;
+        let mut beyond = None;
+        let may_reopen = self
+            .listener_of(flow.local)
+            .is_some_and(|id| self.listeners[id.0 as usize].takes_syn());
+        match self
+            .time_wait
+            .handle(now, &flow, header, segment.sequence_len(), may_reopen)
+        {
+            Some(Verdict::Acknowledge(answer)) => {
+                handled.refused = Some(Refusal::TimeWait);
+                self.answer(flow, answer);
+                return;
+            }
+            Some(Verdict::Ignore) => {
+                handled.refused = Some(Refusal::TimeWait);
+                return;
+            }
+            Some(Verdict::Reopen { beyond: last }) => beyond = Some(last),
+            None => {}
+        }
+        match self.listener_of(flow.local) {
+            Some(listener) if handled.syn && !header.flags.intersects(Flags::RST | Flags::FIN) => {
+                self.open_passively(now, flow, listener, &segment, beyond, handled);
+            }
+            _ => {
+                handled.refused = Some(Refusal::NoConnection);
+                if let Some(reset) = reset_for(&segment) {
+                    self.answer(flow, reset);
+                }
+            }
+        }
+    }
+
+    /// The listener for `local`, by its address or by the unspecified one.
+    pub(super) fn listener_of(&self, local: Endpoint) -> Option<ListenerId> {
+        let any = match local.addr {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let exact = self.listening.get(&local);
+        exact
+            .or_else(|| self.listening.get(&Endpoint::new(any, local.port)))
+            .copied()
+    }
+
+    fn open_passively(
+        &mut self,
+        now: Time,
+        flow: Flow,
+        listener: ListenerId,
+        syn: &Segment<P>,
+        beyond: Option<SeqNr>,
+        handled: &mut Handled,
+    ) {
+        let waiting = &mut self.listeners[listener.0 as usize];
+        if !waiting.takes_syn() {
+            handled.refused = Some(Refusal::BacklogFull);
+            return;
+        }
+        waiting.half_opened();
+        let mut iss = self.secret.sequence(now, &flow);
+        if let Some(last) = beyond {
+            iss = iss.latest(last + ISN_DISTANCE);
+        }
+        let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
+        let conn = Connection::answering(now, syn, &self.profiles[0], iss, clock, listener);
+        let id = self.insert(conn);
+        handled.conn = Some(id);
+        self.touch(now, id);
+    }
+}
+
+/// The answer to a segment that nobody expects (RFC 9293 3.10.7.1); none to a reset.
+fn reset_for<P: Payload>(segment: &Segment<P>) -> Option<Header> {
+    let Header {
+        seq, ack, flags, ..
+    } = segment.header;
+    if flags.contains(Flags::RST) {
+        return None;
+    }
+    Some(if flags.contains(Flags::ACK) {
+        Header {
+            seq: ack,
+            flags: Flags::RST,
+            ..Header::default()
+        }
+    } else {
+        Header {
+            ack: seq + segment.sequence_len(),
+            flags: Flags::RST | Flags::ACK,
+            ..Header::default()
+        }
+    })
+}

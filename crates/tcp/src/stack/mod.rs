@@ -1,0 +1,491 @@
+//! Many connections: lookup by four-tuple, listeners, timers, TIME-WAIT.
+
+mod arrival;
+mod check;
+mod moving;
+
+use crate::clock::TimestampClock;
+use crate::config::Config;
+use crate::connection::{Connection, Effects, End, Marks};
+use crate::flow_table::FlowTable;
+use crate::isn::Secret;
+use crate::listener::Listener;
+use crate::payload::{Payload, Pieces};
+use crate::segment::Segment;
+use crate::time_wait::TimeWait;
+use crate::types::{CloseReason, ConnId, Event, ListenerId, State, Stats, WriteError};
+use crate::wheel::Wheel;
+use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, Span, Time};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// Most resets and TIME-WAIT answers that wait to be sent.
+const MOST_ANSWERS: usize = 1024;
+
+/// Connections, listeners and timers of one host, NIC or client machine.
+///
+/// Calling order: after any `handle_*` or mutator, call [`Stack::poll_event`] and [`Stack::poll_transmit`] until each
+/// gives nothing; call [`Stack::handle_timeouts`] when [`Stack::poll_timeout`]'s moment has come. Time never goes back.
+///
+/// A [`ConnId`] is good until [`Stack::poll_event`] has given [`Event::Closed`] for it, or until it is exported. Before a
+/// connection is accepted there are no events for it but [`Event::Acceptable`].
+#[derive(Debug)]
+pub struct Stack<P> {
+    /// Parameters in use: the stack's own, then those that came with imported connections.
+    profiles: Vec<Config>,
+    secret: Secret,
+    connections: Slab<Connection<P>>,
+    flows: FlowTable,
+    listeners: Vec<Listener>,
+    listening: FxHashMap<Endpoint, ListenerId>,
+    time_wait: TimeWait,
+    wheel: Wheel,
+    /// Connections that may have something to send. Entries whose connection is not `queued` no longer hold.
+    output: VecDeque<u32>,
+    /// Segments that belong to no connection: resets, and acknowledgments of TIME-WAIT.
+    answers: VecDeque<Segment<P>>,
+    events: VecDeque<(ConnId, Event)>,
+    stats: Stats,
+}
+
+impl<P: Payload> Stack<P> {
+    /// An empty stack. `secret` seeds initial sequence numbers and whatever else must not be guessed.
+    pub fn new(config: Config, secret: u64) -> Self {
+        let secret = Secret::new(secret);
+        let key = secret.table_key();
+        Self {
+            profiles: vec![config],
+            secret,
+            connections: Slab::new(),
+            flows: FlowTable::new(key),
+            listeners: Vec::new(),
+            listening: FxHashMap::default(),
+            time_wait: TimeWait::new(key),
+            wheel: Wheel::new(),
+            output: VecDeque::new(),
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    // --- getters ---
+
+    /// Its parameters.
+    pub fn config(&self) -> &Config {
+        &self.profiles[0]
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Connections it holds, TIME-WAIT not counted.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// True when it holds no connection.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Connections in TIME-WAIT; expired ones count until their memory is used again.
+    pub fn time_wait_len(&self) -> usize {
+        self.time_wait.len()
+    }
+
+    /// True while `flow` is in TIME-WAIT here.
+    pub fn in_time_wait(&self, now: Time, flow: &Flow) -> bool {
+        self.time_wait.contains(now, flow)
+    }
+
+    /// The connection of `flow`, if it is here and not in TIME-WAIT.
+    pub fn find(&self, flow: &Flow) -> Option<ConnId> {
+        self.flows
+            .find(flow, |slot| &self.connections[slot as usize].flow)
+            .map(ConnId)
+    }
+
+    /// The connection's four-tuple.
+    pub fn flow(&self, id: ConnId) -> Flow {
+        self.conn(id).flow
+    }
+
+    /// The connection's state. [`State::TimeWait`] also stands for a connection that is over but for its owner, who has
+    /// data left to read or has not polled [`Event::Closed`].
+    pub fn state(&self, id: ConnId) -> State {
+        self.conn(id).state
+    }
+
+    /// Bytes that [`Stack::write`] would take now.
+    pub fn send_space(&self, id: ConnId) -> usize {
+        let conn = self.conn(id);
+        conn.send_space(&self.profiles[usize::from(conn.profile)])
+    }
+
+    /// Bytes written and not yet acknowledged.
+    pub fn unacknowledged(&self, id: ConnId) -> usize {
+        self.conn(id).unacknowledged()
+    }
+
+    /// Bytes that wait to be read.
+    pub fn readable_len(&self, id: ConnId) -> usize {
+        self.conn(id).readable_len()
+    }
+
+    fn conn(&self, id: ConnId) -> &Connection<P> {
+        &self.connections[id.0 as usize]
+    }
+
+    // --- events in (segments: see `arrival`) ---
+
+    /// Runs the timers that are due. Returns how many connections had one (for cost accounting).
+    pub fn handle_timeouts(&mut self, now: Time) -> usize {
+        let mut count = 0;
+        loop {
+            let Self {
+                wheel,
+                connections,
+                profiles,
+                stats,
+                ..
+            } = self;
+            let deadline_of = |slot: u32| {
+                connections
+                    .get(slot as usize)
+                    .map_or(Time::NEVER, Connection::next_deadline)
+            };
+            let Some(slot) = wheel.pop_due(now, deadline_of) else {
+                return count;
+            };
+            let Some(conn) = connections.get_mut(slot as usize) else {
+                continue;
+            };
+            if conn.next_deadline() > now {
+                wheel.schedule(now, slot, conn.next_deadline());
+                continue;
+            }
+            count += 1;
+            let effects = conn.handle_timeouts(now, &profiles[usize::from(conn.profile)], stats);
+            self.apply(now, ConnId(slot), effects);
+        }
+    }
+
+    // --- mutators ---
+
+    /// Accepts connections to `local` with room for `backlog` that are not yet accepted, and for as many whose
+    /// handshake is under way. An unspecified address stands for all.
+    pub fn listen(&mut self, local: Endpoint, backlog: usize) -> ListenerId {
+        let id = ListenerId(self.listeners.len() as u32);
+        self.listeners.push(Listener::new(local, backlog));
+        let previous = self.listening.insert(local, id);
+        assert!(previous.is_none(), "{local} has a listener");
+        id
+    }
+
+    /// Takes the oldest established connection off the accept queue.
+    pub fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {
+        let id = self.listeners[listener.0 as usize].accept()?;
+        let conn = &mut self.connections[id.0 as usize];
+        conn.listener = None;
+        // What happened while it waited.
+        if conn.readable_len() > 0 {
+            conn.marks.insert(Marks::READABLE_TOLD);
+            self.events.push_back((id, Event::Readable));
+        }
+        if conn.state == State::CloseWait {
+            self.events.push_back((id, Event::PeerClosed));
+        }
+        Some(id)
+    }
+
+    /// Opens a connection. `None` when one with this four-tuple exists (TIME-WAIT included).
+    pub fn connect(&mut self, now: Time, flow: Flow) -> Option<ConnId> {
+        if self.find(&flow).is_some() || self.time_wait.contains(now, &flow) {
+            return None;
+        }
+        let iss = self.secret.sequence(now, &flow);
+        let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
+        let conn = Connection::connecting(now, flow, &self.profiles[0], iss, clock);
+        let id = self.insert(conn);
+        self.touch(now, id);
+        Some(id)
+    }
+
+    /// Appends data to be sent, all of it or as much as fits; returns how many bytes were taken.
+    ///
+    /// # Errors
+    /// When this direction was closed.
+    pub fn write(&mut self, id: ConnId, data: P) -> Result<usize, WriteError> {
+        let conn = &mut self.connections[id.0 as usize];
+        let taken = conn
+            .write(data, &self.profiles[usize::from(conn.profile)])
+            .ok_or(WriteError::Closed)?;
+        self.enqueue(id);
+        Ok(taken)
+    }
+
+    /// Takes at most `max` bytes of received data. Does *not* open the window: see [`Stack::consume`].
+    pub fn read(&mut self, id: ConnId, max: usize) -> Option<P> {
+        let conn = &mut self.connections[id.0 as usize];
+        let piece = conn.read(max);
+        if piece.is_some() && conn.ended.is_some() {
+            self.tell_end_if_read(id);
+        }
+        piece
+    }
+
+    /// Says that the application is done with `len` bytes it was given by `read`; the window opens by as much.
+    pub fn consume(&mut self, id: ConnId, len: usize) {
+        self.connections[id.0 as usize].consume(len as u32);
+        self.enqueue(id);
+    }
+
+    /// Turns Nagle's algorithm off (`true`) or on.
+    pub fn set_nodelay(&mut self, id: ConnId, nodelay: bool) {
+        self.connections[id.0 as usize]
+            .marks
+            .set(Marks::NODELAY, nodelay);
+        self.enqueue(id);
+    }
+
+    /// Holds partial segments back while set (TCP_NOPUSH, TCP_CORK); clearing it sends what is held.
+    pub fn set_cork(&mut self, id: ConnId, cork: bool) {
+        self.connections[id.0 as usize].marks.set(Marks::CORK, cork);
+        self.enqueue(id);
+    }
+
+    /// Closes this end for writing: a FIN follows what was written (half close).
+    pub fn shutdown(&mut self, id: ConnId) {
+        self.connections[id.0 as usize].shutdown();
+        self.enqueue(id);
+    }
+
+    /// Closes both directions: like `shutdown`, and data that still arrives is answered by a reset, as is data that
+    /// waits to be read now (RFC 9293 3.6.1).
+    pub fn close(&mut self, id: ConnId) {
+        let conn = &mut self.connections[id.0 as usize];
+        if conn.ended.is_some() {
+            self.drop_unread(id);
+        } else if conn.state == State::SynSent || conn.readable_len() > 0 {
+            self.abort(id);
+        } else {
+            conn.close();
+            self.enqueue(id);
+        }
+    }
+
+    /// Ends the connection at once with a reset.
+    pub fn abort(&mut self, id: ConnId) {
+        let conn = &self.connections[id.0 as usize];
+        if conn.ended.is_some() {
+            self.drop_unread(id);
+            return;
+        }
+        let flow = conn.flow;
+        if let Some(reset) = conn.abort_header() {
+            self.answer(flow, reset);
+        }
+        self.finish(id, CloseReason::Aborted);
+    }
+
+    /// The owner of a connection that is over does not want the rest.
+    fn drop_unread(&mut self, id: ConnId) {
+        let conn = &mut self.connections[id.0 as usize];
+        if conn.readable_len() > 0 {
+            conn.discard_received();
+            self.tell_end_if_read(id);
+        }
+    }
+
+    // --- effects out ---
+
+    /// The next segment to send, if any may be sent now.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<(Option<ConnId>, Segment<P>)> {
+        if let Some(segment) = self.answers.pop_front() {
+            self.stats.segments_sent += 1;
+            return Some((None, segment));
+        }
+        while let Some(&slot) = self.output.front() {
+            let Self {
+                connections,
+                profiles,
+                stats,
+                wheel,
+                ..
+            } = self;
+            if let Some(conn) = connections.get_mut(slot as usize)
+                && conn.queued
+            {
+                let segment = conn.poll_transmit(now, &profiles[usize::from(conn.profile)], stats);
+                wheel.schedule(now, slot, conn.next_deadline());
+                if let Some(segment) = segment {
+                    stats.segments_sent += 1;
+                    return Some((Some(ConnId(slot)), segment));
+                }
+                conn.queued = false;
+            }
+            self.output.pop_front();
+        }
+        None
+    }
+
+    /// The next thing that happened.
+    pub fn poll_event(&mut self) -> Option<(ConnId, Event)> {
+        let (id, event) = self.events.pop_front()?;
+        if matches!(event, Event::Closed(_)) {
+            self.connections.remove(id.0 as usize);
+        }
+        Some((id, event))
+    }
+
+    /// When [`Stack::handle_timeouts`] must next be called, if ever. May be early, never late.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.wheel.next()
+    }
+
+    /// Shortest time a timer of this stack can run; the granularity of `poll_timeout`.
+    pub fn tick(&self) -> Span {
+        Wheel::tick()
+    }
+
+    // --- inside ---
+
+    /// Puts a connection with a new four-tuple into a slot.
+    fn insert(&mut self, conn: Connection<P>) -> ConnId {
+        let flow = conn.flow;
+        let slot = self.connections.insert(conn) as u32;
+        let connections = &self.connections;
+        self.flows
+            .insert(&flow, slot, |slot| &connections[slot as usize].flow);
+        ConnId(slot)
+    }
+
+    /// Something about the connection changed: it may have to send, and its timers may run differently.
+    fn touch(&mut self, now: Time, id: ConnId) {
+        self.enqueue(id);
+        self.wheel
+            .schedule(now, id.0, self.connections[id.0 as usize].next_deadline());
+    }
+
+    fn enqueue(&mut self, id: ConnId) {
+        let conn = &mut self.connections[id.0 as usize];
+        if !conn.queued && conn.ended.is_none() {
+            conn.queued = true;
+            self.output.push_back(id.0);
+        }
+    }
+
+    /// Carries out what something done to a connection asks for.
+    fn apply(&mut self, now: Time, id: ConnId, effects: Effects) {
+        let conn = &mut self.connections[id.0 as usize];
+        if effects.established {
+            match conn.listener {
+                Some(listener) => {
+                    let waiting = &mut self.listeners[listener.0 as usize];
+                    waiting.half_open_ended();
+                    waiting.enqueue(id);
+                    self.events.push_back((id, Event::Acceptable(listener)));
+                }
+                None => self.events.push_back((id, Event::Connected)),
+            }
+        }
+        if conn.listener.is_none() {
+            if effects.acknowledged > 0 {
+                push_acknowledged(&mut self.events, id, effects.acknowledged);
+            }
+            if effects.readable {
+                conn.marks.insert(Marks::READABLE_TOLD);
+                self.events.push_back((id, Event::Readable));
+            }
+            if effects.peer_closed && !conn.marks.contains(Marks::RECEIVE_CLOSED) {
+                self.events.push_back((id, Event::PeerClosed));
+            }
+        }
+        if let Some(reset) = effects.reset {
+            let flow = conn.flow;
+            self.answer(flow, reset);
+        }
+        match effects.end {
+            Some(End::Closed(reason)) => self.finish(id, reason),
+            Some(End::TimeWait) => self.enter_time_wait(now, id),
+            None => self.touch(now, id),
+        }
+    }
+
+    /// The peer's FIN gets its ACK, and what TIME-WAIT needs is kept (RFC 9293 3.6.1).
+    fn enter_time_wait(&mut self, now: Time, id: ConnId) {
+        let conn = &mut self.connections[id.0 as usize];
+        let remains = conn.remains(&self.profiles[usize::from(conn.profile)]);
+        self.time_wait.insert(now, remains);
+        self.answer(remains.flow, remains.acknowledgment(now));
+        self.finish(id, CloseReason::Normal);
+    }
+
+    /// The wire is done with a connection. Its slot stays until the owner knows.
+    fn finish(&mut self, id: ConnId, reason: CloseReason) {
+        let conn = &mut self.connections[id.0 as usize];
+        self.flows.remove(&conn.flow, id.0);
+        self.wheel.cancel(id.0);
+        let conn = &mut self.connections[id.0 as usize];
+        let half_open = conn.state == State::SynReceived;
+        conn.finish(reason);
+        conn.queued = false;
+        if let Some(listener) = conn.listener {
+            // Its owner never heard of it.
+            let listener = &mut self.listeners[listener.0 as usize];
+            if half_open {
+                listener.half_open_ended();
+            } else {
+                listener.forget(id);
+            }
+            self.connections.remove(id.0 as usize);
+            return;
+        }
+        self.tell_end_if_read(id);
+    }
+
+    /// Tells the end once nothing is left to read.
+    fn tell_end_if_read(&mut self, id: ConnId) {
+        let conn = self.conn(id);
+        if let Some(reason) = conn.ended
+            && conn.readable_len() == 0
+        {
+            self.events.push_back((id, Event::Closed(reason)));
+        }
+    }
+
+    /// Sends a segment that belongs to no connection.
+    fn answer(&mut self, flow: Flow, header: Header) {
+        if self.answers.len() >= MOST_ANSWERS {
+            self.stats.answers_dropped += 1;
+            return;
+        }
+        if header.flags.contains(Flags::RST) {
+            self.stats.resets_sent += 1;
+        }
+        let Flow { local, remote } = flow;
+        let payload = Pieces::new();
+        self.answers.push_back(Segment {
+            src: local,
+            dst: remote,
+            ecn: Ecn::NotCapable,
+            header,
+            payload,
+        });
+    }
+}
+
+/// One event may stand for many acknowledgments in a row.
+fn push_acknowledged(events: &mut VecDeque<(ConnId, Event)>, id: ConnId, len: u32) {
+    if let Some((last, Event::Acknowledged(total))) = events.back_mut()
+        && *last == id
+    {
+        *total += len;
+        return;
+    }
+    events.push_back((id, Event::Acknowledged(len)));
+}

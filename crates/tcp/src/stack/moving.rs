@@ -1,0 +1,148 @@
+//! Connections that leave for another stack and come from one.
+
+use super::{Stack, push_acknowledged};
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::payload::Payload;
+use crate::portable::{FORMAT_VERSION, Portable, Signals};
+use crate::time_wait::PortableTimeWait;
+use crate::types::{ConnId, Event, State};
+use baton_wire::{Flow, Time};
+
+impl<P: Payload> Stack<P> {
+    /// Takes a connection out, buffers and all. Nothing is sent; its slot is free; no event follows: what was not polled
+    /// yet goes with it.
+    pub fn export(&mut self, now: Time, id: ConnId) -> Portable<P> {
+        let signals = self.take_signals(id);
+        self.wheel.cancel(id.0);
+        let conn = self.connections.remove(id.0 as usize);
+        if conn.ended.is_none() {
+            self.flows.remove(&conn.flow, id.0);
+        }
+        if let Some(listener) = conn.listener {
+            let listener = &mut self.listeners[listener.0 as usize];
+            match conn.state {
+                State::SynReceived => listener.half_open_ended(),
+                _ => listener.forget(id),
+            }
+        }
+        let config = self.profiles[usize::from(conn.profile)].clone();
+        conn.into_portable(now, config, signals)
+    }
+
+    /// The events of `id` that wait to be polled.
+    fn take_signals(&mut self, id: ConnId) -> Signals {
+        let mut signals = Signals::default();
+        self.events.retain(|(owner, event)| {
+            if *owner != id {
+                return true;
+            }
+            match event {
+                Event::Connected => signals.connected = true,
+                Event::Readable => signals.readable = true,
+                Event::Acknowledged(len) => signals.acknowledged += len,
+                Event::PeerClosed => signals.peer_closed = true,
+                // Follow from the state where the connection goes.
+                Event::Acceptable(_) | Event::Closed(_) => {}
+            }
+            false
+        });
+        signals
+    }
+
+    /// Puts a connection in, as if it had always been here. Pending output follows from `poll_transmit`.
+    /// One that was not accepted waits at this stack's listener, if there is one, and otherwise counts as accepted.
+    ///
+    /// # Errors
+    /// Gives the state back when its four-tuple is already here or it breaks an invariant.
+    pub fn import(&mut self, now: Time, state: Portable<P>) -> Result<ConnId, Box<Portable<P>>> {
+        let over = state.state == State::TimeWait;
+        if state.version != FORMAT_VERSION || (!over && self.find(&state.flow).is_some()) {
+            return Err(Box::new(state));
+        }
+        let (flow, unaccepted) = (state.flow, state.unaccepted);
+        let (config, signals) = (state.config.clone(), state.signals);
+        let mut conn = Connection::from_portable(now, state);
+        let profile = match conn.verify(&config) {
+            Ok(()) => self.profile(&config),
+            Err(_) => None,
+        };
+        let Some(profile) = profile else {
+            return Err(Box::new(Portable {
+                unaccepted,
+                ..conn.into_portable(now, config, signals)
+            }));
+        };
+        conn.profile = profile;
+        let id = if over {
+            ConnId(self.connections.insert(conn) as u32)
+        } else {
+            self.time_wait.remove(&flow);
+            self.insert(conn)
+        };
+        if unaccepted {
+            self.wait_for_accept(id);
+        }
+        self.tell(id, signals);
+        if over {
+            self.tell_end_if_read(id);
+        } else {
+            self.touch(now, id);
+        }
+        Ok(id)
+    }
+
+    /// The number of these parameters. `None` when there are too many different ones.
+    fn profile(&mut self, config: &Config) -> Option<u16> {
+        let known = self.profiles.iter().position(|profile| profile == config);
+        let index = known.unwrap_or(self.profiles.len());
+        let number = u16::try_from(index).ok()?;
+        if known.is_none() {
+            self.profiles.push(config.clone());
+        }
+        Some(number)
+    }
+
+    fn wait_for_accept(&mut self, id: ConnId) {
+        let Some(listener) = self.listener_of(self.flow(id).local) else {
+            return;
+        };
+        let conn = &mut self.connections[id.0 as usize];
+        conn.listener = Some(listener);
+        let waiting = &mut self.listeners[listener.0 as usize];
+        if conn.state == State::SynReceived {
+            waiting.half_opened();
+        } else {
+            waiting.enqueue(id);
+            self.events.push_back((id, Event::Acceptable(listener)));
+        }
+    }
+
+    /// Events that were pending where the connection came from.
+    fn tell(&mut self, id: ConnId, signals: Signals) {
+        if signals.connected {
+            self.events.push_back((id, Event::Connected));
+        }
+        if signals.acknowledged > 0 {
+            push_acknowledged(&mut self.events, id, signals.acknowledged);
+        }
+        if signals.readable {
+            self.events.push_back((id, Event::Readable));
+        }
+        if signals.peer_closed {
+            self.events.push_back((id, Event::PeerClosed));
+        }
+    }
+
+    /// Takes a connection in TIME-WAIT out. `None` when `flow` is not in TIME-WAIT here.
+    pub fn export_time_wait(&mut self, now: Time, flow: &Flow) -> Option<PortableTimeWait> {
+        self.time_wait.export(now, flow)
+    }
+
+    /// Puts a connection in TIME-WAIT in. It is ignored when a live connection has its four-tuple.
+    pub fn import_time_wait(&mut self, now: Time, state: PortableTimeWait) {
+        if self.find(&state.flow).is_none() {
+            self.time_wait.import(now, state);
+        }
+    }
+}

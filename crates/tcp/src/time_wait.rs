@@ -1,0 +1,345 @@
+//! Connections in TIME-WAIT (RFC 9293 3.6.1), which hold no slot and run no timer: a few words each in a queue by
+//! expiry, found by a hash table, let go as later ones come.
+
+use crate::clock::TimestampClock;
+use crate::flow_table::hash;
+use baton_wire::{Flags, Flow, Header, Options, SeqNr, Span, Time, Timestamps};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Expired entries let go at each arrival: more than one, so that the queue shrinks.
+const PURGED_AT_ONCE: usize = 2;
+
+/// What is left of a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Remains {
+    pub(crate) flow: Flow,
+    /// SND.NXT and RCV.NXT, both after the FINs.
+    pub(crate) next: SeqNr,
+    pub(crate) receive_next: SeqNr,
+    /// Window field of the last ACK.
+    pub(crate) window: u16,
+    /// TS.Recent and the own clock, when timestamps are in use.
+    pub(crate) timestamps: Option<(u32, TimestampClock)>,
+    /// 2 MSL.
+    pub(crate) duration: Span,
+}
+
+/// A connection in TIME-WAIT that moves to another stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PortableTimeWait {
+    /// The connection, as its owner names it.
+    pub flow: Flow,
+    next: SeqNr,
+    receive_next: SeqNr,
+    window: u16,
+    /// TS.Recent and the reading of the own clock.
+    timestamps: Option<(u32, Span)>,
+    duration: Span,
+    remaining: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    remains: Remains,
+    expires: Time,
+    /// Replaced by a later entry of the same flow, reused, or taken out.
+    gone: bool,
+}
+
+/// Entries of one duration, in order of expiry. The first has number `first`.
+#[derive(Debug)]
+struct Queue {
+    duration: Span,
+    first: u64,
+    entries: VecDeque<Entry>,
+}
+
+/// Where an entry is: queue, and number in it.
+type Position = (u32, u64);
+
+/// All connections in TIME-WAIT of a stack.
+#[derive(Debug)]
+pub(crate) struct TimeWait {
+    /// One for each duration in use: almost always one.
+    queues: Vec<Queue>,
+    positions: HashTable<Position>,
+    key: u64,
+}
+
+/// What to do about a segment for a connection in TIME-WAIT.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// Send this acknowledgment.
+    Acknowledge(Header),
+    /// Say nothing.
+    Ignore,
+    /// It opens a new incarnation, whose ISN is to be beyond this one.
+    Reopen { beyond: SeqNr },
+}
+
+impl TimeWait {
+    pub(crate) fn new(key: u64) -> Self {
+        Self {
+            queues: Vec::new(),
+            positions: HashTable::new(),
+            key,
+        }
+    }
+
+    /// Entries held, expired ones that nobody asked for included.
+    pub(crate) fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// True while `flow` is in TIME-WAIT.
+    pub(crate) fn contains(&self, now: Time, flow: &Flow) -> bool {
+        self.get(now, flow).is_some()
+    }
+
+    /// Starts TIME-WAIT, or starts it anew.
+    pub(crate) fn insert(&mut self, now: Time, remains: Remains) {
+        self.insert_until(now, remains, now + remains.duration);
+    }
+
+    fn insert_until(&mut self, now: Time, remains: Remains, expires: Time) {
+        self.remove(&remains.flow);
+        self.purge(now);
+        let index = self.queue_of(remains.duration);
+        let queue = &mut self.queues[index];
+        // One that moved here in the middle of its wait may wait a little longer: order matters more.
+        let expires = queue
+            .entries
+            .back()
+            .map_or(expires, |last| last.expires.max(expires));
+        let position = (index as u32, queue.first + queue.entries.len() as u64);
+        queue.entries.push_back(Entry {
+            remains,
+            expires,
+            gone: false,
+        });
+        let Self {
+            queues,
+            positions,
+            key,
+        } = self;
+        let flow = &remains.flow;
+        let same = |position: &Position| flow_at(queues, *position) == flow;
+        match positions.entry(hash(flow, *key), same, |position| {
+            hash(flow_at(queues, *position), *key)
+        }) {
+            Slot::Occupied(_) => unreachable!("the entry was removed before"),
+            Slot::Vacant(slot) => {
+                slot.insert(position);
+            }
+        }
+    }
+
+    /// The queue whose entries last as long.
+    fn queue_of(&mut self, duration: Span) -> usize {
+        self.queues
+            .iter()
+            .position(|queue| queue.duration == duration)
+            .unwrap_or_else(|| {
+                self.queues.push(Queue {
+                    duration,
+                    first: 0,
+                    entries: VecDeque::new(),
+                });
+                self.queues.len() - 1
+            })
+    }
+
+    fn position(&self, flow: &Flow) -> Option<Position> {
+        self.positions
+            .find(hash(flow, self.key), |&position| {
+                flow_at(&self.queues, position) == flow
+            })
+            .copied()
+    }
+
+    fn get(&self, now: Time, flow: &Flow) -> Option<&Entry> {
+        let entry = entry_at(&self.queues, self.position(flow)?);
+        (entry.expires > now).then_some(entry)
+    }
+
+    /// Takes `flow` out, if it is there.
+    pub(crate) fn remove(&mut self, flow: &Flow) -> bool {
+        let Self {
+            queues,
+            positions,
+            key,
+        } = self;
+        let Ok(found) = positions.find_entry(hash(flow, *key), |&position| {
+            flow_at(queues, position) == flow
+        }) else {
+            return false;
+        };
+        let ((queue, number), _) = found.remove();
+        let queue = &mut queues[queue as usize];
+        queue.entries[(number - queue.first) as usize].gone = true;
+        true
+    }
+
+    /// Lets go of some expired entries.
+    fn purge(&mut self, now: Time) {
+        for index in 0..self.queues.len() {
+            for _ in 0..PURGED_AT_ONCE {
+                let queue = &mut self.queues[index];
+                let Some(&entry) = queue.entries.front() else {
+                    break;
+                };
+                if !entry.gone && entry.expires > now {
+                    break;
+                }
+                if !entry.gone {
+                    self.remove(&entry.remains.flow);
+                }
+                let queue = &mut self.queues[index];
+                queue.entries.pop_front();
+                queue.first += 1;
+            }
+        }
+    }
+
+    /// Judges a segment (RFC 9293 3.10.7.4; a reset is ignored, RFC 1337 3). `None` when the flow is not in TIME-WAIT.
+    /// `may_reopen` says that a listener would take a SYN.
+    pub(crate) fn handle(
+        &mut self,
+        now: Time,
+        flow: &Flow,
+        header: &Header,
+        sequence_len: u32,
+        may_reopen: bool,
+    ) -> Option<Verdict> {
+        let remains = self.get(now, flow)?.remains;
+        if header.flags.contains(Flags::RST) {
+            return Some(Verdict::Ignore);
+        }
+        let fresh_timestamp = match (remains.timestamps, header.options.timestamps) {
+            (Some((recent, _)), Some(arrived)) => (arrived.value.wrapping_sub(recent) as i32) > 0,
+            _ => false,
+        };
+        if header.flags.contains(Flags::SYN) && !header.flags.contains(Flags::ACK) {
+            // RFC 6191 2 and RFC 9293 3.10.7.4, first: beyond all that the old incarnation can have sent.
+            if may_reopen && (fresh_timestamp || header.seq.after(remains.receive_next)) {
+                self.remove(flow);
+                return Some(Verdict::Reopen {
+                    beyond: remains.next,
+                });
+            }
+            return Some(Verdict::Acknowledge(remains.acknowledgment(now)));
+        }
+        if header.flags.contains(Flags::FIN) {
+            // Only a retransmission of the peer's FIN can come; the wait starts anew.
+            self.insert(now, remains);
+        }
+        if sequence_len > 0 || header.seq != remains.receive_next {
+            return Some(Verdict::Acknowledge(remains.acknowledgment(now)));
+        }
+        Some(Verdict::Ignore)
+    }
+
+    /// Takes an entry out for another stack.
+    pub(crate) fn export(&mut self, now: Time, flow: &Flow) -> Option<PortableTimeWait> {
+        let Entry {
+            remains, expires, ..
+        } = *self.get(now, flow)?;
+        self.remove(flow);
+        Some(PortableTimeWait {
+            flow: *flow,
+            next: remains.next,
+            receive_next: remains.receive_next,
+            window: remains.window,
+            timestamps: remains
+                .timestamps
+                .map(|(recent, clock)| (recent, clock.reading(now))),
+            duration: remains.duration,
+            remaining: expires - now,
+        })
+    }
+
+    /// Puts an entry in.
+    pub(crate) fn import(&mut self, now: Time, moved: PortableTimeWait) {
+        let PortableTimeWait {
+            flow,
+            next,
+            receive_next,
+            window,
+            timestamps,
+            duration,
+            remaining,
+        } = moved;
+        let timestamps =
+            timestamps.map(|(recent, reading)| (recent, TimestampClock::showing(now, reading)));
+        let remains = Remains {
+            flow,
+            next,
+            receive_next,
+            window,
+            timestamps,
+            duration,
+        };
+        self.insert_until(now, remains, now + remaining);
+    }
+
+    /// Asserts its invariants.
+    pub(crate) fn check(&self) {
+        let mut alive = 0;
+        for (index, queue) in self.queues.iter().enumerate() {
+            let mut previous = Time::ZERO;
+            for (offset, entry) in queue.entries.iter().enumerate() {
+                assert!(
+                    entry.expires >= previous,
+                    "TIME-WAIT entries are in order of expiry"
+                );
+                previous = entry.expires;
+                if !entry.gone {
+                    alive += 1;
+                    let position = (index as u32, queue.first + offset as u64);
+                    assert_eq!(
+                        self.position(&entry.remains.flow),
+                        Some(position),
+                        "TIME-WAIT entries are found"
+                    );
+                }
+            }
+        }
+        assert_eq!(
+            alive,
+            self.positions.len(),
+            "every known TIME-WAIT entry exists"
+        );
+    }
+}
+
+impl Remains {
+    /// The acknowledgment of the peer's FIN.
+    pub(crate) fn acknowledgment(&self, now: Time) -> Header {
+        let timestamps = self.timestamps.map(|(recent, clock)| Timestamps {
+            value: clock.value(now),
+            echo: recent,
+        });
+        Header {
+            seq: self.next,
+            ack: self.receive_next,
+            flags: Flags::ACK,
+            window: self.window,
+            options: Options {
+                timestamps,
+                ..Options::default()
+            },
+        }
+    }
+}
+
+fn entry_at(queues: &[Queue], (queue, number): Position) -> &Entry {
+    let queue = &queues[queue as usize];
+    &queue.entries[(number - queue.first) as usize]
+}
+
+fn flow_at(queues: &[Queue], position: Position) -> &Flow {
+    &entry_at(queues, position).remains.flow
+}

@@ -1,0 +1,156 @@
+//! The words in which a stack and its owner talk.
+
+use serde::{Deserialize, Serialize};
+
+/// A connection's slot in its stack. Slots are reused, last freed first, after [`Event::Closed`] or `export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConnId(pub u32);
+
+/// A listener's slot in its stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListenerId(pub u32);
+
+/// Connection states (RFC 9293 3.3.2). LISTEN and CLOSED are not states of a connection in a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum State {
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CloseReason {
+    /// Both directions closed in order.
+    Normal,
+    /// The peer sent a reset.
+    Reset,
+    /// The peer refused the connection (reset in answer to a SYN).
+    Refused,
+    /// Too many retransmissions.
+    TimedOut,
+    /// This end aborted it.
+    Aborted,
+}
+
+/// What happened to a connection, for its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An active open succeeded.
+    Connected,
+    /// A passive open is complete and waits in the listener's accept queue: call [`Stack::accept`].
+    Acceptable(ListenerId),
+    /// In-order data arrived: call [`Stack::read`].
+    Readable,
+    /// The peer acknowledged this many bytes of written data, which left the send buffer.
+    Acknowledged(u32),
+    /// The peer will send no more (its FIN arrived in order).
+    PeerClosed,
+    /// The connection is over for its owner; its slot is free (TIME-WAIT goes on without one).
+    Closed(CloseReason),
+}
+
+/// What a segment turned out to be, for counting and cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handled {
+    /// The connection it belonged to (or made), if any. May already be closed.
+    pub conn: Option<ConnId>,
+    /// It opened, or tried to open, a connection.
+    pub syn: bool,
+    /// Bytes of data it carried.
+    pub data_len: u32,
+    /// It acknowledged new data.
+    pub new_ack: bool,
+    /// It was not acceptable (out of window, bad ACK, PAWS, no such connection ...).
+    pub refused: Option<Refusal>,
+}
+
+/// Why a segment was not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Refusal {
+    /// No connection and no listener for it: answered by a reset.
+    NoConnection,
+    /// The listener's backlog is full.
+    BacklogFull,
+    /// Sequence number outside the window (RFC 9293 3.10.7.4).
+    OutOfWindow,
+    /// Timestamp too old (RFC 7323 5).
+    Paws,
+    /// Acknowledges what was never sent.
+    BadAck,
+    /// It belongs to a connection in TIME-WAIT.
+    TimeWait,
+    /// Any other breach of the protocol.
+    Malformed,
+}
+
+/// Why a write took nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// This direction is closed.
+    #[error("the connection is closed for writing")]
+    Closed,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::NoConnection,
+        Self::BacklogFull,
+        Self::OutOfWindow,
+        Self::Paws,
+        Self::BadAck,
+        Self::TimeWait,
+        Self::Malformed,
+    ];
+}
+
+/// Counts of refused segments by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused([u64; Refusal::ALL.len()]);
+
+impl Refused {
+    /// Segments refused for this reason.
+    pub fn get(&self, reason: Refusal) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Segments refused for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    pub(crate) fn count(&mut self, reason: Refusal) {
+        self.0[reason as usize] += 1;
+    }
+}
+
+/// Totals of a stack since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Segments taken in.
+    pub segments_received: u64,
+    /// Segments given out.
+    pub segments_sent: u64,
+    /// Segments that carried data sent before.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+    /// Resets sent.
+    pub resets_sent: u64,
+    /// Segments refused, by [`Refusal`].
+    pub refused: Refused,
+    /// Segments dropped because too many holes were open before them.
+    pub out_of_order_dropped: u64,
+    /// Answers outside of connections that were dropped because too many waited to be sent.
+    pub answers_dropped: u64,
+}
