@@ -23,10 +23,19 @@ struct Packets {
 
 impl Packets {
     fn new(connections: u64) -> Self {
-        let memory = MemoryHierarchy::new(&MemoryConfig::default()).expect("the default can be built");
+        let memory =
+            MemoryHierarchy::new(&MemoryConfig::default()).expect("the default can be built");
         let mut generator = Pcg64::seed_from_u64(1);
-        let order = (0..1 << 16).map(|_| generator.random_range(0..connections)).collect();
-        let mut packets = Self { memory, order, next: 0, stream: 0, cycle: 0 };
+        let order = (0..1 << 16)
+            .map(|_| generator.random_range(0..connections))
+            .collect();
+        let mut packets = Self {
+            memory,
+            order,
+            next: 0,
+            stream: 0,
+            cycle: 0,
+        };
         for _ in 0..20_000 {
             packets.run();
         }
@@ -54,10 +63,13 @@ fn hierarchy(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(TOUCHES));
     for connections in [16, 1_024, 8_192] {
         let mut packets = Packets::new(connections);
-        group.bench_function(BenchmarkId::new("packet_touches", connections), |bencher| bencher.iter(|| packets.run()));
+        group.bench_function(BenchmarkId::new("packet_touches", connections), |bencher| {
+            bencher.iter(|| packets.run())
+        });
     }
 
-    let mut memory = MemoryHierarchy::new(&MemoryConfig::default()).expect("the default can be built");
+    let mut memory =
+        MemoryHierarchy::new(&MemoryConfig::default()).expect("the default can be built");
     group.throughput(Throughput::Elements(20 + 12 + 4));
     group.bench_function("l1_hits", |bencher| {
         bencher.iter(|| {

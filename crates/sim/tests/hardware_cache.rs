@@ -22,7 +22,10 @@ struct PlainLine {
 impl PlainCache {
     fn new(config: &CacheConfig) -> Self {
         let lines = config.size_kib * 1024 / config.line_bytes;
-        Self { sets: vec![VecDeque::new(); (lines / config.ways) as usize], ways: config.ways as usize }
+        Self {
+            sets: vec![VecDeque::new(); (lines / config.ways) as usize],
+            ways: config.ways as usize,
+        }
     }
 
     fn set(&mut self, number: u64) -> &mut VecDeque<PlainLine> {
@@ -40,13 +43,22 @@ impl PlainCache {
         let ways = self.ways;
         let set = self.set(line.number);
         set.push_front(line);
-        if set.len() > ways { set.pop_back() } else { None }
+        if set.len() > ways {
+            set.pop_back()
+        } else {
+            None
+        }
     }
 
     fn touch(&mut self, number: u64, write: bool) -> Outcome {
         if let Some(line) = self.remove(number) {
-            self.insert(PlainLine { number, dirty: line.dirty || write });
-            return Outcome::Hit;
+            let dirty = line.dirty || write;
+            self.insert(PlainLine { number, dirty });
+            return if dirty == line.dirty {
+                Outcome::Hit
+            } else {
+                Outcome::FirstWrite
+            };
         }
         self.fetch(number, write)
     }
@@ -59,15 +71,26 @@ impl PlainCache {
     }
 
     fn fill(&mut self, number: u64) -> Outcome {
-        if self.set(number).iter().any(|line| line.number == number) { Outcome::Hit } else { self.fetch(number, false) }
+        if self.set(number).iter().any(|line| line.number == number) {
+            Outcome::Hit
+        } else {
+            self.fetch(number, false)
+        }
     }
 
     fn mark_dirty(&mut self, number: u64) -> bool {
-        self.set(number).iter_mut().find(|line| line.number == number).map(|line| line.dirty = true).is_some()
+        self.set(number)
+            .iter_mut()
+            .find(|line| line.number == number)
+            .map(|line| line.dirty = true)
+            .is_some()
     }
 
     fn state_of(&mut self, number: u64) -> Option<bool> {
-        self.set(number).iter().find(|line| line.number == number).map(|line| line.dirty)
+        self.set(number)
+            .iter()
+            .find(|line| line.number == number)
+            .map(|line| line.dirty)
     }
 }
 
@@ -94,8 +117,9 @@ impl PlainHierarchy {
     }
 
     fn lines(&self, address: u64, len: u32) -> Vec<u64> {
-        let mut lines: Vec<u64> =
-            (address..address + u64::from(len)).map(|byte| byte / u64::from(self.config.l1.line_bytes)).collect();
+        let mut lines: Vec<u64> = (address..address + u64::from(len))
+            .map(|byte| byte / u64::from(self.config.l1.line_bytes))
+            .collect();
         lines.dedup();
         lines
     }
@@ -104,16 +128,16 @@ impl PlainHierarchy {
     fn access(&mut self, address: u64, len: u32, write: bool) -> (u32, u32, u32) {
         let mut found = (0, 0, 0);
         for line in self.lines(address, len) {
-            match self.l1.touch(line, write) {
-                Outcome::Hit => {
-                    found.0 += 1;
-                    continue;
-                }
-                Outcome::MissWriteBack(victim) if !self.l2.mark_dirty(victim) => self.write_backs += 1,
-                _ => {}
+            let outcome = self.l1.touch(line, write);
+            if outcome == Outcome::FirstWrite {
+                self.l2.mark_dirty(line);
             }
-            let outcome = self.l2.touch(line, false);
-            if outcome == Outcome::Hit {
+            if outcome.is_hit() {
+                found.0 += 1;
+                continue;
+            }
+            let outcome = self.l2.touch(line, write);
+            if outcome.is_hit() {
                 found.1 += 1;
                 continue;
             }
@@ -160,15 +184,27 @@ struct Pair {
 
 impl Pair {
     fn new(config: &MemoryConfig) -> Self {
-        Self { plain: PlainHierarchy::new(config), model: MemoryHierarchy::new(config).unwrap(), cycle: 0 }
+        Self {
+            plain: PlainHierarchy::new(config),
+            model: MemoryHierarchy::new(config).unwrap(),
+            cycle: 0,
+        }
     }
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Access { address, len, write } => {
+            Step::Access {
+                address,
+                len,
+                write,
+            } => {
                 let cost = self.model.access(self.cycle, address, len, write);
                 let expected = self.plain.access(address, len, write);
-                assert_eq!((cost.l1_hits, cost.l2_hits, cost.misses), expected, "{step:?}");
+                assert_eq!(
+                    (cost.l1_hits, cost.l2_hits, cost.misses),
+                    expected,
+                    "{step:?}"
+                );
                 self.cycle += cost.stall_cycles() + 10;
             }
             Step::DmaWrite { address, len } => {
@@ -183,13 +219,21 @@ impl Pair {
         let counters = self.model.counters();
         assert_eq!(counters.prefetches, self.plain.prefetches, "prefetches");
         assert_eq!(counters.write_backs, self.plain.write_backs, "write-backs");
-        assert_eq!(counters.dma_invalidations, self.plain.invalidations, "invalidations");
+        assert_eq!(
+            counters.dma_invalidations, self.plain.invalidations,
+            "invalidations"
+        );
         self.model.check();
     }
 }
 
 fn level(size_kib: u32, ways: u32, line_bytes: u32) -> CacheConfig {
-    CacheConfig { size_kib, ways, line_bytes, latency_cycles: 1 }
+    CacheConfig {
+        size_kib,
+        ways,
+        line_bytes,
+        latency_cycles: 1,
+    }
 }
 
 /// Geometries small enough for every kind of conflict: direct mapped, fully associative, odd numbers of ways.
@@ -209,7 +253,12 @@ fn any_level() -> impl Strategy<Value = CacheConfig> {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let range = || (0_u64..40_000, prop_oneof![3 => 0_u32..100, 1 => 0_u32..3_000]);
+    let range = || {
+        (
+            0_u64..40_000,
+            prop_oneof![3 => 0_u32..100, 1 => 0_u32..3_000],
+        )
+    };
     prop_oneof![
         8 => (range(), any::<bool>()).prop_map(|((address, len), write)| Step::Access { address, len, write }),
         1 => range().prop_map(|(address, len)| Step::DmaWrite { address, len }),
@@ -259,18 +308,43 @@ proptest! {
 /// The papers' geometry under a long mixture of hot structures, connections, streams and DMA.
 #[test]
 fn long_runs_equal_the_plain_model() {
-    for (seed, dma) in [(1, DmaPolicy::Invalidate), (2, DmaPolicy::Inject), (3, DmaPolicy::Invalidate)] {
+    for (seed, dma) in [
+        (1, DmaPolicy::Invalidate),
+        (2, DmaPolicy::Inject),
+        (3, DmaPolicy::Invalidate),
+    ] {
         let mut generator = Pcg64::seed_from_u64(seed);
-        let mut pair = Pair::new(&MemoryConfig { dma, ..MemoryConfig::default() });
+        let mut pair = Pair::new(&MemoryConfig {
+            dma,
+            ..MemoryConfig::default()
+        });
         let mut stream = 1 << 30;
         for _ in 0..100_000 {
             let write = generator.random_bool(0.4);
             let step = match generator.random_range(0..10) {
-                0..4 => Step::Access { address: generator.random_range(0..16_384), len: 48, write },
-                4..8 => Step::Access { address: 1024 * generator.random_range(100..8_292), len: 640, write },
-                8 => Step::Access { address: stream, len: 1_460, write },
-                _ if write => Step::DmaWrite { address: stream, len: 1_518 },
-                _ => Step::DmaRead { address: 1024 * generator.random_range(100..8_292), len: 1_518 },
+                0..4 => Step::Access {
+                    address: generator.random_range(0..16_384),
+                    len: 48,
+                    write,
+                },
+                4..8 => Step::Access {
+                    address: 1024 * generator.random_range(100..8_292),
+                    len: 640,
+                    write,
+                },
+                8 => Step::Access {
+                    address: stream,
+                    len: 1_460,
+                    write,
+                },
+                _ if write => Step::DmaWrite {
+                    address: stream,
+                    len: 1_518,
+                },
+                _ => Step::DmaRead {
+                    address: 1024 * generator.random_range(100..8_292),
+                    len: 1_518,
+                },
             };
             stream += generator.random_range(0..2_000);
             pair.step(step);

@@ -7,7 +7,15 @@ use proptest::prelude::*;
 #[test]
 fn empty_queue_has_nothing() {
     let mut queue: EventQueue<u8> = EventQueue::default();
-    assert_eq!((queue.len(), queue.is_empty(), queue.peek_time(), queue.pop()), (0, true, None, None));
+    assert_eq!(
+        (
+            queue.len(),
+            queue.is_empty(),
+            queue.peek_time(),
+            queue.pop()
+        ),
+        (0, true, None, None)
+    );
 }
 
 #[test]
@@ -17,7 +25,9 @@ fn equal_times_keep_their_order() {
         queue.push(Time::from_ps(number % 3), number);
     }
     let order: Vec<u64> = std::iter::from_fn(|| queue.pop().map(|(_, number)| number)).collect();
-    let expected: Vec<u64> = (0..3).flat_map(|time| (0..1_000).filter(move |number| number % 3 == time)).collect();
+    let expected: Vec<u64> = (0..3)
+        .flat_map(|time| (0..1_000).filter(move |number| number % 3 == time))
+        .collect();
     assert_eq!(order, expected);
 }
 

@@ -1,7 +1,7 @@
 //! What accesses cost, and the effect that the models exist for: misses rise with the number of connections.
 
 use baton_sim::hardware::{
-    AccessCost, CacheConfig, Dram, DramConfig, DmaPolicy, MemoryConfig, MemoryHierarchy,
+    AccessCost, CacheConfig, DmaPolicy, Dram, DramConfig, MemoryConfig, MemoryHierarchy,
 };
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -12,22 +12,40 @@ fn paper() -> MemoryHierarchy {
 }
 
 fn no_prefetch() -> MemoryHierarchy {
-    MemoryHierarchy::new(&MemoryConfig { prefetch_next_line: false, ..MemoryConfig::default() }).unwrap()
+    MemoryHierarchy::new(&MemoryConfig {
+        prefetch_next_line: false,
+        ..MemoryConfig::default()
+    })
+    .unwrap()
 }
 
 #[test]
 fn first_touch_misses_second_hits() {
     let mut memory = paper();
-    let miss = AccessCost { misses: 1, stall_memory_cycles: 195, ..AccessCost::default() };
+    let miss = AccessCost {
+        misses: 1,
+        stall_memory_cycles: 195,
+        ..AccessCost::default()
+    };
     assert_eq!(memory.access(0, 0x10_0000, 8, false), miss);
-    assert_eq!(memory.access(200, 0x10_0020, 8, true), AccessCost { l1_hits: 1, ..AccessCost::default() });
+    assert_eq!(
+        memory.access(200, 0x10_0020, 8, true),
+        AccessCost {
+            l1_hits: 1,
+            ..AccessCost::default()
+        }
+    );
 }
 
 #[test]
 fn prefetched_line_is_in_the_l2() {
     let mut memory = paper();
     memory.access(0, 0x10_0000, 1, false);
-    let hit = AccessCost { l2_hits: 1, stall_l2_cycles: 15, ..AccessCost::default() };
+    let hit = AccessCost {
+        l2_hits: 1,
+        stall_l2_cycles: 15,
+        ..AccessCost::default()
+    };
     assert_eq!(memory.access(500, 0x10_0040, 1, false), hit);
     assert_eq!(memory.counters().prefetches, 1, "a hit does not prefetch");
 }
@@ -42,15 +60,32 @@ fn range_costs_as_much_as_its_lines() {
     }
     assert_eq!(cost, sum);
     assert_eq!((cost.lines(), cost.misses, cost.l2_hits), (25, 13, 12));
-    assert_eq!(whole.access(0, 0x2_0030, 0, true), AccessCost::default(), "nothing costs nothing");
+    assert_eq!(
+        whole.access(0, 0x2_0030, 0, true),
+        AccessCost::default(),
+        "nothing costs nothing"
+    );
 }
 
 #[test]
 fn slower_l1_stalls_beyond_its_first_cycle() {
-    let l1 = CacheConfig { size_kib: 64, ways: 2, line_bytes: 64, latency_cycles: 3 };
-    let mut memory = MemoryHierarchy::new(&MemoryConfig { l1, ..MemoryConfig::default() }).unwrap();
+    let l1 = CacheConfig {
+        size_kib: 64,
+        ways: 2,
+        line_bytes: 64,
+        latency_cycles: 3,
+    };
+    let mut memory = MemoryHierarchy::new(&MemoryConfig {
+        l1,
+        ..MemoryConfig::default()
+    })
+    .unwrap();
     memory.access(0, 0, 128, false);
-    let hits = AccessCost { l1_hits: 2, stall_l1_cycles: 4, ..AccessCost::default() };
+    let hits = AccessCost {
+        l1_hits: 2,
+        stall_l1_cycles: 4,
+        ..AccessCost::default()
+    };
     assert_eq!(memory.access(1_000, 0, 128, false), hits);
 }
 
@@ -63,20 +98,34 @@ fn device_writes_take_lines_away_and_reads_do_not() {
     memory.dma_write(20_000, 0x4000, 1_500);
     assert_eq!(memory.access(30_000, 0x4000, 1_500, false).misses, 24);
     let counters = memory.counters();
-    assert_eq!((counters.dma_read_lines, counters.dma_write_lines), (24, 24));
+    assert_eq!(
+        (counters.dma_read_lines, counters.dma_write_lines),
+        (24, 24)
+    );
     assert_eq!(counters.dma_invalidations, 48, "24 lines in two levels");
-    assert_eq!(counters.write_backs, 0, "what the device overwrites need not be written back");
+    assert_eq!(
+        counters.write_backs, 0,
+        "what the device overwrites need not be written back"
+    );
 }
 
 #[test]
 fn injected_data_is_in_the_l2() {
-    let config = MemoryConfig { dma: DmaPolicy::Inject, prefetch_next_line: false, ..MemoryConfig::default() };
+    let config = MemoryConfig {
+        dma: DmaPolicy::Inject,
+        prefetch_next_line: false,
+        ..MemoryConfig::default()
+    };
     let mut memory = MemoryHierarchy::new(&config).unwrap();
     memory.access(0, 0x4000, 64, false);
     memory.dma_write(1_000, 0x4000, 1_500);
     let cost = memory.access(2_000, 0x4000, 1_500, false);
     assert_eq!((cost.l1_hits, cost.l2_hits, cost.misses), (0, 24, 0));
-    assert_eq!(memory.dram_counters().deferred_lines, 0, "memory has not seen it");
+    assert_eq!(
+        memory.dram_counters().deferred_lines,
+        0,
+        "memory has not seen it"
+    );
 }
 
 #[test]
@@ -95,7 +144,11 @@ fn dram(config: DramConfig) -> Dram {
 
 #[test]
 fn open_rows_answer_faster() {
-    let mut memory = dram(DramConfig { banks: 2, row_bytes: 4096, ..DramConfig::default() });
+    let mut memory = dram(DramConfig {
+        banks: 2,
+        row_bytes: 4096,
+        ..DramConfig::default()
+    });
     let lines_in_row = 64;
     let mut at = |row: u64, column: u64| memory.demand(1_000_000, row * lines_in_row + column);
     assert_eq!(at(0, 0), 195);
@@ -109,7 +162,11 @@ fn open_rows_answer_faster() {
 
 #[test]
 fn device_traffic_opens_rows() {
-    let mut memory = dram(DramConfig { banks: 4, row_bytes: 4096, ..DramConfig::default() });
+    let mut memory = dram(DramConfig {
+        banks: 4,
+        row_bytes: 4096,
+        ..DramConfig::default()
+    });
     memory.defer(0, 60, 8);
     assert_eq!(memory.demand(1_000_000, 63), 159);
     assert_eq!(memory.demand(1_000_000, 64), 159);
@@ -130,7 +187,10 @@ fn demand_waits_for_the_transfer_in_progress_only() {
 
 #[test]
 fn full_buffer_holds_demand_up() {
-    let mut memory = dram(DramConfig { buffer_lines: 4, ..DramConfig::default() });
+    let mut memory = dram(DramConfig {
+        buffer_lines: 4,
+        ..DramConfig::default()
+    });
     memory.defer(0, 0, 10);
     // One is in progress, four may wait, five must go first.
     assert_eq!(memory.demand(0, 1 << 20), 48 + 5 * 48 + 195);
@@ -180,7 +240,14 @@ struct Packets {
 
 impl Packets {
     fn new(connections: u64) -> Self {
-        Self { memory: paper(), generator: Pcg64::seed_from_u64(1), connections, stream: 0, ring: 0, cycle: 0 }
+        Self {
+            memory: paper(),
+            generator: Pcg64::seed_from_u64(1),
+            connections,
+            stream: 0,
+            ring: 0,
+            cycle: 0,
+        }
     }
 
     fn touch(&mut self, address: u64, lines: u32, write: bool) -> u32 {
@@ -217,9 +284,13 @@ impl Packets {
 fn misses_rise_with_connections() {
     for (connections, expected) in [(16, 24.0), (1_024, 33.3), (8_192, 34.5)] {
         let misses = Packets::new(connections).mean_misses();
-        assert!((misses / expected - 1.0).abs() < 0.05, "{connections} connections: {misses} misses a packet");
+        assert!(
+            (misses / expected - 1.0).abs() < 0.05,
+            "{connections} connections: {misses} misses a packet"
+        );
     }
-    let misses = [16, 64, 256, 1_024, 8_192].map(|connections| Packets::new(connections).mean_misses());
+    let misses =
+        [16, 64, 256, 1_024, 8_192].map(|connections| Packets::new(connections).mean_misses());
     assert!(misses.is_sorted(), "{misses:?}");
     assert!(misses[4] > 1.4 * misses[0], "{misses:?}");
 }

@@ -8,7 +8,11 @@ fn at_ns(ns: u64) -> Time {
 }
 
 fn host(clock_mhz: u32, instructions_per_cycle: u32) -> Processor {
-    Processor::new(&ProcessorConfig { clock_mhz, instructions_per_cycle }).unwrap()
+    Processor::new(&ProcessorConfig {
+        clock_mhz,
+        instructions_per_cycle,
+    })
+    .unwrap()
 }
 
 fn nic(mips: u32) -> NicProcessor {
@@ -63,7 +67,11 @@ fn busy_and_idle_fill_the_time() {
     host.run(at_ns(200), 100, 0);
     for (ns, busy) in [(200, 50), (250, 100), (300, 150), (400, 150)] {
         assert_eq!(host.busy(at_ns(ns)), Span::from_ns(busy), "busy at {ns}");
-        assert_eq!(host.idle(at_ns(ns)), Span::from_ns(ns - busy), "idle at {ns}");
+        assert_eq!(
+            host.idle(at_ns(ns)),
+            Span::from_ns(ns - busy),
+            "idle at {ns}"
+        );
     }
 }
 
@@ -73,6 +81,12 @@ fn measurement_begins_in_the_middle_of_work() {
     nic.run(at_ns(0), 100);
     nic.start_measurement(at_ns(60));
     assert_eq!(nic.busy(at_ns(60)), Span::ZERO);
-    assert_eq!((nic.busy(at_ns(80)), nic.idle(at_ns(80))), (Span::from_ns(20), Span::ZERO));
-    assert_eq!((nic.busy(at_ns(200)), nic.idle(at_ns(200))), (Span::from_ns(40), Span::from_ns(100)));
+    assert_eq!(
+        (nic.busy(at_ns(80)), nic.idle(at_ns(80))),
+        (Span::from_ns(20), Span::ZERO)
+    );
+    assert_eq!(
+        (nic.busy(at_ns(200)), nic.idle(at_ns(200))),
+        (Span::from_ns(40), Span::from_ns(100))
+    );
 }

@@ -12,8 +12,14 @@ fn wire(config: &WireConfig) -> Wire<u32> {
 fn drain(wire: &mut Wire<u32>) -> Vec<(Time, u32)> {
     std::iter::from_fn(|| {
         let arrival = wire.next_arrival()?;
-        assert!(wire.receive(Time::from_ps(arrival.as_ps() - 1)).is_none(), "nothing arrives early");
-        Some((arrival, wire.receive(arrival).expect("arrives when it said")))
+        assert!(
+            wire.receive(Time::from_ps(arrival.as_ps() - 1)).is_none(),
+            "nothing arrives early"
+        );
+        Some((
+            arrival,
+            wire.receive(arrival).expect("arrives when it said"),
+        ))
     })
     .collect()
 }
@@ -37,30 +43,75 @@ fn frames_take_line_time_and_delay() {
     // 1,538 and 84 bytes of line time at 800 ps, then 1 us of delay.
     assert_eq!(wire.free_at(), Time::from_ps((1_538 + 84) * 800));
     let arrivals = drain(&mut wire);
-    assert_eq!(arrivals, [(Time::from_ps(1_230_400 + 1_000_000), 1), (Time::from_ps(1_297_600 + 1_000_000), 2)]);
+    assert_eq!(
+        arrivals,
+        [
+            (Time::from_ps(1_230_400 + 1_000_000), 1),
+            (Time::from_ps(1_297_600 + 1_000_000), 2)
+        ]
+    );
     let counters = wire.counters();
-    assert_eq!((counters.frames_sent, counters.bytes_sent, counters.frames_received), (2, 1_582, 2));
+    assert_eq!(
+        (
+            counters.frames_sent,
+            counters.bytes_sent,
+            counters.frames_received
+        ),
+        (2, 1_582, 2)
+    );
 }
 
 #[test]
 fn idle_wire_sends_at_once() {
-    let mut wire = wire(&WireConfig { rate_mbps: 1_000, delay_ns: 0, ..WireConfig::default() });
+    let mut wire = wire(&WireConfig {
+        rate_mbps: 1_000,
+        delay_ns: 0,
+        ..WireConfig::default()
+    });
     wire.send(Time::ZERO, 64, 1);
     wire.send(Time::from_ps(5_000_000), 64, 2);
-    assert_eq!(drain(&mut wire), [(Time::from_ps(672_000), 1), (Time::from_ps(5_672_000), 2)]);
+    assert_eq!(
+        drain(&mut wire),
+        [(Time::from_ps(672_000), 1), (Time::from_ps(5_672_000), 2)]
+    );
 }
 
 #[test]
 fn rate_is_kept_exactly() {
     // 1,538 bytes at 300 Mb/s are not a whole number of picoseconds.
-    let (arrivals, _) = flood(&WireConfig { rate_mbps: 300, delay_ns: 0, ..WireConfig::default() }, 0, 30_000);
-    assert_eq!(arrivals.last().unwrap().0, Time::from_ps(30_000 * 1_538 * 8 * 1_000_000 / 300));
+    let (arrivals, _) = flood(
+        &WireConfig {
+            rate_mbps: 300,
+            delay_ns: 0,
+            ..WireConfig::default()
+        },
+        0,
+        30_000,
+    );
+    assert_eq!(
+        arrivals.last().unwrap().0,
+        Time::from_ps(30_000 * 1_538 * 8 * 1_000_000 / 300)
+    );
 }
 
 #[test]
 fn full_queue_drops_and_counts() {
-    let (arrivals, counters) = flood(&WireConfig { queue_frames: 10, ..WireConfig::default() }, 0, 25);
-    assert_eq!((arrivals.len(), counters.frames_sent, counters.dropped_queue_full), (10, 10, 15));
+    let (arrivals, counters) = flood(
+        &WireConfig {
+            queue_frames: 10,
+            ..WireConfig::default()
+        },
+        0,
+        25,
+    );
+    assert_eq!(
+        (
+            arrivals.len(),
+            counters.frames_sent,
+            counters.dropped_queue_full
+        ),
+        (10, 10, 15)
+    );
 }
 
 fn chance(frames: u64, of: u32) -> f64 {
@@ -69,36 +120,82 @@ fn chance(frames: u64, of: u32) -> f64 {
 
 #[test]
 fn faults_happen_as_often_as_asked() {
-    let config = WireConfig { loss: 0.02, duplicate: 0.01, reorder: 0.05, ..WireConfig::default() };
+    let config = WireConfig {
+        loss: 0.02,
+        duplicate: 0.01,
+        reorder: 0.05,
+        ..WireConfig::default()
+    };
     for seed in 0..5 {
         let (arrivals, counters) = flood(&config, seed, 100_000);
         // Five standard deviations of the least likely are 0.0016.
-        assert!((chance(counters.lost, 100_000) - 0.02).abs() < 0.003, "{counters:?}");
-        assert!((chance(counters.duplicated, 98_000) - 0.01).abs() < 0.002, "{counters:?}");
-        assert!((chance(counters.reordered, 98_000) - 0.05).abs() < 0.004, "{counters:?}");
-        assert_eq!(arrivals.len() as u64, 100_000 - counters.lost + counters.duplicated);
+        assert!(
+            (chance(counters.lost, 100_000) - 0.02).abs() < 0.003,
+            "{counters:?}"
+        );
+        assert!(
+            (chance(counters.duplicated, 98_000) - 0.01).abs() < 0.002,
+            "{counters:?}"
+        );
+        assert!(
+            (chance(counters.reordered, 98_000) - 0.05).abs() < 0.004,
+            "{counters:?}"
+        );
+        assert_eq!(
+            arrivals.len() as u64,
+            100_000 - counters.lost + counters.duplicated
+        );
         assert_eq!(arrivals.len() as u64, counters.frames_received);
     }
 }
 
 #[test]
 fn same_seed_same_faults() {
-    let config = WireConfig { loss: 0.1, duplicate: 0.1, reorder: 0.1, ..WireConfig::default() };
+    let config = WireConfig {
+        loss: 0.1,
+        duplicate: 0.1,
+        reorder: 0.1,
+        ..WireConfig::default()
+    };
     assert_eq!(flood(&config, 3, 5_000), flood(&config, 3, 5_000));
     assert_ne!(flood(&config, 3, 5_000), flood(&config, 4, 5_000));
 }
 
 #[test]
 fn certain_faults() {
-    let (arrivals, counters) = flood(&WireConfig { loss: 1.0, ..WireConfig::default() }, 0, 100);
+    let (arrivals, counters) = flood(
+        &WireConfig {
+            loss: 1.0,
+            ..WireConfig::default()
+        },
+        0,
+        100,
+    );
     assert_eq!((arrivals.len(), counters.lost), (0, 100));
-    let (arrivals, _) = flood(&WireConfig { duplicate: 1.0, ..WireConfig::default() }, 0, 3);
-    assert_eq!(arrivals.iter().map(|&(_, frame)| frame).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2]);
+    let (arrivals, _) = flood(
+        &WireConfig {
+            duplicate: 1.0,
+            ..WireConfig::default()
+        },
+        0,
+        3,
+    );
+    assert_eq!(
+        arrivals.iter().map(|&(_, frame)| frame).collect::<Vec<_>>(),
+        [0, 0, 1, 1, 2, 2]
+    );
 }
 
 #[test]
 fn late_frames_are_overtaken_and_arrive() {
-    let (arrivals, counters) = flood(&WireConfig { reorder: 0.2, ..WireConfig::default() }, 0, 1_000);
+    let (arrivals, counters) = flood(
+        &WireConfig {
+            reorder: 0.2,
+            ..WireConfig::default()
+        },
+        0,
+        1_000,
+    );
     let mut frames: Vec<u32> = arrivals.iter().map(|&(_, frame)| frame).collect();
     assert!(counters.reordered > 100 && !frames.is_sorted());
     frames.sort_unstable();

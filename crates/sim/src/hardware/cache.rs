@@ -1,6 +1,7 @@
 //! The tags of one set-associative cache.
 
 use serde::{Deserialize, Serialize};
+use wide::u32x4;
 
 use super::config_error::{ConfigError, check_range};
 
@@ -64,6 +65,8 @@ impl CacheConfig {
 pub enum Outcome {
     /// The line was there.
     Hit,
+    /// The line was there, clean; this is the first write to it.
+    FirstWrite,
     /// It was not; it has taken the place of nothing, or of a clean line.
     Miss,
     /// It was not; this line, which was dirty, has made room and must be written back.
@@ -80,8 +83,10 @@ pub struct Cache {
     entries: Vec<u32>,
     /// `ways` rounded up to a power of two: distance from set to set. The entries between are `FREE` for ever.
     stride: usize,
+    stride_bits: u32,
     ways: usize,
     set_bits: u32,
+    set_mask: usize,
 }
 
 /// Set in an entry whose line was written to.
@@ -106,6 +111,13 @@ macro_rules! with_stride {
     };
 }
 
+impl Outcome {
+    /// Whether the line was there.
+    pub fn is_hit(self) -> bool {
+        matches!(self, Self::Hit | Self::FirstWrite)
+    }
+}
+
 impl Cache {
     /// An empty cache.
     ///
@@ -118,20 +130,23 @@ impl Cache {
         Ok(Self {
             entries: vec![FREE; sets as usize * stride],
             stride,
+            stride_bits: stride.trailing_zeros(),
             ways,
             set_bits: sets.trailing_zeros(),
+            set_mask: sets as usize - 1,
         })
     }
 
     /// Uses `line`: makes it the most recent of its set, fetching it in the place of the least recent if need be.
     #[inline]
     pub fn touch(&mut self, line: u64, write: bool) -> Outcome {
-        let first = self.set_of(line) * self.stride;
+        let first = self.set_of(line) << self.stride_bits;
         let wanted = self.entry_of(line);
         let most_recent = &mut self.entries[first];
         if *most_recent & !DIRTY == wanted {
+            let before = *most_recent;
             *most_recent |= u32::from(write);
-            return Outcome::Hit;
+            return hit(before, *most_recent);
         }
         with_stride!(self.touch_set(line, write))
     }
@@ -156,7 +171,7 @@ impl Cache {
 
     /// Whether `line` is there, and whether it is dirty.
     pub fn state_of(&self, line: u64) -> Option<bool> {
-        let first = self.set_of(line) * self.stride;
+        let first = self.set_of(line) << self.stride_bits;
         let wanted = self.entry_of(line);
         let set = &self.entries[first..first + self.ways];
         set.iter()
@@ -187,7 +202,7 @@ impl Cache {
 
     #[inline]
     fn set_of(&self, line: u64) -> usize {
-        line as usize & ((1 << self.set_bits) - 1)
+        line as usize & self.set_mask
     }
 
     /// The clean entry of `line`.
@@ -212,21 +227,22 @@ impl Cache {
         &mut self.entries.as_chunks_mut().0[set]
     }
 
-    #[inline]
+    #[inline(never)]
     fn touch_set<const W: usize>(&mut self, line: u64, write: bool) -> Outcome {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
         let entries = self.set::<W>(set);
         match find(entries, wanted) {
             Some(way) => {
-                let entry = entries[way] | u32::from(write);
+                let before = entries[way];
+                let entry = before | u32::from(write);
                 insert_first(entries, way, entry);
-                Outcome::Hit
+                hit(before, entry)
             }
             None => self.replace_last::<W>(set, wanted | u32::from(write)),
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn fill_set<const W: usize>(&mut self, line: u64) -> Outcome {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
         match find(self.set::<W>(set), wanted) {
@@ -247,7 +263,7 @@ impl Cache {
         Outcome::Miss
     }
 
-    #[inline]
+    #[inline(never)]
     fn mark_dirty_in_set<const W: usize>(&mut self, line: u64) -> bool {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
         let entries = self.set::<W>(set);
@@ -258,7 +274,7 @@ impl Cache {
         found.is_some()
     }
 
-    #[inline]
+    #[inline(never)]
     fn invalidate_in_set<const W: usize>(&mut self, line: u64) -> bool {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
         let entries = self.set::<W>(set);
@@ -271,27 +287,57 @@ impl Cache {
     }
 }
 
-/// The way that holds `wanted`, a clean entry. Looks at all ways and does not stop early: that is a few wide comparisons.
+/// The outcome of a hit that changed an entry so.
 #[inline]
-fn find<const W: usize>(entries: &[u32; W], wanted: u32) -> Option<usize> {
-    let mut found = 0;
-    for (way, entry) in entries.iter().enumerate() {
-        // At most one way matches, so "or" picks it.
-        found |= if entry & !DIRTY == wanted {
-            way as u32 + 1
-        } else {
-            0
-        };
+fn hit(before: u32, after: u32) -> Outcome {
+    if before == after {
+        Outcome::Hit
+    } else {
+        Outcome::FirstWrite
     }
-    (found as usize).checked_sub(1)
+}
+
+/// The way that holds `wanted`, a clean entry. Looks at all ways and does not stop early: that is a few wide comparisons.
+#[inline(always)]
+fn find<const W: usize>(entries: &[u32; W], wanted: u32) -> Option<usize> {
+    let (fours, rest) = entries.as_chunks::<4>();
+    let mut found = 0_u64;
+    for (n, &four) in fours.iter().enumerate() {
+        let equal = (u32x4::new(four) & u32x4::splat(!DIRTY)).simd_eq(u32x4::splat(wanted));
+        found |= u64::from(equal.to_bitmask()) << (4 * n);
+    }
+    for (way, &entry) in rest.iter().enumerate() {
+        found |= u64::from(entry & !DIRTY == wanted) << way;
+    }
+    (found != 0).then_some(found.trailing_zeros() as usize)
 }
 
 /// Puts `entry` first, moving those before `way` back by one; what was in `way` is gone.
-#[inline]
+#[inline(always)]
 fn insert_first<const W: usize>(entries: &mut [u32; W], way: usize, entry: u32) {
-    let old = *entries;
-    entries[0] = entry;
-    for i in 1..W {
-        entries[i] = if i <= way { old[i - 1] } else { old[i] };
+    if way == W - 1 || W < 4 {
+        // The common case, a miss, is a plain move.
+        entries.copy_within(..way, 1);
+        entries[0] = entry;
+        return;
     }
+    // From the back, four at a time: each becomes the one before it, if that was before `way`.
+    let last_moved = u32x4::splat(way as u32);
+    for first in (0..W).step_by(4).rev() {
+        let before = if first == 0 {
+            u32x4::new([entry, entries[0], entries[1], entries[2]])
+        } else {
+            four(entries, first - 1)
+        };
+        let ways = u32x4::new([0, 1, 2, 3]) + u32x4::splat(first as u32);
+        let stays = ways.simd_gt(last_moved);
+        let after = stays.bitselect(four(entries, first), before).to_array();
+        entries[first..first + 4].copy_from_slice(&after);
+    }
+}
+
+/// Four entries from `at` on.
+#[inline(always)]
+fn four<const W: usize>(entries: &[u32; W], at: usize) -> u32x4 {
+    u32x4::new(entries[at..at + 4].try_into().expect("four of them"))
 }

@@ -154,8 +154,8 @@ pub struct MemoryCounters {
 
 /// L1, L2 and DRAM of one processor.
 ///
-/// Both levels allocate on reads and writes, and write back. They hold lines independently: what leaves the L2 may
-/// stay in the L1. A dirty line that leaves the L1 goes to the L2 if the L2 holds it, else to memory. A line that is
+/// Both levels allocate on reads and writes. They hold lines independently: what leaves the L2 may stay in the L1. The L2
+/// hears of the first write to each line in the L1, and writes the line back to memory when it drops it. A line that is
 /// prefetched is in the L2 at once; its transfer occupies the channel. A stall ends before the next line is touched.
 #[derive(Clone, Debug)]
 pub struct MemoryHierarchy {
@@ -197,13 +197,14 @@ impl MemoryHierarchy {
         let mut cost = AccessCost::default();
         for line in first..first + u64::from(lines) {
             match self.l1.touch(line, write) {
-                Outcome::Hit => continue,
-                Outcome::Miss => {}
-                Outcome::MissWriteBack(victim) => {
-                    self.write_back_from_l1(now_cycle + cost.stall_cycles(), victim)
+                Outcome::Hit => {}
+                Outcome::FirstWrite => {
+                    self.l2.mark_dirty(line);
+                }
+                Outcome::Miss | Outcome::MissWriteBack(_) => {
+                    self.access_l2(now_cycle, line, write, &mut cost)
                 }
             }
-            self.access_l2(now_cycle, line, &mut cost);
         }
         cost.l1_hits = lines - cost.l2_hits - cost.misses;
         cost.stall_l1_cycles = cost.l1_hits * self.l1_stall_cycles;
@@ -225,7 +226,7 @@ impl MemoryHierarchy {
                 }
                 DmaPolicy::Inject => {
                     let outcome = self.l2.touch(line, true);
-                    self.write_back_from_l2(now_cycle, outcome);
+                    self.write_back(now_cycle, outcome);
                 }
             }
         }
@@ -270,9 +271,9 @@ impl MemoryHierarchy {
     }
 
     #[inline]
-    fn access_l2(&mut self, now_cycle: u64, line: u64, cost: &mut AccessCost) {
-        let outcome = self.l2.touch(line, false);
-        if outcome == Outcome::Hit {
+    fn access_l2(&mut self, now_cycle: u64, line: u64, write: bool, cost: &mut AccessCost) {
+        let outcome = self.l2.touch(line, write);
+        if outcome.is_hit() {
             cost.l2_hits += 1;
             cost.stall_l2_cycles += self.l2_stall_cycles;
             return;
@@ -280,7 +281,7 @@ impl MemoryHierarchy {
         cost.misses += 1;
         cost.stall_memory_cycles += self.dram.demand(now_cycle + cost.stall_cycles(), line);
         let done_cycle = now_cycle + cost.stall_cycles();
-        self.write_back_from_l2(done_cycle, outcome);
+        self.write_back(done_cycle, outcome);
         if self.prefetch_next_line {
             self.prefetch(done_cycle, line + 1);
         }
@@ -294,26 +295,14 @@ impl MemoryHierarchy {
         }
         self.counters.prefetches += 1;
         self.dram.defer(now_cycle, line, 1);
-        self.write_back_from_l2(now_cycle, outcome);
+        self.write_back(now_cycle, outcome);
     }
 
     #[inline]
-    fn write_back_from_l1(&mut self, now_cycle: u64, victim: u64) {
-        if !self.l2.mark_dirty(victim) {
-            self.write_back(now_cycle, victim);
-        }
-    }
-
-    #[inline]
-    fn write_back_from_l2(&mut self, now_cycle: u64, outcome: Outcome) {
+    fn write_back(&mut self, now_cycle: u64, outcome: Outcome) {
         if let Outcome::MissWriteBack(victim) = outcome {
-            self.write_back(now_cycle, victim);
+            self.counters.write_backs += 1;
+            self.dram.defer(now_cycle, victim, 1);
         }
-    }
-
-    #[inline]
-    fn write_back(&mut self, now_cycle: u64, line: u64) {
-        self.counters.write_backs += 1;
-        self.dram.defer(now_cycle, line, 1);
     }
 }
