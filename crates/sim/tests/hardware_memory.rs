@@ -167,7 +167,7 @@ fn device_traffic_opens_rows() {
         row_bytes: 4096,
         ..DramConfig::default()
     });
-    memory.defer(0, 60, 8);
+    memory.defer_range(0, 60, 8);
     assert_eq!(memory.demand(1_000_000, 63), 159);
     assert_eq!(memory.demand(1_000_000, 64), 159);
     assert_eq!(memory.demand(1_000_000, 128), 195);
@@ -176,7 +176,7 @@ fn device_traffic_opens_rows() {
 #[test]
 fn demand_waits_for_the_transfer_in_progress_only() {
     let mut memory = dram(DramConfig::default());
-    memory.defer(0, 0, 10);
+    memory.defer_range(0, 0, 10);
     // 100 cycles later two of ten transfers are done and the third has 44 cycles to go.
     assert_eq!(memory.demand(100, 1 << 20), 44 + 195);
     assert_eq!(memory.counters().channel_wait_cycles, 44);
@@ -191,7 +191,7 @@ fn full_buffer_holds_demand_up() {
         buffer_lines: 4,
         ..DramConfig::default()
     });
-    memory.defer(0, 0, 10);
+    memory.defer_range(0, 0, 10);
     // One is in progress, four may wait, five must go first.
     assert_eq!(memory.demand(0, 1 << 20), 48 + 5 * 48 + 195);
 }
@@ -199,7 +199,7 @@ fn full_buffer_holds_demand_up() {
 #[test]
 fn idle_channel_forgets() {
     let mut memory = dram(DramConfig::default());
-    memory.defer(0, 0, 10);
+    memory.defer_range(0, 0, 10);
     assert_eq!(memory.demand(480, 1 << 20), 195);
 }
 
@@ -220,7 +220,7 @@ proptest! {
                 prop_assert!(stall >= config.open_page_latency_cycles);
                 now += u64::from(stall);
             } else {
-                memory.defer(now, line, lines);
+                memory.defer_range(now, line, lines);
                 deferred += u64::from(lines * config.line_transfer_cycles);
             }
         }

@@ -315,9 +315,16 @@ fn find<const W: usize>(entries: &[u32; W], wanted: u32) -> Option<usize> {
 /// Puts `entry` first, moving those before `way` back by one; what was in `way` is gone.
 #[inline(always)]
 fn insert_first<const W: usize>(entries: &mut [u32; W], way: usize, entry: u32) {
-    if way == W - 1 || W < 4 {
+    if W < 4 {
+        for i in (1..W).rev() {
+            entries[i] = if i <= way { entries[i - 1] } else { entries[i] };
+        }
+        entries[0] = entry;
+        return;
+    }
+    if way == W - 1 {
         // The common case, a miss, is a plain move.
-        entries.copy_within(..way, 1);
+        entries.copy_within(..W - 1, 1);
         entries[0] = entry;
         return;
     }

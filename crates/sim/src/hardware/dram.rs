@@ -88,8 +88,10 @@ pub struct Dram {
     row_shift: u32,
     /// The open row of each bank; at first one that no address is in.
     open_rows: Vec<u64>,
-    /// Channel time that deferred lines still need, as of `settled_cycle`.
-    deferred_cycles: u64,
+    /// What is left of the deferred transfer in progress at `settled_cycle`; 0 if the channel is idle.
+    in_progress_cycles: u64,
+    /// Deferred lines whose transfer has not begun; 0 if the channel is idle.
+    waiting_lines: u64,
     settled_cycle: u64,
     counters: DramCounters,
 }
@@ -111,7 +113,8 @@ impl Dram {
         Ok(Self {
             row_shift: (config.row_bytes / line_bytes).trailing_zeros(),
             open_rows: vec![u64::MAX; config.banks as usize],
-            deferred_cycles: 0,
+            in_progress_cycles: 0,
+            waiting_lines: 0,
             settled_cycle: 0,
             counters: DramCounters::default(),
             config: config.clone(),
@@ -133,7 +136,7 @@ impl Dram {
 
         // Until its own transfer begins, the channel is free for the deferred ones.
         let before_transfer = u64::from(latency - self.config.line_transfer_cycles);
-        self.deferred_cycles = self.deferred_cycles.saturating_sub(wait + before_transfer);
+        self.advance(wait + before_transfer);
         self.settled_cycle = self
             .settled_cycle
             .max(now_cycle + wait + u64::from(latency));
@@ -144,17 +147,21 @@ impl Dram {
         wait as u32 + latency
     }
 
-    /// Moves `lines` lines from `line` on at `now_cycle` or as soon as the channel is free; nobody waits.
+    /// Moves `line` at `now_cycle` or as soon as the channel is free; nobody waits.
     #[inline]
-    pub fn defer(&mut self, now_cycle: u64, line: u64, lines: u32) {
-        self.settle(now_cycle);
-        self.deferred_cycles += u64::from(lines) * u64::from(self.config.line_transfer_cycles);
-        self.counters.deferred_lines += u64::from(lines);
+    pub fn defer(&mut self, now_cycle: u64, line: u64) {
+        self.open_row(line);
+        self.defer_transfers(now_cycle, 1);
+    }
+
+    /// Moves `lines` lines from `line` on at `now_cycle` or as soon as the channel is free; nobody waits.
+    pub fn defer_range(&mut self, now_cycle: u64, line: u64, lines: u32) {
         let mut next = line;
         while next < line + u64::from(lines) {
             self.open_row(next);
             next = ((next >> self.row_shift) + 1) << self.row_shift;
         }
+        self.defer_transfers(now_cycle, lines);
     }
 
     /// Counters since the start.
@@ -162,24 +169,48 @@ impl Dram {
         self.counters
     }
 
+    #[inline]
+    fn defer_transfers(&mut self, now_cycle: u64, lines: u32) {
+        self.settle(now_cycle);
+        self.counters.deferred_lines += u64::from(lines);
+        self.waiting_lines += u64::from(lines);
+        if self.in_progress_cycles == 0 {
+            self.advance(0);
+        }
+    }
+
     /// Lets deferred transfers use the channel up to `now_cycle`.
     #[inline]
     fn settle(&mut self, now_cycle: u64) {
         let elapsed = now_cycle.saturating_sub(self.settled_cycle);
-        self.deferred_cycles = self.deferred_cycles.saturating_sub(elapsed);
         self.settled_cycle += elapsed;
+        self.advance(elapsed);
+    }
+
+    /// Lets deferred transfers use the channel for so many cycles.
+    #[inline]
+    fn advance(&mut self, cycles: u64) {
+        if cycles < self.in_progress_cycles {
+            self.in_progress_cycles -= cycles;
+            return;
+        }
+        let cycles = cycles - self.in_progress_cycles;
+        let transfer = u64::from(self.config.line_transfer_cycles);
+        if cycles >= self.waiting_lines * transfer {
+            (self.in_progress_cycles, self.waiting_lines) = (0, 0);
+            return;
+        }
+        self.in_progress_cycles = transfer - cycles % transfer;
+        self.waiting_lines -= cycles / transfer + 1;
     }
 
     /// What is left of the deferred transfer in progress, and of those for which the buffer has no room.
     #[inline]
     fn channel_wait(&self) -> u64 {
-        if self.deferred_cycles == 0 {
-            return 0;
-        }
-        let transfer = u64::from(self.config.line_transfer_cycles);
-        let in_progress = (self.deferred_cycles - 1) % transfer + 1;
-        let buffer = u64::from(self.config.buffer_lines) * transfer;
-        in_progress + (self.deferred_cycles - in_progress).saturating_sub(buffer)
+        let excess = self
+            .waiting_lines
+            .saturating_sub(self.config.buffer_lines.into());
+        self.in_progress_cycles + excess * u64::from(self.config.line_transfer_cycles)
     }
 
     /// Opens the row of `line`; true if it was open.

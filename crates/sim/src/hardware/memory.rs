@@ -231,7 +231,7 @@ impl MemoryHierarchy {
             }
         }
         if self.dma == DmaPolicy::Invalidate {
-            self.dram.defer(now_cycle, first, lines);
+            self.dram.defer_range(now_cycle, first, lines);
         }
     }
 
@@ -240,7 +240,7 @@ impl MemoryHierarchy {
     pub fn dma_read(&mut self, now_cycle: u64, address: u64, len: u32) {
         let (first, lines) = self.lines_of(address, len);
         self.counters.dma_read_lines += u64::from(lines);
-        self.dram.defer(now_cycle, first, lines);
+        self.dram.defer_range(now_cycle, first, lines);
     }
 
     /// Counters since the start.
@@ -294,7 +294,7 @@ impl MemoryHierarchy {
             return;
         }
         self.counters.prefetches += 1;
-        self.dram.defer(now_cycle, line, 1);
+        self.dram.defer(now_cycle, line);
         self.write_back(now_cycle, outcome);
     }
 
@@ -302,7 +302,7 @@ impl MemoryHierarchy {
     fn write_back(&mut self, now_cycle: u64, outcome: Outcome) {
         if let Outcome::MissWriteBack(victim) = outcome {
             self.counters.write_backs += 1;
-            self.dram.defer(now_cycle, victim, 1);
+            self.dram.defer(now_cycle, victim);
         }
     }
 }
