@@ -73,6 +73,13 @@ pub enum Outcome {
     MissWriteBack(u64),
 }
 
+impl Outcome {
+    /// Whether the line was there.
+    pub fn is_hit(self) -> bool {
+        matches!(self, Self::Hit | Self::FirstWrite)
+    }
+}
+
 /// Which lines a cache holds. Lines are named by their number: address divided by line size.
 ///
 /// A set is an array of tags in the order of their last use, first the most recent: true LRU without stamps. Sixteen
@@ -109,13 +116,6 @@ macro_rules! with_stride {
             _ => $self.$method::<MAX_WAYS>($($argument),*),
         }
     };
-}
-
-impl Outcome {
-    /// Whether the line was there.
-    pub fn is_hit(self) -> bool {
-        matches!(self, Self::Hit | Self::FirstWrite)
-    }
 }
 
 impl Cache {

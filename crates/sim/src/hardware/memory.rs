@@ -155,8 +155,9 @@ pub struct MemoryCounters {
 /// L1, L2 and DRAM of one processor.
 ///
 /// Both levels allocate on reads and writes. They hold lines independently: what leaves the L2 may stay in the L1. The L2
-/// hears of the first write to each line in the L1, and writes the line back to memory when it drops it. A line that is
-/// prefetched is in the L2 at once; its transfer occupies the channel. A stall ends before the next line is touched.
+/// hears of the first write to each line in the L1, and writes the line back to memory when it drops it; what the L1 holds
+/// longer than the L2 is not written back a second time. A line that is prefetched is in the L2 at once; its transfer
+/// occupies the channel. A stall ends before the next line is touched.
 #[derive(Clone, Debug)]
 pub struct MemoryHierarchy {
     l1: Cache,

@@ -10,8 +10,8 @@ const PS_PER_US: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     millions_per_second: u64,
-    /// Picoseconds a unit if that is a whole number, else 0.
-    whole_ps: u64,
+    /// Picoseconds a unit if that is a whole number.
+    whole_ps: Option<u64>,
     /// Left over, in picoseconds divided by `millions_per_second`.
     carry: u64,
 }
@@ -20,11 +20,9 @@ impl Pace {
     /// `millions_per_second` is MHz, MIPS or Mb/s; not 0.
     pub(super) fn new(millions_per_second: u64) -> Self {
         assert!(millions_per_second > 0, "a rate of nothing never ends");
-        let whole_ps = if PS_PER_US.is_multiple_of(millions_per_second) {
-            PS_PER_US / millions_per_second
-        } else {
-            0
-        };
+        let whole_ps = PS_PER_US
+            .is_multiple_of(millions_per_second)
+            .then_some(PS_PER_US / millions_per_second);
         Self {
             millions_per_second,
             whole_ps,
@@ -38,8 +36,8 @@ impl Pace {
             units < u64::MAX / PS_PER_US / 2,
             "months of work in one piece"
         );
-        if self.whole_ps > 0 {
-            return Span::from_ps(units * self.whole_ps);
+        if let Some(whole_ps) = self.whole_ps {
+            return Span::from_ps(units * whole_ps);
         }
         let scaled = units * PS_PER_US + self.carry;
         self.carry = scaled % self.millions_per_second;
@@ -48,8 +46,8 @@ impl Pace {
 
     /// How many whole units fit into the `ps` picoseconds since the start of a run.
     pub(super) fn units_in(&self, ps: u64) -> u64 {
-        if self.whole_ps > 0 {
-            return ps / self.whole_ps;
+        if let Some(whole_ps) = self.whole_ps {
+            return ps / whole_ps;
         }
         let units = u128::from(ps) * u128::from(self.millions_per_second) / u128::from(PS_PER_US);
         u64::try_from(units).unwrap_or(u64::MAX)
