@@ -36,6 +36,18 @@ impl<P: Payload> Stack<P> {
         handled
     }
 
+    /// Whether `segment` opens a new incarnation of a connection in TIME-WAIT here (RFC 6191 2); if so, its TIME-WAIT is over.
+    /// For a stack whose listeners are elsewhere; one with a listener sees to it by itself.
+    pub fn reopens_time_wait(&mut self, now: Time, segment: &Segment<P>) -> bool {
+        let header = &segment.header;
+        let flow = segment.flow_at_receiver();
+        header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
+            && matches!(
+                self.time_wait.handle(now, &flow, header, segment.sequence_len(), true),
+                Some(Verdict::Reopen { .. })
+            )
+    }
+
     /// A segment of a connection that is here.
     fn deliver(&mut self, now: Time, id: ConnId, segment: Segment<P>, handled: &mut Handled) {
         handled.conn = Some(id);
