@@ -1,1 +1,38 @@
-fn main() {}
+//! The command line: reads what the user wants, runs it, and says what came out.
+//!
+//! Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
+
+mod cli;
+mod commands;
+mod config;
+mod failure;
+mod output;
+mod runner;
+mod tables;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match dispatch(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Demo(arguments) => commands::demo::execute(&arguments),
+        Command::Run(arguments) => commands::run::execute(&arguments),
+        Command::Reproduce(arguments) => commands::reproduce::execute(&arguments),
+        Command::Trace(arguments) => commands::trace::execute(&arguments),
+        Command::Generate(arguments) => commands::generate::execute(&arguments),
+        Command::Completions { shell } => commands::shell::completions(shell),
+        Command::Man { command } => commands::shell::man(command.as_deref()),
+    }
+}

@@ -14,7 +14,7 @@ pub struct Handoffs {
     pub restored: u64,
     /// Packets forwarded to the NIC because they crossed a handoff.
     pub forwarded: u64,
-    /// Share of responses served by connections on the NIC, per cent.
+    /// Share of packets that belong to offloaded connections, per cent.
     pub offloaded_percent: f64,
     /// Connections on the NIC, mean.
     pub connections_mean: f64,
@@ -26,7 +26,7 @@ pub struct Handoffs {
 pub fn handoffs_text(handoffs: &Handoffs) -> String {
     let mut text = format!(
         "Handoffs: {} attempted, {} accepted, {} restored, {} packets forwarded.\n\
-         On the NIC: {} connections on average, {} of responses.\n",
+         On the NIC: {} connections on average, with {} of all packets.\n",
         grouped(handoffs.attempted),
         grouped(handoffs.accepted),
         grouped(handoffs.restored),

@@ -24,7 +24,7 @@ pub struct RunRow {
     pub send_delay_us: f64,
     /// Median time of a received host packet on the NIC, us.
     pub receive_delay_us: f64,
-    /// Share of responses served by connections on the NIC, per cent.
+    /// Share of packets that belong to offloaded connections, per cent.
     pub offloaded_percent: f64,
     /// Frames dropped at the server's NIC.
     pub drops: u64,
@@ -42,7 +42,7 @@ pub fn runs_table(rows: &[RunRow]) -> String {
         Column::numbers("NIC\nidle"),
         Column::numbers("send us\n(median)"),
         Column::numbers("receive us\n(median)"),
-        Column::numbers("responses\noffloaded"),
+        Column::numbers("packets\noffloaded"),
         Column::numbers("drops"),
     ]);
     for row in rows {

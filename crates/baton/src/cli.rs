@@ -1,0 +1,283 @@
+//! What can be typed.
+
+use crate::config::Setting;
+use baton_sim::Link;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Hands TCP connections between a host and its network interface: a server whose NIC takes over connections, simulated.
+#[derive(Debug, Parser)]
+#[command(
+    name = "baton",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Example:\n  baton demo\n\nExit codes: 0 done, 1 failed, 2 bad input, 130 interrupted."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Tell the whole story in one table; needs no input, writes nothing
+    Demo(DemoArgs),
+    /// Run an experiment: a file, or a shorthand such as W-1024-P-N-FCFS-400
+    Run(RunArgs),
+    /// Run a published experiment again and compare
+    Reproduce(ReproduceArgs),
+    /// Say what is in an access log
+    Trace(TraceArgs),
+    /// Write a synthetic access log
+    Generate(GenerateArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  baton completions bash > /etc/bash_completion.d/baton")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of baton or of one of its commands
+    #[command(after_help = "Examples:\n  baton man | man -l -\n  baton man run | man -l -")]
+    Man {
+        /// The command; without, baton itself
+        command: Option<String>,
+    },
+}
+
+/// How many runs at a time.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ThreadsArg {
+    /// Runs at the same time; results do not depend on it [default: all processors]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+impl ThreadsArg {
+    /// The number to use.
+    pub fn get(self) -> usize {
+        let all = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.threads.unwrap_or_else(all).get()
+    }
+}
+
+/// `baton demo`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  baton demo --seed 7")]
+pub struct DemoArgs {
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
+}
+
+/// What of an experiment may be changed from the command line.
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// Replay this access log (Common, Combined, W3C and others; plain, gzip, xz or Zstandard)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// Set one value, as in --set nic.mips=600 or --set host.l2.size_kib=2048; may be given again
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
+    /// Seed of everything that is drawn (run.seed)
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Packets before measurement starts (run.warmup_packets)
+    #[arg(long, value_name = "N")]
+    pub warmup: Option<u64>,
+    /// Packets that are measured (run.measured_packets)
+    #[arg(long, value_name = "N")]
+    pub packets: Option<u64>,
+    /// Name or path of a machine, in place of the experiment's own
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+}
+
+impl ExperimentArgs {
+    /// All single values, `--set` last.
+    pub fn settings(&self) -> Vec<Setting> {
+        let flags = [
+            ("--seed", "run.seed", self.seed),
+            ("--warmup", "run.warmup_packets", self.warmup),
+            ("--packets", "run.measured_packets", self.packets),
+        ];
+        let given = flags
+            .into_iter()
+            .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
+        given.chain(self.set.iter().cloned()).collect()
+    }
+}
+
+/// `baton run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton run W-1024-P-N-FCFS-400 --log access.log.xz
+  baton run experiments/handoff-table1.toml --json out.json
+  baton run W-4096-P-L-FCFS-400 --set nic.mips=600 --set host.l2.size_kib=2048 --seed 7
+  baton run W-1024-P-N-FCFS-400 --print-config
+
+A shorthand is Workload-Connections-Priority-LoadControl-Selection-MIPS:
+  Workload      W World Cup log, I IBM log, D SPECweb99, S SPECweb99 with static content only
+  Connections   the most the NIC may hold, 0 for no handoff
+  Priority      P host packets first, N first come, first served
+  LoadControl   L or N
+  Selection     FCFS, or Tn: at the n-th enqueue to the send buffer
+  MIPS          the NIC's instruction rate")]
+pub struct RunArgs {
+    /// An experiment file (TOML) or a shorthand
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub experiment: String,
+    /// Changes.
+    #[command(flatten)]
+    pub changes: ExperimentArgs,
+    /// Run only this variant of the file; may be given again
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+    /// Write all results, with configuration, seed and commit, to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Write a capture of a simulated link (pcapng) to this file; for a single run
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub pcap: Option<PathBuf>,
+    /// Which link to capture: server, or client:N
+    #[arg(long, value_name = "LINK", default_value = "server", requires = "pcap", value_parser = parse_link)]
+    pub pcap_link: Link,
+    /// Show where cycles went for each run, also if there are several
+    #[arg(long)]
+    pub details: bool,
+    /// Print the experiment as TOML and run nothing: `short` what differs from profile and defaults, `full` all of it
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "short")]
+    pub print_config: Option<PrintConfig>,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
+}
+
+/// How much of a configuration to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrintConfig {
+    /// What differs from profile and defaults.
+    Short,
+    /// All of it.
+    Full,
+}
+
+fn parse_link(text: &str) -> Result<Link, String> {
+    match text.split_once(':') {
+        None if text == "server" => Ok(Link::Server),
+        Some(("client", number)) if number.bytes().all(|b| b.is_ascii_digit()) => number
+            .parse()
+            .map(Link::Client)
+            .map_err(|error| format!("client {number:?}: {error}")),
+        _ => Err("expected server or client:N, as in client:0".to_owned()),
+    }
+}
+
+/// `baton reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton reproduce handoff-table1 --log worldcup98_day6_sample200k.csv.xz --json table1.json")]
+pub struct ReproduceArgs {
+    /// Which one; without, all are listed
+    pub name: Option<String>,
+    /// The log of the published experiment, or an excerpt of it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// Write rows of configuration, metric, published and simulated value to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
+}
+
+/// `baton trace`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton trace nasa_http_19950701_first9999.tsv.xz
+
+The format (Common, Combined, W3C and others) and the compression (gzip, xz, Zstandard) are told by content.")]
+pub struct TraceArgs {
+    /// The access log
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub log: PathBuf,
+    /// Requests of one client closer than this share a connection, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    pub persistent: u32,
+    /// Write the analysis to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+}
+
+/// `baton generate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton generate worldcup-lifetimes --requests 200000 --out generated.log
+  baton generate --fit access.log.xz --requests 100000 --seed 7 --out like-mine.log")]
+pub struct GenerateArgs {
+    /// A preset: demo, ibm, worldcup-lifetimes
+    #[arg(required_unless_present = "fit", conflicts_with = "fit")]
+    pub preset: Option<String>,
+    /// Fit the generator to this access log instead
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
+    pub fit: Option<PathBuf>,
+    /// Requests to generate
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: u64,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The file to write, in Common Log Format
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.starts_with("Example"),
+                "baton {} --help shows no example",
+                command.get_name()
+            );
+        }
+    }
+
+    #[test]
+    fn links_are_the_server_s_or_a_client_s() {
+        assert_eq!(parse_link("server"), Ok(Link::Server));
+        assert_eq!(parse_link("client:12"), Ok(Link::Client(12)));
+        for text in ["client", "client:", "client:-1", "client:x", "nic"] {
+            assert!(parse_link(text).is_err(), "{text}");
+        }
+    }
+}

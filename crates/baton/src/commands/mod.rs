@@ -1,0 +1,8 @@
+//! One module per command.
+
+pub mod demo;
+pub mod generate;
+pub mod reproduce;
+pub mod run;
+pub mod shell;
+pub mod trace;

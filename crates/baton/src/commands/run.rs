@@ -1,0 +1,176 @@
+//! `baton run`: an experiment goes in, tables and JSON come out.
+
+use crate::cli::{PrintConfig, RunArgs};
+use crate::config::{self, Plan, Planned, Request};
+use crate::failure::Failure;
+use crate::output::{JsonOutput, Pending, print};
+use crate::runner::{Interrupt, Job, run_all};
+use crate::tables;
+use baton_sim::results::Results;
+use baton_sim::{Capture, Link};
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// What `--json` holds.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    /// One per variant, in the order of the experiment file.
+    runs: &'a [Results],
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a failed run, an interrupt.
+pub fn execute(arguments: &RunArgs) -> Result<(), Failure> {
+    let changes = &arguments.changes;
+    let request = Request {
+        experiment: arguments.experiment.clone(),
+        profile: changes.profile.clone(),
+        log: changes.log.clone(),
+        settings: changes.settings(),
+        variants: arguments.variant.clone(),
+    };
+    let plan = config::plan(&request)?;
+    if let Some(how) = arguments.print_config {
+        return print_config(&plan, how);
+    }
+    let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let capture = prepare_capture(arguments, &plan)?;
+    for note in &plan.notes {
+        eprintln!("note: {note}");
+    }
+    let jobs: Vec<Job> = plan
+        .runs
+        .iter()
+        .map(|run| job(run, &request, arguments, capture.as_ref()))
+        .collect();
+    let results = run_all(&jobs, arguments.threads.get(), &Interrupt::listen()?)?;
+    let text = tables::describe(&results, arguments.details);
+    if let Some(capture) = capture {
+        capture.commit()?;
+    }
+    match json {
+        Some(json) => json.write(&Document { runs: &results }, &text),
+        None => print(&text),
+    }
+}
+
+fn print_config(plan: &Plan, how: PrintConfig) -> Result<(), Failure> {
+    let mut texts = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        let text = match how {
+            PrintConfig::Short => toml::to_string(&run.short),
+            PrintConfig::Full => toml::to_string(&run.experiment),
+        };
+        texts.push(text.map_err(|error| {
+            Failure::Failed(format!("cannot write the experiment as TOML: {error}"))
+        })?);
+    }
+    if let [only] = texts.as_slice() {
+        return print(only);
+    }
+    let mut all = String::new();
+    for (run, text) in plan.runs.iter().zip(texts) {
+        all.push_str(&format!(
+            "# ---- variant {:?}\n{text}\n",
+            run.experiment.name
+        ));
+    }
+    print(&all)
+}
+
+/// The file for `--pcap`, if that was asked for and can be had.
+fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, Failure> {
+    let Some(path) = &arguments.pcap else {
+        return Ok(None);
+    };
+    let [run] = plan.runs.as_slice() else {
+        return Err(Failure::BadInput(format!(
+            "--pcap: {} has {} variants; expected a single run: choose one with --variant NAME",
+            arguments.experiment,
+            plan.runs.len()
+        )));
+    };
+    let clients = run.experiment.clients.connections;
+    if let Link::Client(number) = arguments.pcap_link
+        && number >= clients
+    {
+        return Err(Failure::BadInput(format!(
+            "--pcap-link client:{number}: there are {clients} clients; expected client:0 to client:{}",
+            clients - 1
+        )));
+    }
+    let pending = Pending::new("--pcap", path)?;
+    if arguments
+        .json
+        .as_deref()
+        .is_some_and(|json| same_file(json, pending.target()))
+    {
+        return Err(Failure::BadInput(
+            "--json and --pcap name the same file; expected two files".to_owned(),
+        ));
+    }
+    Ok(Some(pending))
+}
+
+fn same_file(path: &std::path::Path, target: &std::path::Path) -> bool {
+    path == target || std::path::absolute(path).ok() == std::path::absolute(target).ok()
+}
+
+fn job(run: &Planned, request: &Request, arguments: &RunArgs, capture: Option<&Pending>) -> Job {
+    let captures = capture.map(|file| Capture {
+        link: arguments.pcap_link,
+        path: file.path().to_owned(),
+    });
+    Job {
+        experiment: run.experiment.clone(),
+        captures: captures.into_iter().collect(),
+        replay: replay_command(run, request),
+    }
+}
+
+/// The command that repeats this run.
+fn replay_command(run: &Planned, request: &Request) -> String {
+    let mut words = vec![format!("baton run {}", quoted(&request.experiment))];
+    if run.is_variant {
+        words.push(format!("--variant {}", quoted(&run.experiment.name)));
+    }
+    if let Some(profile) = &request.profile {
+        words.push(format!("--profile {}", quoted(profile)));
+    }
+    if let Some(log) = &request.log {
+        words.push(format!("--log {}", quoted(&log.display().to_string())));
+    }
+    for setting in &request.settings {
+        let (flag, value) = setting
+            .flag()
+            .split_once(' ')
+            .unwrap_or((setting.flag(), ""));
+        words.push(format!("{flag} {}", quoted(value)));
+    }
+    words.join(" ")
+}
+
+/// A word that a shell takes as one.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_blanks_are_quoted() {
+        assert_eq!(quoted("nic.mips=600"), "nic.mips=600");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,289 @@
+//! `baton trace`: what is in an access log.
+
+use crate::cli::TraceArgs;
+use crate::failure::Failure;
+use crate::output::{JsonOutput, print};
+use baton_report::{self as report, Column, Table};
+use baton_workload::analyse::{
+    Analysis, Connections, Lifetimes, Locality, Popularity, SizePair, Sizes, Totals,
+};
+use baton_workload::log::Skipped;
+use baton_workload::{Log, SessionRule};
+use serde::Serialize;
+use std::path::Path;
+
+/// What `--json` holds.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    log: &'a Path,
+    #[serde(flatten)]
+    analysis: &'a Analysis,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The log cannot be read, or the JSON not be written.
+pub fn execute(arguments: &TraceArgs) -> Result<(), Failure> {
+    let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let log = Log::read(&arguments.log).map_err(|error| Failure::BadInput(error.to_string()))?;
+    let rule = SessionRule {
+        persistent_s: arguments.persistent,
+        pipeline_s: None,
+    };
+    let analysis = Analysis::of(&log, rule);
+    let text = describe(&arguments.log, &analysis);
+    match json {
+        Some(json) => json.write(
+            &Document {
+                log: &arguments.log,
+                analysis: &analysis,
+            },
+            &text,
+        ),
+        None => print(&text),
+    }
+}
+
+/// The whole analysis for people.
+fn describe(path: &Path, analysis: &Analysis) -> String {
+    let mut parts = vec![
+        report::facts_table(&path.display().to_string(), &facts(analysis)),
+        skipped(&analysis.skipped),
+        popularity(&analysis.popularity),
+    ];
+    if let Some(sizes) = &analysis.sizes {
+        parts.push(size_table(sizes));
+    }
+    parts.push(locality(&analysis.locality));
+    parts.push(connections(&analysis.connections));
+    match &analysis.lifetimes {
+        Some(found) => parts.push(lifetimes(found)),
+        None => parts.push(
+            "The log has no response sizes: it cannot be replayed, and sizes and lifetimes are unknown.\n".to_owned(),
+        ),
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn facts(analysis: &Analysis) -> Vec<(String, String)> {
+    let totals: &Totals = &analysis.totals;
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+    fact("format", analysis.format.to_string());
+    fact("requests", report::grouped(totals.requests));
+    fact("clients", report::grouped(totals.clients));
+    fact("files (distinct URLs)", report::grouped(totals.urls));
+    if analysis.sizes.is_some() {
+        let mean = totals.mean_bytes().round() as u64;
+        fact(
+            "content",
+            format!(
+                "{} bytes, {} per response",
+                report::grouped(totals.content_bytes),
+                report::bytes(mean)
+            ),
+        );
+        fact(
+            "footprint",
+            format!("{} bytes", report::grouped(totals.footprint_bytes)),
+        );
+        fact(
+            "sizes logged as -",
+            format!("{}, taken as 0", report::grouped(totals.dashes)),
+        );
+    }
+    let hours = totals.duration_s() / 3600.0;
+    fact(
+        "time",
+        format!(
+            "{hours:.2} hours, {} requests/s",
+            report::significant(totals.requests_per_s())
+        ),
+    );
+    if totals.resorted {
+        fact(
+            "order",
+            "lines were not in order of time; sorted".to_owned(),
+        );
+    }
+    let statuses = analysis.statuses.iter().map(|s| match s.status {
+        0 => ("none".to_owned(), s.requests),
+        status => (status.to_string(), s.requests),
+    });
+    fact("status", shares(statuses, totals.requests));
+    let methods = analysis
+        .methods
+        .iter()
+        .map(|m| (format!("{:?}", m.method).to_uppercase(), m.requests));
+    fact("method", shares(methods, totals.requests));
+    facts
+}
+
+/// `200 87 %, 304 9 %`, most frequent first.
+fn shares(counts: impl Iterator<Item = (String, u64)>, all: u64) -> String {
+    let mut counts: Vec<(String, u64)> = counts.collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let share = |count: u64| report::percent(100.0 * count as f64 / all.max(1) as f64);
+    counts
+        .iter()
+        .map(|(name, count)| format!("{name} {}", share(*count)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn skipped(skipped: &Skipped) -> String {
+    if skipped.total() == 0 {
+        return "No line was skipped.\n".to_owned();
+    }
+    let reasons: Vec<report::Count> = skipped
+        .reasons()
+        .map(|(reason, count)| report::Count {
+            name: reason.to_string(),
+            count,
+        })
+        .collect();
+    let mut text = report::counts_table("lines skipped because", &reasons);
+    text.push_str("The first of them:\n");
+    for line in skipped.first() {
+        text.push_str(&format!(
+            "  line {} ({}): {:?}\n",
+            line.line, line.reason, line.text
+        ));
+    }
+    text
+}
+
+fn popularity(popularity: &Popularity) -> String {
+    let mut table = Table::new(vec![
+        Column::numbers("most popular files"),
+        Column::numbers("share of requests"),
+        Column::numbers("share of bytes"),
+    ]);
+    for top in &popularity.top {
+        table.row(vec![
+            report::grouped(top.files),
+            share(top.requests),
+            share(top.bytes),
+        ]);
+    }
+    format!(
+        "{}Zipf exponent {:.2}; {} files were requested only once.\n",
+        table.render(),
+        popularity.zipf_exponent,
+        report::grouped(popularity.once)
+    )
+}
+
+fn size_table(sizes: &SizePair) -> String {
+    distribution(
+        "size, bytes",
+        &[("responses", &sizes.responses), ("files", &sizes.files)],
+    )
+}
+
+/// Mean and percentiles of several distributions, one per row.
+fn distribution(head: &str, rows: &[(&str, &Sizes)]) -> String {
+    let percentiles = rows
+        .first()
+        .map_or(&[][..], |(_, sizes)| &sizes.percentiles);
+    let mut columns = vec![
+        Column::words(head),
+        Column::numbers("count"),
+        Column::numbers("mean"),
+    ];
+    columns.extend(
+        percentiles
+            .iter()
+            .map(|p| Column::numbers(format!("{} %", p.percent))),
+    );
+    columns.push(Column::numbers("most"));
+    let mut table = Table::new(columns);
+    for (name, sizes) in rows {
+        let mut cells = vec![
+            (*name).to_owned(),
+            report::grouped(sizes.count),
+            report::significant(sizes.mean),
+        ];
+        cells.extend(sizes.percentiles.iter().map(|p| report::grouped(p.value)));
+        cells.push(report::grouped(sizes.max));
+        table.row(cells);
+    }
+    table.render()
+}
+
+fn locality(locality: &Locality) -> String {
+    let mut text = String::new();
+    if !locality.caches.is_empty() {
+        let mut table = Table::new(vec![
+            Column::numbers("LRU cache of 4 KiB blocks"),
+            Column::numbers("bytes found in it"),
+        ]);
+        for point in &locality.caches {
+            table.row(vec![
+                report::bytes(point.cache_bytes),
+                share(point.byte_hits),
+            ]);
+        }
+        text.push_str(&table.render());
+        text.push('\n');
+    }
+    let mut table = Table::new(vec![
+        Column::numbers("LRU cache of whole files"),
+        Column::numbers("requests found in it"),
+    ]);
+    for point in &locality.files {
+        table.row(vec![
+            report::grouped(point.files),
+            share(point.request_hits),
+        ]);
+    }
+    text.push_str(&table.render());
+    text
+}
+
+fn connections(connections: &Connections) -> String {
+    let title = format!(
+        "Connections, if requests of a client share one unless they are more than {} s apart:\n",
+        connections.rule.persistent_s
+    );
+    title + &distribution("per connection", &[("requests", &connections.requests)])
+}
+
+fn lifetimes(lifetimes: &Lifetimes) -> String {
+    let mut table = Table::new(vec![
+        Column::numbers("longest-lived connections"),
+        Column::numbers("share of packets sent"),
+        Column::numbers("share of bytes"),
+    ]);
+    for point in &lifetimes.curve {
+        table.row(vec![
+            format!("{} %", point.top_percent),
+            share(point.packets),
+            share(point.bytes),
+        ]);
+    }
+    format!(
+        "{}{}{}",
+        distribution("per connection", &[("packets sent", &lifetimes.packets)]),
+        table.render(),
+        compare_lifetimes(lifetimes)
+    )
+}
+
+/// How far the lifetimes are from those of the handoff-policies paper, figure 4.
+pub fn compare_lifetimes(lifetimes: &Lifetimes) -> String {
+    let top = lifetimes
+        .top_packets(10)
+        .map_or_else(|| "-".to_owned(), share);
+    format!(
+        "The shorter-lived half of the connections sends {} of the packets (published web workloads: under 10 %),\n\
+         the longest-lived tenth sends {top} (published: over 45 %).\n",
+        share(lifetimes.bottom_half_packets()),
+    )
+}
+
+fn share(part: f64) -> String {
+    report::percent(100.0 * part)
+}

@@ -1,0 +1,160 @@
+//! An experiment file or a shorthand, taken apart.
+
+use super::shorthand::{Letter, Shorthand};
+use super::source::{Complaint, Kind, Sources};
+use super::tree::{Node, Value};
+use super::variants::Variant;
+use super::{Request, machine, variants};
+use crate::failure::Failure;
+use std::fs;
+use std::path::Path;
+
+/// An experiment file or shorthand, taken apart.
+pub struct Base {
+    /// Name or path of the profile, if any.
+    pub profile_name: Option<String>,
+    /// The program's defaults with the profile over them.
+    pub machine: Node,
+    /// The document itself.
+    pub document: Node,
+    /// At least one.
+    pub variants: Vec<Variant>,
+}
+
+/// Reads the experiment that was asked for, and the machine it is for.
+///
+/// # Errors
+/// One of them cannot be used.
+pub fn load(
+    sources: &mut Sources,
+    request: &Request,
+    notes: &mut Vec<String>,
+) -> Result<Base, Failure> {
+    let bad = |complaint: Complaint| Failure::BadInput(complaint.to_string());
+    let path = Path::new(&request.experiment);
+    let is_file = path.is_file();
+    let mut document = if is_file {
+        read_document(sources, path)?
+    } else {
+        read_shorthand(sources, request, notes)?
+    };
+    let folder = if is_file {
+        path.parent().unwrap_or(Path::new(""))
+    } else {
+        Path::new("")
+    };
+    let profile = document.take("profile");
+    let variants = variants::take(sources, &mut document).map_err(bad)?;
+    let variants = variants::choose(variants, request)?;
+    if is_file {
+        let stem = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let name = Node {
+            origin: document.origin.clone(),
+            value: Value::String(stem),
+        };
+        if document.get("name").is_none() {
+            document.merge(Node::at_path("name", name));
+        }
+        resolve_log(&mut document, folder);
+    }
+    let (profile_name, machine) = machine::load(sources, request, profile, folder)?;
+    let variants = variants
+        .into_iter()
+        .map(|mut variant| {
+            resolve_log(&mut variant.layer, folder);
+            variant
+        })
+        .collect();
+    Ok(Base {
+        profile_name,
+        machine,
+        document,
+        variants,
+    })
+}
+
+fn read_document(sources: &mut Sources, path: &Path) -> Result<Node, Failure> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::BadInput(format!(
+            "{name}: {error}; expected an experiment file (TOML)"
+        ))
+    })?;
+    Node::parse(sources, Kind::File, &name, &text)
+        .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+}
+
+fn read_shorthand(
+    sources: &mut Sources,
+    request: &Request,
+    notes: &mut Vec<String>,
+) -> Result<Node, Failure> {
+    let name = &request.experiment;
+    let path_like = name.contains(['/', '\\']) || name.ends_with(".toml");
+    if path_like {
+        let what = if Path::new(name).is_dir() {
+            "is a directory"
+        } else {
+            "no such file"
+        };
+        return Err(Failure::BadInput(format!(
+            "{name}: {what}; expected an experiment file (TOML)"
+        )));
+    }
+    let shorthand: Shorthand = name.parse().map_err(|error| {
+        Failure::BadInput(format!(
+            "{error}\n(and there is no experiment file of this name)"
+        ))
+    })?;
+    if request.log.is_some() && !shorthand.workload.is_log() {
+        return Err(Failure::BadInput(format!(
+            "--log: {name} replays no log: {} is SPECweb99-like load; expected a shorthand that starts with W or I, \
+             or an experiment file",
+            shorthand.workload
+        )));
+    }
+    let mut text = shorthand.to_toml();
+    if request.log.is_none() && shorthand.workload.is_log() {
+        notes.push(stand_in_note(shorthand));
+        text = text.replacen(
+            &format!("\"{shorthand}\""),
+            &format!("\"{shorthand} {STAND_IN}\""),
+            1,
+        );
+    }
+    Node::parse(sources, Kind::Shorthand, name, &text)
+        .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+}
+
+/// Marks, in the name of a run, that a generated log took the place of the real one.
+pub const STAND_IN: &str = "(generated log)";
+
+fn stand_in_note(shorthand: Shorthand) -> String {
+    let (letter, log, preset) = match shorthand.workload {
+        Letter::Ibm => ("I", "the IBM log, which is not public", "ibm"),
+        _ => (
+            "W",
+            "the World Cup log, which is not part of Baton",
+            "worldcup-lifetimes",
+        ),
+    };
+    format!(
+        "{letter} stands for {log}, and no --log FILE was given: running on a generated log (preset `{preset}`) \
+         instead. Runs on it are marked {STAND_IN}."
+    )
+}
+
+/// A log's path is relative to the file that names it.
+fn resolve_log(layer: &mut Node, folder: &Path) {
+    if let Some(Node {
+        value: Value::String(path),
+        ..
+    }) = layer.get_mut("workload.path")
+    {
+        *path = folder.join(&*path).display().to_string();
+    }
+}

@@ -1,0 +1,363 @@
+//! Deserialises a [`Node`], and says of an error at which key it is, what was found and what was expected.
+
+use super::source::Origin;
+use super::tree::{Entry, Node, Table, Value};
+use serde::de::{
+    self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, Unexpected, Visitor,
+};
+use std::collections::btree_map;
+use std::fmt;
+
+/// What is wrong with a tree, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Misfit {
+    /// What is wrong.
+    pub wrong: Wrong,
+    /// Keys from the root to the value, or to the table that holds the key.
+    pub path: Vec<String>,
+    /// Where the value, or the key, was written.
+    pub origin: Option<Origin>,
+}
+
+/// What is wrong with a value or a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wrong {
+    /// No such key in this table.
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The keys that there are.
+        known: Vec<&'static str>,
+    },
+    /// A key that must be there is not.
+    MissingKey {
+        /// The key.
+        key: &'static str,
+    },
+    /// A value of the wrong type, or one that cannot be.
+    Value {
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl Misfit {
+    fn new(wrong: Wrong) -> Self {
+        Self {
+            wrong,
+            path: Vec::new(),
+            origin: None,
+        }
+    }
+
+    /// This error seen from `key` of the table around it; an error that has no origin yet is at that value.
+    fn under(mut self, key: &str, entry: &Entry) -> Self {
+        self.path.insert(0, key.to_owned());
+        if self.origin.is_none() {
+            let culprit = self.culprit(&entry.node);
+            if let Some((key, origin)) = culprit {
+                self.path.extend(key);
+                self.origin = Some(origin);
+            } else {
+                self.origin = Some(entry.node.origin.clone());
+            }
+        }
+        self
+    }
+
+    /// A table that is told apart by its `kind` is buffered by serde, and what is wrong inside is reported for the
+    /// table as a whole: finds the entry that is meant, by its key or by its value.
+    fn culprit(&self, node: &Node) -> Option<(Option<String>, Origin)> {
+        let table = node.table()?;
+        match &self.wrong {
+            Wrong::UnknownKey { key, .. } => Some((None, table.get(key)?.key.clone())),
+            Wrong::Value { found, .. } => {
+                let (key, entry) = table
+                    .iter()
+                    .find(|(_, entry)| describe(&entry.node.value) == *found)?;
+                Some((Some(key.clone()), entry.node.origin.clone()))
+            }
+            Wrong::MissingKey { .. } | Wrong::Other(_) => None,
+        }
+    }
+
+    /// Where it is, said to someone who writes TOML.
+    fn table(&self) -> String {
+        if self.path.is_empty() {
+            "an experiment".to_owned()
+        } else {
+            format!("[{}]", self.path.join("."))
+        }
+    }
+
+    /// "unknown key ... in ...", without the keys that there are.
+    pub fn unknown_key(&self) -> String {
+        match &self.wrong {
+            Wrong::UnknownKey { key, .. } => format!("unknown key `{key}` in {}", self.table()),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.join(".");
+        match &self.wrong {
+            Wrong::UnknownKey { known, .. } => {
+                write!(
+                    f,
+                    "{}; expected one of {}",
+                    self.unknown_key(),
+                    known.join(", ")
+                )
+            }
+            Wrong::MissingKey { key } => write!(f, "key `{key}` is missing in {}", self.table()),
+            Wrong::Value { found, expected } => {
+                write!(f, "{path}: found {found}; expected {expected}")
+            }
+            Wrong::Other(message) => write!(f, "{path}: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+impl de::Error for Misfit {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(Wrong::Other(message.to_string()))
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(Wrong::Value {
+            found: describe_unexpected(&found),
+            expected: in_words(&expected.to_string()),
+        })
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let expected = match expected {
+            [] => "nothing".to_owned(),
+            [one] => format!("{one:?}"),
+            several => format!(
+                "one of {}",
+                several
+                    .iter()
+                    .map(|v| format!("{v:?}"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+        };
+        Self::new(Wrong::Value {
+            found: format!("{variant:?}"),
+            expected,
+        })
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(Wrong::UnknownKey {
+            key: field.to_owned(),
+            known: expected.to_vec(),
+        })
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(Wrong::MissingKey { key: field })
+    }
+}
+
+/// What serde expects, said to someone who writes TOML.
+fn in_words(expected: &str) -> String {
+    let range = |low: i128, high: u128| format!("a whole number from {low} to {high}");
+    match expected {
+        "u8" => range(0, u8::MAX.into()),
+        "u16" => range(0, u16::MAX.into()),
+        "u32" => range(0, u32::MAX.into()),
+        "u64" | "usize" => "a whole number, 0 or more".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "path string" => "a path in quotes".to_owned(),
+        "a map" => "a table".to_owned(),
+        other if other.starts_with("struct ") || other.contains("tagged enum") => {
+            "a table".to_owned()
+        }
+        other => other.to_owned(),
+    }
+}
+
+fn describe_unexpected(found: &Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Bool(truth) => truth.to_string(),
+        Unexpected::Unsigned(number) => number.to_string(),
+        Unexpected::Signed(number) => number.to_string(),
+        Unexpected::Float(number) => format!("{number:?}"),
+        Unexpected::Str(text) => format!("{text:?}"),
+        Unexpected::Map => "a table".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Other(other) => (*other).to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A value in the words of [`describe_unexpected`].
+fn describe(value: &Value) -> String {
+    describe_unexpected(&match value {
+        Value::String(text) => Unexpected::Str(text),
+        Value::Integer(number) => Unexpected::Signed(*number),
+        Value::Float(number) => Unexpected::Float(*number),
+        Value::Boolean(truth) => Unexpected::Bool(*truth),
+        Value::Datetime(text) => Unexpected::Other(text),
+        Value::Array(_) => Unexpected::Seq,
+        Value::Table(_) => Unexpected::Map,
+    })
+}
+
+impl<'de> Deserializer<'de> for &'de Node {
+    type Error = Misfit;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match &self.value {
+            Value::String(text) => visitor.visit_borrowed_str(text),
+            Value::Integer(number) => visitor.visit_i64(*number),
+            Value::Float(number) => visitor.visit_f64(*number),
+            Value::Boolean(truth) => visitor.visit_bool(*truth),
+            Value::Datetime(text) => {
+                Err(de::Error::invalid_type(Unexpected::Other(text), &visitor))
+            }
+            Value::Array(items) => visitor.visit_seq(de::value::SeqDeserializer::new(items.iter())),
+            Value::Table(table) => visitor.visit_map(Entries::new(table)),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        match &self.value {
+            Value::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
+            Value::Table(table) => {
+                visitor.visit_enum(de::value::MapAccessDeserializer::new(Entries::new(table)))
+            }
+            value => {
+                let expected = if variants.is_empty() {
+                    name.to_owned()
+                } else {
+                    quoted(variants)
+                };
+                Err(Misfit::new(Wrong::Value {
+                    found: describe(value),
+                    expected,
+                }))
+            }
+        }
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Misfit> for &'de Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+fn quoted(variants: &[&str]) -> String {
+    let list: Vec<String> = variants.iter().map(|v| format!("{v:?}")).collect();
+    if let [one] = list.as_slice() {
+        one.clone()
+    } else {
+        format!("one of {}", list.join(", "))
+    }
+}
+
+/// Hands out the entries of a table and marks errors with the key they are at.
+struct Entries<'de> {
+    rest: btree_map::Iter<'de, String, Entry>,
+    current: Option<(&'de String, &'de Entry)>,
+}
+
+impl<'de> Entries<'de> {
+    fn new(table: &'de Table) -> Self {
+        Self {
+            rest: table.iter(),
+            current: None,
+        }
+    }
+}
+
+impl<'de> de::MapAccess<'de> for Entries<'de> {
+    type Error = Misfit;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Misfit> {
+        self.current = self.rest.next();
+        let Some((key, entry)) = self.current else {
+            return Ok(None);
+        };
+        seed.deserialize(Key(key)).map(Some).map_err(|mut misfit| {
+            misfit.origin.get_or_insert_with(|| entry.key.clone());
+            misfit
+        })
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Misfit> {
+        let (key, entry) = self.current.take().expect("a key comes before its value");
+        seed.deserialize(&entry.node)
+            .map_err(|misfit| misfit.under(key, entry))
+    }
+}
+
+/// A key; one that is asked for as a number (a port) is read as one.
+struct Key<'de>(&'de str);
+
+impl<'de> Deserializer<'de> for Key<'de> {
+    type Error = Misfit;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.0.parse() {
+            Ok(number) => visitor.visit_u16(number),
+            Err(_) => visitor.visit_borrowed_str(self.0),
+        }
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests;

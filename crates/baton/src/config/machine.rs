@@ -1,0 +1,96 @@
+//! The machine of an experiment: a profile over the program's defaults.
+
+use super::Request;
+use super::source::{Complaint, Kind, Sources};
+use super::tree::{Entry, Node};
+use crate::failure::Failure;
+use baton_sim::config::Experiment;
+use std::fs;
+use std::path::Path;
+
+/// Profiles by name, as in `profiles/*.toml`.
+const PROFILES: [(&str, &str); 1] = [(
+    "handoff-2006",
+    include_str!("../../../../profiles/handoff-2006.toml"),
+)];
+
+/// The text of the profile of this name.
+fn text(name: &str) -> Option<&'static str> {
+    PROFILES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
+}
+
+/// All names, for messages.
+fn names() -> String {
+    PROFILES.map(|(name, _)| name).join(", ")
+}
+
+/// The profile from the flag, else the document's; over the defaults. Also returns its name.
+///
+/// # Errors
+/// It cannot be used.
+pub fn load(
+    sources: &mut Sources,
+    request: &Request,
+    profile: Option<Entry>,
+    folder: &Path,
+) -> Result<(Option<String>, Node), Failure> {
+    let defaults = toml::Value::try_from(Experiment::default())
+        .map_err(|error| Failure::Failed(format!("the built-in defaults are no TOML: {error}")))?;
+    let mut machine = Node::from_default(&defaults);
+    let (name, origin, folder) = match (&request.profile, profile) {
+        (Some(name), _) => {
+            let flag = sources.add(Kind::Flag, format!("--profile {name}"), name.as_str());
+            (
+                name.clone(),
+                Sources::at(flag, 0..name.len()),
+                Path::new(""),
+            )
+        }
+        (None, Some(entry)) => {
+            let origin = entry.node.origin.clone();
+            let Some(name) = entry.node.string() else {
+                let message = "profile: expected the name or path of a profile in quotes";
+                return Err(Failure::BadInput(
+                    sources.complain(&origin, message).to_string(),
+                ));
+            };
+            (name.to_owned(), origin, folder)
+        }
+        (None, None) => return Ok((None, machine)),
+    };
+    let layer = load_profile(sources, &name, folder).map_err(|problem| match problem {
+        ProfileProblem::Content(complaint) => Failure::BadInput(complaint.to_string()),
+        ProfileProblem::Missing(message) => {
+            Failure::BadInput(sources.complain(&origin, message).to_string())
+        }
+    })?;
+    machine.merge(layer);
+    Ok((Some(name), machine))
+}
+
+enum ProfileProblem {
+    /// It cannot be read.
+    Missing(String),
+    /// It is no TOML.
+    Content(Complaint),
+}
+
+fn load_profile(sources: &mut Sources, name: &str, folder: &Path) -> Result<Node, ProfileProblem> {
+    if let Some(text) = text(name) {
+        let title = format!("profiles/{name}.toml (built in)");
+        return Node::parse(sources, Kind::File, &title, text).map_err(ProfileProblem::Content);
+    }
+    let path = folder.join(name);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        ProfileProblem::Missing(format!(
+            "there is no profile {name:?} ({}: {error}); expected one of {}, or the path of a profile file",
+            path.display(),
+            names()
+        ))
+    })?;
+    Node::parse(sources, Kind::File, &path.display().to_string(), &text)
+        .map_err(ProfileProblem::Content)
+}

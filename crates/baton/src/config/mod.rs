@@ -1,0 +1,179 @@
+//! From what the user says to experiments that can run.
+//!
+//! Layers, each over the one before: the program's defaults, a profile (a machine), an experiment file or a shorthand,
+//! one of the file's variants, the flags. They are joined as trees that remember where each value was written, so that
+//! an error in the joined whole still points to a file and line, or to a flag.
+
+mod base;
+mod de;
+mod machine;
+mod setting;
+mod shorthand;
+mod source;
+mod suggest;
+mod tree;
+mod variants;
+
+pub use base::STAND_IN;
+pub use setting::Setting;
+pub use shorthand::Shorthand;
+
+use crate::failure::Failure;
+use base::Base;
+use baton_sim::config::{Experiment, WorkloadConfig};
+use de::{Misfit, Wrong};
+use serde::Deserialize;
+use source::{Complaint, Kind, Sources};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tree::{Node, Value};
+
+/// What the user asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// A path or a shorthand.
+    pub experiment: String,
+    /// Name or path of a profile, in place of the experiment's own.
+    pub profile: Option<String>,
+    /// A log to replay, in place of the experiment's own workload.
+    pub log: Option<PathBuf>,
+    /// Single values, in order.
+    pub settings: Vec<Setting>,
+    /// Run only these variants; empty: all.
+    pub variants: Vec<String>,
+}
+
+/// Experiments that can run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// In the order of the file.
+    pub runs: Vec<Planned>,
+    /// What the user should know before they run.
+    pub notes: Vec<String>,
+}
+
+/// One experiment.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The experiment, complete.
+    pub experiment: Experiment,
+    /// Whether it is one of a file's variants, of the experiment's name.
+    pub is_variant: bool,
+    /// What stands for it in an experiment file: all that neither default nor profile says.
+    pub short: toml::Table,
+}
+
+/// Joins all layers.
+///
+/// # Errors
+/// What the user gave cannot be used.
+pub fn plan(request: &Request) -> Result<Plan, Failure> {
+    let mut sources = Sources::new();
+    let mut notes = Vec::new();
+    let base = base::load(&mut sources, request, &mut notes)?;
+    let mut flags = Node::empty(Sources::default_origin());
+    if let Some(path) = &request.log {
+        flags.merge(log_layer(&mut sources, path));
+    }
+    for setting in &request.settings {
+        flags.merge(setting.to_node(&mut sources));
+    }
+    let runs = base
+        .variants
+        .iter()
+        .map(|variant| {
+            let mut own = base.document.clone();
+            own.merge(variant.layer.clone());
+            own.merge(flags.clone());
+            complete(&sources, &base, own, variant.name.is_some())
+                .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Plan { runs, notes })
+}
+
+fn log_layer(sources: &mut Sources, path: &Path) -> Node {
+    let name = format!("--log {}", path.display());
+    let text = path.display().to_string();
+    let source = sources.add(Kind::Flag, name, text.clone());
+    let origin = Sources::at(source, 0..text.len());
+    let mut layer = Node::at_path(
+        "workload.kind",
+        Node {
+            origin: origin.clone(),
+            value: Value::String("log".into()),
+        },
+    );
+    layer.merge(Node::at_path(
+        "workload.path",
+        Node {
+            origin,
+            value: Value::String(text),
+        },
+    ));
+    layer
+}
+
+/// Lays a document over its machine and makes an experiment of it.
+fn complete(
+    sources: &Sources,
+    base: &Base,
+    own: Node,
+    is_variant: bool,
+) -> Result<Planned, Complaint> {
+    let mut tree = base.machine.clone();
+    tree.merge(own.clone());
+    let experiment =
+        Experiment::deserialize(&tree).map_err(|misfit| explain(sources, &tree, &misfit))?;
+    experiment.validate().map_err(|invalid| {
+        let message = format!(
+            "{}: found {}; expected {}",
+            invalid.path, invalid.found, invalid.expected
+        );
+        sources.complain(tree.origin_of(&invalid.path), message)
+    })?;
+    if let WorkloadConfig::Log { path, .. } = &experiment.workload {
+        check_readable(path).map_err(|reason| {
+            let message = format!("{}: {reason}; expected an access log", path.display());
+            sources.complain(tree.origin_of("workload.path"), message)
+        })?;
+    }
+    let mut short = match own.to_toml() {
+        toml::Value::Table(table) => table,
+        _ => toml::Table::new(),
+    };
+    if let Some(name) = &base.profile_name {
+        short.insert("profile".to_owned(), toml::Value::String(name.clone()));
+    }
+    Ok(Planned {
+        experiment,
+        is_variant,
+        short,
+    })
+}
+
+/// Whether a log can be opened at all; what is in it is seen when it is read.
+fn check_readable(path: &Path) -> Result<(), String> {
+    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+    match file.metadata() {
+        Ok(metadata) if metadata.is_dir() => Err("is a directory".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Says what is wrong with a tree, where, and what may have been meant.
+fn explain(sources: &Sources, tree: &Node, misfit: &Misfit) -> Complaint {
+    let origin = misfit.origin.as_ref().unwrap_or(&tree.origin);
+    let message = match &misfit.wrong {
+        Wrong::UnknownKey { key, known } => match suggest::nearest(key, known, tree) {
+            Some(meant) => format!("{}; did you mean `{meant}`?", misfit.unknown_key()),
+            None => misfit.to_string(),
+        },
+        _ => misfit.to_string(),
+    };
+    sources.complain(origin, message)
+}
+
+#[cfg(test)]
+mod tests;

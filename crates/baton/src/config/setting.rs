@@ -1,0 +1,87 @@
+//! A single value given by a flag.
+
+use super::source::Sources;
+use super::tree::Node;
+use std::str::FromStr;
+
+/// A value for one key, from `--set KEY=VALUE` or from a flag that stands for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    flag: String,
+    path: String,
+    value: String,
+}
+
+impl Setting {
+    /// A value given by a flag of its own, named as `--seed`.
+    pub fn of_flag(flag: &str, path: &str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        Self {
+            flag: format!("{flag} {value}"),
+            path: path.to_owned(),
+            value,
+        }
+    }
+
+    /// The flag as it was written.
+    pub fn flag(&self) -> &str {
+        &self.flag
+    }
+
+    /// The value at its place.
+    pub(super) fn to_node(&self, sources: &mut Sources) -> Node {
+        Node::at_path(
+            &self.path,
+            Node::parse_flag(sources, &self.flag, &self.value),
+        )
+    }
+}
+
+/// `KEY=VALUE`, the key as a path with dots, the value as TOML or else as a string.
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected KEY=VALUE, as in nic.mips=600";
+        let (path, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("there is no `=`; {expected}"))?;
+        let (path, value) = (path.trim(), value.trim());
+        if path.split('.').any(str::is_empty) {
+            return Err(format!("{path:?} is no key; {expected}"));
+        }
+        if value.is_empty() {
+            return Err(format!("there is no value; {expected}"));
+        }
+        Ok(Self {
+            flag: format!("--set {text}"),
+            path: path.to_owned(),
+            value: value.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_and_value_are_parted_at_the_first_equals_sign() {
+        let setting: Setting = "name=a=b".parse().expect("a setting");
+        assert_eq!(
+            (setting.path.as_str(), setting.value.as_str()),
+            ("name", "a=b")
+        );
+    }
+
+    #[test]
+    fn half_a_setting_is_refused() {
+        for text in ["nic.mips", "=600", "nic..mips=600", "nic.mips=", ".=1"] {
+            assert!(
+                text.parse::<Setting>()
+                    .is_err_and(|e| e.contains("KEY=VALUE")),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,110 @@
+use super::*;
+use proptest::prelude::*;
+
+fn shorthands() -> impl Strategy<Value = Shorthand> {
+    let letters = prop_oneof![
+        Just(Letter::WorldCup),
+        Just(Letter::Ibm),
+        Just(Letter::Specweb),
+        Just(Letter::SpecwebStatic),
+    ];
+    let selections = prop_oneof![
+        Just(Selection::Fcfs),
+        (1..=u32::MAX).prop_map(Selection::Threshold)
+    ];
+    (
+        letters,
+        any::<u32>(),
+        any::<bool>(),
+        any::<bool>(),
+        selections,
+        1..=u32::MAX,
+    )
+        .prop_map(
+            |(workload, connections, host_first, load_control, selection, mips)| Shorthand {
+                workload,
+                connections,
+                host_first,
+                load_control,
+                selection,
+                mips,
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_is_read_back(shorthand in shorthands()) {
+        prop_assert_eq!(shorthand.to_string().parse(), Ok(shorthand));
+    }
+
+    #[test]
+    fn its_toml_is_toml(shorthand in shorthands()) {
+        let table: toml::Table = shorthand.to_toml().parse().expect("TOML");
+        let name = shorthand.to_string();
+        prop_assert_eq!(table["name"].as_str(), Some(name.as_str()));
+        prop_assert_eq!(table["nic"]["mips"].as_integer(), Some(i64::from(shorthand.mips)));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "[WIDSPNLTFC0-9-]{0,30}") {
+        let _ = text.parse::<Shorthand>();
+    }
+}
+
+#[test]
+fn the_paper_s_example() {
+    let expected = Shorthand {
+        workload: Letter::WorldCup,
+        connections: 1024,
+        host_first: true,
+        load_control: false,
+        selection: Selection::Fcfs,
+        mips: 400,
+    };
+    assert_eq!("W-1024-P-N-FCFS-400".parse(), Ok(expected));
+}
+
+#[test]
+fn each_wrong_part_is_named() {
+    let cases = [
+        ("X-1024-P-N-FCFS-400", 1, "workload", "X"),
+        ("W-many-P-N-FCFS-400", 2, "connections", "many"),
+        ("W-+5-P-N-FCFS-400", 2, "connections", "+5"),
+        ("W-1024-H-N-FCFS-400", 3, "priority", "H"),
+        ("W-1024-P-P-FCFS-400", 4, "load control", "P"),
+        ("W-1024-P-N-LIFO-400", 5, "selection", "LIFO"),
+        ("W-1024-P-N-T0-400", 5, "selection", "T0"),
+        ("W-1024-P-N-FCFS-0", 6, "MIPS", "0"),
+        ("W-1024-P-N-FCFS-", 6, "MIPS", ""),
+    ];
+    for (text, part, part_name, part_found) in cases {
+        match text.parse::<Shorthand>() {
+            Err(NotShorthand::Part {
+                number,
+                name,
+                found,
+                ..
+            }) => {
+                assert_eq!(
+                    (number, name, found.as_str()),
+                    (part, part_name, part_found),
+                    "{text}"
+                );
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn six_parts_are_wanted() {
+    let error = "W-1024-P".parse::<Shorthand>().expect_err("three parts");
+    assert!(error.to_string().contains("3 of the 6 parts"), "{error}");
+}
+
+#[test]
+fn no_place_on_the_nic_means_no_attempts() {
+    let shorthand: Shorthand = "W-0-N-N-FCFS-400".parse().expect("a shorthand");
+    assert!(shorthand.to_toml().contains("policy = \"never\""));
+}

@@ -1,0 +1,191 @@
+//! Where values come from, and how an error points there.
+
+use std::fmt;
+use std::ops::Range;
+
+/// What a text is that holds values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The program's own defaults; has no text.
+    Default,
+    /// A file, named by its path, or a profile that is part of the program.
+    File,
+    /// What a shorthand stands for, named by it.
+    Shorthand,
+    /// A flag of the command line, as `--set nic.mips=600`.
+    Flag,
+}
+
+/// One text that holds values.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What it is.
+    pub kind: Kind,
+    /// What errors call it.
+    pub name: String,
+    /// The text itself.
+    pub text: String,
+}
+
+/// A place in one of the [`Sources`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    source: usize,
+    span: Range<usize>,
+}
+
+/// All texts read so far. The first is the program's defaults.
+#[derive(Clone, Debug)]
+pub struct Sources(Vec<Source>);
+
+impl Sources {
+    /// Only the defaults.
+    pub fn new() -> Self {
+        Self(vec![Source {
+            kind: Kind::Default,
+            name: "built-in default".to_owned(),
+            text: String::new(),
+        }])
+    }
+
+    /// The origin of what the program says by itself.
+    pub const fn default_origin() -> Origin {
+        Origin {
+            source: 0,
+            span: 0..0,
+        }
+    }
+
+    /// Adds a text; its values are at [`Self::at`] of the returned number.
+    pub fn add(&mut self, kind: Kind, name: impl Into<String>, text: impl Into<String>) -> usize {
+        self.0.push(Source {
+            kind,
+            name: name.into(),
+            text: text.into(),
+        });
+        self.0.len() - 1
+    }
+
+    /// A place in text number `source`.
+    pub const fn at(source: usize, span: Range<usize>) -> Origin {
+        Origin { source, span }
+    }
+
+    /// The text that a place lies in.
+    pub fn source(&self, origin: &Origin) -> &Source {
+        &self.0[origin.source]
+    }
+
+    /// A complaint about what stands at `origin`.
+    pub fn complain(&self, origin: &Origin, message: impl Into<String>) -> Complaint {
+        let source = self.source(origin);
+        let place = match source.kind {
+            Kind::File => Place::of(&source.text, &origin.span),
+            Kind::Default | Kind::Shorthand | Kind::Flag => None,
+        };
+        Complaint {
+            source: source.name.clone(),
+            place,
+            message: message.into(),
+        }
+    }
+}
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    source: String,
+    place: Option<Place>,
+    message: String,
+}
+
+/// A place in a file as people count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    line: usize,
+    column: usize,
+    text: String,
+    underlined: usize,
+}
+
+impl Place {
+    fn of(text: &str, span: &Range<usize>) -> Option<Self> {
+        let before = text.get(..span.start)?;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text[start..].lines().next().unwrap_or("");
+        let column = before[start..].chars().count();
+        let marked = text
+            .get(span.clone())
+            .and_then(|marked| marked.lines().next())
+            .unwrap_or("");
+        Some(Self {
+            line: before.matches('\n').count() + 1,
+            column: column + 1,
+            text: line.replace('\t', " "),
+            underlined: marked.chars().count().max(1),
+        })
+    }
+}
+
+/// `FILE:LINE:COLUMN: MESSAGE` with the line below it, or `FLAG: MESSAGE`.
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            source,
+            place,
+            message,
+        } = self;
+        let Some(Place {
+            line,
+            column,
+            text,
+            underlined,
+        }) = place
+        else {
+            return write!(f, "{source}: {message}");
+        };
+        let number = line.to_string();
+        let (gap, indent) = (number.len(), column - 1);
+        write!(
+            f,
+            "{source}:{line}:{column}: {message}\n \
+             {:gap$} |\n {number} | {text}\n {:gap$} | {:indent$}{}",
+            "",
+            "",
+            "",
+            "^".repeat(*underlined),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_shows_line_and_column() {
+        let mut sources = Sources::new();
+        let file = sources.add(Kind::File, "x.toml", "[nic]\nmips = \"fast\"\n");
+        let complaint = sources.complain(&Sources::at(file, 13..19), "not a number");
+        let expected = "x.toml:2:8: not a number\n   |\n 2 | mips = \"fast\"\n   |        ^^^^^^";
+        assert_eq!(complaint.to_string(), expected);
+    }
+
+    #[test]
+    fn a_flag_is_named_as_it_was_given() {
+        let mut sources = Sources::new();
+        let flag = sources.add(Kind::Flag, "--set nic.mips=fast", "fast");
+        let complaint = sources.complain(&Sources::at(flag, 0..4), "not a number");
+        assert_eq!(complaint.to_string(), "--set nic.mips=fast: not a number");
+    }
+
+    #[test]
+    fn the_end_of_a_file_is_a_place_too() {
+        let mut sources = Sources::new();
+        let file = sources.add(Kind::File, "x.toml", "[nic");
+        let text = sources
+            .complain(&Sources::at(file, 4..4), "unclosed")
+            .to_string();
+        assert!(text.starts_with("x.toml:1:5: unclosed"), "{text}");
+    }
+}

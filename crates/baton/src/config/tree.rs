@@ -1,0 +1,350 @@
+//! A TOML document as a tree in which every value remembers where it was written.
+
+use super::source::{Complaint, Kind, Origin, Sources};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where.
+    pub origin: Origin,
+    /// What.
+    pub value: Value,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Value {
+    String(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    /// As it was written.
+    Datetime(String),
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// The entries of a table by key.
+pub type Table = BTreeMap<String, Entry>;
+
+/// An entry of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Where the key was written.
+    pub key: Origin,
+    /// Its value.
+    pub node: Node,
+}
+
+impl Node {
+    /// An empty table.
+    pub const fn empty(origin: Origin) -> Self {
+        Self {
+            origin,
+            value: Value::Table(Table::new()),
+        }
+    }
+
+    /// Reads a TOML document.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn parse(
+        sources: &mut Sources,
+        kind: Kind,
+        name: &str,
+        text: &str,
+    ) -> Result<Self, Complaint> {
+        let source = sources.add(kind, name, text);
+        match DeTable::parse(text) {
+            Ok(table) => {
+                let span = table.span();
+                let value = from_table(source, table.get_ref()).map_err(|(span, message)| {
+                    sources.complain(&Sources::at(source, span), message)
+                })?;
+                Ok(Self {
+                    origin: Sources::at(source, span),
+                    value,
+                })
+            }
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                Err(sources.complain(&Sources::at(source, span), error.message()))
+            }
+        }
+    }
+
+    /// Reads the value of a flag: TOML if it is that, else a string.
+    pub fn parse_flag(sources: &mut Sources, name: &str, text: &str) -> Self {
+        let source = sources.add(Kind::Flag, name, text);
+        let origin = Sources::at(source, 0..text.len());
+        let value = DeValue::parse(text)
+            .ok()
+            .and_then(|value| from_value(source, &value).ok());
+        value.unwrap_or_else(|| Self {
+            origin,
+            value: Value::String(text.to_owned()),
+        })
+    }
+
+    /// A tree of values that the program gives by itself.
+    pub fn from_default(value: &toml::Value) -> Self {
+        let origin = Sources::default_origin();
+        let value = match value {
+            toml::Value::String(text) => Value::String(text.clone()),
+            toml::Value::Integer(number) => Value::Integer(*number),
+            toml::Value::Float(number) => Value::Float(*number),
+            toml::Value::Boolean(truth) => Value::Boolean(*truth),
+            toml::Value::Datetime(time) => Value::Datetime(time.to_string()),
+            toml::Value::Array(items) => {
+                Value::Array(items.iter().map(Self::from_default).collect())
+            }
+            toml::Value::Table(table) => Value::Table(
+                table
+                    .iter()
+                    .map(|(key, value)| {
+                        (
+                            key.clone(),
+                            Entry {
+                                key: origin.clone(),
+                                node: Self::from_default(value),
+                            },
+                        )
+                    })
+                    .collect(),
+            ),
+        };
+        Self { origin, value }
+    }
+
+    /// The value as plain TOML.
+    pub fn to_toml(&self) -> toml::Value {
+        match &self.value {
+            Value::String(text) | Value::Datetime(text) => toml::Value::String(text.clone()),
+            Value::Integer(number) => toml::Value::Integer(*number),
+            Value::Float(number) => toml::Value::Float(*number),
+            Value::Boolean(truth) => toml::Value::Boolean(*truth),
+            Value::Array(items) => toml::Value::Array(items.iter().map(Self::to_toml).collect()),
+            Value::Table(table) => toml::Value::Table(
+                table
+                    .iter()
+                    .map(|(key, entry)| (key.clone(), entry.node.to_toml()))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// Its entries, if it is a table.
+    pub const fn table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Its text, if it is a string.
+    pub fn string(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Takes an entry out, if this is a table that has it.
+    pub fn take(&mut self, key: &str) -> Option<Entry> {
+        match &mut self.value {
+            Value::Table(table) => table.remove(key),
+            _ => None,
+        }
+    }
+
+    /// The node at a dotted path.
+    pub fn get(&self, path: &str) -> Option<&Self> {
+        path.split('.')
+            .try_fold(self, |node, key| Some(&node.table()?.get(key)?.node))
+    }
+
+    /// As [`Self::get`], to change it.
+    pub fn get_mut(&mut self, path: &str) -> Option<&mut Self> {
+        path.split('.')
+            .try_fold(self, |node, key| match &mut node.value {
+                Value::Table(table) => table.get_mut(key).map(|entry| &mut entry.node),
+                _ => None,
+            })
+    }
+
+    /// The origin of what stands at a dotted path or, if nothing does, of the nearest table around it.
+    pub fn origin_of(&self, path: &str) -> &Origin {
+        let mut node = self;
+        for key in path.split('.') {
+            match node.table().and_then(|table| table.get(key)) {
+                Some(entry) => node = &entry.node,
+                None => break,
+            }
+        }
+        &node.origin
+    }
+
+    /// A tree that holds only `leaf`, at a dotted path; the tables on the way are written where the leaf is.
+    pub fn at_path(path: &str, leaf: Self) -> Self {
+        path.rsplit('.').fold(leaf, |node, key| {
+            let origin = node.origin.clone();
+            let entry = Entry {
+                key: origin.clone(),
+                node,
+            };
+            Self {
+                origin,
+                value: Value::Table(Table::from([(key.to_owned(), entry)])),
+            }
+        })
+    }
+
+    /// Lays `upper` over this tree: tables are joined, everything else is replaced. A table whose kind
+    /// changes is replaced as a whole, because the keys of one kind mean nothing to another.
+    pub fn merge(&mut self, upper: Self) {
+        match (&mut self.value, upper.value) {
+            (Value::Table(lower), Value::Table(upper_table))
+                if !kind_changes(lower, &upper_table) =>
+            {
+                for (key, entry) in upper_table {
+                    match lower.get_mut(&key) {
+                        Some(existing) => {
+                            existing.key = entry.key;
+                            existing.node.merge(entry.node);
+                        }
+                        None => {
+                            lower.insert(key, entry);
+                        }
+                    }
+                }
+            }
+            (value, upper_value) => {
+                *value = upper_value;
+                self.origin = upper.origin;
+            }
+        }
+    }
+
+    /// Turns keys with dots in them, as in `{ "nic.mips" = 600 }`, into tables.
+    #[must_use]
+    pub fn expand_dots(self) -> Self {
+        let Value::Table(table) = self.value else {
+            return self;
+        };
+        let mut expanded = Self::empty(self.origin);
+        for (path, Entry { key, node }) in table {
+            let mut branch = Self::at_path(&path, node.expand_dots());
+            mark_keys(&mut branch, &path, &key);
+            expanded.merge(branch);
+        }
+        expanded
+    }
+
+    /// The dotted paths of all leaves.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.collect_paths("", &mut paths);
+        paths
+    }
+
+    fn collect_paths(&self, prefix: &str, paths: &mut Vec<String>) {
+        match &self.value {
+            Value::Table(table) => {
+                for (key, entry) in table {
+                    let path = if prefix.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{prefix}.{key}")
+                    };
+                    entry.node.collect_paths(&path, paths);
+                }
+            }
+            _ => paths.push(prefix.to_owned()),
+        }
+    }
+}
+
+/// Sets the origin of all keys along `path`.
+fn mark_keys(node: &mut Node, path: &str, origin: &Origin) {
+    let mut node = node;
+    for part in path.split('.') {
+        let Value::Table(table) = &mut node.value else {
+            return;
+        };
+        let Some(entry) = table.get_mut(part) else {
+            return;
+        };
+        entry.key = origin.clone();
+        node = &mut entry.node;
+    }
+}
+
+/// Keys that say of what kind a table is, and so which other keys it may have.
+const TAGS: [&str; 2] = ["kind", "policy"];
+
+fn kind_changes(lower: &Table, upper: &Table) -> bool {
+    TAGS.iter()
+        .any(|tag| match (lower.get(*tag), upper.get(*tag)) {
+            (Some(lower), Some(upper)) => lower.node.value != upper.node.value,
+            _ => false,
+        })
+}
+
+type Misread = (Range<usize>, String);
+
+fn from_table(source: usize, table: &DeTable<'_>) -> Result<Value, Misread> {
+    table
+        .iter()
+        .map(|(key, value)| {
+            let entry = Entry {
+                key: Sources::at(source, key.span()),
+                node: from_value(source, value)?,
+            };
+            Ok((key.get_ref().to_string(), entry))
+        })
+        .collect::<Result<Table, Misread>>()
+        .map(Value::Table)
+}
+
+fn from_value(source: usize, value: &Spanned<DeValue<'_>>) -> Result<Node, Misread> {
+    let span = value.span();
+    let value = match value.get_ref() {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(number) => Value::Integer(
+            i64::from_str_radix(number.as_str(), number.radix()).map_err(|_| {
+                (
+                    span.clone(),
+                    format!("{number} is out of range; expected a number of 64 bits"),
+                )
+            })?,
+        ),
+        DeValue::Float(number) => Value::Float(
+            number
+                .as_str()
+                .parse()
+                .map_err(|_| (span.clone(), format!("{number} is not a number")))?,
+        ),
+        DeValue::Boolean(truth) => Value::Boolean(*truth),
+        DeValue::Datetime(time) => Value::Datetime(time.to_string()),
+        DeValue::Array(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| from_value(source, item))
+                .collect::<Result<_, Misread>>()?,
+        ),
+        DeValue::Table(table) => from_table(source, table)?,
+    };
+    Ok(Node {
+        origin: Sources::at(source, span),
+        value,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+use super::*;
+
+fn parse(text: &str) -> Node {
+    Node::parse(&mut Sources::new(), Kind::File, "x.toml", text).expect("TOML")
+}
+
+fn toml_of(node: &Node) -> toml::Table {
+    node.to_toml().as_table().expect("a table").clone()
+}
+
+#[test]
+fn the_upper_layer_wins_and_the_rest_stays() {
+    let mut lower = parse("[nic]\nmips = 400\nname = 'a'\n[host]\nclock_mhz = 2000");
+    lower.merge(parse("[nic]\nmips = 600"));
+    let expected: toml::Table = "[nic]\nmips = 600\nname = 'a'\n[host]\nclock_mhz = 2000"
+        .parse()
+        .expect("TOML");
+    assert_eq!(toml_of(&lower), expected);
+}
+
+#[test]
+fn another_kind_of_table_replaces_the_whole_of_it() {
+    let mut lower = parse("[workload]\nkind = 'generated'\npreset = 'demo'");
+    lower.merge(parse("[workload]\nkind = 'log'\npath = 'x'"));
+    assert_eq!(
+        toml_of(&lower),
+        "[workload]\nkind = 'log'\npath = 'x'"
+            .parse()
+            .expect("TOML")
+    );
+    lower.merge(parse("[workload]\nkind = 'log'\npersistent_s = 5"));
+    let expected = "[workload]\nkind = 'log'\npath = 'x'\npersistent_s = 5"
+        .parse()
+        .expect("TOML");
+    assert_eq!(toml_of(&lower), expected);
+}
+
+#[test]
+fn dots_in_quoted_keys_make_tables() {
+    let node = parse("'nic.mips' = 600\nnic.name = 'a'\nseed = 1").expand_dots();
+    assert_eq!(
+        toml_of(&node),
+        "seed = 1\n[nic]\nmips = 600\nname = 'a'"
+            .parse()
+            .expect("TOML")
+    );
+}
+
+#[test]
+fn what_is_written_last_is_what_an_error_points_to() {
+    let mut sources = Sources::new();
+    let mut node =
+        Node::parse(&mut sources, Kind::File, "lower.toml", "[nic]\nmips = 1").expect("TOML");
+    node.merge(
+        Node::parse(&mut sources, Kind::File, "upper.toml", "\n[nic]\nmips = 2").expect("TOML"),
+    );
+    let complaint = sources
+        .complain(node.origin_of("nic.mips"), "no")
+        .to_string();
+    assert!(complaint.starts_with("upper.toml:3:8: no"), "{complaint}");
+}
+
+#[test]
+fn a_flag_is_toml_or_else_a_string() {
+    let mut sources = Sources::new();
+    let mut value = |text| Node::parse_flag(&mut sources, "--set x", text).value;
+    assert_eq!(value("600"), Value::Integer(600));
+    assert_eq!(value("0x10"), Value::Integer(16));
+    assert_eq!(value("0.5"), Value::Float(0.5));
+    assert_eq!(value("true"), Value::Boolean(true));
+    assert_eq!(value("host-first"), Value::String("host-first".into()));
+    assert_eq!(value("\"600\""), Value::String("600".into()));
+}
+
+#[test]
+fn what_is_no_toml_is_refused_at_its_place() {
+    let error = Node::parse(
+        &mut Sources::new(),
+        Kind::File,
+        "x.toml",
+        "[nic]\nmips = \n",
+    )
+    .expect_err("no value");
+    assert!(error.to_string().starts_with("x.toml:2:"), "{error}");
+    let error = Node::parse(&mut Sources::new(), Kind::File, "x.toml", "a = 1\na = 2\n")
+        .expect_err("twice the same key");
+    assert!(error.to_string().starts_with("x.toml:2:1"), "{error}");
+    let error = Node::parse(
+        &mut Sources::new(),
+        Kind::File,
+        "x.toml",
+        "a = 99999999999999999999",
+    )
+    .expect_err("too large");
+    assert!(error.to_string().contains("64 bits"), "{error}");
+}

@@ -1,0 +1,109 @@
+//! The variants of an experiment file: runs that differ in a few values.
+
+use super::Request;
+use super::source::{Complaint, Sources};
+use super::tree::{Node, Value};
+use crate::failure::Failure;
+
+/// What one variant says, its name included.
+pub struct Variant {
+    /// Its name; absent if the document has no variants.
+    pub name: Option<String>,
+    /// What it sets.
+    pub layer: Node,
+}
+
+/// Takes `[[variants]]` out of a document; a document without is its own only variant.
+///
+/// # Errors
+/// They are not as they must be.
+pub fn take(sources: &Sources, document: &mut Node) -> Result<Vec<Variant>, Complaint> {
+    let Some(entry) = document.take("variants") else {
+        return Ok(vec![Variant {
+            name: None,
+            layer: Node::empty(document.origin.clone()),
+        }]);
+    };
+    let items = match entry.node.value {
+        Value::Array(items) if !items.is_empty() => items,
+        _ => {
+            let message = "expected [[variants]], each with `name` and `set`";
+            return Err(sources.complain(&entry.node.origin, message));
+        }
+    };
+    let mut variants: Vec<Variant> = Vec::with_capacity(items.len());
+    for item in items {
+        let origin = item.origin.clone();
+        let variant = take_variant(sources, item)?;
+        if variants.iter().any(|other| other.name == variant.name) {
+            let name = variant.name.unwrap_or_default();
+            return Err(sources.complain(
+                &origin,
+                format!("there is another variant {name:?}; expected unique names"),
+            ));
+        }
+        variants.push(variant);
+    }
+    Ok(variants)
+}
+
+fn take_variant(sources: &Sources, mut item: Node) -> Result<Variant, Complaint> {
+    let origin = item.origin.clone();
+    let name_node = item.take("name").map(|entry| entry.node);
+    let Some(name) = name_node.as_ref().and_then(Node::string).map(str::to_owned) else {
+        return Err(sources.complain(&origin, "a variant needs a `name` in quotes"));
+    };
+    let mut layer = item
+        .take("set")
+        .map_or_else(|| Node::empty(origin), |entry| entry.node)
+        .expand_dots();
+    if layer.table().is_none() {
+        return Err(sources.complain(
+            &layer.origin,
+            "expected a table, as in set = { nic.mips = 600 }",
+        ));
+    }
+    if let Some((key, entry)) = item.table().and_then(|table| table.first_key_value()) {
+        let message = format!("unknown key `{key}` in a variant; expected `name` and `set`");
+        return Err(sources.complain(&entry.key, message));
+    }
+    if let Some(node) = name_node {
+        layer.merge(Node::at_path("name", node));
+    }
+    Ok(Variant {
+        name: Some(name),
+        layer,
+    })
+}
+
+/// The variants that were asked for.
+///
+/// # Errors
+/// One of them does not exist.
+pub fn choose(variants: Vec<Variant>, request: &Request) -> Result<Vec<Variant>, Failure> {
+    if request.variants.is_empty() {
+        return Ok(variants);
+    }
+    let names: Vec<String> = variants.iter().filter_map(|v| v.name.clone()).collect();
+    if let Some(unknown) = request
+        .variants
+        .iter()
+        .find(|wanted| !names.contains(wanted))
+    {
+        let expected = if names.is_empty() {
+            "no --variant, as the experiment has none".to_owned()
+        } else {
+            format!("one of {}", names.join(", "))
+        };
+        return Err(Failure::BadInput(format!(
+            "--variant {unknown}: {} has no such variant; expected {expected}",
+            request.experiment
+        )));
+    }
+    let wanted = |v: &Variant| {
+        v.name
+            .as_ref()
+            .is_some_and(|name| request.variants.contains(name))
+    };
+    Ok(variants.into_iter().filter(wanted).collect())
+}

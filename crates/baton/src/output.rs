@@ -1,0 +1,272 @@
+//! Output: text to the terminal, files written whole or not at all.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Prints to stdout. That nobody reads on (as in `baton ... | head`) is no failure.
+///
+/// # Errors
+/// Stdout cannot be written for any other reason.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file that is to be written. Until [`Self::commit`] the target is untouched; when dropped before, nothing is left.
+#[derive(Debug)]
+pub struct Pending {
+    flag: &'static str,
+    target: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A file beside the target, to be renamed over it.
+    Beside(NamedTempFile),
+    /// The target is no regular file (a device, a pipe) and must not be renamed over.
+    Target,
+}
+
+impl Pending {
+    /// Sees that `target` can be written, before anything long begins.
+    ///
+    /// # Errors
+    /// It cannot; `flag` is what the user asked for it with.
+    pub fn new(flag: &'static str, target: &Path) -> Result<Self, Failure> {
+        let refuse = |reason: String| {
+            let target = target.display();
+            Failure::BadInput(format!(
+                "{flag} {target}: {reason}; expected a path that can be written"
+            ))
+        };
+        // A link is followed: its target is replaced, not the link.
+        let resolved = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        let place = match fs::metadata(&resolved) {
+            Ok(metadata) if metadata.is_dir() => return Err(refuse("is a directory".to_owned())),
+            Ok(metadata) if !metadata.is_file() => {
+                OpenOptions::new()
+                    .write(true)
+                    .open(&resolved)
+                    .map_err(|error| refuse(error.to_string()))?;
+                Place::Target
+            }
+            _ => Place::Beside(beside(&resolved).map_err(|error| refuse(error.to_string()))?),
+        };
+        Ok(Self {
+            flag,
+            target: resolved,
+            place,
+        })
+    }
+
+    /// Where the content is to be written now.
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            Place::Beside(file) => file.path(),
+            Place::Target => &self.target,
+        }
+    }
+
+    /// Where it is to be in the end.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Writes `content` and commits it.
+    ///
+    /// # Errors
+    /// It cannot be written; the target is as it was.
+    pub fn write(self, content: &[u8]) -> Result<(), Failure> {
+        let written = match &self.place {
+            Place::Beside(file) => file.as_file().write_all(content),
+            Place::Target => OpenOptions::new()
+                .write(true)
+                .open(&self.target)
+                .and_then(|mut f| f.write_all(content)),
+        };
+        written.map_err(|error| self.failed(&error))?;
+        self.commit()
+    }
+
+    /// Puts what was written to [`Self::path`] in its place.
+    ///
+    /// # Errors
+    /// It cannot be put there; the target is as it was.
+    pub fn commit(self) -> Result<(), Failure> {
+        match self.place {
+            Place::Beside(file) => file
+                .persist(&self.target)
+                .map(|_: File| ())
+                .map_err(|error| {
+                    Failure::Failed(format!(
+                        "{} {}: cannot write: {}",
+                        self.flag,
+                        self.target.display(),
+                        error.error
+                    ))
+                }),
+            Place::Target => Ok(()),
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        Failure::Failed(format!(
+            "{} {}: cannot write: {error}",
+            self.flag,
+            self.target.display()
+        ))
+    }
+}
+
+/// Where `--json` goes.
+#[derive(Debug)]
+pub enum JsonOutput {
+    /// To stdout; tables then go to stderr.
+    Stdout,
+    /// To a file; tables go to stdout as ever.
+    File(Pending),
+}
+
+impl JsonOutput {
+    /// Sees that `path` can be written; `-` is stdout.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn new(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            Ok(Self::Stdout)
+        } else {
+            Pending::new("--json", path).map(Self::File)
+        }
+    }
+
+    /// Writes `value` as JSON, and `tables` for people.
+    ///
+    /// # Errors
+    /// One of the two cannot be written.
+    pub fn write(self, value: &impl Serialize, tables: &str) -> Result<(), Failure> {
+        let mut json = serde_json::to_string_pretty(value).map_err(|error| {
+            Failure::Failed(format!("cannot write the results as JSON: {error}"))
+        })?;
+        json.push('\n');
+        match self {
+            Self::Stdout => {
+                eprint!("{tables}");
+                print(&json)
+            }
+            Self::File(file) => {
+                file.write(json.as_bytes())?;
+                print(tables)
+            }
+        }
+    }
+}
+
+/// A file of a name of its own in the folder of `target`, readable as any other new file would be.
+fn beside(target: &Path) -> io::Result<NamedTempFile> {
+    let folder = match target.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return Err(io::Error::other("has no folder")),
+    };
+    if target.file_name().is_none() {
+        return Err(io::Error::other("names no file"));
+    }
+    if !folder.is_dir() {
+        return Err(io::Error::other(format!(
+            "there is no folder {}",
+            folder.display()
+        )));
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".baton-").suffix(".part");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a folder for temporary files")
+    }
+
+    fn files(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_nothing() {
+        let folder = folder();
+        let target = folder.path().join("out.json");
+        fs::write(&target, "before").expect("a file");
+        drop(Pending::new("--json", &target).expect("can be written"));
+        assert_eq!(files(folder.path()), ["out.json"]);
+        assert_eq!(fs::read_to_string(&target).expect("a file"), "before");
+    }
+
+    #[test]
+    fn what_is_written_replaces_the_target() {
+        let folder = folder();
+        let target = folder.path().join("out.json");
+        fs::write(&target, "something longer").expect("a file");
+        Pending::new("--json", &target)
+            .expect("can be written")
+            .write(b"new")
+            .expect("is written");
+        assert_eq!(fs::read_to_string(&target).expect("a file"), "new");
+        assert_eq!(files(folder.path()), ["out.json"]);
+    }
+
+    #[test]
+    fn a_missing_folder_and_a_folder_are_refused() {
+        let folder = folder();
+        for target in [
+            folder.path().join("none/out.json"),
+            folder.path().to_owned(),
+        ] {
+            let refused = Pending::new("--json", &target).expect_err("cannot be written");
+            assert!(
+                matches!(&refused, Failure::BadInput(m) if m.starts_with("--json ")),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_device_is_written_and_stays_a_device() {
+        Pending::new("--json", Path::new("/dev/null"))
+            .expect("can be written")
+            .write(b"x")
+            .expect("is written");
+        assert!(!fs::metadata("/dev/null").expect("a device").is_file());
+    }
+}

@@ -1,0 +1,153 @@
+//! Runs experiments on several threads. Results come in the order of the experiments, whatever finished first.
+
+mod interrupt;
+mod progress;
+
+pub use interrupt::Interrupt;
+
+use crate::failure::Failure;
+use baton_sim::config::{Experiment, Invalid};
+use baton_sim::results::Results;
+use baton_sim::{Capture, Observer, RunError};
+use progress::Progress;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+/// The commit that the program was built from.
+pub const COMMIT: &str = env!("BATON_COMMIT");
+
+/// One experiment to run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Captures to make of it.
+    pub captures: Vec<Capture>,
+    /// The command that runs it again; shown when the simulation itself fails.
+    pub replay: String,
+}
+
+/// Runs all jobs on at most `threads` threads.
+///
+/// # Errors
+/// The first failure in the order of the jobs; the others are then ended. Or the user interrupted.
+pub fn run_all(
+    jobs: &[Job],
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<Results>, Failure> {
+    let packets =
+        |job: &Job| job.experiment.run.warmup_packets + job.experiment.run.measured_packets;
+    let progress = Progress::new(jobs.len(), jobs.iter().map(packets).sum());
+    let outcomes: Vec<Mutex<Option<Result<Results, Failure>>>> =
+        jobs.iter().map(|_| Mutex::new(None)).collect();
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { break };
+            let watch = Watch {
+                job: index,
+                progress: &progress,
+                interrupt,
+                stop: &stop,
+            };
+            let outcome = run_one(job, watch);
+            if outcome.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            *outcomes[index]
+                .lock()
+                .expect("no thread panics while it holds this") = Some(outcome);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            scope.spawn(work);
+        }
+    });
+    progress.finish();
+    collect(outcomes)
+}
+
+/// All results, or the first failure that is not only the echo of another.
+fn collect(
+    outcomes: Vec<Mutex<Option<Result<Results, Failure>>>>,
+) -> Result<Vec<Results>, Failure> {
+    let mut results = Vec::with_capacity(outcomes.len());
+    let mut interrupted = false;
+    for outcome in outcomes {
+        match outcome
+            .into_inner()
+            .expect("no thread panics while it holds this")
+        {
+            Some(Ok(result)) => results.push(result),
+            Some(Err(Failure::Interrupted)) | None => interrupted = true,
+            Some(Err(failure)) => return Err(failure),
+        }
+    }
+    if interrupted {
+        Err(Failure::Interrupted)
+    } else {
+        Ok(results)
+    }
+}
+
+fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {
+    let Job {
+        experiment,
+        captures,
+        replay,
+    } = job;
+    let name = &experiment.name;
+    let again = format!("run it again with: {replay}");
+    if watch.cancelled() {
+        return Err(Failure::Interrupted);
+    }
+    // A broken invariant of the simulator panics; the user is told how to see it again.
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        baton_sim::run(experiment, COMMIT, captures, &mut watch)
+    }));
+    match outcome {
+        Ok(Ok(results)) => Ok(results),
+        Ok(Err(RunError::Cancelled)) => Err(Failure::Interrupted),
+        Ok(Err(RunError::Workload(message))) => Err(Failure::BadInput(message)),
+        Ok(Err(RunError::Invalid(Invalid {
+            path,
+            found,
+            expected,
+        }))) => Err(Failure::BadInput(format!(
+            "{name}: {path}: found {found}; expected {expected}"
+        ))),
+        Ok(Err(error @ RunError::Capture(_))) => Err(Failure::Failed(format!("{name}: {error}"))),
+        Ok(Err(error @ RunError::Violation { .. })) => {
+            Err(Failure::Failed(format!("{name}: {error}\n{again}")))
+        }
+        Err(_) => {
+            let seed = experiment.run.seed;
+            Err(Failure::Failed(format!(
+                "{name}: the simulator broke one of its rules (seed {seed}, see above)\n{again}"
+            )))
+        }
+    }
+}
+
+/// Watches one job.
+struct Watch<'a> {
+    job: usize,
+    progress: &'a Progress,
+    interrupt: &'a Interrupt,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for Watch<'_> {
+    fn progress(&mut self, done: u64, _total: u64) {
+        self.progress.set(self.job, done);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.interrupt.requested()
+    }
+}

@@ -1,0 +1,54 @@
+//! A progress bar on stderr, only if that is a terminal, only for what takes long enough to want one.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Nobody misses a bar before this.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Packets simulated by all jobs together.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    done: Vec<AtomicU64>,
+    shown: Once,
+}
+
+impl Progress {
+    /// For so many jobs of `packets` packets together.
+    pub fn new(jobs: usize, packets: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(packets), ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template(
+            "{bar:40} {percent:>3} % of {human_len} packets, {eta} left",
+        );
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self {
+            bar,
+            done: (0..jobs).map(|_| AtomicU64::new(0)).collect(),
+            shown: Once::new(),
+        }
+    }
+
+    /// `job` has simulated `packets` packets.
+    pub fn set(&self, job: usize, packets: u64) {
+        self.done[job].store(packets, Ordering::Relaxed);
+        if self.bar.elapsed() > PATIENCE {
+            // Draws nothing if stderr is no terminal.
+            self.shown
+                .call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
+        }
+        self.bar.set_position(
+            self.done
+                .iter()
+                .map(|done| done.load(Ordering::Relaxed))
+                .sum(),
+        );
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,313 @@
+//! From results to the rows of tables.
+
+use baton_host::LAYERS;
+use baton_report as report;
+use baton_sim::results::{Cycles, Ended, PerPacket, Results};
+use std::collections::BTreeMap;
+
+/// Columns of a drawn time series.
+const SERIES_WIDTH: usize = 60;
+
+/// All runs side by side; of a single run, or if asked for, all its details too.
+pub fn describe(results: &[Results], details: bool) -> String {
+    let rows: Vec<report::RunRow> = results.iter().map(run_row).collect();
+    let mut text = report::runs_table(&rows);
+    for result in results {
+        text.push_str(&ended_note(result));
+    }
+    if details || results.len() == 1 {
+        for result in results {
+            text.push('\n');
+            text.push_str(&details_of(result));
+        }
+    } else {
+        text.push('\n');
+        text.push_str(&report::layer_shares_table(
+            &results.iter().map(layer_shares).collect::<Vec<_>>(),
+        ));
+    }
+    text
+}
+
+/// One line of the table of runs.
+pub fn run_row(result: &Results) -> report::RunRow {
+    let Results {
+        experiment,
+        clients,
+        host,
+        nic,
+        handoff,
+        ..
+    } = result;
+    report::RunRow {
+        name: experiment.name.clone(),
+        request_rate: clients.request_rate,
+        content_mbps: clients.content_mbps,
+        mean_ms: clients.response_ms.mean,
+        p99_ms: clients.response_ms.p99,
+        host_idle_percent: host.idle_percent,
+        nic_idle_percent: nic.idle_percent,
+        send_delay_us: nic.send_delay_us.p50,
+        receive_delay_us: nic.receive_delay_us.p50,
+        offloaded_percent: handoff.offloaded_packets_percent,
+        drops: nic.drops.values().sum(),
+    }
+}
+
+/// Says so if a run saw fewer packets than it was to.
+fn ended_note(result: &Results) -> String {
+    let Results {
+        experiment,
+        packets,
+        ..
+    } = result;
+    let why = match result.ended {
+        Ended::Complete => return String::new(),
+        Ended::TimeLimit => format!(
+            "its limit of {} simulated seconds (run.limit_s) came first",
+            experiment.run.limit_s
+        ),
+        Ended::Quiet => "nothing more could happen".to_owned(),
+    };
+    format!(
+        "note: {} measured {} of {} packets: {why}\n",
+        experiment.name,
+        report::grouped(*packets),
+        report::grouped(experiment.run.measured_packets),
+    )
+}
+
+fn details_of(result: &Results) -> String {
+    let mut parts = vec![
+        report::facts_table(&result.experiment.name, &facts(result)),
+        report::cycles_table(&cycles(result), result.host.idle_cycles),
+        report::packet_costs_table(&[
+            packet_costs("host connections", &result.host.host_packets),
+            packet_costs("offloaded connections", &result.host.nic_packets),
+        ]),
+        report::tasks_table(&tasks(result)),
+        report::handoffs_text(&handoffs(result)),
+        report::counts_table("frames dropped because", &counts(&result.nic.drops)),
+        report::counts_table(
+            "connections failed because",
+            &counts(&result.clients.failed),
+        ),
+        series(result),
+    ];
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn facts(result: &Results) -> Vec<(String, String)> {
+    let Results {
+        experiment,
+        clients,
+        host,
+        nic,
+        ..
+    } = result;
+    let mut facts: Vec<(String, String)> = result
+        .workload
+        .iter()
+        .map(|(name, value)| (format!("workload: {name}"), value.clone()))
+        .collect();
+    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+    fact("seed", experiment.run.seed.to_string());
+    fact(
+        "measured",
+        format!(
+            "{} packets in {:.3} simulated seconds",
+            report::grouped(result.packets),
+            result.measured_s
+        ),
+    );
+    fact("responses", report::grouped(clients.responses));
+    let ms = &clients.response_ms;
+    fact(
+        "response time, ms",
+        format!(
+            "mean {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}",
+            report::significant(ms.mean),
+            report::significant(ms.p50),
+            report::significant(ms.p90),
+            report::significant(ms.p99),
+            report::significant(ms.p999),
+            report::significant(ms.max)
+        ),
+    );
+    fact(
+        "network stack",
+        format!(
+            "{} of host cycles, below the system calls",
+            report::percent(host.network_stack_percent)
+        ),
+    );
+    fact("interrupts", report::grouped(host.interrupts));
+    for (name, delay) in [
+        ("host packets sent", &nic.send_delay_us),
+        ("host packets received", &nic.receive_delay_us),
+    ] {
+        fact(
+            &format!("{name}: us on the NIC"),
+            format!(
+                "median {}, mean {}",
+                report::significant(delay.p50),
+                report::significant(delay.mean)
+            ),
+        );
+    }
+    fact(
+        "sent again",
+        format!(
+            "{} by clients, {} by the host, {} by the NIC",
+            clients.retransmissions, host.retransmissions, nic.retransmissions
+        ),
+    );
+    facts
+}
+
+fn cycles(result: &Results) -> Vec<report::CyclesRow> {
+    layers(result)
+        .into_iter()
+        .map(
+            |(
+                layer,
+                Cycles {
+                    execute,
+                    l2,
+                    memory,
+                },
+            )| report::CyclesRow {
+                layer,
+                execute,
+                l2,
+                memory,
+            },
+        )
+        .collect()
+}
+
+/// The host's layers from the wire up.
+fn layers(result: &Results) -> Vec<(String, Cycles)> {
+    let mut layers: Vec<(String, Cycles)> = result
+        .host
+        .layers
+        .iter()
+        .map(|(layer, cycles)| (layer.clone(), *cycles))
+        .collect();
+    let height = |name: &str| {
+        LAYERS
+            .iter()
+            .position(|layer| format!("{layer:?}").eq_ignore_ascii_case(name))
+    };
+    layers.sort_by_key(|(name, _)| height(name));
+    layers
+}
+
+fn layer_shares(result: &Results) -> report::LayerShares {
+    let mut layers: Vec<(String, u64)> = layers(result)
+        .into_iter()
+        .map(|(layer, cycles)| (layer, cycles.total()))
+        .collect();
+    layers.push(("idle".to_owned(), result.host.idle_cycles));
+    let all = layers.iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
+    let percent = layers
+        .into_iter()
+        .map(|(layer, cycles)| (layer, 100.0 * cycles as f64 / all))
+        .collect();
+    report::LayerShares {
+        run: result.experiment.name.clone(),
+        percent,
+    }
+}
+
+fn packet_costs(kind: &str, costs: &PerPacket) -> report::PacketCosts {
+    let PerPacket {
+        packets,
+        cycles,
+        instructions,
+        l2_misses,
+    } = *costs;
+    report::PacketCosts {
+        kind: kind.to_owned(),
+        packets,
+        cycles,
+        instructions,
+        l2_misses,
+    }
+}
+
+fn tasks(result: &Results) -> Vec<report::TaskRow> {
+    let row = |(task, done): (&String, &baton_sim::results::TaskResults)| report::TaskRow {
+        task: task.clone(),
+        count: done.count,
+        instructions: done.instructions,
+    };
+    let mut rows: Vec<report::TaskRow> = result.nic.tasks.iter().map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.instructions));
+    rows
+}
+
+fn handoffs(result: &Results) -> report::Handoffs {
+    let handoff = &result.handoff;
+    report::Handoffs {
+        attempted: handoff.attempted,
+        accepted: handoff.accepted,
+        restored: handoff.restored,
+        forwarded: handoff.forwarded,
+        offloaded_percent: handoff.offloaded_packets_percent,
+        connections_mean: result.nic.connections_mean,
+        not_offloaded: counts(&handoff.not_offloaded),
+    }
+}
+
+fn counts(counts: &BTreeMap<String, u64>) -> Vec<report::Count> {
+    counts
+        .iter()
+        .map(|(name, count)| report::Count {
+            name: name.replace('_', " "),
+            count: *count,
+        })
+        .collect()
+}
+
+/// What load control did: connections on the NIC, its queue, its limit; and the request rate beside them.
+fn series(result: &Results) -> String {
+    let samples = &result.series;
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        return String::new();
+    };
+    let drawn = |name: &str, values: Vec<f64>| report::Series {
+        name: name.to_owned(),
+        values,
+    };
+    let rate = samples
+        .windows(2)
+        .map(|pair| {
+            let seconds = pair[1].time_us.saturating_sub(pair[0].time_us).max(1) as f64 / 1e6;
+            pair[1].responses.saturating_sub(pair[0].responses) as f64 / seconds
+        })
+        .collect();
+    let span = format!(
+        "From {:.2} to {:.2} simulated seconds, warm-up ({:.2} s) included:",
+        first.time_us as f64 / 1e6,
+        last.time_us as f64 / 1e6,
+        result.warmup_s
+    );
+    let lines = [
+        drawn("requests/s", rate),
+        drawn(
+            "connections on the NIC",
+            samples.iter().map(|s| f64::from(s.connections)).collect(),
+        ),
+        drawn(
+            "NIC packets waiting (Qlen)",
+            samples.iter().map(|s| f64::from(s.qlen)).collect(),
+        ),
+        drawn(
+            "Soft_Limit",
+            samples.iter().map(|s| f64::from(s.soft_limit)).collect(),
+        ),
+    ];
+    report::series_text(&lines, &span, SERIES_WIDTH)
+}
