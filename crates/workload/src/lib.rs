@@ -9,6 +9,8 @@
 //! Nothing here knows time, sockets or packets: a client applies the rules a script states.
 
 pub mod analyse;
+pub mod fit;
+pub mod generate;
 pub mod log;
 pub mod lru;
 pub mod micro;
@@ -18,6 +20,8 @@ mod source;
 pub mod specweb;
 
 pub use analyse::Analysis;
+pub use fit::Fit;
+pub use generate::{GeneratorSpec, Preset};
 pub use log::{Log, LogError};
 pub use micro::{Fixed, FixedSpec};
 pub use replay::Replay;

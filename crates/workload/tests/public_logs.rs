@@ -2,7 +2,7 @@
 //! beside the workspace. Without them these tests say so and pass.
 
 use baton_workload::log::{Format, LogError, NotReplayable, SkipReason};
-use baton_workload::{Analysis, Log, Replay, SessionRule, Workload};
+use baton_workload::{Analysis, Fit, Log, Replay, SessionRule, Workload};
 use std::path::PathBuf;
 
 /// The path of an excerpt, `None` with a note if it is not there.
@@ -169,4 +169,58 @@ fn every_log_with_sizes_replays_completely() {
             assert_eq!((requests, bytes), (log.requests.len(), log.content_bytes()));
         }
     }
+}
+
+/// The largest errors a fit may have.
+struct Bounds {
+    /// Relative error of the mean response, of the mean requests and of the mean packets per connection.
+    means: f64,
+    /// Difference of the shares of requests for the top files.
+    popularity: f64,
+    /// Difference of LRU byte hits.
+    hits: f64,
+    /// Difference of the packet shares of long- and short-lived connections.
+    lifetimes: f64,
+}
+
+fn assert_fits(name: &str, bounds: &Bounds) {
+    let Some(log) = read(name) else { return };
+    let fit = Fit::of(&log, SessionRule::PAPERS).unwrap();
+    let error = fit.error(&log, SessionRule::PAPERS, 5).unwrap();
+    for row in &error.rows {
+        let metric = row.metric.as_str();
+        let bound = match metric {
+            m if m.ends_with(", mean") => bounds.means,
+            m if m.starts_with("requests for the top") => bounds.popularity,
+            m if m.starts_with("LRU byte hits") => bounds.hits,
+            m if m.starts_with("packets of the") => bounds.lifetimes,
+            _ => continue,
+        };
+        assert!(row.error().abs() <= bound, "{name}: {metric}: {row:?}");
+    }
+    assert_eq!(error.rows.len(), 23);
+    assert_eq!(error, fit.error(&log, SessionRule::PAPERS, 5).unwrap());
+}
+
+#[test]
+fn the_fit_of_the_world_cup_is_within_bounds() {
+    let bounds = Bounds {
+        means: 0.02,
+        popularity: 0.005,
+        hits: 0.04,
+        lifetimes: 0.03,
+    };
+    assert_fits("worldcup98_day6_sample200k.csv.xz", &bounds);
+}
+
+#[test]
+fn the_fits_of_nasa_are_within_bounds() {
+    let bounds = Bounds {
+        means: 0.05,
+        popularity: 0.005,
+        hits: 0.06,
+        lifetimes: 0.07,
+    };
+    assert_fits("nasa_http_19950701_first9999.tsv.xz", &bounds);
+    assert_fits("nasa_http_19950801_first9999.tsv.xz", &bounds);
 }

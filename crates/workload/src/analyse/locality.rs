@@ -54,8 +54,9 @@ pub struct FilePoint {
 impl Locality {
     /// The locality of `log` in its order of requests.
     pub fn of(log: &Log) -> Self {
+        let requests = log.requests.iter().map(|r| (r.file, r.bytes));
         let caches = if log.has_sizes {
-            byte_hits(log, &CACHE_BYTES)
+            byte_hits(requests, &CACHE_BYTES)
         } else {
             Vec::new()
         };
@@ -74,16 +75,20 @@ impl Locality {
     }
 }
 
-/// Replays every block of every response through LRU caches of these sizes, in ascending order.
-pub(crate) fn byte_hits(log: &Log, cache_bytes: &[u64]) -> Vec<CachePoint> {
+/// Replays every block of every response (file and content bytes) through LRU caches of these sizes, in ascending
+/// order.
+pub(crate) fn byte_hits(
+    requests: impl Iterator<Item = (u32, u64)>,
+    cache_bytes: &[u64],
+) -> Vec<CachePoint> {
     debug_assert!(cache_bytes.is_sorted());
     let mut stack = StackDistance::new();
     // Bytes whose distance first fits the cache of this index.
     let mut hits = vec![0u64; cache_bytes.len()];
     let mut total = 0;
-    for request in &log.requests {
-        let mut left = request.bytes;
-        let mut block = u64::from(request.file) << 32;
+    for (file, content) in requests {
+        let mut left = content;
+        let mut block = u64::from(file) << 32;
         while left > 0 {
             let bytes = left.min(BLOCK_BYTES);
             if let Some(distance) = stack.reference(block) {

@@ -6,9 +6,11 @@ mod popularity;
 mod sizes;
 
 pub use lifetimes::{Connections, LifetimePoint, Lifetimes, packets_sent};
+pub(crate) use locality::byte_hits;
 pub use locality::{CachePoint, FilePoint, Locality};
+pub(crate) use popularity::zipf_exponent;
 pub use popularity::{Popularity, TopShare};
-pub use sizes::{HistogramBucket, Quantile, Sizes};
+pub use sizes::{HistogramBucket, Percentile, Sizes};
 
 use crate::log::{Format, Log, Method, Skipped};
 use crate::session::{SessionRule, Sessions};
@@ -165,7 +167,7 @@ fn count_by<K: Ord>(keys: impl Iterator<Item = K>) -> impl Iterator<Item = (K, u
 }
 
 /// `part / whole`, 0 if there is no whole.
-fn ratio(part: u64, whole: u64) -> f64 {
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
     } else {

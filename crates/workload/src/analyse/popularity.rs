@@ -31,6 +31,19 @@ pub struct TopShare {
 }
 
 impl Popularity {
+    /// Number of files that were requested.
+    pub fn files(&self) -> u64 {
+        self.top.last().map_or(0, |all| all.files)
+    }
+
+    /// The share of requests that the so many most popular files have, if that is one of the numbers kept.
+    pub fn top_requests(&self, files: u64) -> Option<f64> {
+        self.top
+            .iter()
+            .find(|t| t.files == files)
+            .map(|t| t.requests)
+    }
+
     /// The popularity of the files of `log`.
     pub fn of(log: &Log) -> Self {
         let ranked = ranked(log);

@@ -3,8 +3,8 @@
 use super::ratio;
 use serde::Serialize;
 
-/// The shares at which quantiles are given.
-const SHARES: [f64; 9] = [0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 0.999];
+/// The percentiles that are given.
+const PERCENT: [u64; 8] = [5, 10, 25, 50, 75, 90, 95, 99];
 
 /// A distribution of whole numbers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -17,17 +17,17 @@ pub struct Sizes {
     pub min: u64,
     /// Largest, 0 if there is none.
     pub max: u64,
-    /// Quantiles by nearest rank.
-    pub quantiles: Vec<Quantile>,
+    /// Percentiles by nearest rank.
+    pub percentiles: Vec<Percentile>,
     /// Counts by power of two.
     pub histogram: Vec<HistogramBucket>,
 }
 
-/// A quantile.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Quantile {
-    /// The share of values that are at most `value`, 0 to 1.
-    pub share: f64,
+/// A percentile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Percentile {
+    /// So many percent of the values are at most `value`.
+    pub percent: u64,
     /// The value.
     pub value: u64,
 }
@@ -48,32 +48,32 @@ impl Sizes {
     pub fn of(mut values: Vec<u64>) -> Self {
         values.sort_unstable();
         let sum = values.iter().sum();
-        let quantiles = SHARES.map(|share| Quantile {
-            share,
-            value: quantile(&values, share),
-        });
+        let value = |percent| Percentile {
+            percent,
+            value: percentile(&values, percent),
+        };
         Self {
             count: values.len() as u64,
             mean: ratio(sum, values.len() as u64),
             min: values.first().copied().unwrap_or(0),
             max: values.last().copied().unwrap_or(0),
-            quantiles: quantiles.into(),
+            percentiles: PERCENT.map(value).into(),
             histogram: histogram(&values),
         }
     }
 
-    /// The value that this share of values is at most, if it is one of the shares kept.
-    pub fn quantile(&self, share: f64) -> Option<u64> {
-        self.quantiles
+    /// The value that so many percent of the values are at most, if it is one of those kept.
+    pub fn percentile(&self, percent: u64) -> Option<u64> {
+        self.percentiles
             .iter()
-            .find(|q| q.share == share)
-            .map(|q| q.value)
+            .find(|p| p.percent == percent)
+            .map(|p| p.value)
     }
 }
 
-/// The quantile of sorted values by nearest rank, 0 if there is none.
-pub(super) fn quantile(sorted: &[u64], share: f64) -> u64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
+/// The percentile of sorted values by nearest rank, 0 if there is none.
+fn percentile(sorted: &[u64], percent: u64) -> u64 {
+    let rank = (sorted.len() as u64 * percent).div_ceil(100) as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 

@@ -82,14 +82,14 @@ fn zipf_exponent_of_exact_laws() {
 }
 
 #[test]
-fn quantiles_and_histogram() {
+fn percentiles_and_histogram() {
     let sizes = Sizes::of((1..=100).rev().collect());
     assert_eq!((sizes.min, sizes.max, sizes.mean), (1, 100, 50.5));
     assert_eq!(
         (
-            sizes.quantile(0.5),
-            sizes.quantile(0.99),
-            sizes.quantile(0.25)
+            sizes.percentile(50),
+            sizes.percentile(99),
+            sizes.percentile(25)
         ),
         (Some(50), Some(99), Some(25))
     );

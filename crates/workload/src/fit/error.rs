@@ -1,0 +1,150 @@
+//! How far a generated log is from its model.
+
+use crate::analyse::Analysis;
+use crate::log::Log;
+use crate::session::SessionRule;
+use serde::Serialize;
+
+/// The numbers of a log beside those of the log generated from its fit.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FitError {
+    /// One row for each number.
+    pub rows: Vec<FitRow>,
+}
+
+/// One number of both logs.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FitRow {
+    /// What it is.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// In the original log.
+    pub original: f64,
+    /// In the generated log.
+    pub generated: f64,
+}
+
+/// The unit of a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A share, 0 to 1.
+    Share,
+    /// Bytes.
+    Bytes,
+    /// A count.
+    Count,
+}
+
+impl FitRow {
+    /// How far the generated number is off: for shares the difference, otherwise the difference relative to the
+    /// original.
+    pub fn error(&self) -> f64 {
+        let difference = self.generated - self.original;
+        match self.unit {
+            Unit::Share => difference,
+            Unit::Bytes | Unit::Count if self.original != 0.0 => difference / self.original,
+            Unit::Bytes | Unit::Count => difference,
+        }
+    }
+}
+
+impl FitError {
+    /// Compares two logs by their analyses under `rule`.
+    pub fn between(original: &Log, generated: &Log, rule: SessionRule) -> Self {
+        let original = numbers(&Analysis::of(original, rule));
+        let generated = numbers(&Analysis::of(generated, rule));
+        let row = |((metric, unit, original), (_, _, generated))| FitRow {
+            metric,
+            unit,
+            original,
+            generated,
+        };
+        Self {
+            rows: original.into_iter().zip(generated).map(row).collect(),
+        }
+    }
+
+    /// The row of this metric.
+    pub fn row(&self, metric: &str) -> Option<&FitRow> {
+        self.rows.iter().find(|row| row.metric == metric)
+    }
+}
+
+/// A number with its name and unit.
+type Number = (String, Unit, f64);
+
+/// The numbers that are compared; always the same ones in the same order.
+fn numbers(analysis: &Analysis) -> Vec<Number> {
+    let mut numbers = popularity_and_sizes(analysis);
+    for cache_mib in [1, 2, 4, 8, 16] {
+        let hits = analysis.locality.byte_hits(cache_mib).unwrap_or(0.0);
+        numbers.push((format!("LRU byte hits, {cache_mib} MB"), Unit::Share, hits));
+    }
+    let requests = &analysis.connections.requests;
+    numbers.push((
+        "requests per connection, mean".to_owned(),
+        Unit::Count,
+        requests.mean,
+    ));
+    for percent in [50, 90, 99] {
+        let value = requests.percentile(percent).unwrap_or(0) as f64;
+        numbers.push((
+            format!("requests per connection, {percent} %"),
+            Unit::Count,
+            value,
+        ));
+    }
+    if let Some(lifetimes) = &analysis.lifetimes {
+        numbers.push((
+            "packets per connection, mean".to_owned(),
+            Unit::Count,
+            lifetimes.packets.mean,
+        ));
+        let top = lifetimes.top_packets(10).unwrap_or(0.0);
+        numbers.push((
+            "packets of the top 10 % of connections".to_owned(),
+            Unit::Share,
+            top,
+        ));
+        let bottom = lifetimes.bottom_half_packets();
+        numbers.push((
+            "packets of the bottom 50 % of connections".to_owned(),
+            Unit::Share,
+            bottom,
+        ));
+    }
+    numbers
+}
+
+fn popularity_and_sizes(analysis: &Analysis) -> Vec<Number> {
+    let popularity = &analysis.popularity;
+    let mut numbers = vec![(
+        "files requested".to_owned(),
+        Unit::Count,
+        popularity.files() as f64,
+    )];
+    for files in [1, 10, 100, 1000] {
+        let share = popularity.top_requests(files).unwrap_or(1.0);
+        numbers.push((
+            format!("requests for the top {files} files"),
+            Unit::Share,
+            share,
+        ));
+    }
+    if let Some(sizes) = &analysis.sizes {
+        let footprint = analysis.totals.footprint_bytes as f64;
+        numbers.push(("footprint".to_owned(), Unit::Bytes, footprint));
+        numbers.push((
+            "response, mean".to_owned(),
+            Unit::Bytes,
+            sizes.responses.mean,
+        ));
+        for percent in [50, 75, 90, 99] {
+            let value = sizes.responses.percentile(percent).unwrap_or(0) as f64;
+            numbers.push((format!("response, {percent} %"), Unit::Bytes, value));
+        }
+    }
+    numbers
+}
