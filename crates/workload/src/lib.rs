@@ -3,7 +3,8 @@
 //!
 //! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
 //! - [`replay`] makes a [`Workload`] of a log; [`specweb`] and [`micro`] make loads of their own.
-//! - [`analyse`] tells what is in a log.
+//! - [`analyse`] tells what is in a log; [`generate`] makes synthetic logs, [`fit`] finds the parameters that make one
+//!   like a real one.
 //! - [`Workload`] hands out connection scripts; the simulated or live client only follows them.
 //!
 //! Nothing here knows time, sockets or packets: a client applies the rules a script states.

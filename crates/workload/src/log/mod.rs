@@ -90,7 +90,7 @@ pub struct Log {
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// Opening, reading or decompressing failed.
-    #[error("{}: cannot read after line {line}: {source}", path.display())]
+    #[error("{}: cannot read{}: {source}", path.display(), after(*line))]
     Io {
         /// The file.
         path: PathBuf,
@@ -129,6 +129,15 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
     },
+}
+
+/// ` after line 7`, or nothing where no line was read.
+fn after(line: u64) -> String {
+    if line == 0 {
+        String::new()
+    } else {
+        format!(" after line {line}")
+    }
 }
 
 /// Why a log cannot be replayed.
