@@ -236,9 +236,9 @@ pub struct GenerateArgs {
     /// Fit the generator to this access log instead
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
     pub fit: Option<PathBuf>,
-    /// Requests to generate
-    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub requests: u64,
+    /// Requests to generate [default: those of the preset, or of the log]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub requests: Option<u32>,
     /// Seed of everything that is drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

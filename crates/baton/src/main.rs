@@ -13,6 +13,7 @@ mod tables;
 use clap::Parser;
 use cli::{Cli, Command};
 use failure::Failure;
+use runner::Interrupt;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -26,12 +27,13 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<(), Failure> {
+    let interrupt = Interrupt::listen()?;
     match command {
-        Command::Demo(arguments) => commands::demo::execute(&arguments),
-        Command::Run(arguments) => commands::run::execute(&arguments),
-        Command::Reproduce(arguments) => commands::reproduce::execute(&arguments),
-        Command::Trace(arguments) => commands::trace::execute(&arguments),
-        Command::Generate(arguments) => commands::generate::execute(&arguments),
+        Command::Demo(arguments) => commands::demo::execute(&arguments, &interrupt),
+        Command::Run(arguments) => commands::run::execute(&arguments, &interrupt),
+        Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &interrupt),
+        Command::Trace(arguments) => commands::trace::execute(&arguments, &interrupt),
+        Command::Generate(arguments) => commands::generate::execute(&arguments, &interrupt),
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { command } => commands::shell::man(command.as_deref()),
     }

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -90,13 +90,25 @@ impl Pending {
     /// # Errors
     /// It cannot be written; the target is as it was.
     pub fn write(self, content: &[u8]) -> Result<(), Failure> {
-        let written = match &self.place {
-            Place::Beside(file) => file.as_file().write_all(content),
-            Place::Target => OpenOptions::new()
-                .write(true)
-                .open(&self.target)
-                .and_then(|mut f| f.write_all(content)),
-        };
+        self.write_with(|file| file.write_all(content))
+    }
+
+    /// Lets `write` write the content and commits it.
+    ///
+    /// # Errors
+    /// It cannot be written; the target is as it was.
+    pub fn write_with(
+        self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let written = OpenOptions::new()
+            .write(true)
+            .open(self.path())
+            .and_then(|file| {
+                let mut file = BufWriter::new(file);
+                write(&mut file)?;
+                file.flush()
+            });
         written.map_err(|error| self.failed(&error))?;
         self.commit()
     }

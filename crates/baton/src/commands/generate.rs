@@ -1,6 +1,110 @@
-//! placeholder
+//! `baton generate`: writes a synthetic access log.
+
 use crate::cli::GenerateArgs;
+use crate::commands::trace;
 use crate::failure::Failure;
-pub fn execute(_: &GenerateArgs) -> Result<(), Failure> {
-    Ok(())
+use crate::output::{Pending, print};
+use crate::runner::{Interrupt, Spinner};
+use baton_report::{self as report, Column, Scale, Table};
+use baton_workload::fit::{FitError, FitRow, Unit};
+use baton_workload::log::write_common_log;
+use baton_workload::{Analysis, Fit, Log, Preset, SessionRule};
+use std::path::Path;
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, an output that cannot be written, an interrupt.
+pub fn execute(arguments: &GenerateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let out = Pending::new("--out", &arguments.out)?;
+    let (log, text) = match (&arguments.fit, &arguments.preset) {
+        (Some(model), _) => fitted(arguments, model)?,
+        (None, preset) => of_preset(arguments, preset.as_deref().unwrap_or_default())?,
+    };
+    interrupt.check()?;
+    let requests = report::grouped(log.requests.len() as u64);
+    out.write_with(|file| write_common_log(&log, file))?;
+    print(&format!(
+        "{text}\nWrote {requests} requests to {}.\n",
+        arguments.out.display()
+    ))
+}
+
+/// A log like the one at `model`, and how far it is from that.
+fn fitted(arguments: &GenerateArgs, model: &Path) -> Result<(Log, String), Failure> {
+    let _spinner = Spinner::new("fitting the generator");
+    let bad = |reason: String| Failure::BadInput(format!("--fit {}: {reason}", model.display()));
+    let original = Log::read(model).map_err(|error| Failure::BadInput(error.to_string()))?;
+    let rule = SessionRule::PAPERS;
+    let fit = Fit::of(&original, rule).map_err(|error| bad(error.to_string()))?;
+    let requests = match arguments.requests {
+        Some(requests) => requests,
+        None => u32::try_from(original.requests.len())
+            .map_err(|_| bad("has 2^32 requests or more".to_owned()))?,
+    };
+    let impossible = |error| {
+        Failure::Failed(format!(
+            "the fit to {} makes no sense: {error}",
+            model.display()
+        ))
+    };
+    let log = fit
+        .spec
+        .generate(arguments.seed, requests)
+        .map_err(impossible)?;
+    let error = FitError::between(&original, &log, rule);
+    Ok((log, fit_table(&error)))
+}
+
+/// A log of a preset, and what is in it.
+fn of_preset(arguments: &GenerateArgs, name: &str) -> Result<(Log, String), Failure> {
+    let _spinner = Spinner::new("generating");
+    let preset = Preset::from_name(name).ok_or_else(|| {
+        let known = Preset::ALL.map(Preset::name).join(", ");
+        Failure::BadInput(format!(
+            "generate {name}: no such preset; expected one of {known}, or --fit LOG"
+        ))
+    })?;
+    let requests = arguments.requests.unwrap_or_else(|| preset.requests());
+    let impossible = |error| Failure::Failed(format!("the preset {name} makes no sense: {error}"));
+    let log = preset
+        .spec()
+        .generate(arguments.seed, requests)
+        .map_err(impossible)?;
+    let text = trace::describe(&arguments.out, &Analysis::of(&log, SessionRule::PAPERS));
+    Ok((log, text))
+}
+
+/// The numbers of both logs with the error of the fit.
+fn fit_table(error: &FitError) -> String {
+    let mut table = Table::new(vec![
+        Column::words("fit"),
+        Column::numbers("original"),
+        Column::numbers("generated"),
+        Column::numbers("error"),
+    ]);
+    for row in &error.rows {
+        table.row(fit_cells(row));
+    }
+    table.render()
+}
+
+fn fit_cells(row: &FitRow) -> Vec<String> {
+    let FitRow {
+        metric,
+        unit,
+        original,
+        generated,
+    } = row;
+    let (value, scale, factor): (fn(f64) -> String, Scale, f64) = match unit {
+        Unit::Share => (report::percent, Scale::Points, 100.0),
+        Unit::Bytes | Unit::Count => (report::significant, Scale::Relative, 1.0),
+    };
+    let (original, generated) = (factor * original, factor * generated);
+    vec![
+        metric.clone(),
+        value(original),
+        value(generated),
+        scale.error(original, generated),
+    ]
 }

@@ -9,7 +9,6 @@ use crate::tables;
 use baton_sim::results::Results;
 use baton_sim::{Capture, Link};
 use serde::Serialize;
-use std::borrow::Cow;
 
 /// What `--json` holds.
 #[derive(Debug, Serialize)]
@@ -22,7 +21,7 @@ struct Document<'a> {
 ///
 /// # Errors
 /// Bad input, a failed run, an interrupt.
-pub fn execute(arguments: &RunArgs) -> Result<(), Failure> {
+pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let changes = &arguments.changes;
     let request = Request {
         experiment: arguments.experiment.clone(),
@@ -45,7 +44,7 @@ pub fn execute(arguments: &RunArgs) -> Result<(), Failure> {
         .iter()
         .map(|run| job(run, &request, arguments, capture.as_ref()))
         .collect();
-    let results = run_all(&jobs, arguments.threads.get(), &Interrupt::listen()?)?;
+    let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
     let text = tables::describe(&results, arguments.details);
     if let Some(capture) = capture {
         capture.commit()?;
@@ -126,51 +125,6 @@ fn job(run: &Planned, request: &Request, arguments: &RunArgs, capture: Option<&P
     Job {
         experiment: run.experiment.clone(),
         captures: captures.into_iter().collect(),
-        replay: replay_command(run, request),
-    }
-}
-
-/// The command that repeats this run.
-fn replay_command(run: &Planned, request: &Request) -> String {
-    let mut words = vec![format!("baton run {}", quoted(&request.experiment))];
-    if run.is_variant {
-        words.push(format!("--variant {}", quoted(&run.experiment.name)));
-    }
-    if let Some(profile) = &request.profile {
-        words.push(format!("--profile {}", quoted(profile)));
-    }
-    if let Some(log) = &request.log {
-        words.push(format!("--log {}", quoted(&log.display().to_string())));
-    }
-    for setting in &request.settings {
-        let (flag, value) = setting
-            .flag()
-            .split_once(' ')
-            .unwrap_or((setting.flag(), ""));
-        words.push(format!("{flag} {}", quoted(value)));
-    }
-    words.join(" ")
-}
-
-/// A word that a shell takes as one.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        Cow::Borrowed(word)
-    } else {
-        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_with_blanks_are_quoted() {
-        assert_eq!(quoted("nic.mips=600"), "nic.mips=600");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+        replay: request.command(run.is_variant.then_some(run.experiment.name.as_str())),
     }
 }

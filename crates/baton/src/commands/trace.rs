@@ -3,6 +3,7 @@
 use crate::cli::TraceArgs;
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print};
+use crate::runner::{Interrupt, Spinner};
 use baton_report::{self as report, Column, Table};
 use baton_workload::analyse::{
     Analysis, Connections, Lifetimes, Locality, Popularity, SizePair, Sizes, Totals,
@@ -24,14 +25,17 @@ struct Document<'a> {
 ///
 /// # Errors
 /// The log cannot be read, or the JSON not be written.
-pub fn execute(arguments: &TraceArgs) -> Result<(), Failure> {
+pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let spinner = Spinner::new("reading the log");
     let log = Log::read(&arguments.log).map_err(|error| Failure::BadInput(error.to_string()))?;
     let rule = SessionRule {
         persistent_s: arguments.persistent,
         pipeline_s: None,
     };
     let analysis = Analysis::of(&log, rule);
+    drop(spinner);
+    interrupt.check()?;
     let text = describe(&arguments.log, &analysis);
     match json {
         Some(json) => json.write(
@@ -46,7 +50,7 @@ pub fn execute(arguments: &TraceArgs) -> Result<(), Failure> {
 }
 
 /// The whole analysis for people.
-fn describe(path: &Path, analysis: &Analysis) -> String {
+pub fn describe(path: &Path, analysis: &Analysis) -> String {
     let mut parts = vec![
         report::facts_table(&path.display().to_string(), &facts(analysis)),
         skipped(&analysis.skipped),

@@ -5,6 +5,7 @@
 //! an error in the joined whole still points to a file and line, or to a flag.
 
 mod base;
+mod command;
 mod de;
 mod machine;
 mod setting;
@@ -14,9 +15,7 @@ mod suggest;
 mod tree;
 mod variants;
 
-pub use base::STAND_IN;
 pub use setting::Setting;
-pub use shorthand::Shorthand;
 
 use crate::failure::Failure;
 use base::Base;
@@ -112,6 +111,21 @@ fn log_layer(sources: &mut Sources, path: &Path) -> Node {
         },
     ));
     layer
+}
+
+/// The only experiment of a request that has no variants.
+///
+/// # Errors
+/// What was asked for cannot be used.
+pub fn plan_one(request: &Request) -> Result<Experiment, Failure> {
+    match plan(request)?.runs.as_slice() {
+        [run] => Ok(run.experiment.clone()),
+        runs => Err(Failure::BadInput(format!(
+            "{}: has {} variants; expected one run",
+            request.experiment,
+            runs.len()
+        ))),
+    }
 }
 
 /// Lays a document over its machine and makes an experiment of it.

@@ -30,4 +30,16 @@ impl Interrupt {
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// Ends a command between two of its steps.
+    ///
+    /// # Errors
+    /// The user asked for the end.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.requested() {
+            Err(Failure::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
 }

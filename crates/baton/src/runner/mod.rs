@@ -4,6 +4,7 @@ mod interrupt;
 mod progress;
 
 pub use interrupt::Interrupt;
+pub use progress::Spinner;
 
 use crate::failure::Failure;
 use baton_sim::config::{Experiment, Invalid};

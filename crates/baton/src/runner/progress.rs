@@ -52,3 +52,22 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 }
+
+/// A turning wheel on stderr beside what is being done, until dropped; only if stderr is a terminal.
+#[derive(Debug)]
+pub struct Spinner(ProgressBar);
+
+impl Spinner {
+    /// Starts to turn.
+    pub fn new(doing: &'static str) -> Self {
+        let spinner = ProgressBar::new_spinner().with_message(doing);
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        Self(spinner)
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,6 +1,113 @@
-//! placeholder
+//! `baton reproduce`: runs published experiments again and puts the published numbers beside the simulated ones.
+//!
+//! One module per experiment; [`ALL`] lists them.
+
+mod handoff_table1;
+
 use crate::cli::ReproduceArgs;
 use crate::failure::Failure;
-pub fn execute(_: &ReproduceArgs) -> Result<(), Failure> {
-    Ok(())
+use crate::output::{JsonOutput, print};
+use crate::runner::Interrupt;
+use baton_report as report;
+use serde::Serialize;
+use std::path::Path;
+
+/// A published experiment.
+pub struct Reproduction {
+    /// What the user types.
+    name: &'static str,
+    /// What it is.
+    about: &'static str,
+    /// Runs it.
+    run: fn(&Context<'_>) -> Result<Outcome, Failure>,
+}
+
+/// All that can be run again.
+const ALL: [Reproduction; 1] = [handoff_table1::REPRODUCTION];
+
+/// What the user gave.
+pub struct Context<'a> {
+    log: Option<&'a Path>,
+    seed: u64,
+    threads: usize,
+    interrupt: &'a Interrupt,
+}
+
+/// What came out.
+pub struct Outcome {
+    /// For machines.
+    rows: Vec<Row>,
+    /// For people.
+    text: String,
+}
+
+/// One metric of one configuration.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Row {
+    /// The configuration.
+    config: String,
+    /// The metric, with its unit last.
+    metric: &'static str,
+    /// What was published; `None` if nothing was.
+    published: Option<f64>,
+    /// What the simulation gives.
+    simulated: f64,
+    /// How tables show it.
+    #[serde(skip)]
+    shown: Shown,
+}
+
+/// A metric in tables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shown {
+    /// The metric in words.
+    name: &'static str,
+    /// How its error is told.
+    scale: report::Scale,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a failed run, an interrupt.
+pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let list = || {
+        ALL.iter()
+            .map(|r| format!("  {:20} {}\n", r.name, r.about))
+            .collect::<String>()
+    };
+    let Some(name) = &arguments.name else {
+        return print(&format!("What can be reproduced:\n{}", list()));
+    };
+    let reproduction = ALL.iter().find(|r| r.name == name).ok_or_else(|| {
+        let list = list();
+        Failure::BadInput(format!(
+            "reproduce {name}: no such experiment; expected one of\n{}",
+            list.trim_end()
+        ))
+    })?;
+    let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let context = Context {
+        log: arguments.log.as_deref(),
+        seed: arguments.seed,
+        threads: arguments.threads.get(),
+        interrupt,
+    };
+    let Outcome { rows, text } = (reproduction.run)(&context)?;
+    match json {
+        Some(json) => json.write(&rows, &text),
+        None => print(&text),
+    }
+}
+
+/// The rows as a table.
+fn table(title: &str, rows: &[Row]) -> String {
+    let row = |row: &Row| report::Comparison {
+        config: row.config.clone(),
+        metric: row.shown.name.to_owned(),
+        published: row.published,
+        simulated: row.simulated,
+        scale: row.shown.scale,
+    };
+    report::comparison_table(title, &rows.iter().map(row).collect::<Vec<_>>())
 }

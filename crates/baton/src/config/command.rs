@@ -1,0 +1,68 @@
+//! The command that repeats a run.
+
+use super::Request;
+use std::borrow::Cow;
+
+impl Request {
+    /// A command line that asks for the same again, or for one variant of it.
+    pub fn command(&self, variant: Option<&str>) -> String {
+        let mut words = vec![format!("baton run {}", quoted(&self.experiment))];
+        if let Some(variant) = variant {
+            words.push(format!("--variant {}", quoted(variant)));
+        }
+        if let Some(profile) = &self.profile {
+            words.push(format!("--profile {}", quoted(profile)));
+        }
+        if let Some(log) = &self.log {
+            words.push(format!("--log {}", quoted(&log.display().to_string())));
+        }
+        for setting in &self.settings {
+            let (flag, value) = setting
+                .flag()
+                .split_once(' ')
+                .unwrap_or((setting.flag(), ""));
+            words.push(format!("{flag} {}", quoted(value)));
+        }
+        words.join(" ")
+    }
+}
+
+/// A word that a shell takes as one.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Setting;
+
+    #[test]
+    fn words_with_blanks_are_quoted() {
+        assert_eq!(quoted("nic.mips=600"), "nic.mips=600");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn everything_that_changes_the_run_is_in_the_command() {
+        let request = Request {
+            experiment: "x.toml".to_owned(),
+            log: Some("my log".into()),
+            settings: vec![
+                "nic.mips=600".parse().expect("a setting"),
+                Setting::of_flag("--seed", "run.seed", 7),
+            ],
+            ..Request::default()
+        };
+        let expected =
+            "baton run x.toml --variant 'no handoff' --log 'my log' --set nic.mips=600 --seed 7";
+        assert_eq!(request.command(Some("no handoff")), expected);
+    }
+}
