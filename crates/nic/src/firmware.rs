@@ -94,11 +94,8 @@ pub struct Firmware<P> {
 }
 
 impl<P: Payload> Firmware<P> {
-    /// Firmware without connections. `secret` is for the TCP engine.
-    pub fn new(config: Config, mut tcp: baton_tcp::Config, secret: u64) -> Self {
-        // Data to send stays in host memory, where the socket's own buffer bounds it; a second bound here could only
-        // refuse what the host has already promised to its application.
-        tcp.send_buffer = u32::MAX / 2;
+    /// Firmware without connections. `tcp` and `secret` are for the TCP engine; connections bring their own parameters.
+    pub fn new(config: Config, tcp: baton_tcp::Config, secret: u64) -> Self {
         Self {
             stack: Stack::new(tcp, secret),
             connections: Connections::default(),
@@ -238,6 +235,10 @@ impl<P: Payload> Firmware<P> {
     ///
     /// # Errors
     /// Gives the descriptor back when its queue is full; the host's driver keeps it in its ring and tries again.
+    #[expect(
+        clippy::result_large_err,
+        reason = "it goes back whole to the ring it came from"
+    )]
     pub fn handle_descriptor(&mut self, now: Time, descriptor: ToNic<P>) -> Result<(), ToNic<P>> {
         let stamp = self.next_stamp.take();
         let entered = match descriptor {
@@ -304,7 +305,7 @@ impl<P: Payload> Firmware<P> {
     /// One piece of work of `source`; `None` when there was nothing to it.
     fn work_on(&mut self, source: Source, now: Time, meter: &mut impl Meter) -> Option<Work> {
         match source {
-            Source::Arrivals => self.look_up(meter),
+            Source::Arrivals => self.look_up(now, meter),
             Source::HostReceive => {
                 let (_, packet) = self.queues.host_receive.pop()?;
                 self.memory.free_packet(packet.bytes);
@@ -328,10 +329,10 @@ impl<P: Payload> Firmware<P> {
     }
 
     /// Decides whose the oldest arrival is, and queues it there.
-    fn look_up(&mut self, meter: &mut impl Meter) -> Option<Work> {
+    fn look_up(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
         let (stamp, packet) = self.queues.arrivals.pop()?;
         self.charge(Task::Lookup, meter);
-        let ours = self.is_ours(&packet.segment);
+        let ours = self.is_ours(now, &packet.segment);
         let limit = self.config.receive_queue_packets as usize;
         // First come, first served needs no second queue: both share one limit.
         let both = self.queues.host_receive.len() + self.queues.nic_receive.len();
@@ -354,10 +355,14 @@ impl<P: Payload> Firmware<P> {
         Some(Work::Lookup)
     }
 
-    /// Whether the NIC's TCP should have this packet.
-    fn is_ours(&self, segment: &Segment<P>) -> bool {
+    /// Whether the NIC's TCP should have this packet: its connection is here, or waits here in TIME-WAIT.
+    fn is_ours(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let flow = segment.flow_at_receiver();
-        self.stack.find(&flow).is_some()
+        if self.stack.find(&flow).is_some() {
+            return true;
+        }
+        // Only the host has listeners for the next incarnation.
+        self.stack.in_time_wait(now, &flow) && !self.stack.reopens_time_wait(now, segment)
     }
 
     fn pass_to_host(&mut self, segment: Segment<P>, since: Option<Time>, meter: &mut impl Meter) {
@@ -397,7 +402,7 @@ impl<P: Payload> Firmware<P> {
         since: Option<Time>,
         meter: &mut impl Meter,
     ) -> Work {
-        if !self.is_ours(&segment) {
+        if !self.is_ours(now, &segment) {
             self.stats.passed_on += 1;
             self.pass_to_host(segment, since, meter);
             return Work::HostReceive;

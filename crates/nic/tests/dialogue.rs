@@ -647,6 +647,7 @@ fn active_relief_asks_for_the_busiest() {
         world.peer_write(n, 1400 * n as u64);
         world.settle();
     }
+    world.finish_waiting();
     for n in 0..10 {
         world.peer_write(n, 1400);
     }

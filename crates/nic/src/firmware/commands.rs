@@ -131,8 +131,8 @@ impl<P: Payload> Firmware<P> {
                     },
                     meter,
                 );
-                self.deliver(handle, conn, meter);
                 self.after_tcp(stamp, meter);
+                self.deliver(handle, conn, meter);
                 self.control_load(meter);
             }
             Err((reason, state)) => {
@@ -201,6 +201,12 @@ impl<P: Payload> Firmware<P> {
     }
 
     fn restore(&mut self, now: Time, handle: Handle, meter: &mut impl Meter) {
+        if let Ok(conn) = self.conn_of(handle) {
+            self.deliver(handle, conn, meter);
+            // Reading the last of it may have been all that kept it from its end.
+            self.tell_events(meter);
+            self.flush_acknowledged(handle, meter);
+        }
         let conn = match self.conn_of(handle) {
             Ok(conn) => conn,
             Err(reason) => {
@@ -208,8 +214,6 @@ impl<P: Payload> Firmware<P> {
                 return;
             }
         };
-        self.deliver(handle, conn, meter);
-        self.flush_acknowledged(handle, meter);
         let state = Box::new(self.stack.export(now, conn));
         self.connections.remove(handle);
         self.memory.free_connection(self.config.connection_bytes);

@@ -52,7 +52,7 @@ impl<P: Payload> Firmware<P> {
             return;
         };
         offloaded.posted = posted;
-        if offloaded.peer_closed && posted > 0 {
+        if offloaded.peer_closed && self.stack.readable_len(conn) == 0 {
             offloaded.peer_closed = false;
             self.flush_acknowledged(handle, meter);
             self.post(Event::PeerClosed { handle }, meter);

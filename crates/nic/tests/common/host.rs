@@ -312,7 +312,7 @@ impl Host {
         self.free_handles.push(handle);
         let closed = matches!(
             state.state,
-            State::CloseWait | State::Closing | State::LastAck
+            State::CloseWait | State::Closing | State::LastAck | State::TimeWait
         );
         let conn = self
             .stack

@@ -254,6 +254,14 @@ impl World {
         }
     }
 
+    /// Lets what only waits for a short timer happen, such as delayed acknowledgments.
+    pub fn finish_waiting(&mut self) {
+        for _ in 0..20 {
+            self.wait(Span::from_ms(20));
+            self.settle();
+        }
+    }
+
     /// Opens all connections.
     pub fn connect(&mut self) {
         self.settle();
