@@ -233,12 +233,15 @@ impl Wheel {
 
     /// Asserts its invariants.
     pub(crate) fn check(&self) {
+        for (word, &bits) in self.occupied.iter().enumerate() {
+            let marked = self.occupied_words & (1 << word) != 0;
+            assert_eq!(marked, bits != 0, "occupied words are marked");
+        }
         let mut linked = 0;
-        for (slot, &head) in self.heads.iter().enumerate() {
-            let marked = self.occupied[slot / 64] & (1 << (slot % 64)) != 0;
-            assert_eq!(marked, head != NONE, "occupied slots are marked");
+        for slot in self.occupied_slots() {
+            let mut id = self.heads[slot];
+            assert_ne!(id, NONE, "marked slots are occupied");
             let mut previous = NONE;
-            let mut id = head;
             while id != NONE {
                 let link = self.links[id as usize];
                 assert_eq!(link.previous, previous, "links go both ways");
@@ -252,18 +255,23 @@ impl Wheel {
                 id = link.next;
             }
         }
-        for (word, bits) in self.occupied.iter().enumerate() {
-            assert_eq!(
-                self.occupied_words & (1 << word) != 0,
-                *bits != 0,
-                "occupied words are marked"
-            );
-        }
         let near = self
             .links
             .iter()
             .filter(|link| link.place == Place::Near)
             .count();
         assert_eq!(linked + near, self.entries, "entries are counted");
+    }
+
+    fn occupied_slots(&self) -> impl Iterator<Item = usize> + '_ {
+        let words = self
+            .occupied
+            .iter()
+            .enumerate()
+            .filter(|(_, bits)| **bits != 0);
+        words.flat_map(|(word, &bits)| {
+            let set = (0..64).filter(move |bit| bits & (1 << bit) != 0);
+            set.map(move |bit| word * 64 + bit)
+        })
     }
 }

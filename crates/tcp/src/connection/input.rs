@@ -137,7 +137,7 @@ impl<P: Payload> Connection<P> {
         }
         let mut fin = header.flags.contains(Flags::FIN);
         self.check_timestamp(now, &header)?;
-        self.check_sequence(&mut header.seq, header.flags, &mut payload, &mut fin)?;
+        let current = self.check_sequence(&mut header.seq, header.flags, &mut payload, &mut fin)?;
         if header.flags.contains(Flags::RST) {
             return self.take_reset(header.seq, effects);
         }
@@ -158,7 +158,7 @@ impl<P: Payload> Connection<P> {
             self.update_first_window(&header);
         }
         self.take_timestamp(now, &header);
-        let carries = !payload.is_empty();
+        let carries = !current || !payload.is_empty();
         self.take_ack(now, config, stats, &header, carries, effects)?;
         if effects.end.is_none() {
             self.take_text(now, config, stats, header.seq, payload, fin, effects);
@@ -204,14 +204,16 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// RFC 9293 3.10.7.4, first: sequence number. Cuts off what lies outside the window.
+    /// RFC 9293 3.10.7.4, first: sequence number. Cuts off what lies outside the window. `Ok(false)` means an old segment
+    /// without data: it is answered as the RFC wants, but its ACK counts, or two ends that both lost the other's last
+    /// ACKs would answer each other for ever.
     fn check_sequence(
         &mut self,
         seq: &mut SeqNr,
         flags: Flags,
         payload: &mut Pieces<P>,
         fin: &mut bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<bool, Refusal> {
         let (next, edge) = (self.rx.next, self.rx.edge.latest(self.rx.next));
         let data_len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
         let len = data_len + u32::from(*fin) + u32::from(flags.contains(Flags::SYN));
@@ -224,10 +226,15 @@ impl<P: Payload> Connection<P> {
         // At the edge itself an ACK or a FIN takes no room; at a closed window data is cut and the rest counts.
         let beyond = seq.after(edge) || (*seq == edge && data_len > 0 && *seq != next);
         if old || beyond {
-            if !flags.contains(Flags::RST) {
-                self.owe_ack();
+            if flags.contains(Flags::RST) {
+                return Err(Refusal::OutOfWindow);
             }
-            return Err(Refusal::OutOfWindow);
+            self.owe_ack();
+            return if old && len == 0 {
+                Ok(false)
+            } else {
+                Err(Refusal::OutOfWindow)
+            };
         }
         if seq.before(next) {
             let overlap = next - *seq;
@@ -241,7 +248,7 @@ impl<P: Payload> Connection<P> {
             *fin = false;
             self.owe_ack();
         }
-        Ok(())
+        Ok(true)
     }
 
     /// RFC 9293 3.10.7.4, second, with RFC 5961 3.2: only the very next number resets.

@@ -100,7 +100,9 @@ impl<P: Payload> Connection<P> {
         if available == 0 && !fin_pending {
             return None;
         }
-        let limit = self.restarted_limit(now, config, limit);
+        let limit = self
+            .restart_window(now, config)
+            .map_or(limit, |restart| limit.min(restart));
         let room = limit.saturating_sub(seq - self.tx.una);
         let most = self.data_room();
         let len = available.min(room).min(most);
@@ -149,14 +151,10 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Restarts slow start after an idle time (RFC 5681 4.1).
-    fn restarted_limit(&mut self, now: Time, config: &Config, limit: u32) -> u32 {
-        if self.flight() > 0 || self.last_sent.elapsed(now) <= self.rtt.rto(config) {
-            return limit;
-        }
-        let initial = self.initial_window(config);
-        self.congestion.restart(initial);
-        limit.min(self.congestion.window())
+    /// The window to go on with after an idle time (RFC 5681 4.1), if there was one.
+    fn restart_window(&self, now: Time, config: &Config) -> Option<u32> {
+        let idle = self.flight() == 0 && self.last_sent.elapsed(now) > self.rtt.rto(config);
+        idle.then(|| self.initial_window(config))
     }
 
     /// IW, or one segment when the SYN was lost (RFC 5681 3.1, RFC 6928 2).
@@ -210,6 +208,9 @@ impl<P: Payload> Connection<P> {
         stats: &mut Stats,
         run: Run,
     ) -> Segment<P> {
+        if let Some(restart) = self.restart_window(now, config) {
+            self.congestion.restart(restart);
+        }
         let end = run.end();
         let again = run.seq.before(self.tx.max);
         if again {
@@ -248,7 +249,10 @@ impl<P: Payload> Connection<P> {
     }
 
     fn pure_ack(&mut self, now: Time, config: &Config) -> Segment<P> {
-        let seq = self.tx.next;
+        // Not SND.NXT, which a timeout takes back, and not beyond the peer's window, where a probe may be: both would
+        // be refused.
+        let tx = &self.tx;
+        let seq = tx.una.latest(tx.max.earliest(tx.una + tx.window));
         let header = self.header(now, config, seq, Flags::ACK);
         self.segment(header, Pieces::new())
     }

@@ -43,7 +43,8 @@ impl<P: Payload> Stack<P> {
         let flow = segment.flow_at_receiver();
         header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
             && matches!(
-                self.time_wait.handle(now, &flow, header, segment.sequence_len(), true),
+                self.time_wait
+                    .handle(now, &flow, header, segment.sequence_len(), true),
                 Some(Verdict::Reopen { .. })
             )
     }

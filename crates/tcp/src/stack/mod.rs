@@ -189,16 +189,8 @@ impl<P: Payload> Stack<P> {
     /// Takes the oldest established connection off the accept queue.
     pub fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {
         let id = self.listeners[listener.0 as usize].accept()?;
-        let conn = &mut self.connections[id.0 as usize];
-        conn.listener = None;
-        // What happened while it waited.
-        if conn.readable_len() > 0 {
-            conn.marks.insert(Marks::READABLE_TOLD);
-            self.events.push_back((id, Event::Readable));
-        }
-        if conn.state == State::CloseWait {
-            self.events.push_back((id, Event::PeerClosed));
-        }
+        self.connections[id.0 as usize].listener = None;
+        self.tell_what_waited(id);
         Some(id)
     }
 
@@ -376,6 +368,18 @@ impl<P: Payload> Stack<P> {
         if !conn.queued && conn.ended.is_none() {
             conn.queued = true;
             self.output.push_back(id.0);
+        }
+    }
+
+    /// Tells the new owner what happened before the connection was accepted.
+    fn tell_what_waited(&mut self, id: ConnId) {
+        let conn = &mut self.connections[id.0 as usize];
+        if conn.readable_len() > 0 {
+            conn.marks.insert(Marks::READABLE_TOLD);
+            self.events.push_back((id, Event::Readable));
+        }
+        if conn.state == State::CloseWait {
+            self.events.push_back((id, Event::PeerClosed));
         }
     }
 

@@ -105,6 +105,7 @@ impl<P: Payload> Stack<P> {
 
     fn wait_for_accept(&mut self, id: ConnId) {
         let Some(listener) = self.listener_of(self.flow(id).local) else {
+            self.tell_what_waited(id);
             return;
         };
         let conn = &mut self.connections[id.0 as usize];

@@ -1,0 +1,49 @@
+//! A connection that moves between stacks is indistinguishable on the wire from one that stays.
+
+mod common;
+
+use common::{Moves, Scenario, Seed, Trace, run, seeds};
+
+fn assert_same(seed: u64, still: &Trace, moved: &Trace) {
+    let _seed = Seed(seed);
+    for (index, (left, right)) in still.segments.iter().zip(&moved.segments).enumerate() {
+        let (before, after) = (index.saturating_sub(3), index + 3);
+        let context = |trace: &Trace| {
+            format!(
+                "{:?}",
+                &trace.segments[before..after.min(trace.segments.len())]
+            )
+        };
+        assert_eq!(
+            left,
+            right,
+            "segment {index} differs:\n{}\n{}",
+            context(still),
+            context(moved)
+        );
+    }
+    assert_eq!(still, moved);
+}
+
+fn moves_do_not_show(moves: Moves, count: u64) {
+    for seed in seeds(count) {
+        let still = run(Scenario::random(seed, Moves::Never));
+        let moved = run(Scenario::random(seed, moves));
+        assert_same(seed, &still, &moved);
+    }
+}
+
+#[test]
+fn leaving_and_coming_back_at_every_event_does_not_show() {
+    moves_do_not_show(Moves::InPlace, 500);
+}
+
+#[test]
+fn going_to_another_stack_at_every_event_does_not_show() {
+    moves_do_not_show(Moves::Across, 500);
+}
+
+#[test]
+fn moving_now_and_then_does_not_show() {
+    moves_do_not_show(Moves::Sometimes, 1000);
+}
