@@ -469,6 +469,32 @@ fn the_end_and_a_restore_cross() {
 }
 
 #[test]
+fn time_wait_is_the_nics_and_a_new_incarnation_the_hosts() {
+    let mut world = connected(Config::default(), &[(0, 0)]);
+    world.hand_off(0);
+    world.host.write(world.now, 0, 0);
+    world.settle();
+    world.peer_write(0, 0);
+    let fin = world.to_server.back().expect("the peer's FIN").clone();
+    world.settle();
+    world.assert_complete();
+    let before = world.nic.stats().clone();
+    // As if its ACK had been lost, the FIN comes again.
+    world.to_server.push_back(fin);
+    world.frame_in();
+    while world.work() {}
+    world.to_clients.clear();
+    let after = world.nic.stats().clone();
+    assert_eq!(after.nic_packets_received, before.nic_packets_received + 1);
+    assert_eq!(after.nic_packets_sent, before.nic_packets_sent + 1);
+    assert_eq!(after.host_packets_received, before.host_packets_received);
+    world.wait(Span::from_secs(1));
+    world.connect_again(0);
+    world.settle();
+    assert!(world.peers[0].connected && on_host(&world, 0));
+}
+
+#[test]
 fn commands_for_nobody_are_counted() {
     let mut world = connected(Config::default(), &[(10, 10)]);
     world.hand_off(0);

@@ -121,8 +121,6 @@ fn take(world: &mut World, step: Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn every_byte_arrives_once_and_in_order(
         config in config(),
