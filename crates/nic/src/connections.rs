@@ -22,7 +22,7 @@ pub(crate) struct Offloaded {
     /// How busy it was lately.
     pub(crate) activity: Activity,
     /// The host was asked to take it back.
-    pub(crate) relief_asked: bool,
+    relief_asked: bool,
 }
 
 /// All connections on the NIC, those that are over and not yet released included.
@@ -33,6 +33,8 @@ pub(crate) struct Connections {
     /// Cnum.
     active: u32,
     held: u32,
+    /// Active connections that the host was, or is about to be, asked to take back.
+    asked: u32,
 }
 
 impl Connections {
@@ -77,8 +79,26 @@ impl Connections {
         self.held += 1;
     }
 
+    /// Active connections that the host was asked to take back.
+    pub(crate) fn relief_asked(&self) -> u32 {
+        self.asked
+    }
+
+    /// Notes whether the host was asked to take an active connection back.
+    pub(crate) fn set_relief_asked(&mut self, handle: Handle, asked: bool) {
+        let Some(offloaded) = self
+            .get_mut(handle)
+            .filter(|offloaded| offloaded.conn.is_some())
+        else {
+            return;
+        };
+        let before = std::mem::replace(&mut offloaded.relief_asked, asked);
+        self.asked = self.asked + u32::from(asked) - u32::from(before);
+    }
+
     /// Notes that the connection is over; its handle stays taken.
     pub(crate) fn end(&mut self, handle: Handle) {
+        self.set_relief_asked(handle, false);
         if let Some(conn) = self
             .get_mut(handle)
             .and_then(|offloaded| offloaded.conn.take())
@@ -112,6 +132,12 @@ impl Connections {
         })
     }
 
+    /// Whether a connection is active and the host was asked to take it back.
+    pub(crate) fn is_relief_asked(&self, handle: Handle) -> bool {
+        self.get(handle)
+            .is_some_and(|offloaded| offloaded.relief_asked)
+    }
+
     /// Asserts that both ways of finding a connection and the counts agree.
     pub(crate) fn check(&self) {
         assert_eq!(
@@ -129,6 +155,13 @@ impl Connections {
             self.iter_active().count(),
             "active connections"
         );
+        let asked = self
+            .by_handle
+            .iter()
+            .flatten()
+            .filter(|offloaded| offloaded.relief_asked)
+            .count();
+        assert_eq!(self.asked as usize, asked, "connections asked for");
         for (handle, offloaded) in self.iter_active() {
             assert_eq!(
                 offloaded.conn.and_then(|conn| self.handle(conn)),

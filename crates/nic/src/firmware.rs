@@ -175,7 +175,6 @@ impl<P: Payload> Firmware<P> {
         self.connections.check();
         self.queues.check();
         self.governor.check();
-        self.relief.check(&self.connections);
         assert_eq!(
             self.stack.len(),
             self.connections.active() as usize,

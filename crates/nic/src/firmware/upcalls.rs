@@ -99,12 +99,8 @@ impl<P: Payload> Firmware<P> {
     /// Asks for one connection; `None` when all that were to be asked for have gone.
     pub(super) fn ask_for_relief(&mut self, meter: &mut impl Meter) -> Option<super::Work> {
         while let Some(handle) = self.relief.pop() {
-            // The handle may have come to name another connection since, which nobody asks for.
-            if self
-                .connections
-                .get(handle)
-                .is_some_and(|offloaded| offloaded.conn.is_some() && offloaded.relief_asked)
-            {
+            // The handle may be free by now, or name another connection that nobody asks for.
+            if self.connections.is_relief_asked(handle) {
                 self.stats.relief_requests += 1;
                 self.post(Event::Relief { handle }, meter);
                 return Some(super::Work::Relief);
