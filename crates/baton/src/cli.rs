@@ -71,7 +71,12 @@ impl ThreadsArg {
 #[command(after_help = "Example:\n  baton demo --seed 7")]
 pub struct DemoArgs {
     /// Seed of everything that is drawn
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     pub seed: u64,
     /// Threads.
     #[command(flatten)]
@@ -88,13 +93,13 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
     /// Seed of everything that is drawn (run.seed)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Packets before measurement starts (run.warmup_packets)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
     /// Packets that are measured (run.measured_packets)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub packets: Option<u64>,
     /// Name or path of a machine, in place of the experiment's own
     #[arg(long, value_name = "NAME")]
@@ -197,7 +202,12 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
     /// Seed of everything that is drawn
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     pub seed: u64,
     /// Threads.
     #[command(flatten)]
@@ -240,7 +250,12 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub requests: Option<u32>,
     /// Seed of everything that is drawn
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     pub seed: u64,
     /// The file to write, in Common Log Format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -18,7 +18,7 @@ impl Scale {
     /// The difference in words; `-` if it cannot be told.
     pub fn error(self, published: f64, simulated: f64) -> String {
         match self {
-            Self::Points => format!("{:+.0} points", simulated - published),
+            Self::Points => format!("{:+.1} points", simulated - published),
             Self::Relative if published != 0.0 => {
                 format!("{:+.1} %", 100.0 * (simulated / published - 1.0))
             }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn errors_are_told_in_the_metric_s_own_way() {
         assert_eq!(Scale::Relative.error(200.0, 210.0), "+5.0 %");
-        assert_eq!(Scale::Points.error(62.0, 58.0), "-4 points");
+        assert_eq!(Scale::Points.error(62.0, 58.0), "-4.0 points");
         assert_eq!(Scale::Factor.error(2.0, 3.0), "x 1.50");
         assert_eq!(Scale::Relative.error(0.0, 3.0), "-");
     }

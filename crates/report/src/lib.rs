@@ -11,6 +11,7 @@ mod number;
 mod runs;
 mod series;
 mod table;
+mod text;
 
 pub use comparison::{Comparison, Scale, comparison_table};
 pub use cycles::{
@@ -23,3 +24,4 @@ pub use number::{bytes, grouped, percent, significant};
 pub use runs::{RunRow, runs_table};
 pub use series::{Series, series_text, sparkline};
 pub use table::{Align, Column, Table};
+pub use text::wrapped;

@@ -30,19 +30,23 @@ pub struct RunRow {
     pub drops: u64,
 }
 
+/// What the short heads stand for.
+const LEGEND: &str = "ms: response time; send, receive: median time of a host packet on the NIC; \
+                      offloaded: share of packets; drops: frames lost at the NIC\n";
+
 /// What clients, host and NIC saw in each run.
 pub fn runs_table(rows: &[RunRow]) -> String {
     let mut table = Table::new(vec![
         Column::words("run"),
         Column::numbers("requests/s"),
         Column::numbers("Mb/s"),
-        Column::numbers("mean ms"),
-        Column::numbers("p99 ms"),
+        Column::numbers("mean\nms"),
+        Column::numbers("p99\nms"),
         Column::numbers("host\nidle"),
         Column::numbers("NIC\nidle"),
-        Column::numbers("send us\n(median)"),
-        Column::numbers("receive us\n(median)"),
-        Column::numbers("packets\noffloaded"),
+        Column::numbers("send\nus"),
+        Column::numbers("receive\nus"),
+        Column::numbers("off-\nloaded"),
         Column::numbers("drops"),
     ]);
     for row in rows {
@@ -60,7 +64,7 @@ pub fn runs_table(rows: &[RunRow]) -> String {
             grouped(row.drops),
         ]);
     }
-    table.render()
+    table.render() + LEGEND
 }
 
 #[cfg(test)]
@@ -75,7 +79,7 @@ mod tests {
             ..RunRow::default()
         };
         let text = runs_table(&[row.clone(), row]);
-        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(text.lines().count(), 6, "{text}");
         assert_eq!(text.matches("23,031").count(), 2, "{text}");
     }
 }

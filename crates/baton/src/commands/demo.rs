@@ -12,17 +12,20 @@ use baton_sim::results::Results;
 /// The configurations, each a step of the story: its shorthand and what the table calls it.
 const STEPS: [(&str, &str); 4] = [
     ("W-0-N-N-FCFS-400", "no handoff"),
-    (
-        "W-1024-N-N-FCFS-400",
-        "1024 on the NIC, in order of arrival",
-    ),
-    ("W-1024-P-N-FCFS-400", "1024 on the NIC, host packets first"),
-    ("W-4096-P-L-FCFS-400", "as many as load control lets in"),
+    ("W-1024-N-N-FCFS-400", "1024 on NIC, arrival order"),
+    ("W-1024-P-N-FCFS-400", "1024 on NIC, host first"),
+    ("W-4096-P-L-FCFS-400", "4096 on NIC, load control"),
 ];
 
 /// Enough to show the effects; the published experiments take two to four times as many.
 const WARMUP_PACKETS: u64 = 200_000;
 const MEASURED_PACKETS: u64 = 300_000;
+
+/// Columns of the sentences.
+const WIDTH: usize = 110;
+
+const INTRODUCTION: &str = "A web server of 2006, 2048 clients that replay a generated log, and a NIC of 400 MIPS that can take over connections.";
+const NEXT: &str = "Next: baton run W-1024-P-N-FCFS-400, or the same on a log of yours: --log FILE";
 
 /// Runs the command.
 ///
@@ -46,13 +49,12 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
         with_host_first(none, in_order, host_first),
         with_load_control(none, load_control),
     ];
-    print(&format!(
-        "A web server of 2006, 2048 clients replaying a generated log, a NIC of 400 MIPS that can take over connections.\n\n\
-         {}\n{}\nNext: baton run {} --details, or with a log of yours: --log FILE\n",
-        report::runs_table(&rows),
-        story.concat(),
-        STEPS[2].0
-    ))
+    let story: String = story
+        .iter()
+        .map(|sentence| report::wrapped(sentence, WIDTH, 2))
+        .collect();
+    let table = report::runs_table(&rows);
+    print(&format!("{INTRODUCTION}\n\n{table}\n{story}\n{NEXT}\n"))
 }
 
 fn job((shorthand, name): &(&str, &str), seed: u64) -> Result<Job, Failure> {
@@ -76,7 +78,7 @@ fn job((shorthand, name): &(&str, &str), seed: u64) -> Result<Job, Failure> {
 
 fn without(none: &Results) -> String {
     format!(
-        "- Without handoff the server answers {}. Its processor is {}; {} of its cycles go into the network stack.\n",
+        "- Without handoff the server answers {}. Its processor is {}; {} of its cycles go into the network stack.",
         rate(none),
         busy(none.host.idle_percent),
         report::percent(none.host.network_stack_percent),
@@ -87,8 +89,7 @@ fn with_nic_in_order(none: &Results, in_order: &Results) -> String {
     let mut text = format!("- Handing off 1024 connections {}.", change(none, in_order));
     if in_order.nic.idle_percent < 10.0 {
         text.push_str(&format!(
-            " The NIC is the bottleneck: its processor is {}, and packets of connections that stayed\n  on the host wait \
-             {} us on it (median, received ones), where it was {} us before; meanwhile the host is {}.",
+            " The NIC is the bottleneck: its processor is {}, and packets of connections that stayed on the host wait {} us on it (median, received ones), where it was {} us before; meanwhile the host is {}.",
             busy(in_order.nic.idle_percent),
             report::significant(in_order.nic.receive_delay_us.p50),
             report::significant(none.nic.receive_delay_us.p50),
@@ -99,12 +100,12 @@ fn with_nic_in_order(none: &Results, in_order: &Results) -> String {
     if drops > 0 {
         text.push_str(&format!(" It dropped {} frames.", report::grouped(drops)));
     }
-    text + "\n"
+    text
 }
 
 fn with_host_first(none: &Results, in_order: &Results, host_first: &Results) -> String {
     format!(
-        "- Serving host packets first on the NIC takes their wait from {} to {} us and {}.\n",
+        "- Serving host packets first on the NIC takes their wait from {} to {} us and {}.",
         report::significant(in_order.nic.receive_delay_us.p50),
         report::significant(host_first.nic.receive_delay_us.p50),
         change(none, host_first),
@@ -113,7 +114,7 @@ fn with_host_first(none: &Results, in_order: &Results, host_first: &Results) -> 
 
 fn with_load_control(none: &Results, load_control: &Results) -> String {
     format!(
-        "- Allowed 4096 connections, the NIC keeps {} on average under load control; that {}.\n",
+        "- Allowed 4096 connections, the NIC keeps {} on average under load control; that {}.",
         report::significant(load_control.nic.connections_mean),
         change(none, load_control),
     )
@@ -129,20 +130,17 @@ fn rate(result: &Results) -> String {
 /// What handoff does to the request rate, in words.
 fn change(from: &Results, to: &Results) -> String {
     let percent = 100.0 * (to.clients.request_rate / from.clients.request_rate.max(1.0) - 1.0);
+    format!("{} {}", change_in_words(percent), rate(to))
+}
+
+fn change_in_words(percent: f64) -> String {
     match percent {
-        p if p >= 1.0 => format!(
-            "raises the request rate by {p:.0} % over no handoff, to {}",
-            rate(to)
-        ),
+        p if p >= 1.0 => format!("raises the request rate by {p:.0} % over no handoff, to"),
         p if p <= -1.0 => format!(
-            "lowers the request rate by {:.0} % below no handoff, to {}",
-            -p,
-            rate(to)
+            "lowers the request rate by {:.0} % below no handoff, to",
+            -p
         ),
-        _ => format!(
-            "leaves the request rate as without handoff, at {}",
-            rate(to)
-        ),
+        _ => "leaves the request rate as without handoff, at".to_owned(),
     }
 }
 
@@ -152,5 +150,41 @@ fn busy(idle_percent: f64) -> String {
         "always busy".to_owned()
     } else {
         format!("idle {} of the time", report::percent(idle_percent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_follow_the_numbers() {
+        assert_eq!(
+            change_in_words(15.8),
+            "raises the request rate by 16 % over no handoff, to"
+        );
+        assert_eq!(
+            change_in_words(-30.0),
+            "lowers the request rate by 30 % below no handoff, to"
+        );
+        assert_eq!(
+            change_in_words(0.3),
+            "leaves the request rate as without handoff, at"
+        );
+        assert_eq!(busy(0.0), "always busy");
+        assert_eq!(busy(62.0), "idle 62 % of the time");
+    }
+
+    #[test]
+    fn every_step_of_the_story_is_an_experiment() {
+        for step in &STEPS {
+            let job = job(step, 7).expect("an experiment");
+            assert_eq!(job.experiment.run.seed, 7);
+            assert!(
+                job.replay.contains(step.0) && job.replay.contains("--seed 7"),
+                "{}",
+                job.replay
+            );
+        }
     }
 }

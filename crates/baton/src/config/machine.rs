@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// Profiles by name, as in `profiles/*.toml`.
-const PROFILES: [(&str, &str); 1] = [(
+pub(super) const PROFILES: [(&str, &str); 1] = [(
     "handoff-2006",
     include_str!("../../../../profiles/handoff-2006.toml"),
 )];
@@ -81,7 +81,7 @@ enum ProfileProblem {
 fn load_profile(sources: &mut Sources, name: &str, folder: &Path) -> Result<Node, ProfileProblem> {
     if let Some(text) = text(name) {
         let title = format!("profiles/{name}.toml (built in)");
-        return Node::parse(sources, Kind::File, &title, text).map_err(ProfileProblem::Content);
+        return Node::parse(sources, Kind::Profile, &title, text).map_err(ProfileProblem::Content);
     }
     let path = folder.join(name);
     let text = fs::read_to_string(&path).map_err(|error| {
@@ -91,6 +91,6 @@ fn load_profile(sources: &mut Sources, name: &str, folder: &Path) -> Result<Node
             names()
         ))
     })?;
-    Node::parse(sources, Kind::File, &path.display().to_string(), &text)
+    Node::parse(sources, Kind::Profile, &path.display().to_string(), &text)
         .map_err(ProfileProblem::Content)
 }

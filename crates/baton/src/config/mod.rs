@@ -20,9 +20,10 @@ pub use setting::Setting;
 use crate::failure::Failure;
 use base::Base;
 use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_workload::Preset;
 use de::{Misfit, Wrong};
 use serde::Deserialize;
-use source::{Complaint, Kind, Sources};
+use source::{Complaint, Kind, Origin, Sources};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tree::{Node, Value};
@@ -144,14 +145,9 @@ fn complete(
             "{}: found {}; expected {}",
             invalid.path, invalid.found, invalid.expected
         );
-        sources.complain(tree.origin_of(&invalid.path), message)
+        sources.complain(blamed(sources, &tree, &invalid.path), message)
     })?;
-    if let WorkloadConfig::Log { path, .. } = &experiment.workload {
-        check_readable(path).map_err(|reason| {
-            let message = format!("{}: {reason}; expected an access log", path.display());
-            sources.complain(tree.origin_of("workload.path"), message)
-        })?;
-    }
+    check_workload(sources, &tree, &experiment.workload)?;
     let mut short = match own.to_toml() {
         toml::Value::Table(table) => table,
         _ => toml::Table::new(),
@@ -164,6 +160,45 @@ fn complete(
         is_variant,
         short,
     })
+}
+
+/// What made a value at `path` impossible: that value or, if it was there before, a later one beside it.
+fn blamed<'a>(sources: &Sources, tree: &'a Node, path: &str) -> &'a Origin {
+    let own = tree.origin_of(path);
+    let beside = path
+        .rsplit_once('.')
+        .and_then(|(table, _)| tree.get(table)?.table());
+    let origins = beside
+        .into_iter()
+        .flat_map(|table| table.values().map(|entry| &entry.node.origin));
+    // The first of equals stays, so the value itself.
+    origins.fold(own, |latest, origin| {
+        if sources.rank(origin) > sources.rank(latest) {
+            origin
+        } else {
+            latest
+        }
+    })
+}
+
+/// Sees what the workload names: a log that can be opened, a preset that exists.
+fn check_workload(
+    sources: &Sources,
+    tree: &Node,
+    workload: &WorkloadConfig,
+) -> Result<(), Complaint> {
+    match workload {
+        WorkloadConfig::Log { path, .. } => check_readable(path).map_err(|reason| {
+            let message = format!("{}: {reason}; expected an access log", path.display());
+            sources.complain(tree.origin_of("workload.path"), message)
+        }),
+        WorkloadConfig::Generated { preset, .. } if Preset::from_name(preset).is_none() => {
+            let known = Preset::ALL.map(Preset::name).join(", ");
+            let message = format!("workload.preset: found {preset:?}; expected one of {known}");
+            Err(sources.complain(tree.origin_of("workload.preset"), message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a log can be opened at all; what is in it is seen when it is read.
@@ -180,10 +215,12 @@ fn check_readable(path: &Path) -> Result<(), String> {
 fn explain(sources: &Sources, tree: &Node, misfit: &Misfit) -> Complaint {
     let origin = misfit.origin.as_ref().unwrap_or(&tree.origin);
     let message = match &misfit.wrong {
-        Wrong::UnknownKey { key, known } => match suggest::nearest(key, known, tree) {
-            Some(meant) => format!("{}; did you mean `{meant}`?", misfit.unknown_key()),
-            None => misfit.to_string(),
-        },
+        Wrong::UnknownKey { key, known } => {
+            match suggest::nearest(key, known, &misfit.path, tree) {
+                Some(meant) => format!("{}; did you mean `{meant}`?", misfit.unknown_key()),
+                None => misfit.to_string(),
+            }
+        }
         _ => misfit.to_string(),
     };
     sources.complain(origin, message)

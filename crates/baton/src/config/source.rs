@@ -3,12 +3,14 @@
 use std::fmt;
 use std::ops::Range;
 
-/// What a text is that holds values.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a text is that holds values. The later one overrides the earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The program's own defaults; has no text.
     Default,
-    /// A file, named by its path, or a profile that is part of the program.
+    /// A machine: a file, or part of the program.
+    Profile,
+    /// An experiment file.
     File,
     /// What a shorthand stands for, named by it.
     Shorthand,
@@ -76,11 +78,16 @@ impl Sources {
         &self.0[origin.source]
     }
 
+    /// How late in the order of layers a value was written.
+    pub fn rank(&self, origin: &Origin) -> (Kind, usize) {
+        (self.source(origin).kind, origin.source)
+    }
+
     /// A complaint about what stands at `origin`.
     pub fn complain(&self, origin: &Origin, message: impl Into<String>) -> Complaint {
         let source = self.source(origin);
         let place = match source.kind {
-            Kind::File => Place::of(&source.text, &origin.span),
+            Kind::Profile | Kind::File => Place::of(&source.text, &origin.span),
             Kind::Default | Kind::Shorthand | Kind::Flag => None,
         };
         Complaint {

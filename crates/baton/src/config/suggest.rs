@@ -3,7 +3,7 @@
 use super::tree::Node;
 
 /// The key of the same table that is written most alike or, failing that, the path at which such a key exists.
-pub fn nearest(key: &str, known: &[&str], tree: &Node) -> Option<String> {
+pub fn nearest(key: &str, known: &[&str], table: &[String], tree: &Node) -> Option<String> {
     let alike = known
         .iter()
         .map(|k| (strsim::damerau_levenshtein(key, k), *k))
@@ -13,7 +13,19 @@ pub fn nearest(key: &str, known: &[&str], tree: &Node) -> Option<String> {
     {
         return Some(meant.to_owned());
     }
-    tree.paths()
-        .into_iter()
-        .find(|path| path.rsplit('.').next() == Some(key))
+    // Of several such paths, rather one inside the same table.
+    let inside = table.join(".");
+    let own = if inside.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{inside}.{key}")
+    };
+    let paths = tree.paths();
+    let same_key = |path: &&String| path.rsplit('.').next() == Some(key) && **path != own;
+    let mut candidates = paths.iter().filter(same_key);
+    let first = candidates.clone().next();
+    candidates
+        .find(|path| path.starts_with(&inside))
+        .or(first)
+        .cloned()
 }

@@ -1,1 +1,145 @@
+use super::*;
 
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn request(folder: &tempfile::TempDir, text: &str) -> Request {
+    let path = folder.path().join("x.toml");
+    fs::write(&path, text).expect("a file");
+    Request {
+        experiment: path.display().to_string(),
+        ..Request::default()
+    }
+}
+
+fn setting(text: &str) -> Setting {
+    text.parse().expect("a setting")
+}
+
+#[test]
+fn each_layer_lies_over_the_one_before() {
+    let folder = folder();
+    fs::write(
+        folder.path().join("machine.toml"),
+        "[nic]\nmips = 1\n[host]\nclock_mhz = 1\n[run]\nseed = 10\n",
+    )
+    .expect("a file");
+    let text = "profile = \"machine.toml\"\nrun.seed = 20\nnic.mips = 2\n\
+                [[variants]]\nname = \"a\"\nset = { \"nic.mips\" = 3 }\n[[variants]]\nname = \"b\"\n";
+    let mut request = request(&folder, text);
+    let values = |request: &Request| -> Vec<(String, u32, u32, u64)> {
+        let value = |run: &Planned| {
+            let Experiment {
+                name,
+                host,
+                nic,
+                run,
+                ..
+            } = &run.experiment;
+            (name.clone(), host.clock_mhz, nic.mips, run.seed)
+        };
+        plan(request)
+            .expect("a plan")
+            .runs
+            .iter()
+            .map(value)
+            .collect()
+    };
+    assert_eq!(
+        values(&request),
+        [("a".to_owned(), 1, 3, 20), ("b".to_owned(), 1, 2, 20)]
+    );
+    request.settings = vec![
+        setting("nic.mips=4"),
+        setting("run.seed=30"),
+        setting("run.seed=40"),
+    ];
+    assert_eq!(
+        values(&request),
+        [("a".to_owned(), 1, 4, 40), ("b".to_owned(), 1, 4, 40)]
+    );
+}
+
+#[test]
+fn a_profile_from_the_command_line_takes_the_place_of_the_file_s() {
+    let folder = folder();
+    let mut request = request(&folder, "profile = \"does-not-exist\"\n");
+    assert!(plan(&request).is_err());
+    request.profile = Some("handoff-2006".to_owned());
+    let plan = plan(&request).expect("a plan");
+    assert_eq!(plan.runs[0].experiment.tcp.rto_initial_ms, 3000);
+    assert_eq!(plan.runs[0].short["profile"].as_str(), Some("handoff-2006"));
+}
+
+#[test]
+fn an_experiment_is_called_as_it_says_or_as_its_file() {
+    let folder = folder();
+    let name = |text| {
+        plan(&request(&folder, text)).expect("a plan").runs[0]
+            .experiment
+            .name
+            .clone()
+    };
+    assert_eq!(name(""), "x");
+    assert_eq!(name("name = \"my run\"\n"), "my run");
+}
+
+#[test]
+fn a_log_is_sought_beside_the_file_that_names_it() {
+    let folder = folder();
+    let log = folder.path().join("x.log");
+    fs::write(&log, "a log").expect("a file");
+    let mut request = request(
+        &folder,
+        "[workload]\nkind = \"log\"\npath = \"x.log\"\npersistent_s = 5\n",
+    );
+    let workload = |request: &Request| {
+        plan(request).expect("a plan").runs[0]
+            .experiment
+            .workload
+            .clone()
+    };
+    assert_eq!(
+        workload(&request),
+        WorkloadConfig::Log {
+            path: log,
+            persistent_s: 5,
+            pipeline_s: None
+        }
+    );
+    let other = folder.path().join("other.log");
+    fs::write(&other, "a log").expect("a file");
+    request.log = Some(other.clone());
+    assert_eq!(
+        workload(&request),
+        WorkloadConfig::Log {
+            path: other,
+            persistent_s: 5,
+            pipeline_s: None
+        }
+    );
+}
+
+#[test]
+fn short_says_only_what_machine_and_defaults_do_not() {
+    let folder = folder();
+    let mut request = request(&folder, "profile = \"handoff-2006\"\n[nic]\nmips = 800\n");
+    request.settings = vec![setting("run.seed=7")];
+    let expected = "name = \"x\"\nprofile = \"handoff-2006\"\n[nic]\nmips = 800\n[run]\nseed = 7\n";
+    assert_eq!(
+        plan(&request).expect("a plan").runs[0].short,
+        expected.parse().expect("TOML")
+    );
+}
+
+#[test]
+fn the_defaults_and_all_profiles_are_sound() {
+    let folder = folder();
+    let mut request = request(&folder, "");
+    plan(&request).expect("the defaults");
+    for (name, _) in machine::PROFILES {
+        request.profile = Some(name.to_owned());
+        plan(&request).unwrap_or_else(|failure| panic!("{name}: {failure}"));
+    }
+}

@@ -7,7 +7,7 @@ pub use interrupt::Interrupt;
 pub use progress::Spinner;
 
 use crate::failure::Failure;
-use baton_sim::config::{Experiment, Invalid};
+use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
 use baton_sim::results::Results;
 use baton_sim::{Capture, Observer, RunError};
 use progress::Progress;
@@ -114,7 +114,9 @@ fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {
     match outcome {
         Ok(Ok(results)) => Ok(results),
         Ok(Err(RunError::Cancelled)) => Err(Failure::Interrupted),
-        Ok(Err(RunError::Workload(message))) => Err(Failure::BadInput(message)),
+        Ok(Err(RunError::Workload(message))) => {
+            Err(Failure::BadInput(of_log(&experiment.workload, message)))
+        }
         Ok(Err(RunError::Invalid(Invalid {
             path,
             found,
@@ -132,6 +134,16 @@ fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {
                 "{name}: the simulator broke one of its rules (seed {seed}, see above)\n{again}"
             )))
         }
+    }
+}
+
+/// What is wrong with a workload, with the log's name if it is one.
+fn of_log(workload: &WorkloadConfig, message: String) -> String {
+    match workload {
+        WorkloadConfig::Log { path, .. } if !message.contains(&path.display().to_string()) => {
+            format!("{}: {message}", path.display())
+        }
+        _ => message,
     }
 }
 

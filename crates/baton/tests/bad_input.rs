@@ -1,0 +1,221 @@
+//! Whatever cannot be used is refused with exit code 2 and a message that says where it stands and what was expected.
+
+mod common;
+
+use common::{FIXED, Workbench};
+
+/// Runs an experiment file of this text.
+fn run_text(text: &str) -> common::Ran {
+    let bench = Workbench::new();
+    bench.write("x.toml", text);
+    let ran = bench.run_short("x.toml", &["--json", "out.json"]);
+    assert_eq!(bench.files(), ["x.toml"], "nothing is left behind");
+    ran
+}
+
+#[test]
+fn an_unknown_key_is_named_with_the_nearest_one() {
+    run_text("[nic]\nmisp = 600\n").refused(&[
+        "x.toml:2:1:",
+        "unknown key `misp` in [nic]",
+        "did you mean `mips`?",
+    ]);
+    run_text("[host.l3]\nsize_kib = 1\n").refused(&[
+        "x.toml:1:",
+        "unknown key `l3` in [host]",
+        "did you mean `l1`?",
+    ]);
+    run_text("seeed = 1\n").refused(&["x.toml:1:1:", "unknown key `seeed` in an experiment"]);
+    run_text("[nic]\nconnections = 5\n")
+        .refused(&["x.toml:2:1:", "did you mean `nic.firmware.connections`?"]);
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named_with_the_right_one() {
+    run_text("[nic]\nmips = \"fast\"\n").refused(&[
+        "x.toml:2:8:",
+        "nic.mips: found \"fast\"",
+        "expected a whole number",
+    ]);
+    run_text("[run]\ncheck = 1\n").refused(&["x.toml:2:9:", "found 1; expected true or false"]);
+    run_text("[nic.firmware]\nscheduler = \"lifo\"\n").refused(&[
+        "x.toml:2:13:",
+        "\"lifo\"",
+        "\"fcfs\", \"host-first\"",
+    ]);
+    run_text("host = 5\n").refused(&["x.toml:1:8:", "found 5; expected a table"]);
+}
+
+#[test]
+fn negative_sizes_and_impossible_geometries_are_refused() {
+    run_text("[host.l2]\nsize_kib = -5\n").refused(&[
+        "x.toml:2:12:",
+        "host.l2.size_kib: found -5",
+        "from 0 to",
+    ]);
+    run_text("[host.l2]\nways = 0\n").refused(&["x.toml:2:8:", "host.l2.ways: found 0; expected"]);
+    run_text("[host.l2]\nsize_kib = 1000\n").refused(&[
+        "x.toml:2:12:",
+        "host.l2.size_kib: found 1000",
+        "power of two",
+    ]);
+    run_text("[nic.firmware]\nconnections = 4000000000\n")
+        .refused(&["x.toml:2:15:", "nic.firmware.connections"]);
+    run_text("[clients]\nconnections = 0\n")
+        .refused(&["x.toml:2:15:", "clients.connections: found 0"]);
+}
+
+#[test]
+fn what_a_flag_sets_is_named_by_the_flag() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let set = |setting| bench.run_short("x.toml", &["--set", setting]);
+    set("nic.mips=fast")
+        .refused(&["--set nic.mips=fast: nic.mips: found \"fast\"; expected a whole number"]);
+    set("host.l2.size_kib=-1").refused(&["--set host.l2.size_kib=-1:", "found -1"]);
+    set("host.l2.ways=3").refused(&["--set host.l2.ways=3", "host.l2"]);
+    set("nic.misp=600").refused(&["--set nic.misp=600:", "did you mean `mips`?"]);
+    set("nic.mips").refused(&["nic.mips", "KEY=VALUE"]);
+    bench
+        .run_short("x.toml", &["--seed", "-1"])
+        .refused(&["--seed"]);
+    bench
+        .run_short("x.toml", &["--threads", "0"])
+        .refused(&["--threads"]);
+}
+
+#[test]
+fn what_is_no_toml_is_refused_at_its_line() {
+    run_text("[nic]\nmips 600\n").refused(&["x.toml:2:"]);
+    run_text("[nic\n").refused(&["x.toml:1:"]);
+    run_text("[nic]\nmips = 1\nmips = 2\n").refused(&["x.toml:3:1:", "duplicate key"]);
+}
+
+#[test]
+fn unknown_names_come_with_the_known_ones() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    bench
+        .run(&["run", "W-1024-X-N-FCFS-400"])
+        .refused(&["part 3, the priority, is \"X\"", "P (host packets first)"]);
+    bench
+        .run(&["run", "W-1024"])
+        .refused(&["2 of the 6 parts", "W-1024-P-N-FCFS-400"]);
+    bench
+        .run(&["run", "none.toml"])
+        .refused(&["none.toml: no such file"]);
+    bench.run(&["run", "."]).refused(&[".", "expected"]);
+    bench.run(&["run", "x.toml", "--profile", "vax"]).refused(&[
+        "--profile vax:",
+        "\"vax\"",
+        "handoff-2006",
+    ]);
+    bench
+        .run(&["run", "x.toml", "--variant", "a"])
+        .refused(&["--variant a:", "no such variant"]);
+    bench
+        .run(&["reproduce", "table9"])
+        .refused(&["table9", "handoff-table1"]);
+    bench
+        .run(&["generate", "nasa", "--out", "x.log"])
+        .refused(&["generate nasa", "worldcup-lifetimes"]);
+    bench.run(&["man", "fly"]).refused(&["man fly", "demo"]);
+    let preset = "[workload]\nkind = \"generated\"\npreset = \"nasa\"\n";
+    run_text(preset).refused(&[
+        "x.toml:3:10:",
+        "workload.preset: found \"nasa\"",
+        "worldcup-lifetimes",
+    ]);
+    run_text("profile = \"vax\"\n").refused(&[
+        "x.toml:1:11:",
+        "no profile \"vax\"",
+        "handoff-2006",
+    ]);
+    assert_eq!(bench.files(), ["x.toml"]);
+}
+
+#[test]
+fn variants_are_looked_at_as_closely() {
+    run_text("[[variants]]\nname = \"a\"\nset = { nic.misp = 1 }\n")
+        .refused(&["x.toml:3:", "misp"]);
+    run_text("[[variants]]\nset = { nic.mips = 1 }\n").refused(&["x.toml:1:", "needs a `name`"]);
+    run_text("[[variants]]\nname = \"a\"\n[[variants]]\nname = \"a\"\n")
+        .refused(&["x.toml:3:", "another variant \"a\""]);
+    run_text("[[variants]]\nname = \"a\"\nsets = {}\n")
+        .refused(&["x.toml:3:1:", "unknown key `sets` in a variant"]);
+    run_text("variants = 5\n").refused(&["x.toml:1:12:", "[[variants]]"]);
+}
+
+#[test]
+fn logs_that_cannot_be_replayed_are_refused_with_the_reason() {
+    let bench = Workbench::new();
+    bench.write(
+        "no-sizes.log",
+        "4+1: Tue Aug 22 00:00:04 1995 (/a): Sent text: GET /a HTTP/1.0\n",
+    );
+    bench.write("empty.log", "");
+    bench.write(
+        "prose.log",
+        "The quick brown fox jumps over the lazy dog.\n",
+    );
+    bench.write(
+        "x.toml",
+        "[workload]\nkind = \"log\"\npath = \"none.log\"\n",
+    );
+    let run = |log| bench.run_short("W-0-N-N-FCFS-400", &["--log", log]);
+    run("no-sizes.log").refused(&["no-sizes.log", "has no response sizes"]);
+    run("none.log").refused(&["--log none.log:", "none.log", "expected an access log"]);
+    run("empty.log").refused(&["empty.log", "empty"]);
+    run("prose.log").refused(&["prose.log", "line 1", "expected one of common"]);
+    bench
+        .run_short("x.toml", &[])
+        .refused(&["x.toml:3:8:", "none.log", "expected an access log"]);
+    bench
+        .run_short("D-0-N-N-FCFS-400", &["--log", "x.log"])
+        .refused(&["--log", "SPECweb99"]);
+    bench.run(&["trace", "none.log"]).refused(&["none.log"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_the_run() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    bench.write(
+        "two.toml",
+        "[[variants]]\nname = \"a\"\n[[variants]]\nname = \"b\"\n",
+    );
+    // A run of this length would take minutes.
+    let run = |file, flag, path| bench.run(&["run", file, "--packets", "100000000000", flag, path]);
+    run("x.toml", "--json", "none/out.json").refused(&["--json none/out.json:", "no folder none"]);
+    run("x.toml", "--json", ".").refused(&["--json .:", "directory"]);
+    run("x.toml", "--pcap", "none/out.pcapng").refused(&["--pcap none/out.pcapng:"]);
+    run("two.toml", "--pcap", "out.pcapng")
+        .refused(&["--pcap: two.toml has 2 variants", "--variant"]);
+    let same = [
+        "run",
+        "x.toml",
+        "--packets",
+        "100000000000",
+        "--json",
+        "out",
+        "--pcap",
+        "./out",
+    ];
+    bench
+        .run(&same)
+        .refused(&["--json and --pcap name the same file"]);
+    let client = [
+        "run",
+        "x.toml",
+        "--packets",
+        "100000000000",
+        "--pcap",
+        "out",
+        "--pcap-link",
+        "client:16",
+    ];
+    bench
+        .run(&client)
+        .refused(&["--pcap-link client:16", "client:0 to client:15"]);
+    assert_eq!(bench.files(), ["two.toml", "x.toml"]);
+}

@@ -1,0 +1,124 @@
+//! The program as a user runs it, in a folder of its own.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A folder that the program is run in.
+pub struct Workbench(TempDir);
+
+/// What the program did.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Flags that make any run short.
+pub const SHORT: [&str; 4] = ["--warmup", "1000", "--packets", "2000"];
+
+/// An experiment that needs neither log nor profile.
+pub const FIXED: &str =
+    "[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 16\n";
+
+impl Workbench {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file in the folder");
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("a file in the folder")
+    }
+
+    /// Names of all files, hidden ones too.
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).expect("the folder");
+        let mut names: Vec<String> = entries
+            .map(|e| {
+                e.expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.args(arguments).current_dir(self.0.path());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(
+            self.command(arguments)
+                .output()
+                .expect("the program starts"),
+        )
+    }
+
+    /// `baton run EXPERIMENT` with few packets and more arguments.
+    pub fn run_short(&self, experiment: &str, more: &[&str]) -> Ran {
+        let arguments: Vec<&str> = ["run", experiment]
+            .iter()
+            .chain(&SHORT)
+            .chain(more)
+            .copied()
+            .collect();
+        self.run(&arguments)
+    }
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Self {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// It went well.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
+    /// It was refused as bad input, and the message has all these parts.
+    #[track_caller]
+    pub fn refused(self, parts: &[&str]) {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        assert_eq!(
+            self.stdout, "",
+            "nothing is printed about a run that was refused"
+        );
+        for part in parts {
+            assert!(
+                self.stderr.contains(part),
+                "{part:?} is not in:\n{}",
+                self.stderr
+            );
+        }
+    }
+}
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}

@@ -1,0 +1,381 @@
+//! Runs from the outside: what is printed, what is written, what an interrupt leaves.
+
+mod common;
+
+use common::{FIXED, Ran, Workbench, root};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const VARIANTS: &str = "\
+[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 16\n\
+[[variants]]\nname = \"none\"\nset = { \"nic.firmware.connections\" = 0 }\n\
+[[variants]]\nname = \"some\"\nset = { nic.firmware.connections = 8 }\n\
+[[variants]]\nname = \"all\"\nset.nic.firmware = { connections = 64, scheduler = \"fcfs\" }\n";
+
+fn json(bench: &Workbench, name: &str) -> Value {
+    serde_json::from_str(&bench.read(name)).expect("JSON")
+}
+
+#[test]
+fn a_run_prints_tables_and_writes_all_results() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let ran = bench
+        .run_short(
+            "x.toml",
+            &["--seed", "7", "--set", "nic.mips=600", "--json", "out.json"],
+        )
+        .ok();
+    for part in [
+        "requests/s",
+        "host cycles",
+        "NIC task",
+        "Handoffs:",
+        "Soft_Limit",
+    ] {
+        assert!(
+            ran.stdout.contains(part),
+            "{part:?} is not in:\n{}",
+            ran.stdout
+        );
+    }
+    assert_eq!(ran.stderr, "", "no progress bar, as stderr is no terminal");
+    let run = &json(&bench, "out.json")["runs"][0];
+    assert_eq!(run["experiment"]["name"], "x");
+    assert_eq!(run["experiment"]["run"]["seed"], 7);
+    assert_eq!(run["experiment"]["nic"]["mips"], 600);
+    assert!(run["packets"].as_u64() >= Some(2000), "{run}");
+    assert!(run["clients"]["request_rate"].as_f64() > Some(0.0), "{run}");
+    assert!(
+        run["commit"]
+            .as_str()
+            .is_some_and(|commit| !commit.is_empty())
+    );
+    assert_eq!(bench.files(), ["out.json", "x.toml"]);
+}
+
+#[test]
+fn results_are_the_same_bits_on_any_number_of_threads() {
+    let bench = Workbench::new();
+    bench.write("x.toml", VARIANTS);
+    bench
+        .run_short("x.toml", &["--threads", "1", "--json", "one.json"])
+        .ok();
+    bench
+        .run_short("x.toml", &["--threads", "1", "--json", "again.json"])
+        .ok();
+    bench
+        .run_short("x.toml", &["--threads", "2", "--json", "two.json"])
+        .ok();
+    let one = bench.read("one.json");
+    assert_eq!(one, bench.read("again.json"));
+    assert_eq!(one, bench.read("two.json"));
+    bench
+        .run_short(
+            "x.toml",
+            &["--threads", "2", "--seed", "2", "--json", "other.json"],
+        )
+        .ok();
+    assert_ne!(one, bench.read("other.json"), "the seed is in the results");
+}
+
+#[test]
+fn variants_come_in_the_order_of_the_file_or_as_chosen() {
+    let bench = Workbench::new();
+    bench.write("x.toml", VARIANTS);
+    bench.run_short("x.toml", &["--json", "all.json"]).ok();
+    let all = json(&bench, "all.json");
+    let names: Vec<&str> = all["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .filter_map(|run| run["experiment"]["name"].as_str())
+        .collect();
+    assert_eq!(names, ["none", "some", "all"]);
+    let connections =
+        |run: usize| all["runs"][run]["experiment"]["nic"]["firmware"]["connections"].as_u64();
+    assert_eq!(
+        [connections(0), connections(1), connections(2)],
+        [Some(0), Some(8), Some(64)]
+    );
+    bench
+        .run_short("x.toml", &["--variant", "some", "--json", "some.json"])
+        .ok();
+    assert_eq!(json(&bench, "some.json")["runs"][0], all["runs"][1]);
+    assert_eq!(
+        json(&bench, "some.json")["runs"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
+
+#[test]
+fn a_shorthand_is_a_preset_over_the_same_toml() {
+    let bench = Workbench::new();
+    let toml = bench
+        .run(&["run", "W-64-P-L-T4-600", "--print-config"])
+        .ok()
+        .stdout;
+    bench.write("same.toml", &toml);
+    let full = |experiment| {
+        bench
+            .run(&["run", experiment, "--print-config=full"])
+            .ok()
+            .stdout
+    };
+    assert_eq!(full("W-64-P-L-T4-600"), full("same.toml"));
+    let experiment: toml::Table = full("same.toml").parse().expect("TOML");
+    assert_eq!(experiment["nic"]["mips"].as_integer(), Some(600));
+    assert_eq!(
+        experiment["nic"]["firmware"]["connections"].as_integer(),
+        Some(64)
+    );
+    assert_eq!(
+        experiment["nic"]["firmware"]["scheduler"].as_str(),
+        Some("host-first")
+    );
+    assert_eq!(
+        experiment["nic"]["firmware"]["load_control"]["enabled"].as_bool(),
+        Some(true)
+    );
+    assert_eq!(
+        experiment["host"]["kernel"]["selection"]["enqueues"].as_integer(),
+        Some(4)
+    );
+    assert_eq!(experiment["host"]["clock_mhz"].as_integer(), Some(2000));
+    assert_eq!(
+        experiment["tcp"]["sack"].as_bool(),
+        Some(false),
+        "the profile is in it"
+    );
+}
+
+#[test]
+fn the_world_cup_log_is_missed_aloud() {
+    let bench = Workbench::new();
+    let few = [
+        "--set",
+        "workload.requests=2000",
+        "--set",
+        "clients.connections=16",
+        "--json",
+        "out.json",
+    ];
+    let ran = bench.run_short("W-0-N-N-FCFS-400", &few).ok();
+    assert!(ran.stderr.contains("--log FILE"), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("W-0-N-N-FCFS-400 (generated log)"),
+        "{}",
+        ran.stdout
+    );
+    bench
+        .run(&[
+            "generate",
+            "demo",
+            "--requests",
+            "2000",
+            "--out",
+            "demo.log",
+        ])
+        .ok();
+    let ran = bench
+        .run_short(
+            "W-0-N-N-FCFS-400",
+            &["--log", "demo.log", "--set", "clients.connections=16"],
+        )
+        .ok();
+    assert_eq!(ran.stderr, "");
+    assert!(!ran.stdout.contains("generated"), "{}", ran.stdout);
+}
+
+#[test]
+fn json_on_stdout_leaves_tables_to_stderr() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let ran = bench.run_short("x.toml", &["--json", "-"]).ok();
+    let document: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert!(document["runs"].is_array());
+    assert!(ran.stderr.contains("requests/s"));
+}
+
+#[test]
+fn every_experiment_of_the_repository_can_run() {
+    let bench = Workbench::new();
+    let folder = root().join("experiments");
+    for entry in std::fs::read_dir(folder).expect("experiments") {
+        let path = entry.expect("an entry").path();
+        let name = path.to_str().expect("UTF-8");
+        bench.run(&["run", name, "--print-config=full"]).ok();
+    }
+}
+
+#[test]
+fn every_configuration_of_the_shorthand_can_be_had() {
+    let bench = Workbench::new();
+    for workload in ["W", "I", "D", "S"] {
+        for rest in ["0-N-N-FCFS-400", "256-P-N-T4-600", "4096-P-L-FCFS-800"] {
+            bench
+                .run(&["run", &format!("{workload}-{rest}"), "--print-config=full"])
+                .ok();
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_nothing() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let endless = [
+        "run",
+        "x.toml",
+        "--packets",
+        "100000000000",
+        "--json",
+        "out.json",
+        "--set",
+        "run.limit_s=1000000",
+    ];
+    let mut command = bench.command(&endless);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let patience = Instant::now() + Duration::from_secs(30);
+    while bench.files().len() < 2 && Instant::now() < patience {
+        sleep(Duration::from_millis(5));
+    }
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(
+        interrupted.is_ok_and(|status| status.success()),
+        "kill can be run"
+    );
+    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(
+        ran.stderr.contains("interrupted; nothing was written"),
+        "{ran:?}"
+    );
+    assert_eq!(bench.files(), ["x.toml"]);
+}
+
+#[test]
+fn a_trace_counts_what_it_skips_and_shows_the_first() {
+    let bench = Workbench::new();
+    let line = "host - - [30/Apr/1998:22:00:04 +0000] \"GET /a HTTP/1.0\" 200 512\n";
+    bench.write(
+        "x.log",
+        &format!("{line}{line}nonsense\n{line}host - - [when] \"GET /a HTTP/1.0\" 200 512\n{line}"),
+    );
+    let ran = bench.run(&["trace", "x.log", "--json", "out.json"]).ok();
+    for part in [
+        "lines skipped because",
+        "line 3",
+        "nonsense",
+        "line 5",
+        "unreadable time",
+        "connections",
+    ] {
+        assert!(
+            ran.stdout.contains(part),
+            "{part:?} is not in:\n{}",
+            ran.stdout
+        );
+    }
+    let analysis = json(&bench, "out.json");
+    assert_eq!(analysis["totals"]["requests"], 4);
+    assert_eq!(analysis["log"], "x.log");
+}
+
+#[test]
+fn a_generated_log_can_be_read_and_fitted() {
+    let bench = Workbench::new();
+    bench
+        .run(&[
+            "generate",
+            "demo",
+            "--requests",
+            "3000",
+            "--seed",
+            "3",
+            "--out",
+            "demo.log",
+        ])
+        .ok();
+    let ran = bench.run(&["trace", "demo.log"]).ok();
+    assert!(
+        ran.stdout.contains("3,000") && ran.stdout.contains("No line was skipped"),
+        "{}",
+        ran.stdout
+    );
+    let ran = bench
+        .run(&["generate", "--fit", "demo.log", "--out", "like.log"])
+        .ok();
+    assert!(
+        ran.stdout.contains("original") && ran.stdout.contains("error"),
+        "{}",
+        ran.stdout
+    );
+    bench
+        .run(&[
+            "generate",
+            "demo",
+            "--requests",
+            "3000",
+            "--seed",
+            "3",
+            "--out",
+            "again.log",
+        ])
+        .ok();
+    assert_eq!(bench.read("demo.log"), bench.read("again.log"));
+}
+
+#[test]
+fn a_capture_is_pcapng() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    for link in ["server", "client:3"] {
+        bench
+            .run_short("x.toml", &["--pcap", "out.pcapng", "--pcap-link", link])
+            .ok();
+        let bytes = std::fs::read(bench.path("out.pcapng")).expect("a capture");
+        assert!(
+            bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]),
+            "the section header block of pcapng"
+        );
+    }
+    assert_eq!(bench.files(), ["out.pcapng", "x.toml"]);
+}
+
+#[test]
+fn completions_and_manual_pages_come_out() {
+    let bench = Workbench::new();
+    assert!(
+        bench
+            .run(&["completions", "bash"])
+            .ok()
+            .stdout
+            .contains("baton")
+    );
+    assert!(bench.run(&["man"]).ok().stdout.contains(".TH"));
+    assert!(bench.run(&["man", "run"]).ok().stdout.contains("print"));
+    let help = bench.run(&["run", "--help"]).ok().stdout;
+    assert!(help.contains("Example"), "{help}");
+}
+
+#[test]
+fn reproductions_are_listed() {
+    let bench = Workbench::new();
+    assert!(
+        bench
+            .run(&["reproduce"])
+            .ok()
+            .stdout
+            .contains("handoff-table1")
+    );
+}
