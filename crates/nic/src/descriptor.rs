@@ -70,7 +70,7 @@ pub enum Command<P> {
         control: Control,
     },
     /// A packet of this connection that reached the host while the handoff was under way.
-    /// If the NIC has not got the connection, the packet comes back as [`ToHost::Packet`].
+    /// If the NIC has not got the handle, the packet comes back as [`ToHost::Packet`].
     Forward {
         /// The connection.
         handle: Handle,

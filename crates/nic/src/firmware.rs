@@ -314,8 +314,7 @@ impl<P: Payload> Firmware<P> {
             Source::HostSend => self.send_host_packet(meter),
             Source::NicReceive => {
                 let (stamp, packet) = self.queues.nic_receive.pop()?;
-                self.memory.free_packet(packet.bytes);
-                Some(self.receive(stamp, now, packet.segment, Some(packet.since), meter))
+                Some(self.receive(stamp, now, packet, meter))
             }
             Source::Commands => {
                 let (stamp, command) = self.queues.commands.pop()?;
@@ -392,20 +391,31 @@ impl<P: Payload> Firmware<P> {
         Some(Work::HostSend)
     }
 
-    /// TCP input. A packet whose connection has left since its lookup goes on to the host.
+    /// TCP input of a packet that lookup found to be the NIC's. If its connection has left since, it goes on to the host.
     fn receive(
         &mut self,
         stamp: Stamp,
         now: Time,
-        segment: Segment<P>,
-        since: Option<Time>,
+        packet: Received<P>,
         meter: &mut impl Meter,
     ) -> Work {
-        if !self.is_ours(now, &segment) {
+        self.memory.free_packet(packet.bytes);
+        if self.is_ours(now, &packet.segment) {
+            self.tcp_input(stamp, now, packet.segment, meter)
+        } else {
             self.stats.passed_on += 1;
-            self.pass_to_host(segment, since, meter);
-            return Work::HostReceive;
+            self.pass_to_host(packet.segment, Some(packet.since), meter);
+            Work::HostReceive
         }
+    }
+
+    fn tcp_input(
+        &mut self,
+        stamp: Stamp,
+        now: Time,
+        segment: Segment<P>,
+        meter: &mut impl Meter,
+    ) -> Work {
         self.charge(Task::Receive, meter);
         self.stats.nic_packets_received += 1;
         let handled = self.stack.handle_segment(now, segment);

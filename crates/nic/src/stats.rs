@@ -176,6 +176,8 @@ pub struct Stats {
     pub nic_packets_sent: u64,
     /// Packets that reached the host first and came back with `Forward`.
     pub forwarded: u64,
+    /// Forwarded packets given back, because their connection had left or was never taken.
+    pub given_back: u64,
     /// Packets that waited for the NIC's TCP while their connection left it, and went on to the host.
     pub passed_on: u64,
     /// Work done, in the order of [`TASKS`].

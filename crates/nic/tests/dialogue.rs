@@ -326,7 +326,7 @@ fn forwarded_packets_follow_a_refused_connection() {
     world.host.hand_off(world.now, 0);
     world.settle();
     assert!(world.nic.stats().forwarded > 0);
-    assert_eq!(world.nic.stats().passed_on, world.nic.stats().forwarded);
+    assert_eq!(world.nic.stats().given_back, world.nic.stats().forwarded);
     world.finish();
     world.assert_complete();
     assert_eq!(
@@ -492,6 +492,32 @@ fn time_wait_is_the_nics_and_a_new_incarnation_the_hosts() {
     world.connect_again(0);
     world.settle();
     assert!(world.peers[0].connected && on_host(&world, 0));
+}
+
+/// A connection ends while the host has no buffers for what it received. Much later a packet of it turns up.
+#[test]
+fn late_packets_of_a_connection_that_is_over_end_on_the_nic() {
+    let mut world = connected(Config::default(), &[(0, 1000)]);
+    world.hand_off(0);
+    world.peer_write(0, 1000);
+    let late = world
+        .to_server
+        .back()
+        .expect("a packet of the peer")
+        .clone();
+    world.host.write(world.now, 0, 0);
+    world.settle();
+    for _ in 0..10 {
+        world.wait(Span::from_secs(100));
+        world.settle();
+    }
+    assert!(world.peers[0].closed.is_some() && world.nic.connections() == 1);
+    world.to_server.push_back(late);
+    world.settle();
+    assert_eq!((world.host.forwarded, world.nic.stats().forwarded), (1, 1));
+    assert_eq!(world.nic.tcp_stats().resets_sent, 1);
+    world.finish();
+    world.assert_complete();
 }
 
 #[test]

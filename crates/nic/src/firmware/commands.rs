@@ -29,10 +29,16 @@ impl<P: Payload> Firmware<P> {
                 self.restore(now, handle, meter);
                 Work::Restore
             }
-            // Whatever has become of the handle, the packet goes where a received one would.
-            Command::Forward { handle: _, segment } => {
+            Command::Forward { handle, segment } => {
                 self.stats.forwarded += 1;
-                self.receive(stamp, now, segment, None, meter)
+                // A connection that is over but not yet released is nobody else's: given back to the host, its packets
+                // would come here again, and so on until the release.
+                if self.connections.get(handle).is_some() || self.is_ours(now, &segment) {
+                    return self.tcp_input(stamp, now, segment, meter);
+                }
+                self.stats.given_back += 1;
+                self.pass_to_host(segment, None, meter);
+                Work::HostReceive
             }
             Command::Release { handle } => {
                 self.charge(Task::Command, meter);
