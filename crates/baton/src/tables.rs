@@ -11,7 +11,7 @@ const SERIES_WIDTH: usize = 60;
 /// All runs side by side; of a single run, or if asked for, all its details too.
 pub fn describe(results: &[Results], details: bool) -> String {
     let rows: Vec<report::RunRow> = results.iter().map(run_row).collect();
-    let mut text = report::runs_table(&rows);
+    let mut text = common_facts(results) + &report::runs_table(&rows);
     for result in results {
         text.push_str(&ended_note(result));
     }
@@ -27,6 +27,33 @@ pub fn describe(results: &[Results], details: bool) -> String {
         ));
     }
     text
+}
+
+/// What several runs share: workload, seed, length. Nothing if they differ, or for a single run, whose details say it.
+fn common_facts(results: &[Results]) -> String {
+    let [first, rest @ ..] = results else {
+        return String::new();
+    };
+    let run = &first.experiment.run;
+    let shared = |other: &Results| other.workload == first.workload && other.experiment.run == *run;
+    if rest.is_empty() || !rest.iter().all(shared) {
+        return String::new();
+    }
+    let mut facts: Vec<(String, String)> = first
+        .workload
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    facts.push(("seed".to_owned(), run.seed.to_string()));
+    let (warmup, measured) = (
+        report::grouped(run.warmup_packets),
+        report::grouped(run.measured_packets),
+    );
+    facts.push((
+        "packets".to_owned(),
+        format!("{measured} measured, after {warmup} of warm-up"),
+    ));
+    report::facts_table("All runs", &facts) + "\n"
 }
 
 /// One line of the table of runs.

@@ -85,7 +85,13 @@ fn results_are_the_same_bits_on_any_number_of_threads() {
 fn variants_come_in_the_order_of_the_file_or_as_chosen() {
     let bench = Workbench::new();
     bench.write("x.toml", VARIANTS);
-    bench.run_short("x.toml", &["--json", "all.json"]).ok();
+    let ran = bench.run_short("x.toml", &["--json", "all.json"]).ok();
+    assert!(
+        ran.stdout
+            .contains("2,000 measured, after 1,000 of warm-up"),
+        "{}",
+        ran.stdout
+    );
     let all = json(&bench, "all.json");
     let names: Vec<&str> = all["runs"]
         .as_array()
