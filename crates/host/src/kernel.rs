@@ -201,6 +201,7 @@ impl<P: Payload> Kernel<P> {
             footprint::tcp_timers(m, due as u32);
         }
         self.settle(now, m);
+        self.wake_memory_waiter(m);
     }
 
     // --- mutators ---
@@ -244,6 +245,10 @@ impl<P: Payload> Kernel<P> {
             };
             let socket = &mut self.sockets[id];
             socket.in_ready_queue = false;
+            if !socket.accepted {
+                // The entry was made for a socket that had this slot before.
+                continue;
+            }
             if socket.readable {
                 socket.readable = false;
                 ready.push(Ready::Readable(id));

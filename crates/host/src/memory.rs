@@ -65,6 +65,10 @@ impl Slots {
     }
 }
 
+/// Buffers of each kind that writers leave alone. Without them writers could take the last ones, and the acknowledgments that
+/// would free some could not be received any more.
+const RESERVE: u32 = 16;
+
 /// The kernel's network buffers.
 #[derive(Debug)]
 pub(crate) struct Buffers {
@@ -85,6 +89,29 @@ impl Buffers {
         Some((mbuf, cluster))
     }
 
+    /// Whether writers may have buffers.
+    pub fn has_some_for_writers(&self) -> bool {
+        self.mbufs.available() > RESERVE && self.clusters.available() > RESERVE
+    }
+
+    /// Takes an mbuf, if writers may have one.
+    pub fn allocate_mbuf_for_writer(&mut self) -> Option<u32> {
+        if self.mbufs.available() > RESERVE {
+            self.mbufs.allocate()
+        } else {
+            None
+        }
+    }
+
+    /// Takes an mbuf with a cluster, if writers may have them.
+    pub fn allocate_pair_for_writer(&mut self) -> Option<(u32, u32)> {
+        if self.has_some_for_writers() {
+            self.allocate_pair()
+        } else {
+            None
+        }
+    }
+
     /// Takes an mbuf with a cluster that was promised ahead of time.
     pub fn allocate_reserved_pair(&mut self) -> (u32, u32) {
         (
@@ -97,5 +124,52 @@ impl Buffers {
     pub fn release_pair(&mut self, (mbuf, cluster): (u32, u32)) {
         self.clusters.release(cluster);
         self.mbufs.release(mbuf);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slot_freed_last_is_used_first() {
+        let mut slots = Slots::new(3);
+        assert_eq!(
+            [slots.allocate(), slots.allocate(), slots.allocate()],
+            [Some(0), Some(1), Some(2)]
+        );
+        assert_eq!((slots.allocate(), slots.available()), (None, 0));
+        slots.release(0);
+        slots.release(2);
+        slots.check();
+        assert_eq!([slots.allocate(), slots.allocate()], [Some(2), Some(0)]);
+        assert_eq!(slots.allocate_reserved(), 3, "what was promised is there");
+        assert_eq!((slots.in_use(), slots.available()), (4, 0));
+    }
+
+    #[test]
+    fn writers_leave_some() {
+        let mut buffers = Buffers {
+            mbufs: Slots::new(RESERVE + 2),
+            clusters: Slots::new(RESERVE + 1),
+        };
+        assert!(buffers.allocate_pair_for_writer().is_some());
+        assert!(buffers.allocate_pair_for_writer().is_none() && !buffers.has_some_for_writers());
+        assert!(buffers.allocate_mbuf_for_writer().is_some());
+        assert!(buffers.allocate_mbuf_for_writer().is_none());
+        assert!(buffers.allocate_pair().is_some(), "others may have them");
+    }
+
+    #[test]
+    fn a_pair_is_taken_as_a_whole() {
+        let mut buffers = Buffers {
+            mbufs: Slots::new(9),
+            clusters: Slots::new(1),
+        };
+        let pair = buffers.allocate_pair().expect("there is one");
+        assert_eq!(buffers.allocate_pair(), None);
+        assert_eq!(buffers.mbufs.in_use(), 1, "no mbuf without its cluster");
+        buffers.release_pair(pair);
+        assert!(buffers.allocate_pair().is_some());
     }
 }

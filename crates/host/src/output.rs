@@ -49,8 +49,7 @@ impl<P: Payload> Kernel<P> {
 
     /// Wakes the writer that has waited longest for memory, one for each piece of work.
     pub(crate) fn wake_memory_waiter<M: Meter>(&mut self, m: &mut M) {
-        let plenty = self.buffers.mbufs.available() > 16 && self.buffers.clusters.available() > 16;
-        if self.memory_waiters.is_empty() || !plenty {
+        if self.memory_waiters.is_empty() || !self.buffers.has_some_for_writers() {
             return;
         }
         if let Some(id) = self.memory_waiters.pop_front() {

@@ -142,6 +142,7 @@ impl<P: Payload> Kernel<P> {
         }
         socket.receive_len -= len;
         self.copy_out(id, len as u32, m);
+        self.wake_memory_waiter(m);
         let socket = &self.sockets[id];
         if socket.receive_len == 0 && !socket.is_at_end() {
             self.clear_readable(id);
@@ -266,9 +267,11 @@ impl<P: Payload> Kernel<P> {
         while copied < len as u32 {
             let left = len as u32 - copied;
             let fresh = if left <= MBUF_DATA_BYTES {
-                self.buffers.mbufs.allocate().map(|mbuf| (mbuf, None, left))
+                self.buffers
+                    .allocate_mbuf_for_writer()
+                    .map(|mbuf| (mbuf, None, left))
             } else {
-                let pair = self.buffers.allocate_pair();
+                let pair = self.buffers.allocate_pair_for_writer();
                 pair.map(|(mbuf, cluster)| (mbuf, Some(cluster), left.min(CLUSTER_BYTES)))
             };
             let Some((mbuf, cluster, run)) = fresh else {
@@ -295,7 +298,7 @@ impl<P: Payload> Kernel<P> {
     ) -> usize {
         let mut wrapped = 0;
         for (_, run) in pages(offset, len) {
-            let Some(mbuf) = self.buffers.mbufs.allocate() else {
+            let Some(mbuf) = self.buffers.allocate_mbuf_for_writer() else {
                 break;
             };
             footprint::file_page(m, mbuf);
@@ -331,9 +334,10 @@ impl<P: Payload> Kernel<P> {
 
     fn close<M: Meter>(&mut self, now: Time, id: SocketId, m: &mut M) {
         self.clear_ready(id);
+        self.sockets[id].wants_room = false;
         self.drop_received(id);
+        self.wake_memory_waiter(m);
         let socket = &mut self.sockets[id];
-        socket.wants_room = false;
         match socket.mode {
             Mode::Closed(_) => {
                 self.free_socket(id, m);
