@@ -192,3 +192,20 @@ pub(crate) fn pages(offset: u64, len: usize) -> impl Iterator<Item = (usize, usi
         Some((start - run, run))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::pages;
+
+    #[test]
+    fn runs_end_where_pages_end() {
+        let runs = |offset, len| pages(offset, len).collect::<Vec<_>>();
+        assert_eq!(runs(0, 0), []);
+        assert_eq!(runs(0, 4096), [(0, 4096)]);
+        assert_eq!(runs(1, 4096), [(0, 4095), (4095, 1)]);
+        assert_eq!(
+            runs(4096 * 7 + 4000, 5000),
+            [(0, 96), (96, 4096), (4192, 808)]
+        );
+    }
+}

@@ -204,3 +204,6 @@ impl SelectionConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+use super::*;
+use std::net::{IpAddr, Ipv4Addr};
+
+fn view(port: u16, enqueues_before: u32, enqueues: u32) -> View {
+    let addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    View {
+        local: Endpoint::new(addr, port),
+        remote: Endpoint::new(addr, 40_000),
+        age: Span::ZERO,
+        requests: 1,
+        enqueues_before,
+        enqueues,
+        bytes_sent: 0,
+        bytes_in_send_buffer: 0,
+        failures: 0,
+        was_offloaded: false,
+        nic_connections: 0,
+        nic_soft_limit: 10,
+    }
+}
+
+#[test]
+fn first_come_first_served_asks_once() {
+    assert_eq!(Fcfs.on_established(&view(80, 0, 0)), Decision::HandOff);
+    assert_eq!(Fcfs.on_send(&view(80, 0, 1)), Decision::Stay);
+    assert!(!Fcfs.reconsiders(&view(80, 0, 1)));
+}
+
+#[test]
+fn a_threshold_is_reached_once() {
+    let mut policy = Threshold { enqueues: 4 };
+    assert_eq!(policy.on_established(&view(80, 0, 0)), Decision::Stay);
+    assert_eq!(policy.on_send(&view(80, 0, 3)), Decision::Stay);
+    assert_eq!(policy.on_send(&view(80, 3, 4)), Decision::HandOff);
+    assert_eq!(
+        policy.on_send(&view(80, 1, 7)),
+        Decision::HandOff,
+        "many pages at once"
+    );
+    assert_eq!(policy.on_send(&view(80, 4, 5)), Decision::Stay);
+    let mut at_once = Threshold { enqueues: 0 };
+    assert_eq!(at_once.on_established(&view(80, 0, 0)), Decision::HandOff);
+    assert_eq!(at_once.on_send(&view(80, 0, 1)), Decision::Stay);
+}
+
+#[test]
+fn each_port_has_its_policy() {
+    let text = r#"
+        policy = "per-port"
+        default = { policy = "never" }
+        ports = [
+            { port = 80, selection = { policy = "fcfs" } },
+            { port = 8080, selection = { policy = "threshold", enqueues = 2 } },
+        ]
+    "#;
+    let config: SelectionConfig = toml::from_str(text).expect("a policy");
+    let mut policy = config.build();
+    assert_eq!(policy.on_established(&view(80, 0, 0)), Decision::HandOff);
+    assert_eq!(policy.on_established(&view(8080, 0, 0)), Decision::Stay);
+    assert_eq!(policy.on_send(&view(8080, 1, 2)), Decision::HandOff);
+    assert_eq!(policy.on_established(&view(22, 0, 0)), Decision::Stay);
+    assert_eq!(policy.on_send(&view(22, 1, 2)), Decision::Stay);
+    assert!(!policy.reconsiders(&view(22, 1, 2)));
+}
+
+#[test]
+fn a_configuration_says_what_is_wrong_with_it() {
+    for (text, complaint) in [
+        (r#"policy = "sometimes""#, "unknown variant `sometimes`"),
+        (r#"policy = "threshold""#, "missing field `enqueues`"),
+        (
+            "policy = \"threshold\"\nenqueues = 4\nbytes = 3",
+            "unknown field `bytes`",
+        ),
+    ] {
+        let error = toml::from_str::<SelectionConfig>(text).expect_err("no policy");
+        assert!(error.to_string().contains(complaint), "{error}");
+    }
+}
