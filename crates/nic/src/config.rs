@@ -63,7 +63,8 @@ pub struct Config {
     pub scheduler: Scheduler,
     /// Load control.
     pub load_control: LoadControl,
-    /// On-board memory, KiB: connection blocks and received packets.
+    /// On-board memory, KiB: connection blocks and received packets. Connections leave an eighth of it, and at least 16 KiB, to
+    /// packets.
     pub memory_kib: u32,
     /// Memory of one connection, bytes.
     pub connection_bytes: u32,

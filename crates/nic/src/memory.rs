@@ -1,4 +1,11 @@
-//! On-board memory: connection blocks and received packets share it.
+//! On-board memory: connection blocks and received packets share it, but packets are never left without.
+
+/// Connections leave at least this part of the memory to packets ...
+const PACKETS_SHARE: u64 = 8;
+
+/// ... and at least this many bytes: a few frames of any size. Were connections to take it all, no packet could reach them
+/// (nor the host), and none would ever end.
+const PACKETS_LEAST: u64 = 16 * 1024;
 
 /// Accounts of on-board memory, in bytes.
 #[derive(Debug)]
@@ -21,9 +28,19 @@ impl Memory {
         self.size - self.connections - self.packets
     }
 
+    /// How many more connection blocks of `bytes` there is room for.
+    pub(crate) fn room_for_connections(&self, bytes: u32) -> u32 {
+        let kept_for_packets = (self.size / PACKETS_SHARE).max(PACKETS_LEAST);
+        let left = self
+            .size
+            .saturating_sub(kept_for_packets + self.connections);
+        let room = left.min(self.free()) / u64::from(bytes.max(1));
+        u32::try_from(room).unwrap_or(u32::MAX)
+    }
+
     /// Takes memory for a connection block, if it is there.
     pub(crate) fn reserve_connection(&mut self, bytes: u32) -> bool {
-        let fits = self.free() >= u64::from(bytes);
+        let fits = self.room_for_connections(bytes) > 0;
         if fits {
             self.connections += u64::from(bytes);
         }
@@ -72,17 +89,29 @@ mod tests {
 
     #[test]
     fn connections_and_packets_share() {
-        let mut memory = Memory::new(4);
+        let mut memory = Memory::new(20);
+        assert_eq!(memory.room_for_connections(2048), 2);
         assert!(memory.reserve_connection(2048));
-        assert!(memory.reserve_packet(1518));
-        assert_eq!(memory.free(), 4096 - 2048 - 1518);
-        assert!(!memory.reserve_packet(1518));
+        assert!(memory.reserve_packet(16_384));
+        assert_eq!(memory.free(), 20 * 1024 - 2048 - 16_384);
+        assert!(!memory.reserve_packet(2049));
+        assert!(memory.reserve_packet(1));
         assert!(!memory.reserve_connection(2048));
-        memory.check(2048, 1518);
-        memory.free_packet(1518);
+        memory.check(2048, 16_385);
+        memory.free_packet(1);
         assert!(memory.reserve_connection(2048));
         assert_eq!(memory.free(), 0);
         memory.free_connection(2048);
-        memory.check(2048, 0);
+        memory.check(2048, 16_384);
+    }
+
+    #[test]
+    fn connections_leave_room_for_packets() {
+        let mut memory = Memory::new(1024);
+        assert_eq!(memory.room_for_connections(1024), 1024 - 1024 / 8);
+        while memory.reserve_connection(1024) {}
+        assert_eq!(memory.free(), 1024 * 1024 / 8);
+        assert_eq!(memory.room_for_connections(1024), 0);
+        assert_eq!(Memory::new(8).room_for_connections(1), 0);
     }
 }

@@ -135,7 +135,7 @@ fn hard_limit() {
 #[test]
 fn memory_is_short_and_then_free_again() {
     let config = Config {
-        memory_kib: 4,
+        memory_kib: 20,
         connection_bytes: 3000,
         ..Config::default()
     };

@@ -59,7 +59,7 @@ fn config() -> impl Strategy<Value = Config> {
         1..6_u32,
         2..12_u32,
         1..5000_u32,
-        8..64_u32,
+        16..64_u32,
     )
         .prop_map(
             |(scheduler, relief, enabled, connections, packets, acknowledge_bytes, memory_kib)| {

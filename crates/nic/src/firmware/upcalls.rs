@@ -126,13 +126,12 @@ impl<P: Payload> Firmware<P> {
         if !self.memory_short {
             return;
         }
-        let room = self.memory.free() / u64::from(self.config.connection_bytes.max(1));
+        let room = self
+            .memory
+            .room_for_connections(self.config.connection_bytes);
         if room > 0 {
             self.memory_short = false;
-            self.post(
-                Event::Memory(u32::try_from(room).unwrap_or(u32::MAX)),
-                meter,
-            );
+            self.post(Event::Memory(room), meter);
         }
     }
 
