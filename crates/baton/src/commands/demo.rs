@@ -135,11 +135,8 @@ fn change(from: &Results, to: &Results) -> String {
 
 fn change_in_words(percent: f64) -> String {
     match percent {
-        p if p >= 1.0 => format!("raises the request rate by {p:.0} % over no handoff, to"),
-        p if p <= -1.0 => format!(
-            "lowers the request rate by {:.0} % below no handoff, to",
-            -p
-        ),
+        p if p >= 1.0 => format!("takes the request rate {p:.0} % above no handoff, to"),
+        p if p <= -1.0 => format!("takes the request rate {:.0} % below no handoff, to", -p),
         _ => "leaves the request rate as without handoff, at".to_owned(),
     }
 }
@@ -161,11 +158,11 @@ mod tests {
     fn words_follow_the_numbers() {
         assert_eq!(
             change_in_words(15.8),
-            "raises the request rate by 16 % over no handoff, to"
+            "takes the request rate 16 % above no handoff, to"
         );
         assert_eq!(
             change_in_words(-30.0),
-            "lowers the request rate by 30 % below no handoff, to"
+            "takes the request rate 30 % below no handoff, to"
         );
         assert_eq!(
             change_in_words(0.3),
