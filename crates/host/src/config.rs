@@ -57,3 +57,82 @@ impl Default for Config {
         }
     }
 }
+
+/// A parameter that no kernel can work with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} = {value}: expected at least {least}")]
+pub struct ConfigError {
+    /// Name of the field.
+    pub field: &'static str,
+    /// What it was set to.
+    pub value: u32,
+    /// What it must be at least.
+    pub least: u32,
+}
+
+/// Buffers that a kernel needs beside those on the receive ring, to get anywhere at all.
+const LEAST_BUFFERS: u32 = 64;
+
+impl Config {
+    /// Whether a kernel can work with these parameters.
+    ///
+    /// # Errors
+    /// Names the first field with which it cannot.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let buffers = self.receive_ring_entries.saturating_add(LEAST_BUFFERS);
+        let fields = [
+            ("backlog", self.backlog, 1),
+            ("hash_buckets", self.hash_buckets, 1),
+            ("receive_ring_entries", self.receive_ring_entries, 1),
+            ("transmit_ring_entries", self.transmit_ring_entries, 1),
+            ("transmit_queue_entries", self.transmit_queue_entries, 1),
+            ("mbufs", self.mbufs, buffers),
+            ("clusters", self.clusters, buffers),
+            ("post_receive_bytes", self.post_receive_bytes, 1),
+        ];
+        let wrong = fields.into_iter().find(|&(_, value, least)| value < least);
+        wrong.map_or(Ok(()), |(field, value, least)| {
+            Err(ConfigError {
+                field,
+                value,
+                least,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_impossible_values_are_named() {
+        assert_eq!(Config::default().validate(), Ok(()));
+        let config = Config {
+            mbufs: 100,
+            ..Config::default()
+        };
+        let error = config.validate().expect_err("fewer than the ring takes");
+        assert_eq!(error.to_string(), "mbufs = 100: expected at least 576");
+        let config = Config {
+            post_receive_bytes: 0,
+            ..Config::default()
+        };
+        assert_eq!(
+            config.validate().map_err(|error| error.field),
+            Err("post_receive_bytes")
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        let error = toml::from_str::<Config>("backlock = 5").expect_err("no such key");
+        assert!(
+            error.to_string().contains("unknown field `backlock`"),
+            "{error}"
+        );
+        let config: Config =
+            toml::from_str("selection = { policy = \"never\" }").expect("a configuration");
+        assert_eq!(config.selection, SelectionConfig::Never);
+    }
+}

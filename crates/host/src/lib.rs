@@ -21,7 +21,7 @@ mod sockets;
 mod stats;
 mod syscalls;
 
-pub use config::Config;
+pub use config::{Config, ConfigError};
 pub use kernel::Kernel;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
 pub use selection::{
