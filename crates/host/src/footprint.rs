@@ -96,6 +96,11 @@ const GLOBAL_MBUFS: Field = field(1792, 64);
 /// Vnode and its VM object: size, reference counts, page lookup root.
 const FILE_HEAD: Field = field(0, 128);
 
+/// `struct vm_page`: queue links, wire count, object.
+const VM_PAGE: Field = field(0, 64);
+/// `struct sf_buf` and the page-table entry of its address.
+const SF_BUF: Field = field(0, 64);
+
 /// The application's buffer of a connection, `Pool::AppBuffer`, has the number of the connection's socket. Received data
 /// is copied to its start ...
 pub const APP_RECEIVE_OFFSET: u32 = 0;
@@ -218,6 +223,12 @@ pub fn free_mbuf<M: Meter>(m: &mut M, layer: Layer, mbuf: u32) {
     global(m, layer, GLOBAL_MBUFS);
 }
 
+/// A page that sendfile has wrapped is unmapped and unwired.
+pub fn free_page<M: Meter>(m: &mut M, mbuf: u32, page: u32) {
+    at(m, Layer::Socket, Pool::SfBuf, mbuf, SF_BUF, Write);
+    at(m, Layer::Socket, Pool::VmPage, page, VM_PAGE, Write);
+}
+
 /// IP input of a received packet.
 pub fn ip_input<M: Meter>(m: &mut M, packet: (u32, u32)) {
     let (mbuf, cluster) = packet;
@@ -232,6 +243,16 @@ pub fn tcp_lookup<M: Meter>(m: &mut M, cluster: u32, bucket: u32) {
     global(m, Layer::Tcp, GLOBAL_TCP);
     at(m, Layer::Tcp, Pool::Cluster, cluster, PACKET_TCP, Read);
     at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Read);
+}
+
+/// A search along a hash chain passes a connection that is not the one.
+pub fn tcp_compare<M: Meter>(m: &mut M, connection: u32) {
+    at(m, Layer::Tcp, Pool::Connection, connection, PCB_TUPLE, Read);
+}
+
+/// A connection's callout gets another neighbour.
+pub fn callout_link<M: Meter>(m: &mut M, connection: u32) {
+    at(m, Layer::Tcp, Pool::Connection, connection, TIMERS, Write);
 }
 
 /// TCP input of one segment of connection `connection`, if there is one.
@@ -521,9 +542,11 @@ pub fn file_lookup<M: Meter>(m: &mut M, file: u32) {
     at(m, Layer::Syscall, Pool::File, file, FILE_HEAD, Read);
 }
 
-/// sendfile looks one page up, wires it and wraps it into an mbuf. The page's content is not touched.
-pub fn file_page<M: Meter>(m: &mut M, mbuf: u32) {
+/// sendfile looks one page up, wires and maps it and wraps it into an mbuf. The page's content is not touched.
+pub fn file_page<M: Meter>(m: &mut M, mbuf: u32, page: u32) {
     m.run(Op::SyscallSendfilePage, 1);
     global(m, Layer::Syscall, GLOBAL_PAGES);
+    at(m, Layer::Syscall, Pool::VmPage, page, VM_PAGE, Write);
+    at(m, Layer::Syscall, Pool::SfBuf, mbuf, SF_BUF, Write);
     at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
 }

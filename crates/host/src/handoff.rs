@@ -97,6 +97,7 @@ impl<P: Payload> Kernel<P> {
         let handle = Handle(slot);
         let flow = self.sockets[socket].flow;
         footprint::hand_off(m, conn.0, socket.0, handle.0, self.bucket(&flow));
+        self.pcbs.remove(conn.0, m);
         let state = Box::new(self.stack.export(now, conn));
         self.set_socket_of(conn, None);
         if self.handle_sockets.len() <= slot as usize {
@@ -258,13 +259,9 @@ impl<P: Payload> Kernel<P> {
             self.connection_over(id, CloseReason::Aborted, m);
             return;
         };
-        footprint::hand_back(
-            m,
-            conn.0,
-            id.0,
-            handle.0,
-            self.bucket(&self.sockets[id].flow),
-        );
+        let bucket = self.bucket(&self.sockets[id].flow);
+        footprint::hand_back(m, conn.0, id.0, handle.0, bucket);
+        self.pcbs.insert(conn.0, bucket, m);
         self.set_mode(id, Mode::Host(conn));
         self.set_socket_of(conn, Some(id));
         let unreported = std::mem::take(&mut self.sockets[id].unreported);

@@ -3,7 +3,7 @@
 use crate::footprint::{self, RECEIVE_BUFFER_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::Meter;
-use crate::socket::{Mode, ReceiveBuffer};
+use crate::socket::{Mode, ReceiveBuffer, Storage};
 use crate::sockets::SocketId;
 use crate::stats::DropReason;
 use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Payload, Segment, State};
@@ -47,11 +47,25 @@ impl<P: Payload> Kernel<P> {
         let flow = segment.flow_at_receiver();
         let handled = self.stack.handle_segment(now, segment);
         self.stats.packets_received += 1;
+        let bucket = self.bucket(&flow);
         match handled.conn {
             Some(conn) if handled.syn && self.socket_of(conn).is_none() => {
-                footprint::tcp_open(m, conn.0, self.bucket(&flow));
+                self.pcbs.search(bucket, None, m);
+                self.pcbs.insert(conn.0, bucket, m);
+                footprint::tcp_open(m, conn.0, bucket);
             }
-            conn => footprint::tcp_input(m, conn.map(|conn| conn.0)),
+            conn => {
+                let block = conn
+                    .map(|conn| conn.0)
+                    .filter(|&block| self.pcbs.holds(block));
+                self.pcbs.search(bucket, block, m);
+                footprint::tcp_input(m, block);
+                if let Some(block) = block {
+                    let socket = conn.and_then(|conn| self.socket_of(conn));
+                    let outstanding = socket.is_some_and(|id| self.sockets[id].send_len > 0);
+                    self.pcbs.received(block, handled.new_ack, outstanding, m);
+                }
+            }
         }
         if let Some(refusal) = handled.refused {
             self.stats.drop(refusal.into());
@@ -70,6 +84,9 @@ impl<P: Payload> Kernel<P> {
         if let Event::Acceptable(listener) = event {
             self.take_established(now, listener, m);
             return;
+        }
+        if let Event::Closed(_) = event {
+            self.pcbs.remove(conn.0, m);
         }
         let Some(id) = self.socket_of(conn) else {
             return;
@@ -205,12 +222,14 @@ impl<P: Payload> Kernel<P> {
                 return;
             }
             left -= buffer.len;
-            let (mbuf, cluster) = (buffer.mbuf, buffer.cluster);
+            let (mbuf, storage) = (buffer.mbuf, buffer.storage);
             socket.send_buffers.pop_front();
             footprint::free_mbuf(m, crate::Layer::Socket, mbuf);
             self.buffers.mbufs.release(mbuf);
-            if let Some(cluster) = cluster {
-                self.buffers.clusters.release(cluster);
+            match storage {
+                Storage::Internal => {}
+                Storage::Cluster(cluster) => self.buffers.clusters.release(cluster),
+                Storage::Page(page) => footprint::free_page(m, mbuf, page),
             }
         }
     }

@@ -7,17 +7,18 @@ use crate::driver::Driver;
 use crate::footprint;
 use crate::memory::{Buffers, Slots};
 use crate::meter::{Meter, Owner};
+use crate::pcb_lists::PcbLists;
 use crate::selection::Selection;
-use crate::socket::{Mode, Socket, SocketTable};
+use crate::socket::{Mode, Socket, SocketTable, Storage};
 use crate::sockets::{Ready, SocketId};
 use crate::stats::{Connections, NotOffloaded, Stats};
 use crate::syscalls::Syscalls;
 use baton_nic::{Handle, ToHost, ToNic};
 use baton_tcp::{ConnId, ListenerId, Payload, Stack};
 use baton_wire::{Endpoint, Flow, Time};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 
 /// The host's half of Baton: sockets over a TCP stack, and over the bypass for connections that the NIC processes.
 ///
@@ -55,6 +56,7 @@ pub struct Kernel<P> {
     pub(crate) nic_memory: u32,
 
     pub(crate) buffers: Buffers,
+    pub(crate) pcbs: PcbLists,
     pub(crate) driver: Driver<P>,
     /// Buffer of the packet being processed, until somebody keeps it.
     pub(crate) arriving: Option<(u32, u32)>,
@@ -101,6 +103,7 @@ impl<P: Payload> Kernel<P> {
             nic_soft_limit: u32::MAX,
             nic_memory: u32::MAX,
             buffers,
+            pcbs: PcbLists::new(config.hash_buckets),
             driver,
             arriving: None,
             memory_waiters: VecDeque::new(),
@@ -304,12 +307,17 @@ impl<P: Payload> Kernel<P> {
         }
     }
 
-    /// The hash bucket of a connection.
+    /// The hash bucket of a connection: FreeBSD's `INP_PCBHASH`, taken modulo any number of buckets.
     pub(crate) fn bucket(&self, flow: &Flow) -> u32 {
-        let mut hasher = FxHasher::default();
-        flow.remote.hash(&mut hasher);
-        flow.local.port.hash(&mut hasher);
-        (hasher.finish() >> 32) as u32 % self.config.hash_buckets.max(1)
+        let folded = match flow.remote.addr {
+            IpAddr::V4(addr) => addr.to_bits(),
+            IpAddr::V6(addr) => {
+                let bits = addr.to_bits();
+                (bits ^ bits >> 32 ^ bits >> 64 ^ bits >> 96) as u32
+            }
+        };
+        let ports = u32::from(flow.local.port ^ flow.remote.port);
+        (folded ^ folded >> 16 ^ ports) % self.config.hash_buckets.max(1)
     }
 
     pub(crate) fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
@@ -346,6 +354,7 @@ impl<P: Payload> Kernel<P> {
         self.buffers.mbufs.check();
         self.buffers.clusters.check();
         self.handles.check();
+        self.pcbs.check();
         assert!(
             self.arriving.is_none() && self.established.is_empty(),
             "no work is left half done"
@@ -368,7 +377,7 @@ impl<P: Payload> Kernel<P> {
             clusters += socket
                 .send_buffers
                 .iter()
-                .filter(|buffer| buffer.cluster.is_some())
+                .filter(|buffer| matches!(buffer.storage, Storage::Cluster(_)))
                 .count();
         }
         assert_eq!(

@@ -14,6 +14,7 @@ mod kernel;
 mod memory;
 mod meter;
 mod output;
+mod pcb_lists;
 mod ready;
 mod selection;
 mod socket;

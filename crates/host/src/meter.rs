@@ -226,8 +226,10 @@ pub enum Pool {
     TransmitRing,
     /// Vnode and file-cache metadata of a file.
     File,
-    /// 4 KiB page of file content; a file's pages are neighbours.
-    FilePage,
+    /// `struct vm_page` of one page of memory; `slot` is the page's number. A file's pages lie anywhere.
+    VmPage,
+    /// What maps a page that `sendfile` has wrapped: `struct sf_buf` and its page-table entry; `slot` is its mbuf's.
+    SfBuf,
     /// Kernel statistics, routes, run queues: what every packet touches.
     KernelGlobal,
     /// Application's block of one connection.
@@ -241,7 +243,7 @@ pub enum Pool {
 }
 
 /// All pools, in order of their discriminants, with the size of a slot in bytes.
-pub const POOLS: [(Pool, u32); 15] = [
+pub const POOLS: [(Pool, u32); 16] = [
     (Pool::Socket, 512),
     (Pool::Connection, 1024),
     (Pool::Bypass, 128),
@@ -251,7 +253,8 @@ pub const POOLS: [(Pool, u32); 15] = [
     (Pool::ReceiveRing, 32),
     (Pool::TransmitRing, 32),
     (Pool::File, 256),
-    (Pool::FilePage, 4096),
+    (Pool::VmPage, 64),
+    (Pool::SfBuf, 64),
     (Pool::KernelGlobal, 4096),
     (Pool::AppConnection, 1024),
     (Pool::AppFile, 256),

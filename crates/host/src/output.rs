@@ -25,6 +25,9 @@ impl<P: Payload> Kernel<P> {
         };
         let connection = conn.map(|conn| conn.0);
         footprint::tcp_output(m, connection, &mbufs);
+        if let Some(block) = connection.filter(|_| segment.sequence_len() > 0) {
+            self.pcbs.sent(block, m);
+        }
         footprint::ip_output(m, connection, mbufs[0]);
         self.stats.packets_sent += 1;
         self.driver.transmit(segment, mbufs, m);

@@ -32,12 +32,23 @@ pub(crate) struct ReceiveBuffer {
     pub len: u32,
 }
 
-/// A modelled send buffer: an mbuf, perhaps with a cluster, and how many unacknowledged bytes it holds.
+/// A modelled send buffer: an mbuf, where its data is, and how many unacknowledged bytes it holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendBuffer {
     pub mbuf: u32,
-    pub cluster: Option<u32>,
+    pub storage: Storage,
     pub len: u32,
+}
+
+/// Where the data of an mbuf is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// In the mbuf itself.
+    Internal,
+    /// In this cluster.
+    Cluster(u32),
+    /// In this page of the file cache.
+    Page(u32),
 }
 
 /// What is kept, in order, while a connection is on its way to the NIC or back.

@@ -1,10 +1,10 @@
 //! The system calls of an application.
 
 use crate::bypass::pages;
-use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES};
+use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, PAGE_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::{Access, Layer, Meter, Op, Owner, Pool};
-use crate::socket::{Deferred, Mode, SendBuffer};
+use crate::socket::{Deferred, Mode, SendBuffer, Storage};
 use crate::sockets::{FileId, Gone, Receive, SocketId, Sockets, Unread};
 use baton_nic::Control;
 use baton_tcp::{CloseReason, Payload};
@@ -24,7 +24,16 @@ enum Source {
     /// Copied from the application.
     Copy,
     /// Pages of a file, from this offset on, not copied.
-    File(u64),
+    File(FileId, u64),
+}
+
+/// Pages of memory that the file cache is spread over: 2 GB.
+const MEMORY_PAGES: u64 = 1 << 19;
+
+/// The page of memory that holds this offset of a file. Pages of a file that was read long ago lie anywhere.
+fn memory_page(file: FileId, offset: u64) -> u32 {
+    let page = u64::from(file.0) << 32 | offset / u64::from(PAGE_BYTES);
+    (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % MEMORY_PAGES as u32
 }
 
 impl<P: Payload, M: Meter> Sockets<P> for Syscalls<'_, P, M> {
@@ -66,8 +75,13 @@ impl<P: Payload, M: Meter> Sockets<P> for Syscalls<'_, P, M> {
     ) -> Result<usize, Gone> {
         self.begin(socket, Op::SyscallSendfile);
         footprint::file_lookup(self.meter, file.0);
-        self.kernel
-            .enqueue(self.now, socket, data, Source::File(offset), self.meter)
+        self.kernel.enqueue(
+            self.now,
+            socket,
+            data,
+            Source::File(file, offset),
+            self.meter,
+        )
     }
 
     fn set_cork(&mut self, socket: SocketId, cork: bool) {
@@ -208,7 +222,7 @@ impl<P: Payload> Kernel<P> {
         socket.wants_room = fits < data.len();
         let buffered = match from {
             Source::Copy => self.buffer_copy(id, fits, m),
-            Source::File(offset) => self.buffer_pages(id, offset, fits, m),
+            Source::File(file, offset) => self.buffer_pages(id, file, offset, fits, m),
         };
         if buffered < fits {
             self.wait_for_memory(id);
@@ -231,7 +245,7 @@ impl<P: Payload> Kernel<P> {
         let len = data.len();
         let enqueues = match from {
             Source::Copy => 1,
-            Source::File(offset) => pages(offset, len).count() as u32,
+            Source::File(_, offset) => pages(offset, len).count() as u32,
         };
         let socket = &mut self.sockets[id];
         socket.send_len += len;
@@ -251,7 +265,7 @@ impl<P: Payload> Kernel<P> {
             }
             Mode::Offloaded(handle) => match from {
                 Source::Copy => self.command_send(handle, data, m),
-                Source::File(offset) => {
+                Source::File(_, offset) => {
                     for (start, run) in pages(offset, len) {
                         self.command_send(handle, data.slice(start, run), m);
                     }
@@ -269,18 +283,24 @@ impl<P: Payload> Kernel<P> {
             let fresh = if left <= MBUF_DATA_BYTES {
                 self.buffers
                     .allocate_mbuf_for_writer()
-                    .map(|mbuf| (mbuf, None, left))
+                    .map(|mbuf| (mbuf, Storage::Internal, left))
             } else {
                 let pair = self.buffers.allocate_pair_for_writer();
-                pair.map(|(mbuf, cluster)| (mbuf, Some(cluster), left.min(CLUSTER_BYTES)))
+                pair.map(|(mbuf, cluster)| {
+                    (mbuf, Storage::Cluster(cluster), left.min(CLUSTER_BYTES))
+                })
             };
-            let Some((mbuf, cluster, run)) = fresh else {
+            let Some((mbuf, storage, run)) = fresh else {
                 break;
+            };
+            let cluster = match storage {
+                Storage::Cluster(cluster) => Some(cluster),
+                Storage::Internal | Storage::Page(_) => None,
             };
             footprint::copy_in(m, id.0, mbuf, cluster, copied, run);
             self.sockets[id].send_buffers.push_back(SendBuffer {
                 mbuf,
-                cluster,
+                storage,
                 len: run,
             });
             copied += run;
@@ -292,19 +312,21 @@ impl<P: Payload> Kernel<P> {
     fn buffer_pages<M: Meter>(
         &mut self,
         id: SocketId,
+        file: FileId,
         offset: u64,
         len: usize,
         m: &mut M,
     ) -> usize {
         let mut wrapped = 0;
-        for (_, run) in pages(offset, len) {
+        for (start, run) in pages(offset, len) {
             let Some(mbuf) = self.buffers.allocate_mbuf_for_writer() else {
                 break;
             };
-            footprint::file_page(m, mbuf);
+            let page = memory_page(file, offset + start as u64);
+            footprint::file_page(m, mbuf, page);
             self.sockets[id].send_buffers.push_back(SendBuffer {
                 mbuf,
-                cluster: None,
+                storage: Storage::Page(page),
                 len: run as u32,
             });
             wrapped += run;

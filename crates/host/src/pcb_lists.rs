@@ -1,0 +1,265 @@
+//! The lists that connection blocks are on. Walking or changing one touches the blocks of *other* connections, which is
+//! where many connections hurt most: those blocks were last used long ago.
+//!
+//! As in FreeBSD 4.x: chains of a hash table whose size does not grow (`TCBHASHSIZE`), searched from the latest entry on, and
+//! timers as doubly linked callouts, where starting one changes the entry before it and stopping one both neighbours.
+//! Every segment received restarts the keepalive timer, every one that acknowledges restarts the retransmission timer.
+
+use crate::footprint;
+use crate::meter::Meter;
+
+const NONE: u32 = u32::MAX;
+
+/// Hash chains and callout lists of all connection blocks, by the number of the block.
+#[derive(Debug)]
+pub struct PcbLists {
+    /// Blocks of each hash bucket, the latest last.
+    chains: Vec<Vec<u32>>,
+    /// Bucket of each block, [`NONE`] for a free one.
+    bucket_of: Vec<u32>,
+    keepalive: CalloutList,
+    retransmit: CalloutList,
+}
+
+impl PcbLists {
+    /// No blocks, and so many hash buckets.
+    pub fn new(buckets: u32) -> Self {
+        Self {
+            chains: vec![Vec::new(); buckets.max(1) as usize],
+            bucket_of: Vec::new(),
+            keepalive: CalloutList::default(),
+            retransmit: CalloutList::default(),
+        }
+    }
+
+    /// Whether the block is in use.
+    pub fn holds(&self, block: u32) -> bool {
+        self.bucket_of
+            .get(block as usize)
+            .is_some_and(|&bucket| bucket != NONE)
+    }
+
+    /// A block goes into a hash chain. If its last connection left without an event, as one whose handshake fails does, it
+    /// leaves its old lists now.
+    pub fn insert<M: Meter>(&mut self, block: u32, bucket: u32, m: &mut M) {
+        self.remove(block, m);
+        let index = block as usize;
+        if index >= self.bucket_of.len() {
+            self.bucket_of.resize(index + 1, NONE);
+        }
+        self.bucket_of[index] = bucket;
+        self.chains[bucket as usize].push(block);
+    }
+
+    /// A block leaves all its lists.
+    pub fn remove<M: Meter>(&mut self, block: u32, m: &mut M) {
+        let Some(bucket) = self.bucket_of.get_mut(block as usize) else {
+            return;
+        };
+        let bucket = std::mem::replace(bucket, NONE);
+        if bucket == NONE {
+            return;
+        }
+        self.chains[bucket as usize].retain(|&other| other != block);
+        self.keepalive.stop(block, m);
+        self.retransmit.stop(block, m);
+    }
+
+    /// A search for `block`, or for one that is not there, compares the blocks before it.
+    pub fn search<M: Meter>(&self, bucket: u32, block: Option<u32>, m: &mut M) {
+        for &other in self.chains[bucket as usize].iter().rev() {
+            if Some(other) == block {
+                return;
+            }
+            footprint::tcp_compare(m, other);
+        }
+    }
+
+    /// The block's connection received a segment, which may have acknowledged data.
+    pub fn received<M: Meter>(
+        &mut self,
+        block: u32,
+        acknowledged: bool,
+        outstanding: bool,
+        m: &mut M,
+    ) {
+        self.keepalive.restart(block, m);
+        if acknowledged {
+            if outstanding {
+                self.retransmit.restart(block, m);
+            } else {
+                self.retransmit.stop(block, m);
+            }
+        }
+    }
+
+    /// The block's connection sent data.
+    pub fn sent<M: Meter>(&mut self, block: u32, m: &mut M) {
+        if !self.retransmit.contains(block) {
+            self.retransmit.restart(block, m);
+        }
+    }
+
+    /// Asserts that chains and blocks agree.
+    pub fn check(&self) {
+        let chained: usize = self.chains.iter().map(Vec::len).sum();
+        let held = self
+            .bucket_of
+            .iter()
+            .filter(|&&bucket| bucket != NONE)
+            .count();
+        assert_eq!(chained, held, "each block held is in one chain");
+        for (bucket, chain) in self.chains.iter().enumerate() {
+            for &block in chain {
+                assert_eq!(
+                    self.bucket_of[block as usize], bucket as u32,
+                    "a block knows its chain"
+                );
+            }
+        }
+    }
+}
+
+/// One doubly linked list of callouts, oldest first.
+#[derive(Debug)]
+struct CalloutList {
+    /// Neighbours of each block's callout, while it is in the list.
+    links: Vec<Option<Links>>,
+    oldest: u32,
+    latest: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    older: u32,
+    newer: u32,
+}
+
+impl Default for CalloutList {
+    fn default() -> Self {
+        Self {
+            links: Vec::new(),
+            oldest: NONE,
+            latest: NONE,
+        }
+    }
+}
+
+impl CalloutList {
+    fn contains(&self, block: u32) -> bool {
+        self.links.get(block as usize).is_some_and(Option::is_some)
+    }
+
+    fn restart<M: Meter>(&mut self, block: u32, m: &mut M) {
+        if self.latest == block {
+            return;
+        }
+        self.stop(block, m);
+        let index = block as usize;
+        if index >= self.links.len() {
+            self.links.resize(index + 1, None);
+        }
+        let older = self.latest;
+        self.set_newer(older, block, m);
+        self.links[index] = Some(Links { older, newer: NONE });
+        self.latest = block;
+    }
+
+    fn stop<M: Meter>(&mut self, block: u32, m: &mut M) {
+        let Some(Links { older, newer }) =
+            self.links.get_mut(block as usize).and_then(Option::take)
+        else {
+            return;
+        };
+        self.set_newer(older, newer, m);
+        match self.links.get_mut(newer as usize).and_then(Option::as_mut) {
+            Some(links) => {
+                links.older = older;
+                footprint::callout_link(m, newer);
+            }
+            None => self.latest = older,
+        }
+    }
+
+    fn set_newer<M: Meter>(&mut self, block: u32, newer: u32, m: &mut M) {
+        match self.links.get_mut(block as usize).and_then(Option::as_mut) {
+            Some(links) => {
+                links.newer = newer;
+                footprint::callout_link(m, block);
+            }
+            None => self.oldest = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::{Access, Layer, NoMeter, Op, Owner, Pool};
+
+    /// Counts touches of other connections' blocks.
+    #[derive(Default)]
+    struct Touched(Vec<u32>);
+
+    impl Meter for Touched {
+        fn owner(&mut self, _owner: Owner) {}
+        fn run(&mut self, _op: Op, _count: u32) {}
+        fn touch(&mut self, _: Layer, pool: Pool, slot: u32, _: u32, _: u32, _: Access) {
+            assert_eq!(pool, Pool::Connection);
+            self.0.push(slot);
+        }
+        fn dma(&mut self, _: Pool, _: u32, _: u32, _: u32, _: Access) {}
+    }
+
+    #[test]
+    fn a_search_compares_what_is_in_front() {
+        let mut lists = PcbLists::new(4);
+        for block in 0..4 {
+            lists.insert(block, 1, &mut NoMeter);
+        }
+        let mut touched = Touched::default();
+        lists.search(1, Some(1), &mut touched);
+        assert_eq!(touched.0, [3, 2]);
+        touched.0.clear();
+        lists.search(1, None, &mut touched);
+        assert_eq!(touched.0, [3, 2, 1, 0]);
+        lists.check();
+    }
+
+    #[test]
+    fn restarting_a_timer_touches_both_neighbours_and_the_latest() {
+        let mut lists = PcbLists::new(1);
+        let mut touched = Touched::default();
+        for block in 0..4 {
+            lists.insert(block, 0, &mut touched);
+            lists.received(block, false, false, &mut touched);
+        }
+        assert_eq!(
+            touched.0,
+            [0, 1, 2],
+            "each new one is linked behind the latest"
+        );
+        touched.0.clear();
+        lists.received(1, false, false, &mut touched);
+        assert_eq!(touched.0, [0, 2, 3]);
+        touched.0.clear();
+        lists.received(1, false, false, &mut touched);
+        assert_eq!(touched.0, [], "the latest stays where it is");
+        lists.remove(2, &mut touched);
+        assert_eq!(touched.0, [0, 3]);
+        lists.check();
+    }
+
+    #[test]
+    fn the_retransmission_timer_runs_while_data_is_outstanding() {
+        let mut lists = PcbLists::new(1);
+        let mut touched = Touched::default();
+        lists.insert(0, 0, &mut touched);
+        lists.sent(0, &mut touched);
+        assert!(lists.retransmit.contains(0));
+        lists.received(0, true, true, &mut touched);
+        assert!(lists.retransmit.contains(0));
+        lists.received(0, true, false, &mut touched);
+        assert!(!lists.retransmit.contains(0));
+    }
+}
