@@ -5,13 +5,14 @@
 
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::{Machine, NoObserver, load_workload};
+use baton_workload::FixedSpec;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 100_000;
 
 fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment {
     let mut experiment = Experiment::default();
-    experiment.workload = WorkloadConfig::Fixed { size_bytes: 8192, requests_per_connection: 4 };
+    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(8192, 4, None));
     experiment.clients.connections = connections;
     experiment.clients.start_interval_us = 5;
     experiment.nic.firmware.connections = offloaded;
@@ -20,18 +21,25 @@ fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment
 }
 
 fn warm_machine(experiment: &Experiment) -> Machine {
-    let (load, _) = load_workload(&experiment.workload, experiment.run.seed).expect("the load is made, not read");
+    let (load, _) = load_workload(&experiment.workload, experiment.run.seed)
+        .expect("the load is made, not read");
     let mut machine = Machine::new(experiment, load, &[]).expect("the experiment is valid");
-    machine.run_until(100_000, 100_000, &mut NoObserver).expect("nothing is violated");
+    machine
+        .run_until(100_000, 100_000, &mut NoObserver)
+        .expect("nothing is violated");
     machine
 }
 
 fn packets_per_second(c: &mut Criterion) {
     let mut group = c.benchmark_group("machine");
-    group.throughput(Throughput::Elements(PACKETS)).sample_size(10);
-    for (name, offloaded, cost_models) in
-        [("all-models", 0, true), ("all-models-offload", 1024, true), ("no-cost-models", 0, false)]
-    {
+    group
+        .throughput(Throughput::Elements(PACKETS))
+        .sample_size(10);
+    for (name, offloaded, cost_models) in [
+        ("all-models", 0, true),
+        ("all-models-offload", 1024, true),
+        ("no-cost-models", 0, false),
+    ] {
         for connections in [16, 1024, 8192] {
             let experiment = experiment(connections, offloaded, cost_models);
             group.bench_function(format!("{name}/{connections}"), |b| {
@@ -39,7 +47,9 @@ fn packets_per_second(c: &mut Criterion) {
                     || warm_machine(&experiment),
                     |mut machine| {
                         let until = machine.packets() + PACKETS;
-                        machine.run_until(until, until, &mut NoObserver).expect("nothing is violated");
+                        machine
+                            .run_until(until, until, &mut NoObserver)
+                            .expect("nothing is violated");
                         machine
                     },
                     BatchSize::PerIteration,

@@ -118,7 +118,9 @@ pub struct HostResults {
     pub host_packets: PerPacket,
     /// Work of the network stack for packets of offloaded connections.
     pub nic_packets: PerPacket,
-    /// Segments that the host's stack sent again, and its timeouts.
+    /// Packets and events that the kernel dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// Segments that the host's stack sent again.
     pub retransmissions: u64,
     /// Retransmission timeouts of the host's stack.
     pub timeouts: u64,

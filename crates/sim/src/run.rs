@@ -3,7 +3,7 @@
 use crate::config::{Experiment, WorkloadConfig};
 use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
-use baton_workload::{Log, Replay, SessionRule, Workload};
+use baton_workload::{Fixed, Log, Replay, SessionRule, SpecWeb, Workload};
 use std::collections::BTreeMap;
 
 /// A source of connection scripts that can move between threads.
@@ -35,26 +35,31 @@ pub fn load_workload(
     config: &WorkloadConfig,
     seed: u64,
 ) -> Result<(Load, BTreeMap<String, String>), RunError> {
-    let rule = |persistent_s, pipeline_s| SessionRule { persistent_s, pipeline_s };
+    let rule = |persistent_s, pipeline_s| SessionRule {
+        persistent_s,
+        pipeline_s,
+    };
     match config {
-        WorkloadConfig::Log { path, persistent_s, pipeline_s } => {
+        WorkloadConfig::Log {
+            path,
+            persistent_s,
+            pipeline_s,
+        } => {
             let log = Log::read(path).map_err(|error| RunError::Workload(error.to_string()))?;
             let mut facts = facts(&log);
             facts.insert("log".to_owned(), path.display().to_string());
             Ok((replay(&log, rule(*persistent_s, *pipeline_s))?, facts))
         }
-        WorkloadConfig::Generated { preset, requests, persistent_s } => {
+        WorkloadConfig::Generated {
+            preset,
+            requests,
+            persistent_s,
+        } => {
             let _ = (preset, requests, persistent_s, seed);
             todo!()
         }
-        WorkloadConfig::Specweb { dynamic_percent, throttle } => {
-            let _ = (dynamic_percent, throttle);
-            todo!()
-        }
-        WorkloadConfig::Fixed { size_bytes, requests_per_connection } => {
-            let _ = (size_bytes, requests_per_connection);
-            todo!()
-        }
+        WorkloadConfig::Specweb(spec) => Ok((Box::new(SpecWeb::new(*spec, seed)), BTreeMap::new())),
+        WorkloadConfig::Fixed(spec) => Ok((Box::new(Fixed::new(*spec)), BTreeMap::new())),
     }
 }
 

@@ -6,10 +6,11 @@ use baton_nic::{LoadControl, Relief, Scheduler};
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{Ended, Results};
 use baton_sim::{NoObserver, run};
+use baton_workload::FixedSpec;
 
 fn experiment(connections: u32, offloaded: u32) -> Experiment {
     let mut experiment = Experiment::default();
-    experiment.workload = WorkloadConfig::Fixed { size_bytes: 8192, requests_per_connection: 4 };
+    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(8192, 4, None));
     experiment.clients.connections = connections;
     experiment.nic.firmware.connections = offloaded;
     experiment.run.warmup_packets = 20_000;
@@ -42,7 +43,9 @@ fn faulty(seed: u64) -> Experiment {
 fn equal_experiments_give_equal_bits() {
     let experiment = experiment(100, 50);
     let one = serde_json::to_string(&results(&experiment)).expect("results serialise");
-    let other = std::thread::spawn(move || serde_json::to_string(&results(&experiment)).expect("results serialise"));
+    let other = std::thread::spawn(move || {
+        serde_json::to_string(&results(&experiment)).expect("results serialise")
+    });
     assert_eq!(one, other.join().expect("the thread ran"));
 }
 
@@ -55,8 +58,14 @@ fn another_seed_gives_another_run_under_loss() {
 
 #[test]
 fn misses_per_packet_rise_with_connections() {
-    let misses: Vec<f64> =
-        [16, 256, 2048].map(|connections| results(&experiment(connections, 0)).host.host_packets.l2_misses).into();
+    let misses: Vec<f64> = [16, 256, 2048]
+        .map(|connections| {
+            results(&experiment(connections, 0))
+                .host
+                .host_packets
+                .l2_misses
+        })
+        .into();
     assert!(misses[0] + 1.0 < misses[1], "{misses:?}");
     assert!(misses[1] + 1.0 < misses[2], "{misses:?}");
 }
@@ -65,9 +74,16 @@ fn misses_per_packet_rise_with_connections() {
 fn every_byte_is_right_under_faults_with_handoff() {
     for seed in 0..40 {
         let mut experiment = faulty(seed);
-        experiment.nic.firmware.scheduler = if seed % 2 == 0 { Scheduler::Fcfs } else { Scheduler::HostFirst };
+        experiment.nic.firmware.scheduler = if seed % 2 == 0 {
+            Scheduler::Fcfs
+        } else {
+            Scheduler::HostFirst
+        };
         let run = results(&experiment);
-        assert!(run.clients.responses > 0 && run.handoff.accepted > 0, "seed {seed}: something happened");
+        assert!(
+            run.clients.responses > 0 && run.handoff.accepted > 0,
+            "seed {seed}: something happened"
+        );
     }
 }
 
@@ -88,7 +104,10 @@ fn every_byte_is_right_under_active_relief() {
         };
         let run = results(&experiment);
         assert!(run.clients.responses > 0, "seed {seed}: something happened");
-        assert!(run.handoff.restored > 0, "seed {seed}: overload led to restores");
+        assert!(
+            run.handoff.restored > 0,
+            "seed {seed}: overload led to restores"
+        );
     }
 }
 
@@ -108,6 +127,10 @@ fn packets_are_accounted_to_host_or_nic() {
     let dropped: u64 = run.nic.drops.values().sum();
     let known = run.host.host_packets.packets + run.host.nic_packets.packets + dropped;
     // Frames that wait on the NIC when measurement begins or ends make the only difference.
-    assert!(known.abs_diff(run.packets) < 3_000, "{known} of {}", run.packets);
+    assert!(
+        known.abs_diff(run.packets) < 3_000,
+        "{known} of {}",
+        run.packets
+    );
     assert!(run.host.nic_packets.packets > 0 && run.host.host_packets.packets > 0);
 }

@@ -37,7 +37,7 @@ pub struct HostConfig {
 pub struct HostScale {
     /// Interrupt, driver, IP, TCP, socket layers.
     pub network_stack: u32,
-    /// Bypass and handoff layers.
+    /// Bypass and handoff layers, and the driver's work on commands and events.
     pub bypass: u32,
     /// System calls and application.
     pub application: u32,
@@ -45,7 +45,11 @@ pub struct HostScale {
 
 impl Default for HostScale {
     fn default() -> Self {
-        Self { network_stack: 100, bypass: 100, application: 100 }
+        Self {
+            network_stack: 100,
+            bypass: 100,
+            application: 100,
+        }
     }
 }
 
@@ -133,7 +137,10 @@ impl Default for HostConfig {
 impl HostConfig {
     /// The processor; one instruction a cycle unless memory stalls it.
     pub(crate) fn processor(&self) -> ProcessorConfig {
-        ProcessorConfig { clock_mhz: self.clock_mhz, instructions_per_cycle: 1 }
+        ProcessorConfig {
+            clock_mhz: self.clock_mhz,
+            instructions_per_cycle: 1,
+        }
     }
 
     /// The memory behind it.

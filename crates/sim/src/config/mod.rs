@@ -84,13 +84,21 @@ pub struct Invalid {
 impl Invalid {
     /// A value at `path` that is not as `expected`.
     pub fn new(path: &str, found: impl ToString, expected: &str) -> Self {
-        Self { path: path.to_owned(), found: found.to_string(), expected: expected.to_owned() }
+        Self {
+            path: path.to_owned(),
+            found: found.to_string(),
+            expected: expected.to_owned(),
+        }
     }
 }
 
 impl From<ConfigError> for Invalid {
     fn from(error: ConfigError) -> Self {
-        Self { path: error.field, found: error.value, expected: error.expected }
+        Self {
+            path: error.field,
+            found: error.value,
+            expected: error.expected,
+        }
     }
 }
 
@@ -116,12 +124,28 @@ impl Experiment {
 
 fn validate_tcp(section: &str, tcp: &baton_tcp::Config) -> Result<(), Invalid> {
     if tcp.mss < 64 {
-        return Err(Invalid::new(&format!("{section}.mss"), tcp.mss, "at least 64 bytes"));
+        return Err(Invalid::new(
+            &format!("{section}.mss"),
+            tcp.mss,
+            "at least 64 bytes",
+        ));
     }
-    positive(&format!("{section}.send_buffer"), u64::from(tcp.send_buffer))?;
-    positive(&format!("{section}.receive_buffer"), u64::from(tcp.receive_buffer))?;
-    positive(&format!("{section}.initial_window_segments"), u64::from(tcp.initial_window_segments))?;
-    positive(&format!("{section}.ack_every_segments"), u64::from(tcp.ack_every_segments))?;
+    positive(
+        &format!("{section}.send_buffer"),
+        u64::from(tcp.send_buffer),
+    )?;
+    positive(
+        &format!("{section}.receive_buffer"),
+        u64::from(tcp.receive_buffer),
+    )?;
+    positive(
+        &format!("{section}.initial_window_segments"),
+        u64::from(tcp.initial_window_segments),
+    )?;
+    positive(
+        &format!("{section}.ack_every_segments"),
+        u64::from(tcp.ack_every_segments),
+    )?;
     if tcp.rto_min_ms > tcp.rto_max_ms {
         let path = format!("{section}.rto_min_ms");
         return Err(Invalid::new(&path, tcp.rto_min_ms, "at most rto_max_ms"));
@@ -130,5 +154,9 @@ fn validate_tcp(section: &str, tcp: &baton_tcp::Config) -> Result<(), Invalid> {
 }
 
 fn positive(path: &str, value: u64) -> Result<(), Invalid> {
-    if value == 0 { Err(Invalid::new(path, value, "more than 0")) } else { Ok(()) }
+    if value == 0 {
+        Err(Invalid::new(path, value, "more than 0"))
+    } else {
+        Ok(())
+    }
 }

@@ -13,8 +13,6 @@ pub struct NicConfig {
     pub mips: u32,
     /// Firmware parameters.
     pub firmware: baton_nic::Config,
-    /// Entries of the ring of packets and events to the host; while it is full the NIC waits.
-    pub host_ring_entries: u32,
     /// When the host is interrupted.
     pub interrupt: InterruptConfig,
     /// Multipliers of the instruction counts, in per cent.
@@ -35,7 +33,10 @@ pub struct NicScale {
 
 impl Default for NicScale {
     fn default() -> Self {
-        Self { host: 100, offload: 100 }
+        Self {
+            host: 100,
+            offload: 100,
+        }
     }
 }
 
@@ -51,7 +52,10 @@ pub struct InterruptConfig {
 
 impl Default for InterruptConfig {
     fn default() -> Self {
-        Self { count: 8, delay_us: 20 }
+        Self {
+            count: 8,
+            delay_us: 20,
+        }
     }
 }
 
@@ -96,7 +100,6 @@ impl Default for NicConfig {
         Self {
             mips: 400,
             firmware: baton_nic::Config::default(),
-            host_ring_entries: 1024,
             interrupt: InterruptConfig::default(),
             scale: NicScale::default(),
             instructions: NicInstructions::default(),
@@ -122,15 +125,24 @@ impl NicConfig {
 
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         self.processor().validate().map_err(|e| e.within("nic"))?;
-        positive("nic.host_ring_entries", u64::from(self.host_ring_entries))?;
         positive("nic.interrupt.count", u64::from(self.interrupt.count))?;
         let firmware = &self.firmware;
-        positive("nic.firmware.receive_queue_packets", u64::from(firmware.receive_queue_packets))?;
-        positive("nic.firmware.arrival_queue_packets", u64::from(firmware.arrival_queue_packets))?;
+        positive(
+            "nic.firmware.receive_queue_packets",
+            u64::from(firmware.receive_queue_packets),
+        )?;
+        positive(
+            "nic.firmware.arrival_queue_packets",
+            u64::from(firmware.arrival_queue_packets),
+        )?;
         let load = &firmware.load_control;
         if load.low_water_packets >= load.high_water_packets {
             let path = "nic.firmware.load_control.low_water_packets";
-            return Err(Invalid::new(path, load.low_water_packets, "less than high_water_packets"));
+            return Err(Invalid::new(
+                path,
+                load.low_water_packets,
+                "less than high_water_packets",
+            ));
         }
         let needed = u64::from(firmware.connections) * u64::from(firmware.connection_bytes);
         if needed > u64::from(firmware.memory_kib) * 1024 {
@@ -142,7 +154,11 @@ impl NicConfig {
         }
         if load.enabled && load.high_water_packets >= firmware.receive_queue_packets {
             let path = "nic.firmware.load_control.high_water_packets";
-            return Err(Invalid::new(path, load.high_water_packets, "less than receive_queue_packets"));
+            return Err(Invalid::new(
+                path,
+                load.high_water_packets,
+                "less than receive_queue_packets",
+            ));
         }
         Ok(())
     }

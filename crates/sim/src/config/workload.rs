@@ -1,6 +1,7 @@
 //! What the clients ask for, and who they are.
 
 use super::{Invalid, positive};
+use baton_workload::{FixedSpec, SpecWebSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -14,10 +15,10 @@ pub enum WorkloadConfig {
         path: PathBuf,
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
-        persistent_s: u64,
+        persistent_s: u32,
         /// Requests of one connection closer than this are pipelined, seconds; absent: never.
         #[serde(default)]
-        pipeline_s: Option<u64>,
+        pipeline_s: Option<u32>,
     },
     /// Replay a synthetic log of a named or written-out generator.
     Generated {
@@ -28,25 +29,15 @@ pub enum WorkloadConfig {
         requests: u64,
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
-        persistent_s: u64,
+        persistent_s: u32,
     },
     /// SPECweb99-like load.
-    Specweb {
-        /// Share of dynamic requests, per cent.
-        dynamic_percent: u32,
-        /// Keep each connection at 320 to 400 kb/s.
-        throttle: bool,
-    },
+    Specweb(SpecWebSpec),
     /// Files of one size.
-    Fixed {
-        /// Bytes of each response body.
-        size_bytes: u64,
-        /// Requests per connection.
-        requests_per_connection: u32,
-    },
+    Fixed(FixedSpec),
 }
 
-const fn fifteen() -> u64 {
+const fn fifteen() -> u32 {
     15
 }
 
@@ -56,23 +47,35 @@ const fn two_hundred_thousand() -> u64 {
 
 impl Default for WorkloadConfig {
     fn default() -> Self {
-        Self::Generated { preset: "demo".to_owned(), requests: two_hundred_thousand(), persistent_s: fifteen() }
+        Self::Generated {
+            preset: "demo".to_owned(),
+            requests: two_hundred_thousand(),
+            persistent_s: fifteen(),
+        }
     }
 }
 
 impl WorkloadConfig {
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Self::Log { persistent_s, .. } => positive("workload.persistent_s", *persistent_s),
+            Self::Log { persistent_s, .. } => {
+                positive("workload.persistent_s", u64::from(*persistent_s))
+            }
             Self::Generated { requests, .. } => positive("workload.requests", *requests),
-            Self::Specweb { dynamic_percent, .. } if *dynamic_percent > 100 => {
-                Err(Invalid::new("workload.dynamic_percent", dynamic_percent, "0 to 100"))
+            Self::Specweb(spec) => {
+                percent("workload.dynamic_percent", spec.dynamic_percent)?;
+                percent("workload.persistent_percent", spec.persistent_percent)
             }
-            Self::Specweb { .. } => Ok(()),
-            Self::Fixed { requests_per_connection, .. } => {
-                positive("workload.requests_per_connection", u64::from(*requests_per_connection))
-            }
+            Self::Fixed(spec) => positive("workload.requests", u64::from(spec.requests)),
         }
+    }
+}
+
+fn percent(path: &str, value: u32) -> Result<(), Invalid> {
+    if value > 100 {
+        Err(Invalid::new(path, value, "0 to 100"))
+    } else {
+        Ok(())
     }
 }
 
@@ -90,7 +93,11 @@ pub struct ClientsConfig {
 
 impl Default for ClientsConfig {
     fn default() -> Self {
-        Self { connections: 2048, start_interval_us: 50, tcp: baton_tcp::Config::default() }
+        Self {
+            connections: 2048,
+            start_interval_us: 50,
+            tcp: baton_tcp::Config::default(),
+        }
     }
 }
 

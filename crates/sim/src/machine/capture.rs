@@ -42,13 +42,18 @@ struct Tap {
 impl Taps {
     pub(super) fn new(captures: &[Capture]) -> io::Result<Self> {
         let taps = captures.iter().map(Tap::new).collect::<io::Result<_>>()?;
-        Ok(Self { taps, error: None, payload: Vec::new() })
+        Ok(Self {
+            taps,
+            error: None,
+            payload: Vec::new(),
+        })
     }
 
     #[inline]
     pub(super) fn frame(&mut self, now: Time, segment: &Segment<Symbolic>) {
         if !self.taps.is_empty() && self.error.is_none() {
-            self.write(now, segment).unwrap_or_else(|error| self.error = Some(error));
+            self.write(now, segment)
+                .unwrap_or_else(|error| self.error = Some(error));
         }
     }
 
@@ -57,9 +62,18 @@ impl Taps {
         for piece in &segment.payload {
             render(piece, &mut self.payload);
         }
-        let bytes = encode(segment.src, segment.dst, segment.ecn, &segment.header, &self.payload);
+        let bytes = encode(
+            segment.src,
+            segment.dst,
+            segment.ecn,
+            &segment.header,
+            &self.payload,
+        );
         for tap in &mut self.taps {
-            if tap.client.is_none_or(|addr| addr == segment.src.addr || addr == segment.dst.addr) {
+            if tap
+                .client
+                .is_none_or(|addr| addr == segment.src.addr || addr == segment.dst.addr)
+            {
                 tap.writer.write_frame(now, &bytes, bytes.len())?;
             }
         }
@@ -81,9 +95,15 @@ impl Tap {
     fn new(capture: &Capture) -> io::Result<Self> {
         let (client, name) = match capture.link {
             Link::Server => (None, "server".to_owned()),
-            Link::Client(number) => (Some(super::clients::client_addr(number)), format!("client {number}")),
+            Link::Client(number) => (
+                Some(super::clients::client_addr(number)),
+                format!("client {number}"),
+            ),
         };
         let file = BufWriter::new(File::create(&capture.path)?);
-        Ok(Self { client, writer: CaptureWriter::new(file, &name)? })
+        Ok(Self {
+            client,
+            writer: CaptureWriter::new(file, &name)?,
+        })
     }
 }

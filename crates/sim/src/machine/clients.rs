@@ -75,9 +75,15 @@ pub(super) struct Measured {
 }
 
 impl Clients {
-    pub(super) fn new(experiment: &Experiment, server: Endpoint, workload: Box<dyn Workload + Send>) -> Self {
+    pub(super) fn new(
+        experiment: &Experiment,
+        server: Endpoint,
+        workload: Box<dyn Workload + Send>,
+    ) -> Self {
         let count = experiment.clients.connections;
-        let clients = (0..count).map(|number| Client::new(client_addr(number))).collect();
+        let clients = (0..count)
+            .map(|number| Client::new(client_addr(number)))
+            .collect();
         let mut wakeups = EventQueue::new();
         let demand = workload.demand();
         let mut idle = Vec::new();
@@ -91,7 +97,10 @@ impl Clients {
             Demand::Rate { .. } => idle.extend((0..count).rev()),
         }
         Self {
-            stack: Stack::new(experiment.clients.tcp.clone(), experiment.run.seed ^ 0xc11e_4755),
+            stack: Stack::new(
+                experiment.clients.tcp.clone(),
+                experiment.run.seed ^ 0xc11e_4755,
+            ),
             clients,
             owner_of: Vec::new(),
             demand,
@@ -128,7 +137,11 @@ impl Clients {
     }
 
     /// A segment arrives.
-    pub(super) fn handle_segment(&mut self, now: Time, segment: Segment<Symbolic>) -> Result<(), Violation> {
+    pub(super) fn handle_segment(
+        &mut self,
+        now: Time,
+        segment: Segment<Symbolic>,
+    ) -> Result<(), Violation> {
         self.stack.handle_segment(now, segment);
         self.handle_events(now)
     }
@@ -158,10 +171,16 @@ impl Clients {
 
     fn connect(&mut self, now: Time, number: u32) {
         let client = &mut self.clients[number as usize];
-        debug_assert!(client.conn.is_none(), "a client has one connection at a time");
+        debug_assert!(
+            client.conn.is_none(),
+            "a client has one connection at a time"
+        );
         client.start(&mut *self.workload);
         let conn = loop {
-            let flow = Flow { local: client.next_endpoint(), remote: self.server };
+            let flow = Flow {
+                local: client.next_endpoint(),
+                remote: self.server,
+            };
             if let Some(conn) = self.stack.connect(now, flow) {
                 break conn;
             }
@@ -196,7 +215,9 @@ impl Clients {
             self.stack.close(conn);
             return;
         };
-        let due = client.not_before.max(now + Span::from_us(u64::from(next.think_us)));
+        let due = client
+            .not_before
+            .max(now + Span::from_us(u64::from(next.think_us)));
         if due > now {
             client.waiting_to = Some(WaitingTo::Send);
             self.wakeups.push(due, number);
@@ -214,13 +235,24 @@ impl Clients {
             client.next += 1;
             let request = symbolic::request(spec.file, spec.bytes, spec.dynamic);
             let reader = ResponseReader::new(request);
-            client.outstanding.push_back(Outstanding { sent: now, reader, content_len: spec.bytes });
+            client.outstanding.push_back(Outstanding {
+                sent: now,
+                reader,
+                content_len: spec.bytes,
+            });
             if let Some(throttle) = self.throttle {
                 client.not_before = now + Span::from_ns(throttle.request_spacing_ns(spec.bytes));
             }
             let taken = self.stack.write(conn, request);
-            debug_assert!(taken.is_err() || taken == Ok(request.len as usize), "requests fit the send buffer");
-            if !client.script.get(client.next).is_some_and(|next| next.pipelined) {
+            debug_assert!(
+                taken.is_err() || taken == Ok(request.len as usize),
+                "requests fit the send buffer"
+            );
+            if !client
+                .script
+                .get(client.next)
+                .is_some_and(|next| next.pipelined)
+            {
                 return;
             }
         }
@@ -275,7 +307,11 @@ impl Clients {
             request_rate: this.responses as f64 / seconds,
             content_mbps: this.content_bytes as f64 * 8e-6 / seconds,
             connections: this.connections,
-            failed: this.failed.iter().map(|(name, &count)| ((*name).to_owned(), count)).collect(),
+            failed: this
+                .failed
+                .iter()
+                .map(|(name, &count)| ((*name).to_owned(), count))
+                .collect(),
             response_ms: this.response.distribution(1e6),
             retransmissions: self.stack.stats().retransmissions - this.retransmissions_before,
             timeouts: self.stack.stats().timeouts - this.timeouts_before,
@@ -304,18 +340,30 @@ impl Client {
     }
 
     fn next_endpoint(&mut self) -> Endpoint {
-        self.port = if self.port == u16::MAX { FIRST_PORT } else { self.port + 1 };
+        self.port = if self.port == u16::MAX {
+            FIRST_PORT
+        } else {
+            self.port + 1
+        };
         Endpoint::new(self.addr, self.port)
     }
 
     /// Takes received data into the outstanding responses; true when one was completed.
-    fn take(&mut self, now: Time, mut data: Symbolic, measured: &mut Measured) -> Result<bool, Violation> {
+    fn take(
+        &mut self,
+        now: Time,
+        mut data: Symbolic,
+        measured: &mut Measured,
+    ) -> Result<bool, Violation> {
         let mut completed = false;
         while data.len > 0 {
             let Some(first) = self.outstanding.front_mut() else {
                 return Err(Violation::UnexpectedData { data });
             };
-            first.reader.take(&mut data).map_err(|expected| Violation::WrongData { data, expected })?;
+            first
+                .reader
+                .take(&mut data)
+                .map_err(|expected| Violation::WrongData { data, expected })?;
             if first.reader.is_complete() {
                 let response = self.outstanding.pop_front().expect("it was just read");
                 measured.responses += 1;

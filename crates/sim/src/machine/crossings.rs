@@ -21,7 +21,13 @@ pub(super) struct Crossing {
 
 impl Crossing {
     const fn new(direction: Direction, descriptor: Option<(Category, u64)>) -> Self {
-        Self { direction, descriptor, protocol_header: 0, http_header: 0, content: 0 }
+        Self {
+            direction,
+            descriptor,
+            protocol_header: 0,
+            http_header: 0,
+            content: 0,
+        }
     }
 
     fn carry(mut self, data: &Symbolic) -> Self {
@@ -43,7 +49,11 @@ impl Crossing {
             bus.cross(self.direction, category, bytes);
         }
         if self.protocol_header + self.http_header + self.content > 0 {
-            bus.cross(self.direction, Category::ProtocolHeader, self.protocol_header);
+            bus.cross(
+                self.direction,
+                Category::ProtocolHeader,
+                self.protocol_header,
+            );
             bus.add_bytes(self.direction, Category::HttpHeader, self.http_header);
             bus.add_bytes(self.direction, Category::Content, self.content);
         }
@@ -52,9 +62,14 @@ impl Crossing {
 
 /// A host packet is fetched with its descriptor; a command's data is fetched when it is sent.
 pub(super) fn of_descriptor(descriptor: &ToNic<Symbolic>) -> Crossing {
-    let crossing = Crossing::new(Direction::ToNic, Some((Category::Descriptor, DESCRIPTOR_BYTES)));
+    let crossing = Crossing::new(
+        Direction::ToNic,
+        Some((Category::Descriptor, DESCRIPTOR_BYTES)),
+    );
     match descriptor {
-        ToNic::Packet(segment) | ToNic::Command(Command::Forward { segment, .. }) => crossing.carry_packet(segment),
+        ToNic::Packet(segment) | ToNic::Command(Command::Forward { segment, .. }) => {
+            crossing.carry_packet(segment)
+        }
         ToNic::Command(Command::Handoff { state, .. }) => {
             let bytes = DESCRIPTOR_BYTES + state.memory_len() as u64;
             Crossing::new(Direction::ToNic, Some((Category::Descriptor, bytes)))
@@ -65,16 +80,21 @@ pub(super) fn of_descriptor(descriptor: &ToNic<Symbolic>) -> Crossing {
 
 /// Data of an offloaded connection, fetched from host memory as it is sent. Headers are made on the NIC.
 pub(super) fn of_offloaded_data(segment: &Segment<Symbolic>) -> Crossing {
-    segment.payload.iter().fold(Crossing::new(Direction::ToNic, None), Crossing::carry)
+    segment
+        .payload
+        .iter()
+        .fold(Crossing::new(Direction::ToNic, None), Crossing::carry)
 }
 
 /// A packet or event put into host memory, with its data.
 pub(super) fn of_upcall(upcall: &ToHost<Symbolic>) -> Crossing {
     let event = Crossing::new(Direction::ToHost, Some((Category::Event, DESCRIPTOR_BYTES)));
     match upcall {
-        ToHost::Packet(segment) => {
-            Crossing::new(Direction::ToHost, Some((Category::Descriptor, DESCRIPTOR_BYTES))).carry_packet(segment)
-        }
+        ToHost::Packet(segment) => Crossing::new(
+            Direction::ToHost,
+            Some((Category::Descriptor, DESCRIPTOR_BYTES)),
+        )
+        .carry_packet(segment),
         ToHost::Event(Event::Receive { data, .. }) => event.carry(data),
         ToHost::Event(Event::Restored { state, .. }) => {
             let bytes = DESCRIPTOR_BYTES + state.memory_len() as u64;

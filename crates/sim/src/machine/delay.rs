@@ -4,6 +4,9 @@ use crate::results::Distribution;
 use baton_wire::Span;
 use hdrhistogram::Histogram;
 
+/// Longer times count as this long: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
 /// Times in nanoseconds, three significant digits.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
@@ -12,8 +15,9 @@ pub(super) struct Delays {
 
 impl Delays {
     pub(super) fn new() -> Self {
-        // Three digits are always valid, so this cannot fail.
-        Self { histogram: Histogram::new(3).expect("three significant digits are allowed") }
+        Self {
+            histogram: Histogram::new_with_max(LONGEST_NS, 3).expect("the bounds are valid"),
+        }
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The server's processor with its kernel and web server: one piece of work at a time.
 
 use super::meter::HostMeter;
+use super::names::{counts, since, snake_case};
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
@@ -11,7 +12,7 @@ use baton_host::{Kernel, LAYERS, Ready};
 use baton_nic::ToHost;
 use baton_tcp::Symbolic;
 use baton_wire::{Endpoint, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The server without its NIC.
 pub(super) struct HostSide {
@@ -30,6 +31,7 @@ pub(super) struct HostSide {
     wait_events: usize,
     pub(super) busy: bool,
     interrupts: u64,
+    drops_before: BTreeMap<String, u64>,
     retransmissions_before: u64,
     timeouts_before: u64,
 }
@@ -37,14 +39,19 @@ pub(super) struct HostSide {
 impl HostSide {
     pub(super) fn new(experiment: &Experiment, address: Endpoint) -> Result<Self, Invalid> {
         let host = &experiment.host;
-        let mut kernel = Kernel::new(host.kernel.clone(), experiment.tcp.clone(), experiment.run.seed ^ 0x5e17_e700);
+        let mut kernel = Kernel::new(
+            host.kernel.clone(),
+            experiment.tcp.clone(),
+            experiment.run.seed ^ 0x5e17_e700,
+        );
         kernel.listen(address);
+        kernel.attach_nic(experiment.nic.firmware.connections);
         Ok(Self {
             kernel,
             meter: HostMeter::new(host, experiment.run.cost_models)?,
             server: web::Server::new(SymbolicHttp::default()),
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
-            ring: Ring::new(experiment.nic.host_ring_entries as usize),
+            ring: Ring::new(host.kernel.receive_ring_entries as usize),
             interrupt_pending: false,
             in_handler: false,
             ready: VecDeque::new(),
@@ -52,6 +59,7 @@ impl HostSide {
             wait_events: host.wait_events as usize,
             busy: false,
             interrupts: 0,
+            drops_before: BTreeMap::new(),
             retransmissions_before: 0,
             timeouts_before: 0,
         })
@@ -63,7 +71,10 @@ impl HostSide {
     }
 
     pub(super) fn raise_interrupt(&mut self) {
-        debug_assert!(self.takes_interrupts(), "the NIC waits until its last interrupt was handled");
+        debug_assert!(
+            self.takes_interrupts(),
+            "the NIC waits until its last interrupt was handled"
+        );
         self.interrupt_pending = true;
     }
 
@@ -96,21 +107,31 @@ impl HostSide {
     /// One step of the web server; false when it has nothing to do.
     fn application(&mut self, now: Time) -> bool {
         if let Some(ready) = self.ready.pop_front() {
-            self.server.step(&mut self.kernel.sockets(now, &mut self.meter), ready);
+            self.server
+                .step(&mut self.kernel.sockets(now, &mut self.meter), ready);
             return true;
         }
         if !self.kernel.has_ready() {
             return false;
         }
         self.ready_batch.clear();
-        self.kernel.wait(now, &mut self.meter, &mut self.ready_batch, self.wait_events);
+        self.kernel.wait(
+            now,
+            &mut self.meter,
+            &mut self.ready_batch,
+            self.wait_events,
+        );
         self.ready.extend(self.ready_batch.drain(..));
         true
     }
 
     fn charge(&mut self, now: Time) -> Time {
         let (executed, stalled) = self.meter.spent();
-        if executed + stalled == 0 { now } else { self.processor.run(now, executed, stalled) }
+        if executed + stalled == 0 {
+            now
+        } else {
+            self.processor.run(now, executed, stalled)
+        }
     }
 
     /// Forgets what was counted so far.
@@ -118,6 +139,7 @@ impl HostSide {
         self.meter.restart_counts();
         self.processor.start_measurement(now);
         self.interrupts = 0;
+        self.drops_before = counts(self.kernel.stats().drops());
         self.retransmissions_before = self.kernel.tcp_stats().retransmissions;
         self.timeouts_before = self.kernel.tcp_stats().timeouts;
     }
@@ -128,11 +150,20 @@ impl HostSide {
         let all = (busy + idle).max(1.0);
         let layers = self.meter.layers;
         let total: u64 = layers.iter().map(Cycles::total).sum();
-        let stack: u64 =
-            LAYERS.iter().filter(|layer| layer.is_network_stack()).map(|&layer| layers[layer as usize].total()).sum();
+        let stack: u64 = LAYERS
+            .iter()
+            .filter(|layer| layer.is_network_stack())
+            .map(|&layer| layers[layer as usize].total())
+            .sum();
         let per_packet = |kind: usize, packets: u64| {
             let tally = self.meter.tallies[kind];
-            let per = |value: u64| if packets == 0 { 0.0 } else { value as f64 / packets as f64 };
+            let per = |value: u64| {
+                if packets == 0 {
+                    0.0
+                } else {
+                    value as f64 / packets as f64
+                }
+            };
             PerPacket {
                 packets,
                 cycles: per(tally.cycles),
@@ -140,15 +171,23 @@ impl HostSide {
                 l2_misses: per(tally.l2_misses),
             }
         };
-        let idle_cycles = if busy > 0.0 { (total as f64 * idle / busy) as u64 } else { 0 };
+        let idle_cycles = if busy > 0.0 {
+            (total as f64 * idle / busy) as u64
+        } else {
+            0
+        };
         HostResults {
             idle_percent: 100.0 * idle / all,
             network_stack_percent: 100.0 * stack as f64 / (total + idle_cycles).max(1) as f64,
-            layers: LAYERS.iter().map(|&l| (format!("{l:?}").to_lowercase(), layers[l as usize])).collect(),
+            layers: LAYERS
+                .iter()
+                .map(|&l| (snake_case(l), layers[l as usize]))
+                .collect(),
             idle_cycles,
             interrupts: self.interrupts,
             host_packets: per_packet(0, host_packets),
             nic_packets: per_packet(1, nic_packets),
+            drops: since(&self.drops_before, counts(self.kernel.stats().drops())),
             retransmissions: self.kernel.tcp_stats().retransmissions - self.retransmissions_before,
             timeouts: self.kernel.tcp_stats().timeouts - self.timeouts_before,
         }

@@ -38,9 +38,10 @@ impl HostMeter {
     pub(super) fn new(config: &HostConfig, enabled: bool) -> Result<Self, Invalid> {
         let mut instructions = [0; OPS.len()];
         for op in OPS {
-            let scale = match op.layer() {
-                Layer::Bypass | Layer::Handoff => config.scale.bypass,
-                layer if layer.is_network_stack() => config.scale.network_stack,
+            let scale = match (op, op.layer()) {
+                (Op::DriverCommand | Op::DriverEvent, _) => config.scale.bypass,
+                (_, Layer::Bypass | Layer::Handoff) => config.scale.bypass,
+                (_, layer) if layer.is_network_stack() => config.scale.network_stack,
                 _ => config.scale.application,
             };
             let scaled = u64::from(config.instructions.of(op)) * u64::from(scale) / 100;
@@ -112,12 +113,22 @@ impl baton_host::Meter for HostMeter {
     }
 
     #[inline]
-    fn touch(&mut self, layer: Layer, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
+    fn touch(
+        &mut self,
+        layer: Layer,
+        pool: Pool,
+        slot: u32,
+        offset: u32,
+        len: u32,
+        access: Access,
+    ) {
         if !self.enabled {
             return;
         }
         let address = Self::address(pool, slot, offset);
-        let cost = self.memory.access(self.cycle(), address, len, access == Access::Write);
+        let cost = self
+            .memory
+            .access(self.cycle(), address, len, access == Access::Write);
         let cycles = &mut self.layers[layer as usize];
         cycles.execute += u64::from(cost.stall_l1_cycles);
         cycles.l2 += u64::from(cost.stall_l2_cycles);
@@ -157,7 +168,12 @@ pub(super) struct NicMeter {
 impl NicMeter {
     pub(super) fn new(config: &NicConfig, enabled: bool) -> Self {
         let instructions = TASKS.map(|task| config.instructions_of(task));
-        Self { enabled, instructions, spent: 0, counts: [0; TASKS.len()] }
+        Self {
+            enabled,
+            instructions,
+            spent: 0,
+            counts: [0; TASKS.len()],
+        }
     }
 
     /// Instructions since the last call.

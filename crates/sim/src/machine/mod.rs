@@ -10,6 +10,7 @@ mod crossings;
 mod delay;
 mod host_side;
 mod meter;
+mod names;
 mod nic_side;
 mod violation;
 
@@ -28,6 +29,7 @@ use baton_workload::Workload;
 use capture::Taps;
 use clients::Clients;
 use host_side::HostSide;
+use names::{counts, since};
 use nic_side::NicSide;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -105,7 +107,11 @@ pub enum RunError {
     /// An end-to-end check failed.
     #[error("at {time:?} with seed {seed}: {violation}")]
     #[allow(missing_docs)]
-    Violation { seed: u64, time: Time, violation: Violation },
+    Violation {
+        seed: u64,
+        time: Time,
+        violation: Violation,
+    },
 }
 
 /// A server, its NIC, a wire and clients.
@@ -140,7 +146,9 @@ impl Machine {
     ) -> Result<Self, RunError> {
         experiment.validate()?;
         let seed = experiment.run.seed;
-        let wire = |salt: u64| Wire::new(&experiment.wire, seed ^ salt).map_err(|e| Invalid::from(e.within("wire")));
+        let wire = |salt: u64| {
+            Wire::new(&experiment.wire, seed ^ salt).map_err(|e| Invalid::from(e.within("wire")))
+        };
         let mut machine = Self {
             now: Time::ZERO,
             queue: EventQueue::with_capacity(64),
@@ -159,7 +167,13 @@ impl Machine {
             experiment: experiment.clone(),
         };
         machine.arm(Tick::ClientTimer, machine.clients.poll_timeout());
-        machine.arm(Tick::ClientOpen, machine.clients.open_interval().map(|interval| Time::ZERO + interval));
+        machine.arm(
+            Tick::ClientOpen,
+            machine
+                .clients
+                .open_interval()
+                .map(|interval| Time::ZERO + interval),
+        );
         machine.arm(Tick::Sample, Some(Time::ZERO));
         Ok(machine)
     }
@@ -197,11 +211,18 @@ impl Machine {
     ///
     /// # Errors
     /// As [`Machine::run`].
-    pub fn run_until(&mut self, packets: u64, total: u64, observer: &mut dyn Observer) -> Result<Ended, RunError> {
+    pub fn run_until(
+        &mut self,
+        packets: u64,
+        total: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, RunError> {
         let limit = Time::ZERO + Span::from_secs(self.experiment.run.limit_s);
         let mut events = 0u64;
         while self.packets < packets {
-            let Some((time, tick)) = self.queue.pop() else { return Ok(Ended::Quiet) };
+            let Some((time, tick)) = self.queue.pop() else {
+                return Ok(Ended::Quiet);
+            };
             if self.due[tick as usize] != time {
                 continue;
             }
@@ -210,7 +231,8 @@ impl Machine {
             }
             self.due[tick as usize] = Time::NEVER;
             self.now = time;
-            self.handle(tick).map_err(|violation| self.violated(violation))?;
+            self.handle(tick)
+                .map_err(|violation| self.violated(violation))?;
             self.taps.error()?;
             if self.experiment.run.check {
                 self.check();
@@ -234,7 +256,11 @@ impl Machine {
     }
 
     fn violated(&self, violation: Violation) -> RunError {
-        RunError::Violation { seed: self.experiment.run.seed, time: self.now, violation }
+        RunError::Violation {
+            seed: self.experiment.run.seed,
+            time: self.now,
+            violation,
+        }
     }
 
     fn arm(&mut self, tick: Tick, due: Option<Time>) {
@@ -265,7 +291,10 @@ impl Machine {
             }
             Tick::ClientOpen => {
                 self.clients.open_one(now);
-                self.arm(Tick::ClientOpen, self.clients.open_interval().map(|interval| now + interval));
+                self.arm(
+                    Tick::ClientOpen,
+                    self.clients.open_interval().map(|interval| now + interval),
+                );
                 self.clients_acted();
             }
             Tick::Sample => self.sample(),
@@ -278,7 +307,9 @@ impl Machine {
     /// Starts the host's next piece of work unless it is busy.
     fn drive_host(&mut self) {
         while !self.host.busy {
-            let Some(end) = self.host.work(self.now) else { break };
+            let Some(end) = self.host.work(self.now) else {
+                break;
+            };
             if end > self.now {
                 self.host.busy = true;
                 self.arm(Tick::HostDone, Some(end));
@@ -302,7 +333,12 @@ impl Machine {
 
     /// Hands the host's packets and commands to the NIC, in order, as far as its queues take them.
     fn release_host_output(&mut self) {
-        while let Some(descriptor) = self.nic.stalled.take().or_else(|| self.host.kernel.poll_descriptor()) {
+        while let Some(descriptor) = self
+            .nic
+            .stalled
+            .take()
+            .or_else(|| self.host.kernel.poll_descriptor())
+        {
             let crossing = crossings::of_descriptor(&descriptor);
             match self.nic.firmware.handle_descriptor(self.now, descriptor) {
                 Ok(()) => crossing.count(&mut self.bus),
@@ -341,7 +377,9 @@ impl Machine {
     /// Starts the NIC's next piece of work unless it is busy or the ring to the host is nearly full.
     fn drive_nic(&mut self) {
         while !self.nic.busy && self.host.ring.free() > HOST_RING_RESERVE {
-            let Some(end) = self.nic.work(self.now) else { break };
+            let Some(end) = self.nic.work(self.now) else {
+                break;
+            };
             if end > self.now {
                 self.nic.busy = true;
                 self.arm(Tick::NicDone, Some(end));
@@ -379,7 +417,8 @@ impl Machine {
                 }
             }
             self.taps.frame(now, &frame.segment);
-            self.to_clients.send(now, frame.segment.frame_len(), frame.segment);
+            self.to_clients
+                .send(now, frame.segment.frame_len(), frame.segment);
         }
         while let Some(upcall) = self.nic.firmware.poll_upcall() {
             if let Some(since) = upcall.host_since {
@@ -395,7 +434,10 @@ impl Machine {
 
     fn push_upcall(&mut self, item: ToHost<Symbolic>) {
         let pushed = self.host.ring.try_push(item);
-        assert!(pushed.is_ok(), "the NIC leaves room in the ring before it works");
+        assert!(
+            pushed.is_ok(),
+            "the NIC leaves room in the ring before it works"
+        );
     }
 
     // --- wire and clients ---
@@ -439,7 +481,10 @@ impl Machine {
             soft_limit: firmware.soft_limit(),
             responses: self.responses_before + self.clients.measured.responses,
         });
-        self.arm(Tick::Sample, Some(self.now + Span::from_us(self.experiment.run.sample_us)));
+        self.arm(
+            Tick::Sample,
+            Some(self.now + Span::from_us(self.experiment.run.sample_us)),
+        );
     }
 
     fn restart_counts(&mut self) {
@@ -459,17 +504,13 @@ impl Machine {
             accepted: stats.handoffs_accepted,
             restored: stats.restored,
             forwarded: stats.forwarded,
-            not_offloaded: stats.not_offloaded().map(|(name, count)| (name.to_owned(), count)).collect(),
+            not_offloaded: counts(stats.not_offloaded()),
             offloaded_packets_percent: 0.0,
         }
     }
 
     fn handoffs_measured(&self) -> HandoffResults {
         let (before, now) = (&self.handoffs_before, self.handoffs());
-        let since = |(name, count): (String, u64)| {
-            let earlier = before.not_offloaded.get(&name).copied().unwrap_or(0);
-            (name, count - earlier)
-        };
         let host = self.nic.host_packets;
         let nic = self.nic.nic_packets();
         HandoffResults {
@@ -477,7 +518,7 @@ impl Machine {
             accepted: now.accepted - before.accepted,
             restored: now.restored - before.restored,
             forwarded: now.forwarded - before.forwarded,
-            not_offloaded: now.not_offloaded.into_iter().map(since).collect(),
+            not_offloaded: since(&before.not_offloaded, now.not_offloaded),
             offloaded_packets_percent: 100.0 * nic as f64 / (host + nic).max(1) as f64,
         }
     }
@@ -485,8 +526,15 @@ impl Machine {
     fn results(&self, commit: &str, started: Time, packets_before: u64, ended: Ended) -> Results {
         let measured = self.now - started;
         let from_us = started.as_ps() / 1_000_000;
-        let samples: Vec<_> = self.series.iter().filter(|sample| sample.time_us >= from_us).collect();
-        let on_nic: u64 = samples.iter().map(|sample| u64::from(sample.connections)).sum();
+        let samples: Vec<_> = self
+            .series
+            .iter()
+            .filter(|sample| sample.time_us >= from_us)
+            .collect();
+        let on_nic: u64 = samples
+            .iter()
+            .map(|sample| u64::from(sample.connections))
+            .sum();
         let connections_mean = on_nic as f64 / samples.len().max(1) as f64;
         Results {
             version: 1,
@@ -498,7 +546,9 @@ impl Machine {
             packets: self.packets - packets_before,
             ended,
             clients: self.clients.results(measured),
-            host: self.host.results(self.now, self.nic.host_packets, self.nic.nic_packets()),
+            host: self
+                .host
+                .results(self.now, self.nic.host_packets, self.nic.nic_packets()),
             nic: self.nic.results(self.now, connections_mean),
             handoff: self.handoffs_measured(),
             bus: self.bus,

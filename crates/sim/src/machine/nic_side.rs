@@ -2,6 +2,7 @@
 
 use super::delay::Delays;
 use super::meter::NicMeter;
+use super::names::{since, snake_case};
 use crate::config::{Experiment, Invalid};
 use crate::hardware::NicProcessor;
 use crate::results::{NicResults, TaskResults};
@@ -34,7 +35,11 @@ pub(super) struct NicSide {
 impl NicSide {
     pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
         let nic = &experiment.nic;
-        let firmware = Firmware::new(nic.firmware.clone(), experiment.tcp.clone(), experiment.run.seed ^ 0x0f1c_4a4e);
+        let firmware = Firmware::new(
+            nic.firmware.clone(),
+            experiment.tcp.clone(),
+            experiment.run.seed ^ 0x0f1c_4a4e,
+        );
         Ok(Self {
             firmware,
             meter: NicMeter::new(nic, experiment.run.cost_models),
@@ -57,7 +62,11 @@ impl NicSide {
     pub(super) fn work(&mut self, now: Time) -> Option<Time> {
         self.firmware.poll_work(now, &mut self.meter)?;
         let instructions = self.meter.take_spent();
-        Some(if instructions == 0 { now } else { self.processor.run(now, instructions) })
+        Some(if instructions == 0 {
+            now
+        } else {
+            self.processor.run(now, instructions)
+        })
     }
 
     /// Frames of offloaded connections in both directions.
@@ -79,7 +88,13 @@ impl NicSide {
     }
 
     fn drops(&self) -> BTreeMap<String, u64> {
-        self.firmware.stats().drops().map(|(name, count)| (name.to_owned(), count)).collect()
+        let drops = &self.firmware.stats().dropped;
+        BTreeMap::from([
+            ("arrival_queue".to_owned(), drops.arrival_queue),
+            ("host_receive_queue".to_owned(), drops.host_receive_queue),
+            ("nic_receive_queue".to_owned(), drops.nic_receive_queue),
+            ("memory".to_owned(), drops.memory),
+        ])
     }
 
     pub(super) fn results(&self, now: Time, connections_mean: f64) -> NicResults {
@@ -87,21 +102,23 @@ impl NicSide {
         let idle = self.processor.idle(now).as_ps() as f64;
         let task = |&task: &Task| {
             let count = self.meter.counts[task as usize];
-            let name = format!("{task:?}").to_lowercase();
-            (name, TaskResults { count, instructions: count * self.meter.cost(task) })
-        };
-        let since = |(name, count): (String, u64)| {
-            let before = self.drops_before.get(&name).copied().unwrap_or(0);
-            (name, count - before)
+            (
+                snake_case(task),
+                TaskResults {
+                    count,
+                    instructions: count * self.meter.cost(task),
+                },
+            )
         };
         NicResults {
             idle_percent: 100.0 * idle / (busy + idle).max(1.0),
             tasks: TASKS.iter().map(task).collect(),
             send_delay_us: self.send_delay.distribution(1e3),
             receive_delay_us: self.receive_delay.distribution(1e3),
-            drops: self.drops().into_iter().map(since).collect(),
+            drops: since(&self.drops_before, self.drops()),
             connections_mean,
-            retransmissions: self.firmware.tcp_stats().retransmissions - self.retransmissions_before,
+            retransmissions: self.firmware.tcp_stats().retransmissions
+                - self.retransmissions_before,
             timeouts: self.firmware.tcp_stats().timeouts - self.timeouts_before,
         }
     }

@@ -1,0 +1,35 @@
+//! Counters under the names that results give them.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+/// The name of a plain enum variant as results spell it: `HostReceive` is `host_receive`.
+pub(super) fn snake_case(variant: impl Debug) -> String {
+    let mut name = String::new();
+    for letter in format!("{variant:?}").chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// Counters by name.
+pub(super) fn counts(counters: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    counters
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect()
+}
+
+/// What was counted since `before`, without what was not counted at all.
+pub(super) fn since(
+    before: &BTreeMap<String, u64>,
+    now: BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    let grown = |(name, count): (String, u64)| {
+        let earlier = before.get(&name).copied().unwrap_or(0);
+        (count > earlier).then(|| (name, count - earlier))
+    };
+    now.into_iter().filter_map(grown).collect()
+}
