@@ -354,6 +354,7 @@ impl<P: Payload> Firmware<P> {
     }
 
     /// Whether the NIC's TCP should have this packet: its connection is here, or waits here in TIME-WAIT.
+    /// A SYN that opens the next incarnation ends that wait.
     fn is_ours(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let flow = segment.flow_at_receiver();
         if self.stack.find(&flow).is_some() {
