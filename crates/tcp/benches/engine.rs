@@ -1,1 +1,174 @@
-fn main() {}
+//! Segments per second of two stacks joined in memory, over connection counts. Every segment is made by one stack and
+//! taken in by the other, so a segment's time here is the cost of both sides.
+
+use baton_tcp::{Config, ConnId, Event, Stack, Symbolic};
+use baton_wire::{Endpoint, Flow, Span, Time};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::net::{IpAddr, Ipv4Addr};
+
+const CONNECTIONS: [u32; 3] = [16, 1024, 8192];
+const SEGMENTS: u64 = 100_000;
+
+/// What the applications do.
+#[derive(Clone, Copy)]
+enum Load {
+    /// The client writes without end.
+    Bulk,
+    /// 300 bytes there, 8 KiB back, and again.
+    RequestResponse,
+}
+
+struct Pair {
+    client: Stack<Symbolic>,
+    server: Stack<Symbolic>,
+    load: Load,
+    now: Time,
+    segments: u64,
+    /// Bytes written and received by each connection of the client.
+    written: Vec<u64>,
+    received: Vec<u64>,
+}
+
+impl Pair {
+    fn new(connections: u32, load: Load) -> Self {
+        let config = Config {
+            send_buffer: 64 * 1024,
+            receive_buffer: 64 * 1024,
+            ..Config::default()
+        };
+        let mut pair = Self {
+            client: Stack::new(config.clone(), 1),
+            server: Stack::new(config, 2),
+            load,
+            now: Time::ZERO,
+            segments: 0,
+            written: vec![0; connections as usize],
+            received: vec![0; connections as usize],
+        };
+        let to = Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
+        pair.server.listen(to, connections as usize);
+        for number in 0..connections {
+            let addr = IpAddr::V4(Ipv4Addr::from_bits(0x0a01_0000 + (number >> 10)));
+            let local = Endpoint::new(addr, 1024 + (number & 1023) as u16);
+            pair.client
+                .connect(pair.now, Flow { local, remote: to })
+                .expect("a free four-tuple");
+        }
+        pair.run(20 * u64::from(connections));
+        pair
+    }
+
+    fn run(&mut self, segments: u64) {
+        let until = self.segments + segments;
+        while self.segments < until {
+            let before = self.segments;
+            while let Some((_, segment)) = self.client.poll_transmit(self.now) {
+                self.count();
+                self.server.handle_segment(self.now, segment);
+                self.serve();
+            }
+            while let Some((_, segment)) = self.server.poll_transmit(self.now) {
+                self.count();
+                self.client.handle_segment(self.now, segment);
+                self.ask();
+            }
+            if self.segments == before {
+                let timers = [self.client.poll_timeout(), self.server.poll_timeout()];
+                self.now = timers
+                    .into_iter()
+                    .flatten()
+                    .min()
+                    .expect("somebody waits for something")
+                    .max(self.now);
+            }
+            self.client.handle_timeouts(self.now);
+            self.server.handle_timeouts(self.now);
+        }
+    }
+
+    fn count(&mut self) {
+        self.segments += 1;
+        self.now += Span::from_ns(1_200);
+    }
+
+    /// The server's application.
+    fn serve(&mut self) {
+        while let Some((id, event)) = self.server.poll_event() {
+            match event {
+                Event::Acceptable(listener) => {
+                    self.server.accept(listener);
+                }
+                Event::Readable => {
+                    while let Some(piece) = self.server.read(id, usize::MAX) {
+                        self.server.consume(id, piece.len as usize);
+                        if matches!(self.load, Load::RequestResponse)
+                            && (piece.offset + u64::from(piece.len)).is_multiple_of(300)
+                        {
+                            let data = Symbolic {
+                                source: 1,
+                                offset: 0,
+                                len: 8192,
+                            };
+                            self.server.write(id, data).expect("open");
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The client's application.
+    fn ask(&mut self) {
+        while let Some((id, event)) = self.client.poll_event() {
+            match (event, self.load) {
+                (Event::Connected, Load::Bulk) => self.write(id, 64 * 1024),
+                (Event::Connected, Load::RequestResponse) => self.write(id, 300),
+                (Event::Acknowledged(len), Load::Bulk) => self.write(id, len),
+                (Event::Readable, _) => {
+                    while let Some(piece) = self.client.read(id, usize::MAX) {
+                        self.client.consume(id, piece.len as usize);
+                        let received = &mut self.received[id.0 as usize];
+                        *received += u64::from(piece.len);
+                        if received.is_multiple_of(8192) {
+                            self.write(id, 300);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn write(&mut self, id: ConnId, len: u32) {
+        let offset = &mut self.written[id.0 as usize];
+        let data = Symbolic {
+            source: 0,
+            offset: *offset,
+            len,
+        };
+        *offset += self.client.write(id, data).expect("open") as u64;
+    }
+}
+
+fn engine(criterion: &mut Criterion) {
+    for (name, load) in [
+        ("bulk", Load::Bulk),
+        ("request-response", Load::RequestResponse),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        group
+            .throughput(Throughput::Elements(SEGMENTS))
+            .sample_size(10);
+        for connections in CONNECTIONS {
+            let mut pair = Pair::new(connections, load);
+            group.bench_function(BenchmarkId::from_parameter(connections), |bencher| {
+                bencher.iter(|| pair.run(SEGMENTS));
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, engine);
+criterion_main!(benches);

@@ -31,6 +31,9 @@ pub(crate) struct CongestionWindow {
     pub(crate) recover: SeqNr,
     pub(crate) duplicates: u8,
     pub(crate) phase: Phase,
+    /// Most that was in flight lately: since what was sent last when it was measured is acknowledged.
+    peak: u32,
+    peak_until: SeqNr,
     /// A partial ACK has restarted the timer in this recovery (RFC 6582 3.2, step 4).
     partial_seen: bool,
 }
@@ -44,6 +47,8 @@ impl CongestionWindow {
             recover: iss,
             duplicates: 0,
             phase: Phase::Open,
+            peak: 0,
+            peak_until: iss,
             partial_seen: false,
         }
     }
@@ -66,11 +71,19 @@ impl CongestionWindow {
         }
     }
 
-    /// New data was acknowledged outside of fast recovery. `flight` was outstanding before.
-    pub(crate) fn grow(&mut self, acked: u32, flight: u32, smss: u32) {
+    /// Something was sent; `flight` is outstanding, up to `max`.
+    pub(crate) fn sent(&mut self, flight: u32, una: SeqNr, max: SeqNr) {
+        if flight > self.peak || una.at_or_after(self.peak_until) {
+            self.peak = flight;
+            self.peak_until = max;
+        }
+    }
+
+    /// New data was acknowledged outside of fast recovery. A window that is not used does not grow: nothing was
+    /// learnt about it (RFC 7661 1, RFC 9002 7.8).
+    pub(crate) fn grow(&mut self, acked: u32, smss: u32) {
         if self.window < self.threshold {
-            // A window that is not used is not a measurement (RFC 9002 7.8, RFC 7661 1).
-            if self.window <= flight.saturating_mul(2) {
+            if self.window <= self.peak.saturating_mul(2) {
                 // RFC 3465 2.2 and 2.3: L is 2, and 1 after a timeout.
                 let limit = if self.phase == Phase::Timeout {
                     smss
@@ -79,7 +92,7 @@ impl CongestionWindow {
                 };
                 self.window += acked.min(limit);
             }
-        } else if self.window <= flight.saturating_add(smss) {
+        } else if self.window <= self.peak.saturating_add(smss) {
             self.credit += acked;
             if self.credit >= self.window {
                 self.credit -= self.window;

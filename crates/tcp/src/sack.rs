@@ -125,7 +125,7 @@ impl Scoreboard {
     }
 
     /// Reported bytes below `seq`.
-    fn sacked_below(&self, seq: SeqNr) -> u32 {
+    pub(crate) fn sacked_below(&self, seq: SeqNr) -> u32 {
         self.blocks
             .iter()
             .take_while(|block| block.start.before(seq))

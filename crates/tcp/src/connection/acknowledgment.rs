@@ -58,8 +58,9 @@ impl<P: Payload> Connection<P> {
             let reported = self.take_reports(header);
             let plain =
                 !carries && same_window && !header.flags.intersects(Flags::SYN | Flags::FIN);
-            // RFC 6675 2 with SACK, RFC 5681 2 without.
-            if self.flight() > 0 && if self.options.sack { reported } else { plain } {
+            // RFC 6675 2 with SACK, RFC 5681 2 without. Answers to window probes are none.
+            let outstanding = self.timers.retransmit != Time::NEVER;
+            if outstanding && if self.options.sack { reported } else { plain } {
                 self.duplicate_ack(stats);
             }
             return Ok(());
@@ -73,7 +74,6 @@ impl<P: Payload> Connection<P> {
     /// SND.UNA moves.
     fn new_ack(&mut self, now: Time, config: &Config, header: &Header, effects: &mut Effects) {
         let ack = header.ack;
-        let flight = self.flight();
         let acked = ack - self.tx.una;
         let fin_acked = self.fin_sent() && ack.after(self.data_end());
         let data_acked = acked - u32::from(fin_acked);
@@ -86,7 +86,7 @@ impl<P: Payload> Connection<P> {
         self.timers.retries = 0;
         effects.acknowledged += data_acked;
         effects.new_ack = true;
-        let restart = self.progress(acked, flight);
+        let restart = self.progress(acked);
         if self.flight() == 0 {
             self.timers.retransmit = Time::NEVER;
         } else if restart && self.timers.persist == Time::NEVER {

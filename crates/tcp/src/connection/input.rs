@@ -287,7 +287,10 @@ impl<P: Payload> Connection<P> {
             return;
         }
         let len: usize = payload.iter().map(Payload::len).sum();
-        self.rx.largest_segment = self.rx.largest_segment.max(len.min(u16::MAX.into()) as u16);
+        self.rx.largest_segment = self
+            .rx
+            .largest_segment
+            .max(len.min(config.mss.into()) as u16);
         if seq != self.rx.next {
             // Out of order: at once an ACK of its own, so that the sender can count (RFC 5681 4.2).
             self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);

@@ -96,6 +96,8 @@ pub(crate) struct ReceiveSequence {
     /// ACKs to be sent without delay. More than one, when several segments arrive before output, are owed
     /// because duplicate ACKs count (RFC 5681 3.2).
     pub(crate) acks_owed: u8,
+    /// Room that the application gave back and the peer was not told of.
+    pub(crate) given_back: u32,
 }
 
 /// What the handshake settled.
@@ -214,6 +216,7 @@ impl<P: Payload> Connection<P> {
                 last_ack: SeqNr(0),
                 largest_segment: 1,
                 acks_owed: 0,
+                given_back: 0,
             },
             options: Negotiated {
                 mss: config.mss,
@@ -352,6 +355,7 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn consume(&mut self, len: u32) {
         if self.ended.is_none() {
             self.receive.consume(len);
+            self.rx.given_back = self.rx.given_back.saturating_add(len);
         }
     }
 

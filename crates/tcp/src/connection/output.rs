@@ -5,6 +5,7 @@ use crate::clock::Past;
 use crate::config::Config;
 use crate::congestion::Phase;
 use crate::payload::{Payload, Pieces};
+use crate::sack::Scoreboard;
 use crate::segment::Segment;
 use crate::types::{State, Stats};
 use baton_wire::{Ecn, Flags, Header, Options, SeqNr, Time, Timestamps};
@@ -72,24 +73,36 @@ impl<P: Payload> Connection<P> {
         if let Some(run) = self.recovery_run() {
             return Some(self.send_run(now, config, stats, run));
         }
+        self.skip_reported();
         let limit = self.send_limit()?;
         let run = self.next_run(now, config, limit)?;
         Some(self.send_run(now, config, stats, run))
     }
 
     /// How far beyond SND.UNA may be sent; `None` when recovery holds everything back.
-    fn send_limit(&mut self) -> Option<u32> {
+    fn send_limit(&self) -> Option<u32> {
         let window = self.tx.window;
         if self.in_sack_recovery() {
             return self.pipe_has_room().then_some(window);
         }
-        let smss = self.smss();
-        Some(window.min(self.congestion.window() + self.congestion.limited_transmit(smss)))
+        let more = match self.reports_after_timeout() {
+            Some(scoreboard) => scoreboard.sacked_below(self.tx.next),
+            None => self.congestion.limited_transmit(self.smss()),
+        };
+        Some(window.min(self.congestion.window() + more))
+    }
+
+    /// The scoreboard while what was outstanding at a timeout goes again: what the peer reported since then has left
+    /// the network and need not go.
+    fn reports_after_timeout(&self) -> Option<&Scoreboard> {
+        match self.congestion.phase {
+            Phase::Timeout if self.tx.next != self.tx.max => self.scoreboard.as_deref(),
+            _ => None,
+        }
     }
 
     /// What to send from SND.NXT on, within `limit` bytes of SND.UNA.
     fn next_run(&mut self, now: Time, config: &Config, limit: u32) -> Option<Run> {
-        self.skip_reported();
         let seq = self.tx.next;
         let data_end = self.data_end();
         if seq.after(data_end) {
@@ -105,7 +118,7 @@ impl<P: Payload> Connection<P> {
             .map_or(limit, |restart| limit.min(restart));
         let room = limit.saturating_sub(seq - self.tx.una);
         let most = self.data_room();
-        let len = available.min(room).min(most);
+        let len = available.min(room).min(most).min(self.unreported_len(seq));
         let last = len == available;
         // A FIN takes a number of the window too.
         let fin = fin_pending && last && self.tx.window > (seq - self.tx.una) + len;
@@ -134,21 +147,25 @@ impl<P: Payload> Connection<P> {
         len > 0 && len >= self.tx.largest_window / 2
     }
 
-    /// After a timeout, what the peer reported since need not go again.
+    /// Moves SND.NXT past what was reported.
     fn skip_reported(&mut self) {
-        if self.congestion.phase != Phase::Timeout || self.tx.next == self.tx.max {
-            return;
-        }
-        while let Some(block) = self
-            .scoreboard
-            .as_ref()
-            .and_then(|board| board.block_from(self.tx.next))
+        let next = self.tx.next;
+        let reported = self
+            .reports_after_timeout()
+            .and_then(|board| board.block_from(next));
+        if let Some(block) = reported
+            && block.start.at_or_before(next)
         {
-            if block.start.after(self.tx.next) {
-                return;
-            }
             self.tx.next = block.end;
         }
+    }
+
+    /// Bytes from `seq` on that were not reported.
+    fn unreported_len(&self, seq: SeqNr) -> u32 {
+        let reported = self
+            .reports_after_timeout()
+            .and_then(|board| board.block_from(seq));
+        reported.map_or(u32::MAX, |block| block.start - seq)
     }
 
     /// The window to go on with after an idle time (RFC 5681 4.1), if there was one.
@@ -228,6 +245,8 @@ impl<P: Payload> Connection<P> {
         }
         self.tx.next = self.tx.next.latest(self.tx.una);
         self.tx.max = self.tx.max.latest(self.tx.next);
+        self.congestion
+            .sent(self.tx.max - self.tx.una, self.tx.una, self.tx.max);
         self.last_sent = Past::at(now);
         self.start_retransmit(now, config);
         self.segment_of(now, config, run)
@@ -376,19 +395,28 @@ impl<P: Payload> Connection<P> {
             .rx
             .edge
             .latest(self.rx.next + (field << self.options.receive_shift));
+        let space = config.receive_buffer - self.receive.unconsumed();
+        let possible = self.rx.next + space;
+        let untold = if possible.after(self.rx.edge) {
+            possible - self.rx.edge
+        } else {
+            0
+        };
+        self.rx.given_back = self.rx.given_back.min(untold);
         field as u16
     }
 
-    /// The window opened by two segments or half the buffer since it was last told (RFC 9293 3.8.6.2.2).
+    /// The window opened by two segments or half the buffer since it was last told (RFC 9293 3.8.6.2.2). Only what the
+    /// application gave back counts: a SYN cannot tell all of a large window, which is no reason to tell it at once.
     fn owes_window_update(&self, config: &Config) -> bool {
-        if !self.receives() {
+        if self.rx.given_back == 0 || !self.receives() {
             return false;
         }
         let edge = self.possible_edge(config);
         let enough = (2 * u32::from(config.mss))
             .min(config.receive_buffer / 2)
             .max(1);
-        edge.after(self.rx.edge) && edge - self.rx.edge >= enough
+        self.rx.given_back >= enough && edge.after(self.rx.edge) && edge - self.rx.edge >= enough
     }
 
     /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5).

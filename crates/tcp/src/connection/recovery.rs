@@ -74,9 +74,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// New data was acknowledged: SND.UNA has moved by `acked`, and `flight` was outstanding before.
+    /// New data was acknowledged: SND.UNA has moved by `acked`.
     /// True when the retransmission timer is to start anew.
-    pub(super) fn progress(&mut self, acked: u32, flight: u32) -> bool {
+    pub(super) fn progress(&mut self, acked: u32) -> bool {
         let smss = self.smss();
         let una = self.tx.una;
         if let Some(scoreboard) = &mut self.scoreboard {
@@ -86,7 +86,7 @@ impl<P: Payload> Connection<P> {
             return self.recovery_progress(acked, smss);
         }
         self.congestion.duplicates = 0;
-        self.congestion.grow(acked, flight, smss);
+        self.congestion.grow(acked, smss);
         if self.congestion.phase == Phase::Timeout && una.at_or_after(self.congestion.recover) {
             let flight = self.flight();
             self.congestion
