@@ -47,6 +47,9 @@ pub struct Flow {
 impl Flow {
     /// The same connection as the other end names it.
     pub const fn reversed(self) -> Self {
-        Self { local: self.remote, remote: self.local }
+        Self {
+            local: self.remote,
+            remote: self.local,
+        }
     }
 }

@@ -82,7 +82,11 @@ impl Options {
         len += if self.window_scale.is_some() { 4 } else { 0 };
         len += if self.sack_permitted { 4 } else { 0 };
         len += if self.timestamps.is_some() { 12 } else { 0 };
-        len += if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() };
+        len += if self.sack.is_empty() {
+            0
+        } else {
+            4 + 8 * self.sack.len()
+        };
         len
     }
 

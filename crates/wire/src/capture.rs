@@ -1,0 +1,75 @@
+//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng), as Wireshark and tcpdump read them.
+
+use crate::Time;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::{DataLink, PcapError};
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Timestamps count units of 10^-9 s (option `if_tsresol`).
+const RESOLUTION_NS: u8 = 9;
+
+/// Writes the Ethernet frames of one interface to a file.
+///
+/// Frames are written as they come: a buffered writer serves them best. The writer is flushed by its own means.
+pub struct CaptureWriter<W: Write> {
+    file: PcapNgWriter<W>,
+}
+
+impl<W: Write> CaptureWriter<W> {
+    /// Starts a file for one interface.
+    ///
+    /// # Errors
+    /// When `writer` fails.
+    pub fn new(writer: W, interface_name: &str) -> io::Result<Self> {
+        let mut file = PcapNgWriter::new(writer).map_err(io_error)?;
+        let interface = InterfaceDescriptionBlock {
+            linktype: DataLink::ETHERNET,
+            snaplen: 0,
+            options: vec![
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(interface_name)),
+                InterfaceDescriptionOption::IfTsResol(RESOLUTION_NS),
+            ],
+        };
+        file.write_pcapng_block(interface).map_err(io_error)?;
+        Ok(Self { file })
+    }
+
+    /// Adds a frame that passed at `at`, without its check sequence. `original_len` is its length in bytes on the link,
+    /// which is more than that of `frame` when only its beginning is kept.
+    ///
+    /// # Errors
+    /// When the writer fails.
+    pub fn write_frame(&mut self, at: Time, frame: &[u8], original_len: usize) -> io::Result<()> {
+        debug_assert!(
+            original_len >= frame.len(),
+            "no more is kept than there was"
+        );
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::from_nanos(at.as_ps() / 1000),
+            original_len: u32::try_from(original_len).unwrap_or(u32::MAX),
+            data: Cow::Borrowed(frame),
+            options: Vec::new(),
+        };
+        self.file.write_pcapng_block(block).map_err(io_error)?;
+        Ok(())
+    }
+
+    /// Gives the writer back.
+    pub fn into_inner(self) -> W {
+        self.file.into_inner()
+    }
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}

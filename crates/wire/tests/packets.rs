@@ -1,0 +1,217 @@
+//! Segments survive the way through bytes, and broken bytes are refused for the right reason.
+
+use baton_wire::{
+    DecodeError, Ecn, EncodeError, Endpoint, Flags, Header, Link, Options, Packet, SackBlock,
+    SeqNr, Timestamps, decode_frame, decode_packet, encode_frame, encode_packet, frame_len,
+};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+fn options() -> impl Strategy<Value = Options> {
+    let block = (any::<u32>(), any::<u32>()).prop_map(|(start, end)| SackBlock {
+        start: SeqNr(start),
+        end: SeqNr(end),
+    });
+    let timestamps =
+        (any::<u32>(), any::<u32>()).prop_map(|(value, echo)| Timestamps { value, echo });
+    (
+        proptest::option::of(any::<u16>()),
+        proptest::option::of(any::<u8>()),
+        any::<bool>(),
+        proptest::option::of(timestamps),
+        proptest::collection::vec(block, 0..5),
+    )
+        .prop_map(
+            |(mss, window_scale, sack_permitted, timestamps, sack)| Options {
+                mss,
+                window_scale,
+                sack_permitted,
+                timestamps,
+                sack: sack.into(),
+            },
+        )
+        .prop_filter("at most 40 bytes of options", |options| options.len() <= 40)
+}
+
+fn ends() -> impl Strategy<Value = (Endpoint, Endpoint)> {
+    let v4 = any::<[u8; 4]>().prop_map(|octets| IpAddr::V4(Ipv4Addr::from(octets)));
+    let v6 = any::<[u8; 16]>().prop_map(|octets| IpAddr::V6(Ipv6Addr::from(octets)));
+    let pair = prop_oneof![(v4.clone(), v4), (v6.clone(), v6)];
+    (pair, any::<u16>(), any::<u16>())
+        .prop_map(|((src, dst), from, to)| (Endpoint::new(src, from), Endpoint::new(dst, to)))
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let ecn = prop_oneof![
+        Just(Ecn::NotCapable),
+        Just(Ecn::Capable0),
+        Just(Ecn::Capable1),
+        Just(Ecn::Congested)
+    ];
+    (ends(), ecn, any::<(u32, u32, u8, u16)>(), options()).prop_map(
+        |((src, dst), ecn, fields, options)| {
+            let (seq, ack, flags, window) = fields;
+            let flags = Flags::from_bits_truncate(flags);
+            Packet {
+                src,
+                dst,
+                ecn,
+                header: Header {
+                    seq: SeqNr(seq),
+                    ack: SeqNr(ack),
+                    flags,
+                    window,
+                    options,
+                },
+            }
+        },
+    )
+}
+
+fn example() -> Packet {
+    let end = |host, port| Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port);
+    let header = Header {
+        seq: SeqNr(1),
+        flags: Flags::ACK,
+        window: 500,
+        ..Header::default()
+    };
+    Packet {
+        src: end(1, 80),
+        dst: end(2, 5000),
+        ecn: Ecn::NotCapable,
+        header,
+    }
+}
+
+fn bytes_of(packet: &Packet, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_packet(packet, payload, &mut bytes).expect("it fits");
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn what_was_encoded_is_decoded(packet in packet(), payload in proptest::collection::vec(any::<u8>(), 0..3000)) {
+        let bytes = bytes_of(&packet, &payload);
+        prop_assert_eq!(decode_packet(&bytes), Ok((packet.clone(), payload.as_slice())));
+        let ip_len = if packet.src.addr.is_ipv4() { 20 } else { 40 };
+        prop_assert_eq!(bytes.len(), ip_len + 20 + packet.header.options.len() + payload.len());
+
+        let mut frame = b"before".to_vec();
+        let link = Link::between(packet.src.addr, packet.dst.addr);
+        encode_frame(link, &packet, &payload, &mut frame).expect("it fits");
+        prop_assert_eq!(frame_len(bytes.len()), (frame.len() - 6 + 4).max(64));
+        // Short frames are padded on the way.
+        frame.resize(frame.len().max(66), 0);
+        prop_assert_eq!(decode_frame(&frame[6..]), Ok((packet, payload.as_slice())));
+    }
+
+    #[test]
+    fn one_wrong_byte_is_noticed(packet in packet(), at in any::<prop::sample::Index>(), change in 1u8..) {
+        let mut bytes = bytes_of(&packet, b"some data");
+        let at = at.index(bytes.len());
+        bytes[at] ^= change;
+        if let Ok((decoded, payload)) = decode_packet(&bytes) {
+            // IPv6 leaves the hop limit, the flow label and most of the traffic class unprotected.
+            prop_assert!(packet.src.addr.is_ipv6() && (at < 4 || at == 7), "byte {} changed", at);
+            prop_assert_eq!(&decoded.header, &packet.header);
+            prop_assert_eq!(payload, b"some data");
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode_packet(&bytes);
+        let _ = decode_frame(&bytes);
+    }
+}
+
+#[test]
+fn broken_packets_are_refused_for_the_right_reason() {
+    let bytes = bytes_of(&example(), b"data");
+    let changed = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        decode_packet(&bytes).expect_err("it is broken")
+    };
+    assert_eq!(changed(8, 1), DecodeError::IpChecksum);
+    assert_eq!(changed(43, b'A'), DecodeError::TcpChecksum);
+    assert_eq!(changed(6, 0x20), DecodeError::Fragment);
+    assert_eq!(changed(9, 17), DecodeError::NotTcp);
+    assert_eq!(
+        decode_packet(&bytes[..30]).expect_err("it is cut off"),
+        DecodeError::Malformed
+    );
+    assert_eq!(
+        decode_frame(&[0; 60]).expect_err("it is no IP"),
+        DecodeError::NotTcp
+    );
+}
+
+#[test]
+fn options_that_are_not_known_are_skipped() {
+    let mut packet = example();
+    packet.header.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+    let mut bytes = bytes_of(&packet, b"");
+    // The two no-operations become an unknown option of two bytes.
+    (bytes[40], bytes[41]) = (254, 2);
+    fix_tcp_checksum(&mut bytes);
+    assert_eq!(decode_packet(&bytes), Ok((packet, &b""[..])));
+    bytes[41] = 1;
+    fix_tcp_checksum(&mut bytes);
+    assert_eq!(decode_packet(&bytes), Err(DecodeError::Malformed));
+}
+
+/// The Internet checksum, written down independently (RFC 1071 1).
+fn fix_tcp_checksum(bytes: &mut [u8]) {
+    (bytes[36], bytes[37]) = (0, 0);
+    let tcp_len = (bytes.len() - 20) as u32;
+    let words = |bytes: &[u8]| {
+        bytes
+            .chunks(2)
+            .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
+            .sum::<u32>()
+    };
+    let mut sum = words(&bytes[12..]) + 6 + tcp_len;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (bytes[36], bytes[37]) = ((!sum >> 8) as u8, !sum as u8);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_leaves_no_trace() {
+    let mut out = b"kept".to_vec();
+    let link = Link {
+        src: [2; 6],
+        dst: [4; 6],
+    };
+    let mut mixed = example();
+    mixed.dst.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    assert_eq!(
+        encode_frame(link, &mixed, b"", &mut out),
+        Err(EncodeError::MixedVersions)
+    );
+    assert_eq!(
+        encode_frame(link, &example(), &[0; 65_496], &mut out),
+        Err(EncodeError::TooLong(65_516))
+    );
+    let mut crowded = example();
+    crowded.header.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+    crowded.header.options.sack = [SackBlock {
+        start: SeqNr(1),
+        end: SeqNr(2),
+    }; 4]
+        .into_iter()
+        .collect();
+    assert_eq!(
+        encode_frame(link, &crowded, b"", &mut out),
+        Err(EncodeError::TooManyOptions(48))
+    );
+    assert_eq!(out, b"kept");
+    assert_eq!(
+        encode_frame(link, &example(), &[0; 65_495], &mut out),
+        Ok(())
+    );
+}
