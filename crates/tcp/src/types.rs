@@ -45,9 +45,9 @@ pub enum CloseReason {
 pub enum Event {
     /// An active open succeeded.
     Connected,
-    /// A passive open is complete and waits in the listener's accept queue: call [`Stack::accept`].
+    /// A passive open is complete and waits in the listener's accept queue: call [`accept`](crate::Stack::accept).
     Acceptable(ListenerId),
-    /// In-order data arrived: call [`Stack::read`].
+    /// In-order data arrived: call [`read`](crate::Stack::read).
     Readable,
     /// The peer acknowledged this many bytes of written data, which left the send buffer.
     Acknowledged(u32),

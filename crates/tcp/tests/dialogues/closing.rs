@@ -229,7 +229,8 @@ fn only_the_very_next_number_resets() {
 
 #[test]
 fn a_reset_ends_a_connection_in_every_state() {
-    let to_state: [(State, fn(&mut Dialogue)); 6] = [
+    type Go = fn(&mut Dialogue);
+    let to_state: [(State, Go); 6] = [
         (State::Established, |_| {}),
         (State::FinWait1, |d| d.stack.shutdown(d.id)),
         (State::FinWait2, |d| {
