@@ -384,3 +384,6 @@ fn copy_between<P: Payload>(
     cut_front(&mut part, (from - seq) as usize);
     out.extend(part);
 }
+
+#[cfg(test)]
+mod tests;

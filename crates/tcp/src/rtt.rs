@@ -74,3 +74,6 @@ impl RttEstimator {
         self.backoff = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -234,3 +234,6 @@ impl Scoreboard {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

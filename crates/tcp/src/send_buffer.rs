@@ -159,3 +159,6 @@ impl<P: Payload> SendBuffer<P> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -275,3 +275,6 @@ impl Wheel {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -483,3 +483,41 @@ pub(crate) fn shift_for(buffer: u32) -> u8 {
     let needed = (u32::BITS - (buffer >> 16).leading_zeros()) as u8;
     needed.min(LARGEST_SHIFT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Symbolic;
+    use bytes::Bytes;
+
+    /// A hundred thousand connections are to fit into a cache-starved host or a NIC's memory.
+    #[test]
+    fn a_connection_without_data_takes_little_memory() {
+        assert!(
+            size_of::<Connection<Symbolic>>() <= 512,
+            "{}",
+            size_of::<Connection<Symbolic>>()
+        );
+        assert!(
+            size_of::<Connection<Bytes>>() <= 512,
+            "{}",
+            size_of::<Connection<Bytes>>()
+        );
+    }
+
+    #[test]
+    fn a_window_is_scaled_as_much_as_its_buffer_needs() {
+        let shifts = [
+            (1, 0),
+            (65_535, 0),
+            (65_536, 1),
+            (131_071, 1),
+            (131_072, 2),
+            (1 << 20, 5),
+            (u32::MAX, 14),
+        ];
+        for (buffer, shift) in shifts {
+            assert_eq!(shift_for(buffer), shift, "{buffer}");
+        }
+    }
+}

@@ -30,14 +30,15 @@ impl Drop for Seed {
     }
 }
 
-/// The seeds to run: `count` of them, or the one in the environment.
+/// The seeds to run: `count` of them, or as many as BATON_SEEDS says, or only BATON_SEED.
 pub fn seeds(count: u64) -> std::ops::Range<u64> {
-    match std::env::var("BATON_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("BATON_SEED is a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..count,
+    let number = |name| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse().expect("a number of seeds is a number"))
+    };
+    match number("BATON_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("BATON_SEEDS").unwrap_or(count),
     }
 }
 
