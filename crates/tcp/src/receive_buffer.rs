@@ -184,7 +184,8 @@ impl<P: Payload> ReceiveBuffer<P> {
         {
             fin = false;
         }
-        behind.insert(seq, payload, len, fin)
+        // A FIN that contradicts what came after it says nothing.
+        (len > 0 || fin) && behind.insert(seq, payload, len, fin)
     }
 
     /// Blocks to report, most recently changed first (RFC 2018 4).
