@@ -108,6 +108,13 @@ impl CongestionWindow {
         self.credit = 0;
     }
 
+    /// Keeps a mark that is behind SND.UNA just behind it: further than 2^31 behind would be ahead.
+    pub(crate) fn keep_mark_near(&mut self, una: SeqNr) {
+        if self.recover.before(una) {
+            self.recover = una - 1;
+        }
+    }
+
     /// Enters fast recovery. With SACK the window is the threshold (RFC 6675 5, 4.2), without it is inflated by
     /// the segments that left the network (RFC 5681 3.2, step 3).
     pub(crate) fn enter_recovery(&mut self, flight: u32, max: SeqNr, smss: u32, sack: bool) {

@@ -87,6 +87,7 @@ impl<P: Payload> Connection<P> {
         }
         self.congestion.duplicates = 0;
         self.congestion.grow(acked, smss);
+        self.congestion.keep_mark_near(una);
         if self.congestion.phase == Phase::Timeout && una.at_or_after(self.congestion.recover) {
             let flight = self.flight();
             self.congestion
