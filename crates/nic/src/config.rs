@@ -68,14 +68,16 @@ pub struct Config {
     pub memory_kib: u32,
     /// Memory of one connection, bytes.
     pub connection_bytes: u32,
-    /// Received packets that may wait on the NIC, both queues together under FCFS, each queue under host first.
+    /// Received packets that may wait after lookup, in each of the two queues.
     pub receive_queue_packets: u32,
-    /// Received packets that may wait for lookup.
+    /// Received packets that may wait for lookup. Under FCFS, where lookup waits its turn, this is *the* receive queue.
     pub arrival_queue_packets: u32,
     /// Packets of the host that may wait to be sent, and as many commands that may wait to be carried out.
     pub descriptor_queue_entries: u32,
     /// Acknowledged bytes of one connection are reported at once when its send buffer runs dry, else by so many bytes.
     pub acknowledge_bytes: u32,
+    /// Segments that the NIC's TCP sends in one piece of work, which nothing interrupts.
+    pub transmit_burst_segments: u32,
 }
 
 impl Default for Config {
@@ -90,6 +92,7 @@ impl Default for Config {
             arrival_queue_packets: 512,
             descriptor_queue_entries: 512,
             acknowledge_bytes: 8192,
+            transmit_burst_segments: 1,
         }
     }
 }

@@ -3,7 +3,7 @@
 mod commands;
 mod upcalls;
 
-use crate::config::{Config, Relief};
+use crate::config::{Config, Relief, Scheduler};
 use crate::connections::Connections;
 use crate::descriptor::{ToHost, ToNic};
 use crate::load_control::{Governor, LoadState, Step};
@@ -143,9 +143,13 @@ impl<P: Payload> Firmware<P> {
         self.governor.soft_limit()
     }
 
-    /// Qlen: NIC packets that wait on the receive queue.
+    /// Qlen: NIC packets that wait on the receive queue. Under FCFS, where lookup waits too, all packets that wait there.
     pub fn qlen(&self) -> u32 {
-        self.queues.nic_receive.len() as u32
+        let unknown = match self.config.scheduler {
+            Scheduler::Fcfs => self.queues.arrivals.len(),
+            Scheduler::HostFirst => 0,
+        };
+        (self.queues.nic_receive.len() + unknown) as u32
     }
 
     /// State of load control.
@@ -331,21 +335,12 @@ impl<P: Payload> Firmware<P> {
         let (stamp, packet) = self.queues.arrivals.pop()?;
         self.charge(Task::Lookup, meter);
         let ours = self.is_ours(now, &packet.segment);
-        let limit = self.config.receive_queue_packets as usize;
-        // First come, first served needs no second queue: both share one limit.
-        let both = self.queues.host_receive.len() + self.queues.nic_receive.len();
-        let full = self.config.scheduler == crate::Scheduler::Fcfs && both >= limit;
         let (queue, reason) = if ours {
             (&mut self.queues.nic_receive, Drop::NicReceiveQueue)
         } else {
             (&mut self.queues.host_receive, Drop::HostReceiveQueue)
         };
-        let entered = if full {
-            Err(packet)
-        } else {
-            queue.push(stamp, packet)
-        };
-        if let Err(packet) = entered {
+        if let Err(packet) = queue.push(stamp, packet) {
             self.memory.free_packet(packet.bytes);
             self.drop_packet(reason);
         }
@@ -429,18 +424,20 @@ impl<P: Payload> Firmware<P> {
         Work::Receive
     }
 
-    /// Sends one segment of the NIC's TCP, if it has one.
+    /// Sends a burst of segments of the NIC's TCP, as far as it has any.
     fn transmit(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
-        let Some((_, segment)) = self.stack.poll_transmit(now) else {
-            self.transmit = None;
-            return None;
-        };
-        self.charge(Task::Transmit, meter);
-        self.stats.nic_packets_sent += 1;
-        self.frames.push_back(Outgoing {
-            segment,
-            host_since: None,
-        });
+        for sent in 0..self.config.transmit_burst_segments {
+            let Some((_, segment)) = self.stack.poll_transmit(now) else {
+                self.transmit = None;
+                return (sent > 0).then_some(Work::Transmit);
+            };
+            self.charge(Task::Transmit, meter);
+            self.stats.nic_packets_sent += 1;
+            self.frames.push_back(Outgoing {
+                segment,
+                host_since: None,
+            });
+        }
         Some(Work::Transmit)
     }
 

@@ -60,23 +60,19 @@ impl Heads {
 
 /// The source whose oldest work is to be done next, if there is any work.
 ///
-/// Lookup goes first under both schedulers: until it is done nobody knows whose packet it is, and it is short.
+/// Host first needs lookup before anything else: until it is done nobody knows whose packet it is. First come, first served
+/// has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
 pub(crate) fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
-    if heads.arrivals.is_some() {
-        return Some(Source::Arrivals);
-    }
-    let host = oldest(heads.host());
-    let nic = oldest(heads.nic());
-    match (host, nic) {
-        (Some((host_stamp, host)), Some((nic_stamp, nic))) => {
-            let host_goes_first = match scheduler {
-                Scheduler::HostFirst => true,
-                Scheduler::Fcfs => host_stamp < nic_stamp,
-            };
-            Some(if host_goes_first { host } else { nic })
-        }
-        (host, nic) => host.or(nic).map(|(_, source)| source),
-    }
+    let arrivals = [(heads.arrivals, Source::Arrivals)];
+    let (lookup, host, nic) = (oldest(arrivals), oldest(heads.host()), oldest(heads.nic()));
+    let next = match scheduler {
+        Scheduler::HostFirst => lookup.or(host).or(nic),
+        Scheduler::Fcfs => [host, nic, lookup]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(stamp, _)| *stamp),
+    };
+    next.map(|(_, source)| source)
 }
 
 /// The source with the lowest stamp; the first named one at equal stamps.
@@ -136,10 +132,8 @@ mod tests {
     ];
 
     #[test]
-    fn first_come_first_served_after_lookup() {
-        let order = served(Scheduler::Fcfs, heads(&MIXED));
-        assert_eq!(order[0], Source::Arrivals);
-        assert_eq!(order[1..], MIXED[..7]);
+    fn first_come_first_served_over_everything() {
+        assert_eq!(served(Scheduler::Fcfs, heads(&MIXED)), MIXED);
     }
 
     #[test]

@@ -156,10 +156,11 @@ fn received_packets_share_the_memory() {
     assert_eq!(nic.memory_free(), 4096);
 }
 
-/// Lookup of many packets before the host queue is served: under host first, by keeping the NIC at lookups.
+/// Host first looks all arrivals up before it serves any, first come first served each in its turn: so the one can fill the
+/// queue behind lookup, the other cannot.
 #[test]
 fn the_receive_queue_is_finite() {
-    for scheduler in [Scheduler::Fcfs, Scheduler::HostFirst] {
+    for (scheduler, dropped) in [(Scheduler::Fcfs, 0), (Scheduler::HostFirst, 2)] {
         let mut nic = firmware(Config {
             scheduler,
             receive_queue_packets: 3,
@@ -169,15 +170,26 @@ fn the_receive_queue_is_finite() {
             nic.handle_frame(Time::ZERO, stray(n, 0)).expect("room");
         }
         let (work, _) = drain(&mut nic);
-        assert_eq!(work.iter().filter(|work| **work == Work::Lookup).count(), 5);
-        assert_eq!(
-            work.iter()
-                .filter(|work| **work == Work::HostReceive)
-                .count(),
-            3
-        );
-        assert_eq!(nic.stats().dropped.host_receive_queue, 2);
+        let count = |kind| work.iter().filter(|&&work| work == kind).count() as u64;
+        assert_eq!(count(Work::Lookup), 5);
+        assert_eq!(count(Work::HostReceive), 5 - dropped);
+        assert_eq!(nic.stats().dropped.host_receive_queue, dropped);
         assert_eq!(nic.memory_free(), 32 << 20);
+    }
+}
+
+#[test]
+fn qlen_is_the_queue_that_fills() {
+    for scheduler in [Scheduler::Fcfs, Scheduler::HostFirst] {
+        let mut nic = firmware(Config {
+            scheduler,
+            ..Config::default()
+        });
+        for n in 0..5 {
+            nic.handle_frame(Time::ZERO, stray(n, 0)).expect("room");
+        }
+        let arrivals_count = scheduler == Scheduler::Fcfs;
+        assert_eq!(nic.qlen(), if arrivals_count { 5 } else { 0 });
     }
 }
 
