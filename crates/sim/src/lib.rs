@@ -11,4 +11,4 @@ mod run;
 
 pub use event_queue::EventQueue;
 pub use machine::{Capture, Link, Machine, NoObserver, Observer, RunError, Violation};
-pub use run::{Load, load_workload, run};
+pub use run::{Facts, Load, load_workload, run};

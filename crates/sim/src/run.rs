@@ -3,8 +3,11 @@
 use crate::config::{Experiment, WorkloadConfig};
 use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
-use baton_workload::{Fixed, Log, Replay, SessionRule, SpecWeb, Workload};
+use baton_workload::{Fixed, GeneratorSpec, Log, Preset, Replay, SessionRule, SpecWeb, Workload};
 use std::collections::BTreeMap;
+
+/// Facts about a workload, in words.
+pub type Facts = BTreeMap<String, String>;
 
 /// A source of connection scripts that can move between threads.
 pub type Load = Box<dyn Workload + Send>;
@@ -31,10 +34,7 @@ pub fn run(
 ///
 /// # Errors
 /// A log that cannot be read or replayed, an unknown generator.
-pub fn load_workload(
-    config: &WorkloadConfig,
-    seed: u64,
-) -> Result<(Load, BTreeMap<String, String>), RunError> {
+pub fn load_workload(config: &WorkloadConfig, seed: u64) -> Result<(Load, Facts), RunError> {
     let rule = |persistent_s, pipeline_s| SessionRule {
         persistent_s,
         pipeline_s,
@@ -48,6 +48,7 @@ pub fn load_workload(
             let log = Log::read(path).map_err(|error| RunError::Workload(error.to_string()))?;
             let mut facts = facts(&log);
             facts.insert("log".to_owned(), path.display().to_string());
+            facts.insert("skipped".to_owned(), log.skipped.to_string());
             Ok((replay(&log, rule(*persistent_s, *pipeline_s))?, facts))
         }
         WorkloadConfig::Generated {
@@ -55,12 +56,36 @@ pub fn load_workload(
             requests,
             persistent_s,
         } => {
-            let _ = (preset, requests, persistent_s, seed);
-            todo!()
+            let Some(preset) = Preset::from_name(preset) else {
+                return Err(RunError::Workload(format!(
+                    "workload.preset: no generator is called {preset:?}; expected demo, ibm or worldcup-lifetimes"
+                )));
+            };
+            let (load, mut facts) =
+                generated(&preset.spec(), seed, *requests, rule(*persistent_s, None))?;
+            facts.insert("generator".to_owned(), preset.name().to_owned());
+            Ok((load, facts))
         }
+        WorkloadConfig::Generator {
+            spec,
+            requests,
+            persistent_s,
+        } => generated(spec, seed, *requests, rule(*persistent_s, None)),
         WorkloadConfig::Specweb(spec) => Ok((Box::new(SpecWeb::new(*spec, seed)), BTreeMap::new())),
         WorkloadConfig::Fixed(spec) => Ok((Box::new(Fixed::new(*spec)), BTreeMap::new())),
     }
+}
+
+fn generated(
+    spec: &GeneratorSpec,
+    seed: u64,
+    requests: u32,
+    rule: SessionRule,
+) -> Result<(Load, Facts), RunError> {
+    let log = spec
+        .generate(seed, requests)
+        .map_err(|error| RunError::Workload(error.to_string()))?;
+    Ok((replay(&log, rule)?, facts(&log)))
 }
 
 fn replay(log: &Log, rule: SessionRule) -> Result<Load, RunError> {
@@ -68,7 +93,7 @@ fn replay(log: &Log, rule: SessionRule) -> Result<Load, RunError> {
     Ok(Box::new(replay))
 }
 
-fn facts(log: &Log) -> BTreeMap<String, String> {
+fn facts(log: &Log) -> Facts {
     BTreeMap::from([
         ("requests".to_owned(), log.requests.len().to_string()),
         ("content_bytes".to_owned(), log.content_bytes().to_string()),

@@ -125,6 +125,8 @@ impl NicConfig {
 
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         self.processor().validate().map_err(|e| e.within("nic"))?;
+        let burst = u64::from(self.firmware.transmit_burst_segments);
+        positive("nic.firmware.transmit_burst_segments", burst)?;
         positive("nic.interrupt.count", u64::from(self.interrupt.count))?;
         let firmware = &self.firmware;
         positive(

@@ -1,7 +1,7 @@
 //! What the clients ask for, and who they are.
 
 use super::{Invalid, positive};
-use baton_workload::{FixedSpec, SpecWebSpec};
+use baton_workload::{FixedSpec, GeneratorSpec, SpecWebSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -26,7 +26,18 @@ pub enum WorkloadConfig {
         preset: String,
         /// Requests in the log; replay starts again at its end.
         #[serde(default = "two_hundred_thousand")]
-        requests: u64,
+        requests: u32,
+        /// Requests of one client closer than this share a connection, seconds.
+        #[serde(default = "fifteen")]
+        persistent_s: u32,
+    },
+    /// Replay a synthetic log of a generator that is written out.
+    Generator {
+        /// What the log is like.
+        spec: Box<GeneratorSpec>,
+        /// Requests in the log; replay starts again at its end.
+        #[serde(default = "two_hundred_thousand")]
+        requests: u32,
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
         persistent_s: u32,
@@ -41,7 +52,7 @@ const fn fifteen() -> u32 {
     15
 }
 
-const fn two_hundred_thousand() -> u64 {
+const fn two_hundred_thousand() -> u32 {
     200_000
 }
 
@@ -61,7 +72,12 @@ impl WorkloadConfig {
             Self::Log { persistent_s, .. } => {
                 positive("workload.persistent_s", u64::from(*persistent_s))
             }
-            Self::Generated { requests, .. } => positive("workload.requests", *requests),
+            Self::Generated { requests, .. } => positive("workload.requests", u64::from(*requests)),
+            Self::Generator { requests, spec, .. } => {
+                spec.check()
+                    .map_err(|error| Invalid::new("workload.spec", error, "a log that can be"))?;
+                positive("workload.requests", u64::from(*requests))
+            }
             Self::Specweb(spec) => {
                 percent("workload.dynamic_percent", spec.dynamic_percent)?;
                 percent("workload.persistent_percent", spec.persistent_percent)

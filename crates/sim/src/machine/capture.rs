@@ -2,9 +2,9 @@
 
 use baton_apps::symbolic::render;
 use baton_tcp::{Segment, Symbolic};
-use baton_wire::{CaptureWriter, Time, encode};
+use baton_wire::{CaptureWriter, Packet, Time, encode_frame};
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -32,6 +32,7 @@ pub(super) struct Taps {
     taps: Vec<Tap>,
     error: Option<io::Error>,
     payload: Vec<u8>,
+    frame: Vec<u8>,
 }
 
 struct Tap {
@@ -46,6 +47,7 @@ impl Taps {
             taps,
             error: None,
             payload: Vec::new(),
+            frame: Vec::new(),
         })
     }
 
@@ -62,19 +64,21 @@ impl Taps {
         for piece in &segment.payload {
             render(piece, &mut self.payload);
         }
-        let bytes = encode(
-            segment.src,
-            segment.dst,
-            segment.ecn,
-            &segment.header,
-            &self.payload,
-        );
+        let packet = Packet {
+            src: segment.src,
+            dst: segment.dst,
+            ecn: segment.ecn,
+            header: segment.header.clone(),
+        };
+        let link = baton_wire::Link::between(segment.src.addr, segment.dst.addr);
+        self.frame.clear();
+        encode_frame(link, &packet, &self.payload, &mut self.frame).map_err(io::Error::other)?;
         for tap in &mut self.taps {
             if tap
                 .client
                 .is_none_or(|addr| addr == segment.src.addr || addr == segment.dst.addr)
             {
-                tap.writer.write_frame(now, &bytes, bytes.len())?;
+                tap.writer.write_frame(now, &self.frame, self.frame.len())?;
             }
         }
         Ok(())
@@ -87,7 +91,9 @@ impl Taps {
 
     /// Completes all files.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        self.taps.drain(..).try_for_each(|tap| tap.writer.finish())
+        self.taps
+            .drain(..)
+            .try_for_each(|tap| tap.writer.into_inner().flush())
     }
 }
 

@@ -9,9 +9,9 @@ use baton_apps::symbolic::SymbolicHttp;
 use baton_apps::web;
 use baton_bus::Ring;
 use baton_host::{Kernel, LAYERS, Ready};
-use baton_nic::ToHost;
+use baton_nic::{ToHost, ToNic};
 use baton_tcp::Symbolic;
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The server without its NIC.
@@ -22,6 +22,8 @@ pub(super) struct HostSide {
     processor: Processor,
     /// Packets and events that the NIC has put into host memory.
     pub(super) ring: Ring<ToHost<Symbolic>>,
+    /// Packets and commands for the NIC, each with the moment at which the driver posts it.
+    pub(super) outbox: VecDeque<(Time, ToNic<Symbolic>)>,
     /// An interrupt was raised and not yet taken.
     interrupt_pending: bool,
     /// The interrupt handler is emptying the ring.
@@ -52,6 +54,7 @@ impl HostSide {
             server: web::Server::new(SymbolicHttp::default()),
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
             ring: Ring::new(host.kernel.receive_ring_entries as usize),
+            outbox: VecDeque::new(),
             interrupt_pending: false,
             in_handler: false,
             ready: VecDeque::new(),
@@ -125,13 +128,22 @@ impl HostSide {
         true
     }
 
+    /// Lets the piece of work that began at `now` take its time; what it posted is posted as it goes along.
     fn charge(&mut self, now: Time) -> Time {
         let (executed, stalled) = self.meter.spent();
-        if executed + stalled == 0 {
+        let cycles = executed + stalled;
+        let end = if cycles == 0 {
             now
         } else {
             self.processor.run(now, executed, stalled)
+        };
+        while let Some(descriptor) = self.kernel.poll_descriptor() {
+            let (executed, stalled) = self.meter.next_posted();
+            let share = u128::from((end - now).as_ps()) * u128::from(executed + stalled);
+            let after = Span::from_ps((share / u128::from(cycles.max(1))) as u64);
+            self.outbox.push_back((now + after, descriptor));
         }
+        end
     }
 
     /// Forgets what was counted so far.

@@ -49,6 +49,8 @@ const OBSERVE_EVERY: u64 = 16_384;
 enum Tick {
     /// The host's processor finishes its piece of work.
     HostDone,
+    /// The driver posts a descriptor.
+    Descriptors,
     /// The NIC's processor finishes its piece of work.
     NicDone,
     /// A frame reaches the NIC.
@@ -276,6 +278,7 @@ impl Machine {
         let now = self.now;
         match tick {
             Tick::HostDone => self.host_done(),
+            Tick::Descriptors => self.deliver_descriptors(),
             Tick::NicDone => self.nic_done(),
             Tick::AtNic => self.frame_at_nic(),
             Tick::AtClients => self.frame_at_clients()?,
@@ -313,9 +316,8 @@ impl Machine {
             if end > self.now {
                 self.host.busy = true;
                 self.arm(Tick::HostDone, Some(end));
-            } else {
-                self.release_host_output();
             }
+            self.expect_descriptors();
         }
         if !self.host.busy {
             self.arm(Tick::HostTimer, self.host.kernel.poll_timeout());
@@ -324,31 +326,38 @@ impl Machine {
 
     fn host_done(&mut self) {
         self.host.busy = false;
-        self.release_host_output();
         self.drive_host();
         // The handler may just have ended with entries still waiting, or room made for the NIC.
         self.request_interrupt();
         self.drive_nic();
     }
 
-    /// Hands the host's packets and commands to the NIC, in order, as far as its queues take them.
-    fn release_host_output(&mut self) {
-        while let Some(descriptor) = self
-            .nic
-            .stalled
-            .take()
-            .or_else(|| self.host.kernel.poll_descriptor())
+    /// Hands the host's packets and commands that are posted by now to the NIC, in order, as far as its queues take them.
+    fn deliver_descriptors(&mut self) {
+        while let Some((posted, _)) = self.host.outbox.front()
+            && *posted <= self.now
         {
+            let (posted, descriptor) = self.host.outbox.pop_front().expect("it was just seen");
             let crossing = crossings::of_descriptor(&descriptor);
             match self.nic.firmware.handle_descriptor(self.now, descriptor) {
                 Ok(()) => crossing.count(&mut self.bus),
                 Err(descriptor) => {
-                    self.nic.stalled = Some(descriptor);
+                    self.host.outbox.push_front((posted, descriptor));
+                    self.nic.stalled = true;
                     break;
                 }
             }
         }
+        self.expect_descriptors();
         self.drive_nic();
+    }
+
+    /// Looks forward to the next descriptor, unless the NIC has no room for it.
+    fn expect_descriptors(&mut self) {
+        if !self.nic.stalled {
+            let next = self.host.outbox.front().map(|(posted, _)| *posted);
+            self.arm(Tick::Descriptors, next);
+        }
     }
 
     /// Interrupts the host now or arms the coalescing timer.
@@ -387,16 +396,15 @@ impl Machine {
                 self.release_nic_output();
             }
         }
-        if !self.nic.busy {
-            self.arm(Tick::NicTimer, self.nic.firmware.poll_timeout());
-        }
+        // A timer that is due while the NIC is busy becomes work that waits its turn.
+        self.arm(Tick::NicTimer, self.nic.firmware.poll_timeout());
     }
 
     fn nic_done(&mut self) {
         self.nic.busy = false;
         self.release_nic_output();
-        if self.nic.stalled.is_some() {
-            self.release_host_output();
+        if std::mem::take(&mut self.nic.stalled) {
+            self.deliver_descriptors();
         }
         self.drive_nic();
     }

@@ -6,7 +6,7 @@ use super::names::{since, snake_case};
 use crate::config::{Experiment, Invalid};
 use crate::hardware::NicProcessor;
 use crate::results::{NicResults, TaskResults};
-use baton_nic::{Firmware, TASKS, Task, ToNic};
+use baton_nic::{Firmware, TASKS, Task};
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time};
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ pub(super) struct NicSide {
     pub(super) firmware: Firmware<Symbolic>,
     meter: NicMeter,
     processor: NicProcessor,
-    /// The host's descriptor that found its queue full; it and all behind it wait.
-    pub(super) stalled: Option<ToNic<Symbolic>>,
+    /// The host's next descriptor found its queue full; it and all behind it wait.
+    pub(super) stalled: bool,
     pub(super) busy: bool,
     pub(super) interrupt_count: usize,
     pub(super) interrupt_delay: Span,
@@ -44,7 +44,7 @@ impl NicSide {
             firmware,
             meter: NicMeter::new(nic, experiment.run.cost_models),
             processor: NicProcessor::new(&nic.processor()).map_err(|e| e.within("nic"))?,
-            stalled: None,
+            stalled: false,
             busy: false,
             interrupt_count: nic.interrupt.count as usize,
             interrupt_delay: Span::from_us(nic.interrupt.delay_us),
