@@ -28,6 +28,15 @@ impl SeqNr {
         (self.0.wrapping_sub(other.0) as i32) >= 0
     }
 
+    /// Distance from `earlier` to this number; zero when it is not later.
+    pub const fn saturating_since(self, earlier: Self) -> u32 {
+        if self.after(earlier) {
+            self.0.wrapping_sub(earlier.0)
+        } else {
+            0
+        }
+    }
+
     /// The later of two numbers.
     pub const fn latest(self, other: Self) -> Self {
         if self.after(other) { self } else { other }
@@ -64,5 +73,32 @@ impl Sub for SeqNr {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {
         self.0.wrapping_sub(earlier.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE_WRAP: SeqNr = SeqNr(u32::MAX);
+
+    #[test]
+    fn numbers_are_compared_across_the_wrap() {
+        let later = BEFORE_WRAP + 10;
+        assert_eq!(later, SeqNr(9));
+        assert!(later.after(BEFORE_WRAP) && BEFORE_WRAP.before(later));
+        assert!(later.at_or_after(later) && later.at_or_before(later) && !later.after(later));
+        assert_eq!(
+            (later.latest(BEFORE_WRAP), later.earliest(BEFORE_WRAP)),
+            (later, BEFORE_WRAP)
+        );
+    }
+
+    #[test]
+    fn distances_are_modular_or_stop_at_zero() {
+        assert_eq!((BEFORE_WRAP + 10) - BEFORE_WRAP, 10);
+        assert_eq!((BEFORE_WRAP + 10).saturating_since(BEFORE_WRAP), 10);
+        assert_eq!(BEFORE_WRAP.saturating_since(BEFORE_WRAP + 10), 0);
+        assert_eq!(SeqNr(3) - 4, BEFORE_WRAP);
     }
 }

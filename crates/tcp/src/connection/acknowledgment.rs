@@ -1,15 +1,14 @@
 //! What an arriving acknowledgment changes (RFC 9293 3.10.7.4, fifth).
 
-use super::{Connection, Effects, End, Marks};
+use super::{Connection, Context, Effects, End, Marks};
 use crate::clock::{Past, TIMESTAMP_TICK};
-use crate::config::Config;
 use crate::payload::Payload;
-use crate::types::{CloseReason, Refusal, State, Stats};
+use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, Time};
 
 impl<P: Payload> Connection<P> {
     /// Both SYNs are acknowledged.
-    pub(super) fn establish(&mut self, now: Time, config: &Config, effects: &mut Effects) {
+    pub(super) fn establish(&mut self, cx: &Context<'_>, effects: &mut Effects) {
         self.tx.una = self.tx.iss + 1;
         self.tx.next = self.tx.una;
         self.tx.partial_end = self.tx.una;
@@ -17,12 +16,12 @@ impl<P: Payload> Connection<P> {
         self.timers.retransmit = Time::NEVER;
         self.timers.retries = 0;
         if self.marks.contains(Marks::SYN_LOST) {
-            self.rtt.syn_was_lost(config);
+            self.rtt.syn_was_lost(cx.config);
         }
         if let Some((_, sent)) = self.timed.take() {
-            self.rtt.sample(sent.elapsed(now), config);
+            self.rtt.sample(sent.elapsed(cx.now), cx.config);
         }
-        let initial = self.initial_window(config);
+        let initial = self.initial_window(cx.config);
         self.congestion.start(initial);
         if self.marks.contains(Marks::SEND_CLOSED) {
             self.state = State::FinWait1;
@@ -34,9 +33,7 @@ impl<P: Payload> Connection<P> {
     /// Processes the acknowledgment field, window and SACK blocks of an acceptable segment.
     pub(super) fn take_ack(
         &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
+        cx: &mut Context<'_>,
         header: &Header,
         carries: bool,
         effects: &mut Effects,
@@ -61,23 +58,23 @@ impl<P: Payload> Connection<P> {
             // RFC 6675 2 with SACK, RFC 5681 2 without. Answers to window probes are none.
             let outstanding = self.timers.retransmit != Time::NEVER;
             if outstanding && if self.options.sack { reported } else { plain } {
-                self.duplicate_ack(stats);
+                self.duplicate_ack(cx.stats);
             }
             return Ok(());
         }
-        self.new_ack(now, config, header, effects);
+        self.new_ack(cx, header, effects);
         self.update_window(header, window);
         self.take_reports(header);
         Ok(())
     }
 
     /// SND.UNA moves.
-    fn new_ack(&mut self, now: Time, config: &Config, header: &Header, effects: &mut Effects) {
+    fn new_ack(&mut self, cx: &Context<'_>, header: &Header, effects: &mut Effects) {
         let ack = header.ack;
         let acked = ack - self.tx.una;
         let fin_acked = self.fin_sent() && ack.after(self.data_end());
         let data_acked = acked - u32::from(fin_acked);
-        self.measure(now, config, header);
+        self.measure(cx, header);
         self.send.release(data_acked);
         self.tx.una = ack;
         self.tx.next = self.tx.next.latest(ack);
@@ -91,7 +88,7 @@ impl<P: Payload> Connection<P> {
             self.timers.retransmit = Time::NEVER;
         } else if restart && self.timers.persist == Time::NEVER {
             // RFC 6298 5.3.
-            self.timers.retransmit = now + self.rtt.rto(config);
+            self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
         }
         if fin_acked {
             self.fin_acknowledged(effects);
@@ -102,19 +99,20 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A round-trip measurement, if this ACK completes one (RFC 6298 3, RFC 7323 4).
-    fn measure(&mut self, now: Time, config: &Config, header: &Header) {
+    fn measure(&mut self, cx: &Context<'_>, header: &Header) {
         if let Some((end, sent)) = self.timed {
             if header.ack.at_or_after(end) {
                 self.timed = None;
-                self.rtt.sample(sent.elapsed(now), config);
+                self.rtt.sample(sent.elapsed(cx.now), cx.config);
             }
             return;
         }
         // Something was sent again. The echo tells which copy is acknowledged.
         if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
-            let ticks = self.clock.value(now).wrapping_sub(timestamps.echo);
+            let ticks = self.clock.value(cx.now).wrapping_sub(timestamps.echo);
             if timestamps.echo != 0 && ticks < i32::MAX as u32 {
-                self.rtt.sample(TIMESTAMP_TICK * u64::from(ticks), config);
+                self.rtt
+                    .sample(TIMESTAMP_TICK * u64::from(ticks), cx.config);
             }
         }
     }

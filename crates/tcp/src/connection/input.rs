@@ -1,13 +1,14 @@
 //! An arriving segment (RFC 9293 3.10.7), in the order in which the RFC has it judged.
 
 use super::{
-    Connection, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, End, LARGEST_SHIFT, Marks, TIMESTAMPS_LEN,
+    Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, End, LARGEST_SHIFT, Marks,
+    TIMESTAMPS_LEN,
 };
 use crate::clock::Past;
 use crate::config::Config;
 use crate::payload::{Payload, Pieces, cut_front, truncate};
 use crate::segment::Segment;
-use crate::types::{CloseReason, Refusal, State, Stats};
+use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, SeqNr, Span, Time};
 use std::net::IpAddr;
 
@@ -19,20 +20,14 @@ const LEAST_MSS: u16 = 64;
 
 impl<P: Payload> Connection<P> {
     /// Takes in one segment of this connection.
-    pub(crate) fn handle_segment(
-        &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
-        segment: Segment<P>,
-    ) -> Effects {
+    pub(crate) fn handle_segment(&mut self, cx: &mut Context<'_>, segment: Segment<P>) -> Effects {
         let mut effects = Effects::default();
         let Segment {
             header, payload, ..
         } = segment;
         let outcome = match self.state {
-            State::SynSent => self.syn_sent(now, config, &header, &mut effects),
-            _ => self.synchronizing(now, config, stats, header, payload, &mut effects),
+            State::SynSent => self.syn_sent(cx, &header, &mut effects),
+            _ => self.synchronizing(cx, header, payload, &mut effects),
         };
         effects.refused = outcome.err();
         effects
@@ -41,8 +36,7 @@ impl<P: Payload> Connection<P> {
     /// RFC 9293 3.10.7.3.
     fn syn_sent(
         &mut self,
-        now: Time,
-        config: &Config,
+        cx: &Context<'_>,
         header: &Header,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
@@ -65,10 +59,10 @@ impl<P: Payload> Connection<P> {
         if !flags.contains(Flags::SYN) {
             return Err(Refusal::Malformed);
         }
-        self.take_syn(now, header, config);
+        self.take_syn(cx.now, header, cx.config);
         if acks {
-            self.rx.edge = self.rx.next + u32::from(self.syn_window(config));
-            self.establish(now, config, effects);
+            self.rx.edge = self.rx.next + u32::from(self.syn_window(cx.config));
+            self.establish(cx, effects);
             self.owe_ack();
         } else {
             // Simultaneous open: the SYN goes again, with an ACK (RFC 9293 3.5).
@@ -122,9 +116,7 @@ impl<P: Payload> Connection<P> {
     /// RFC 9293 3.10.7.4.
     fn synchronizing(
         &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
+        cx: &mut Context<'_>,
         mut header: Header,
         mut payload: Pieces<P>,
         effects: &mut Effects,
@@ -136,7 +128,7 @@ impl<P: Payload> Connection<P> {
             self.syn_again(&mut header)?;
         }
         let mut fin = header.flags.contains(Flags::FIN);
-        self.check_timestamp(now, &header)?;
+        self.check_timestamp(cx.now, &header)?;
         let current = self.check_sequence(&mut header.seq, header.flags, &mut payload, &mut fin)?;
         if header.flags.contains(Flags::RST) {
             return self.take_reset(header.seq, effects);
@@ -154,14 +146,14 @@ impl<P: Payload> Connection<P> {
                 effects.reset = Some(reset_for_ack(header.ack));
                 return Err(Refusal::BadAck);
             }
-            self.establish(now, config, effects);
+            self.establish(cx, effects);
             self.update_first_window(&header);
         }
-        self.take_timestamp(now, &header);
+        self.take_timestamp(cx.now, &header);
         let carries = !current || !payload.is_empty();
-        self.take_ack(now, config, stats, &header, carries, effects)?;
+        self.take_ack(cx, &header, carries, effects)?;
         if effects.end.is_none() {
-            self.take_text(now, config, stats, header.seq, payload, fin, effects);
+            self.take_text(cx, header.seq, payload, fin, effects);
         }
         Ok(())
     }
@@ -269,9 +261,7 @@ impl<P: Payload> Connection<P> {
     #[allow(clippy::too_many_arguments)]
     fn take_text(
         &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
+        cx: &mut Context<'_>,
         seq: SeqNr,
         payload: Pieces<P>,
         fin: bool,
@@ -290,12 +280,12 @@ impl<P: Payload> Connection<P> {
         self.rx.largest_segment = self
             .rx
             .largest_segment
-            .max(len.min(config.mss.into()) as u16);
+            .max(len.min(cx.config.mss.into()) as u16);
         if seq != self.rx.next {
             // Out of order: at once an ACK of its own, so that the sender can count (RFC 5681 4.2).
             self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);
             if !self.receive.keep(seq, payload, fin) {
-                stats.out_of_order_dropped += 1;
+                cx.stats.out_of_order_dropped += 1;
             }
             return;
         }
@@ -305,22 +295,23 @@ impl<P: Payload> Connection<P> {
         if self.receive.ready_len() > 0 && !self.marks.contains(Marks::READABLE_TOLD) {
             effects.readable = true;
         }
-        self.acknowledge_text(now, config, had_holes || delivered.fin);
+        self.acknowledge_text(cx, had_holes || delivered.fin);
         if delivered.fin {
             self.take_fin(effects);
         }
     }
 
     /// Now or a little later (RFC 9293 3.8.6.3, RFC 5681 4.2).
-    fn acknowledge_text(&mut self, now: Time, config: &Config, at_once: bool) {
+    fn acknowledge_text(&mut self, cx: &Context<'_>, at_once: bool) {
         let unacknowledged = self.rx.next - self.rx.last_ack;
-        let enough = config
+        let enough = cx
+            .config
             .ack_every_segments
             .saturating_mul(self.rx.largest_segment.into());
         if at_once || unacknowledged >= enough {
             self.owe_ack();
         } else if self.timers.delayed_ack == Time::NEVER {
-            self.timers.delayed_ack = now + Span::from_ms(config.delayed_ack_ms.into());
+            self.timers.delayed_ack = cx.now + Span::from_ms(cx.config.delayed_ack_ms.into());
         }
     }
 

@@ -7,6 +7,7 @@ mod moving;
 mod output;
 mod recovery;
 mod timers;
+mod window;
 
 pub(crate) use moving::PortableInner;
 
@@ -20,7 +21,7 @@ use crate::sack::Scoreboard;
 use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
 use crate::time_wait::Remains;
-use crate::types::{CloseReason, ListenerId, Refusal, State};
+use crate::types::{CloseReason, ListenerId, Refusal, State, Stats};
 use baton_wire::{Flow, Header, SeqNr, Span, Time};
 use serde::{Deserialize, Serialize};
 use timers::Timers;
@@ -144,6 +145,15 @@ pub(crate) struct Connection<P> {
     scoreboard: Option<Box<Scoreboard>>,
     send: SendBuffer<P>,
     receive: ReceiveBuffer<P>,
+}
+
+/// What a stack lends a connection while something is done with it.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) now: Time,
+    /// The connection's own parameters.
+    pub(crate) config: &'a Config,
+    pub(crate) stats: &'a mut Stats,
 }
 
 /// How a connection ends.

@@ -1,13 +1,13 @@
 //! What a connection sends now (RFC 9293 3.8.6, 3.7.4): the decision is taken anew for each segment.
 
-use super::{Connection, Marks};
+use super::{Connection, Context, Marks};
 use crate::clock::Past;
 use crate::config::Config;
 use crate::congestion::Phase;
 use crate::payload::{Payload, Pieces};
 use crate::sack::Scoreboard;
 use crate::segment::Segment;
-use crate::types::{State, Stats};
+use crate::types::State;
 use baton_wire::{Ecn, Flags, Header, Options, SeqNr, Time, Timestamps};
 
 /// SACK blocks that fit beside timestamps, and without them (RFC 2018 3).
@@ -30,53 +30,43 @@ impl Run {
 
 impl<P: Payload> Connection<P> {
     /// The next segment to send, if any may be sent now.
-    pub(crate) fn poll_transmit(
-        &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
-    ) -> Option<Segment<P>> {
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Segment<P>> {
         if self.ended.is_some() {
             return None;
         }
-        self.limit_fin_wait(now, config);
+        self.limit_fin_wait(cx);
         match self.state {
             State::SynSent | State::SynReceived if self.tx.next == self.tx.iss => {
-                return Some(self.syn(now, config, stats));
+                return Some(self.syn(cx));
             }
             State::SynSent => return None,
             State::SynReceived => {}
             _ => {
-                if let Some(segment) = self.synchronized_output(now, config, stats) {
+                if let Some(segment) = self.synchronized_output(cx) {
                     return Some(segment);
                 }
             }
         }
-        if self.rx.acks_owed > 0 || self.owes_window_update(config) {
-            return Some(self.pure_ack(now, config));
+        if self.rx.acks_owed > 0 || self.owes_window_update(cx.config) {
+            return Some(self.pure_ack(cx));
         }
         None
     }
 
-    fn synchronized_output(
-        &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
-    ) -> Option<Segment<P>> {
+    fn synchronized_output(&mut self, cx: &mut Context<'_>) -> Option<Segment<P>> {
         if self.marks.contains(Marks::PROBE) {
             self.marks.remove(Marks::PROBE);
-            if let Some(segment) = self.probe(now, config, stats) {
+            if let Some(segment) = self.probe(cx) {
                 return Some(segment);
             }
         }
         if let Some(run) = self.recovery_run() {
-            return Some(self.send_run(now, config, stats, run));
+            return Some(self.send_run(cx, run));
         }
         self.skip_reported();
         let limit = self.send_limit()?;
-        let run = self.next_run(now, config, limit)?;
-        Some(self.send_run(now, config, stats, run))
+        let run = self.next_run(cx, limit)?;
+        Some(self.send_run(cx, run))
     }
 
     /// How far beyond SND.UNA may be sent; `None` when recovery holds everything back.
@@ -102,7 +92,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// What to send from SND.NXT on, within `limit` bytes of SND.UNA.
-    fn next_run(&mut self, now: Time, config: &Config, limit: u32) -> Option<Run> {
+    fn next_run(&mut self, cx: &Context<'_>, limit: u32) -> Option<Run> {
         let seq = self.tx.next;
         let data_end = self.data_end();
         if seq.after(data_end) {
@@ -114,7 +104,7 @@ impl<P: Payload> Connection<P> {
             return None;
         }
         let limit = self
-            .restart_window(now, config)
+            .restart_window(cx)
             .map_or(limit, |restart| limit.min(restart));
         let room = limit.saturating_sub(seq - self.tx.una);
         let most = self.data_room();
@@ -126,7 +116,7 @@ impl<P: Payload> Connection<P> {
             let held_by_owner = last && self.marks.contains(Marks::CORK) && !fin_pending;
             let idle = self.timers.retransmit == Time::NEVER && self.timers.persist == Time::NEVER;
             if idle && !held_by_owner {
-                self.start_persist(now, config);
+                self.start_persist(cx);
             }
             return None;
         }
@@ -169,9 +159,9 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The window to go on with after an idle time (RFC 5681 4.1), if there was one.
-    fn restart_window(&self, now: Time, config: &Config) -> Option<u32> {
-        let idle = self.flight() == 0 && self.last_sent.elapsed(now) > self.rtt.rto(config);
-        idle.then(|| self.initial_window(config))
+    fn restart_window(&self, cx: &Context<'_>) -> Option<u32> {
+        let idle = self.flight() == 0 && self.last_sent.elapsed(cx.now) > self.rtt.rto(cx.config);
+        idle.then(|| self.initial_window(cx.config))
     }
 
     /// IW, or one segment when the SYN was lost (RFC 5681 3.1, RFC 6928 2).
@@ -193,7 +183,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A window probe: what fits, and a byte or FIN even if nothing does (RFC 9293 3.8.6.1).
-    fn probe(&mut self, now: Time, config: &Config, stats: &mut Stats) -> Option<Segment<P>> {
+    fn probe(&mut self, cx: &mut Context<'_>) -> Option<Segment<P>> {
         let una = self.tx.una;
         let available = self.data_end() - una;
         let fin_pending = self.fin_pending();
@@ -202,7 +192,7 @@ impl<P: Payload> Connection<P> {
             let len = available.min(self.tx.window).min(self.data_room());
             let fin = fin_pending && len == available && self.tx.window > len;
             let run = Run { seq: una, len, fin };
-            return (run.end() != una).then(|| self.send_run(now, config, stats, run));
+            return (run.end() != una).then(|| self.send_run(cx, run));
         }
         let run = Run {
             seq: una,
@@ -214,28 +204,22 @@ impl<P: Payload> Connection<P> {
         }
         // SND.NXT stays: the probe does not count as sent, so the window's opening finds it in its place.
         self.tx.max = self.tx.max.latest(run.end());
-        Some(self.segment_of(now, config, run))
+        Some(self.segment_of(cx, run))
     }
 
     /// Sends a run and keeps the books.
-    pub(super) fn send_run(
-        &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
-        run: Run,
-    ) -> Segment<P> {
-        if let Some(restart) = self.restart_window(now, config) {
+    pub(super) fn send_run(&mut self, cx: &mut Context<'_>, run: Run) -> Segment<P> {
+        if let Some(restart) = self.restart_window(cx) {
             self.congestion.restart(restart);
         }
         let end = run.end();
         let again = run.seq.before(self.tx.max);
         if again {
-            stats.retransmissions += 1;
+            cx.stats.retransmissions += 1;
             // Karn's algorithm: an ACK of it could be for either copy (RFC 6298 3).
             self.timed = None;
         } else if self.timed.is_none() {
-            self.timed = Some((end, Past::at(now)));
+            self.timed = Some((end, Past::at(cx.now)));
         }
         if run.len > 0 && run.len < self.data_room() {
             self.tx.partial_end = self.tx.partial_end.latest(end);
@@ -247,12 +231,12 @@ impl<P: Payload> Connection<P> {
         self.tx.max = self.tx.max.latest(self.tx.next);
         self.congestion
             .sent(self.tx.max - self.tx.una, self.tx.una, self.tx.max);
-        self.last_sent = Past::at(now);
-        self.start_retransmit(now, config);
-        self.segment_of(now, config, run)
+        self.last_sent = Past::at(cx.now);
+        self.start_retransmit(cx);
+        self.segment_of(cx, run)
     }
 
-    fn segment_of(&mut self, now: Time, config: &Config, run: Run) -> Segment<P> {
+    fn segment_of(&mut self, cx: &Context<'_>, run: Run) -> Segment<P> {
         let mut flags = Flags::ACK;
         if run.fin {
             flags |= Flags::FIN;
@@ -263,16 +247,16 @@ impl<P: Payload> Connection<P> {
         let mut payload = Pieces::new();
         self.send
             .copy_range(run.seq - self.tx.una, run.len, &mut payload);
-        let header = self.header(now, config, run.seq, flags);
+        let header = self.header(cx, run.seq, flags);
         self.segment(header, payload)
     }
 
-    fn pure_ack(&mut self, now: Time, config: &Config) -> Segment<P> {
+    fn pure_ack(&mut self, cx: &Context<'_>) -> Segment<P> {
         // Not SND.NXT, which a timeout takes back, and not beyond the peer's window, where a probe may be: both would
         // be refused.
         let tx = &self.tx;
         let seq = tx.una.latest(tx.max.earliest(tx.una + tx.window));
-        let header = self.header(now, config, seq, Flags::ACK);
+        let header = self.header(cx, seq, Flags::ACK);
         self.segment(header, Pieces::new())
     }
 
@@ -287,9 +271,9 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The header of a segment that acknowledges, which takes care of what was owed.
-    fn header(&mut self, now: Time, config: &Config, seq: SeqNr, flags: Flags) -> Header {
-        let options = self.options_of_ack(now);
-        let window = self.advertise(config);
+    fn header(&mut self, cx: &Context<'_>, seq: SeqNr, flags: Flags) -> Header {
+        let options = self.options_of_ack(cx.now);
+        let window = self.advertise(cx.config);
         self.rx.last_ack = self.rx.next;
         self.rx.acks_owed = self.rx.acks_owed.saturating_sub(1);
         self.timers.delayed_ack = Time::NEVER;
@@ -327,33 +311,33 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A SYN or a SYN with ACK (RFC 9293 3.5).
-    fn syn(&mut self, now: Time, config: &Config, stats: &mut Stats) -> Segment<P> {
+    fn syn(&mut self, cx: &mut Context<'_>) -> Segment<P> {
         let iss = self.tx.iss;
         let answers = self.state == State::SynReceived;
         if self.tx.max != iss {
-            stats.retransmissions += 1;
+            cx.stats.retransmissions += 1;
             self.timed = None;
         } else if self.timed.is_none() {
-            self.timed = Some((iss + 1, Past::at(now)));
+            self.timed = Some((iss + 1, Past::at(cx.now)));
         }
         self.tx.next = iss + 1;
         self.tx.max = iss + 1;
-        self.last_sent = Past::at(now);
-        self.start_retransmit(now, config);
-        let window = self.syn_window(config);
+        self.last_sent = Past::at(cx.now);
+        self.start_retransmit(cx);
+        let window = self.syn_window(cx.config);
         let mut header = Header {
             seq: iss,
             ack: SeqNr(0),
             flags: Flags::SYN,
             window,
             options: Options {
-                mss: Some(config.mss),
+                mss: Some(cx.config.mss),
                 window_scale: self
                     .options
                     .window_scaling
                     .then_some(self.options.receive_shift),
                 sack_permitted: self.options.sack,
-                timestamps: self.timestamps_option(now),
+                timestamps: self.timestamps_option(cx.now),
                 ..Options::default()
             },
         };
@@ -365,58 +349,6 @@ impl<P: Payload> Connection<P> {
             self.rx.acks_owed = 0;
         }
         self.segment(header, Pieces::new())
-    }
-
-    /// The window of a SYN, which is never scaled (RFC 7323 2.2).
-    pub(super) fn syn_window(&self, config: &Config) -> u16 {
-        config.receive_buffer.min(u16::MAX.into()) as u16
-    }
-
-    /// The right edge that could be advertised, with the receiver's silly window avoidance (RFC 9293 3.8.6.2.2).
-    fn possible_edge(&self, config: &Config) -> SeqNr {
-        let space = config.receive_buffer - self.receive.unconsumed();
-        let silly = space < config.receive_buffer / 4 && space < u32::from(config.mss);
-        let space = if silly { 0 } else { space };
-        let field = (space >> self.options.receive_shift).min(u16::MAX.into());
-        self.rx.next + (field << self.options.receive_shift)
-    }
-
-    /// The window field to send; moves the advertised edge.
-    pub(super) fn advertise(&mut self, config: &Config) -> u16 {
-        let edge = self.possible_edge(config).latest(self.rx.edge);
-        // A FIN beyond the window's edge leaves RCV.NXT one beyond it.
-        let window = if edge.after(self.rx.next) {
-            edge - self.rx.next
-        } else {
-            0
-        };
-        let field = (window >> self.options.receive_shift).min(u16::MAX.into());
-        self.rx.edge = self
-            .rx
-            .edge
-            .latest(self.rx.next + (field << self.options.receive_shift));
-        let space = config.receive_buffer - self.receive.unconsumed();
-        let possible = self.rx.next + space;
-        let untold = if possible.after(self.rx.edge) {
-            possible - self.rx.edge
-        } else {
-            0
-        };
-        self.rx.given_back = self.rx.given_back.min(untold);
-        field as u16
-    }
-
-    /// The window opened by two segments or half the buffer since it was last told (RFC 9293 3.8.6.2.2). Only what the
-    /// application gave back counts: a SYN cannot tell all of a large window, which is no reason to tell it at once.
-    fn owes_window_update(&self, config: &Config) -> bool {
-        if self.rx.given_back == 0 || !self.receives() {
-            return false;
-        }
-        let edge = self.possible_edge(config);
-        let enough = (2 * u32::from(config.mss))
-            .min(config.receive_buffer / 2)
-            .max(1);
-        self.rx.given_back >= enough && edge.after(self.rx.edge) && edge - self.rx.edge >= enough
     }
 
     /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5).

@@ -1,9 +1,8 @@
 //! What a connection does when nothing arrives: retransmission, window probes, delayed ACKs, giving up.
 
-use super::{Connection, Effects, End, Marks};
-use crate::config::Config;
+use super::{Connection, Context, Effects, End, Marks};
 use crate::payload::Payload;
-use crate::types::{CloseReason, State, Stats};
+use crate::types::{CloseReason, State};
 use baton_wire::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -94,56 +93,45 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Runs the timers that are due.
-    pub(crate) fn handle_timeouts(
-        &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
-    ) -> Effects {
+    pub(crate) fn handle_timeouts(&mut self, cx: &mut Context<'_>) -> Effects {
         let mut effects = Effects::default();
-        if self.timers.delayed_ack <= now {
+        if self.timers.delayed_ack <= cx.now {
             self.timers.delayed_ack = Time::NEVER;
             self.rx.acks_owed = self.rx.acks_owed.max(1);
         }
-        if self.timers.fin_wait <= now {
+        if self.timers.fin_wait <= cx.now {
             self.timers.fin_wait = Time::NEVER;
             effects.end = Some(End::Closed(CloseReason::TimedOut));
             return effects;
         }
-        if self.timers.retransmit <= now {
-            self.retransmission_timeout(now, config, stats, &mut effects);
+        if self.timers.retransmit <= cx.now {
+            self.retransmission_timeout(cx, &mut effects);
         }
-        if self.timers.persist <= now {
-            self.persist_timeout(now, config, &mut effects);
+        if self.timers.persist <= cx.now {
+            self.persist_timeout(cx, &mut effects);
         }
         effects
     }
 
     /// RFC 6298 5.4 to 5.7, RFC 5681 3.1. What is outstanding is sent again from SND.UNA on (go-back-N).
-    fn retransmission_timeout(
-        &mut self,
-        now: Time,
-        config: &Config,
-        stats: &mut Stats,
-        effects: &mut Effects,
-    ) {
+    fn retransmission_timeout(&mut self, cx: &mut Context<'_>, effects: &mut Effects) {
         let most = if self.is_synchronized() {
-            config.data_retries
+            cx.config.data_retries
         } else {
-            config.syn_retries
+            cx.config.syn_retries
         };
         if u32::from(self.timers.retries) >= most {
             effects.end = Some(End::Closed(CloseReason::TimedOut));
             return;
         }
-        stats.timeouts += 1;
+        cx.stats.timeouts += 1;
         let first = self.timers.retries == 0;
         self.timers.retries = self.timers.retries.saturating_add(1);
         self.rtt.back_off();
         self.timed = None;
         self.marks.remove(Marks::SEND_FIRST_AGAIN);
         self.tx.next = self.tx.una;
-        self.timers.retransmit = now + self.rtt.rto(config);
+        self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
         if !self.is_synchronized() {
             self.marks.insert(Marks::SYN_LOST);
             return;
@@ -156,42 +144,42 @@ impl<P: Payload> Connection<P> {
         if self.tx.window == 0 {
             // The peer took its window back: probe instead (RFC 9293 3.8.6.1).
             self.timers.retransmit = Time::NEVER;
-            self.start_persist(now, config);
+            self.start_persist(cx);
         }
     }
 
     /// RFC 9293 3.8.6.1: probes go on as long as the peer answers, ever more slowly.
-    fn persist_timeout(&mut self, now: Time, config: &Config, effects: &mut Effects) {
-        if u32::from(self.timers.unanswered) >= config.data_retries {
+    fn persist_timeout(&mut self, cx: &Context<'_>, effects: &mut Effects) {
+        if u32::from(self.timers.unanswered) >= cx.config.data_retries {
             effects.end = Some(End::Closed(CloseReason::TimedOut));
             return;
         }
         self.timers.unanswered = self.timers.unanswered.saturating_add(1);
         self.timers.probes = self.timers.probes.saturating_add(1);
-        self.timers.persist = now + self.rtt.probe_interval(self.timers.probes, config);
+        self.timers.persist = cx.now + self.rtt.probe_interval(self.timers.probes, cx.config);
         self.marks.insert(Marks::PROBE);
     }
 
     /// Starts probing a window that lets nothing pass.
-    pub(super) fn start_persist(&mut self, now: Time, config: &Config) {
+    pub(super) fn start_persist(&mut self, cx: &Context<'_>) {
         self.timers.probes = 0;
         self.timers.unanswered = 0;
-        self.timers.persist = now + self.rtt.probe_interval(0, config);
+        self.timers.persist = cx.now + self.rtt.probe_interval(0, cx.config);
     }
 
     /// Something that asks for an acknowledgment was sent (RFC 6298 5.1).
-    pub(super) fn start_retransmit(&mut self, now: Time, config: &Config) {
+    pub(super) fn start_retransmit(&mut self, cx: &Context<'_>) {
         self.timers.persist = Time::NEVER;
         if self.timers.retransmit == Time::NEVER {
-            self.timers.retransmit = now + self.rtt.rto(config);
+            self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
         }
     }
 
     /// Once nobody reads any more and all is sent, the peer gets as long as TIME-WAIT for its FIN.
-    pub(super) fn limit_fin_wait(&mut self, now: Time, config: &Config) {
+    pub(super) fn limit_fin_wait(&mut self, cx: &Context<'_>) {
         let forsaken = self.state == State::FinWait2 && self.marks.contains(Marks::RECEIVE_CLOSED);
         if forsaken && self.timers.fin_wait == Time::NEVER {
-            self.timers.fin_wait = now + Span::from_ms(config.msl_ms.into()) * 2;
+            self.timers.fin_wait = cx.now + Span::from_ms(cx.config.msl_ms.into()) * 2;
         }
     }
 

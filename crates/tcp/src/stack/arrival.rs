@@ -2,7 +2,7 @@
 
 use super::Stack;
 use crate::clock::TimestampClock;
-use crate::connection::Connection;
+use crate::connection::{Connection, Context};
 use crate::payload::Payload;
 use crate::segment::Segment;
 use crate::time_wait::Verdict;
@@ -69,8 +69,14 @@ impl<P: Payload> Stack<P> {
             handled.refused = Some(Refusal::BacklogFull);
             return;
         }
-        let effects =
-            conn.handle_segment(now, &profiles[usize::from(conn.profile)], stats, segment);
+        let effects = conn.handle_segment(
+            &mut Context {
+                now,
+                config: &profiles[usize::from(conn.profile)],
+                stats,
+            },
+            segment,
+        );
         handled.refused = effects.refused;
         handled.new_ack = effects.new_ack;
         self.apply(now, id, effects);

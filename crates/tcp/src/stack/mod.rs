@@ -6,7 +6,7 @@ mod moving;
 
 use crate::clock::TimestampClock;
 use crate::config::Config;
-use crate::connection::{Connection, Effects, End, Marks};
+use crate::connection::{Connection, Context, Effects, End, Marks};
 use crate::flow_table::FlowTable;
 use crate::isn::Secret;
 use crate::listener::Listener;
@@ -169,7 +169,11 @@ impl<P: Payload> Stack<P> {
                 continue;
             }
             count += 1;
-            let effects = conn.handle_timeouts(now, &profiles[usize::from(conn.profile)], stats);
+            let effects = conn.handle_timeouts(&mut Context {
+                now,
+                config: &profiles[usize::from(conn.profile)],
+                stats,
+            });
             self.apply(now, ConnId(slot), effects);
         }
     }
@@ -312,7 +316,11 @@ impl<P: Payload> Stack<P> {
             if let Some(conn) = connections.get_mut(slot as usize)
                 && conn.queued
             {
-                let segment = conn.poll_transmit(now, &profiles[usize::from(conn.profile)], stats);
+                let segment = conn.poll_transmit(&mut Context {
+                    now,
+                    config: &profiles[usize::from(conn.profile)],
+                    stats,
+                });
                 wheel.schedule(now, slot, conn.next_deadline());
                 if let Some(segment) = segment {
                     stats.segments_sent += 1;

@@ -1,0 +1,47 @@
+//! How much the peer is told that it may send (RFC 9293 3.8.6.2.2, RFC 7323 2).
+
+use super::Connection;
+use crate::config::Config;
+use crate::payload::Payload;
+use baton_wire::SeqNr;
+
+impl<P: Payload> Connection<P> {
+    /// The window of a SYN, which is never scaled (RFC 7323 2.2).
+    pub(super) fn syn_window(&self, config: &Config) -> u16 {
+        config.receive_buffer.min(u16::MAX.into()) as u16
+    }
+
+    /// The right edge that could be advertised, with the receiver's silly window avoidance (RFC 9293 3.8.6.2.2).
+    fn possible_edge(&self, config: &Config) -> SeqNr {
+        let space = config.receive_buffer - self.receive.unconsumed();
+        let silly = space < config.receive_buffer / 4 && space < u32::from(config.mss);
+        let space = if silly { 0 } else { space };
+        let field = (space >> self.options.receive_shift).min(u16::MAX.into());
+        self.rx.next + (field << self.options.receive_shift)
+    }
+
+    /// The window field to send; moves the advertised edge.
+    pub(super) fn advertise(&mut self, config: &Config) -> u16 {
+        let (next, shift) = (self.rx.next, self.options.receive_shift);
+        let edge = self.possible_edge(config).latest(self.rx.edge);
+        // A FIN at the window's edge leaves RCV.NXT one beyond it.
+        let field = (edge.saturating_since(next) >> shift).min(u16::MAX.into());
+        self.rx.edge = self.rx.edge.latest(next + (field << shift));
+        let space = config.receive_buffer - self.receive.unconsumed();
+        let untold = (next + space).saturating_since(self.rx.edge);
+        self.rx.given_back = self.rx.given_back.min(untold);
+        field as u16
+    }
+
+    /// The window opened by two segments or half the buffer since it was last told (RFC 9293 3.8.6.2.2). Only what the
+    /// application gave back counts: a SYN cannot tell all of a large window, which is no reason to tell it at once.
+    pub(super) fn owes_window_update(&self, config: &Config) -> bool {
+        if self.rx.given_back == 0 || !self.receives() {
+            return false;
+        }
+        let opened = self.possible_edge(config).saturating_since(self.rx.edge);
+        let two_segments = 2 * u32::from(config.mss);
+        let enough = two_segments.min(config.receive_buffer / 2).max(1);
+        self.rx.given_back.min(opened) >= enough
+    }
+}
