@@ -182,3 +182,17 @@ fn half_a_million_are_nearly_free() {
     d.stack.check();
     assert!(d.stack.time_wait_len() < 500_000);
 }
+
+#[test]
+fn a_stack_whose_listeners_are_elsewhere_can_tell_a_reopening() {
+    let mut d = waiting(plain());
+    for no in ["S 1:1", "SA 3:3 ack 2", "R 3:3", "A 2:2 ack 2"] {
+        let segment = d.parse(no);
+        assert!(!d.stack.reopens_time_wait(d.now, &segment), "{no}");
+    }
+    let syn = d.parse("S 3:3");
+    assert!(d.stack.reopens_time_wait(d.now, &syn));
+    assert!(!d.stack.in_time_wait(d.now, &d.flow));
+    assert!(!d.stack.reopens_time_wait(d.now, &syn));
+    d.quiet();
+}
