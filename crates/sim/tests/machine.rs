@@ -12,6 +12,8 @@ fn experiment(connections: u32, offloaded: u32) -> Experiment {
     let mut experiment = Experiment::default();
     experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(8192, 4, None));
     experiment.clients.connections = connections;
+    // Fast enough that host packets, which go first, leave it time for handoffs.
+    experiment.nic.mips = 1600;
     experiment.nic.firmware.connections = offloaded;
     experiment.run.warmup_packets = 20_000;
     experiment.run.measured_packets = 30_000;
@@ -66,8 +68,8 @@ fn misses_per_packet_rise_with_connections() {
                 .l2_misses
         })
         .into();
-    assert!(misses[0] + 1.0 < misses[1], "{misses:?}");
-    assert!(misses[1] + 1.0 < misses[2], "{misses:?}");
+    assert!(misses[0] < misses[1] && misses[1] < misses[2], "{misses:?}");
+    assert!(misses[0] * 1.5 < misses[2], "{misses:?}");
 }
 
 #[test]
@@ -92,7 +94,10 @@ fn every_byte_is_right_under_active_relief() {
     for seed in 0..40 {
         let mut experiment = faulty(seed);
         experiment.clients.connections = 200;
-        experiment.nic.mips = 40;
+        experiment.run.warmup_packets = 0;
+        experiment.nic.mips = 300;
+        experiment.nic.firmware.scheduler = Scheduler::Fcfs;
+        experiment.nic.firmware.arrival_queue_packets = 64;
         experiment.nic.firmware.connections = 150;
         experiment.nic.firmware.receive_queue_packets = 64;
         experiment.nic.firmware.load_control = LoadControl {
@@ -106,7 +111,9 @@ fn every_byte_is_right_under_active_relief() {
         assert!(run.clients.responses > 0, "seed {seed}: something happened");
         assert!(
             run.handoff.restored > 0,
-            "seed {seed}: overload led to restores"
+            "seed {seed}: overload led to restores: {:?} {:?}",
+            run.nic,
+            run.handoff
         );
     }
 }
@@ -133,4 +140,18 @@ fn packets_are_accounted_to_host_or_nic() {
         run.packets
     );
     assert!(run.host.nic_packets.packets > 0 && run.host.host_packets.packets > 0);
+}
+
+#[test]
+fn a_wait_for_descriptors_never_loses_them() {
+    // The smallest queues there can be: everything stalls all the time, and everything arrives.
+    let mut experiment = experiment(30, 15);
+    experiment.run.check = true;
+    experiment.run.warmup_packets = 0;
+    experiment.run.measured_packets = 5_000;
+    experiment.nic.firmware.descriptor_queue_entries = 1;
+    experiment.host.kernel.receive_ring_entries = 66;
+    let run = results(&experiment);
+    assert_eq!(run.ended, Ended::Complete);
+    assert!(run.handoff.accepted > 0);
 }

@@ -2,6 +2,7 @@
 
 use super::{Invalid, positive};
 use crate::hardware::{CacheConfig, DmaPolicy, DramConfig, MemoryConfig, ProcessorConfig};
+use crate::machine::HOST_RING_RESERVE;
 use baton_host::Op;
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +159,20 @@ impl HostConfig {
         positive("host.wait_events", u64::from(self.wait_events))?;
         self.processor().validate().map_err(|e| e.within("host"))?;
         self.memory().validate().map_err(|e| e.within("host"))?;
+        self.kernel.validate().map_err(|error| {
+            let path = format!("host.kernel.{}", error.field);
+            Invalid::new(&path, error.value, &format!("at least {}", error.least))
+        })?;
+        if self.kernel.receive_ring_entries as usize <= HOST_RING_RESERVE {
+            let path = "host.kernel.receive_ring_entries";
+            let expected =
+                format!("more than {HOST_RING_RESERVE}, what one piece of NIC work may fill");
+            return Err(Invalid::new(
+                path,
+                self.kernel.receive_ring_entries,
+                &expected,
+            ));
+        }
         Ok(())
     }
 }

@@ -38,7 +38,7 @@ use std::net::{IpAddr, Ipv4Addr};
 const SERVER: Endpoint = Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
 
 /// Room that the ring to the host must have before the NIC starts a piece of work: more than one piece can fill.
-const HOST_RING_RESERVE: usize = 64;
+pub(crate) const HOST_RING_RESERVE: usize = 64;
 
 /// Events between two looks at the observer.
 const OBSERVE_EVERY: u64 = 16_384;

@@ -1,0 +1,32 @@
+//! Memory at a hundred thousand concurrent connections. A test binary of its own, so that its peak is its own.
+
+use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_sim::{NoObserver, run};
+use baton_workload::FixedSpec;
+
+/// Peak resident memory of this process, KiB.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .expect("the peak is told");
+    let number = line.split_whitespace().nth(1).expect("a number");
+    number.parse().expect("a number")
+}
+
+#[test]
+fn a_hundred_thousand_connections_fit_into_two_gib() {
+    let mut experiment = Experiment::default();
+    experiment.clients.connections = 100_000;
+    experiment.clients.start_interval_us = 5;
+    experiment.host.kernel.backlog = 100_000;
+    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1024, 4, None));
+    experiment.nic.firmware.connections = 4_096;
+    experiment.run.warmup_packets = 0;
+    experiment.run.measured_packets = 600_000;
+    // Neither side closes before all have opened: responses take longer than the ramp of half a second.
+    let results = run(&experiment, "test", &[], &mut NoObserver).expect("it runs");
+    assert!(results.clients.responses > 0);
+    assert!(peak_kib() < 2 << 20, "{} KiB", peak_kib());
+}
