@@ -190,6 +190,8 @@ pub struct HandoffResults {
 pub struct Sample {
     /// Simulated time, microseconds.
     pub time_us: u64,
+    /// Connections that the server's sockets have, on the host or on the NIC.
+    pub open: u32,
     /// Connections on the NIC (Cnum).
     pub connections: u32,
     /// NIC packets waiting (Qlen).

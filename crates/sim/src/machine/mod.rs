@@ -482,8 +482,10 @@ impl Machine {
 
     fn sample(&mut self) {
         let firmware = &self.nic.firmware;
+        let owned = self.host.kernel.connections();
         self.series.push(Sample {
             time_us: self.now.as_ps() / 1_000_000,
+            open: owned.host + owned.on_nic(),
             connections: firmware.connections(),
             qlen: firmware.qlen(),
             soft_limit: firmware.soft_limit(),
