@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Scheduler {
     /// First come, first served over all queues.
     Fcfs,
-    /// Received host packets and host packets to send before NIC packets and commands.
+    /// Received host packets and host packets to send before commands, commands before NIC packets.
     HostFirst,
 }
 

@@ -60,13 +60,18 @@ impl Heads {
 
 /// The source whose oldest work is to be done next, if there is any work.
 ///
+/// Under host first commands go before NIC packets: so work in excess waits where load control looks for it, on the receive
+/// queue (handoff-policies 3.2), and a NIC short of time still takes connections back.
+///
 /// Host first needs lookup before anything else: until it is done nobody knows whose packet it is. First come, first served
 /// has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
 pub(crate) fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
     let arrivals = [(heads.arrivals, Source::Arrivals)];
-    let (lookup, host, nic) = (oldest(arrivals), oldest(heads.host()), oldest(heads.nic()));
+    let commands = [(heads.commands, Source::Commands)];
+    let (lookup, commands) = (oldest(arrivals), oldest(commands));
+    let (host, nic) = (oldest(heads.host()), oldest(heads.nic()));
     let next = match scheduler {
-        Scheduler::HostFirst => lookup.or(host).or(nic),
+        Scheduler::HostFirst => lookup.or(host).or(commands).or(nic),
         Scheduler::Fcfs => [host, nic, lookup]
             .into_iter()
             .flatten()
@@ -137,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn host_packets_first() {
+    fn host_packets_first_then_commands() {
         use Source::*;
         let order = served(Scheduler::HostFirst, heads(&MIXED));
         assert_eq!(
@@ -146,8 +151,8 @@ mod tests {
                 Arrivals,
                 HostSend,
                 HostReceive,
-                NicReceive,
                 Commands,
+                NicReceive,
                 Timers,
                 Relief,
                 Transmit
@@ -170,7 +175,7 @@ mod tests {
         let stamp = Some(Stamp::default());
         let heads = Heads {
             transmit: stamp,
-            commands: stamp,
+            nic_receive: stamp,
             ..Heads::default()
         };
         for scheduler in [Scheduler::Fcfs, Scheduler::HostFirst] {

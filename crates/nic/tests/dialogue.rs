@@ -730,10 +730,12 @@ fn host_packets_pass_between_segments() {
     world.host.write(world.now, 0, 50_000);
     while world.descriptor() {}
     world.work.clear();
-    assert!(world.work() && world.work() && world.work());
-    assert_eq!(world.work, [Work::Command, Work::Transmit, Work::Transmit]);
+    while world.work.last() != Some(&Work::Transmit) {
+        assert!(world.work());
+    }
     assert!(world.nic.has_work());
     world.host.to_nic.push_back(common::host_packet(1));
+    world.work.clear();
     assert!(world.descriptor() && world.work() && world.work());
-    assert_eq!(world.work[3..], [Work::HostSend, Work::Transmit]);
+    assert_eq!(world.work, [Work::HostSend, Work::Transmit]);
 }
