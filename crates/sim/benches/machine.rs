@@ -11,8 +11,10 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 const PACKETS: u64 = 100_000;
 
 fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment {
-    let mut experiment = Experiment::default();
-    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(8192, 4, None));
+    let mut experiment = Experiment {
+        workload: WorkloadConfig::Fixed(FixedSpec::httperf(8192, 4, None)),
+        ..Experiment::default()
+    };
     experiment.clients.connections = connections;
     experiment.clients.start_interval_us = 5;
     experiment.nic.firmware.connections = offloaded;

@@ -9,8 +9,10 @@ use baton_sim::{NoObserver, run};
 use baton_workload::FixedSpec;
 
 fn experiment(connections: u32, offloaded: u32) -> Experiment {
-    let mut experiment = Experiment::default();
-    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(8192, 4, None));
+    let mut experiment = Experiment {
+        workload: WorkloadConfig::Fixed(FixedSpec::httperf(8192, 4, None)),
+        ..Experiment::default()
+    };
     experiment.clients.connections = connections;
     // Fast enough that host packets, which go first, leave it time for handoffs.
     experiment.nic.mips = 1600;

@@ -17,11 +17,13 @@ fn peak_kib() -> u64 {
 
 #[test]
 fn a_hundred_thousand_connections_fit_into_two_gib() {
-    let mut experiment = Experiment::default();
+    let mut experiment = Experiment {
+        workload: WorkloadConfig::Fixed(FixedSpec::httperf(1024, 4, None)),
+        ..Experiment::default()
+    };
     experiment.clients.connections = 100_000;
     experiment.clients.start_interval_us = 5;
     experiment.host.kernel.backlog = 100_000;
-    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1024, 4, None));
     experiment.nic.firmware.connections = 4_096;
     experiment.run.warmup_packets = 0;
     experiment.run.measured_packets = 800_000;

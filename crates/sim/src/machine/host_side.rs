@@ -2,6 +2,7 @@
 
 use super::meter::HostMeter;
 use super::names::{counts, since, snake_case};
+use super::outbox::Outbox;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
@@ -9,7 +10,7 @@ use baton_apps::symbolic::SymbolicHttp;
 use baton_apps::web;
 use baton_bus::Ring;
 use baton_host::{Kernel, LAYERS, Ready};
-use baton_nic::{ToHost, ToNic};
+use baton_nic::ToHost;
 use baton_tcp::Symbolic;
 use baton_wire::{Endpoint, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,8 +23,8 @@ pub(super) struct HostSide {
     processor: Processor,
     /// Packets and events that the NIC has put into host memory.
     pub(super) ring: Ring<ToHost<Symbolic>>,
-    /// Packets and commands for the NIC, each with the moment at which the driver posts it.
-    pub(super) outbox: VecDeque<(Time, ToNic<Symbolic>)>,
+    /// Packets and commands for the NIC.
+    pub(super) outbox: Outbox,
     /// An interrupt was raised and not yet taken.
     interrupt_pending: bool,
     /// The interrupt handler is emptying the ring.
@@ -51,10 +52,10 @@ impl HostSide {
         Ok(Self {
             kernel,
             meter: HostMeter::new(host, experiment.run.cost_models)?,
-            server: web::Server::new(SymbolicHttp::default()),
+            server: web::Server::new(SymbolicHttp),
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
             ring: Ring::new(host.kernel.receive_ring_entries as usize),
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
             interrupt_pending: false,
             in_handler: false,
             ready: VecDeque::new(),
@@ -141,7 +142,7 @@ impl HostSide {
             let (executed, stalled) = self.meter.next_posted();
             let share = u128::from((end - now).as_ps()) * u128::from(executed + stalled);
             let after = Span::from_ps((share / u128::from(cycles.max(1))) as u64);
-            self.outbox.push_back((now + after, descriptor));
+            self.outbox.post(now + after, descriptor);
         }
         end
     }

@@ -12,6 +12,7 @@ mod host_side;
 mod meter;
 mod names;
 mod nic_side;
+mod outbox;
 mod violation;
 
 pub use capture::{Capture, Link};
@@ -334,30 +335,20 @@ impl Machine {
 
     /// Hands the host's packets and commands that are posted by now to the NIC, in order, as far as its queues take them.
     fn deliver_descriptors(&mut self) {
-        while let Some((posted, _)) = self.host.outbox.front()
-            && *posted <= self.now
-        {
-            let (posted, descriptor) = self.host.outbox.pop_front().expect("it was just seen");
+        while let Some((posted, descriptor)) = self.host.outbox.take(self.now) {
             let crossing = crossings::of_descriptor(&descriptor);
             match self.nic.firmware.handle_descriptor(self.now, descriptor) {
                 Ok(()) => crossing.count(&mut self.bus),
-                Err(descriptor) => {
-                    self.host.outbox.push_front((posted, descriptor));
-                    self.nic.stalled = true;
-                    break;
-                }
+                Err(descriptor) => self.host.outbox.give_back(posted, descriptor),
             }
         }
         self.expect_descriptors();
         self.drive_nic();
     }
 
-    /// Looks forward to the next descriptor, unless the NIC has no room for it.
+    /// Looks forward to the next descriptor for which the NIC may have room.
     fn expect_descriptors(&mut self) {
-        if !self.nic.stalled {
-            let next = self.host.outbox.front().map(|(posted, _)| *posted);
-            self.arm(Tick::Descriptors, next);
-        }
+        self.arm(Tick::Descriptors, self.host.outbox.next());
     }
 
     /// Interrupts the host now or arms the coalescing timer.
@@ -403,7 +394,7 @@ impl Machine {
     fn nic_done(&mut self) {
         self.nic.busy = false;
         self.release_nic_output();
-        if std::mem::take(&mut self.nic.stalled) {
+        if self.host.outbox.retry() {
             self.deliver_descriptors();
         }
         self.drive_nic();

@@ -16,8 +16,6 @@ pub(super) struct NicSide {
     pub(super) firmware: Firmware<Symbolic>,
     meter: NicMeter,
     processor: NicProcessor,
-    /// The host's next descriptor found its queue full; it and all behind it wait.
-    pub(super) stalled: bool,
     pub(super) busy: bool,
     pub(super) interrupt_count: usize,
     pub(super) interrupt_delay: Span,
@@ -44,7 +42,6 @@ impl NicSide {
             firmware,
             meter: NicMeter::new(nic, experiment.run.cost_models),
             processor: NicProcessor::new(&nic.processor()).map_err(|e| e.within("nic"))?,
-            stalled: false,
             busy: false,
             interrupt_count: nic.interrupt.count as usize,
             interrupt_delay: Span::from_us(nic.interrupt.delay_us),
