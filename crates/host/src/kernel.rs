@@ -313,11 +313,11 @@ impl<P: Payload> Kernel<P> {
             IpAddr::V4(addr) => addr.to_bits(),
             IpAddr::V6(addr) => {
                 let bits = addr.to_bits();
-                (bits ^ bits >> 32 ^ bits >> 64 ^ bits >> 96) as u32
+                (bits ^ (bits >> 32) ^ (bits >> 64) ^ (bits >> 96)) as u32
             }
         };
         let ports = u32::from(flow.local.port ^ flow.remote.port);
-        (folded ^ folded >> 16 ^ ports) % self.config.hash_buckets.max(1)
+        (folded ^ (folded >> 16) ^ ports) % self.config.hash_buckets.max(1)
     }
 
     pub(crate) fn socket_of(&self, conn: ConnId) -> Option<SocketId> {

@@ -32,7 +32,7 @@ const MEMORY_PAGES: u64 = 1 << 19;
 
 /// The page of memory that holds this offset of a file. Pages of a file that was read long ago lie anywhere.
 fn memory_page(file: FileId, offset: u64) -> u32 {
-    let page = u64::from(file.0) << 32 | offset / u64::from(PAGE_BYTES);
+    let page = (u64::from(file.0) << 32) | (offset / u64::from(PAGE_BYTES));
     (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % MEMORY_PAGES as u32
 }
 

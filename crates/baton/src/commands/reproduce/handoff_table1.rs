@@ -230,7 +230,7 @@ fn generated_log(experiment: &Experiment) -> Option<Log> {
     };
     Preset::from_name(preset)?
         .spec()
-        .generate(experiment.run.seed, u32::try_from(*requests).ok()?)
+        .generate(experiment.run.seed, *requests)
         .ok()
 }
 
