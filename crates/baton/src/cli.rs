@@ -247,7 +247,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
     pub fit: Option<PathBuf>,
     /// Requests to generate [default: those of the preset, or of the log]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub requests: Option<u32>,
     /// Seed of everything that is drawn
     #[arg(

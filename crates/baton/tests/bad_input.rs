@@ -66,6 +66,61 @@ fn negative_sizes_and_impossible_geometries_are_refused() {
 }
 
 #[test]
+fn sizes_that_would_take_all_memory_are_refused() {
+    run_text("[clients]\nconnections = 4294967295\n").refused(&[
+        "x.toml:2:15:",
+        "clients.connections",
+        "1 to 1000000",
+    ]);
+    run_text("[host.kernel]\nhash_buckets = 4294967295\n").refused(&[
+        "x.toml:2:16:",
+        "host.kernel.hash_buckets",
+        "1 to 16777216",
+    ]);
+    let workload = |rest: &str| run_text(&format!("[workload]\n{rest}\n"));
+    workload("kind = \"generated\"\npreset = \"demo\"\nrequests = 4294967295").refused(&[
+        "x.toml:4:12:",
+        "workload.requests",
+        "1 to 100000000",
+    ]);
+    workload("kind = \"specweb\"\nclients = 4294967295").refused(&[
+        "x.toml:3:11:",
+        "workload.clients",
+        "1 to 1000000",
+    ]);
+    workload("kind = \"fixed\"\nbytes = 1\nrequests = 4294967295")
+        .refused(&["x.toml:4:12:", "workload.requests"]);
+    workload("kind = \"fixed\"\nbytes = 2147483648").refused(&[
+        "x.toml:3:9:",
+        "workload.bytes",
+        "less than 2147483648",
+    ]);
+    let bench = Workbench::new();
+    bench
+        .run(&["generate", "demo", "--requests", "4294967295", "--out", "x"])
+        .refused(&["--requests", "1..=100000000"]);
+    assert!(bench.files().is_empty());
+}
+
+#[test]
+fn rates_and_queues_of_nothing_are_refused() {
+    run_text("[nic.firmware]\ndescriptor_queue_entries = 0\n").refused(&[
+        "x.toml:2:28:",
+        "nic.firmware.descriptor_queue_entries",
+        "more than 0",
+    ]);
+    let throttle = |rates: &str| {
+        run_text(&format!(
+            "[workload]\nkind = \"specweb\"\nthrottle = {rates}\n"
+        ))
+    };
+    throttle("{ min_bps = 0, max_bps = 0 }").refused(&["x.toml:3:", "workload.throttle.max_bps"]);
+    throttle("{ min_bps = 2, max_bps = 1 }").refused(&["x.toml:3:", "workload.throttle.min_bps"]);
+    run_text("[workload]\nkind = \"fixed\"\nbytes = 1\nconnections_per_s = 0\n")
+        .refused(&["x.toml:4:21:", "workload.connections_per_s"]);
+}
+
+#[test]
 fn what_a_flag_sets_is_named_by_the_flag() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
@@ -79,6 +134,12 @@ fn what_a_flag_sets_is_named_by_the_flag() {
     bench
         .run_short("x.toml", &["--seed", "-1"])
         .refused(&["--seed"]);
+    bench
+        .run_short("x.toml", &["--seed", "18446744073709551615"])
+        .refused(&[
+            "--seed 18446744073709551615: run.seed",
+            "to 9223372036854775807",
+        ]);
     bench
         .run_short("x.toml", &["--threads", "0"])
         .refused(&["--threads"]);

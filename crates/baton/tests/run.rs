@@ -298,6 +298,22 @@ fn a_trace_counts_what_it_skips_and_shows_the_first() {
 }
 
 #[test]
+fn responses_too_long_for_the_simulator_are_left_out_aloud() {
+    let bench = Workbench::new();
+    let line = |bytes: u64| {
+        format!("host - - [30/Apr/1998:22:00:04 +0000] \"GET /{bytes} HTTP/1.0\" 200 {bytes}\n")
+    };
+    bench.write("x.log", &(line(512) + &line(3_000_000_000) + &line(700)));
+    let few = ["--log", "x.log", "--set", "clients.connections=16"];
+    let ran = bench.run_short("W-8-P-N-FCFS-400", &few).ok();
+    assert!(
+        ran.stdout.contains("1, of 2 GiB or more each"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
 fn a_generated_log_can_be_read_and_fitted() {
     let bench = Workbench::new();
     bench

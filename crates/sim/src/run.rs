@@ -3,7 +3,10 @@
 use crate::config::{Experiment, WorkloadConfig};
 use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
-use baton_workload::{Fixed, GeneratorSpec, Log, Preset, Replay, SessionRule, SpecWeb, Workload};
+use baton_apps::symbolic;
+use baton_workload::{
+    Fixed, GeneratorSpec, Log, Preset, Replay, SessionRule, SpecWeb, SpecWebSpec, Workload,
+};
 use std::collections::BTreeMap;
 
 /// Facts about a workload, in words.
@@ -45,10 +48,15 @@ pub fn load_workload(config: &WorkloadConfig, seed: u64) -> Result<(Load, Facts)
             persistent_s,
             pipeline_s,
         } => {
-            let log = Log::read(path).map_err(|error| RunError::Workload(error.to_string()))?;
+            let mut log = Log::read(path).map_err(|error| RunError::Workload(error.to_string()))?;
+            let left_out = leave_out_giants(&mut log)?;
             let mut facts = facts(&log);
             facts.insert("log".to_owned(), path.display().to_string());
             facts.insert("skipped".to_owned(), log.skipped.to_string());
+            if left_out > 0 {
+                let why = format!("{left_out}, of 2 GiB or more each");
+                facts.insert("responses_left_out".to_owned(), why);
+            }
             Ok((replay(&log, rule(*persistent_s, *pipeline_s))?, facts))
         }
         WorkloadConfig::Generated {
@@ -71,9 +79,43 @@ pub fn load_workload(config: &WorkloadConfig, seed: u64) -> Result<(Load, Facts)
             requests,
             persistent_s,
         } => generated(spec, seed, *requests, rule(*persistent_s, None)),
-        WorkloadConfig::Specweb(spec) => Ok((Box::new(SpecWeb::new(*spec, seed)), BTreeMap::new())),
+        WorkloadConfig::Specweb(spec) => {
+            Ok((Box::new(SpecWeb::new(*spec, seed)), specweb_facts(spec)))
+        }
         WorkloadConfig::Fixed(spec) => Ok((Box::new(Fixed::new(*spec)), BTreeMap::new())),
     }
+}
+
+/// Removes what the simulator's HTTP cannot express, and says how much that was.
+fn leave_out_giants(log: &mut Log) -> Result<usize, RunError> {
+    if log.files.len() > symbolic::FILES as usize {
+        return Err(RunError::Workload(format!(
+            "the log has {} distinct URLs; expected at most {}",
+            log.files.len(),
+            symbolic::FILES
+        )));
+    }
+    let before = log.requests.len();
+    log.requests
+        .retain(|request| request.bytes < symbolic::CONTENT_LIMIT);
+    Ok(before - log.requests.len())
+}
+
+fn specweb_facts(spec: &SpecWebSpec) -> Facts {
+    let throttle = spec.throttle.map_or("none".to_owned(), |throttle| {
+        format!("at most {} kb/s a client", throttle.max_bps / 1000)
+    });
+    BTreeMap::from([
+        (
+            "dynamic".to_owned(),
+            format!("{} % of requests", spec.dynamic_percent),
+        ),
+        (
+            "load".to_owned(),
+            format!("like SPECweb99, for {} clients", spec.clients),
+        ),
+        ("throttle".to_owned(), throttle),
+    ])
 }
 
 fn generated(

@@ -180,7 +180,8 @@ fn in_words(expected: &str) -> String {
         "u8" => range(0, u8::MAX.into()),
         "u16" => range(0, u16::MAX.into()),
         "u32" => range(0, u32::MAX.into()),
-        "u64" | "usize" => "a whole number, 0 or more".to_owned(),
+        // TOML has no larger one.
+        "u64" | "usize" => range(0, i64::MAX as u128),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),

@@ -183,8 +183,12 @@ impl Letter {
         match self {
             Self::WorldCup => "kind = \"generated\"\npreset = \"worldcup-lifetimes\"",
             Self::Ibm => "kind = \"generated\"\npreset = \"ibm\"",
-            Self::Specweb => "kind = \"specweb\"\nclients = 2048\ndynamic_percent = 30",
-            Self::SpecwebStatic => "kind = \"specweb\"\nclients = 4096\ndynamic_percent = 0",
+            Self::Specweb => {
+                "kind = \"specweb\"\nclients = 2048\ndynamic_percent = 30\nthrottle = { min_bps = 320000, max_bps = 400000 }"
+            }
+            Self::SpecwebStatic => {
+                "kind = \"specweb\"\nclients = 4096\ndynamic_percent = 0\nthrottle = { min_bps = 320000, max_bps = 400000 }"
+            }
         }
     }
 }

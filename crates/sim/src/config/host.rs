@@ -1,6 +1,6 @@
 //! The server's processor, memory and kernel.
 
-use super::{Invalid, positive};
+use super::{Invalid, one_to, positive};
 use crate::hardware::{CacheConfig, DmaPolicy, DramConfig, MemoryConfig, ProcessorConfig};
 use crate::machine::HOST_RING_RESERVE;
 use baton_host::Op;
@@ -163,6 +163,11 @@ impl HostConfig {
             let path = format!("host.kernel.{}", error.field);
             Invalid::new(&path, error.value, &format!("at least {}", error.least))
         })?;
+        one_to(
+            1 << 24,
+            "host.kernel.hash_buckets",
+            self.kernel.hash_buckets,
+        )?;
         if self.kernel.receive_ring_entries as usize <= HOST_RING_RESERVE {
             let path = "host.kernel.receive_ring_entries";
             let expected =

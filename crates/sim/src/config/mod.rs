@@ -160,3 +160,12 @@ fn positive(path: &str, value: u64) -> Result<(), Invalid> {
         Ok(())
     }
 }
+
+/// For what is allocated at once: a slip of the finger must not ask for all memory.
+fn one_to(most: u32, path: &str, value: u32) -> Result<(), Invalid> {
+    if (1..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(Invalid::new(path, value, &format!("1 to {most}")))
+    }
+}

@@ -137,6 +137,10 @@ impl NicConfig {
             "nic.firmware.arrival_queue_packets",
             u64::from(firmware.arrival_queue_packets),
         )?;
+        positive(
+            "nic.firmware.descriptor_queue_entries",
+            u64::from(firmware.descriptor_queue_entries),
+        )?;
         let load = &firmware.load_control;
         if load.low_water_packets >= load.high_water_packets {
             let path = "nic.firmware.load_control.low_water_packets";

@@ -1,7 +1,8 @@
 //! What the clients ask for, and who they are.
 
-use super::{Invalid, positive};
-use baton_workload::{FixedSpec, GeneratorSpec, SpecWebSpec};
+use super::{Invalid, one_to, positive};
+use baton_apps::symbolic::CONTENT_LIMIT;
+use baton_workload::{FixedSpec, GeneratorSpec, SpecWebSpec, Throttle};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -72,19 +73,53 @@ impl WorkloadConfig {
             Self::Log { persistent_s, .. } => {
                 positive("workload.persistent_s", u64::from(*persistent_s))
             }
-            Self::Generated { requests, .. } => positive("workload.requests", u64::from(*requests)),
+            Self::Generated { requests, .. } => {
+                one_to(MOST_REQUESTS, "workload.requests", *requests)
+            }
             Self::Generator { requests, spec, .. } => {
                 spec.check()
                     .map_err(|error| Invalid::new("workload.spec", error, "a log that can be"))?;
-                positive("workload.requests", u64::from(*requests))
+                one_to(MOST_REQUESTS, "workload.requests", *requests)
             }
             Self::Specweb(spec) => {
+                one_to(MOST_CLIENTS, "workload.clients", spec.clients)?;
                 percent("workload.dynamic_percent", spec.dynamic_percent)?;
-                percent("workload.persistent_percent", spec.persistent_percent)
+                percent("workload.persistent_percent", spec.persistent_percent)?;
+                spec.throttle.map_or(Ok(()), throttle)
             }
-            Self::Fixed(spec) => positive("workload.requests", u64::from(spec.requests)),
+            Self::Fixed(spec) => fixed(spec),
         }
     }
+}
+
+/// All of them are kept in memory.
+const MOST_REQUESTS: u32 = 100_000_000;
+
+/// Requests of one connection, all the same.
+const MOST_FIXED_REQUESTS: u32 = 1_000_000;
+
+/// Each has an address of its own in 10/8, and the file set of SPECweb99 grows with them.
+const MOST_CLIENTS: u32 = 1_000_000;
+
+fn throttle(Throttle { min_bps, max_bps }: Throttle) -> Result<(), Invalid> {
+    positive("workload.throttle.max_bps", max_bps)?;
+    if min_bps > max_bps {
+        let path = "workload.throttle.min_bps";
+        return Err(Invalid::new(path, min_bps, "at most max_bps"));
+    }
+    Ok(())
+}
+
+fn fixed(spec: &FixedSpec) -> Result<(), Invalid> {
+    one_to(MOST_FIXED_REQUESTS, "workload.requests", spec.requests)?;
+    if let Some(rate) = spec.connections_per_s {
+        positive("workload.connections_per_s", u64::from(rate))?;
+    }
+    if spec.bytes >= CONTENT_LIMIT {
+        let expected = format!("less than {CONTENT_LIMIT}");
+        return Err(Invalid::new("workload.bytes", spec.bytes, &expected));
+    }
+    Ok(())
 }
 
 fn percent(path: &str, value: u32) -> Result<(), Invalid> {
@@ -119,6 +154,6 @@ impl Default for ClientsConfig {
 
 impl ClientsConfig {
     pub(super) fn validate(&self) -> Result<(), Invalid> {
-        positive("clients.connections", u64::from(self.connections))
+        one_to(MOST_CLIENTS, "clients.connections", self.connections)
     }
 }

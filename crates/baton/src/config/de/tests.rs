@@ -127,11 +127,11 @@ fn errors_inside_a_table_told_apart_by_its_kind_have_a_place_too() {
     let cases = [
         (
             "[load]\nkind = 'fixed'\nsize = 'big'",
-            "x.toml:3:8: load.size: found \"big\"; expected a whole number, 0 or more",
+            "x.toml:3:8: load.size: found \"big\"; expected a whole number from 0 to 9223372036854775807",
         ),
         (
             "[load]\nkind = 'fixed'\nsize = -1",
-            "x.toml:3:8: load.size: found -1; expected a whole number, 0 or more",
+            "x.toml:3:8: load.size: found -1; expected a whole number from 0 to 9223372036854775807",
         ),
         (
             "[load]\nkind = 'fixed'\nsize = 1\nsiez = 2",
