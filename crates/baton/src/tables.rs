@@ -2,7 +2,7 @@
 
 use baton_host::LAYERS;
 use baton_report as report;
-use baton_sim::results::{Cycles, Ended, PerPacket, Results};
+use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
 use std::collections::BTreeMap;
 
 /// Columns of a drawn time series.
@@ -39,11 +39,7 @@ fn common_facts(results: &[Results]) -> String {
     if rest.is_empty() || !rest.iter().all(shared) {
         return String::new();
     }
-    let mut facts: Vec<(String, String)> = first
-        .workload
-        .iter()
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let mut facts: Vec<(String, String)> = first.workload.iter().map(workload_fact).collect();
     facts.push(("seed".to_owned(), run.seed.to_string()));
     let (warmup, measured) = (
         report::grouped(run.warmup_packets),
@@ -114,7 +110,9 @@ fn details_of(result: &Results) -> String {
         ]),
         report::tasks_table(&tasks(result)),
         report::handoffs_text(&handoffs(result)),
-        report::counts_table("frames dropped because", &counts(&result.nic.drops)),
+        bus(result),
+        report::counts_table("NIC dropped frames because", &counts(&result.nic.drops)),
+        report::counts_table("host dropped because", &counts(&result.host.drops)),
         report::counts_table(
             "connections failed because",
             &counts(&result.clients.failed),
@@ -133,11 +131,7 @@ fn facts(result: &Results) -> Vec<(String, String)> {
         nic,
         ..
     } = result;
-    let mut facts: Vec<(String, String)> = result
-        .workload
-        .iter()
-        .map(|(name, value)| (format!("workload: {name}"), value.clone()))
-        .collect();
+    let mut facts: Vec<(String, String)> = result.workload.iter().map(workload_fact).collect();
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
     fact("seed", experiment.run.seed.to_string());
     fact(
@@ -183,14 +177,35 @@ fn facts(result: &Results) -> Vec<(String, String)> {
             ),
         );
     }
-    fact(
-        "sent again",
-        format!(
-            "{} by clients, {} by the host, {} by the NIC",
-            clients.retransmissions, host.retransmissions, nic.retransmissions
+    for (name, by) in [
+        (
+            "segments sent again",
+            [
+                clients.retransmissions,
+                host.retransmissions,
+                nic.retransmissions,
+            ],
         ),
-    );
+        (
+            "retransmission timeouts",
+            [clients.timeouts, host.timeouts, nic.timeouts],
+        ),
+    ] {
+        let [clients, host, nic] = by.map(report::grouped);
+        fact(
+            name,
+            format!("{clients} at clients, {host} on the host, {nic} on the NIC"),
+        );
+    }
     facts
+}
+
+/// A fact about the workload, its name as words and its number grouped.
+fn workload_fact((name, value): (&String, &String)) -> (String, String) {
+    let value = value
+        .parse()
+        .map_or_else(|_| value.clone(), report::grouped);
+    (format!("workload: {}", name.replace('_', " ")), value)
 }
 
 fn cycles(result: &Results) -> Vec<report::CyclesRow> {
@@ -266,11 +281,12 @@ fn packet_costs(kind: &str, costs: &PerPacket) -> report::PacketCosts {
 
 fn tasks(result: &Results) -> Vec<report::TaskRow> {
     let row = |(task, done): (&String, &baton_sim::results::TaskResults)| report::TaskRow {
-        task: task.clone(),
+        task: task.replace('_', " "),
         count: done.count,
         instructions: done.instructions,
     };
-    let mut rows: Vec<report::TaskRow> = result.nic.tasks.iter().map(row).collect();
+    let done = result.nic.tasks.iter().filter(|(_, done)| done.count > 0);
+    let mut rows: Vec<report::TaskRow> = done.map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.instructions));
     rows
 }
@@ -298,6 +314,39 @@ fn counts(counts: &BTreeMap<String, u64>) -> Vec<report::Count> {
         .collect()
 }
 
+/// What crossed between host and NIC.
+fn bus(result: &Results) -> String {
+    let (to_nic, to_host) = (&result.bus.to_nic, &result.bus.to_host);
+    let mut table = report::Table::new(vec![
+        report::Column::words("bus"),
+        report::Column::numbers("to the NIC"),
+        report::Column::numbers("to the host"),
+    ]);
+    table.row(vec![
+        "crossings (DMA)".to_owned(),
+        report::grouped(to_nic.crossings),
+        report::grouped(to_host.crossings),
+    ]);
+    let (down, up) = (&to_nic.bytes, &to_host.bytes);
+    for (name, down, up) in [
+        ("content", down.content, up.content),
+        ("HTTP headers", down.http_header, up.http_header),
+        ("protocol headers", down.protocol_header, up.protocol_header),
+        ("descriptors", down.descriptor, up.descriptor),
+        ("events", down.event, up.event),
+        ("overhead", down.overhead, up.overhead),
+    ] {
+        if down + up > 0 {
+            table.row(vec![
+                name.to_owned(),
+                report::bytes(down),
+                report::bytes(up),
+            ]);
+        }
+    }
+    table.render()
+}
+
 /// What load control did: connections on the NIC, its queue, its limit; and the request rate beside them.
 fn series(result: &Results) -> String {
     let samples = &result.series;
@@ -321,20 +370,17 @@ fn series(result: &Results) -> String {
         last.time_us as f64 / 1e6,
         result.warmup_s
     );
-    let lines = [
+    let of = |value: fn(&Sample) -> u32| samples.iter().map(|s| f64::from(value(s))).collect();
+    let mut lines = vec![
         drawn("requests/s", rate),
-        drawn(
-            "connections on the NIC",
-            samples.iter().map(|s| f64::from(s.connections)).collect(),
-        ),
-        drawn(
-            "NIC packets waiting (Qlen)",
-            samples.iter().map(|s| f64::from(s.qlen)).collect(),
-        ),
-        drawn(
-            "Soft_Limit",
-            samples.iter().map(|s| f64::from(s.soft_limit)).collect(),
-        ),
+        drawn("open connections", of(|s| s.open)),
     ];
+    if result.experiment.nic.firmware.connections > 0 {
+        lines.extend([
+            drawn("connections on the NIC", of(|s| s.connections)),
+            drawn("NIC packets waiting (Qlen)", of(|s| s.qlen)),
+            drawn("Soft_Limit", of(|s| s.soft_limit)),
+        ]);
+    }
     report::series_text(&lines, &span, SERIES_WIDTH)
 }

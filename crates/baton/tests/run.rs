@@ -31,8 +31,11 @@ fn a_run_prints_tables_and_writes_all_results() {
     for part in [
         "requests/s",
         "host cycles",
+        "segments sent again",
         "NIC task",
         "Handoffs:",
+        "protocol headers",
+        "open connections",
         "Soft_Limit",
     ] {
         assert!(
@@ -54,6 +57,42 @@ fn a_run_prints_tables_and_writes_all_results() {
             .is_some_and(|commit| !commit.is_empty())
     );
     assert_eq!(bench.files(), ["out.json", "x.toml"]);
+}
+
+#[test]
+fn a_run_without_handoff_has_nothing_to_say_about_load_control() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let none = ["--set", "nic.firmware.connections=0"];
+    let ran = bench.run_short("x.toml", &none).ok();
+    assert!(ran.stdout.contains("open connections"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("Soft_Limit"), "{}", ran.stdout);
+}
+
+#[test]
+fn load_control_keeps_a_nic_that_could_hold_all_connections_out_of_overload() {
+    let bench = Workbench::new();
+    let run = |experiment: &str| {
+        let few = ["--warmup", "100000", "--packets", "50000"];
+        let arguments = [&["run", experiment, "--json", "out.json"], &few[..]].concat();
+        bench.run(&arguments).ok();
+        json(&bench, "out.json")["runs"][0].clone()
+    };
+    let lowest = |run: &Value| {
+        let samples = run["series"].as_array().expect("a series");
+        let limits = samples.iter().map(|s| s["soft_limit"].as_u64());
+        limits.min().flatten()
+    };
+    let (without, with) = (run("W-4096-P-N-FCFS-400"), run("W-4096-P-L-FCFS-400"));
+    assert_eq!(lowest(&without), Some(4096));
+    assert!(lowest(&with) < Some(2048), "{:?}", lowest(&with));
+    let rate = |run: &Value| run["clients"]["request_rate"].as_f64().expect("a rate");
+    assert!(
+        rate(&with) > 1.3 * rate(&without),
+        "{} with, {} without",
+        rate(&with),
+        rate(&without)
+    );
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub fn percent(value: f64) -> String {
     }
 }
 
-/// A measured number to about three significant digits, large ones whole and grouped.
+/// A measured number to about three significant digits, large ones whole and grouped, tiny ones only named so.
 pub fn significant(value: f64) -> String {
     let magnitude = value.abs();
     if !value.is_finite() {
@@ -36,10 +36,14 @@ pub fn significant(value: f64) -> String {
         format!("{sign}{}", grouped(magnitude.round() as u64))
     } else if magnitude >= 9.995 {
         format!("{value:.1}")
-    } else if magnitude >= 0.1 || value == 0.0 {
+    } else if value == 0.0 {
+        "0".to_owned()
+    } else if magnitude >= 0.0995 {
         format!("{value:.2}")
+    } else if magnitude >= 0.000_95 {
+        format!("{value:.*}", if magnitude >= 0.009_95 { 3 } else { 4 })
     } else {
-        format!("{value:.2e}")
+        format!("{}<0.001", if value < 0.0 { "-" } else { "" })
     }
 }
 
@@ -85,7 +89,11 @@ mod tests {
         assert_eq!(significant(-1_234.0), "-1,234");
         assert_eq!(significant(61.04), "61.0");
         assert_eq!(significant(2.345), "2.35");
-        assert_eq!(significant(0.0), "0.00");
+        assert_eq!(significant(0.0), "0");
+        assert_eq!(significant(0.0996), "0.10");
+        assert_eq!(significant(0.0916), "0.092");
+        assert_eq!(significant(-0.00123), "-0.0012");
+        assert_eq!(significant(0.000_04), "<0.001");
         assert_eq!(significant(f64::NAN), "-");
     }
 

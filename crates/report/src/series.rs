@@ -1,6 +1,6 @@
 //! A time series as one line of blocks.
 
-use crate::number::significant;
+use crate::number::{grouped, significant};
 
 /// One line of a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,12 +24,17 @@ pub fn series_text(series: &[Series], span: &str, width: usize) -> String {
         let gap = name_width - name.chars().count();
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let most = values.iter().copied().fold(0.0, f64::max);
+        let counts = values.iter().all(|value| value.fract() == 0.0);
         text.push_str(&format!(
             "  {name}{:gap$}  {}  mean {}, most {}\n",
             "",
             sparkline(values, width),
             significant(mean),
-            significant(most),
+            if counts {
+                grouped(most as u64)
+            } else {
+                significant(most)
+            },
         ));
     }
     text
@@ -85,7 +90,7 @@ mod tests {
         }];
         assert_eq!(
             series_text(&series, "0 to 1 s", 40),
-            "0 to 1 s\n  Qlen  ▅█  mean 1.50, most 2.00\n"
+            "0 to 1 s\n  Qlen  ▅█  mean 1.50, most 2\n"
         );
     }
 }
