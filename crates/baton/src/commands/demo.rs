@@ -7,14 +7,15 @@ use crate::output::print;
 use crate::runner::{Interrupt, Job, run_all};
 use crate::tables;
 use baton_report as report;
-use baton_sim::results::Results;
+use baton_sim::results::{Results, Sample};
 
 /// The configurations, each a step of the story: its shorthand and what the table calls it.
-const STEPS: [(&str, &str); 4] = [
+const STEPS: [(&str, &str); 5] = [
     ("W-0-N-N-FCFS-400", "no handoff"),
     ("W-1024-N-N-FCFS-400", "1024 on NIC, arrival order"),
     ("W-1024-P-N-FCFS-400", "1024 on NIC, host first"),
-    ("W-4096-P-L-FCFS-400", "4096 on NIC, load control"),
+    ("W-4096-P-N-FCFS-400", "4096 on NIC, host first"),
+    ("W-4096-P-L-FCFS-400", "the same, load control"),
 ];
 
 /// Enough to show the effects; the published experiments take two to four times as many.
@@ -38,7 +39,7 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
         .collect::<Result<Vec<_>, _>>()?;
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
     let rows: Vec<report::RunRow> = results.iter().map(tables::run_row).collect();
-    let [none, in_order, host_first, load_control] = results.as_slice() else {
+    let [none, in_order, host_first, too_many, load_control] = results.as_slice() else {
         return Err(Failure::Failed(
             "the demo gave not one result for each of its runs".to_owned(),
         ));
@@ -47,6 +48,7 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
         without(none),
         with_nic_in_order(none, in_order),
         with_host_first(none, in_order, host_first),
+        with_too_many(none, too_many),
         with_load_control(none, load_control),
     ];
     let story: String = story
@@ -96,10 +98,7 @@ fn with_nic_in_order(none: &Results, in_order: &Results) -> String {
             busy(in_order.host.idle_percent),
         ));
     }
-    let drops: u64 = in_order.nic.drops.values().sum();
-    if drops > 0 {
-        text.push_str(&format!(" It dropped {} frames.", report::grouped(drops)));
-    }
+    text.push_str(&losses(in_order));
     text
 }
 
@@ -112,12 +111,57 @@ fn with_host_first(none: &Results, in_order: &Results, host_first: &Results) -> 
     )
 }
 
+fn with_too_many(none: &Results, too_many: &Results) -> String {
+    format!(
+        "- Room for all connections is no gift: allowed 4096, the NIC gets {} of all packets to process and is {}, the host is {}, \
+         and that {}.{}",
+        report::percent(too_many.handoff.offloaded_packets_percent),
+        busy(too_many.nic.idle_percent),
+        busy(too_many.host.idle_percent),
+        change(none, too_many),
+        losses(too_many),
+    )
+}
+
 fn with_load_control(none: &Results, load_control: &Results) -> String {
     format!(
-        "- Allowed 4096 connections, the NIC keeps {} on average under load control; that {}.",
+        "- With load control the NIC allows itself {} connections on average; that {}.{}",
         report::significant(load_control.nic.connections_mean),
         change(none, load_control),
+        losses(load_control),
     )
+}
+
+/// What the NIC dropped, and how many clients that left without a connection; nothing if it dropped nothing.
+fn losses(result: &Results) -> String {
+    let drops: u64 = result.nic.drops.values().sum();
+    if drops == 0 {
+        return String::new();
+    }
+    let clients = f64::from(result.experiment.clients.connections);
+    let mut text = format!(" It dropped {} frames", report::grouped(drops));
+    let open = open_connections(result);
+    if open < 0.9 * clients {
+        text.push_str(&format!(
+            "; on average {} of {} clients had a connection, the others waited to try again",
+            report::significant(open),
+            report::grouped(clients as u64),
+        ));
+    }
+    text.push('.');
+    text
+}
+
+/// Connections that the server had open in the measured part, mean.
+fn open_connections(result: &Results) -> f64 {
+    let measured = |sample: &&Sample| sample.time_us as f64 >= 1e6 * result.warmup_s;
+    let open: Vec<f64> = result
+        .series
+        .iter()
+        .filter(measured)
+        .map(|sample| f64::from(sample.open))
+        .collect();
+    open.iter().sum::<f64>() / open.len().max(1) as f64
 }
 
 fn rate(result: &Results) -> String {
