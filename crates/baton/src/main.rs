@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     match dispatch(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            output::tell(&format!("{failure}\n"));
             failure.exit_code()
         }
     }

@@ -1,6 +1,11 @@
 //! Output: text to the terminal, files written whole or not at all.
 
+mod part;
+
+pub use part::remove_all_parts;
+
 use crate::failure::Failure;
+use part::Part;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -24,6 +29,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints to stderr, for people. Nothing depends on it, so that it cannot be written is no failure.
+pub fn tell(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// A file that is to be written. Until [`Self::commit`] the target is untouched; when dropped before, nothing is left.
 #[derive(Debug)]
 pub struct Pending {
@@ -35,7 +45,7 @@ pub struct Pending {
 #[derive(Debug)]
 enum Place {
     /// A file beside the target, to be renamed over it.
-    Beside(NamedTempFile),
+    Beside(Part),
     /// The target is no regular file (a device, a pipe) and must not be renamed over.
     Target,
 }
@@ -63,7 +73,10 @@ impl Pending {
                     .map_err(|error| refuse(error.to_string()))?;
                 Place::Target
             }
-            _ => Place::Beside(beside(&resolved).map_err(|error| refuse(error.to_string()))?),
+            _ => {
+                let file = beside(&resolved).map_err(|error| refuse(error.to_string()))?;
+                Place::Beside(Part::new(file))
+            }
         };
         Ok(Self {
             flag,
@@ -176,7 +189,7 @@ impl JsonOutput {
         json.push('\n');
         match self {
             Self::Stdout => {
-                eprint!("{tables}");
+                tell(tables);
                 print(&json)
             }
             Self::File(file) => {

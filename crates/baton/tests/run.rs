@@ -4,7 +4,7 @@ mod common;
 
 use common::{FIXED, Ran, Workbench, root};
 use serde_json::Value;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -267,6 +267,18 @@ fn every_configuration_of_the_shorthand_can_be_had() {
     }
 }
 
+/// What Ctrl-C does.
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(
+        interrupted.is_ok_and(|status| status.success()),
+        "kill can be run"
+    );
+}
+
 #[test]
 #[cfg(unix)]
 fn an_interrupt_leaves_nothing() {
@@ -292,13 +304,7 @@ fn an_interrupt_leaves_nothing() {
     while bench.files().len() < 2 && Instant::now() < patience {
         sleep(Duration::from_millis(5));
     }
-    let interrupted = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(
-        interrupted.is_ok_and(|status| status.success()),
-        "kill can be run"
-    );
+    interrupt(&child);
     let ran = Ran::of(child.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert!(
@@ -306,6 +312,44 @@ fn an_interrupt_leaves_nothing() {
         "{ran:?}"
     );
     assert_eq!(bench.files(), ["x.toml"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_impatient_interrupt_leaves_nothing_either() {
+    let bench = Workbench::new();
+    let generating = ["generate", "demo", "--requests", "100000000", "--out", "x"];
+    let mut command = bench.command(&generating);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let patience = Instant::now() + Duration::from_secs(30);
+    while bench.files().is_empty() && Instant::now() < patience {
+        sleep(Duration::from_millis(5));
+    }
+    for _ in 0..2 {
+        // Signals that come together are one.
+        sleep(Duration::from_millis(100));
+        interrupt(&child);
+    }
+    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(bench.files().is_empty(), "{:?}", bench.files());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn json_comes_even_if_nobody_can_read_the_tables() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let arguments = ["run", "x.toml", "--packets", "1000", "--json", "-"];
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = bench.command(&arguments);
+    let output = command.stderr(full.expect("Linux has it")).output();
+    let ran = Ran::of(output.expect("the program starts")).ok();
+    serde_json::from_str::<Value>(&ran.stdout).expect("JSON");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::cli::{PrintConfig, RunArgs};
 use crate::config::{self, Plan, Planned, Request};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, Pending, print};
+use crate::output::{JsonOutput, Pending, print, tell};
 use crate::runner::{Interrupt, Job, run_all};
 use crate::tables;
 use baton_sim::results::Results;
@@ -37,7 +37,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let capture = prepare_capture(arguments, &plan)?;
     for note in &plan.notes {
-        eprintln!("note: {note}");
+        tell(&format!("note: {note}\n"));
     }
     let jobs: Vec<Job> = plan
         .runs

@@ -1,6 +1,7 @@
 //! Ctrl-C.
 
 use crate::failure::Failure;
+use crate::output::remove_all_parts;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ impl Interrupt {
         let flag = Arc::clone(&requested);
         ctrlc::set_handler(move || {
             if flag.swap(true, Ordering::Relaxed) {
+                remove_all_parts();
                 process::exit(130);
             }
         })
