@@ -62,6 +62,9 @@ impl Pending {
                 "{flag} {target}: {reason}; expected a path that can be written"
             ))
         };
+        if target == Path::new("-") {
+            return Err(refuse("only --json goes to stdout".to_owned()));
+        }
         // A link is followed: its target is replaced, not the link.
         let resolved = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         let place = match fs::metadata(&resolved) {

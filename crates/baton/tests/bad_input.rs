@@ -250,6 +250,10 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     run("x.toml", "--json", "none/out.json").refused(&["--json none/out.json:", "no folder none"]);
     run("x.toml", "--json", ".").refused(&["--json .:", "directory"]);
     run("x.toml", "--pcap", "none/out.pcapng").refused(&["--pcap none/out.pcapng:"]);
+    run("x.toml", "--pcap", "-").refused(&["--pcap -:", "only --json goes to stdout"]);
+    bench
+        .run(&["generate", "demo", "--out", "-"])
+        .refused(&["--out -:", "only --json goes to stdout"]);
     run("two.toml", "--pcap", "out.pcapng")
         .refused(&["--pcap: two.toml has 2 variants", "--variant"]);
     let same = [

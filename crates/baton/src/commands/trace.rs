@@ -175,7 +175,8 @@ fn popularity(popularity: &Popularity) -> String {
     format!(
         "{}Zipf exponent {:.2}; {} files were requested only once.\n",
         table.render(),
-        popularity.zipf_exponent,
+        // Adding nought takes the sign from a rounded nought.
+        (100.0 * popularity.zipf_exponent).round() / 100.0 + 0.0,
         report::grouped(popularity.once)
     )
 }
