@@ -32,6 +32,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run a published experiment again and compare
     Reproduce(ReproduceArgs),
+    /// Derive the fitted constants of a machine again from published numbers
+    Calibrate(CalibrateArgs),
     /// Say what is in an access log
     Trace(TraceArgs),
     /// Write a synthetic access log
@@ -209,6 +211,47 @@ pub struct ReproduceArgs {
         allow_negative_numbers = true
     )]
     pub seed: u64,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
+}
+
+/// `baton calibrate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton calibrate handoff-2006 --log worldcup98_day6_sample200k.csv.xz --json calibration.json
+
+The fitted constants start from neutral values (scales from 100 per cent), whatever the profile says, and follow from the
+published numbers of `baton reproduce handoff-table1`, each from those that it moves most. A round takes 21 runs; rounds
+end when they bring nothing new. No file is changed: copy the lines that are printed last into the profile.")]
+pub struct CalibrateArgs {
+    /// Name or path of the machine
+    #[arg(default_value = "handoff-2006", value_hint = ValueHint::FilePath)]
+    pub profile: String,
+    /// The log of the published experiment, or an excerpt of it; without, a generated one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// Write constants, and published and simulated values of every round, to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Rounds at most
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+    /// Seed of everything that is drawn
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
+    pub seed: u64,
+    /// Packets before measurement starts, in each run (run.warmup_packets)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub warmup: Option<u64>,
+    /// Packets that are measured in each run (run.measured_packets)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub packets: Option<u64>,
     /// Threads.
     #[command(flatten)]
     pub threads: ThreadsArg,

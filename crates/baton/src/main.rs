@@ -32,6 +32,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Demo(arguments) => commands::demo::execute(&arguments, &interrupt),
         Command::Run(arguments) => commands::run::execute(&arguments, &interrupt),
         Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &interrupt),
+        Command::Calibrate(arguments) => commands::calibrate::execute(&arguments, &interrupt),
         Command::Trace(arguments) => commands::trace::execute(&arguments, &interrupt),
         Command::Generate(arguments) => commands::generate::execute(&arguments, &interrupt),
         Command::Completions { shell } => commands::shell::completions(shell),

@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub mod calibrate;
 pub mod demo;
 pub mod generate;
 pub mod reproduce;

@@ -21,19 +21,20 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 };
 
 /// A row of the table.
-struct Published {
-    config: &'static str,
-    request_rate: f64,
-    host_idle_percent: f64,
-    nic_idle_percent: f64,
-    send_delay_us: f64,
-    receive_delay_us: f64,
+pub(in crate::commands) struct Published {
+    pub(in crate::commands) config: &'static str,
+    pub(in crate::commands) request_rate: f64,
+    pub(in crate::commands) host_idle_percent: f64,
+    pub(in crate::commands) nic_idle_percent: f64,
+    pub(in crate::commands) send_delay_us: f64,
+    pub(in crate::commands) receive_delay_us: f64,
     /// Section 5 of the paper gives these two for the first row only.
-    network_stack_percent: Option<f64>,
-    response_ms: Option<f64>,
+    pub(in crate::commands) network_stack_percent: Option<f64>,
+    pub(in crate::commands) response_ms: Option<f64>,
 }
 
-const PUBLISHED: [Published; 4] = [
+/// The table.
+pub(in crate::commands) const PUBLISHED: [Published; 4] = [
     Published {
         config: "W-0-N-N-FCFS-400",
         request_rate: 23_031.0,
@@ -123,7 +124,8 @@ fn jobs_of(context: &Context<'_>, on_log: bool) -> Result<Vec<Job>, Failure> {
     PUBLISHED.iter().map(job).collect()
 }
 
-fn rows_of(result: &Results, published: &Published) -> [Row; 7] {
+/// The numbers of one row, published beside simulated.
+pub(in crate::commands) fn rows_of(result: &Results, published: &Published) -> [Row; 7] {
     let row = |metric, name, scale, published, simulated| Row {
         config: result.experiment.name.clone(),
         metric,

@@ -2,7 +2,7 @@
 //!
 //! One module per experiment; [`ALL`] lists them.
 
-mod handoff_table1;
+pub(super) mod handoff_table1;
 
 use crate::cli::ReproduceArgs;
 use crate::failure::Failure;
@@ -43,27 +43,27 @@ pub struct Outcome {
 
 /// One metric of one configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Row {
+pub(super) struct Row {
     /// The configuration.
-    config: String,
+    pub(super) config: String,
     /// The metric, with its unit last.
-    metric: &'static str,
+    pub(super) metric: &'static str,
     /// What was published; `None` if nothing was.
-    published: Option<f64>,
+    pub(super) published: Option<f64>,
     /// What the simulation gives.
-    simulated: f64,
+    pub(super) simulated: f64,
     /// How tables show it.
     #[serde(skip)]
-    shown: Shown,
+    pub(super) shown: Shown,
 }
 
 /// A metric in tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Shown {
+pub(super) struct Shown {
     /// The metric in words.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// How its error is told.
-    scale: report::Scale,
+    pub(super) scale: report::Scale,
 }
 
 /// Runs the command.
