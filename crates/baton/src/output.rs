@@ -34,6 +34,26 @@ pub fn tell(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
+/// Refuses to write over what the command reads; `flag` is what the user asked for `output` with.
+///
+/// # Errors
+/// They are the same file.
+pub fn spare(input: &Path, flag: &str, output: Option<&Path>) -> Result<(), Failure> {
+    let Some(output) = output else {
+        return Ok(());
+    };
+    // What does not exist cannot be overwritten.
+    let same = fs::canonicalize(output)
+        .is_ok_and(|output| fs::canonicalize(input).is_ok_and(|input| input == output));
+    if !same {
+        return Ok(());
+    }
+    Err(Failure::BadInput(format!(
+        "{flag} {}: would overwrite what is read; expected another path",
+        output.display()
+    )))
+}
+
 /// A file that is to be written. Until [`Self::commit`] the target is untouched; when dropped before, nothing is left.
 #[derive(Debug)]
 pub struct Pending {

@@ -238,6 +238,36 @@ fn logs_that_cannot_be_replayed_are_refused_with_the_reason() {
 }
 
 #[test]
+fn what_a_command_reads_is_never_overwritten() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let line = "host - - [30/Apr/1998:22:00:04 +0000] \"GET /a HTTP/1.0\" 200 512\n";
+    bench.write("x.log", line);
+    let reads = |arguments: &[&str], message: &str| {
+        bench.run(arguments).refused(&[message, "would overwrite"]);
+        assert_eq!(bench.read("x.toml"), FIXED);
+        assert_eq!(bench.read("x.log"), line);
+    };
+    reads(&["run", "x.toml", "--json", "./x.toml"], "--json ./x.toml:");
+    reads(&["run", "x.toml", "--pcap", "x.toml"], "--pcap x.toml:");
+    let replay = ["run", "W-0-N-N-FCFS-400", "--log", "x.log"];
+    reads(
+        &[&replay[..], &["--json", "x.log"]].concat(),
+        "--json x.log:",
+    );
+    reads(&["trace", "x.log", "--json", "x.log"], "--json x.log:");
+    reads(
+        &["generate", "--fit", "x.log", "--out", "x.log"],
+        "--out x.log:",
+    );
+    let again = ["reproduce", "handoff-table1", "--log", "x.log"];
+    reads(
+        &[&again[..], &["--json", "x.log"]].concat(),
+        "--json x.log:",
+    );
+}
+
+#[test]
 fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);

@@ -3,7 +3,7 @@
 use crate::cli::GenerateArgs;
 use crate::commands::trace;
 use crate::failure::Failure;
-use crate::output::{Pending, print};
+use crate::output::{Pending, print, spare};
 use crate::runner::{Interrupt, Spinner};
 use baton_report::{self as report, Column, Scale, Table};
 use baton_workload::fit::{FitError, FitRow, Unit};
@@ -16,6 +16,9 @@ use std::path::Path;
 /// # Errors
 /// Bad input, an output that cannot be written, an interrupt.
 pub fn execute(arguments: &GenerateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(model) = &arguments.fit {
+        spare(model, "--out", Some(&arguments.out))?;
+    }
     let out = Pending::new("--out", &arguments.out)?;
     let (log, text) = match (&arguments.fit, &arguments.preset) {
         (Some(model), _) => fitted(arguments, model)?,

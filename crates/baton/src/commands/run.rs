@@ -3,12 +3,14 @@
 use crate::cli::{PrintConfig, RunArgs};
 use crate::config::{self, Plan, Planned, Request};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, Pending, print, tell};
+use crate::output::{JsonOutput, Pending, print, spare, tell};
 use crate::runner::{Interrupt, Job, run_all};
 use crate::tables;
+use baton_sim::config::WorkloadConfig;
 use baton_sim::results::Results;
 use baton_sim::{Capture, Link};
 use serde::Serialize;
+use std::path::Path;
 
 /// What `--json` holds.
 #[derive(Debug, Serialize)]
@@ -33,6 +35,10 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     let plan = config::plan(&request)?;
     if let Some(how) = arguments.print_config {
         return print_config(&plan, how);
+    }
+    for input in inputs(arguments, &plan) {
+        spare(input, "--json", arguments.json.as_deref())?;
+        spare(input, "--pcap", arguments.pcap.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let capture = prepare_capture(arguments, &plan)?;
@@ -79,6 +85,22 @@ fn print_config(plan: &Plan, how: PrintConfig) -> Result<(), Failure> {
     print(&all)
 }
 
+/// All files that the runs read.
+fn inputs<'a>(arguments: &'a RunArgs, plan: &'a Plan) -> impl Iterator<Item = &'a Path> {
+    let profile = arguments.changes.profile.as_deref().map(Path::new);
+    let logs = plan
+        .runs
+        .iter()
+        .filter_map(|run| match &run.experiment.workload {
+            WorkloadConfig::Log { path, .. } => Some(path.as_path()),
+            _ => None,
+        });
+    [Path::new(&arguments.experiment)]
+        .into_iter()
+        .chain(profile)
+        .chain(logs)
+}
+
 /// The file for `--pcap`, if that was asked for and can be had.
 fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, Failure> {
     let Some(path) = &arguments.pcap else {
@@ -113,7 +135,7 @@ fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, 
     Ok(Some(pending))
 }
 
-fn same_file(path: &std::path::Path, target: &std::path::Path) -> bool {
+fn same_file(path: &Path, target: &Path) -> bool {
     path == target || std::path::absolute(path).ok() == std::path::absolute(target).ok()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::TraceArgs;
 use crate::failure::Failure;
-use crate::output::{JsonOutput, print};
+use crate::output::{JsonOutput, print, spare};
 use crate::runner::{Interrupt, Spinner};
 use baton_report::{self as report, Column, Table};
 use baton_workload::analyse::{
@@ -26,6 +26,7 @@ struct Document<'a> {
 /// # Errors
 /// The log cannot be read, or the JSON not be written.
 pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    spare(&arguments.log, "--json", arguments.json.as_deref())?;
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let spinner = Spinner::new("reading the log");
     let log = Log::read(&arguments.log).map_err(|error| Failure::BadInput(error.to_string()))?;

@@ -6,7 +6,7 @@ pub(super) mod handoff_table1;
 
 use crate::cli::ReproduceArgs;
 use crate::failure::Failure;
-use crate::output::{JsonOutput, print};
+use crate::output::{JsonOutput, print, spare};
 use crate::runner::Interrupt;
 use baton_report as report;
 use serde::Serialize;
@@ -86,6 +86,9 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
             list.trim_end()
         ))
     })?;
+    if let Some(log) = &arguments.log {
+        spare(log, "--json", arguments.json.as_deref())?;
+    }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let context = Context {
         log: arguments.log.as_deref(),
