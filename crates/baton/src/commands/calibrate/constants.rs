@@ -17,6 +17,24 @@ pub const ARRIVAL_QUEUES: [u32; 7] = [32, 40, 48, 56, 64, 80, 96];
 /// What `nic.firmware.transmit_burst_segments` is chosen from.
 pub const TRANSMIT_BURSTS: [u32; 5] = [1, 2, 4, 8, 16];
 
+/// Between what a constant is kept.
+pub fn limits(key: &str) -> RangeInclusive<u32> {
+    match key {
+        "host.scale.bypass" => BYPASS_LIMITS,
+        "nic.firmware.arrival_queue_packets" => bounds(&ARRIVAL_QUEUES),
+        "nic.firmware.transmit_burst_segments" => bounds(&TRANSMIT_BURSTS),
+        _ => SCALE_LIMITS,
+    }
+}
+
+/// First to last of values in ascending order.
+fn bounds(values: &[u32]) -> RangeInclusive<u32> {
+    match values {
+        [least, .., most] => *least..=*most,
+        _ => 0..=u32::MAX,
+    }
+}
+
 /// The fitted constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constants {

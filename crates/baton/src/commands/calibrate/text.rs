@@ -1,6 +1,6 @@
 //! What a calibration prints.
 
-use super::constants::{BYPASS_LIMITS, Constants, SCALE_LIMITS};
+use super::constants::{self, Constants};
 use super::round::{Choice, Round};
 use super::tolerance;
 use crate::cli::CalibrateArgs;
@@ -20,7 +20,8 @@ pub fn introduction(arguments: &CalibrateArgs, experiment: &Experiment) -> Strin
     format!(
         "Deriving the fitted constants of {} from Table 1 of the handoff-policies paper (OSDI 2006),\n\
          from neutral values on, with {log}.\n\
-         Each run: {} packets measured after {} of warm-up, seed {}. A number is met within {}.\n",
+         Each run: {} packets measured after {} of warm-up, seed {}.\n\
+         A number is met within {}.\n",
         arguments.profile,
         grouped(run.measured_packets),
         grouped(run.warmup_packets),
@@ -125,13 +126,9 @@ fn change(before: u32, after: u32) -> String {
     }
 }
 
-/// Says so if a scale would have gone on but for its limit.
+/// Says so if a constant might have gone on but for its limit.
 fn limit_note(key: &str, value: u32) -> &'static str {
-    let limits = match key {
-        "host.scale.bypass" => BYPASS_LIMITS,
-        key if key.contains(".scale.") => SCALE_LIMITS,
-        _ => return "",
-    };
+    let limits = constants::limits(key);
     if value == *limits.start() {
         "at its least"
     } else if value == *limits.end() {
@@ -214,7 +211,10 @@ mod tests {
         assert_eq!(limit_note("host.scale.bypass", 399), "");
         assert_eq!(limit_note("host.scale.application", 400), "");
         assert_eq!(limit_note("nic.scale.offload", 10), "at its least");
-        assert_eq!(limit_note("nic.firmware.arrival_queue_packets", 10), "");
+        assert_eq!(
+            limit_note("nic.firmware.arrival_queue_packets", 32),
+            "at its least"
+        );
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn the_bypass_stays_within_limits() {
     let mut run = bypass_run();
     run.clients.request_rate = 10.0 * PUBLISHED.request_rate;
     run.host.idle_percent = 90.0;
-    let bypass = |run| bypass((run, &PUBLISHED), (run, &PUBLISHED));
+    let bypass = |run: &Results| bypass((run, &PUBLISHED), (run, &PUBLISHED));
     assert_eq!(bypass(&run), *BYPASS_LIMITS.end());
     run.clients.request_rate = 0.1 * PUBLISHED.request_rate;
     run.host.idle_percent = -90.0;
