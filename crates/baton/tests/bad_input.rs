@@ -103,6 +103,14 @@ fn sizes_that_would_take_all_memory_are_refused() {
 }
 
 #[test]
+fn what_is_wrong_deep_in_a_workload_is_found_there() {
+    run_text("[workload]\nkind = \"generator\"\n[workload.spec]\nfoo = 1\n")
+        .refused(&["x.toml:4:1:", "unknown key `foo` in [workload.spec]"]);
+    run_text("[workload]\nkind = \"specweb\"\n[workload.throttle]\nmin_bps = 1\nmax_bps = \"x\"\n")
+        .refused(&["x.toml:5:11:", "workload.throttle.max_bps: found \"x\""]);
+}
+
+#[test]
 fn rates_and_queues_of_nothing_are_refused() {
     run_text("[nic.firmware]\ndescriptor_queue_entries = 0\n").refused(&[
         "x.toml:2:28:",

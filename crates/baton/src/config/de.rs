@@ -58,31 +58,39 @@ impl Misfit {
     fn under(mut self, key: &str, entry: &Entry) -> Self {
         self.path.insert(0, key.to_owned());
         if self.origin.is_none() {
-            let culprit = self.culprit(&entry.node);
-            if let Some((key, origin)) = culprit {
-                self.path.extend(key);
-                self.origin = Some(origin);
-            } else {
-                self.origin = Some(entry.node.origin.clone());
-            }
+            self.origin = Some(match self.culprit(&entry.node) {
+                Some((path, origin)) => {
+                    self.path.extend(path);
+                    origin
+                }
+                None => entry.node.origin.clone(),
+            });
         }
         self
     }
 
     /// A table that is told apart by its `kind` is buffered by serde, and what is wrong inside is reported for the
-    /// table as a whole: finds the entry that is meant, by its key or by its value.
-    fn culprit(&self, node: &Node) -> Option<(Option<String>, Origin)> {
+    /// table as a whole: finds the entry that is meant, by its key or by its value, there or further down. Gives the
+    /// path to the value, or to the table that holds the key.
+    fn culprit(&self, node: &Node) -> Option<(Vec<String>, Origin)> {
         let table = node.table()?;
-        match &self.wrong {
-            Wrong::UnknownKey { key, .. } => Some((None, table.get(key)?.key.clone())),
-            Wrong::Value { found, .. } => {
-                let (key, entry) = table
-                    .iter()
-                    .find(|(_, entry)| describe(&entry.node.value) == *found)?;
-                Some((Some(key.clone()), entry.node.origin.clone()))
+        let here = match &self.wrong {
+            Wrong::UnknownKey { key, .. } => {
+                table.get(key).map(|entry| (Vec::new(), entry.key.clone()))
             }
+            Wrong::Value { found, .. } => table
+                .iter()
+                .find(|(_, entry)| describe(&entry.node.value) == *found)
+                .map(|(key, entry)| (vec![key.clone()], entry.node.origin.clone())),
             Wrong::MissingKey { .. } | Wrong::Other(_) => None,
-        }
+        };
+        here.or_else(|| {
+            table.iter().find_map(|(key, entry)| {
+                let (mut path, origin) = self.culprit(&entry.node)?;
+                path.insert(0, key.clone());
+                Some((path, origin))
+            })
+        })
     }
 
     /// Where it is, said to someone who writes TOML.
