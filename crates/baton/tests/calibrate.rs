@@ -4,6 +4,9 @@ mod common;
 
 use common::{Ran, Workbench};
 use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Flags that make a calibration short.
 const FEW: [&str; 6] = ["--rounds", "1", "--warmup", "2000", "--packets", "15000"];
@@ -133,6 +136,46 @@ fn an_unknown_profile_and_a_missing_log_are_refused() {
 }
 
 #[test]
+fn profile_and_log_are_never_overwritten() {
+    let bench = Workbench::new();
+    bench.write("x.log", "nonsense\n");
+    bench.write("x.toml", "");
+    for file in ["x.log", "x.toml"] {
+        let ran = calibrate(&bench, &["x.toml", "--log", "x.log", "--json", file]);
+        ran.refused(&["--json", file, "would overwrite"]);
+    }
+    assert_eq!(bench.read("x.log"), "nonsense\n");
+    assert_eq!(bench.read("x.toml"), "");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_nothing() {
+    let bench = with_log();
+    let endless = ["calibrate", "--log", "access.log", "--json", "out.json"];
+    let child = bench
+        .command(&endless)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let patience = Instant::now() + Duration::from_secs(30);
+    while bench.files().len() < 2 && Instant::now() < patience {
+        sleep(Duration::from_millis(5));
+    }
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(
+        interrupted.is_ok_and(|status| status.success()),
+        "kill can be run"
+    );
+    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(bench.files(), ["access.log"]);
+}
+
+#[test]
 fn a_log_that_cannot_be_read_is_refused() {
     let bench = Workbench::new();
     bench.write("x.log", "nonsense\n");
@@ -151,7 +194,7 @@ fn packets_that_are_too_few_for_a_response_are_refused() {
         "--warmup",
         "0",
         "--packets",
-        "10",
+        "1",
     ];
     let ran = bench.run(&few);
     assert_eq!(ran.code, Some(2), "{ran:?}");

@@ -25,18 +25,22 @@ use super::reproduce::handoff_table1::PUBLISHED;
 use crate::cli::CalibrateArgs;
 use crate::config::{self, Request, Setting};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, print};
+use crate::output::{JsonOutput, print, spare, tell};
 use crate::runner::{COMMIT, Interrupt};
 use baton_sim::config::Experiment;
 use constants::Constants;
 use record::{Document, Outcome, RoundRecord};
 use round::{Bench, Round};
+use std::path::Path;
 
 /// Runs the command.
 ///
 /// # Errors
 /// Bad input, a failed run, an interrupt.
 pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    for input in inputs(arguments) {
+        spare(input, "--json", arguments.json.as_deref())?;
+    }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let bench = Bench {
         request: request(arguments),
@@ -47,7 +51,7 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
     let say = |text: &str| match json {
         // What is on stdout is to be JSON alone.
         Some(JsonOutput::Stdout) => {
-            eprint!("{text}");
+            tell(text);
             Ok(())
         }
         _ => print(text),
@@ -93,6 +97,12 @@ fn approach(
         after_round(&rounds)?;
     }
     Ok((rounds, settled))
+}
+
+/// All files that may be read.
+fn inputs(arguments: &CalibrateArgs) -> impl Iterator<Item = &Path> {
+    let profile = Path::new(&arguments.profile);
+    arguments.log.as_deref().into_iter().chain([profile])
 }
 
 /// What all runs share.
