@@ -125,7 +125,6 @@ impl PcbLists {
 struct CalloutList {
     /// Neighbours of each block's callout, while it is in the list.
     links: Vec<Option<Links>>,
-    oldest: u32,
     latest: u32,
 }
 
@@ -139,7 +138,6 @@ impl Default for CalloutList {
     fn default() -> Self {
         Self {
             links: Vec::new(),
-            oldest: NONE,
             latest: NONE,
         }
     }
@@ -182,12 +180,9 @@ impl CalloutList {
     }
 
     fn set_newer<M: Meter>(&mut self, block: u32, newer: u32, m: &mut M) {
-        match self.links.get_mut(block as usize).and_then(Option::as_mut) {
-            Some(links) => {
-                links.newer = newer;
-                footprint::callout_link(m, block);
-            }
-            None => self.oldest = newer,
+        if let Some(links) = self.links.get_mut(block as usize).and_then(Option::as_mut) {
+            links.newer = newer;
+            footprint::callout_link(m, block);
         }
     }
 }
