@@ -34,7 +34,7 @@ mod wheel;
 
 pub use config::{Config, Congestion};
 pub use payload::{Payload, Pieces, Symbolic};
-pub use portable::Portable;
+pub use portable::{DecodeError, Portable};
 pub use segment::Segment;
 pub use stack::Stack;
 pub use time_wait::PortableTimeWait;

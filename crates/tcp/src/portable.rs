@@ -5,6 +5,7 @@ use crate::connection::PortableInner;
 use crate::payload::Payload;
 use crate::types::State;
 use baton_wire::Flow;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The format written by this version.
@@ -43,6 +44,52 @@ pub(crate) struct Signals {
     pub(crate) readable: bool,
     pub(crate) acknowledged: u32,
     pub(crate) peer_closed: bool,
+}
+
+/// Why bytes are not taken as a connection's state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Another version of the format.
+    #[error("the state has format version {found}; this program reads version {expected}")]
+    Version {
+        /// What the bytes say.
+        found: u16,
+        /// What is read here.
+        expected: u16,
+    },
+    /// Not a whole state, or none at all.
+    #[error("the bytes are not a connection's state: {0}")]
+    Malformed(String),
+    /// More than one state.
+    #[error("{0} bytes follow the connection's state; expected none")]
+    Trailing(usize),
+}
+
+impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
+    /// The state as bytes, its version first.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("memory takes any state")
+    }
+
+    /// Reads what [`Portable::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.
+    ///
+    /// # Errors
+    /// The bytes are not one whole state of this version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
+        let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
+        if found != FORMAT_VERSION {
+            return Err(DecodeError::Version {
+                found,
+                expected: FORMAT_VERSION,
+            });
+        }
+        let (state, rest) = postcard::take_from_bytes(bytes).map_err(malformed)?;
+        match rest.len() {
+            0 => Ok(state),
+            len => Err(DecodeError::Trailing(len)),
+        }
+    }
 }
 
 impl<P: Payload> Portable<P> {
