@@ -1,0 +1,141 @@
+//! Writes the first inputs of each corpus: something of every kind that a target knows, for the fuzzer to change.
+//!
+//! `cargo run -p baton-fuzzing --example seeds`
+
+use baton_wire::{
+    Ecn, Endpoint, Flags, Header, Link, Options, Packet, SackBlock, SeqNr, Timestamps,
+    encode_frame, encode_packet,
+};
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// States that a conversation may start in.
+const STARTS: u32 = 11;
+/// Bytes of a conversation's seed.
+const CONVERSATION_LEN: usize = 300;
+
+fn main() -> std::io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let corpora = root.join("fuzz/corpus");
+    packets(&corpora.join("packet"))?;
+    conversations(&corpora.join("segments"))?;
+    conversations(&corpora.join("portable"))?;
+    logs(&corpora.join("access_log"))?;
+    experiments(&root.join("experiments"), &corpora.join("experiment"))
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join(name), bytes)
+}
+
+fn packets(folder: &Path) -> std::io::Result<()> {
+    let all = Options {
+        mss: Some(1460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps: Some(Timestamps { value: 1, echo: 2 }),
+        ..Options::default()
+    };
+    let block = |start: u32| SackBlock {
+        start: SeqNr(start),
+        end: SeqNr(start + 1000),
+    };
+    let sack = Options {
+        timestamps: all.timestamps,
+        sack: [block(1000), block(3000), block(5000)]
+            .into_iter()
+            .collect(),
+        ..Options::default()
+    };
+    let kinds: [(&str, Flags, Options, &[u8]); 4] = [
+        ("syn", Flags::SYN, all, b""),
+        ("ack", Flags::ACK, sack, b""),
+        (
+            "data",
+            Flags::ACK | Flags::PSH,
+            Options::default(),
+            b"GET / HTTP/1.1\r\n\r\n",
+        ),
+        ("reset", Flags::RST, Options::default(), b""),
+    ];
+    let addresses = [("v4", "10.0.0.1", "10.0.0.2"), ("v6", "fd00::1", "fd00::2")];
+    for (kind, flags, options, payload) in kinds {
+        for (version, src, dst) in addresses {
+            let end = |addr: &str, port| {
+                let addr: IpAddr = addr.parse().expect("an address");
+                Endpoint::new(addr, port)
+            };
+            let packet = Packet {
+                src: end(src, 5000),
+                dst: end(dst, 80),
+                ecn: Ecn::Capable0,
+                header: Header {
+                    seq: SeqNr(7),
+                    ack: SeqNr(9),
+                    flags,
+                    window: 1000,
+                    options: options.clone(),
+                },
+            };
+            let mut bytes = Vec::new();
+            encode_packet(&packet, payload, &mut bytes).expect("a right packet");
+            write(folder, &format!("packet-{kind}-{version}"), &bytes)?;
+            bytes.clear();
+            let link = Link::between(packet.src.addr, packet.dst.addr);
+            encode_frame(link, &packet, payload, &mut bytes).expect("a right frame");
+            write(folder, &format!("frame-{kind}-{version}"), &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// A state to start in, and steps that a simple generator draws.
+fn conversations(folder: &Path) -> std::io::Result<()> {
+    for start in 0..STARTS {
+        let choice = (u64::from(start) << 32) / u64::from(STARTS) + (1 << 24);
+        let mut bytes = (choice as u32).to_le_bytes().to_vec();
+        let mut state = u64::from(start) + 1;
+        while bytes.len() < CONVERSATION_LEN {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            bytes.push((state >> 56) as u8);
+        }
+        write(folder, &format!("start-{start}"), &bytes)?;
+    }
+    Ok(())
+}
+
+fn logs(folder: &Path) -> std::io::Result<()> {
+    let common = "h - - [01/Jul/1998:00:00:01 +0000] \"GET /a HTTP/1.0\" 200 123\n";
+    let combined =
+        "h - - [01/Jul/1998:00:00:01 +0000] \"GET /a HTTP/1.0\" 200 123 \"-\" \"agent\"\n";
+    let epa = "h [29:23:53:25] \"GET /a HTTP/1.0\" 200 1497\n";
+    let tsv = "h\t-\t804571201\tGET\t/a\t200\t1839\t\t\n";
+    let csv = "timestamp,clientID,objectID,size,method,status,type,server\n894981601,1,2,345,GET,200,HTML,s\n";
+    let w3c = "#Fields: date time c-ip cs-method cs-uri-stem sc-status sc-bytes\n1998-07-01 00:00:01 h GET /a 200 5\n";
+    let sdsc = "h: Tue Aug 22 00:00:01 1995 (/a): Sent file\n";
+    let formats = [common, combined, epa, tsv, csv, w3c, sdsc];
+    for (choice, text) in (0_u8..).zip(formats) {
+        for (kind, first) in [("named", choice), ("found", 0xff)] {
+            let mut bytes = vec![first];
+            bytes.extend_from_slice(text.as_bytes());
+            write(folder, &format!("{kind}-{choice}"), &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// The experiments that come with the program.
+fn experiments(shipped: &Path, folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(shipped)? {
+        let path: PathBuf = entry?.path();
+        if let Some(name) = path.file_stem() {
+            write(folder, &name.to_string_lossy(), &fs::read(&path)?)?;
+        }
+    }
+    let small = b"name = \"x\"\nmeasure_packets = 1000\n[workload]\nkind = \"specweb\"\n[nic]\nmips = 400\n";
+    write(folder, "small", small)
+}

@@ -1,0 +1,26 @@
+//! Experiment files: TOML that people write.
+
+use baton::Failure;
+use baton::config::{Request, plan};
+use std::io::Write;
+
+/// Plans the input as an experiment file. It is taken, or it is bad input with a message that names the file.
+pub fn experiment(data: &[u8]) {
+    let mut file = tempfile::Builder::new()
+        .suffix(".toml")
+        .tempfile()
+        .expect("a temporary file can be made");
+    file.write_all(data)
+        .expect("a temporary file can be written");
+    let request = Request {
+        experiment: file.path().display().to_string(),
+        ..Request::default()
+    };
+    match plan(&request) {
+        Ok(plan) => assert!(!plan.runs.is_empty(), "a plan has a run"),
+        Err(Failure::BadInput(message)) => {
+            assert!(message.contains(".toml"), "{message:?} names the file");
+        }
+        Err(other) => panic!("bad input is the only failure: {other}"),
+    }
+}

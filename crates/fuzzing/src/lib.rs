@@ -1,0 +1,28 @@
+//! What the fuzz targets do with their input. Each function takes any bytes and panics only where something is wrong.
+//!
+//! The targets themselves are in `fuzz/`, which needs a nightly compiler; the test `replay` runs every input of
+//! `fuzz/corpus` through these functions with any compiler.
+
+mod access_log;
+mod conversation;
+mod experiment;
+mod packet;
+mod portable;
+
+pub use access_log::access_log;
+pub use conversation::segments;
+pub use experiment::experiment;
+pub use packet::packet;
+pub use portable::portable;
+
+/// A fuzz target: its name, which is that of its corpus, and what it does.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    ("packet", packet),
+    ("segments", segments),
+    ("portable", portable),
+    ("access_log", access_log),
+    ("experiment", experiment),
+];
