@@ -97,6 +97,20 @@ pub enum DropReason {
     TimeWait,
     /// TCP: any other breach of the protocol.
     Malformed,
+    /// TCP: the accept queue was full.
+    AcceptQueueFull,
+    /// TCP: a SYN within a connection.
+    SynInConnection,
+    /// TCP: a reset in the window but not at its start.
+    BlindReset,
+    /// TCP: no ACK flag where there must be one.
+    NoAck,
+    /// TCP: no timestamps though they were agreed on.
+    NoTimestamp,
+    /// TCP: data for an end that was closed.
+    DataAfterClose,
+    /// TCP: not the answer to a SYN cookie.
+    BadCookie,
 }
 
 impl DropReason {
@@ -117,6 +131,13 @@ impl DropReason {
             Self::BadAck => "bad_ack",
             Self::TimeWait => "time_wait",
             Self::Malformed => "malformed",
+            Self::AcceptQueueFull => "accept_queue_full",
+            Self::SynInConnection => "syn_in_connection",
+            Self::BlindReset => "blind_reset",
+            Self::NoAck => "no_ack",
+            Self::NoTimestamp => "no_timestamp",
+            Self::DataAfterClose => "data_after_close",
+            Self::BadCookie => "bad_cookie",
         }
     }
 }
@@ -131,6 +152,13 @@ impl From<baton_tcp::Refusal> for DropReason {
             baton_tcp::Refusal::BadAck => Self::BadAck,
             baton_tcp::Refusal::TimeWait => Self::TimeWait,
             baton_tcp::Refusal::Malformed => Self::Malformed,
+            baton_tcp::Refusal::AcceptQueueFull => Self::AcceptQueueFull,
+            baton_tcp::Refusal::SynInConnection => Self::SynInConnection,
+            baton_tcp::Refusal::BlindReset => Self::BlindReset,
+            baton_tcp::Refusal::NoAck => Self::NoAck,
+            baton_tcp::Refusal::NoTimestamp => Self::NoTimestamp,
+            baton_tcp::Refusal::DataAfterClose => Self::DataAfterClose,
+            baton_tcp::Refusal::BadCookie => Self::BadCookie,
         }
     }
 }

@@ -19,6 +19,11 @@ impl Past {
         Self(now.as_ps().wrapping_sub(ago.as_ps()))
     }
 
+    /// Longer ago than any limit.
+    pub(crate) const fn long_ago(now: Time) -> Self {
+        Self::ago(now, Span::from_secs(24 * 3600))
+    }
+
     /// Time since then.
     pub(crate) const fn elapsed(self, now: Time) -> Span {
         Span::from_ps(now.as_ps().wrapping_sub(self.0))

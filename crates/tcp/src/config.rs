@@ -1,6 +1,7 @@
 //! Parameters of an engine.
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// Congestion control algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,7 +11,75 @@ pub enum Congestion {
     NewReno,
 }
 
-/// Parameters that all connections of one stack share. Defaults are today's usual ones.
+/// Probing of a peer that is silent (RFC 9293 3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keepalive {
+    /// Silence before the first probe, ms.
+    pub idle_ms: u32,
+    /// Between probes, ms.
+    pub interval_ms: u32,
+    /// Probes without an answer before the connection is given up.
+    pub probes: u32,
+}
+
+impl Default for Keepalive {
+    /// RFC 9293 3.8.4: no less than two hours of silence; the rest as Linux has it.
+    fn default() -> Self {
+        Self {
+            idle_ms: 7_200_000,
+            interval_ms: 75_000,
+            probes: 9,
+        }
+    }
+}
+
+/// When a SYN is answered without keeping anything (RFC 4987 3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SynCookies {
+    /// Never: what does not fit the backlog is dropped.
+    Off,
+    /// When the backlog of half-open connections is full.
+    OnOverflow,
+    /// To every SYN.
+    Always,
+}
+
+/// How a window that lets nothing pass is probed (RFC 9293 3.8.6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowProbe {
+    /// A segment without data that lies just before the window, which must be answered: Linux.
+    OldNumber,
+    /// The next byte: RFC 9293 and BSD.
+    NextByte,
+}
+
+/// Which partial segments wait for an acknowledgment while Nagle's algorithm is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NagleRule {
+    /// Those that follow anything unacknowledged (RFC 9293 3.7.4).
+    Classic,
+    /// Those that follow an unacknowledged partial segment, as Minshall modified it: Linux and FreeBSD.
+    Minshall,
+}
+
+/// A value that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{field} is {value}; expected {expected}")]
+pub struct ConfigError {
+    /// The field of [`Config`].
+    pub field: &'static str,
+    /// What it holds.
+    pub value: u64,
+    /// What it may hold.
+    pub expected: &'static str,
+}
+
+/// Parameters that all connections of one stack share unless their owner says otherwise. Defaults are those of a
+/// usual host of today.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -48,6 +117,44 @@ pub struct Config {
     pub data_retries: u32,
     /// Maximum segment lifetime, ms; TIME-WAIT lasts twice as long (RFC 9293 3.6.1).
     pub msl_ms: u32,
+    /// How long the FIN of a peer is waited for that nobody listens to any more, ms (tcp_fin_timeout; RFC 9293 3.6.1).
+    pub fin_wait_2_ms: u32,
+    /// Retransmissions of the answer to a SYN before giving up.
+    pub syn_ack_retries: u32,
+    /// Answer SYNs without keeping anything.
+    pub syn_cookies: SynCookies,
+    /// Probe a silent peer; none: never.
+    pub keepalive: Option<Keepalive>,
+    /// Give up when data is unacknowledged, or cannot be sent, for so long, ms (RFC 9293 3.8.3, RFC 5482); none: by the
+    /// number of retries only.
+    pub user_timeout_ms: Option<u32>,
+    /// Most challenge ACKs of the whole stack in a second (RFC 5961 7); 0: no limit.
+    pub challenge_acks_per_second: u32,
+    /// Acknowledge as soon as more than one segment less than `ack_every_segments` is unacknowledged, as Linux does;
+    /// otherwise when so many full ones are.
+    pub eager_acks: bool,
+    /// Least time between ACKs in answer to segments without data that are not acceptable, ms: keeps two ends from
+    /// answering each other for ever (tcp_invalid_ratelimit of Linux); 0: none.
+    pub ack_rate_limit_ms: u32,
+    /// Segments acknowledged at once at the start of a connection and after an idle time, before ACKs are delayed
+    /// (Linux: 16); 0: none.
+    pub quick_acks: u32,
+    /// The owner is told of room to write only below so many bytes that were not sent (TCP_NOTSENT_LOWAT).
+    pub not_sent_low_water: u32,
+    /// Heed ICMP messages about the path's MTU (RFC 1191, RFC 8201).
+    pub path_mtu_discovery: bool,
+    /// Offer this window scale; none: what the receive buffer needs.
+    pub window_scale: Option<u8>,
+    /// Largest window offered, bytes (TCP_WINDOW_CLAMP).
+    pub window_clamp: u32,
+    /// Closing with data unread resets (RFC 9293 3.6.1: "SHOULD", RFC 2525 2.17).
+    pub abort_on_close_with_unread: bool,
+    /// How a closed window is probed.
+    pub window_probe: WindowProbe,
+    /// Which partial segments Nagle's algorithm holds back.
+    pub nagle_rule: NagleRule,
+    /// Longest time that a cork holds back a partial segment when nothing else is outstanding, ms (Linux: 200); 0: no limit.
+    pub cork_limit_ms: u32,
 }
 
 impl Default for Config {
@@ -70,6 +177,99 @@ impl Default for Config {
             syn_retries: 6,
             data_retries: 15,
             msl_ms: 30_000,
+            fin_wait_2_ms: 60_000,
+            syn_ack_retries: 5,
+            syn_cookies: SynCookies::OnOverflow,
+            keepalive: None,
+            user_timeout_ms: None,
+            challenge_acks_per_second: 1000,
+            eager_acks: true,
+            ack_rate_limit_ms: 500,
+            quick_acks: 16,
+            not_sent_low_water: u32::MAX,
+            path_mtu_discovery: true,
+            window_scale: None,
+            window_clamp: u32::MAX,
+            abort_on_close_with_unread: true,
+            window_probe: WindowProbe::OldNumber,
+            nagle_rule: NagleRule::Minshall,
+            cork_limit_ms: 200,
         }
     }
 }
+
+/// Least MSS: less leaves no room for data beside options.
+const LEAST_MSS: u64 = 64;
+
+/// Buffers larger than this do not fit a scaled window (RFC 7323 2.3).
+const LARGEST_BUFFER: u64 = 1 << 30;
+
+impl Config {
+    /// Names the first value that makes no sense.
+    ///
+    /// # Errors
+    /// The field, its value, and what was expected.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let within = |field, value: u64, least: u64, most: u64, expected| {
+            if (least..=most).contains(&value) {
+                Ok(())
+            } else {
+                Err(ConfigError {
+                    field,
+                    value,
+                    expected,
+                })
+            }
+        };
+        let positive = |field, value: u32| within(field, value.into(), 1, u64::MAX, "more than 0");
+        within("mss", self.mss.into(), LEAST_MSS, u64::MAX, "at least 64")?;
+        for (field, len) in [
+            ("send_buffer", self.send_buffer),
+            ("receive_buffer", self.receive_buffer),
+        ] {
+            within(field, len.into(), 1, LARGEST_BUFFER, "1 to 2^30")?;
+        }
+        positive("initial_window_segments", self.initial_window_segments)?;
+        positive("ack_every_segments", self.ack_every_segments)?;
+        positive("rto_min_ms", self.rto_min_ms)?;
+        let (least, most) = (self.rto_min_ms, self.rto_max_ms);
+        within(
+            "rto_min_ms",
+            least.into(),
+            1,
+            most.into(),
+            "at most rto_max_ms",
+        )?;
+        let initial = self.rto_initial_ms;
+        within(
+            "rto_initial_ms",
+            initial.into(),
+            1,
+            most.into(),
+            "1 to rto_max_ms",
+        )?;
+        // RFC 9293 3.8.6.3, MUST-40.
+        within(
+            "delayed_ack_ms",
+            self.delayed_ack_ms.into(),
+            0,
+            499,
+            "less than 500",
+        )?;
+        let scale = self.window_scale.unwrap_or(0);
+        within("window_scale", scale.into(), 0, 14, "at most 14")?;
+        positive("window_clamp", self.window_clamp)?;
+        if let Some(keepalive) = self.keepalive {
+            positive("keepalive.idle_ms", keepalive.idle_ms)?;
+            positive("keepalive.interval_ms", keepalive.interval_ms)?;
+            positive("keepalive.probes", keepalive.probes)?;
+        }
+        match self.user_timeout_ms {
+            Some(timeout_ms) => positive("user_timeout_ms", timeout_ms),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -63,6 +63,14 @@ impl CongestionWindow {
         self.window
     }
 
+    /// ssthresh; `u32::MAX` before the first loss.
+    pub(crate) fn threshold(&self) -> u32 {
+        match self.threshold {
+            LARGEST_WINDOW => u32::MAX,
+            threshold => threshold,
+        }
+    }
+
     /// Extra room while the first duplicate ACKs come in (limited transmit, RFC 3042).
     pub(crate) fn limited_transmit(&self, smss: u32) -> u32 {
         match self.phase {

@@ -13,15 +13,19 @@
 //! Where to look: `stack` finds the connection for a segment and carries out what it asks for; `connection` is one
 //! connection, with a file each for what arrives, what is sent, recovery and timers; the other modules are its parts.
 
+mod challenge;
 mod clock;
 mod config;
 mod congestion;
 mod connection;
 mod flow_table;
+mod info;
 mod isn;
 mod listener;
+mod path_error;
 mod payload;
 mod portable;
+mod profiles;
 mod receive_buffer;
 mod rtt;
 mod sack;
@@ -32,7 +36,9 @@ mod time_wait;
 mod types;
 mod wheel;
 
-pub use config::{Config, Congestion};
+pub use config::{Config, ConfigError, Congestion, Keepalive, NagleRule, SynCookies, WindowProbe};
+pub use info::{CongestionPhase, Info};
+pub use path_error::PathError;
 pub use payload::{Payload, Pieces, Symbolic};
 pub use portable::{DecodeError, Portable};
 pub use segment::Segment;
@@ -40,4 +46,5 @@ pub use stack::Stack;
 pub use time_wait::PortableTimeWait;
 pub use types::{
     CloseReason, ConnId, Event, Handled, ListenerId, Refusal, Refused, State, Stats, WriteError,
+    WriteFlags,
 };

@@ -1,5 +1,6 @@
 //! Passive opens that wait: half-open connections and the accept queue.
 
+use crate::profiles::ProfileId;
 use crate::types::ConnId;
 use baton_wire::Endpoint;
 use std::collections::VecDeque;
@@ -8,6 +9,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
     pub(crate) local: Endpoint,
+    /// Its stack's number for the parameters of what it accepts.
+    pub(crate) profile: ProfileId,
     /// Limit of the half-open connections, and of the established ones that wait.
     backlog: usize,
     half_open: usize,
@@ -15,13 +18,19 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(local: Endpoint, backlog: usize) -> Self {
+    pub(crate) fn new(local: Endpoint, backlog: usize, profile: ProfileId) -> Self {
         Self {
             local,
+            profile,
             backlog,
             half_open: 0,
             waiting: VecDeque::new(),
         }
+    }
+
+    /// Changes the limit; what is already there stays.
+    pub(crate) fn set_backlog(&mut self, backlog: usize) {
+        self.backlog = backlog;
     }
 
     /// True when one more SYN may be answered.

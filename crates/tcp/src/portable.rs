@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The format written by this version.
-pub(crate) const FORMAT_VERSION: u16 = 1;
+pub(crate) const FORMAT_VERSION: u16 = 2;
 
 /// Bytes of a connection's control block, data not counted. A host's is about as long (an inpcb and a tcpcb, or a
 /// tcp_sock, are one to two kilobytes).

@@ -229,6 +229,18 @@ impl<P: Payload> ReceiveBuffer<P> {
         Some(piece)
     }
 
+    /// At most `max` readable bytes from the `skip`-th on, as they lie in one piece.
+    pub(crate) fn peek(&self, mut skip: usize, max: usize) -> Option<P> {
+        for piece in &self.ready {
+            if skip < piece.len() {
+                let len = (piece.len() - skip).min(max);
+                return (len > 0).then(|| piece.slice(skip, len));
+            }
+            skip -= piece.len();
+        }
+        None
+    }
+
     /// Gives back the room of `len` bytes that were read.
     pub(crate) fn consume(&mut self, len: u32) {
         assert!(
@@ -236,6 +248,13 @@ impl<P: Payload> ReceiveBuffer<P> {
             "only what was read is consumed"
         );
         self.unconsumed -= len;
+    }
+
+    /// Drops what can be read and gives back its room; returns how much that was.
+    pub(crate) fn discard_ready(&mut self) -> u32 {
+        self.ready.clear();
+        self.unconsumed -= self.ready_len;
+        std::mem::take(&mut self.ready_len)
     }
 
     /// Drops everything; also what was read counts as consumed.

@@ -44,6 +44,11 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
+    /// SRTT and RTTVAR.
+    pub(crate) fn smoothed(&self) -> Option<(Span, Span)> {
+        self.smoothed
+    }
+
     /// The current timeout.
     pub(crate) fn rto(&self, config: &Config) -> Span {
         self.doubled(self.backoff, config)

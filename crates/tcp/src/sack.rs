@@ -124,6 +124,11 @@ impl Scoreboard {
         una
     }
 
+    /// Reported bytes.
+    pub(crate) fn sacked(&self) -> u32 {
+        self.sacked
+    }
+
     /// Reported bytes below `seq`.
     pub(crate) fn sacked_below(&self, seq: SeqNr) -> u32 {
         self.blocks

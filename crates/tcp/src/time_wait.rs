@@ -99,6 +99,15 @@ impl TimeWait {
         self.get(now, flow).is_some()
     }
 
+    /// All of them and how long they stay.
+    pub(crate) fn entries(&self, now: Time) -> impl Iterator<Item = (Flow, Span)> + '_ {
+        let alive = move |entry: &&Entry| !entry.gone && entry.expires > now;
+        let entries = self.queues.iter().flat_map(|queue| &queue.entries);
+        entries
+            .filter(alive)
+            .map(move |entry| (entry.remains.flow, entry.expires - now))
+    }
+
     /// Starts TIME-WAIT, or starts it anew.
     pub(crate) fn insert(&mut self, now: Time, remains: Remains) {
         self.insert_until(now, remains, now + remains.duration);

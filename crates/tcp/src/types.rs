@@ -1,5 +1,6 @@
 //! The words in which a stack and its owner talk.
 
+use crate::path_error::PathError;
 use serde::{Deserialize, Serialize};
 
 /// A connection's slot in its stack. Slots are reused, last freed first, after [`Event::Closed`] or `export`.
@@ -34,8 +35,11 @@ pub enum CloseReason {
     Reset,
     /// The peer refused the connection (reset in answer to a SYN).
     Refused,
-    /// Too many retransmissions.
+    /// Too many retransmissions, or the user timeout.
     TimedOut,
+    /// The network says that the peer cannot be reached: at once while opening, otherwise when retransmissions ended
+    /// (RFC 9293 3.9.2.2).
+    Unreachable(PathError),
     /// This end aborted it.
     Aborted,
 }
@@ -89,6 +93,29 @@ pub enum Refusal {
     TimeWait,
     /// Any other breach of the protocol.
     Malformed,
+    /// The accept queue is full: a SYN, or the ACK that would complete a handshake.
+    AcceptQueueFull,
+    /// A SYN within a connection (RFC 5961 4).
+    SynInConnection,
+    /// A reset in the window but not at its start (RFC 5961 3).
+    BlindReset,
+    /// No ACK flag where there must be one (RFC 9293 3.10.7.4, fifth).
+    NoAck,
+    /// No timestamps though they were agreed on (RFC 7323 3.2).
+    NoTimestamp,
+    /// Data for an end that its owner closed (RFC 9293 3.6.1).
+    DataAfterClose,
+    /// An ACK to a listener that is not the answer to a SYN cookie of ours (RFC 4987 3.6).
+    BadCookie,
+}
+
+/// How what is written relates to what is written later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteFlags {
+    /// More follows at once: a partial segment waits for it (MSG_MORE).
+    pub more: bool,
+    /// A record ends here: later data never shares a segment with it (MSG_EOR).
+    pub end_of_record: bool,
 }
 
 /// Why a write took nothing.
@@ -101,7 +128,7 @@ pub enum WriteError {
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 14] = [
         Self::NoConnection,
         Self::BacklogFull,
         Self::OutOfWindow,
@@ -109,7 +136,34 @@ impl Refusal {
         Self::BadAck,
         Self::TimeWait,
         Self::Malformed,
+        Self::AcceptQueueFull,
+        Self::SynInConnection,
+        Self::BlindReset,
+        Self::NoAck,
+        Self::NoTimestamp,
+        Self::DataAfterClose,
+        Self::BadCookie,
     ];
+
+    /// Its name in tables and tests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoConnection => "no-connection",
+            Self::BacklogFull => "backlog-full",
+            Self::OutOfWindow => "out-of-window",
+            Self::Paws => "paws",
+            Self::BadAck => "bad-ack",
+            Self::TimeWait => "time-wait",
+            Self::Malformed => "malformed",
+            Self::AcceptQueueFull => "accept-queue-full",
+            Self::SynInConnection => "syn-in-connection",
+            Self::BlindReset => "blind-reset",
+            Self::NoAck => "no-ack",
+            Self::NoTimestamp => "no-timestamp",
+            Self::DataAfterClose => "data-after-close",
+            Self::BadCookie => "bad-cookie",
+        }
+    }
 }
 
 /// Counts of refused segments by reason.
@@ -145,6 +199,14 @@ pub struct Stats {
     pub timeouts: u64,
     /// Fast retransmits.
     pub fast_retransmits: u64,
+    /// Challenge ACKs sent (RFC 5961).
+    pub challenge_acks: u64,
+    /// Answers to segments that were not acceptable which a rate limit held back.
+    pub acks_withheld: u64,
+    /// Window probes sent.
+    pub window_probes: u64,
+    /// Keepalive probes sent.
+    pub keepalive_probes: u64,
     /// Resets sent.
     pub resets_sent: u64,
     /// Segments refused, by [`Refusal`].

@@ -94,6 +94,11 @@ impl Span {
         self.0 as f64 / 1e12
     }
 
+    /// What is left of it after `other`; zero when nothing is.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// The longer of this and `other`, shortened to `limit`.
     pub fn clamp_to(self, least: Self, limit: Self) -> Self {
         Self(self.0.max(least.0).min(limit.0))

@@ -26,6 +26,7 @@ impl<P: Payload> Connection<P> {
         if self.marks.contains(Marks::SEND_CLOSED) {
             self.state = State::FinWait1;
         }
+        self.start_keepalive(cx.now, cx.config);
         effects.established = true;
         effects.new_ack = true;
     }
@@ -41,10 +42,11 @@ impl<P: Payload> Connection<P> {
         let ack = header.ack;
         // RFC 5961 5.2: neither beyond what was sent nor older than any window.
         if ack.after(self.tx.max) || ack.before(self.tx.una - self.tx.largest_window) {
-            self.owe_ack();
+            self.challenge(cx);
             return Err(Refusal::BadAck);
         }
         self.timers.unanswered = 0;
+        self.soft_error = None;
         if ack.before(self.tx.una) {
             return Ok(());
         }
@@ -76,7 +78,11 @@ impl<P: Payload> Connection<P> {
         let data_acked = acked - u32::from(fin_acked);
         self.measure(cx, header);
         self.send.release(data_acked);
+        self.counts.bytes_acked += u64::from(data_acked);
         self.tx.una = ack;
+        self.boundaries.release(ack);
+        self.marks.remove(Marks::MORE);
+        self.start_waiting(cx.now);
         self.tx.next = self.tx.next.latest(ack);
         self.tx.window = self.tx.window.saturating_sub(acked);
         self.tx.partial_end = self.tx.partial_end.latest(ack);
@@ -88,7 +94,7 @@ impl<P: Payload> Connection<P> {
             self.timers.retransmit = Time::NEVER;
         } else if restart && self.timers.persist == Time::NEVER {
             // RFC 6298 5.3.
-            self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+            self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
         }
         if fin_acked {
             self.fin_acknowledged(effects);

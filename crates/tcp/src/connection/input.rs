@@ -1,8 +1,8 @@
 //! An arriving segment (RFC 9293 3.10.7), in the order in which the RFC has it judged.
 
 use super::{
-    Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, End, LARGEST_SHIFT, Marks,
-    TIMESTAMPS_LEN,
+    Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, End, LARGEST_SHIFT, LEAST_MSS,
+    Marks, TIMESTAMPS_LEN,
 };
 use crate::clock::Past;
 use crate::config::Config;
@@ -15,9 +15,6 @@ use std::net::IpAddr;
 /// After this long TS.Recent says nothing (RFC 7323 5.5).
 const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
 
-/// Least MSS taken from a peer: less would let it make us send headers only.
-const LEAST_MSS: u16 = 64;
-
 impl<P: Payload> Connection<P> {
     /// Takes in one segment of this connection.
     pub(crate) fn handle_segment(&mut self, cx: &mut Context<'_>, segment: Segment<P>) -> Effects {
@@ -25,6 +22,7 @@ impl<P: Payload> Connection<P> {
         let Segment {
             header, payload, ..
         } = segment;
+        self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
         let outcome = match self.state {
             State::SynSent => self.syn_sent(cx, &header, &mut effects),
             _ => self.synchronizing(cx, header, payload, &mut effects),
@@ -128,18 +126,18 @@ impl<P: Payload> Connection<P> {
             self.syn_again(&mut header)?;
         }
         let mut fin = header.flags.contains(Flags::FIN);
-        self.check_timestamp(cx.now, &header)?;
-        let current = self.check_sequence(&mut header.seq, header.flags, &mut payload, &mut fin)?;
+        self.check_timestamp(cx, &header, &payload)?;
+        let current = self.check_sequence(cx, &mut header, &mut payload, &mut fin)?;
         if header.flags.contains(Flags::RST) {
-            return self.take_reset(header.seq, effects);
+            return self.take_reset(cx, header.seq, effects);
         }
         if header.flags.contains(Flags::SYN) {
             // Challenge ACK (RFC 5961 4.2).
-            self.owe_ack();
-            return Err(Refusal::Malformed);
+            self.challenge(cx);
+            return Err(Refusal::SynInConnection);
         }
         if !header.flags.contains(Flags::ACK) {
-            return Err(Refusal::Malformed);
+            return Err(Refusal::NoAck);
         }
         if self.state == State::SynReceived {
             if header.ack != self.tx.iss + 1 {
@@ -149,11 +147,13 @@ impl<P: Payload> Connection<P> {
             self.establish(cx, effects);
             self.update_first_window(&header);
         }
+        self.last_heard_at = Past::at(cx.now);
+        self.timers.keepalive_probes = 0;
         self.take_timestamp(cx.now, &header);
         let carries = !current || !payload.is_empty();
         self.take_ack(cx, &header, carries, effects)?;
         if effects.end.is_none() {
-            self.take_text(cx, header.seq, payload, fin, effects);
+            return self.take_text(cx, &header, payload, fin, effects);
         }
         Ok(())
     }
@@ -181,16 +181,21 @@ impl<P: Payload> Connection<P> {
     }
 
     /// PAWS (RFC 7323 5.3, R1), and 3.2: all segments carry timestamps once agreed on.
-    fn check_timestamp(&mut self, now: Time, header: &Header) -> Result<(), Refusal> {
+    fn check_timestamp(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        payload: &Pieces<P>,
+    ) -> Result<(), Refusal> {
         if !self.options.timestamps || header.flags.contains(Flags::RST) {
             return Ok(());
         }
         let Some(timestamps) = header.options.timestamps else {
-            return Err(Refusal::Malformed);
+            return Err(Refusal::NoTimestamp);
         };
         let older = (timestamps.value.wrapping_sub(self.options.recent) as i32) < 0;
-        if older && self.recent_at.elapsed(now) <= RECENT_VALID {
-            self.owe_ack();
+        if older && self.recent_at.elapsed(cx.now) <= RECENT_VALID {
+            self.answer_unacceptable(cx, !payload.is_empty());
             return Err(Refusal::Paws);
         }
         Ok(())
@@ -201,11 +206,12 @@ impl<P: Payload> Connection<P> {
     /// ACKs would answer each other for ever.
     fn check_sequence(
         &mut self,
-        seq: &mut SeqNr,
-        flags: Flags,
+        cx: &mut Context<'_>,
+        header: &mut Header,
         payload: &mut Pieces<P>,
         fin: &mut bool,
     ) -> Result<bool, Refusal> {
+        let (flags, seq) = (header.flags, &mut header.seq);
         let (next, edge) = (self.rx.next, self.rx.edge.latest(self.rx.next));
         let data_len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
         let len = data_len + u32::from(*fin) + u32::from(flags.contains(Flags::SYN));
@@ -221,7 +227,11 @@ impl<P: Payload> Connection<P> {
             if flags.contains(Flags::RST) {
                 return Err(Refusal::OutOfWindow);
             }
-            self.owe_ack();
+            self.answer_unacceptable(cx, data_len > 0);
+            if old && data_len > 0 {
+                // The peer did not get our ACKs: it gets more of them.
+                self.start_quick_acks(cx.config);
+            }
             return if old && len == 0 {
                 Ok(false)
             } else {
@@ -244,10 +254,15 @@ impl<P: Payload> Connection<P> {
     }
 
     /// RFC 9293 3.10.7.4, second, with RFC 5961 3.2: only the very next number resets.
-    fn take_reset(&mut self, seq: SeqNr, effects: &mut Effects) -> Result<(), Refusal> {
+    fn take_reset(
+        &mut self,
+        cx: &mut Context<'_>,
+        seq: SeqNr,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
         if seq != self.rx.next {
-            self.owe_ack();
-            return Err(Refusal::OutOfWindow);
+            self.challenge(cx);
+            return Err(Refusal::BlindReset);
         }
         let reason = match self.state {
             State::SynReceived => CloseReason::Refused,
@@ -258,23 +273,26 @@ impl<P: Payload> Connection<P> {
     }
 
     /// RFC 9293 3.10.7.4, seventh and eighth: data and FIN.
-    #[allow(clippy::too_many_arguments)]
     fn take_text(
         &mut self,
         cx: &mut Context<'_>,
-        seq: SeqNr,
+        header: &Header,
         payload: Pieces<P>,
         fin: bool,
         effects: &mut Effects,
-    ) {
+    ) -> Result<(), Refusal> {
         if (payload.is_empty() && !fin) || !self.receives() {
-            return;
+            return Ok(());
         }
-        if self.marks.contains(Marks::RECEIVE_CLOSED) && !payload.is_empty() {
-            // Data for nobody (RFC 9293 3.6.1, RFC 1122 4.2.2.13).
-            effects.reset = Some(self.reset_header());
-            effects.end = Some(End::Closed(CloseReason::Aborted));
-            return;
+        let seq = header.seq;
+        if !payload.is_empty() {
+            if self.wants_no_data() {
+                // Data for nobody (RFC 9293 3.6.1, RFC 1122 4.2.2.13), answered as what belongs to no connection.
+                effects.reset = Some(reset_for_ack(header.ack));
+                effects.end = Some(End::Closed(CloseReason::Aborted));
+                return Err(Refusal::DataAfterClose);
+            }
+            self.note_data_arrival(cx);
         }
         let len: usize = payload.iter().map(Payload::len).sum();
         self.rx.largest_segment = self
@@ -284,13 +302,16 @@ impl<P: Payload> Connection<P> {
         if seq != self.rx.next {
             // Out of order: at once an ACK of its own, so that the sender can count (RFC 5681 4.2).
             self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);
+            self.counts.out_of_order_segments = self.counts.out_of_order_segments.wrapping_add(1);
             if !self.receive.keep(seq, payload, fin) {
                 cx.stats.out_of_order_dropped += 1;
             }
-            return;
+            return Ok(());
         }
         let had_holes = self.receive.has_holes();
         let delivered = self.receive.deliver(seq, payload, fin);
+        let received = (delivered.next - self.rx.next) - u32::from(delivered.fin);
+        self.counts.bytes_received += u64::from(received);
         self.rx.next = delivered.next;
         if self.receive.ready_len() > 0 && !self.marks.contains(Marks::READABLE_TOLD) {
             effects.readable = true;
@@ -299,20 +320,13 @@ impl<P: Payload> Connection<P> {
         if delivered.fin {
             self.take_fin(effects);
         }
+        Ok(())
     }
 
-    /// Now or a little later (RFC 9293 3.8.6.3, RFC 5681 4.2).
-    fn acknowledge_text(&mut self, cx: &Context<'_>, at_once: bool) {
-        let unacknowledged = self.rx.next - self.rx.last_ack;
-        let enough = cx
-            .config
-            .ack_every_segments
-            .saturating_mul(self.rx.largest_segment.into());
-        if at_once || unacknowledged >= enough {
-            self.owe_ack();
-        } else if self.timers.delayed_ack == Time::NEVER {
-            self.timers.delayed_ack = cx.now + Span::from_ms(cx.config.delayed_ack_ms.into());
-        }
+    /// The owner closed, or shut both directions.
+    fn wants_no_data(&self) -> bool {
+        let shut = self.marks.contains(Marks::READ_SHUT | Marks::SEND_CLOSED);
+        self.marks.contains(Marks::RECEIVE_CLOSED) || shut
     }
 
     fn take_fin(&mut self, effects: &mut Effects) {

@@ -2,33 +2,48 @@
 //! `output`, what times out in `timers`.
 
 mod acknowledgment;
+mod boundaries;
+mod delayed_ack;
+mod info;
 mod input;
+mod keepalive;
 mod moving;
 mod output;
+mod path;
 mod recovery;
+mod settings;
 mod timers;
+mod user_timeout;
 mod window;
 
 pub(crate) use moving::PortableInner;
 
+use crate::challenge::ChallengeLimit;
 use crate::clock::{Past, TimestampClock};
 use crate::config::Config;
 use crate::congestion::CongestionWindow;
+use crate::info::Counts;
+use crate::path_error::PathError;
 use crate::payload::Payload;
+use crate::profiles::ProfileId;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::rtt::RttEstimator;
 use crate::sack::Scoreboard;
 use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
 use crate::time_wait::Remains;
-use crate::types::{CloseReason, ListenerId, Refusal, State, Stats};
+use crate::types::{CloseReason, ListenerId, Refusal, State, Stats, WriteFlags};
 use baton_wire::{Flow, Header, SeqNr, Span, Time};
+use boundaries::Boundaries;
 use serde::{Deserialize, Serialize};
 use timers::Timers;
 
 /// MSS of a peer that does not tell (RFC 9293 3.7.1).
 const DEFAULT_MSS_V4: u16 = 536;
 const DEFAULT_MSS_V6: u16 = 1220;
+
+/// Least MSS taken from a peer or a path: less would let it make us send headers only.
+const LEAST_MSS: u16 = 64;
 
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS_LEN: u16 = 12;
@@ -58,6 +73,16 @@ bitflags::bitflags! {
         const PROBE = 1 << 7;
         /// `Readable` was told and nothing was read since.
         const READABLE_TOLD = 1 << 8;
+        /// The last write said that more follows at once.
+        const MORE = 1 << 9;
+        /// The owner will read no more, but did not close.
+        const READ_SHUT = 1 << 10;
+        /// A buffer was made smaller: it may hold more than its limit.
+        const BUFFERS_SHRANK = 1 << 11;
+        /// Data goes both ways in turn: ACKs travel with answers and are delayed.
+        const INTERACTIVE = 1 << 12;
+        /// A keepalive probe is due.
+        const KEEPALIVE_PROBE = 1 << 13;
     }
 }
 
@@ -99,6 +124,8 @@ pub(crate) struct ReceiveSequence {
     pub(crate) acks_owed: u8,
     /// Room that the application gave back and the peer was not told of.
     pub(crate) given_back: u32,
+    /// Segments that are still acknowledged at once.
+    pub(crate) quick_acks: u8,
 }
 
 /// What the handshake settled.
@@ -106,6 +133,8 @@ pub(crate) struct ReceiveSequence {
 pub(crate) struct Negotiated {
     /// Data and options a segment may hold at most (RFC 9293 3.7.1, RFC 6691).
     pub(crate) mss: u16,
+    /// The same as the path allows, when it told so (RFC 1191).
+    pub(crate) path_mss: u16,
     pub(crate) send_shift: u8,
     pub(crate) receive_shift: u8,
     pub(crate) window_scaling: bool,
@@ -122,16 +151,20 @@ pub(crate) struct Connection<P> {
     pub(crate) state: State,
     pub(crate) marks: Marks,
     /// Its stack's number for its parameters.
-    pub(crate) profile: u16,
+    pub(crate) profile: ProfileId,
     /// It is in its stack's output queue.
     pub(crate) queued: bool,
     /// The wire is done with it; it waits for its owner.
     pub(crate) ended: Option<CloseReason>,
     /// Whose it is until it is accepted.
     pub(crate) listener: Option<ListenerId>,
+    /// What the network last said against it since the peer was last heard.
+    pub(crate) soft_error: Option<PathError>,
     tx: SendSequence,
     rx: ReceiveSequence,
     options: Negotiated,
+    counts: Counts,
+    boundaries: Boundaries,
     rtt: RttEstimator,
     congestion: CongestionWindow,
     timers: Timers,
@@ -140,6 +173,14 @@ pub(crate) struct Connection<P> {
     recent_at: Past,
     /// When data was last sent.
     last_sent: Past,
+    /// When data last arrived.
+    last_data_at: Past,
+    /// When the peer was last heard.
+    last_heard_at: Past,
+    /// When an ACK was last sent in answer to a segment that was not acceptable.
+    last_refusal_at: Past,
+    /// Since when what is first in the send buffer waits to be acknowledged or sent.
+    waiting_since: Past,
     /// The number whose acknowledgment ends a round-trip measurement, and when it was sent.
     timed: Option<(SeqNr, Past)>,
     scoreboard: Option<Box<Scoreboard>>,
@@ -154,6 +195,7 @@ pub(crate) struct Context<'a> {
     /// The connection's own parameters.
     pub(crate) config: &'a Config,
     pub(crate) stats: &'a mut Stats,
+    pub(crate) challenges: &'a mut ChallengeLimit,
 }
 
 /// How a connection ends.
@@ -193,10 +235,12 @@ impl<P: Payload> Connection<P> {
         iss: SeqNr,
         clock: TimestampClock,
     ) -> Self {
-        let shift = if config.window_scaling {
-            shift_for(config.receive_buffer)
-        } else {
-            0
+        let needed = shift_for(config.receive_buffer);
+        let shift = match config.window_scaling {
+            true => config
+                .window_scale
+                .map_or(needed, |scale| scale.min(LARGEST_SHIFT)),
+            false => 0,
         };
         let mut marks = Marks::empty();
         marks.set(Marks::NODELAY, !config.nagle);
@@ -208,6 +252,7 @@ impl<P: Payload> Connection<P> {
             queued: false,
             ended: None,
             listener: None,
+            soft_error: None,
             tx: SendSequence {
                 iss,
                 una: iss,
@@ -227,9 +272,11 @@ impl<P: Payload> Connection<P> {
                 largest_segment: 1,
                 acks_owed: 0,
                 given_back: 0,
+                quick_acks: 0,
             },
             options: Negotiated {
                 mss: config.mss,
+                path_mss: u16::MAX,
                 send_shift: 0,
                 receive_shift: shift,
                 window_scaling: config.window_scaling,
@@ -237,12 +284,18 @@ impl<P: Payload> Connection<P> {
                 timestamps: config.timestamps,
                 recent: 0,
             },
+            counts: Counts::default(),
+            boundaries: Boundaries::default(),
             rtt: RttEstimator::new(config),
             congestion: CongestionWindow::new(iss),
             timers: Timers::new(),
             clock,
             recent_at: Past::at(now),
             last_sent: Past::at(now),
+            last_data_at: Past::at(now),
+            last_heard_at: Past::at(now),
+            last_refusal_at: Past::long_ago(now),
+            waiting_since: Past::at(now),
             timed: None,
             scoreboard: None,
             send: SendBuffer::new(),
@@ -271,7 +324,8 @@ impl<P: Payload> Connection<P> {
 
     /// Bytes the application may still write.
     pub(crate) fn send_space(&self, config: &Config) -> usize {
-        match self.may_write() {
+        // As with Linux, nothing is taken while more than TCP_NOTSENT_LOWAT waits to be sent.
+        match self.may_write() && self.not_sent() < config.not_sent_low_water {
             true => config.send_buffer.saturating_sub(self.send.len()) as usize,
             false => 0,
         }
@@ -298,7 +352,12 @@ impl<P: Payload> Connection<P> {
         } else {
             0
         };
-        u32::from(self.options.mss - options)
+        u32::from(self.segment_room() - options)
+    }
+
+    /// Data and options that a segment may hold: as the peer and the path allow (RFC 9293 3.7.1, RFC 1191).
+    fn segment_room(&self) -> u16 {
+        self.options.mss.min(self.options.path_mss)
     }
 
     /// The number after the last written byte: that of the FIN while one is not acknowledged.
@@ -341,17 +400,22 @@ impl<P: Payload> Connection<P> {
     // --- for the application ---
 
     /// Appends as much of `data` as fits. `None` when the direction is closed.
-    pub(crate) fn write(&mut self, data: P, config: &Config) -> Option<usize> {
+    pub(crate) fn write(&mut self, data: P, flags: WriteFlags, config: &Config) -> Option<usize> {
         if !self.may_write() {
             return None;
         }
         let len = data.len().min(self.send_space(config));
-        let fits = if len == data.len() {
-            data
-        } else {
-            data.slice(0, len)
-        };
+        if len == 0 {
+            return Some(0);
+        }
+        let whole = len == data.len();
+        let fits = if whole { data } else { data.slice(0, len) };
         self.send.push(fits);
+        let more = flags.more && whole;
+        self.marks.set(Marks::MORE, more);
+        let (sent, end) = (self.tx.max, self.data_end());
+        self.boundaries
+            .written(sent, end, !more, flags.end_of_record && whole);
         Some(len)
     }
 
@@ -359,6 +423,11 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn read(&mut self, max: usize) -> Option<P> {
         self.marks.remove(Marks::READABLE_TOLD);
         self.receive.read(max)
+    }
+
+    /// Received data, left where it is.
+    pub(crate) fn peek(&self, skip: usize, max: usize) -> Option<P> {
+        self.receive.peek(skip, max)
     }
 
     /// Gives back room.
@@ -385,11 +454,8 @@ impl<P: Payload> Connection<P> {
 
     /// The owner will neither write nor read (RFC 9293 3.10.4).
     pub(crate) fn close(&mut self) {
-        debug_assert!(
-            self.receive.ready_len() == 0,
-            "what is unread when the owner closes makes it an abort"
-        );
         self.shutdown();
+        self.discard_received();
         self.marks.insert(Marks::RECEIVE_CLOSED);
     }
 
@@ -400,7 +466,8 @@ impl<P: Payload> Connection<P> {
 
     /// Drops what the owner did not read.
     pub(crate) fn discard_received(&mut self) {
-        self.receive.clear();
+        let len = self.receive.discard_ready();
+        self.rx.given_back = self.rx.given_back.saturating_add(len);
     }
 
     /// The wire is done with it.
@@ -409,6 +476,7 @@ impl<P: Payload> Connection<P> {
         self.state = State::TimeWait;
         self.timers = Timers::new();
         self.send.clear();
+        self.boundaries.clear();
         self.scoreboard = None;
         if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
             self.receive.clear();
@@ -439,6 +507,7 @@ impl<P: Payload> Connection<P> {
         if self.ended.is_some() {
             return self.verify_ended();
         }
+        self.boundaries.verify(self.tx.una, self.data_end())?;
         self.verify_sequence(config)?;
         self.verify_timers()?;
         if self.is_synchronized() {
@@ -466,14 +535,15 @@ impl<P: Payload> Connection<P> {
         if tx.max.after(self.data_end() + fin) {
             return Err("only what was written was sent");
         }
-        if self.send.len() > config.send_buffer {
+        let shrank = self.marks.contains(Marks::BUFFERS_SHRANK);
+        if self.send.len() > config.send_buffer && !shrank {
             return Err("the send buffer keeps its limit");
         }
         if self.is_synchronized() {
             if self.rx.next.after(self.rx.edge + 1) {
                 return Err("RCV.NXT lies within the advertised window");
             }
-            if self.receive.unconsumed() > config.receive_buffer {
+            if self.receive.unconsumed() > config.receive_buffer && !shrank {
                 return Err("the receive buffer keeps its limit");
             }
         }
@@ -504,12 +574,12 @@ mod tests {
     #[test]
     fn a_connection_without_data_takes_little_memory() {
         assert!(
-            size_of::<Connection<Symbolic>>() <= 512,
+            size_of::<Connection<Symbolic>>() <= 896,
             "{}",
             size_of::<Connection<Symbolic>>()
         );
         assert!(
-            size_of::<Connection<Bytes>>() <= 512,
+            size_of::<Connection<Bytes>>() <= 896,
             "{}",
             size_of::<Connection<Bytes>>()
         );

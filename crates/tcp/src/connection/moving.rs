@@ -1,9 +1,12 @@
 //! Taking a connection apart for a move, and putting it together again.
 
+use super::boundaries::Boundaries;
 use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
 use crate::clock::{Past, TimestampClock};
 use crate::config::Config;
 use crate::congestion::CongestionWindow;
+use crate::info::Counts;
+use crate::path_error::PathError;
 use crate::payload::Payload;
 use crate::portable::{FORMAT_VERSION, Portable, Signals};
 use crate::receive_buffer::{PortableReceive, ReceiveBuffer};
@@ -20,16 +23,23 @@ use super::timers::{PortableTimers, Timers};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PortableInner<P> {
     marks: Marks,
+    soft_error: Option<PathError>,
     ended: Option<CloseReason>,
     tx: SendSequence,
     rx: ReceiveSequence,
     options: Negotiated,
+    counts: Counts,
+    boundaries: Boundaries,
     rtt: RttEstimator,
     congestion: CongestionWindow,
     timers: PortableTimers,
     timestamp_clock: Span,
     recent_age: Span,
     since_sent: Span,
+    since_data: Span,
+    since_heard: Span,
+    since_refusal: Span,
+    waiting: Span,
     timed: Option<(SeqNr, Span)>,
     scoreboard: Option<Box<Scoreboard>>,
     receive: PortableReceive<P>,
@@ -50,16 +60,23 @@ impl<P: Payload> Connection<P> {
             signals,
             inner: PortableInner {
                 marks: self.marks,
+                soft_error: self.soft_error,
                 ended: self.ended,
                 tx: self.tx,
                 rx: self.rx,
                 options: self.options,
+                counts: self.counts,
+                boundaries: self.boundaries,
                 rtt: self.rtt,
                 congestion: self.congestion,
                 timers: self.timers.to_portable(now),
                 timestamp_clock: self.clock.reading(now),
                 recent_age: self.recent_at.elapsed(now),
                 since_sent: self.last_sent.elapsed(now),
+                since_data: self.last_data_at.elapsed(now),
+                since_heard: self.last_heard_at.elapsed(now),
+                since_refusal: self.last_refusal_at.elapsed(now),
+                waiting: self.waiting_since.elapsed(now),
                 timed: self.timed.map(|(end, sent)| (end, sent.elapsed(now))),
                 scoreboard: self.scoreboard,
                 receive,
@@ -74,6 +91,7 @@ impl<P: Payload> Connection<P> {
             flow: moved.flow,
             state: moved.state,
             marks: inner.marks,
+            soft_error: inner.soft_error,
             profile: 0,
             queued: false,
             ended: inner.ended,
@@ -81,12 +99,18 @@ impl<P: Payload> Connection<P> {
             tx: inner.tx,
             rx: inner.rx,
             options: inner.options,
+            counts: inner.counts,
+            boundaries: inner.boundaries,
             rtt: inner.rtt,
             congestion: inner.congestion,
             timers: Timers::from_portable(now, &inner.timers),
             clock: TimestampClock::showing(now, inner.timestamp_clock),
             recent_at: Past::ago(now, inner.recent_age),
             last_sent: Past::ago(now, inner.since_sent),
+            last_data_at: Past::ago(now, inner.since_data),
+            last_heard_at: Past::ago(now, inner.since_heard),
+            last_refusal_at: Past::ago(now, inner.since_refusal),
+            waiting_since: Past::ago(now, inner.waiting),
             timed: inner
                 .timed
                 .map(|(end, elapsed)| (end, Past::ago(now, elapsed))),

@@ -2,7 +2,7 @@
 
 use super::{Connection, Context, Marks};
 use crate::clock::Past;
-use crate::config::Config;
+use crate::config::{Config, NagleRule, WindowProbe};
 use crate::congestion::Phase;
 use crate::payload::{Payload, Pieces};
 use crate::sack::Scoreboard;
@@ -46,6 +46,12 @@ impl<P: Payload> Connection<P> {
                     return Some(segment);
                 }
             }
+        }
+        let asks = self.marks.contains(Marks::KEEPALIVE_PROBE) && self.is_synchronized();
+        self.marks.remove(Marks::KEEPALIVE_PROBE);
+        if asks {
+            cx.stats.keepalive_probes += 1;
+            return Some(self.old_number(cx));
         }
         if self.rx.acks_owed > 0 || self.owes_window_update(cx.config) {
             return Some(self.pure_ack(cx));
@@ -108,15 +114,25 @@ impl<P: Payload> Connection<P> {
             .map_or(limit, |restart| limit.min(restart));
         let room = limit.saturating_sub(seq - self.tx.una);
         let most = self.data_room();
+        let record = self
+            .boundaries
+            .record_end(seq)
+            .map_or(u32::MAX, |end| end - seq);
+        let most = most.min(record);
         let len = available.min(room).min(most).min(self.unreported_len(seq));
         let last = len == available;
         // A FIN takes a number of the window too.
         let fin = fin_pending && last && self.tx.window > (seq - self.tx.una) + len;
-        if (len == 0 && !fin) || !self.worth_sending(seq, len, most, last, fin) {
-            let held_by_owner = last && self.marks.contains(Marks::CORK) && !fin_pending;
+        if (len == 0 && !fin) || !self.worth_sending(cx.config, Run { seq, len, fin }, most, last) {
+            let held_by_owner = last && self.is_corked() && !fin_pending;
             let idle = self.timers.retransmit == Time::NEVER && self.timers.persist == Time::NEVER;
-            if idle && !held_by_owner {
-                self.start_persist(cx);
+            match (idle, held_by_owner) {
+                (false, _) => {}
+                (true, true) => self.limit_cork(cx),
+                (true, false) => {
+                    self.start_waiting(cx.now);
+                    self.start_persist(cx);
+                }
             }
             return None;
         }
@@ -125,16 +141,27 @@ impl<P: Payload> Connection<P> {
 
     /// Sender's silly window avoidance (RFC 9293 3.8.6.2.1) and Nagle's algorithm (3.7.4), the latter as
     /// Minshall modified it: only an unacknowledged *partial* segment holds back another one.
-    fn worth_sending(&self, seq: SeqNr, len: u32, full: u32, last: bool, fin: bool) -> bool {
-        if len >= full || fin || seq.before(self.tx.max) {
+    fn worth_sending(&self, config: &Config, run: Run, full: u32, last: bool) -> bool {
+        let Run { seq, len, fin } = run;
+        // The end of a record is "full" only when more follows it.
+        let whole_record = len >= full && (!last || full >= self.data_room());
+        if whole_record || fin || seq.before(self.tx.max) {
             return true;
         }
         if last {
-            let partial_outstanding = self.tx.partial_end.after(self.tx.una);
-            let nagle = !self.marks.contains(Marks::NODELAY) && partial_outstanding;
-            return !nagle && !self.marks.contains(Marks::CORK);
+            let held_back = match config.nagle_rule {
+                NagleRule::Minshall => self.tx.partial_end.after(self.tx.una),
+                NagleRule::Classic => self.flight() > 0,
+            };
+            let nagle = !self.marks.contains(Marks::NODELAY) && held_back;
+            return !nagle && !self.is_corked();
         }
         len > 0 && len >= self.tx.largest_window / 2
+    }
+
+    /// The owner wants no partial segment yet (TCP_CORK, MSG_MORE).
+    fn is_corked(&self) -> bool {
+        self.marks.intersects(Marks::CORK | Marks::MORE)
     }
 
     /// Moves SND.NXT past what was reported.
@@ -177,7 +204,7 @@ impl<P: Payload> Connection<P> {
     /// Data that a segment may hold now: SACK blocks take their room from it (RFC 6691 3).
     pub(super) fn data_room(&self) -> u32 {
         match self.options.sack && self.receive.has_holes() {
-            true => u32::from(self.options.mss) - self.options_of_ack(Time::ZERO).len() as u32,
+            true => u32::from(self.segment_room()) - self.options_of_ack(Time::ZERO).len() as u32,
             false => self.smss(),
         }
     }
@@ -194,6 +221,10 @@ impl<P: Payload> Connection<P> {
             let run = Run { seq: una, len, fin };
             return (run.end() != una).then(|| self.send_run(cx, run));
         }
+        cx.stats.window_probes += 1;
+        if cx.config.window_probe == WindowProbe::OldNumber {
+            return (available > 0 || fin_pending).then(|| self.old_number(cx));
+        }
         let run = Run {
             seq: una,
             len: available.min(1),
@@ -207,6 +238,12 @@ impl<P: Payload> Connection<P> {
         Some(self.segment_of(cx, run))
     }
 
+    /// A segment without data just before the window, which must be answered by an ACK (RFC 9293 3.8.4, 3.10.7.4).
+    fn old_number(&mut self, cx: &Context<'_>) -> Segment<P> {
+        let header = self.header(cx, self.tx.una - 1, Flags::ACK);
+        self.segment(header, Pieces::new())
+    }
+
     /// Sends a run and keeps the books.
     pub(super) fn send_run(&mut self, cx: &mut Context<'_>, run: Run) -> Segment<P> {
         if let Some(restart) = self.restart_window(cx) {
@@ -216,10 +253,20 @@ impl<P: Payload> Connection<P> {
         let again = run.seq.before(self.tx.max);
         if again {
             cx.stats.retransmissions += 1;
+            self.counts.total_retransmissions = self.counts.total_retransmissions.wrapping_add(1);
+            self.counts.bytes_retransmitted += u64::from(run.len);
             // Karn's algorithm: an ACK of it could be for either copy (RFC 6298 3).
             self.timed = None;
         } else if self.timed.is_none() {
             self.timed = Some((end, Past::at(cx.now)));
+        }
+        if run.len > 0 {
+            self.counts.bytes_sent += u64::from(run.len);
+            self.counts.data_segments_out = self.counts.data_segments_out.wrapping_add(1);
+            self.note_answer(cx);
+        }
+        if self.flight() == 0 {
+            self.start_waiting(cx.now);
         }
         if run.len > 0 && run.len < self.data_room() {
             self.tx.partial_end = self.tx.partial_end.latest(end);
@@ -241,7 +288,7 @@ impl<P: Payload> Connection<P> {
         if run.fin {
             flags |= Flags::FIN;
         }
-        if run.len > 0 && run.seq + run.len == self.data_end() {
+        if run.len > 0 && self.boundaries.push_within(run.seq, run.seq + run.len) {
             flags |= Flags::PSH;
         }
         let mut payload = Pieces::new();
@@ -251,16 +298,20 @@ impl<P: Payload> Connection<P> {
         self.segment(header, payload)
     }
 
-    fn pure_ack(&mut self, cx: &Context<'_>) -> Segment<P> {
-        // Not SND.NXT, which a timeout takes back, and not beyond the peer's window, where a probe may be: both would
-        // be refused.
+    /// The number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,
+    /// where a probe may be: both would be refused.
+    fn acceptable_seq(&self) -> SeqNr {
         let tx = &self.tx;
-        let seq = tx.una.latest(tx.max.earliest(tx.una + tx.window));
-        let header = self.header(cx, seq, Flags::ACK);
+        tx.una.latest(tx.max.earliest(tx.una + tx.window))
+    }
+
+    fn pure_ack(&mut self, cx: &Context<'_>) -> Segment<P> {
+        let header = self.header(cx, self.acceptable_seq(), Flags::ACK);
         self.segment(header, Pieces::new())
     }
 
-    fn segment(&self, header: Header, payload: Pieces<P>) -> Segment<P> {
+    fn segment(&mut self, header: Header, payload: Pieces<P>) -> Segment<P> {
+        self.counts.segments_out = self.counts.segments_out.wrapping_add(1);
         Segment {
             src: self.flow.local,
             dst: self.flow.remote,
@@ -274,6 +325,7 @@ impl<P: Payload> Connection<P> {
     fn header(&mut self, cx: &Context<'_>, seq: SeqNr, flags: Flags) -> Header {
         let options = self.options_of_ack(cx.now);
         let window = self.advertise(cx.config);
+        self.note_ack_sent();
         self.rx.last_ack = self.rx.next;
         self.rx.acks_owed = self.rx.acks_owed.saturating_sub(1);
         self.timers.delayed_ack = Time::NEVER;
@@ -314,8 +366,13 @@ impl<P: Payload> Connection<P> {
     fn syn(&mut self, cx: &mut Context<'_>) -> Segment<P> {
         let iss = self.tx.iss;
         let answers = self.state == State::SynReceived;
-        if self.tx.max != iss {
+        if self.tx.max == iss {
+            self.start_waiting(cx.now);
+        } else {
             cx.stats.retransmissions += 1;
+            self.counts.total_retransmissions = self.counts.total_retransmissions.wrapping_add(1);
+        }
+        if self.tx.max != iss {
             self.timed = None;
         } else if self.timed.is_none() {
             self.timed = Some((iss + 1, Past::at(cx.now)));
@@ -354,7 +411,7 @@ impl<P: Payload> Connection<P> {
     /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5).
     pub(super) fn reset_header(&self) -> Header {
         Header {
-            seq: self.tx.next,
+            seq: self.acceptable_seq(),
             ack: self.rx.next,
             flags: Flags::RST | Flags::ACK,
             ..Header::default()

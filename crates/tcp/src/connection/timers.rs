@@ -17,12 +17,16 @@ pub(crate) struct Timers {
     pub(super) delayed_ack: Time,
     /// End of waiting for the FIN of a peer that nobody listens to any more.
     pub(super) fin_wait: Time,
+    /// Keepalive (RFC 9293 3.8.4).
+    pub(super) keepalive: Time,
     /// Timeouts since the last progress.
     pub(super) retries: u8,
     /// Window probes since probing began.
     pub(super) probes: u8,
     /// Window probes since the peer was last heard.
     pub(super) unanswered: u8,
+    /// Keepalive probes since the peer was last heard.
+    pub(super) keepalive_probes: u8,
 }
 
 /// The same as remaining times.
@@ -32,9 +36,11 @@ pub(crate) struct PortableTimers {
     persist: Option<Span>,
     delayed_ack: Option<Span>,
     fin_wait: Option<Span>,
+    keepalive: Option<Span>,
     retries: u8,
     probes: u8,
     unanswered: u8,
+    keepalive_probes: u8,
 }
 
 impl Timers {
@@ -44,9 +50,11 @@ impl Timers {
             persist: Time::NEVER,
             delayed_ack: Time::NEVER,
             fin_wait: Time::NEVER,
+            keepalive: Time::NEVER,
             retries: 0,
             probes: 0,
             unanswered: 0,
+            keepalive_probes: 0,
         }
     }
 
@@ -55,6 +63,7 @@ impl Timers {
             .min(self.persist)
             .min(self.delayed_ack)
             .min(self.fin_wait)
+            .min(self.keepalive)
     }
 
     pub(super) fn to_portable(&self, now: Time) -> PortableTimers {
@@ -65,9 +74,11 @@ impl Timers {
             persist: remaining(self.persist),
             delayed_ack: remaining(self.delayed_ack),
             fin_wait: remaining(self.fin_wait),
+            keepalive: remaining(self.keepalive),
             retries: self.retries,
             probes: self.probes,
             unanswered: self.unanswered,
+            keepalive_probes: self.keepalive_probes,
         }
     }
 
@@ -79,9 +90,11 @@ impl Timers {
             persist: deadline(moved.persist),
             delayed_ack: deadline(moved.delayed_ack),
             fin_wait: deadline(moved.fin_wait),
+            keepalive: deadline(moved.keepalive),
             retries: moved.retries,
             probes: moved.probes,
             unanswered: moved.unanswered,
+            keepalive_probes: moved.keepalive_probes,
         }
     }
 }
@@ -110,18 +123,16 @@ impl<P: Payload> Connection<P> {
         if self.timers.persist <= cx.now {
             self.persist_timeout(cx, &mut effects);
         }
+        if self.timers.keepalive <= cx.now && effects.end.is_none() {
+            self.keepalive_timeout(cx, &mut effects);
+        }
         effects
     }
 
     /// RFC 6298 5.4 to 5.7, RFC 5681 3.1. What is outstanding is sent again from SND.UNA on (go-back-N).
     fn retransmission_timeout(&mut self, cx: &mut Context<'_>, effects: &mut Effects) {
-        let most = if self.is_synchronized() {
-            cx.config.data_retries
-        } else {
-            cx.config.syn_retries
-        };
-        if u32::from(self.timers.retries) >= most {
-            effects.end = Some(End::Closed(CloseReason::TimedOut));
+        if self.gives_up(cx) {
+            effects.end = Some(End::Closed(self.timed_out()));
             return;
         }
         cx.stats.timeouts += 1;
@@ -131,7 +142,7 @@ impl<P: Payload> Connection<P> {
         self.timed = None;
         self.marks.remove(Marks::SEND_FIRST_AGAIN);
         self.tx.next = self.tx.una;
-        self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+        self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
         if !self.is_synchronized() {
             self.marks.insert(Marks::SYN_LOST);
             return;
@@ -148,15 +159,31 @@ impl<P: Payload> Connection<P> {
         }
     }
 
+    /// Retransmissions have gone on long enough (RFC 9293 3.8.3, R2): by the clock when there is a user timeout, otherwise by
+    /// their number.
+    fn gives_up(&self, cx: &Context<'_>) -> bool {
+        let most = match self.state {
+            State::SynSent => cx.config.syn_retries,
+            State::SynReceived => cx.config.syn_ack_retries,
+            _ if cx.config.user_timeout_ms.is_some() => u32::MAX,
+            _ => cx.config.data_retries,
+        };
+        u32::from(self.timers.retries) >= most || self.user_timed_out(cx)
+    }
+
     /// RFC 9293 3.8.6.1: probes go on as long as the peer answers, ever more slowly.
     fn persist_timeout(&mut self, cx: &Context<'_>, effects: &mut Effects) {
-        if u32::from(self.timers.unanswered) >= cx.config.data_retries {
-            effects.end = Some(End::Closed(CloseReason::TimedOut));
+        let given_up = match cx.config.user_timeout_ms {
+            Some(_) => self.user_timed_out(cx),
+            None => u32::from(self.timers.unanswered) >= cx.config.data_retries,
+        };
+        if given_up {
+            effects.end = Some(End::Closed(self.timed_out()));
             return;
         }
         self.timers.unanswered = self.timers.unanswered.saturating_add(1);
         self.timers.probes = self.timers.probes.saturating_add(1);
-        self.timers.persist = cx.now + self.rtt.probe_interval(self.timers.probes, cx.config);
+        self.timers.persist = self.due(cx, self.rtt.probe_interval(self.timers.probes, cx.config));
         self.marks.insert(Marks::PROBE);
     }
 
@@ -164,22 +191,30 @@ impl<P: Payload> Connection<P> {
     pub(super) fn start_persist(&mut self, cx: &Context<'_>) {
         self.timers.probes = 0;
         self.timers.unanswered = 0;
-        self.timers.persist = cx.now + self.rtt.probe_interval(0, cx.config);
+        self.timers.persist = self.due(cx, self.rtt.probe_interval(0, cx.config));
+    }
+
+    /// The owner's cork holds a partial segment back, and nothing is outstanding: not for ever, says tcp(7) of Linux.
+    pub(super) fn limit_cork(&mut self, cx: &Context<'_>) {
+        if cx.config.cork_limit_ms > 0 {
+            self.start_persist(cx);
+            self.timers.persist = self.due(cx, Span::from_ms(cx.config.cork_limit_ms.into()));
+        }
     }
 
     /// Something that asks for an acknowledgment was sent (RFC 6298 5.1).
     pub(super) fn start_retransmit(&mut self, cx: &Context<'_>) {
         self.timers.persist = Time::NEVER;
         if self.timers.retransmit == Time::NEVER {
-            self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+            self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
         }
     }
 
-    /// Once nobody reads any more and all is sent, the peer gets as long as TIME-WAIT for its FIN.
+    /// Once nobody reads any more and all is sent, the peer gets a while for its FIN.
     pub(super) fn limit_fin_wait(&mut self, cx: &Context<'_>) {
         let forsaken = self.state == State::FinWait2 && self.marks.contains(Marks::RECEIVE_CLOSED);
         if forsaken && self.timers.fin_wait == Time::NEVER {
-            self.timers.fin_wait = cx.now + Span::from_ms(cx.config.msl_ms.into()) * 2;
+            self.timers.fin_wait = cx.now + Span::from_ms(cx.config.fin_wait_2_ms.into());
         }
     }
 

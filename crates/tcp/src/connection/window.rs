@@ -8,14 +8,21 @@ use baton_wire::SeqNr;
 impl<P: Payload> Connection<P> {
     /// The window of a SYN, which is never scaled (RFC 7323 2.2).
     pub(super) fn syn_window(&self, config: &Config) -> u16 {
-        config.receive_buffer.min(u16::MAX.into()) as u16
+        let most = config.receive_buffer.min(config.window_clamp);
+        most.min(u16::MAX.into()) as u16
     }
 
     /// The right edge that could be advertised, with the receiver's silly window avoidance (RFC 9293 3.8.6.2.2).
     fn possible_edge(&self, config: &Config) -> SeqNr {
-        let space = config.receive_buffer - self.receive.unconsumed();
+        let space = config
+            .receive_buffer
+            .saturating_sub(self.receive.unconsumed());
         let silly = space < config.receive_buffer / 4 && space < u32::from(config.mss);
-        let space = if silly { 0 } else { space };
+        let space = if silly {
+            0
+        } else {
+            space.min(config.window_clamp)
+        };
         let field = (space >> self.options.receive_shift).min(u16::MAX.into());
         self.rx.next + (field << self.options.receive_shift)
     }
@@ -27,7 +34,9 @@ impl<P: Payload> Connection<P> {
         // A FIN at the window's edge leaves RCV.NXT one beyond it.
         let field = (edge.saturating_since(next) >> shift).min(u16::MAX.into());
         self.rx.edge = self.rx.edge.latest(next + (field << shift));
-        let space = config.receive_buffer - self.receive.unconsumed();
+        let space = config
+            .receive_buffer
+            .saturating_sub(self.receive.unconsumed());
         let untold = (next + space).saturating_since(self.rx.edge);
         self.rx.given_back = self.rx.given_back.min(untold);
         field as u16

@@ -56,6 +56,7 @@ impl<P: Payload> Stack<P> {
             connections,
             profiles,
             stats,
+            challenges,
             listeners,
             ..
         } = self;
@@ -66,14 +67,15 @@ impl<P: Payload> Stack<P> {
             && !listeners[listener.0 as usize].takes_established()
         {
             // The handshake cannot be completed; the peer will try again.
-            handled.refused = Some(Refusal::BacklogFull);
+            handled.refused = Some(Refusal::AcceptQueueFull);
             return;
         }
         let effects = conn.handle_segment(
             &mut Context {
                 now,
-                config: &profiles[usize::from(conn.profile)],
+                config: &profiles[conn.profile],
                 stats,
+                challenges,
             },
             segment,
         );
@@ -150,7 +152,10 @@ impl<P: Payload> Stack<P> {
             iss = iss.latest(last + ISN_DISTANCE);
         }
         let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
-        let conn = Connection::answering(now, syn, &self.profiles[0], iss, clock, listener);
+        let profile = self.profiles.share(waiting.profile);
+        let config = &self.profiles[profile];
+        let mut conn = Connection::answering(now, syn, config, iss, clock, listener);
+        conn.profile = profile;
         let id = self.insert(conn);
         handled.conn = Some(id);
         self.touch(now, id);

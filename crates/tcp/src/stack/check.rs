@@ -14,12 +14,13 @@ impl<P: Payload> Stack<P> {
         self.check_output();
         self.check_listeners();
         self.check_ends();
+        self.check_profiles();
     }
 
     fn check_connections(&self) {
         let mut live = 0;
         for (slot, conn) in &self.connections {
-            let config = &self.profiles[usize::from(conn.profile)];
+            let config = &self.profiles[conn.profile];
             if let Err(rule) = conn.verify(config) {
                 panic!("{:?} in {:?}: {rule}\n{conn:#?}", conn.flow, conn.state);
             }
@@ -63,7 +64,7 @@ impl<P: Payload> Stack<P> {
     }
 
     fn check_listeners(&self) {
-        for (index, listener) in self.listeners.iter().enumerate() {
+        for (index, listener) in &self.listeners {
             let owned = |state: fn(State) -> bool| {
                 let of_listener = |conn: &crate::connection::Connection<P>| {
                     conn.listener.is_some_and(|id| id.0 as usize == index) && state(conn.state)
@@ -93,6 +94,22 @@ impl<P: Payload> Stack<P> {
                     "a waiting connection exists"
                 );
             }
+        }
+    }
+
+    /// Each set of parameters is kept as long as something uses it.
+    fn check_profiles(&self) {
+        for id in self.profiles.in_use() {
+            let connections = self.connections.iter();
+            let of_connections = connections.filter(|(_, conn)| conn.profile == id).count();
+            let listeners = self.listeners.iter();
+            let of_listeners = listeners.filter(|(_, one)| one.profile == id).count();
+            let users = of_connections + of_listeners + usize::from(id == 0);
+            assert_eq!(
+                self.profiles.users(id) as usize,
+                users,
+                "users of parameters are counted"
+            );
         }
     }
 

@@ -2,8 +2,13 @@
 
 mod arrival;
 mod check;
+mod listening;
 mod moving;
+mod path;
+mod settings;
+mod table;
 
+use crate::challenge::ChallengeLimit;
 use crate::clock::TimestampClock;
 use crate::config::Config;
 use crate::connection::{Connection, Context, Effects, End, Marks};
@@ -11,9 +16,10 @@ use crate::flow_table::FlowTable;
 use crate::isn::Secret;
 use crate::listener::Listener;
 use crate::payload::{Payload, Pieces};
+use crate::profiles::{ProfileId, Profiles};
 use crate::segment::Segment;
 use crate::time_wait::TimeWait;
-use crate::types::{CloseReason, ConnId, Event, ListenerId, State, Stats, WriteError};
+use crate::types::{CloseReason, ConnId, Event, ListenerId, State, Stats, WriteError, WriteFlags};
 use crate::wheel::Wheel;
 use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, Span, Time};
 use rustc_hash::FxHashMap;
@@ -32,12 +38,12 @@ const MOST_ANSWERS: usize = 1024;
 /// connection is accepted there are no events for it but [`Event::Acceptable`].
 #[derive(Debug)]
 pub struct Stack<P> {
-    /// Parameters in use: the stack's own, then those that came with imported connections.
-    profiles: Vec<Config>,
+    /// Parameters in use: the stack's own and those of connections and listeners that differ.
+    profiles: Profiles,
     secret: Secret,
     connections: Slab<Connection<P>>,
     flows: FlowTable,
-    listeners: Vec<Listener>,
+    listeners: Slab<Listener>,
     listening: FxHashMap<Endpoint, ListenerId>,
     time_wait: TimeWait,
     wheel: Wheel,
@@ -47,6 +53,7 @@ pub struct Stack<P> {
     answers: VecDeque<Segment<P>>,
     events: VecDeque<(ConnId, Event)>,
     stats: Stats,
+    challenges: ChallengeLimit,
 }
 
 impl<P: Payload> Stack<P> {
@@ -55,11 +62,11 @@ impl<P: Payload> Stack<P> {
         let secret = Secret::new(secret);
         let key = secret.table_key();
         Self {
-            profiles: vec![config],
+            profiles: Profiles::new(config),
             secret,
             connections: Slab::new(),
             flows: FlowTable::new(key),
-            listeners: Vec::new(),
+            listeners: Slab::new(),
             listening: FxHashMap::default(),
             time_wait: TimeWait::new(key),
             wheel: Wheel::new(),
@@ -67,6 +74,7 @@ impl<P: Payload> Stack<P> {
             answers: VecDeque::new(),
             events: VecDeque::new(),
             stats: Stats::default(),
+            challenges: ChallengeLimit::new(key),
         }
     }
 
@@ -123,7 +131,7 @@ impl<P: Payload> Stack<P> {
     /// Bytes that [`Stack::write`] would take now.
     pub fn send_space(&self, id: ConnId) -> usize {
         let conn = self.conn(id);
-        conn.send_space(&self.profiles[usize::from(conn.profile)])
+        conn.send_space(&self.profiles[conn.profile])
     }
 
     /// Bytes written and not yet acknowledged.
@@ -151,6 +159,7 @@ impl<P: Payload> Stack<P> {
                 connections,
                 profiles,
                 stats,
+                challenges,
                 ..
             } = self;
             let deadline_of = |slot: u32| {
@@ -171,8 +180,9 @@ impl<P: Payload> Stack<P> {
             count += 1;
             let effects = conn.handle_timeouts(&mut Context {
                 now,
-                config: &profiles[usize::from(conn.profile)],
+                config: &profiles[conn.profile],
                 stats,
+                challenges,
             });
             self.apply(now, ConnId(slot), effects);
         }
@@ -180,32 +190,28 @@ impl<P: Payload> Stack<P> {
 
     // --- mutators ---
 
-    /// Accepts connections to `local` with room for `backlog` that are not yet accepted, and for as many whose
-    /// handshake is under way. An unspecified address stands for all.
-    pub fn listen(&mut self, local: Endpoint, backlog: usize) -> ListenerId {
-        let id = ListenerId(self.listeners.len() as u32);
-        self.listeners.push(Listener::new(local, backlog));
-        let previous = self.listening.insert(local, id);
-        assert!(previous.is_none(), "{local} has a listener");
-        id
-    }
-
-    /// Takes the oldest established connection off the accept queue.
-    pub fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {
-        let id = self.listeners[listener.0 as usize].accept()?;
-        self.connections[id.0 as usize].listener = None;
-        self.tell_what_waited(id);
-        Some(id)
-    }
-
-    /// Opens a connection. `None` when one with this four-tuple exists (TIME-WAIT included).
+    /// Opens a connection with the stack's parameters. `None` when one with this four-tuple exists (TIME-WAIT included).
     pub fn connect(&mut self, now: Time, flow: Flow) -> Option<ConnId> {
+        let profile = self.profiles.share(0);
+        self.open_actively(now, flow, profile)
+    }
+
+    /// Opens a connection with parameters of its own. `None` when one with this four-tuple exists (TIME-WAIT included),
+    /// or when too many different parameters are in use.
+    pub fn connect_with(&mut self, now: Time, flow: Flow, config: Config) -> Option<ConnId> {
+        let profile = self.profiles.intern(&config)?;
+        self.open_actively(now, flow, profile)
+    }
+
+    fn open_actively(&mut self, now: Time, flow: Flow, profile: ProfileId) -> Option<ConnId> {
         if self.find(&flow).is_some() || self.time_wait.contains(now, &flow) {
+            self.profiles.release(profile);
             return None;
         }
         let iss = self.secret.sequence(now, &flow);
         let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
-        let conn = Connection::connecting(now, flow, &self.profiles[0], iss, clock);
+        let mut conn = Connection::connecting(now, flow, &self.profiles[profile], iss, clock);
+        conn.profile = profile;
         let id = self.insert(conn);
         self.touch(now, id);
         Some(id)
@@ -216,12 +222,46 @@ impl<P: Payload> Stack<P> {
     /// # Errors
     /// When this direction was closed.
     pub fn write(&mut self, id: ConnId, data: P) -> Result<usize, WriteError> {
+        self.write_with(id, data, WriteFlags::default())
+    }
+
+    /// The same; `flags` says how what is written relates to what is written later.
+    ///
+    /// # Errors
+    /// When this direction was closed.
+    pub fn write_with(
+        &mut self,
+        id: ConnId,
+        data: P,
+        flags: WriteFlags,
+    ) -> Result<usize, WriteError> {
         let conn = &mut self.connections[id.0 as usize];
         let taken = conn
-            .write(data, &self.profiles[usize::from(conn.profile)])
+            .write(data, flags, &self.profiles[conn.profile])
             .ok_or(WriteError::Closed)?;
         self.enqueue(id);
         Ok(taken)
+    }
+
+    /// At most `max` bytes of received data from the `skip`-th on, as they lie in one piece, without taking them: call
+    /// again with a larger `skip` for more. `None` when there are no more.
+    pub fn peek(&self, id: ConnId, skip: usize, max: usize) -> Option<P> {
+        self.conn(id).peek(skip, max)
+    }
+
+    /// Acknowledges now what was received, and what arrives next at once (TCP_QUICKACK).
+    pub fn quick_ack(&mut self, id: ConnId) {
+        let conn = &mut self.connections[id.0 as usize];
+        conn.quick_ack(&self.profiles[conn.profile]);
+        self.enqueue(id);
+    }
+
+    /// The owner will read no more (SHUT_RD). Nothing is told to the peer; as with Linux, what arrives while this end may
+    /// still write is received and can be read, and afterwards it is answered by a reset.
+    pub fn shutdown_receive(&mut self, id: ConnId) {
+        self.connections[id.0 as usize]
+            .marks
+            .insert(Marks::READ_SHUT);
     }
 
     /// Takes at most `max` bytes of received data. Does *not* open the window: see [`Stack::consume`].
@@ -266,7 +306,9 @@ impl<P: Payload> Stack<P> {
         let conn = &mut self.connections[id.0 as usize];
         if conn.ended.is_some() {
             self.drop_unread(id);
-        } else if conn.state == State::SynSent || conn.readable_len() > 0 {
+        } else if conn.state == State::SynSent
+            || (conn.readable_len() > 0 && self.profiles[conn.profile].abort_on_close_with_unread)
+        {
             self.abort(id);
         } else {
             conn.close();
@@ -310,6 +352,7 @@ impl<P: Payload> Stack<P> {
                 connections,
                 profiles,
                 stats,
+                challenges,
                 wheel,
                 ..
             } = self;
@@ -318,8 +361,9 @@ impl<P: Payload> Stack<P> {
             {
                 let segment = conn.poll_transmit(&mut Context {
                     now,
-                    config: &profiles[usize::from(conn.profile)],
+                    config: &profiles[conn.profile],
                     stats,
+                    challenges,
                 });
                 wheel.schedule(now, slot, conn.next_deadline());
                 if let Some(segment) = segment {
@@ -337,7 +381,7 @@ impl<P: Payload> Stack<P> {
     pub fn poll_event(&mut self) -> Option<(ConnId, Event)> {
         let (id, event) = self.events.pop_front()?;
         if matches!(event, Event::Closed(_)) {
-            self.connections.remove(id.0 as usize);
+            self.remove(id);
         }
         Some((id, event))
     }
@@ -362,6 +406,13 @@ impl<P: Payload> Stack<P> {
         self.flows
             .insert(&flow, slot, |slot| &connections[slot as usize].flow);
         ConnId(slot)
+    }
+
+    /// Frees a connection's slot.
+    fn remove(&mut self, id: ConnId) -> Connection<P> {
+        let conn = self.connections.remove(id.0 as usize);
+        self.profiles.release(conn.profile);
+        conn
     }
 
     /// Something about the connection changed: it may have to send, and its timers may run differently.
@@ -431,7 +482,7 @@ impl<P: Payload> Stack<P> {
     /// The peer's FIN gets its ACK, and what TIME-WAIT needs is kept (RFC 9293 3.6.1).
     fn enter_time_wait(&mut self, now: Time, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
-        let remains = conn.remains(&self.profiles[usize::from(conn.profile)]);
+        let remains = conn.remains(&self.profiles[conn.profile]);
         self.time_wait.insert(now, remains);
         self.answer(remains.flow, remains.acknowledgment(now));
         self.finish(id, CloseReason::Normal);
@@ -454,7 +505,7 @@ impl<P: Payload> Stack<P> {
             } else {
                 listener.forget(id);
             }
-            self.connections.remove(id.0 as usize);
+            self.remove(id);
             return;
         }
         self.tell_end_if_read(id);

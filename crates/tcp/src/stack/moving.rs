@@ -1,7 +1,6 @@
 //! Connections that leave for another stack and come from one.
 
 use super::{Stack, push_acknowledged};
-use crate::config::Config;
 use crate::connection::Connection;
 use crate::payload::Payload;
 use crate::portable::{FORMAT_VERSION, Portable, Signals};
@@ -26,7 +25,8 @@ impl<P: Payload> Stack<P> {
                 _ => listener.forget(id),
             }
         }
-        let config = self.profiles[usize::from(conn.profile)].clone();
+        let config = self.profiles[conn.profile].clone();
+        self.profiles.release(conn.profile);
         conn.into_portable(now, config, signals)
     }
 
@@ -64,7 +64,7 @@ impl<P: Payload> Stack<P> {
         let (config, signals) = (state.config.clone(), state.signals);
         let mut conn = Connection::from_portable(now, state);
         let profile = match conn.verify(&config) {
-            Ok(()) => self.profile(&config),
+            Ok(()) => self.profiles.intern(&config),
             Err(_) => None,
         };
         let Some(profile) = profile else {
@@ -90,17 +90,6 @@ impl<P: Payload> Stack<P> {
             self.touch(now, id);
         }
         Ok(id)
-    }
-
-    /// The number of these parameters. `None` when there are too many different ones.
-    fn profile(&mut self, config: &Config) -> Option<u16> {
-        let known = self.profiles.iter().position(|profile| profile == config);
-        let index = known.unwrap_or(self.profiles.len());
-        let number = u16::try_from(index).ok()?;
-        if known.is_none() {
-            self.profiles.push(config.clone());
-        }
-        Some(number)
     }
 
     fn wait_for_accept(&mut self, id: ConnId) {

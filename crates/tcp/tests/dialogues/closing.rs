@@ -179,8 +179,11 @@ fn data_for_a_closed_end_is_answered_by_a_reset() {
     let mut d = Dialogue::accepted(plain());
     d.stack.close(d.id);
     d.expect(&["FA 1:1 ack 1"]);
-    d.inject("PA 1:101 ack 2");
-    d.expect(&["RA 2:2 ack 1"]);
+    assert_eq!(
+        d.inject("PA 1:101 ack 2").refused,
+        Some(Refusal::DataAfterClose)
+    );
+    d.expect(&["R 2:2"]);
     assert_eq!(d.events(), [Event::Closed(CloseReason::Aborted)]);
 }
 
@@ -210,7 +213,7 @@ fn an_abort_resets_and_drops_everything() {
 #[test]
 fn only_the_very_next_number_resets() {
     let mut d = Dialogue::accepted(plain());
-    assert_eq!(d.inject("R 2:2").refused, Some(Refusal::OutOfWindow));
+    assert_eq!(d.inject("R 2:2").refused, Some(Refusal::BlindReset));
     d.expect(&["A 1:1 ack 1"]);
     assert_eq!(
         d.inject("R 20000:20000").refused,
@@ -275,7 +278,7 @@ fn a_reset_ends_a_connection_in_every_state() {
 #[test]
 fn a_syn_in_a_connection_is_challenged() {
     let mut d = Dialogue::accepted(plain());
-    assert_eq!(d.inject("S 5:5").refused, Some(Refusal::Malformed));
+    assert_eq!(d.inject("S 5:5").refused, Some(Refusal::SynInConnection));
     d.expect(&["A 1:1 ack 1"]);
     assert_eq!(d.inject("S 0:0").refused, Some(Refusal::OutOfWindow));
     d.expect(&["A 1:1 ack 1"]);

@@ -166,7 +166,7 @@ fn an_ack_of_the_future_or_the_far_past_is_refused() {
 #[test]
 fn a_segment_without_ack_is_dropped() {
     let mut d = Dialogue::accepted(plain());
-    assert_eq!(d.inject("P 1:101").refused, Some(Refusal::Malformed));
+    assert_eq!(d.inject("P 1:101").refused, Some(Refusal::NoAck));
     d.quiet();
 }
 
@@ -246,7 +246,10 @@ fn a_segment_that_lacks_agreed_timestamps_is_dropped() {
         ..plain()
     });
     d.timestamps = None;
-    assert_eq!(d.inject("A 1:101 ack 1").refused, Some(Refusal::Malformed));
+    assert_eq!(
+        d.inject("A 1:101 ack 1").refused,
+        Some(Refusal::NoTimestamp)
+    );
     d.quiet();
 }
 

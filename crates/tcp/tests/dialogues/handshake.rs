@@ -338,7 +338,10 @@ fn the_last_ack_of_a_handshake_is_ignored_while_the_accept_queue_is_full() {
     }
     assert_eq!(established, [None, None]);
     d.flow.remote.port = 3;
-    assert_eq!(d.inject("A 1:1 ack 1").refused, Some(Refusal::BacklogFull));
+    assert_eq!(
+        d.inject("A 1:1 ack 1").refused,
+        Some(Refusal::AcceptQueueFull)
+    );
     assert_eq!(d.events().len(), 2);
     d.stack.accept(listener).expect("one waits");
     // Its answer goes again, and now the handshake can be completed.

@@ -2,6 +2,7 @@
 
 use baton_tcp::{
     Config, ConnId, Event, Handled, ListenerId, Pieces, Segment, Stack, State, Symbolic,
+    SynCookies, WindowProbe,
 };
 use baton_wire::{
     Ecn, Endpoint, Flags, Flow, Header, Options, SackBlock, SeqNr, Span, Time, Timestamps,
@@ -44,6 +45,12 @@ pub fn plain() -> Config {
         receive_buffer: 10_000,
         send_buffer: 100_000,
         nagle: false,
+        quick_acks: 0,
+        eager_acks: false,
+        ack_rate_limit_ms: 0,
+        cork_limit_ms: 0,
+        window_probe: WindowProbe::NextByte,
+        syn_cookies: SynCookies::Off,
         ..Config::default()
     }
 }

@@ -1,0 +1,48 @@
+use super::*;
+
+#[test]
+fn the_defaults_make_sense() {
+    assert_eq!(Config::default().check(), Ok(()));
+}
+
+#[test]
+fn nonsense_is_named() {
+    type Spoil = fn(&mut Config);
+    let cases: [(&str, Spoil); 14] = [
+        ("mss", |c| c.mss = 63),
+        ("send_buffer", |c| c.send_buffer = 0),
+        ("receive_buffer", |c| c.receive_buffer = (1 << 30) + 1),
+        ("initial_window_segments", |c| c.initial_window_segments = 0),
+        ("ack_every_segments", |c| c.ack_every_segments = 0),
+        ("rto_min_ms", |c| c.rto_min_ms = 0),
+        ("rto_min_ms", |c| c.rto_min_ms = c.rto_max_ms + 1),
+        ("rto_initial_ms", |c| c.rto_initial_ms = c.rto_max_ms + 1),
+        ("delayed_ack_ms", |c| c.delayed_ack_ms = 500),
+        ("window_scale", |c| c.window_scale = Some(15)),
+        ("window_clamp", |c| c.window_clamp = 0),
+        ("user_timeout_ms", |c| c.user_timeout_ms = Some(0)),
+        ("keepalive.idle_ms", |c| {
+            c.keepalive = Some(Keepalive {
+                idle_ms: 0,
+                ..Keepalive::default()
+            })
+        }),
+        ("keepalive.probes", |c| {
+            c.keepalive = Some(Keepalive {
+                probes: 0,
+                ..Keepalive::default()
+            })
+        }),
+    ];
+    for (field, spoil) in cases {
+        let mut config = Config::default();
+        spoil(&mut config);
+        let error = config.check().expect_err(field);
+        assert_eq!(error.field, field);
+        let text = error.to_string();
+        assert!(
+            text.starts_with(field) && text.contains("expected"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Where writes end: the segment that ends one carries PSH (RFC 9293 3.9.1.2), and a record's end is a segment's end.
+
+use baton_wire::SeqNr;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Writes that wait together count as one, up to this many bytes: as if they lay in one socket buffer of Linux.
+const LONGEST_RUN: u32 = 1 << 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Boundary {
+    /// The number after the last byte.
+    end: SeqNr,
+    push: bool,
+    record: bool,
+}
+
+/// Ends of writes that are not acknowledged, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Boundaries(VecDeque<Boundary>);
+
+impl Boundaries {
+    /// A write ends at `end`; what lies before `sent` was sent.
+    pub(super) fn written(&mut self, sent: SeqNr, end: SeqNr, push: bool, record: bool) {
+        let before_last = self.0.len().checked_sub(2).map(|index| self.0[index].end);
+        let run_start = before_last.map_or(sent, |before| before.latest(sent));
+        if let Some(last) = self.0.back_mut()
+            && last.end.after(sent)
+            && !last.record
+            && end - run_start <= LONGEST_RUN
+        {
+            last.end = end;
+            last.push |= push;
+            last.record = record;
+        } else if push || record {
+            self.0.push_back(Boundary { end, push, record });
+        }
+    }
+
+    /// What lies before `una` was acknowledged.
+    pub(super) fn release(&mut self, una: SeqNr) {
+        while self
+            .0
+            .front()
+            .is_some_and(|first| first.end.at_or_before(una))
+        {
+            self.0.pop_front();
+        }
+    }
+
+    /// True when a write that is to be pushed ends after `start` and no later than `end`.
+    pub(super) fn push_within(&self, start: SeqNr, end: SeqNr) -> bool {
+        self.after(start)
+            .take_while(|boundary| boundary.end.at_or_before(end))
+            .any(|boundary| boundary.push)
+    }
+
+    /// The end of the record that `seq` lies in, if its end is known.
+    pub(super) fn record_end(&self, seq: SeqNr) -> Option<SeqNr> {
+        self.after(seq)
+            .find(|boundary| boundary.record)
+            .map(|boundary| boundary.end)
+    }
+
+    fn after(&self, seq: SeqNr) -> impl Iterator<Item = &Boundary> {
+        let first = self
+            .0
+            .partition_point(|boundary| boundary.end.at_or_before(seq));
+        self.0.range(first..)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0 = VecDeque::new();
+    }
+
+    /// The rule that is broken, if any.
+    pub(super) fn verify(&self, una: SeqNr, data_end: SeqNr) -> Result<(), &'static str> {
+        let mut previous = una;
+        for boundary in &self.0 {
+            if !boundary.end.after(previous) || boundary.end.after(data_end) {
+                return Err("ends of writes are in order within what is not acknowledged");
+            }
+            previous = boundary.end;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_that_wait_are_pushed_as_one() {
+        let mut ends = Boundaries::default();
+        ends.written(SeqNr(1), SeqNr(101), true, false);
+        ends.written(SeqNr(1), SeqNr(201), true, false);
+        assert!(!ends.push_within(SeqNr(1), SeqNr(101)));
+        assert!(ends.push_within(SeqNr(101), SeqNr(201)));
+        ends.written(SeqNr(201), SeqNr(301), true, false);
+        assert!(
+            ends.push_within(SeqNr(101), SeqNr(201)) && ends.push_within(SeqNr(201), SeqNr(301))
+        );
+        assert_eq!(ends.verify(SeqNr(1), SeqNr(301)), Ok(()));
+        ends.release(SeqNr(201));
+        assert_eq!(ends.0.len(), 1);
+    }
+
+    #[test]
+    fn records_end_where_they_were_said_to() {
+        let mut ends = Boundaries::default();
+        ends.written(SeqNr(1), SeqNr(101), true, true);
+        ends.written(SeqNr(1), SeqNr(201), true, false);
+        assert_eq!(ends.record_end(SeqNr(1)), Some(SeqNr(101)));
+        assert_eq!(ends.record_end(SeqNr(101)), None);
+    }
+
+    #[test]
+    fn a_long_run_is_pushed_in_between() {
+        let mut ends = Boundaries::default();
+        for write in 1..=9 {
+            ends.written(SeqNr(0), SeqNr(write * 10_000), true, false);
+        }
+        assert!(ends.push_within(SeqNr(50_000), SeqNr(60_000)));
+        assert!(!ends.push_within(SeqNr(70_000), SeqNr(80_000)));
+        assert!(ends.push_within(SeqNr(80_000), SeqNr(90_000)));
+    }
+}

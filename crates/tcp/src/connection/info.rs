@@ -1,0 +1,88 @@
+//! A connection as tools show it.
+
+use super::Connection;
+use crate::config::Config;
+use crate::info::{CongestionPhase, Info};
+use crate::payload::Payload;
+use crate::types::State;
+use baton_wire::{Span, Time};
+use std::net::IpAddr;
+
+impl<P: Payload> Connection<P> {
+    /// Bytes of IP and TCP headers without options.
+    pub(super) fn base_header_len(&self) -> u32 {
+        match self.flow.remote.addr {
+            IpAddr::V4(_) => 40,
+            IpAddr::V6(_) => 60,
+        }
+    }
+
+    /// Bytes written and not yet sent.
+    pub(crate) fn not_sent(&self) -> u32 {
+        self.data_end().saturating_since(self.tx.max)
+    }
+
+    /// The peer will send no more.
+    pub(crate) fn peer_closed(&self) -> bool {
+        matches!(
+            self.state,
+            State::CloseWait | State::Closing | State::LastAck | State::TimeWait
+        )
+    }
+
+    /// Everything about it.
+    pub(crate) fn info(&self, now: Time, config: &Config) -> Info {
+        let counts = &self.counts;
+        let smoothed = self.rtt.smoothed();
+        let sacked = self.scoreboard.as_ref().map_or(0, |board| board.sacked());
+        let flight = self.flight();
+        Info {
+            state: self.state,
+            phase: CongestionPhase::of(self.congestion.phase, self.congestion.duplicates > 0),
+            retransmits: self.timers.retries,
+            probes: self.timers.unanswered.max(self.timers.keepalive_probes),
+            backoff: self.timers.retries.max(self.timers.probes),
+            timestamps: self.options.timestamps,
+            sack: self.options.sack,
+            window_scaling: self.options.window_scaling,
+            send_shift: self.options.send_shift,
+            receive_shift: self.options.receive_shift,
+            rto: self.rtt.rto(config),
+            ato: Span::from_ms(config.delayed_ack_ms.into()),
+            send_mss: self.smss(),
+            receive_mss: self.rx.largest_segment.into(),
+            advertised_mss: config.mss,
+            path_mtu: u32::from(self.options.path_mss.min(config.mss)) + self.base_header_len(),
+            unacked_segments: flight.div_ceil(self.smss()),
+            sacked,
+            lost: 0,
+            retransmitted: 0,
+            last_data_sent: self.last_sent.elapsed(now),
+            last_data_received: self.last_data_at.elapsed(now),
+            last_ack_received: self.last_heard_at.elapsed(now),
+            slow_start_threshold: self.congestion.threshold(),
+            congestion_window: self.congestion.window(),
+            srtt: smoothed.map(|(srtt, _)| srtt),
+            rttvar: smoothed.map(|(_, rttvar)| rttvar),
+            min_rtt: None,
+            reordering_segments: 3,
+            send_window: self.tx.window,
+            receive_window: self.rx.edge.saturating_since(self.rx.next),
+            not_sent: self.not_sent(),
+            bytes_acked: counts.bytes_acked,
+            bytes_received: counts.bytes_received,
+            bytes_sent: counts.bytes_sent,
+            bytes_retransmitted: counts.bytes_retransmitted,
+            segments_in: counts.segments_in,
+            segments_out: counts.segments_out,
+            data_segments_in: counts.data_segments_in,
+            data_segments_out: counts.data_segments_out,
+            total_retransmissions: counts.total_retransmissions,
+            out_of_order_segments: counts.out_of_order_segments,
+            delivered: 0,
+            delivered_ce: 0,
+            duplicate_sacks: 0,
+            delivery_rate: 0,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What ICMP errors do to a connection (RFC 9293 3.9.2.2, RFC 5927, RFC 1191, RFC 8201).
+
+use super::{Connection, Context, Effects, End, LEAST_MSS, Marks};
+use crate::path_error::{PathError, plateau_below};
+use crate::payload::Payload;
+use crate::types::{CloseReason, Refusal, State};
+use baton_wire::SeqNr;
+use std::net::IpAddr;
+
+/// Least MTU that a path can have (RFC 791, RFC 8200 5).
+const LEAST_MTU_V4: u16 = 68;
+const LEAST_MTU_V6: u16 = 1280;
+
+impl<P: Payload> Connection<P> {
+    /// Takes in an error about a segment of this connection that started at `seq`.
+    pub(crate) fn handle_path_error(
+        &mut self,
+        cx: &mut Context<'_>,
+        seq: SeqNr,
+        error: PathError,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        // RFC 5927 4.1: only about what is in flight.
+        if self.ended.is_some() || seq.before(self.tx.una) || seq.at_or_after(self.tx.max) {
+            effects.refused = Some(Refusal::OutOfWindow);
+            return effects;
+        }
+        match error {
+            PathError::FragmentationNeeded { mtu } => {
+                if !cx.config.path_mtu_discovery || !self.narrow_path(mtu) {
+                    effects.refused = Some(Refusal::Malformed);
+                }
+            }
+            // Nobody has heard of it yet: the owner learns it at once, as with Linux. RFC 1122 4.2.3.9 wants an owner to
+            // be told and lets it decide; one that wants to go on tries again.
+            _ if self.state == State::SynSent => {
+                effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
+            }
+            // RFC 5927 5.2: even hard errors are soft ones once a connection is synchronised.
+            _ => self.soft_error = Some(error),
+        }
+        effects
+    }
+
+    /// The path's MTU is smaller than thought. False when that cannot be.
+    fn narrow_path(&mut self, mtu: u16) -> bool {
+        let headers = self.base_header_len();
+        let least = match self.flow.remote.addr {
+            IpAddr::V4(_) => LEAST_MTU_V4,
+            IpAddr::V6(_) => LEAST_MTU_V6,
+        };
+        let known = u32::from(self.options.path_mss.min(self.options.mss)) + headers;
+        let mtu = match mtu {
+            0 => plateau_below(known),
+            // RFC 8201 4: less is no reason to send less.
+            _ => mtu.max(least),
+        };
+        if u32::from(mtu) >= known {
+            return false;
+        }
+        self.options.path_mss = (u32::from(mtu) - headers).max(LEAST_MSS.into()) as u16;
+        // RFC 1191 6.5, RFC 8201 5.4: at once again, in smaller pieces, and the congestion window stays.
+        if self.is_synchronized() && self.flight() > 0 {
+            self.tx.next = self.tx.una;
+            self.marks.insert(Marks::SEND_FIRST_AGAIN);
+        }
+        true
+    }
+}

@@ -1,0 +1,36 @@
+//! Parameters that change while a connection lives.
+
+use super::{Connection, Marks};
+use crate::config::Config;
+use crate::payload::Payload;
+use baton_wire::Time;
+
+impl<P: Payload> Connection<P> {
+    /// Its parameters were `old` and are `new`.
+    pub(crate) fn reconfigured(&mut self, now: Time, old: &Config, new: &Config) {
+        if self.ended.is_some() {
+            return;
+        }
+        if old.nagle != new.nagle {
+            self.marks.set(Marks::NODELAY, !new.nagle);
+        }
+        if new.mss < self.options.mss && self.is_synchronized() {
+            self.options.mss = new.mss.max(super::LEAST_MSS);
+        }
+        if new.receive_buffer < old.receive_buffer || new.send_buffer < old.send_buffer {
+            self.marks.insert(Marks::BUFFERS_SHRANK);
+        }
+        if old.keepalive != new.keepalive {
+            self.start_keepalive(now, new);
+        }
+        self.restart_user_timeout(now, old, new);
+    }
+
+    /// Acknowledges now and for a while (TCP_QUICKACK).
+    pub(crate) fn quick_ack(&mut self, config: &Config) {
+        self.start_quick_acks(config);
+        if self.rx.next != self.rx.last_ack {
+            self.owe_ack();
+        }
+    }
+}

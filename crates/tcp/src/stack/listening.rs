@@ -1,0 +1,79 @@
+//! Listeners and what waits for them.
+
+use super::Stack;
+use crate::config::Config;
+use crate::listener::Listener;
+use crate::payload::Payload;
+use crate::profiles::ProfileId;
+use crate::types::{ConnId, Event, ListenerId};
+use baton_wire::{Endpoint, Time};
+
+impl<P: Payload> Stack<P> {
+    /// Accepts connections to `local` with room for `backlog` that are not yet accepted, and for as many whose
+    /// handshake is under way. An unspecified address stands for all.
+    pub fn listen(&mut self, local: Endpoint, backlog: usize) -> ListenerId {
+        let profile = self.profiles.share(0);
+        self.add_listener(local, backlog, profile)
+    }
+
+    /// The same; what is accepted has these parameters. Panics when too many different parameters are in use.
+    pub fn listen_with(&mut self, local: Endpoint, backlog: usize, config: Config) -> ListenerId {
+        let profile = self.profiles.intern(&config);
+        let profile = profile.expect("fewer sets of parameters than numbers for them");
+        self.add_listener(local, backlog, profile)
+    }
+
+    fn add_listener(&mut self, local: Endpoint, backlog: usize, profile: ProfileId) -> ListenerId {
+        let listener = Listener::new(local, backlog, profile);
+        let id = ListenerId(self.listeners.insert(listener) as u32);
+        let previous = self.listening.insert(local, id);
+        assert!(previous.is_none(), "{local} has a listener");
+        id
+    }
+
+    /// Ends a listener. What it opened and nobody accepted is reset; its slot may be used again.
+    pub fn unlisten(&mut self, _now: Time, listener: ListenerId) {
+        self.events
+            .retain(|(_, event)| *event != Event::Acceptable(listener));
+        let of_listener = |(slot, conn): (usize, &crate::connection::Connection<P>)| {
+            (conn.listener == Some(listener)).then_some(ConnId(slot as u32))
+        };
+        let ids: Vec<ConnId> = self.connections.iter().filter_map(of_listener).collect();
+        for id in ids {
+            self.abort(id);
+        }
+        let ended = self.listeners.remove(listener.0 as usize);
+        self.listening.remove(&ended.local);
+        self.profiles.release(ended.profile);
+    }
+
+    /// Changes the room for connections that are not yet accepted. Those that wait stay.
+    pub fn set_backlog(&mut self, listener: ListenerId, backlog: usize) {
+        self.listeners[listener.0 as usize].set_backlog(backlog);
+    }
+
+    /// Takes the oldest established connection off the accept queue.
+    pub fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {
+        let id = self.listeners[listener.0 as usize].accept()?;
+        self.connections[id.0 as usize].listener = None;
+        self.tell_what_waited(id);
+        Some(id)
+    }
+
+    /// Established connections that wait for [`Stack::accept`].
+    pub fn accept_queue_len(&self, listener: ListenerId) -> usize {
+        self.listeners[listener.0 as usize].waiting().count()
+    }
+
+    /// Where a listener listens.
+    pub fn listening_at(&self, listener: ListenerId) -> Endpoint {
+        self.listeners[listener.0 as usize].local
+    }
+
+    /// All listeners.
+    pub fn listeners(&self) -> impl Iterator<Item = ListenerId> + '_ {
+        self.listeners
+            .iter()
+            .map(|(slot, _)| ListenerId(slot as u32))
+    }
+}

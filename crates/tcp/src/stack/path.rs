@@ -1,0 +1,54 @@
+//! What ICMP reports about connections.
+
+use super::Stack;
+use crate::connection::Context;
+use crate::path_error::PathError;
+use crate::payload::Payload;
+use crate::types::Refusal;
+use baton_wire::{Flow, SeqNr, Time};
+
+impl<P: Payload> Stack<P> {
+    /// Takes in an ICMP error that quotes a segment of `flow` (as this end names it) with sequence number `seq`.
+    /// A number that is not in flight could have been sent by anybody: the error is refused (RFC 5927 4.1).
+    ///
+    /// # Errors
+    /// Why it was not taken in, which is counted too.
+    pub fn handle_path_error(
+        &mut self,
+        now: Time,
+        flow: &Flow,
+        seq: SeqNr,
+        error: PathError,
+    ) -> Result<(), Refusal> {
+        let outcome = match self.find(flow) {
+            Some(id) => {
+                let Self {
+                    connections,
+                    profiles,
+                    stats,
+                    challenges,
+                    ..
+                } = self;
+                let conn = &mut connections[id.0 as usize];
+                let effects = conn.handle_path_error(
+                    &mut Context {
+                        now,
+                        config: &profiles[conn.profile],
+                        stats,
+                        challenges,
+                    },
+                    seq,
+                    error,
+                );
+                let refused = effects.refused;
+                self.apply(now, id, effects);
+                refused.map_or(Ok(()), Err)
+            }
+            None => Err(Refusal::NoConnection),
+        };
+        if let Err(reason) = outcome {
+            self.stats.refused.count(reason);
+        }
+        outcome
+    }
+}
