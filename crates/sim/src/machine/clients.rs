@@ -401,6 +401,7 @@ fn reason_name(reason: CloseReason) -> &'static str {
         CloseReason::Reset => "reset",
         CloseReason::Refused => "refused",
         CloseReason::TimedOut => "timed_out",
+        CloseReason::Unreachable(_) => "unreachable",
         CloseReason::Aborted => "aborted",
     }
 }
