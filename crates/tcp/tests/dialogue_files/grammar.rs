@@ -1,0 +1,354 @@
+//! What a dialogue says, line by line.
+
+use crate::Fault;
+use crate::segment::{self, SegmentText, number, relative};
+use baton_tcp::PathError;
+use baton_wire::Span;
+
+/// When a line happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// So long after the line before it.
+    After(Span),
+    /// So long after the start.
+    At(Span),
+}
+
+/// A parameter and its value in TOML.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    pub key: String,
+    pub value: toml::Value,
+}
+
+/// What the application does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
+    Listen {
+        backlog: usize,
+    },
+    Unlisten,
+    Backlog(usize),
+    Connect,
+    Accept,
+    Write {
+        len: u32,
+        more: bool,
+        record: bool,
+        result: Option<u32>,
+    },
+    WriteClosed,
+    Read {
+        len: u32,
+        consume: bool,
+    },
+    Consume(u32),
+    Shutdown,
+    ShutdownRead,
+    Close,
+    Abort,
+    Cork(bool),
+    Nodelay(bool),
+    QuickAck,
+    Configure(Setting),
+    /// The connection leaves for another stack and comes back.
+    Move,
+}
+
+/// What is asserted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Check {
+    State(String),
+    /// The last injected segment was refused for this reason; none: it was taken.
+    Refused(Option<String>),
+    Info(String, u64),
+    Stat(String, u64),
+    Refusals(String, u64),
+    Unread(usize),
+    NotSent(usize),
+    SendSpace(usize),
+    AcceptQueue(usize),
+    SoftError(Option<PathError>),
+    TimeWait,
+    Gone,
+}
+
+/// What happens in a line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    Inject(SegmentText),
+    Expect(SegmentText),
+    /// An event of this name; none: no event.
+    Event(Option<String>),
+    Check(Check),
+    Call(Call),
+    /// From here on the other side is this one.
+    Peer(u16),
+    /// An ICMP error that quotes this sequence number.
+    Icmp {
+        error: PathError,
+        seq: u32,
+    },
+    /// A passive open, from the SYN to `accept`, with these options of the peer.
+    Accepted(SegmentText),
+    /// An active open, from the SYN to the event, with these options of the peer.
+    Connected(SegmentText),
+    /// Time passes.
+    Wait,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    pub line: usize,
+    pub when: Option<When>,
+    pub action: Action,
+}
+
+/// A whole dialogue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Script {
+    pub ipv6: bool,
+    /// Start from the parameters of a bare stack, without options and delays.
+    pub plain: bool,
+    /// Parameters that differ, with their lines.
+    pub settings: Vec<(usize, Setting)>,
+    pub steps: Vec<Step>,
+}
+
+/// Reads a dialogue.
+///
+/// # Errors
+/// The first line that is not understood, and what was expected there.
+pub fn parse(text: &str) -> Result<Script, Fault> {
+    let mut script = Script::default();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        let line = line.split('#').next().unwrap_or("").trim();
+        if !line.is_empty() {
+            parse_line(&mut script, number, line).map_err(|message| Fault::new(number, message))?;
+        }
+    }
+    match script.steps.is_empty() {
+        true => Err(Fault::new(
+            text.lines().count(),
+            "expected at least one step",
+        )),
+        false => Ok(script),
+    }
+}
+
+fn parse_line(script: &mut Script, line: usize, text: &str) -> Result<(), String> {
+    if script.steps.is_empty() && parse_preamble(script, line, text)? {
+        return Ok(());
+    }
+    let (when, rest) = parse_when(text)?;
+    script.steps.push(Step {
+        line,
+        when,
+        action: parse_action(rest)?,
+    });
+    Ok(())
+}
+
+/// What comes before the first step. False when it is none of that.
+fn parse_preamble(script: &mut Script, line: usize, text: &str) -> Result<bool, String> {
+    match text.split_once(' ').unwrap_or((text, "")) {
+        ("ipv6", "") => script.ipv6 = true,
+        ("plain", "") => script.plain = true,
+        ("config", rest) => script.settings.push((line, parse_setting(rest)?)),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn parse_when(text: &str) -> Result<(Option<When>, &str), String> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let make: fn(Span) -> When = match word.as_bytes()[0] {
+        b'+' => When::After,
+        b'@' => When::At,
+        _ => return Ok((None, text)),
+    };
+    Ok((Some(make(parse_seconds(&word[1..])?)), rest.trim()))
+}
+
+/// Decimal seconds, exactly.
+fn parse_seconds(text: &str) -> Result<Span, String> {
+    let fault = || format!("expected seconds as in `+0.200` or `@1.5`, found `{text}`");
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if fraction.is_empty() || fraction.len() > 12 {
+        return Err(fault());
+    }
+    let whole: u64 = whole.parse().map_err(|_| fault())?;
+    let digits: u64 = fraction.parse().map_err(|_| fault())?;
+    Ok(Span::from_secs(whole) + Span::from_ps(digits * 10_u64.pow(12 - fraction.len() as u32)))
+}
+
+/// `key = value`, the value in TOML.
+fn parse_setting(text: &str) -> Result<Setting, String> {
+    let fault = || format!("expected `key = value` as in TOML, found `{text}`");
+    let table: toml::Table = text.parse().map_err(|_| fault())?;
+    let (key, value) = table.into_iter().next().ok_or_else(fault)?;
+    Ok(Setting { key, value })
+}
+
+fn parse_action(text: &str) -> Result<Action, String> {
+    if let Some(rest) = text.strip_prefix('<') {
+        return segment::parse(rest).map(Action::Inject);
+    }
+    if let Some(rest) = text.strip_prefix('>') {
+        return segment::parse(rest).map(Action::Expect);
+    }
+    if let Some(rest) = text.strip_prefix('!') {
+        let name = rest.trim();
+        return Ok(Action::Event((name != "none").then(|| name.into())));
+    }
+    if let Some(rest) = text.strip_prefix('?') {
+        return parse_check(rest.trim()).map(Action::Check);
+    }
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let rest = rest.trim();
+    match word {
+        "" => Ok(Action::Wait),
+        "peer" => number(Some(rest)).map(Action::Peer),
+        "icmp" => parse_icmp(rest),
+        "accepted" => segment::parse(&format!("S 0:0 {rest}")).map(Action::Accepted),
+        "connected" => segment::parse(&format!("S. 0:0 ack 1 {rest}")).map(Action::Connected),
+        _ => parse_call(word, rest).map(Action::Call),
+    }
+}
+
+fn parse_icmp(text: &str) -> Result<Action, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (error, seq) = match words.as_slice() {
+        ["fragmentation-needed", "mtu", mtu, "seq", seq] => {
+            let mtu = number(Some(mtu))?;
+            (PathError::FragmentationNeeded { mtu }, seq)
+        }
+        [name, "seq", seq] => (path_error(name)?, seq),
+        _ => {
+            return Err(format!(
+                "expected `icmp NAME [mtu N] seq N`, found `{text}`"
+            ));
+        }
+    };
+    Ok(Action::Icmp {
+        error,
+        seq: relative(Some(seq))?,
+    })
+}
+
+fn path_error(name: &str) -> Result<PathError, String> {
+    Ok(match name {
+        "host-unreachable" => PathError::HostUnreachable,
+        "net-unreachable" => PathError::NetUnreachable,
+        "port-unreachable" => PathError::PortUnreachable,
+        "protocol-unreachable" => PathError::ProtocolUnreachable,
+        "admin-prohibited" => PathError::AdminProhibited,
+        "time-exceeded" => PathError::TimeExceeded,
+        "parameter-problem" => PathError::ParameterProblem,
+        _ => {
+            return Err(format!(
+                "expected the name of an ICMP error, found `{name}`"
+            ));
+        }
+    })
+}
+
+fn parse_check(text: &str) -> Result<Check, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let count = |text: &str| number::<usize>(Some(text));
+    Ok(match words.as_slice() {
+        ["state", name] => Check::State((*name).into()),
+        ["refused", reason] => Check::Refused(Some((*reason).into())),
+        ["taken"] => Check::Refused(None),
+        ["info", field, "=", value] => Check::Info((*field).into(), parse_value(value)?),
+        ["stat", field, "=", value] => Check::Stat((*field).into(), parse_value(value)?),
+        ["refusals", reason, "=", value] => Check::Refusals((*reason).into(), parse_value(value)?),
+        ["unread", len] => Check::Unread(count(len)?),
+        ["not-sent", len] => Check::NotSent(count(len)?),
+        ["send-space", len] => Check::SendSpace(count(len)?),
+        ["accept-queue", len] => Check::AcceptQueue(count(len)?),
+        ["soft-error", "none"] => Check::SoftError(None),
+        ["soft-error", name] => Check::SoftError(Some(path_error(name)?)),
+        ["time-wait"] => Check::TimeWait,
+        ["gone"] => Check::Gone,
+        _ => {
+            return Err(format!(
+                "expected state, refused, taken, info, stat, refusals, unread, not-sent, send-space, accept-queue, \
+                 soft-error, time-wait or gone, found `{text}`"
+            ));
+        }
+    })
+}
+
+/// A number, or milliseconds as in `200ms`, which are compared in picoseconds.
+fn parse_value(text: &str) -> Result<u64, String> {
+    match text.strip_suffix("ms") {
+        Some(ms) => Ok(Span::from_ms(number(Some(ms))?).as_ps()),
+        None => number(Some(text)),
+    }
+}
+
+fn parse_call(word: &str, rest: &str) -> Result<Call, String> {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let switch = |text: &str| match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("expected `on` or `off`, found `{text}`")),
+    };
+    Ok(match (word, words.as_slice()) {
+        ("listen", []) => Call::Listen { backlog: 5 },
+        ("listen", ["backlog", backlog]) => Call::Listen {
+            backlog: number(Some(backlog))?,
+        },
+        ("unlisten", []) => Call::Unlisten,
+        ("backlog", [backlog]) => Call::Backlog(number(Some(backlog))?),
+        ("connect", []) => Call::Connect,
+        ("accept", []) => Call::Accept,
+        ("write", [_, "=", "closed"]) => Call::WriteClosed,
+        ("write", [len, rest @ ..]) => parse_write(len, rest)?,
+        ("read", [len]) => Call::Read {
+            len: number(Some(len))?,
+            consume: true,
+        },
+        ("take", [len]) => Call::Read {
+            len: number(Some(len))?,
+            consume: false,
+        },
+        ("consume", [len]) => Call::Consume(number(Some(len))?),
+        ("shutdown", []) => Call::Shutdown,
+        ("shutdown", ["read"]) => Call::ShutdownRead,
+        ("close", []) => Call::Close,
+        ("abort", []) => Call::Abort,
+        ("cork", [value]) => Call::Cork(switch(value)?),
+        ("nodelay", [value]) => Call::Nodelay(switch(value)?),
+        ("quickack", []) => Call::QuickAck,
+        ("configure", [_, ..]) => Call::Configure(parse_setting(rest)?),
+        ("move", []) => Call::Move,
+        _ => return Err(format!("expected a command, found `{word} {rest}`")),
+    })
+}
+
+fn parse_write(len: &str, rest: &[&str]) -> Result<Call, String> {
+    let mut write = (false, false, None);
+    let mut words = rest.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "more" => write.0 = true,
+            "record" => write.1 = true,
+            "=" => write.2 = Some(number(words.next().copied())?),
+            other => {
+                return Err(format!(
+                    "expected `more`, `record` or `= N`, found `{other}`"
+                ));
+            }
+        }
+    }
+    let (more, record, result) = write;
+    Ok(Call::Write {
+        len: number(Some(len))?,
+        more,
+        record,
+        result,
+    })
+}

@@ -1,0 +1,79 @@
+//! Plays the packet dialogues in `tests/dialogues/**/*.dialogue`, one test for each file. `CONTRIBUTING.md` has the grammar.
+
+mod grammar;
+mod play;
+mod render;
+mod segment;
+mod self_test;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::{Path, PathBuf};
+
+/// A place in a dialogue and what is wrong there.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    line: usize,
+    message: String,
+}
+
+impl Fault {
+    fn new(line: usize, message: impl Into<String>) -> Self {
+        Self {
+            line,
+            message: message.into(),
+        }
+    }
+}
+
+/// Parses and plays one dialogue.
+pub(crate) fn run(text: &str) -> Result<(), Fault> {
+    let script = grammar::parse(text)?;
+    play::Player::new(&script)?.play(&script)
+}
+
+fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("the folder of dialogues can be read");
+    for entry in entries {
+        let path = entry.expect("its entries can be read").path();
+        if path.is_dir() {
+            files_below(&path, found);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "dialogue")
+        {
+            found.push(path);
+        }
+    }
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialogues");
+    let mut paths = Vec::new();
+    files_below(&folder, &mut paths);
+    paths.sort();
+    assert!(
+        !paths.is_empty(),
+        "there are dialogues in {}",
+        folder.display()
+    );
+    let mut trials: Vec<Trial> = paths
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(&folder).expect("it is below the folder");
+            let name = name.with_extension("").display().to_string();
+            Trial::test(name, move || run_file(&path))
+        })
+        .collect();
+    trials.extend(self_test::trials());
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn run_file(path: &Path) -> Result<(), Failed> {
+    let text = std::fs::read_to_string(path)?;
+    run(&text).map_err(|fault| {
+        let source = text.lines().nth(fault.line.saturating_sub(1)).unwrap_or("");
+        let Fault { line, message } = fault;
+        format!("{}:{line}: {source}\n{message}", path.display()).into()
+    })
+}

@@ -1,0 +1,291 @@
+//! The engine, its peers and its application, moved along by a dialogue.
+
+mod calls;
+mod checks;
+mod packets;
+
+use crate::grammar::{Action, Script, Setting, When};
+use crate::segment::SegmentText;
+use crate::{Fault, render};
+use baton_tcp::{
+    Config, ConnId, Event, ListenerId, Refusal, Stack, Symbolic, SynCookies, WindowProbe,
+};
+use baton_wire::{Endpoint, Flow, SeqNr, Span, Time};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Dialogues start here, so that times before the start exist.
+const START: Time = Time::from_ps(Span::from_secs(1000).as_ps());
+
+/// Peers' initial sequence numbers: near the wrap, so that every dialogue crosses it.
+const PEER_ISS: SeqNr = SeqNr(0xffff_ff00);
+
+/// Names the data that the engine sends.
+const OURS: u64 = 1;
+/// Names the data that peers send.
+const PEERS: u64 = 2;
+
+/// The other side of one connection.
+#[derive(Debug)]
+struct Peer {
+    number: u16,
+    /// As the engine names it.
+    flow: Flow,
+    id: Option<ConnId>,
+    /// The engine's initial sequence number, once it was seen.
+    iss: Option<SeqNr>,
+    written: u64,
+    read: u64,
+    /// Its timestamp clock: a value and when it was shown.
+    clock: Option<(u32, Time)>,
+    /// The engine's first timestamp, from which they are counted, and its last one.
+    timestamps: Option<(u32, u32)>,
+    events: VecDeque<Event>,
+}
+
+/// Something that the engine sent and nobody expected yet.
+#[derive(Debug)]
+struct Sent {
+    at: Time,
+    peer: u16,
+    segment: SegmentText,
+}
+
+/// One dialogue in progress.
+#[derive(Debug)]
+pub struct Player {
+    stack: Stack<Symbolic>,
+    now: Time,
+    local: Endpoint,
+    listener: Option<ListenerId>,
+    peers: Vec<Peer>,
+    current: usize,
+    sent: VecDeque<Sent>,
+    last_refusal: Option<Refusal>,
+}
+
+/// Parameters under which numbers are round: no options, no delays that a test has to know of.
+fn bare() -> Config {
+    Config {
+        mss: 1000,
+        window_scaling: false,
+        timestamps: false,
+        sack: false,
+        receive_buffer: 10_000,
+        send_buffer: 100_000,
+        nagle: false,
+        quick_acks: 0,
+        eager_acks: false,
+        ack_rate_limit_ms: 0,
+        cork_limit_ms: 0,
+        challenge_acks_per_second: 0,
+        window_probe: WindowProbe::NextByte,
+        syn_cookies: SynCookies::Off,
+        ..Config::default()
+    }
+}
+
+/// `config` with one parameter changed; the string "none" takes a value away.
+fn with_setting(config: &Config, setting: &Setting) -> Result<Config, String> {
+    let mut table = toml::Table::try_from(config).expect("parameters are a table");
+    if setting.value.as_str() == Some("none") {
+        table.remove(&setting.key);
+    } else {
+        table.insert(setting.key.clone(), setting.value.clone());
+    }
+    let config: Config = table.try_into().map_err(|error| error.to_string())?;
+    config.check().map_err(|error| error.to_string())?;
+    Ok(config)
+}
+
+impl Player {
+    /// An engine as the dialogue wants it.
+    pub fn new(script: &Script) -> Result<Self, Fault> {
+        let mut config = if script.plain {
+            bare()
+        } else {
+            Config::default()
+        };
+        for (line, setting) in &script.settings {
+            config = with_setting(&config, setting).map_err(|error| Fault::new(*line, error))?;
+        }
+        let addr = match script.ipv6 {
+            false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
+            true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)),
+        };
+        let mut player = Self {
+            stack: Stack::new(config, 7),
+            now: START,
+            local: Endpoint::new(addr, 80),
+            listener: None,
+            peers: Vec::new(),
+            current: 0,
+            sent: VecDeque::new(),
+            last_refusal: None,
+        };
+        player.choose_peer(0);
+        Ok(player)
+    }
+
+    /// Plays all steps.
+    pub fn play(mut self, script: &Script) -> Result<(), Fault> {
+        let mut last = 0;
+        for step in &script.steps {
+            last = step.line;
+            let fault = |message| Fault::new(step.line, message);
+            self.advance(step.when).map_err(fault)?;
+            self.act(&step.action).map_err(fault)?;
+            self.settle().map_err(fault)?;
+        }
+        self.end().map_err(|message| Fault::new(last, message))
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), String> {
+        if let Action::Expect(segment) = action {
+            return self.expect(segment);
+        }
+        self.nothing_unexpected()?;
+        match action {
+            Action::Expect(_) => unreachable!("done above"),
+            Action::Inject(segment) => self.inject(segment),
+            Action::Event(name) => self.event(name.as_deref()),
+            Action::Check(check) => self.check(check),
+            Action::Call(call) => self.call(call),
+            Action::Peer(number) => {
+                self.choose_peer(*number);
+                Ok(())
+            }
+            Action::Icmp { error, seq } => {
+                let peer = &self.peers[self.current];
+                let seq = peer.iss.unwrap_or(SeqNr(0)) + *seq;
+                let flow = peer.flow;
+                let outcome = self.stack.handle_path_error(self.now, &flow, seq, *error);
+                self.last_refusal = outcome.err();
+                Ok(())
+            }
+            Action::Accepted(syn) => self.accepted(syn),
+            Action::Connected(answer) => self.connected(answer),
+            Action::Wait => Ok(()),
+        }
+    }
+
+    fn choose_peer(&mut self, number: u16) {
+        let known = self.peers.iter().position(|peer| peer.number == number);
+        self.current = known.unwrap_or(self.peers.len());
+        if known.is_some() {
+            return;
+        }
+        let addr = match self.local.addr {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2)),
+        };
+        self.peers.push(Peer {
+            number,
+            flow: Flow {
+                local: self.local,
+                remote: Endpoint::new(addr, 5000 + number),
+            },
+            id: None,
+            iss: None,
+            written: 0,
+            read: 0,
+            clock: None,
+            timestamps: None,
+            events: VecDeque::new(),
+        });
+    }
+
+    fn peer(&mut self) -> &mut Peer {
+        &mut self.peers[self.current]
+    }
+
+    fn id(&self) -> Result<ConnId, String> {
+        self.peers[self.current]
+            .id
+            .ok_or_else(|| "there is no connection yet".into())
+    }
+
+    /// Lets time pass, running timers at their times.
+    fn advance(&mut self, when: Option<When>) -> Result<(), String> {
+        let until = match when {
+            None => self.now,
+            Some(When::After(span)) => self.now + span,
+            Some(When::At(span)) => START + span,
+        };
+        if until < self.now {
+            let now = render::seconds(self.now - START);
+            return Err(format!("it is {now} already"));
+        }
+        while let Some(at) = self.stack.poll_timeout().filter(|&at| at <= until) {
+            self.now = self.now.max(at);
+            self.stack.handle_timeouts(self.now);
+            self.settle()?;
+        }
+        self.now = until;
+        Ok(())
+    }
+
+    /// Takes in what the engine has to say.
+    fn settle(&mut self) -> Result<(), String> {
+        self.take_output()?;
+        while let Some((id, event)) = self.stack.poll_event() {
+            if let Event::Acceptable(_) = event {
+                let port = self.stack.flow(id).remote.port;
+                let peer = self
+                    .peers
+                    .iter_mut()
+                    .find(|peer| peer.flow.remote.port == port);
+                let peer = peer.ok_or("a connection of nobody is acceptable")?;
+                peer.id = Some(id);
+                peer.events.push_back(event);
+                continue;
+            }
+            let owner = self.peers.iter_mut().find(|peer| peer.id == Some(id));
+            let owner = owner.ok_or_else(|| format!("{event:?} of a connection of nobody"))?;
+            if let Event::Closed(_) = event {
+                owner.id = None;
+            }
+            owner.events.push_back(event);
+        }
+        self.take_output()?;
+        self.stack.check();
+        Ok(())
+    }
+
+    /// Nothing was sent but what was expected.
+    fn nothing_unexpected(&self) -> Result<(), String> {
+        match self.sent.front() {
+            None => Ok(()),
+            Some(_) => Err(format!("sent and not expected:\n{}", self.outstanding())),
+        }
+    }
+
+    /// What was sent and not expected, a line each.
+    fn outstanding(&self) -> String {
+        let lines: Vec<String> = self
+            .sent
+            .iter()
+            .map(|sent| {
+                let peer = match sent.peer {
+                    0 => String::new(),
+                    number => format!(" (to peer {number})"),
+                };
+                let at = render::seconds(sent.at - START);
+                format!("    @{at} > {}{peer}", render::segment(&sent.segment))
+            })
+            .collect();
+        lines.join("\n")
+    }
+
+    fn end(mut self) -> Result<(), String> {
+        self.nothing_unexpected()?;
+        for peer in &mut self.peers {
+            let left = peer.events.iter().find(|event| !checks::is_minor(event));
+            if let Some(event) = left {
+                let name = checks::event_name(event);
+                return Err(format!("at the end: `{name}` was told and not expected"));
+            }
+        }
+        Ok(())
+    }
+}

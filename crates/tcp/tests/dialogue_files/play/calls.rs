@@ -1,0 +1,187 @@
+//! The application's part.
+
+use super::{OURS, PEERS, Player, with_setting};
+use crate::grammar::Call;
+use crate::segment::SegmentText;
+use baton_tcp::{Event, ListenerId, Symbolic, WriteError, WriteFlags};
+use baton_wire::Flags;
+
+impl Player {
+    pub(super) fn call(&mut self, call: &Call) -> Result<(), String> {
+        match call {
+            Call::Listen { backlog } => {
+                self.listener = Some(self.stack.listen(self.local, *backlog));
+            }
+            Call::Unlisten => {
+                let listener = self.listener()?;
+                self.stack.unlisten(self.now, listener);
+                self.listener = None;
+            }
+            Call::Backlog(backlog) => {
+                let listener = self.listener()?;
+                self.stack.set_backlog(listener, *backlog);
+            }
+            Call::Connect => self.connect()?,
+            Call::Accept => self.accept()?,
+            _ => return self.call_connection(call),
+        }
+        Ok(())
+    }
+
+    /// Calls on a connection.
+    fn call_connection(&mut self, call: &Call) -> Result<(), String> {
+        let id = self.id()?;
+        let stack = &mut self.stack;
+        match call {
+            Call::Write {
+                len,
+                more,
+                record,
+                result,
+            } => {
+                let flags = WriteFlags {
+                    more: *more,
+                    end_of_record: *record,
+                };
+                return self.write(*len, flags, result.unwrap_or(*len));
+            }
+            Call::WriteClosed => {
+                let data = Symbolic {
+                    source: OURS,
+                    offset: 0,
+                    len: 1,
+                };
+                if stack.write(id, data) != Err(WriteError::Closed) {
+                    return Err("expected that nothing can be written".into());
+                }
+            }
+            Call::Read { len, consume } => return self.read(*len, *consume),
+            Call::Consume(len) => stack.consume(id, *len as usize),
+            Call::Shutdown => stack.shutdown(id),
+            Call::ShutdownRead => stack.shutdown_receive(id),
+            Call::Close => stack.close(id),
+            Call::Abort => stack.abort(id),
+            Call::Cork(cork) => stack.set_cork(id, *cork),
+            Call::Nodelay(nodelay) => stack.set_nodelay(id, *nodelay),
+            Call::QuickAck => stack.quick_ack(id),
+            Call::Configure(setting) => {
+                let config = with_setting(stack.config_of(id), setting)?;
+                stack.configure(self.now, id, |parameters| *parameters = config);
+            }
+            Call::Move => {
+                let state = stack.export(self.now, id);
+                let moved = stack.import(self.now, state);
+                let moved = moved.map_err(|_| "expected that its state is taken in")?;
+                self.peer().id = Some(moved);
+            }
+            Call::Listen { .. }
+            | Call::Unlisten
+            | Call::Backlog(_)
+            | Call::Connect
+            | Call::Accept => {
+                unreachable!("not calls on a connection")
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn listener(&self) -> Result<ListenerId, String> {
+        self.listener.ok_or_else(|| "nobody listens".into())
+    }
+
+    fn connect(&mut self) -> Result<(), String> {
+        let flow = self.peer().flow;
+        let id = self.stack.connect(self.now, flow);
+        self.peer().id = Some(id.ok_or("expected that the four-tuple is free")?);
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), String> {
+        let listener = self.listener()?;
+        let id = self
+            .stack
+            .accept(listener)
+            .ok_or("expected that a connection waits")?;
+        let flow = self.stack.flow(id);
+        let peer = self.peer();
+        if flow != peer.flow {
+            return Err(format!(
+                "expected the connection of peer {}, got {flow:?}",
+                peer.number
+            ));
+        }
+        peer.id = Some(id);
+        peer.events
+            .retain(|event| !matches!(event, Event::Acceptable(_)));
+        Ok(())
+    }
+
+    fn write(&mut self, len: u32, flags: WriteFlags, expected: u32) -> Result<(), String> {
+        let id = self.id()?;
+        let data = Symbolic {
+            source: OURS,
+            offset: self.peer().written,
+            len,
+        };
+        let taken = self.stack.write_with(id, data, flags);
+        if taken != Ok(expected as usize) {
+            return Err(format!(
+                "expected that {expected} bytes are taken, got {taken:?}"
+            ));
+        }
+        self.peer().written += u64::from(expected);
+        Ok(())
+    }
+
+    /// Takes exactly so many bytes, which must be those that the peer sent.
+    fn read(&mut self, len: u32, consume: bool) -> Result<(), String> {
+        let id = self.id()?;
+        let mut left = len;
+        while left > 0 {
+            let piece = self.stack.read(id, left as usize);
+            let piece = piece.ok_or_else(|| format!("{left} of {len} bytes are missing"))?;
+            let at = self.peer().read + 1;
+            if piece.source != PEERS || piece.offset != at {
+                return Err(format!("read {piece:?} where byte {at} belongs"));
+            }
+            self.peer().read += u64::from(piece.len);
+            left -= piece.len;
+            if consume {
+                self.stack.consume(id, piece.len as usize);
+            }
+        }
+        Ok(())
+    }
+
+    /// A passive open that needs no words.
+    pub(super) fn accepted(&mut self, syn: &SegmentText) -> Result<(), String> {
+        if self.listener.is_none() {
+            self.call(&Call::Listen { backlog: 5 })?;
+        }
+        self.inject(syn)?;
+        self.settle()?;
+        self.sent.clear();
+        let window = syn.window;
+        self.inject(&SegmentText {
+            flags: Flags::ACK,
+            start: 1,
+            end: 1,
+            ack: Some(1),
+            window,
+            options: None,
+            ecn: None,
+        })?;
+        self.settle()?;
+        self.accept()
+    }
+
+    /// An active open that needs no words.
+    pub(super) fn connected(&mut self, answer: &SegmentText) -> Result<(), String> {
+        self.connect()?;
+        self.settle()?;
+        self.inject(answer)?;
+        self.settle()?;
+        self.sent.clear();
+        self.event(Some("connected"))
+    }
+}
