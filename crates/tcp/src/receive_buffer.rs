@@ -1,8 +1,7 @@
 //! What has arrived: in order for the reader, out of order behind holes (RFC 9293 3.10.7.4, RFC 2018).
 
 use crate::payload::{Payload, Pieces, cut_front, push_joined, truncate};
-use baton_wire::{SackBlock, SeqNr};
-use smallvec::SmallVec;
+use baton_wire::{SackBlock, SackBlocks, SeqNr};
 use std::collections::VecDeque;
 
 /// Most holes kept open; data behind further ones is dropped and will be sent again.
@@ -189,8 +188,8 @@ impl<P: Payload> ReceiveBuffer<P> {
     }
 
     /// Blocks to report, most recently changed first (RFC 2018 4).
-    pub(crate) fn sack_blocks(&self, most: usize) -> SmallVec<[SackBlock; 2]> {
-        let mut blocks = SmallVec::new();
+    pub(crate) fn sack_blocks(&self, most: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::new();
         let Some(behind) = &self.behind else {
             return blocks;
         };

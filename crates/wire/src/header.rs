@@ -41,6 +41,18 @@ pub enum Ecn {
     Congested,
 }
 
+impl Ecn {
+    /// The field's value in an IPv4 type of service or an IPv6 traffic class: its lower two bits (RFC 3168 5).
+    pub const fn of_traffic_class(traffic_class: u8) -> Self {
+        match traffic_class & 3 {
+            0 => Self::NotCapable,
+            1 => Self::Capable1,
+            2 => Self::Capable0,
+            _ => Self::Congested,
+        }
+    }
+}
+
 /// The timestamps option (RFC 7323 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Timestamps {
@@ -59,6 +71,9 @@ pub struct SackBlock {
     pub end: SeqNr,
 }
 
+/// The blocks of one SACK option: as many as a header has room for (RFC 2018 3).
+pub type SackBlocks = SmallVec<[SackBlock; 4]>;
+
 /// The options that Baton reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Options {
@@ -71,16 +86,21 @@ pub struct Options {
     /// Timestamps (RFC 7323 3.2).
     pub timestamps: Option<Timestamps>,
     /// SACK blocks, at most four, most recent first.
-    pub sack: SmallVec<[SackBlock; 2]>,
+    pub sack: SackBlocks,
 }
 
 impl Options {
-    /// Bytes these options take in the header, padded to a multiple of four, laid out as BSD does.
+    /// Bytes these options take in the header, padded to a multiple of four, laid out as Linux does: before timestamps,
+    /// SACK-permitted needs no room of its own.
     pub fn len(&self) -> usize {
         let mut len = 0;
         len += if self.mss.is_some() { 4 } else { 0 };
         len += if self.window_scale.is_some() { 4 } else { 0 };
-        len += if self.sack_permitted { 4 } else { 0 };
+        len += if self.sack_permitted && self.timestamps.is_none() {
+            4
+        } else {
+            0
+        };
         len += if self.timestamps.is_some() { 12 } else { 0 };
         len += if self.sack.is_empty() {
             0

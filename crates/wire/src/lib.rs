@@ -4,20 +4,26 @@
 //! where a header library does the work.
 
 mod capture;
+mod checksum;
+mod decode;
+mod encode;
 mod flow;
 mod header;
+mod options;
 mod packet;
 mod seq;
 mod time;
 
 pub use capture::CaptureWriter;
+pub use checksum::Checksum;
+pub use decode::{decode_frame, decode_packet, decode_tcp};
+pub use encode::{
+    HOP_LIMIT, encode_frame, encode_link, encode_packet, encode_pieces, pseudo_header,
+};
 pub use flow::{Endpoint, Flow};
 pub use header::{
-    ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, Timestamps, frame_len, line_len,
+    ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, SackBlocks, Timestamps, frame_len, line_len,
 };
-pub use packet::{
-    DecodeError, EncodeError, Link, Packet, decode_frame, decode_packet, encode_frame,
-    encode_packet,
-};
+pub use packet::{DecodeError, EncodeError, Head, Link, Packet};
 pub use seq::SeqNr;
 pub use time::{Span, Time};

@@ -215,7 +215,7 @@ impl Dialogue {
         }
     }
 
-    fn parse_blocks(&self, text: &str) -> smallvec::SmallVec<[SackBlock; 2]> {
+    fn parse_blocks(&self, text: &str) -> baton_wire::SackBlocks {
         let iss = self.iss.expect("our SYN was seen");
         let blocks = text.split(',').map(parse_range);
         blocks

@@ -1,0 +1,179 @@
+//! Parameters of an interface.
+
+use crate::Cidr;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Least MTU of a link that carries IPv6, bytes (RFC 8200 5).
+const LEAST_MTU_V6: u16 = 1280;
+
+/// Least MTU of a link that carries IPv4, bytes (RFC 791 3.2).
+const LEAST_MTU_V4: u16 = 68;
+
+/// What the frames of a link are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Medium {
+    /// Ethernet frames without check sequence.
+    Ethernet,
+    /// IP packets with nothing around them; there are no neighbours to find.
+    Ip,
+}
+
+/// Where packets to a network go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The network; `0.0.0.0/0` and `::/0` make a default route.
+    pub destination: Cidr,
+    /// The neighbour that forwards them; `None` when the network is on the link.
+    pub gateway: Option<IpAddr>,
+}
+
+impl Route {
+    /// The default route of the gateway's IP version.
+    pub fn default_by(gateway: IpAddr) -> Self {
+        let destination = match gateway {
+            IpAddr::V4(_) => Cidr::V4(ipnet::Ipv4Net::default()),
+            IpAddr::V6(_) => Cidr::V6(ipnet::Ipv6Net::default()),
+        };
+        Self {
+            destination,
+            gateway: Some(gateway),
+        }
+    }
+}
+
+/// Parameters of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceConfig {
+    /// Ethernet address; without meaning on [`Medium::Ip`].
+    pub mac: [u8; 6],
+    /// Its addresses, with the networks that are on the link.
+    pub addresses: Vec<Cidr>,
+    /// Routes beyond the link.
+    pub routes: Vec<Route>,
+    /// Largest IP packet the link takes, bytes.
+    pub mtu: u16,
+    /// Verify IP, TCP and ICMP checksums of what arrives. Off where the other end of a virtual link leaves them to hardware that
+    /// is not there.
+    pub verify_checksums: bool,
+    /// What frames are.
+    pub medium: Medium,
+    /// Make sure that nobody has an IPv6 address before it is used (RFC 4862 5.4); takes a second.
+    pub duplicate_address_detection: bool,
+    /// Ask for routers, and take default routes and the MTU from their advertisements (RFC 4861 6.3).
+    pub router_discovery: bool,
+    /// Announce IPv4 addresses by gratuitous ARP at the start (RFC 5227 2.3).
+    pub announce: bool,
+    /// Most ICMP errors sent per second (RFC 1812 4.3.2.8, RFC 4443 2.4(f)).
+    pub icmp_errors_per_second: u32,
+}
+
+/// Why an interface cannot have these parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The Ethernet address is a group's.
+    #[error("the Ethernet address is a multicast address")]
+    GroupMac,
+    /// No address at all.
+    #[error("the interface has no address")]
+    NoAddress,
+    /// An address that cannot be a host's.
+    #[error("{0} is not the address of one host")]
+    NotUnicast(IpAddr),
+    /// The same address twice.
+    #[error("{0} is given twice")]
+    Repeated(IpAddr),
+    /// An MTU with which IP does not work.
+    #[error("an MTU of {mtu} bytes is less than the {least} that this version of IP needs")]
+    SmallMtu {
+        /// What was asked for, bytes.
+        mtu: u16,
+        /// What is needed, bytes.
+        least: u16,
+    },
+    /// A gateway of the other IP version than its route's.
+    #[error("the route to {0} has a gateway of the other IP version")]
+    MixedRoute(Cidr),
+    /// A gateway that is not a neighbour.
+    #[error("the gateway {0} is not on the link")]
+    FarGateway(IpAddr),
+}
+
+impl InterfaceConfig {
+    /// An Ethernet interface with the usual parameters.
+    pub fn new(mac: [u8; 6], addresses: Vec<Cidr>) -> Self {
+        Self {
+            mac,
+            addresses,
+            routes: Vec::new(),
+            mtu: 1500,
+            verify_checksums: true,
+            medium: Medium::Ethernet,
+            duplicate_address_detection: false,
+            router_discovery: false,
+            announce: true,
+            icmp_errors_per_second: 100,
+        }
+    }
+
+    /// The first thing wrong with it.
+    ///
+    /// # Errors
+    /// When an interface cannot work with these parameters.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.medium == Medium::Ethernet && self.mac[0] & 1 == 1 {
+            return Err(ConfigError::GroupMac);
+        }
+        if self.addresses.is_empty() {
+            return Err(ConfigError::NoAddress);
+        }
+        for (index, cidr) in self.addresses.iter().enumerate() {
+            let addr = cidr.addr();
+            if addr.is_multicast() || addr.is_unspecified() || is_broadcast_of(cidr, addr) {
+                return Err(ConfigError::NotUnicast(addr));
+            }
+            if self.addresses[..index].iter().any(|other| other.addr() == addr) {
+                return Err(ConfigError::Repeated(addr));
+            }
+            let least = match addr {
+                IpAddr::V4(_) => LEAST_MTU_V4,
+                IpAddr::V6(_) => LEAST_MTU_V6,
+            };
+            if self.mtu < least {
+                let mtu = self.mtu;
+                return Err(ConfigError::SmallMtu { mtu, least });
+            }
+        }
+        self.routes.iter().try_for_each(|route| self.check_route(route))
+    }
+
+    fn check_route(&self, route: &Route) -> Result<(), ConfigError> {
+        let Some(gateway) = route.gateway else {
+            return Ok(());
+        };
+        if gateway.is_ipv4() != route.destination.addr().is_ipv4() {
+            return Err(ConfigError::MixedRoute(route.destination));
+        }
+        let on_link = self.addresses.iter().any(|cidr| cidr.contains(&gateway));
+        match on_link || is_link_local(gateway) {
+            true => Ok(()),
+            false => Err(ConfigError::FarGateway(gateway)),
+        }
+    }
+}
+
+/// True for an IPv6 address that every link has of its own (RFC 4291 2.5.6).
+pub(crate) fn is_link_local(addr: IpAddr) -> bool {
+    matches!(addr, IpAddr::V6(addr) if Ipv6Addr::is_unicast_link_local(&addr))
+}
+
+/// True when `addr` stands for all hosts of the network (RFC 1122 3.2.1.3). Networks of one or two have no such address
+/// (RFC 3021).
+pub(crate) fn is_broadcast_of(cidr: &Cidr, addr: IpAddr) -> bool {
+    match (cidr, addr) {
+        (_, IpAddr::V4(addr)) if addr.is_broadcast() => true,
+        (Cidr::V4(net), IpAddr::V4(addr)) if net.prefix_len() < 31 => {
+            addr == net.broadcast() || addr == net.network()
+        }
+        _ => false,
+    }
+}

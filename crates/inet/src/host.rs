@@ -1,0 +1,127 @@
+//! An interface and a stack joined: frames in, frames out, connections between.
+
+use crate::{ConfigError, Input, Interface, InterfaceConfig, Sent};
+use baton_tcp::{Config, Segment, Stack};
+use baton_wire::{Flow, Time};
+use bytes::Bytes;
+
+/// A host with one interface.
+///
+/// Calling order: after `handle_frame`, `handle_timeouts` or anything done to the stack, poll the stack's events and
+/// [`Host::poll_frame`] until each gives nothing; call [`Host::handle_timeouts`] when [`Host::poll_timeout`]'s moment has come.
+/// Time never goes back.
+#[derive(Debug)]
+pub struct Host {
+    stack: Stack<Bytes>,
+    interface: Interface,
+}
+
+impl Host {
+    /// A host whose connections have parameters `config`, as long as they are not given others. `secret` seeds what must not
+    /// be guessed.
+    ///
+    /// # Errors
+    /// When the interface cannot work with its parameters.
+    pub fn new(interface: InterfaceConfig, config: Config, secret: u64) -> Result<Self, ConfigError> {
+        let interface = Interface::new(interface)?;
+        Ok(Self::join(Stack::new(config, secret), interface))
+    }
+
+    /// A host made of a stack and an interface.
+    pub fn join(stack: Stack<Bytes>, interface: Interface) -> Self {
+        Self { stack, interface }
+    }
+
+    // --- getters ---
+
+    /// Its connections.
+    pub fn stack(&self) -> &Stack<Bytes> {
+        &self.stack
+    }
+
+    /// Its connections, to work with. Poll frames afterwards.
+    pub fn stack_mut(&mut self) -> &mut Stack<Bytes> {
+        &mut self.stack
+    }
+
+    /// Its interface.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Its interface, to work with. Poll frames afterwards.
+    pub fn interface_mut(&mut self) -> &mut Interface {
+        &mut self.interface
+    }
+
+    /// When [`Host::handle_timeouts`] must next be called, if ever. May be early, never late.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let (stack, interface) = (self.stack.poll_timeout(), self.interface.poll_timeout());
+        [stack, interface].into_iter().flatten().min()
+    }
+
+    // --- events in ---
+
+    /// Takes in a frame, and hands what it carries to the stack. Returns what it was, segments and errors aside, which are the
+    /// stack's ([`None`]).
+    pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Option<Input> {
+        match self.interface.handle_frame(now, frame) {
+            Input::Segment(segment) => {
+                let remote = segment.src.addr;
+                let handled = self.stack.handle_segment(now, segment);
+                if handled.new_ack {
+                    self.interface.confirm(now, remote);
+                }
+                None
+            }
+            Input::PathError { flow, seq, error } => {
+                self.stack.handle_path_error(now, &flow, seq, error);
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    /// Runs the timers that are due.
+    pub fn handle_timeouts(&mut self, now: Time) {
+        self.interface.handle_timeouts(now);
+        while let Some((flow, seq, error)) = self.interface.poll_path_error() {
+            self.stack.handle_path_error(now, &flow, seq, error);
+        }
+        self.stack.handle_timeouts(now);
+    }
+
+    // --- effects out ---
+
+    /// Appends the next frame to send to `frame`; false when there is none.
+    pub fn poll_frame(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
+        if self.interface.poll_frame(now, frame) {
+            return true;
+        }
+        while let Some((_, segment)) = self.stack.poll_transmit(now) {
+            match self.interface.send(now, &segment, frame) {
+                Sent::Frame => return true,
+                Sent::Waits => {
+                    // The request for its neighbour, if this was the first.
+                    if self.interface.poll_frame(now, frame) {
+                        return true;
+                    }
+                }
+                Sent::Refused(reason) => {
+                    if let Some(error) = reason.path_error(self.interface.mtu()) {
+                        let Segment { src, dst, .. } = segment;
+                        let flow = Flow { local: src, remote: dst };
+                        self.stack.handle_path_error(now, &flow, segment.header.seq, error);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Asserts every invariant of the stack and the interface.
+    pub fn check(&self) {
+        self.stack.check();
+        self.interface.check();
+    }
+}

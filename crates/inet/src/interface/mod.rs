@@ -1,0 +1,270 @@
+//! One interface of a host: what arrives is taken apart here, what leaves gets its headers and its way.
+
+mod discovery;
+mod extensions;
+mod output;
+mod v4;
+mod v6;
+
+pub use output::Sent;
+
+use crate::addresses::{Addresses, BROADCAST_MAC, is_group_mac};
+use crate::config::{ConfigError, InterfaceConfig, Medium, Route};
+use crate::icmp::Quote;
+use crate::neighbours::{Neighbour, Neighbours};
+use crate::rate_limit::RateLimit;
+use crate::routes::Routes;
+use crate::stats::{Refusal, Stats};
+use baton_tcp::{PathError, Segment};
+use baton_wire::{Flow, Packet, SeqNr, Time};
+use bytes::{Buf, Bytes};
+use discovery::Duties;
+use etherparse::{EtherType, Ethernet2HeaderSlice};
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// Most own frames (answers, errors, packets whose neighbour became known) that wait to be polled.
+const MOST_OUTBOX: usize = 1024;
+
+/// Most errors about own segments that wait to be polled.
+const MOST_PATH_ERRORS: usize = 256;
+
+/// What a frame turned out to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A segment for the stack. Its data is part of the frame, not a copy.
+    Segment(Segment<Bytes>),
+    /// News of a segment that this host sent: for [`Stack::handle_path_error`](baton_tcp::Stack::handle_path_error).
+    PathError {
+        /// The connection as this host names it.
+        flow: Flow,
+        /// The segment's sequence number.
+        seq: SeqNr,
+        /// The news.
+        error: PathError,
+    },
+    /// Something the interface sees to itself; there may be a frame to send.
+    Consumed,
+    /// Not taken in, and counted.
+    Refused(Refusal),
+}
+
+/// What a frame is, before the segment is given its data.
+enum Taken {
+    Segment { packet: Packet, payload: Range<usize> },
+    PathError(Quote, PathError),
+    Consumed,
+}
+
+/// What the link says of a frame.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    /// It was sent to all, or to a group.
+    to_many: bool,
+}
+
+/// One interface.
+///
+/// Calling order: after `handle_frame`, `send` or `handle_timeouts`, call [`Interface::poll_frame`] until it gives nothing;
+/// call [`Interface::handle_timeouts`] when [`Interface::poll_timeout`]'s moment has come, and then
+/// [`Interface::poll_path_error`] until it gives nothing. Time never goes back.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    config: InterfaceConfig,
+    addresses: Addresses,
+    routes: Routes,
+    neighbours: Neighbours,
+    duties: Duties,
+    /// Largest packet to send, bytes: the link's, or less if a router says so.
+    mtu: u16,
+    icmp_limit: RateLimit,
+    outbox: VecDeque<Vec<u8>>,
+    path_errors: VecDeque<(Quote, PathError)>,
+    /// The remote address that TCP confirmed last, and when: it need not be looked up for each segment.
+    confirmed: Option<(IpAddr, Time)>,
+    stats: Stats,
+}
+
+impl Interface {
+    /// An interface with these parameters.
+    ///
+    /// # Errors
+    /// When it cannot work with them.
+    pub fn new(config: InterfaceConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        let detect_duplicates = config.duplicate_address_detection && config.medium == Medium::Ethernet;
+        Ok(Self {
+            addresses: Addresses::new(&config.addresses, detect_duplicates),
+            routes: Routes::new(config.routes.clone()),
+            neighbours: Neighbours::new(),
+            duties: Duties::new(&config),
+            mtu: config.mtu,
+            icmp_limit: RateLimit::new(config.icmp_errors_per_second),
+            outbox: VecDeque::new(),
+            path_errors: VecDeque::new(),
+            confirmed: None,
+            stats: Stats::default(),
+            config,
+        })
+    }
+
+    // --- getters ---
+
+    /// Its parameters.
+    pub fn config(&self) -> &InterfaceConfig {
+        &self.config
+    }
+
+    /// Largest IP packet it sends, bytes.
+    pub fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The neighbours it knows or asks for, in no order.
+    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
+        self.neighbours.iter()
+    }
+
+    /// Routes beyond the link: given ones, longest prefix first, then default routers that advertised themselves.
+    pub fn routes(&self) -> impl Iterator<Item = Route> + '_ {
+        self.routes.iter()
+    }
+
+    /// Its addresses that another host turned out to have (RFC 4862 5.4.5). They are not used.
+    pub fn duplicates(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let duplicate = |assigned: &&crate::addresses::Assigned| assigned.standing == crate::addresses::Standing::Duplicate;
+        self.addresses.iter().filter(duplicate).map(|assigned| assigned.cidr.addr())
+    }
+
+    /// The address to speak from to `remote`; `None` when there is no way there.
+    pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+        let next_hop = self.routes.next_hop(remote, &self.addresses)?;
+        self.addresses.source_for(remote, next_hop)
+    }
+
+    /// When [`Interface::handle_timeouts`] must next be called, if ever. May be early, never late.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let tentative = self.addresses.iter().map(|assigned| match assigned.standing {
+            crate::addresses::Standing::Tentative { until, .. } => until,
+            _ => Time::NEVER,
+        });
+        let own = tentative.min().unwrap_or(Time::NEVER);
+        let others = self.neighbours.deadline().min(self.duties.deadline());
+        let next = own.min(others).min(self.routes.deadline());
+        (next != Time::NEVER).then_some(next)
+    }
+
+    // --- events in ---
+
+    /// Takes in what arrived: an Ethernet frame without check sequence, or an IP packet, as the medium has it.
+    pub fn handle_frame(&mut self, now: Time, mut frame: Bytes) -> Input {
+        self.stats.frames_received += 1;
+        self.stats.bytes_received += frame.len() as u64;
+        let taken = match self.config.medium {
+            Medium::Ethernet => self.take_ethernet(now, &frame),
+            Medium::Ip => self.take_ip(now, &frame, 0, Arrival { to_many: false }),
+        };
+        match taken {
+            Ok(Taken::Segment { packet, payload }) => {
+                self.stats.segments_received += 1;
+                // The frame becomes the data: no copy, and no further count of references.
+                frame.truncate(payload.end);
+                frame.advance(payload.start);
+                let pieces = std::iter::once(frame).filter(|data| !data.is_empty());
+                Input::Segment(Segment {
+                    src: packet.src,
+                    dst: packet.dst,
+                    ecn: packet.ecn,
+                    header: packet.header,
+                    payload: pieces.collect(),
+                })
+            }
+            Ok(Taken::PathError(Quote { flow, seq }, error)) => {
+                self.stats.path_errors += 1;
+                Input::PathError { flow, seq, error }
+            }
+            Ok(Taken::Consumed) => Input::Consumed,
+            Err(reason) => {
+                self.stats.refused.count(reason);
+                Input::Refused(reason)
+            }
+        }
+    }
+
+    fn take_ethernet(&mut self, now: Time, frame: &[u8]) -> Result<Taken, Refusal> {
+        let ethernet = Ethernet2HeaderSlice::from_slice(frame).map_err(|_| Refusal::BadFrame)?;
+        let (src, dst) = (ethernet.source(), ethernet.destination());
+        if is_group_mac(src) {
+            return Err(Refusal::BadFrame);
+        }
+        if src == self.config.mac {
+            return Err(Refusal::OwnSource);
+        }
+        let to_many = is_group_mac(dst);
+        if dst != self.config.mac && !to_many {
+            return Err(Refusal::OtherMac);
+        }
+        let start = ethernet.slice().len();
+        match ethernet.ether_type() {
+            EtherType::IPV4 | EtherType::IPV6 => self.take_ip(now, frame, start, Arrival { to_many }),
+            EtherType::ARP => self.take_arp(now, &frame[start..], dst == BROADCAST_MAC),
+            _ => Err(Refusal::UnknownEtherType),
+        }
+    }
+
+    /// Takes in the IP packet that starts at `start`.
+    fn take_ip(&mut self, now: Time, frame: &[u8], start: usize, arrival: Arrival) -> Result<Taken, Refusal> {
+        match frame.get(start).map(|first| first >> 4) {
+            Some(4) => self.take_v4(now, frame, start, arrival),
+            Some(6) => self.take_v6(now, frame, start, arrival),
+            // RFC 1122 3.2.1.1.
+            _ => Err(Refusal::BadIpHeader),
+        }
+    }
+
+    /// TCP got an acknowledgment of something new from `remote`: whoever forwards packets there is reachable (RFC 4861 7.3.1).
+    pub fn confirm(&mut self, now: Time, remote: IpAddr) {
+        /// Confirmations hold for much longer, so not each need be told.
+        const OFTEN_ENOUGH_MS: u64 = 1000;
+        if let Some((addr, at)) = self.confirmed
+            && addr == remote
+            && now.as_ms() - at.as_ms() < OFTEN_ENOUGH_MS
+        {
+            return;
+        }
+        if let Some(next_hop) = self.routes.next_hop(remote, &self.addresses) {
+            self.neighbours.confirm(now, next_hop);
+            self.confirmed = Some((remote, now));
+        }
+    }
+
+    /// Runs the timers that are due.
+    pub fn handle_timeouts(&mut self, now: Time) {
+        self.routes.handle_timeouts(now);
+        self.check_neighbours(now);
+        self.check_addresses(now);
+        self.do_duties(now);
+    }
+
+    // --- effects out ---
+
+    /// News of an own segment that could not be delivered on this link.
+    pub fn poll_path_error(&mut self) -> Option<(Flow, SeqNr, PathError)> {
+        let (Quote { flow, seq }, error) = self.path_errors.pop_front()?;
+        Some((flow, seq, error))
+    }
+
+    /// Asserts its invariants.
+    pub fn check(&self) {
+        self.neighbours.check();
+        assert!(self.outbox.len() <= MOST_OUTBOX, "own frames are limited");
+        assert!(self.path_errors.len() <= MOST_PATH_ERRORS, "errors are limited");
+        assert!(self.mtu <= self.config.mtu, "nobody can raise the link's MTU");
+    }
+}

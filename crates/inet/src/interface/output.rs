@@ -1,0 +1,176 @@
+//! What leaves: segments of the stack, and the interface's own packets.
+
+use super::{Interface, MOST_OUTBOX};
+use crate::addresses::group_mac;
+use crate::arp;
+use crate::config::Medium;
+use crate::neighbours::{Released, Resolution};
+use crate::stats::SendRefusal;
+use baton_tcp::{PathError, Segment};
+use baton_wire::{Head, Link, Time, encode_link, encode_pieces};
+use bytes::Bytes;
+use std::net::IpAddr;
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Its frame was appended.
+    Frame,
+    /// It waits until its neighbour's Ethernet address is known; [`Interface::poll_frame`] will give it.
+    Waits,
+    /// It was not sent, and counted.
+    Refused(SendRefusal),
+}
+
+impl SendRefusal {
+    /// What it means for the segment's connection; `mtu` is the interface's.
+    pub fn path_error(self, mtu: u16) -> Option<PathError> {
+        match self {
+            Self::NoRoute => Some(PathError::NetUnreachable),
+            Self::NeighbourFailed => Some(PathError::HostUnreachable),
+            Self::TooLong => Some(PathError::FragmentationNeeded { mtu }),
+            Self::NotOwnSource | Self::Unencodable => None,
+        }
+    }
+}
+
+impl Interface {
+    /// Sends a segment: appends its frame to `frame`, with one copy of its data, or lets it wait for its neighbour.
+    pub fn send(&mut self, now: Time, segment: &Segment<Bytes>, frame: &mut Vec<u8>) -> Sent {
+        let start = frame.len();
+        let sent = self.place(now, segment, frame).unwrap_or_else(Sent::Refused);
+        match sent {
+            Sent::Frame => self.count_sent(frame.len() - start),
+            Sent::Waits => self.stats.segments_waited += 1,
+            Sent::Refused(reason) => {
+                frame.truncate(start);
+                self.stats.send_refused.count(reason);
+            }
+        }
+        sent
+    }
+
+    fn place(&mut self, now: Time, segment: &Segment<Bytes>, frame: &mut Vec<u8>) -> Result<Sent, SendRefusal> {
+        let (src, dst) = (segment.src.addr, segment.dst.addr);
+        if !self.addresses.owns(src) {
+            return Err(SendRefusal::NotOwnSource);
+        }
+        if segment.header_len() + segment.payload_len() > usize::from(self.mtu) {
+            return Err(SendRefusal::TooLong);
+        }
+        let next_hop = self.routes.next_hop(dst, &self.addresses).ok_or(SendRefusal::NoRoute)?;
+        if self.config.medium == Medium::Ethernet {
+            match self.neighbours.resolve(now, next_hop, &mut self.stats) {
+                Resolution::Known(mac) => encode_link(self.link_to(mac), src, frame),
+                Resolution::Failed => return Err(SendRefusal::NeighbourFailed),
+                Resolution::Asked => {
+                    let mut packet = Vec::new();
+                    encode(segment, &mut packet)?;
+                    self.neighbours.wait(next_hop, packet, &mut self.stats);
+                    return Ok(Sent::Waits);
+                }
+            }
+        }
+        encode(segment, frame)?;
+        Ok(Sent::Frame)
+    }
+
+    /// Appends the next of the interface's own frames to `frame`: requests for neighbours and answers to such requests, echo
+    /// replies, ICMP errors, segments whose neighbour became known. False when there is none.
+    pub fn poll_frame(&mut self, _now: Time, frame: &mut Vec<u8>) -> bool {
+        let start = frame.len();
+        while let Some(solicitation) = self.neighbours.poll_solicitation() {
+            self.write_solicitation(solicitation, frame);
+            if frame.len() > start {
+                self.stats.solicitations_sent += 1;
+                self.count_sent(frame.len() - start);
+                return true;
+            }
+        }
+        let Some(own) = self.outbox.pop_front() else {
+            return false;
+        };
+        frame.extend_from_slice(&own);
+        self.count_sent(own.len());
+        true
+    }
+
+    fn count_sent(&mut self, len: usize) {
+        self.stats.frames_sent += 1;
+        self.stats.bytes_sent += len as u64;
+    }
+
+    pub(super) fn link_to(&self, mac: [u8; 6]) -> Link {
+        Link {
+            src: self.config.mac,
+            dst: mac,
+        }
+    }
+
+    /// Sends one of the interface's own packets on its way; it is dropped when there is no way.
+    pub(super) fn send_own(&mut self, now: Time, dst: IpAddr, packet: Vec<u8>) {
+        if self.config.medium == Medium::Ip {
+            self.push_frame(packet);
+            return;
+        }
+        if let IpAddr::V6(group) = dst
+            && group.is_multicast()
+        {
+            self.push_packet(group_mac(group), &packet);
+            return;
+        }
+        let Some(next_hop) = self.routes.next_hop(dst, &self.addresses) else {
+            return;
+        };
+        match self.neighbours.resolve(now, next_hop, &mut self.stats) {
+            Resolution::Known(mac) => self.push_packet(mac, &packet),
+            Resolution::Asked => self.neighbours.wait(next_hop, packet, &mut self.stats),
+            Resolution::Failed => {}
+        }
+    }
+
+    /// Packets whose neighbour became known are on their way.
+    pub(super) fn send_released(&mut self, released: Released) {
+        for packet in released.packets {
+            self.push_packet(released.mac, &packet);
+        }
+    }
+
+    /// Queues an IP packet to a known Ethernet address.
+    pub(super) fn push_packet(&mut self, mac: [u8; 6], packet: &[u8]) {
+        let src = match packet.first().map(|first| first >> 4) {
+            Some(4) => IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
+            _ => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
+        };
+        let mut frame = Vec::new();
+        encode_link(self.link_to(mac), src, &mut frame);
+        frame.extend_from_slice(packet);
+        self.push_frame(frame);
+    }
+
+    pub(super) fn push_frame(&mut self, frame: Vec<u8>) {
+        if self.outbox.len() >= MOST_OUTBOX {
+            self.stats.outbox_dropped += 1;
+            return;
+        }
+        self.outbox.push_back(frame);
+    }
+
+    /// Queues the ARP request that tells all who has `addr` (RFC 5227 2.3).
+    pub(super) fn announce(&mut self, addr: std::net::Ipv4Addr) {
+        let mut frame = Vec::new();
+        arp::write_request(self.config.mac, addr, addr, None, &mut frame);
+        self.push_frame(frame);
+    }
+}
+
+fn encode(segment: &Segment<Bytes>, out: &mut Vec<u8>) -> Result<(), SendRefusal> {
+    let head = Head {
+        src: segment.src,
+        dst: segment.dst,
+        ecn: segment.ecn,
+        header: &segment.header,
+    };
+    let pieces = segment.payload.iter().map(|piece| &piece[..]);
+    encode_pieces(head, pieces, out).map_err(|_| SendRefusal::Unencodable)
+}

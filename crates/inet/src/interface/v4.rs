@@ -1,0 +1,153 @@
+//! What arrives by IPv4: header rules of RFC 1122 3.2.1, ICMP of 3.2.2.
+
+use super::{Arrival, Interface, Taken};
+use crate::addresses::{Destination, is_bad_source_v4};
+use crate::icmp::{self, Quote};
+use crate::stats::Refusal;
+use baton_wire::{Checksum, DecodeError, Ecn, Time, decode_tcp};
+use etherparse::icmpv4::DestUnreachableHeader;
+use etherparse::{Icmpv4Slice, Icmpv4Type, IpNumber, Ipv4HeaderSlice};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Options by which a source routes a packet: loose and strict (RFC 791 3.1).
+const SOURCE_ROUTES: [u8; 2] = [131, 137];
+
+/// Options of one byte (RFC 791 3.1).
+const END_OF_OPTIONS: u8 = 0;
+const NO_OPERATION: u8 = 1;
+
+impl Interface {
+    /// Takes in the IPv4 packet that starts at `start`.
+    pub(super) fn take_v4(&mut self, now: Time, frame: &[u8], start: usize, arrival: Arrival) -> Result<Taken, Refusal> {
+        let ip = Ipv4HeaderSlice::from_slice(&frame[start..]).map_err(|_| Refusal::BadIpHeader)?;
+        let header_len = ip.slice().len();
+        let total_len = usize::from(ip.total_len());
+        // The frame may be padded.
+        let packet = frame[start..].get(..total_len).filter(|packet| packet.len() >= header_len);
+        let packet = packet.ok_or(Refusal::BadIpHeader)?;
+        if self.config.verify_checksums && !Checksum::new().add(ip.slice()).is_right() {
+            return Err(Refusal::IpChecksum);
+        }
+        let (src, dst) = (ip.source_addr(), ip.destination_addr());
+        let destination = self.addresses.destination(dst.into());
+        if destination == Destination::Other {
+            return Err(Refusal::OtherDestination);
+        }
+        if is_bad_source_v4(src) || self.addresses.destination(src.into()) == Destination::Broadcast {
+            return Err(Refusal::BadSource);
+        }
+        if self.addresses.knows(src.into()) {
+            return Err(Refusal::OwnSource);
+        }
+        if destination == Destination::NotInUse {
+            return Err(Refusal::TentativeAddress);
+        }
+        // Nothing that a host without UDP speaks is addressed to many; echo requests may be ignored (RFC 1122 3.2.2.6).
+        if destination != Destination::Own {
+            return Err(Refusal::ToMany);
+        }
+        if arrival.to_many {
+            return Err(Refusal::UnicastInBroadcast);
+        }
+        if is_source_routed(ip.options()) {
+            return Err(Refusal::SourceRoute);
+        }
+        if ip.is_fragmenting_payload() {
+            return Err(Refusal::Fragment);
+        }
+        match ip.protocol() {
+            IpNumber::TCP => {
+                let ecn = Ecn::of_traffic_class(ip.ecn().value());
+                let range = start + header_len..start + total_len;
+                self.take_tcp(src.into(), dst.into(), ecn, frame, range)
+            }
+            IpNumber::ICMP => self.take_icmp_v4(now, src, dst, &packet[header_len..]),
+            IpNumber::UDP => {
+                self.send_error_v4(now, dst, src, DestUnreachableHeader::Port, packet);
+                Err(Refusal::NoUdpPort)
+            }
+            _ => {
+                self.send_error_v4(now, dst, src, DestUnreachableHeader::Protocol, packet);
+                Err(Refusal::UnknownProtocol)
+            }
+        }
+    }
+
+    /// Takes in the TCP segment in this range of the frame.
+    pub(super) fn take_tcp(
+        &self,
+        src: IpAddr,
+        dst: IpAddr,
+        ecn: Ecn,
+        frame: &[u8],
+        range: std::ops::Range<usize>,
+    ) -> Result<Taken, Refusal> {
+        let end = range.end;
+        let start = range.start;
+        let outcome = decode_tcp(src, dst, ecn, &frame[range], self.config.verify_checksums);
+        let (packet, header_len) = outcome.map_err(|error| match error {
+            DecodeError::TcpChecksum => Refusal::TcpChecksum,
+            _ => Refusal::BadTcpHeader,
+        })?;
+        Ok(Taken::Segment {
+            packet,
+            payload: start + header_len..end,
+        })
+    }
+
+    /// RFC 1122 3.2.2.
+    fn take_icmp_v4(&mut self, now: Time, src: Ipv4Addr, dst: Ipv4Addr, bytes: &[u8]) -> Result<Taken, Refusal> {
+        let message = Icmpv4Slice::from_slice(bytes).map_err(|_| Refusal::BadIcmp)?;
+        if self.config.verify_checksums && !Checksum::new().add(bytes).is_right() {
+            return Err(Refusal::IcmpChecksum);
+        }
+        let kind = message.icmp_type();
+        if let Icmpv4Type::EchoRequest(echo) = kind {
+            // RFC 1122 3.2.2.6: the data comes back, from the address that was asked.
+            let reply = icmp::packet_v4(dst, src, Icmpv4Type::EchoReply(echo), message.payload());
+            self.stats.echoes_answered += 1;
+            self.send_own(now, src.into(), reply);
+            return Ok(Taken::Consumed);
+        }
+        let error = icmp::path_error_v4(&kind).ok_or(Refusal::IcmpIgnored)?;
+        self.take_quote(message.payload(), dst.into()).map(|quote| Taken::PathError(quote, error))
+    }
+
+    /// The own segment that an error to `own` is about (RFC 5927 4).
+    pub(super) fn take_quote(&self, quoted: &[u8], own: IpAddr) -> Result<Quote, Refusal> {
+        let quote = Quote::read(quoted).filter(|quote| quote.flow.local.addr == own);
+        quote.ok_or(Refusal::ForeignQuote)
+    }
+
+    /// Sends "destination unreachable" about a packet to this host alone. The packet is no ICMP error, and not from or to many:
+    /// what is, was refused before (RFC 1122 3.2.2).
+    fn send_error_v4(&mut self, now: Time, own: Ipv4Addr, to: Ipv4Addr, why: DestUnreachableHeader, packet: &[u8]) {
+        if !self.icmp_limit.allow(now) {
+            self.stats.icmp_errors_limited += 1;
+            return;
+        }
+        let message = Icmpv4Type::DestinationUnreachable(why);
+        let error = icmp::packet_v4(own, to, message, icmp::quoted_v4(packet));
+        self.stats.icmp_errors_sent += 1;
+        self.send_own(now, to.into(), error);
+    }
+}
+
+/// True when the options hold a source route, by which others could use this host to get around filters; other options are
+/// skipped (RFC 1122 3.2.1.8).
+fn is_source_routed(options: &[u8]) -> bool {
+    let mut rest = options;
+    while let [kind, after @ ..] = rest {
+        match *kind {
+            END_OF_OPTIONS => return false,
+            NO_OPERATION => rest = after,
+            kind if SOURCE_ROUTES.contains(&kind) => return true,
+            _ => {
+                let len = after.first().map_or(0, |&len| usize::from(len));
+                // Without a right length nothing can be told of what follows.
+                rest = rest.get(len..).filter(|_| len >= 2).unwrap_or(&[]);
+            }
+        }
+    }
+    false
+}

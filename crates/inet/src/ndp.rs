@@ -1,0 +1,168 @@
+//! Neighbour discovery messages (RFC 4861 4), without their IPv6 headers.
+
+use crate::addresses::is_group_mac;
+use crate::neighbours::Advertisement;
+use crate::stats::Refusal;
+use baton_wire::Span;
+use etherparse::icmpv6::{
+    Icmpv6PayloadSlice, NdpOptionHeader, NdpOptionSlice, NdpOptionType, NdpOptionsIterator,
+    NeighborAdvertisementHeader, NeighborAdvertisementPayload, NeighborSolicitationPayload,
+};
+use etherparse::{Icmpv6Slice, Icmpv6Type};
+use std::net::Ipv6Addr;
+
+/// Hop limit of every message: a router would have lowered it, so it comes from the link (RFC 4861 11.2).
+pub(crate) const HOP_LIMIT: u8 = 255;
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Who has `target`?
+    Solicitation {
+        target: Ipv6Addr,
+        source_mac: Option<[u8; 6]>,
+    },
+    /// I have it.
+    Advertisement(Advertisement),
+    /// I am a router.
+    Router(RouterWord),
+    /// For routers; a host ignores it (RFC 4861 6.2.6).
+    RouterSolicitation,
+}
+
+/// What a router advertises and a host takes (RFC 4861 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RouterWord {
+    /// How long it may be a default router; `None` when it is none.
+    pub(crate) lifetime: Option<Span>,
+    /// How long a neighbour's confirmation holds, if it says.
+    pub(crate) reachable_time: Option<Span>,
+    /// Largest packet for the link, bytes, if it says.
+    pub(crate) mtu: Option<u32>,
+    pub(crate) source_mac: Option<[u8; 6]>,
+}
+
+/// Ethernet address and MTU among a message's options.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    source_mac: Option<[u8; 6]>,
+    target_mac: Option<[u8; 6]>,
+    mtu: Option<u32>,
+}
+
+/// Reads a message that came from `src` to `dst` with this hop limit; `None` when it is not neighbour discovery.
+/// The checksum was verified.
+pub(crate) fn read(icmp: &Icmpv6Slice<'_>, src: Ipv6Addr, dst: Ipv6Addr, hop_limit: u8) -> Result<Option<Message>, Refusal> {
+    let payload = match icmp.icmp_type() {
+        Icmpv6Type::NeighborSolicitation
+        | Icmpv6Type::NeighborAdvertisement(_)
+        | Icmpv6Type::RouterAdvertisement(_)
+        | Icmpv6Type::RouterSolicitation => icmp.payload_slice().map_err(|_| Refusal::BadDiscovery)?,
+        _ => return Ok(None),
+    };
+    let bad = Err(Refusal::BadDiscovery);
+    if hop_limit != HOP_LIMIT {
+        return bad;
+    }
+    let message = match (icmp.icmp_type(), payload) {
+        (_, Icmpv6PayloadSlice::NeighborSolicitation(said)) => {
+            let target = said.target_address();
+            let source_mac = read_options(said.options_iterator())?.source_mac;
+            // RFC 4861 7.1.1.
+            let from_nobody = src.is_unspecified();
+            let to_group = dst.is_multicast();
+            if target.is_multicast() || (from_nobody && (!to_group || source_mac.is_some())) {
+                return bad;
+            }
+            Message::Solicitation { target, source_mac }
+        }
+        (Icmpv6Type::NeighborAdvertisement(flags), Icmpv6PayloadSlice::NeighborAdvertisement(said)) => {
+            let target = said.target_address();
+            // RFC 4861 7.1.2.
+            if target.is_multicast() || (dst.is_multicast() && flags.solicited) {
+                return bad;
+            }
+            Message::Advertisement(Advertisement {
+                addr: target.into(),
+                mac: read_options(said.options_iterator())?.target_mac,
+                solicited: flags.solicited,
+                overrides: flags.r#override,
+                router: Some(flags.router),
+            })
+        }
+        (Icmpv6Type::RouterAdvertisement(header), Icmpv6PayloadSlice::RouterAdvertisement(said)) => {
+            // RFC 4861 6.1.2.
+            if !src.is_unicast_link_local() {
+                return bad;
+            }
+            let options = read_options(said.options_iterator())?;
+            let told = |number: u32| (number > 0).then(|| Span::from_ms(number.into()));
+            let lifetime = u64::from(header.router_lifetime);
+            Message::Router(RouterWord {
+                lifetime: (lifetime > 0).then(|| Span::from_secs(lifetime)),
+                reachable_time: told(said.reachable_time()),
+                mtu: options.mtu,
+                source_mac: options.source_mac,
+            })
+        }
+        _ => Message::RouterSolicitation,
+    };
+    Ok(Some(message))
+}
+
+/// Options that are not known are skipped; one without length makes the message invalid (RFC 4861 4.6, 7.1).
+fn read_options(options: NdpOptionsIterator<'_>) -> Result<Known, Refusal> {
+    let mut known = Known::default();
+    for option in options {
+        match option.map_err(|_| Refusal::BadDiscovery)? {
+            NdpOptionSlice::SourceLinkLayerAddress(said) => known.source_mac = unicast_mac(said.link_layer_address()),
+            NdpOptionSlice::TargetLinkLayerAddress(said) => known.target_mac = unicast_mac(said.link_layer_address()),
+            NdpOptionSlice::Mtu(said) => known.mtu = Some(said.mtu()),
+            _ => {}
+        }
+    }
+    Ok(known)
+}
+
+fn unicast_mac(bytes: &[u8]) -> Option<[u8; 6]> {
+    bytes.try_into().ok().filter(|&mac| !is_group_mac(mac))
+}
+
+/// The content of a solicitation, after the ICMP header. Without `source_mac` it asks whether an address is free.
+pub(crate) fn solicitation(target: Ipv6Addr, source_mac: Option<[u8; 6]>) -> Vec<u8> {
+    let mut content = NeighborSolicitationPayload { target_address: target }.to_bytes().to_vec();
+    if let Some(mac) = source_mac {
+        push_mac(NdpOptionType::SOURCE_LINK_LAYER_ADDRESS, mac, &mut content);
+    }
+    content
+}
+
+/// An advertisement of `target`: its type and its content after the ICMP header.
+pub(crate) fn advertisement(target: Ipv6Addr, mac: [u8; 6], solicited: bool) -> (Icmpv6Type, Vec<u8>) {
+    let flags = NeighborAdvertisementHeader {
+        router: false,
+        solicited,
+        r#override: true,
+    };
+    let mut content = NeighborAdvertisementPayload { target_address: target }.to_bytes().to_vec();
+    push_mac(NdpOptionType::TARGET_LINK_LAYER_ADDRESS, mac, &mut content);
+    (Icmpv6Type::NeighborAdvertisement(flags), content)
+}
+
+/// The content of a router solicitation, after the ICMP header; `source_mac` only from an address (RFC 4861 4.1).
+pub(crate) fn router_solicitation(source_mac: Option<[u8; 6]>) -> Vec<u8> {
+    let mut content = Vec::new();
+    if let Some(mac) = source_mac {
+        push_mac(NdpOptionType::SOURCE_LINK_LAYER_ADDRESS, mac, &mut content);
+    }
+    content
+}
+
+fn push_mac(option_type: NdpOptionType, mac: [u8; 6], content: &mut Vec<u8>) {
+    let header = NdpOptionHeader {
+        option_type,
+        length_units: 1,
+    };
+    content.extend_from_slice(&header.to_bytes());
+    content.extend_from_slice(&mac);
+}

@@ -1,0 +1,406 @@
+//! Neighbours and how sure the interface is of their Ethernet addresses: the states of RFC 4861 7.3.2, for IPv6 and, as
+//! Linux does, for ARP as well (RFC 826 says nothing of time; RFC 1122 2.3.2 asks for it).
+
+use crate::stats::Stats;
+use baton_wire::{Span, Time};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+/// Most neighbours known at a time; for a new one the least useful is forgotten.
+const MOST_NEIGHBOURS: usize = 1024;
+
+/// Most packets that wait for one neighbour; the oldest goes first (RFC 1122 2.3.2.2, RFC 4861 7.2.2).
+const MOST_WAITING: usize = 16;
+
+/// Time between requests: RETRANS_TIMER (RFC 4861 10), and no more than one per second (RFC 1122 2.3.2.1).
+const RETRANSMIT: Span = Span::from_secs(1);
+
+/// Requests to all before giving up: MAX_MULTICAST_SOLICIT (RFC 4861 10).
+const MOST_REQUESTS: u8 = 3;
+
+/// Requests to a known Ethernet address before giving up: MAX_UNICAST_SOLICIT (RFC 4861 10).
+const MOST_PROBES: u8 = 3;
+
+/// Time for TCP to confirm a stale neighbour before it is asked: DELAY_FIRST_PROBE_TIME (RFC 4861 10).
+const DELAY_FIRST_PROBE: Span = Span::from_secs(5);
+
+/// How long a neighbour that did not answer is not asked again (RFC 1122 2.3.2.1).
+const HOLD_DOWN: Span = Span::from_secs(1);
+
+/// Time that a confirmation holds if nobody says otherwise: REACHABLE_TIME (RFC 4861 10).
+pub(crate) const REACHABLE_TIME: Span = Span::from_secs(30);
+
+/// How sure the interface is of a neighbour (RFC 4861 7.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NeighbourState {
+    /// It was asked for and has not answered.
+    Incomplete,
+    /// It was there a short time ago.
+    Reachable,
+    /// It was there once; the next packet starts to find out.
+    Stale,
+    /// A packet went; now there is some time for TCP to confirm it.
+    Delay,
+    /// It is being asked directly.
+    Probe,
+    /// It did not answer.
+    Failed,
+}
+
+/// A neighbour, for tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Internet address.
+    pub addr: IpAddr,
+    /// Ethernet address; `None` when it is not known.
+    pub mac: Option<[u8; 6]>,
+    /// State.
+    pub state: NeighbourState,
+    /// It said that it is a router.
+    pub router: bool,
+    /// Packets that wait for it.
+    pub waiting: usize,
+}
+
+/// What is known of a way to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    /// Send to this Ethernet address.
+    Known([u8; 6]),
+    /// It is being asked for; packets may wait.
+    Asked,
+    /// It did not answer.
+    Failed,
+}
+
+/// A request to be sent: who has `target`? To `to`, or to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Solicitation {
+    pub(crate) target: IpAddr,
+    pub(crate) to: Option<[u8; 6]>,
+}
+
+/// What a neighbour says of itself (RFC 4861 4.4). An ARP reply says it as an override, solicited if it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Advertisement {
+    pub(crate) addr: IpAddr,
+    pub(crate) mac: Option<[u8; 6]>,
+    pub(crate) solicited: bool,
+    pub(crate) overrides: bool,
+    /// `None` when it says nothing of being a router.
+    pub(crate) router: Option<bool>,
+}
+
+/// Packets whose neighbour became known, and its Ethernet address.
+#[derive(Debug, Default)]
+pub(crate) struct Released {
+    pub(crate) mac: [u8; 6],
+    pub(crate) packets: VecDeque<Vec<u8>>,
+}
+
+/// A neighbour that did not answer, and what waited for it.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) addr: IpAddr,
+    pub(crate) packets: VecDeque<Vec<u8>>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    state: NeighbourState,
+    /// All zeros while it is not known.
+    mac: [u8; 6],
+    router: bool,
+    /// When the state ends by itself.
+    deadline: Time,
+    /// Requests since the last answer.
+    requests: u8,
+    /// When a packet last went there, or it was last heard of.
+    used: Time,
+    waiting: VecDeque<Vec<u8>>,
+}
+
+/// All neighbours.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbours {
+    entries: FxHashMap<IpAddr, Entry>,
+    solicitations: VecDeque<Solicitation>,
+    reachable_time: Span,
+    /// No entry's deadline is earlier.
+    deadline: Time,
+}
+
+impl Entry {
+    fn new(now: Time, state: NeighbourState, deadline: Time) -> Self {
+        Self {
+            state,
+            mac: [0; 6],
+            router: false,
+            deadline,
+            requests: 0,
+            used: now,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn knows_mac(&self) -> bool {
+        !matches!(self.state, NeighbourState::Incomplete | NeighbourState::Failed)
+    }
+
+    fn release(&mut self) -> Released {
+        Released {
+            mac: self.mac,
+            packets: std::mem::take(&mut self.waiting),
+        }
+    }
+
+    /// How little is lost with it: failed ones first, then stale ones, then those that were used longest ago.
+    fn worth(&self) -> (u8, Time) {
+        let class = match self.state {
+            NeighbourState::Failed => 0,
+            NeighbourState::Stale => 1,
+            _ => 2,
+        };
+        (class, self.used)
+    }
+}
+
+impl Neighbours {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: FxHashMap::default(),
+            solicitations: VecDeque::new(),
+            reachable_time: REACHABLE_TIME,
+            deadline: Time::NEVER,
+        }
+    }
+
+    // --- getters ---
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Neighbour> + '_ {
+        self.entries.iter().map(|(&addr, entry)| Neighbour {
+            addr,
+            mac: entry.knows_mac().then_some(entry.mac),
+            state: entry.state,
+            router: entry.router,
+            waiting: entry.waiting.len(),
+        })
+    }
+
+    /// When [`Neighbours::handle_timeouts`] must next be called. May be early.
+    pub(crate) fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    // --- what the interface wants ---
+
+    /// How to reach `addr` for a packet that goes now; asks for it when it is not known.
+    pub(crate) fn resolve(&mut self, now: Time, addr: IpAddr, stats: &mut Stats) -> Resolution {
+        let Some(entry) = self.entries.get_mut(&addr) else {
+            self.make_room(stats);
+            let deadline = now + RETRANSMIT;
+            let mut entry = Entry::new(now, NeighbourState::Incomplete, deadline);
+            entry.requests = 1;
+            self.entries.insert(addr, entry);
+            self.solicit(addr, None);
+            self.deadline = self.deadline.min(deadline);
+            return Resolution::Asked;
+        };
+        entry.used = now;
+        match entry.state {
+            NeighbourState::Incomplete => return Resolution::Asked,
+            NeighbourState::Failed => return Resolution::Failed,
+            NeighbourState::Reachable if entry.deadline > now => {}
+            NeighbourState::Reachable | NeighbourState::Stale => {
+                entry.state = NeighbourState::Delay;
+                entry.deadline = now + DELAY_FIRST_PROBE;
+                self.deadline = self.deadline.min(entry.deadline);
+            }
+            NeighbourState::Delay | NeighbourState::Probe => {}
+        }
+        Resolution::Known(entry.mac)
+    }
+
+    /// Lets a packet wait for a neighbour that was [`Resolution::Asked`] for.
+    pub(crate) fn wait(&mut self, addr: IpAddr, packet: Vec<u8>, stats: &mut Stats) {
+        let Some(entry) = self.entries.get_mut(&addr) else {
+            return;
+        };
+        if entry.waiting.len() == MOST_WAITING {
+            entry.waiting.pop_front();
+            stats.waiting_dropped += 1;
+        }
+        entry.waiting.push_back(packet);
+    }
+
+    /// TCP got an acknowledgment of something new by way of `addr`: it is there (RFC 4861 7.3.1).
+    pub(crate) fn confirm(&mut self, now: Time, addr: IpAddr) {
+        let reachable_time = self.reachable_time;
+        if let Some(entry) = self.entries.get_mut(&addr)
+            && entry.knows_mac()
+        {
+            entry.state = NeighbourState::Reachable;
+            entry.deadline = now + reachable_time;
+            entry.requests = 0;
+            self.deadline = self.deadline.min(entry.deadline);
+        }
+    }
+
+    /// Sets how long a confirmation holds, as a router advertised it (RFC 4861 6.3.4).
+    pub(crate) fn set_reachable_time(&mut self, time: Span) {
+        self.reachable_time = time;
+    }
+
+    // --- what neighbours say ---
+
+    /// A neighbour told its Ethernet address while asking for something: good enough to answer, not a proof that it can be
+    /// reached (RFC 4861 7.2.3; RFC 826: merge).
+    pub(crate) fn heard(&mut self, now: Time, addr: IpAddr, mac: [u8; 6], add: bool, stats: &mut Stats) -> Released {
+        if !self.entries.contains_key(&addr) {
+            if !add {
+                return Released::default();
+            }
+            self.make_room(stats);
+        }
+        let fresh = || Entry::new(now, NeighbourState::Stale, Time::NEVER);
+        let entry = self.entries.entry(addr).or_insert_with(fresh);
+        if entry.knows_mac() && entry.mac == mac {
+            return Released::default();
+        }
+        entry.mac = mac;
+        entry.state = NeighbourState::Stale;
+        entry.deadline = Time::NEVER;
+        entry.requests = 0;
+        entry.release()
+    }
+
+    /// A neighbour advertised itself (RFC 4861 7.2.5).
+    pub(crate) fn advertised(&mut self, now: Time, said: Advertisement) -> Released {
+        let reachable_until = now + self.reachable_time;
+        let Some(entry) = self.entries.get_mut(&said.addr) else {
+            return Released::default();
+        };
+        let known = entry.knows_mac();
+        let mac = match said.mac {
+            Some(mac) => mac,
+            None if known => entry.mac,
+            None => return Released::default(),
+        };
+        let changed = !known || mac != entry.mac;
+        if known && changed && !said.overrides {
+            if entry.state == NeighbourState::Reachable {
+                entry.state = NeighbourState::Stale;
+                entry.deadline = Time::NEVER;
+            }
+            return Released::default();
+        }
+        entry.mac = mac;
+        entry.router = said.router.unwrap_or(entry.router);
+        entry.used = now;
+        if said.solicited {
+            entry.state = NeighbourState::Reachable;
+            entry.deadline = reachable_until;
+            entry.requests = 0;
+            self.deadline = self.deadline.min(reachable_until);
+        } else if changed {
+            entry.state = NeighbourState::Stale;
+            entry.deadline = Time::NEVER;
+            entry.requests = 0;
+        }
+        entry.release()
+    }
+
+    // --- time ---
+
+    /// Asks again, and gives up on those that do not answer.
+    pub(crate) fn handle_timeouts(&mut self, now: Time, stats: &mut Stats) -> Vec<Lost> {
+        let mut lost = Vec::new();
+        if self.deadline > now {
+            return lost;
+        }
+        let mut requests = Vec::new();
+        self.entries.retain(|&addr, entry| {
+            if entry.deadline > now {
+                return true;
+            }
+            match entry.state {
+                NeighbourState::Reachable => {
+                    entry.state = NeighbourState::Stale;
+                    entry.deadline = Time::NEVER;
+                }
+                NeighbourState::Delay => {
+                    entry.state = NeighbourState::Probe;
+                    entry.requests = 0;
+                    entry.ask(now, addr, &mut requests);
+                }
+                NeighbourState::Incomplete if entry.requests < MOST_REQUESTS => entry.ask(now, addr, &mut requests),
+                NeighbourState::Probe if entry.requests < MOST_PROBES => entry.ask(now, addr, &mut requests),
+                NeighbourState::Incomplete | NeighbourState::Probe => {
+                    stats.neighbours_failed += 1;
+                    stats.waiting_failed += entry.waiting.len() as u64;
+                    entry.state = NeighbourState::Failed;
+                    entry.deadline = now + HOLD_DOWN;
+                    let packets = std::mem::take(&mut entry.waiting);
+                    lost.push(Lost { addr, packets });
+                }
+                NeighbourState::Failed => return false,
+                NeighbourState::Stale => unreachable!("being stale does not end by itself"),
+            }
+            true
+        });
+        for (target, to) in requests {
+            self.solicit(target, to);
+        }
+        let deadlines = self.entries.values().map(|entry| entry.deadline);
+        self.deadline = deadlines.min().unwrap_or(Time::NEVER);
+        lost
+    }
+
+    /// The next request to be sent.
+    pub(crate) fn poll_solicitation(&mut self) -> Option<Solicitation> {
+        self.solicitations.pop_front()
+    }
+
+    fn solicit(&mut self, target: IpAddr, to: Option<[u8; 6]>) {
+        // A request that waits to be sent asks for this one too.
+        let request = Solicitation { target, to };
+        if !self.solicitations.contains(&request) {
+            self.solicitations.push_back(request);
+        }
+    }
+
+    fn make_room(&mut self, stats: &mut Stats) {
+        if self.entries.len() < MOST_NEIGHBOURS {
+            return;
+        }
+        let least = self.entries.iter().min_by_key(|(&addr, entry)| (entry.worth(), addr));
+        if let Some(addr) = least.map(|(&addr, _)| addr)
+            && let Some(entry) = self.entries.remove(&addr)
+        {
+            stats.neighbours_evicted += 1;
+            stats.waiting_dropped += entry.waiting.len() as u64;
+        }
+    }
+
+    /// Asserts its invariants.
+    pub(crate) fn check(&self) {
+        assert!(self.entries.len() <= MOST_NEIGHBOURS, "neighbours are limited");
+        for (addr, entry) in &self.entries {
+            assert!(entry.deadline >= self.deadline, "{addr}: its deadline is known");
+            assert!(entry.waiting.len() <= MOST_WAITING, "{addr}: what waits is limited");
+            let waits = entry.state == NeighbourState::Incomplete;
+            assert!(waits || entry.waiting.is_empty(), "{addr}: packets wait only for an answer");
+            assert_eq!(entry.state == NeighbourState::Stale, entry.deadline == Time::NEVER, "{addr}: only being stale lasts");
+        }
+    }
+}
+
+impl Entry {
+    /// Sends one more request: to its Ethernet address if that is known.
+    fn ask(&mut self, now: Time, addr: IpAddr, requests: &mut Vec<(IpAddr, Option<[u8; 6]>)>) {
+        self.requests += 1;
+        self.deadline = now + RETRANSMIT;
+        requests.push((addr, self.knows_mac().then_some(self.mac)));
+    }
+}

@@ -1,0 +1,228 @@
+//! What was counted, and the names of the reasons.
+
+use std::fmt;
+
+/// Why a frame was not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Refusal {
+    /// Shorter than an Ethernet header, or its source is a group.
+    BadFrame,
+    /// To another Ethernet address.
+    OtherMac,
+    /// Neither IPv4, IPv6 nor ARP.
+    UnknownEtherType,
+    /// An IP header or a length in it breaks the format.
+    BadIpHeader,
+    /// The IPv4 header's checksum is wrong (RFC 1122 3.2.1.2).
+    IpChecksum,
+    /// From an address that no host has (RFC 1122 3.2.1.3, RFC 4291 2.5, 2.7).
+    BadSource,
+    /// From one of the interface's own addresses.
+    OwnSource,
+    /// To another Internet address: a host does not forward (RFC 1122 3.3.1).
+    OtherDestination,
+    /// To all or many, in a protocol that speaks to one (RFC 9293 3.9.2.3, RFC 1122 3.2.2.6).
+    ToMany,
+    /// To one Internet address in a frame to all (RFC 1122 3.3.6).
+    UnicastInBroadcast,
+    /// A fragment.
+    Fragment,
+    /// Routed by its source (RFC 1122 3.2.1.8, RFC 5095).
+    SourceRoute,
+    /// An IPv6 extension header that is too long a chain, out of place or cut off.
+    BadExtension,
+    /// An IPv6 option that must not be skipped (RFC 8200 4.2).
+    UnknownOption,
+    /// A protocol that nobody here speaks.
+    UnknownProtocol,
+    /// UDP, which nobody here listens to.
+    NoUdpPort,
+    /// The TCP header breaks its format.
+    BadTcpHeader,
+    /// The TCP checksum is wrong (RFC 9293 3.1).
+    TcpChecksum,
+    /// An ICMP message that is cut off.
+    BadIcmp,
+    /// The ICMP checksum is wrong.
+    IcmpChecksum,
+    /// An ICMP message of a kind that is ignored: redirects, source quenches (RFC 6633), timestamps, replies, unknown ones.
+    IcmpIgnored,
+    /// An ICMP error that does not quote a TCP segment of this host.
+    ForeignQuote,
+    /// ARP about another kind of network, or cut off.
+    BadArp,
+    /// ARP for another host, from one that is no neighbour of note.
+    OtherArpTarget,
+    /// Somebody else says that an address of this host is theirs (RFC 5227 2.4).
+    AddressConflict,
+    /// Neighbour discovery that may have come from beyond the link, or breaks its rules (RFC 4861 7.1, 6.1.2).
+    BadDiscovery,
+    /// Neighbour discovery for an address that is not here.
+    OtherDiscoveryTarget,
+    /// To an address that is not known to be unique yet, or is not (RFC 4862 5.4).
+    TentativeAddress,
+}
+
+/// Why a segment was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SendRefusal {
+    /// No route to its destination.
+    NoRoute,
+    /// It claims to come from an address that is not the interface's (RFC 1122 3.2.1.3), or that is not known to be unique.
+    NotOwnSource,
+    /// It is longer than the link takes.
+    TooLong,
+    /// It has no encoding: addresses of two versions, or too many options.
+    Unencodable,
+    /// The neighbour it should go to does not answer.
+    NeighbourFailed,
+}
+
+/// Counts by reason.
+macro_rules! counts {
+    ($(#[$doc:meta])* $name:ident, $reason:ident, [$($variant:ident),+ $(,)?]) => {
+        impl $reason {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+        }
+
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq)]
+        pub struct $name([u64; $reason::ALL.len()]);
+
+        impl $name {
+            /// How many for this reason.
+            pub fn get(&self, reason: $reason) -> u64 {
+                self.0[reason as usize]
+            }
+
+            /// How many for any reason.
+            pub fn total(&self) -> u64 {
+                self.0.iter().sum()
+            }
+
+            /// The reasons that occurred, and how often.
+            pub fn iter(&self) -> impl Iterator<Item = ($reason, u64)> + '_ {
+                let counts = $reason::ALL.iter().zip(self.0);
+                counts.filter(|&(_, count)| count > 0).map(|(&reason, count)| (reason, count))
+            }
+
+            pub(crate) fn count(&mut self, reason: $reason) {
+                self.0[reason as usize] += 1;
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_map().entries(self.iter()).finish()
+            }
+        }
+    };
+}
+
+counts!(
+    /// Frames refused, by reason.
+    Refused,
+    Refusal,
+    [
+        BadFrame,
+        OtherMac,
+        UnknownEtherType,
+        BadIpHeader,
+        IpChecksum,
+        BadSource,
+        OwnSource,
+        OtherDestination,
+        ToMany,
+        UnicastInBroadcast,
+        Fragment,
+        SourceRoute,
+        BadExtension,
+        UnknownOption,
+        UnknownProtocol,
+        NoUdpPort,
+        BadTcpHeader,
+        TcpChecksum,
+        BadIcmp,
+        IcmpChecksum,
+        IcmpIgnored,
+        ForeignQuote,
+        BadArp,
+        OtherArpTarget,
+        AddressConflict,
+        BadDiscovery,
+        OtherDiscoveryTarget,
+        TentativeAddress,
+    ]
+);
+
+counts!(
+    /// Segments not sent, by reason.
+    SendRefused,
+    SendRefusal,
+    [NoRoute, NotOwnSource, TooLong, Unencodable, NeighbourFailed]
+);
+
+/// Totals of an interface since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Frames given to [`handle_frame`](crate::Interface::handle_frame).
+    pub frames_received: u64,
+    /// Their bytes.
+    pub bytes_received: u64,
+    /// Frames given out.
+    pub frames_sent: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Segments handed up.
+    pub segments_received: u64,
+    /// Segments that had to wait for their neighbour.
+    pub segments_waited: u64,
+    /// Echo requests answered.
+    pub echoes_answered: u64,
+    /// ICMP errors sent.
+    pub icmp_errors_sent: u64,
+    /// ICMP errors that were due and not sent because there were too many.
+    pub icmp_errors_limited: u64,
+    /// ICMP errors received that name a connection.
+    pub path_errors: u64,
+    /// Requests for a neighbour's Ethernet address sent: ARP requests and neighbour solicitations.
+    pub solicitations_sent: u64,
+    /// Answers to such requests sent.
+    pub advertisements_sent: u64,
+    /// Neighbours that did not answer.
+    pub neighbours_failed: u64,
+    /// Neighbours that were forgotten to make room for others.
+    pub neighbours_evicted: u64,
+    /// Packets dropped because too many waited for the same neighbour; the oldest goes first.
+    pub waiting_dropped: u64,
+    /// Packets dropped because the neighbour did not answer.
+    pub waiting_failed: u64,
+    /// Own frames dropped because too many waited to be polled.
+    pub outbox_dropped: u64,
+    /// Frames refused, by [`Refusal`].
+    pub refused: Refused,
+    /// Segments not sent, by [`SendRefusal`].
+    pub send_refused: SendRefused,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_its_own_count() {
+        let mut refused = Refused::default();
+        for (index, &reason) in Refusal::ALL.iter().enumerate() {
+            assert_eq!(reason as usize, index, "reasons are listed in order");
+            refused.count(reason);
+            assert_eq!((refused.get(reason), refused.total()), (1, index as u64 + 1));
+        }
+        for (index, &reason) in SendRefusal::ALL.iter().enumerate() {
+            assert_eq!(reason as usize, index, "reasons are listed in order");
+        }
+        let mut refused = Refused::default();
+        refused.count(Refusal::Fragment);
+        assert_eq!(format!("{refused:?}"), "{Fragment: 1}");
+    }
+}

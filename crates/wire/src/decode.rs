@@ -1,0 +1,133 @@
+//! TCP segments from bytes, without copying them.
+
+use crate::encode::pseudo_header;
+use crate::options;
+use crate::{Checksum, DecodeError, Ecn, Endpoint, Flags, Header, Packet, SeqNr};
+use etherparse::{
+    EtherType, Ethernet2HeaderSlice, IpNumber, Ipv4HeaderSlice, Ipv6ExtensionsSlice,
+    Ipv6HeaderSlice, TcpHeaderSlice,
+};
+use std::net::IpAddr;
+
+/// Reads an Ethernet frame; gives the segment and its data. Padding after the packet is ignored.
+///
+/// # Errors
+/// When it does not carry a whole and right TCP segment.
+pub fn decode_frame(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+    let ethernet =
+        Ethernet2HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
+    match ethernet.ether_type() {
+        EtherType::IPV4 | EtherType::IPV6 => decode_packet(&bytes[ethernet.slice().len()..]),
+        _ => Err(DecodeError::NotTcp),
+    }
+}
+
+/// Reads an IP packet; gives the segment and its data. Options that Baton does not know are skipped.
+///
+/// # Errors
+/// When it is not a whole and right TCP segment.
+pub fn decode_packet(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+    match bytes.first().map(|first| first >> 4) {
+        Some(4) => decode_v4(bytes),
+        Some(6) => decode_v6(bytes),
+        _ => Err(DecodeError::Malformed),
+    }
+}
+
+fn decode_v4(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+    let ip = Ipv4HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
+    let carried = bytes
+        .get(ip.slice().len()..usize::from(ip.total_len()))
+        .ok_or(DecodeError::Malformed)?;
+    if ip.is_fragmenting_payload() {
+        return Err(DecodeError::Fragment);
+    }
+    if !Checksum::new().add(ip.slice()).is_right() {
+        return Err(DecodeError::IpChecksum);
+    }
+    if ip.protocol() != IpNumber::TCP {
+        return Err(DecodeError::NotTcp);
+    }
+    let (src, dst) = (ip.source_addr().into(), ip.destination_addr().into());
+    decode_carried(src, dst, Ecn::of_traffic_class(ip.ecn().value()), carried)
+}
+
+fn decode_v6(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
+    let ip = Ipv6HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
+    let header_len = ip.slice().len();
+    let mut carried = bytes
+        .get(header_len..header_len + usize::from(ip.payload_length()))
+        .ok_or(DecodeError::Malformed)?;
+    let mut protocol = ip.next_header();
+    if protocol != IpNumber::TCP {
+        let (extensions, next, rest) = Ipv6ExtensionsSlice::from_slice(protocol, carried)
+            .map_err(|_| DecodeError::Malformed)?;
+        if extensions.is_fragmenting_payload() {
+            return Err(DecodeError::Fragment);
+        }
+        (protocol, carried) = (next, rest);
+    }
+    if protocol != IpNumber::TCP {
+        return Err(DecodeError::NotTcp);
+    }
+    let (src, dst) = (ip.source_addr().into(), ip.destination_addr().into());
+    decode_carried(src, dst, Ecn::of_traffic_class(ip.traffic_class()), carried)
+}
+
+fn decode_carried(
+    src: IpAddr,
+    dst: IpAddr,
+    ecn: Ecn,
+    carried: &[u8],
+) -> Result<(Packet, &[u8]), DecodeError> {
+    let (packet, header_len) = decode_tcp(src, dst, ecn, carried, true)?;
+    Ok((packet, &carried[header_len..]))
+}
+
+/// Reads what an IP packet from `src` to `dst` carries; gives the segment and the length of its TCP header, after which its
+/// data starts. The checksum is verified when `verify_checksum` says so: it may have been left to hardware.
+///
+/// # Errors
+/// When it is not a right TCP segment.
+pub fn decode_tcp(
+    src: IpAddr,
+    dst: IpAddr,
+    ecn: Ecn,
+    carried: &[u8],
+    verify_checksum: bool,
+) -> Result<(Packet, usize), DecodeError> {
+    let tcp = TcpHeaderSlice::from_slice(carried).map_err(|_| DecodeError::Malformed)?;
+    if verify_checksum {
+        let len = u16::try_from(carried.len()).map_err(|_| DecodeError::Malformed)?;
+        let sum = pseudo_header(src, dst, IpNumber::TCP.0, len);
+        if !sum.add(carried).is_right() {
+            return Err(DecodeError::TcpChecksum);
+        }
+    }
+    let packet = Packet {
+        src: Endpoint::new(src, tcp.source_port()),
+        dst: Endpoint::new(dst, tcp.destination_port()),
+        ecn,
+        header: Header {
+            seq: SeqNr(tcp.sequence_number()),
+            ack: SeqNr(tcp.acknowledgment_number()),
+            flags: flags_of(&tcp),
+            window: tcp.window_size(),
+            options: options::read(tcp.options()),
+        },
+    };
+    Ok((packet, tcp.slice().len()))
+}
+
+fn flags_of(tcp: &TcpHeaderSlice<'_>) -> Flags {
+    let mut flags = Flags::empty();
+    flags.set(Flags::FIN, tcp.fin());
+    flags.set(Flags::SYN, tcp.syn());
+    flags.set(Flags::RST, tcp.rst());
+    flags.set(Flags::PSH, tcp.psh());
+    flags.set(Flags::ACK, tcp.ack());
+    flags.set(Flags::URG, tcp.urg());
+    flags.set(Flags::ECE, tcp.ece());
+    flags.set(Flags::CWR, tcp.cwr());
+    flags
+}

@@ -1,0 +1,150 @@
+//! TCP options to and from bytes (RFC 9293 3.1), without allocation.
+
+use crate::{Options, SackBlock, SeqNr, Timestamps};
+use etherparse::tcp_option::{
+    KIND_END, KIND_MAXIMUM_SEGMENT_SIZE, KIND_NOOP, KIND_SELECTIVE_ACK,
+    KIND_SELECTIVE_ACK_PERMITTED, KIND_TIMESTAMP, KIND_WINDOW_SCALE, LEN_MAXIMUM_SEGMENT_SIZE,
+    LEN_SELECTIVE_ACK_PERMITTED, LEN_TIMESTAMP, LEN_WINDOW_SCALE,
+};
+
+/// Most bytes of options that a TCP header has room for.
+pub(crate) const MOST_LEN: usize = 40;
+
+/// Two no-operations and the kind and length of timestamps: how nearly every segment's options start.
+const ALIGNED_TIMESTAMPS: [u8; 4] = [KIND_NOOP, KIND_NOOP, KIND_TIMESTAMP, LEN_TIMESTAMP];
+
+/// Options as they stand in a header.
+pub(crate) struct OptionBytes {
+    bytes: [u8; MOST_LEN],
+    len: usize,
+}
+
+impl OptionBytes {
+    /// Lays options out in Linux's order, where numbers of four bytes are aligned: MSS, SACK-permitted, timestamps, window
+    /// scale, SACK. `None` when they do not fit.
+    pub(crate) fn new(options: &Options) -> Option<Self> {
+        let len = options.len();
+        if len > MOST_LEN {
+            return None;
+        }
+        let mut out = Self {
+            bytes: [KIND_NOOP; MOST_LEN],
+            len: 0,
+        };
+        if let Some(mss) = options.mss {
+            out.push([KIND_MAXIMUM_SEGMENT_SIZE, LEN_MAXIMUM_SEGMENT_SIZE]);
+            out.push(mss.to_be_bytes());
+        }
+        // SACK-permitted takes the room of two no-operations before timestamps.
+        if options.sack_permitted {
+            if options.timestamps.is_none() {
+                out.pad();
+            }
+            out.push([KIND_SELECTIVE_ACK_PERMITTED, LEN_SELECTIVE_ACK_PERMITTED]);
+        }
+        if let Some(Timestamps { value, echo }) = options.timestamps {
+            if !options.sack_permitted {
+                out.pad();
+            }
+            out.push([KIND_TIMESTAMP, LEN_TIMESTAMP]);
+            out.push(value.to_be_bytes());
+            out.push(echo.to_be_bytes());
+        }
+        if let Some(shift) = options.window_scale {
+            out.push([KIND_NOOP, KIND_WINDOW_SCALE, LEN_WINDOW_SCALE, shift]);
+        }
+        if !options.sack.is_empty() {
+            out.pad();
+            out.push([KIND_SELECTIVE_ACK, 2 + 8 * options.sack.len() as u8]);
+            for block in &options.sack {
+                out.push(block.start.0.to_be_bytes());
+                out.push(block.end.0.to_be_bytes());
+            }
+        }
+        debug_assert_eq!(out.len, len, "options take the room they say");
+        Some(out)
+    }
+
+    /// The bytes.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    fn push<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
+        self.len += N;
+    }
+
+    /// Two no-operations.
+    fn pad(&mut self) {
+        self.len += 2;
+    }
+}
+
+/// Reads the options of a header.
+///
+/// Options that are not known are skipped by their length (RFC 9293 3.1, MUST-6), as are known ones with a wrong length. An
+/// impossible length (MUST-7) ends the reading: what came before it holds, and the segment is not refused for it. That is
+/// what Linux does; the RFC only suggests a reset.
+pub(crate) fn read(bytes: &[u8]) -> Options {
+    let mut options = Options::default();
+    if let [a, b, c, d, value @ ..] = bytes
+        && [*a, *b, *c, *d] == ALIGNED_TIMESTAMPS
+        && value.len() == 8
+    {
+        take(&mut options, KIND_TIMESTAMP, value);
+        return options;
+    }
+    let mut rest = bytes;
+    while let [kind, after @ ..] = rest {
+        match *kind {
+            KIND_END => break,
+            KIND_NOOP => rest = after,
+            kind => {
+                let Some(content) = after
+                    .first()
+                    .and_then(|&len| rest.get(2..usize::from(len)))
+                else {
+                    break;
+                };
+                take(&mut options, kind, content);
+                rest = &rest[2 + content.len()..];
+            }
+        }
+    }
+    options
+}
+
+/// Takes in one option, without its kind and length; ignores it when it is not known or not as long as its kind.
+fn take(options: &mut Options, kind: u8, content: &[u8]) {
+    match (kind, content) {
+        (KIND_MAXIMUM_SEGMENT_SIZE, &[high, low]) => {
+            options.mss = Some(u16::from_be_bytes([high, low]));
+        }
+        (KIND_WINDOW_SCALE, &[shift]) => options.window_scale = Some(shift),
+        (KIND_SELECTIVE_ACK_PERMITTED, []) => options.sack_permitted = true,
+        (KIND_TIMESTAMP, content) => {
+            if let Some([value, echo]) = number_pair(content) {
+                options.timestamps = Some(Timestamps { value, echo });
+            }
+        }
+        (KIND_SELECTIVE_ACK, content) if content.len().is_multiple_of(8) => {
+            let blocks = content.chunks_exact(8).filter_map(number_pair);
+            options.sack = blocks
+                .map(|[start, end]| SackBlock {
+                    start: SeqNr(start),
+                    end: SeqNr(end),
+                })
+                .collect();
+        }
+        _ => {}
+    }
+}
+
+/// Two numbers of four bytes.
+fn number_pair(bytes: &[u8]) -> Option<[u32; 2]> {
+    match bytes.as_chunks::<4>() {
+        (&[first, second], []) => Some([first, second].map(u32::from_be_bytes)),
+        _ => None,
+    }
+}
