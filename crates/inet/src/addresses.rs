@@ -106,7 +106,10 @@ impl Addresses {
     /// Addresses in use.
     pub(crate) fn preferred(&self) -> impl Iterator<Item = &Cidr> {
         let preferred = |assigned: &&Assigned| assigned.standing == Standing::Preferred;
-        self.assigned.iter().filter(preferred).map(|assigned| &assigned.cidr)
+        self.assigned
+            .iter()
+            .filter(preferred)
+            .map(|assigned| &assigned.cidr)
     }
 
     /// True when `addr` is the interface's and in use.
@@ -116,7 +119,9 @@ impl Addresses {
 
     /// True when `addr` is the interface's, in use or not.
     pub(crate) fn knows(&self, addr: IpAddr) -> bool {
-        self.assigned.iter().any(|assigned| assigned.cidr.addr() == addr)
+        self.assigned
+            .iter()
+            .any(|assigned| assigned.cidr.addr() == addr)
     }
 
     /// What `addr` means as a destination.
@@ -129,7 +134,10 @@ impl Addresses {
         }
         let broadcast = match addr {
             IpAddr::V4(addr) if addr.is_broadcast() || addr.is_unspecified() => true,
-            addr => self.assigned.iter().any(|assigned| is_broadcast_of(&assigned.cidr, addr)),
+            addr => self
+                .assigned
+                .iter()
+                .any(|assigned| is_broadcast_of(&assigned.cidr, addr)),
         };
         if broadcast {
             return Destination::Broadcast;
@@ -153,7 +161,9 @@ impl Addresses {
 
     /// True when `addr` can be reached without a router.
     pub(crate) fn on_link(&self, addr: IpAddr) -> bool {
-        self.assigned.iter().any(|assigned| assigned.cidr.contains(&addr))
+        self.assigned
+            .iter()
+            .any(|assigned| assigned.cidr.contains(&addr))
     }
 
     /// The address to speak from to `remote`, whose next hop is `next_hop` (RFC 1122 3.3.4.3; RFC 6724 5, rules 2 and 8: the
@@ -174,7 +184,13 @@ impl Addresses {
         };
         let candidates = self.preferred().filter(|cidr| rank(cidr).is_some());
         // The first of equals, which is what whoever listed them expects.
-        let best = candidates.reduce(|best, cidr| if rank(&cidr) > rank(&best) { cidr } else { best });
+        let best = candidates.reduce(|best, cidr| {
+            if rank(&cidr) > rank(&best) {
+                cidr
+            } else {
+                best
+            }
+        });
         best.map(Cidr::addr)
     }
 }
@@ -184,7 +200,10 @@ mod tests {
     use super::*;
 
     fn addresses(list: &[&str]) -> Addresses {
-        let parsed: Vec<Cidr> = list.iter().map(|text| text.parse().expect("a network")).collect();
+        let parsed: Vec<Cidr> = list
+            .iter()
+            .map(|text| text.parse().expect("a network"))
+            .collect();
         Addresses::new(&parsed, false)
     }
 
@@ -224,7 +243,13 @@ mod tests {
 
     #[test]
     fn sources_suit_their_destinations() {
-        let own = addresses(&["10.0.0.1/24", "192.168.1.1/24", "fe80::1/64", "fd00::1/64", "2001:db8::1/64"]);
+        let own = addresses(&[
+            "10.0.0.1/24",
+            "192.168.1.1/24",
+            "fe80::1/64",
+            "fd00::1/64",
+            "2001:db8::1/64",
+        ]);
         for (remote, next_hop, expected) in [
             ("10.0.0.9", "10.0.0.9", "10.0.0.1"),
             ("8.8.8.8", "192.168.1.254", "192.168.1.1"),
@@ -232,8 +257,15 @@ mod tests {
             ("2001:db8::9", "fe80::9", "2001:db8::1"),
             ("fd00::9", "fd00::9", "fd00::1"),
         ] {
-            assert_eq!(own.source_for(addr(remote), addr(next_hop)), Some(addr(expected)), "{remote}");
+            assert_eq!(
+                own.source_for(addr(remote), addr(next_hop)),
+                Some(addr(expected)),
+                "{remote}"
+            );
         }
-        assert_eq!(addresses(&["10.0.0.1/8"]).source_for(addr("fd00::1"), addr("fd00::1")), None);
+        assert_eq!(
+            addresses(&["10.0.0.1/8"]).source_for(addr("fd00::1"), addr("fd00::1")),
+            None
+        );
     }
 }

@@ -2,13 +2,16 @@
 
 use crate::addresses::{BROADCAST_MAC, is_group_mac};
 use crate::stats::Refusal;
-use etherparse::{ArpEthIpv4Packet, ArpHardwareId, ArpOperation, ArpPacketSlice, EtherType, Ethernet2Header};
+use etherparse::{
+    ArpEthIpv4Packet, ArpHardwareId, ArpOperation, ArpPacketSlice, EtherType, Ethernet2Header,
+};
 use std::net::Ipv4Addr;
 
 /// Reads the message of a frame, without the Ethernet header. Padding is ignored.
 pub(crate) fn read(bytes: &[u8]) -> Result<ArpEthIpv4Packet, Refusal> {
     let arp = ArpPacketSlice::from_slice(bytes).map_err(|_| Refusal::BadArp)?;
-    let right_kind = arp.hw_addr_type() == ArpHardwareId::ETHERNET && arp.proto_addr_type() == EtherType::IPV4;
+    let right_kind =
+        arp.hw_addr_type() == ArpHardwareId::ETHERNET && arp.proto_addr_type() == EtherType::IPV4;
     if !right_kind {
         return Err(Refusal::BadArp);
     }
@@ -29,7 +32,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ArpEthIpv4Packet, Refusal> {
 }
 
 /// Appends the frame that asks who has `target`, to one neighbour or to all.
-pub(crate) fn write_request(mac: [u8; 6], addr: Ipv4Addr, target: Ipv4Addr, to: Option<[u8; 6]>, frame: &mut Vec<u8>) {
+pub(crate) fn write_request(
+    mac: [u8; 6],
+    addr: Ipv4Addr,
+    target: Ipv4Addr,
+    to: Option<[u8; 6]>,
+    frame: &mut Vec<u8>,
+) {
     let message = ArpEthIpv4Packet {
         operation: ArpOperation::REQUEST,
         sender_mac: mac,
@@ -41,7 +50,12 @@ pub(crate) fn write_request(mac: [u8; 6], addr: Ipv4Addr, target: Ipv4Addr, to: 
 }
 
 /// Appends the frame that answers `request`, which is for `addr`.
-pub(crate) fn write_reply(mac: [u8; 6], addr: Ipv4Addr, request: &ArpEthIpv4Packet, frame: &mut Vec<u8>) {
+pub(crate) fn write_reply(
+    mac: [u8; 6],
+    addr: Ipv4Addr,
+    request: &ArpEthIpv4Packet,
+    frame: &mut Vec<u8>,
+) {
     let message = ArpEthIpv4Packet {
         operation: ArpOperation::REPLY,
         sender_mac: mac,

@@ -131,7 +131,10 @@ impl InterfaceConfig {
             if addr.is_multicast() || addr.is_unspecified() || is_broadcast_of(cidr, addr) {
                 return Err(ConfigError::NotUnicast(addr));
             }
-            if self.addresses[..index].iter().any(|other| other.addr() == addr) {
+            if self.addresses[..index]
+                .iter()
+                .any(|other| other.addr() == addr)
+            {
                 return Err(ConfigError::Repeated(addr));
             }
             let least = match addr {
@@ -143,7 +146,9 @@ impl InterfaceConfig {
                 return Err(ConfigError::SmallMtu { mtu, least });
             }
         }
-        self.routes.iter().try_for_each(|route| self.check_route(route))
+        self.routes
+            .iter()
+            .try_for_each(|route| self.check_route(route))
     }
 
     fn check_route(&self, route: &Route) -> Result<(), ConfigError> {

@@ -1,9 +1,22 @@
 //! An interface and a stack joined: frames in, frames out, connections between.
 
-use crate::{ConfigError, Input, Interface, InterfaceConfig, Sent};
-use baton_tcp::{Config, Segment, Stack};
-use baton_wire::{Flow, Time};
+use crate::{ConfigError, Input, Interface, InterfaceConfig, Refusal, Sent};
+use baton_tcp::{Config, Handled, PathError, Segment, Stack};
+use baton_wire::{Flow, SeqNr, Time};
 use bytes::Bytes;
+
+/// What a frame was to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// A segment, and what the stack did with it.
+    Segment(Handled),
+    /// News of a segment that this host sent, and why the stack did not take it in, if it did not.
+    PathError(Result<(), baton_tcp::Refusal>),
+    /// Something the interface sees to itself.
+    Consumed,
+    /// Not taken in by the interface.
+    Refused(Refusal),
+}
 
 /// A host with one interface.
 ///
@@ -22,7 +35,11 @@ impl Host {
     ///
     /// # Errors
     /// When the interface cannot work with its parameters.
-    pub fn new(interface: InterfaceConfig, config: Config, secret: u64) -> Result<Self, ConfigError> {
+    pub fn new(
+        interface: InterfaceConfig,
+        config: Config,
+        secret: u64,
+    ) -> Result<Self, ConfigError> {
         let interface = Interface::new(interface)?;
         Ok(Self::join(Stack::new(config, secret), interface))
     }
@@ -62,9 +79,8 @@ impl Host {
 
     // --- events in ---
 
-    /// Takes in a frame, and hands what it carries to the stack. Returns what it was, segments and errors aside, which are the
-    /// stack's ([`None`]).
-    pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Option<Input> {
+    /// Takes in a frame, and hands what it carries to the stack.
+    pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Arrived {
         match self.interface.handle_frame(now, frame) {
             Input::Segment(segment) => {
                 let remote = segment.src.addr;
@@ -72,13 +88,13 @@ impl Host {
                 if handled.new_ack {
                     self.interface.confirm(now, remote);
                 }
-                None
+                Arrived::Segment(handled)
             }
             Input::PathError { flow, seq, error } => {
-                self.stack.handle_path_error(now, &flow, seq, error);
-                None
+                Arrived::PathError(self.stack.handle_path_error(now, &flow, seq, error))
             }
-            other => Some(other),
+            Input::Consumed => Arrived::Consumed,
+            Input::Refused(reason) => Arrived::Refused(reason),
         }
     }
 
@@ -86,9 +102,14 @@ impl Host {
     pub fn handle_timeouts(&mut self, now: Time) {
         self.interface.handle_timeouts(now);
         while let Some((flow, seq, error)) = self.interface.poll_path_error() {
-            self.stack.handle_path_error(now, &flow, seq, error);
+            self.report(now, &flow, seq, error);
         }
         self.stack.handle_timeouts(now);
+    }
+
+    /// Tells the stack of a segment that could not be sent. It counts those that it has no use for.
+    fn report(&mut self, now: Time, flow: &Flow, seq: SeqNr, error: PathError) {
+        let _ = self.stack.handle_path_error(now, flow, seq, error);
     }
 
     // --- effects out ---
@@ -109,9 +130,14 @@ impl Host {
                 }
                 Sent::Refused(reason) => {
                     if let Some(error) = reason.path_error(self.interface.mtu()) {
-                        let Segment { src, dst, .. } = segment;
-                        let flow = Flow { local: src, remote: dst };
-                        self.stack.handle_path_error(now, &flow, segment.header.seq, error);
+                        let Segment {
+                            src, dst, header, ..
+                        } = segment;
+                        let flow = Flow {
+                            local: src,
+                            remote: dst,
+                        };
+                        self.report(now, &flow, header.seq, error);
                     }
                 }
             }

@@ -120,7 +120,12 @@ pub(crate) fn path_error_v6(message: &Icmpv6Type) -> Option<PathError> {
 }
 
 /// An IPv4 packet that carries an ICMP message.
-pub(crate) fn packet_v4(src: Ipv4Addr, dst: Ipv4Addr, message: Icmpv4Type, content: &[u8]) -> Vec<u8> {
+pub(crate) fn packet_v4(
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+    message: Icmpv4Type,
+    content: &[u8],
+) -> Vec<u8> {
     let icmp = Icmpv4Header::with_checksum(message, content);
     let icmp_bytes = icmp.to_bytes();
     let len = u16::try_from(icmp_bytes.len() + content.len()).ok();
@@ -128,14 +133,22 @@ pub(crate) fn packet_v4(src: Ipv4Addr, dst: Ipv4Addr, message: Icmpv4Type, conte
     let ip = len.and_then(|len| Ipv4Header::new(len, HOP_LIMIT, IpNumber::ICMP, src, dst).ok());
     let mut ip = ip.expect("a message is no longer than what it answers");
     ip.header_checksum = ip.calc_header_checksum();
-    [&ip.to_bytes(), &icmp_bytes, content].concat()
+    [&ip.to_bytes()[..], &icmp_bytes, content].concat()
 }
 
 /// An IPv6 packet that carries an ICMP message.
-pub(crate) fn packet_v6(src: Ipv6Addr, dst: Ipv6Addr, hop_limit: u8, message: Icmpv6Type, content: &[u8]) -> Vec<u8> {
+pub(crate) fn packet_v6(
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    hop_limit: u8,
+    message: Icmpv6Type,
+    content: &[u8],
+) -> Vec<u8> {
     let (src, dst) = (src.octets(), dst.octets());
     let icmp = message.to_header(src, dst, content);
-    let icmp_bytes = icmp.expect("a message is no longer than what it answers").to_bytes();
+    let icmp_bytes = icmp
+        .expect("a message is no longer than what it answers")
+        .to_bytes();
     let ip = Ipv6Header {
         payload_length: (icmp_bytes.len() + content.len()) as u16,
         next_header: IpNumber::IPV6_ICMP,

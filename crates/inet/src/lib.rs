@@ -27,7 +27,7 @@ mod routes;
 mod stats;
 
 pub use config::{ConfigError, InterfaceConfig, Medium, Route};
-pub use host::Host;
+pub use host::{Arrived, Host};
 pub use interface::{Input, Interface, Sent};
 /// An address and the length of its network's prefix.
 pub use ipnet::IpNet as Cidr;

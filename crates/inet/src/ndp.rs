@@ -52,12 +52,19 @@ struct Known {
 
 /// Reads a message that came from `src` to `dst` with this hop limit; `None` when it is not neighbour discovery.
 /// The checksum was verified.
-pub(crate) fn read(icmp: &Icmpv6Slice<'_>, src: Ipv6Addr, dst: Ipv6Addr, hop_limit: u8) -> Result<Option<Message>, Refusal> {
+pub(crate) fn read(
+    icmp: &Icmpv6Slice<'_>,
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    hop_limit: u8,
+) -> Result<Option<Message>, Refusal> {
     let payload = match icmp.icmp_type() {
         Icmpv6Type::NeighborSolicitation
         | Icmpv6Type::NeighborAdvertisement(_)
         | Icmpv6Type::RouterAdvertisement(_)
-        | Icmpv6Type::RouterSolicitation => icmp.payload_slice().map_err(|_| Refusal::BadDiscovery)?,
+        | Icmpv6Type::RouterSolicitation => {
+            icmp.payload_slice().map_err(|_| Refusal::BadDiscovery)?
+        }
         _ => return Ok(None),
     };
     let bad = Err(Refusal::BadDiscovery);
@@ -76,7 +83,10 @@ pub(crate) fn read(icmp: &Icmpv6Slice<'_>, src: Ipv6Addr, dst: Ipv6Addr, hop_lim
             }
             Message::Solicitation { target, source_mac }
         }
-        (Icmpv6Type::NeighborAdvertisement(flags), Icmpv6PayloadSlice::NeighborAdvertisement(said)) => {
+        (
+            Icmpv6Type::NeighborAdvertisement(flags),
+            Icmpv6PayloadSlice::NeighborAdvertisement(said),
+        ) => {
             let target = said.target_address();
             // RFC 4861 7.1.2.
             if target.is_multicast() || (dst.is_multicast() && flags.solicited) {
@@ -90,7 +100,10 @@ pub(crate) fn read(icmp: &Icmpv6Slice<'_>, src: Ipv6Addr, dst: Ipv6Addr, hop_lim
                 router: Some(flags.router),
             })
         }
-        (Icmpv6Type::RouterAdvertisement(header), Icmpv6PayloadSlice::RouterAdvertisement(said)) => {
+        (
+            Icmpv6Type::RouterAdvertisement(header),
+            Icmpv6PayloadSlice::RouterAdvertisement(said),
+        ) => {
             // RFC 4861 6.1.2.
             if !src.is_unicast_link_local() {
                 return bad;
@@ -115,8 +128,12 @@ fn read_options(options: NdpOptionsIterator<'_>) -> Result<Known, Refusal> {
     let mut known = Known::default();
     for option in options {
         match option.map_err(|_| Refusal::BadDiscovery)? {
-            NdpOptionSlice::SourceLinkLayerAddress(said) => known.source_mac = unicast_mac(said.link_layer_address()),
-            NdpOptionSlice::TargetLinkLayerAddress(said) => known.target_mac = unicast_mac(said.link_layer_address()),
+            NdpOptionSlice::SourceLinkLayerAddress(said) => {
+                known.source_mac = unicast_mac(said.link_layer_address())
+            }
+            NdpOptionSlice::TargetLinkLayerAddress(said) => {
+                known.target_mac = unicast_mac(said.link_layer_address())
+            }
             NdpOptionSlice::Mtu(said) => known.mtu = Some(said.mtu()),
             _ => {}
         }
@@ -130,7 +147,11 @@ fn unicast_mac(bytes: &[u8]) -> Option<[u8; 6]> {
 
 /// The content of a solicitation, after the ICMP header. Without `source_mac` it asks whether an address is free.
 pub(crate) fn solicitation(target: Ipv6Addr, source_mac: Option<[u8; 6]>) -> Vec<u8> {
-    let mut content = NeighborSolicitationPayload { target_address: target }.to_bytes().to_vec();
+    let mut content = NeighborSolicitationPayload {
+        target_address: target,
+    }
+    .to_bytes()
+    .to_vec();
     if let Some(mac) = source_mac {
         push_mac(NdpOptionType::SOURCE_LINK_LAYER_ADDRESS, mac, &mut content);
     }
@@ -138,13 +159,21 @@ pub(crate) fn solicitation(target: Ipv6Addr, source_mac: Option<[u8; 6]>) -> Vec
 }
 
 /// An advertisement of `target`: its type and its content after the ICMP header.
-pub(crate) fn advertisement(target: Ipv6Addr, mac: [u8; 6], solicited: bool) -> (Icmpv6Type, Vec<u8>) {
+pub(crate) fn advertisement(
+    target: Ipv6Addr,
+    mac: [u8; 6],
+    solicited: bool,
+) -> (Icmpv6Type, Vec<u8>) {
     let flags = NeighborAdvertisementHeader {
         router: false,
         solicited,
         r#override: true,
     };
-    let mut content = NeighborAdvertisementPayload { target_address: target }.to_bytes().to_vec();
+    let mut content = NeighborAdvertisementPayload {
+        target_address: target,
+    }
+    .to_bytes()
+    .to_vec();
     push_mac(NdpOptionType::TARGET_LINK_LAYER_ADDRESS, mac, &mut content);
     (Icmpv6Type::NeighborAdvertisement(flags), content)
 }

@@ -145,7 +145,10 @@ impl Entry {
     }
 
     fn knows_mac(&self) -> bool {
-        !matches!(self.state, NeighbourState::Incomplete | NeighbourState::Failed)
+        !matches!(
+            self.state,
+            NeighbourState::Incomplete | NeighbourState::Failed
+        )
     }
 
     fn release(&mut self) -> Released {
@@ -256,7 +259,14 @@ impl Neighbours {
 
     /// A neighbour told its Ethernet address while asking for something: good enough to answer, not a proof that it can be
     /// reached (RFC 4861 7.2.3; RFC 826: merge).
-    pub(crate) fn heard(&mut self, now: Time, addr: IpAddr, mac: [u8; 6], add: bool, stats: &mut Stats) -> Released {
+    pub(crate) fn heard(
+        &mut self,
+        now: Time,
+        addr: IpAddr,
+        mac: [u8; 6],
+        add: bool,
+        stats: &mut Stats,
+    ) -> Released {
         if !self.entries.contains_key(&addr) {
             if !add {
                 return Released::default();
@@ -334,8 +344,12 @@ impl Neighbours {
                     entry.requests = 0;
                     entry.ask(now, addr, &mut requests);
                 }
-                NeighbourState::Incomplete if entry.requests < MOST_REQUESTS => entry.ask(now, addr, &mut requests),
-                NeighbourState::Probe if entry.requests < MOST_PROBES => entry.ask(now, addr, &mut requests),
+                NeighbourState::Incomplete if entry.requests < MOST_REQUESTS => {
+                    entry.ask(now, addr, &mut requests)
+                }
+                NeighbourState::Probe if entry.requests < MOST_PROBES => {
+                    entry.ask(now, addr, &mut requests)
+                }
                 NeighbourState::Incomplete | NeighbourState::Probe => {
                     stats.neighbours_failed += 1;
                     stats.waiting_failed += entry.waiting.len() as u64;
@@ -374,7 +388,8 @@ impl Neighbours {
         if self.entries.len() < MOST_NEIGHBOURS {
             return;
         }
-        let least = self.entries.iter().min_by_key(|(&addr, entry)| (entry.worth(), addr));
+        let worth = |(addr, entry): &(&IpAddr, &Entry)| (entry.worth(), **addr);
+        let least = self.entries.iter().min_by_key(worth);
         if let Some(addr) = least.map(|(&addr, _)| addr)
             && let Some(entry) = self.entries.remove(&addr)
         {
@@ -385,13 +400,29 @@ impl Neighbours {
 
     /// Asserts its invariants.
     pub(crate) fn check(&self) {
-        assert!(self.entries.len() <= MOST_NEIGHBOURS, "neighbours are limited");
+        assert!(
+            self.entries.len() <= MOST_NEIGHBOURS,
+            "neighbours are limited"
+        );
         for (addr, entry) in &self.entries {
-            assert!(entry.deadline >= self.deadline, "{addr}: its deadline is known");
-            assert!(entry.waiting.len() <= MOST_WAITING, "{addr}: what waits is limited");
+            assert!(
+                entry.deadline >= self.deadline,
+                "{addr}: its deadline is known"
+            );
+            assert!(
+                entry.waiting.len() <= MOST_WAITING,
+                "{addr}: what waits is limited"
+            );
             let waits = entry.state == NeighbourState::Incomplete;
-            assert!(waits || entry.waiting.is_empty(), "{addr}: packets wait only for an answer");
-            assert_eq!(entry.state == NeighbourState::Stale, entry.deadline == Time::NEVER, "{addr}: only being stale lasts");
+            assert!(
+                waits || entry.waiting.is_empty(),
+                "{addr}: packets wait only for an answer"
+            );
+            assert_eq!(
+                entry.state == NeighbourState::Stale,
+                entry.deadline == Time::NEVER,
+                "{addr}: only being stale lasts"
+            );
         }
     }
 }

@@ -36,47 +36,86 @@ impl FramePool {
 
     /// A frame of at most `most_len` bytes. `fill` writes it into the memory it is given, and says how long it is.
     pub fn fill(&mut self, most_len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Bytes {
-        let mut frame = self.room(most_len);
-        frame.resize(most_len, 0);
-        let len = fill(&mut frame).min(most_len);
-        frame.truncate(len);
-        self.take_back(frame, len)
+        self.place(most_len, |buffer| {
+            buffer.resize(most_len, 0);
+            let len = fill(buffer).min(most_len);
+            buffer.truncate(len);
+        })
     }
 
     /// A copy of `bytes`.
     pub fn copy_of(&mut self, bytes: &[u8]) -> Bytes {
-        let mut frame = self.room(bytes.len());
-        frame.extend_from_slice(bytes);
-        self.take_back(frame, bytes.len())
+        self.place(bytes.len(), |buffer| buffer.extend_from_slice(bytes))
     }
 
-    /// An empty buffer with room for `len` bytes: the rest of the current one, the next one, or new memory.
-    fn room(&mut self, len: usize) -> BytesMut {
-        if self.current.capacity() - self.current.len() >= len || self.turn(len) {
-            return std::mem::take(&mut self.current);
+    /// Writes a frame of at most `most_len` bytes into a buffer and cuts it off.
+    fn place(&mut self, most_len: usize, write: impl FnOnce(&mut BytesMut)) -> Bytes {
+        if self.current.capacity() >= most_len || self.turn(most_len) {
+            write(&mut self.current);
+            return self.current.split().freeze();
         }
         self.allocated += 1;
-        BytesMut::with_capacity(len)
+        let mut own = BytesMut::with_capacity(most_len);
+        write(&mut own);
+        own.freeze()
     }
 
     /// Goes on to the oldest buffer if nothing refers to it.
-    fn turn(&mut self, len: usize) -> bool {
-        if len > self.buffer_len {
+    fn turn(&mut self, most_len: usize) -> bool {
+        if most_len > self.buffer_len {
             return false;
         }
-        let full = std::mem::take(&mut self.current);
-        self.others.push_back(full);
+        let used = std::mem::take(&mut self.current);
+        self.others.push_back(used);
         let oldest = self.others.pop_front();
         self.current = oldest.expect("a pool has at least two buffers");
         self.current.try_reclaim(self.buffer_len)
     }
+}
 
-    /// Cuts the frame off; the rest of its buffer is for the next one.
-    fn take_back(&mut self, mut buffer: BytesMut, len: usize) -> Bytes {
-        let frame = buffer.split_to(len).freeze();
-        if self.current.capacity() == 0 {
-            self.current = buffer;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_what_was_written() {
+        let mut pool = FramePool::new(2, 100);
+        let first = pool.copy_of(b"first");
+        let second = pool.fill(50, |memory| {
+            memory[..6].copy_from_slice(b"second");
+            6
+        });
+        // More than a buffer holds, and no more than there was room for.
+        let large = pool.copy_of(&[7; 200]);
+        let overrun = pool.fill(3, |_| 10);
+        assert_eq!((&first[..], &second[..]), (&b"first"[..], &b"second"[..]));
+        assert_eq!((&large[..], &overrun[..]), (&[7; 200][..], &[0; 3][..]));
+        assert_eq!(pool.allocated(), 1);
+    }
+
+    #[test]
+    fn a_buffer_is_used_again_once_nothing_refers_to_it() {
+        let mut pool = FramePool::new(2, 100);
+        for _ in 0..100 {
+            drop(pool.copy_of(&[1; 40]));
         }
-        frame
+        assert_eq!(pool.allocated(), 0);
+        // Two frames fit into each of two buffers, the next ones into none.
+        let mut kept: Vec<Bytes> = (0..6).map(|at| pool.copy_of(&[at; 40])).collect();
+        let without = pool.allocated();
+        assert!(
+            (1..=2).contains(&without),
+            "{without} frames found no buffer"
+        );
+        assert!(
+            kept.iter()
+                .enumerate()
+                .all(|(at, frame)| frame[..] == [at as u8; 40])
+        );
+        kept.clear();
+        for _ in 0..100 {
+            drop(pool.copy_of(&[1; 40]));
+        }
+        assert_eq!(pool.allocated(), without);
     }
 }

@@ -52,7 +52,9 @@ mod tests {
     fn a_burst_goes_and_then_the_rate_holds() {
         let mut limit = RateLimit::new(100);
         let allowed = |limit: &mut RateLimit, at_ms| {
-            (0..100).filter(|_| limit.allow(Time::ZERO + Span::from_ms(at_ms))).count()
+            (0..100)
+                .filter(|_| limit.allow(Time::ZERO + Span::from_ms(at_ms)))
+                .count()
         };
         assert_eq!(allowed(&mut limit, 0), 10);
         assert_eq!(allowed(&mut limit, 9), 0);

@@ -38,7 +38,10 @@ impl Routes {
         if own.on_link(dst) || is_link_local(dst) {
             return Some(dst);
         }
-        let given = self.given.iter().find(|route| route.destination.contains(&dst));
+        let given = self
+            .given
+            .iter()
+            .find(|route| route.destination.contains(&dst));
         if let Some(route) = given {
             return Some(route.gateway.unwrap_or(dst));
         }
@@ -50,7 +53,10 @@ impl Routes {
 
     /// Takes a router's word that it is a default router until `until`; `None` when it no longer is (RFC 4861 6.3.4).
     pub(crate) fn advertise(&mut self, router: Ipv6Addr, until: Option<Time>) {
-        let known = self.advertised.iter().position(|known| known.router == router);
+        let known = self
+            .advertised
+            .iter()
+            .position(|known| known.router == router);
         match (known, until) {
             (Some(index), Some(until)) => self.advertised[index].until = until,
             (Some(index), None) => {
@@ -65,7 +71,11 @@ impl Routes {
 
     /// A router does not answer: another one, if there is, gets its turn (RFC 4861 6.3.6).
     pub(crate) fn router_failed(&mut self, router: IpAddr) {
-        if let Some(at) = self.advertised.iter().position(|known| router == known.router) {
+        if let Some(at) = self
+            .advertised
+            .iter()
+            .position(|known| router == known.router)
+        {
             let failed = self.advertised.remove(at);
             self.advertised.push(failed);
         }
@@ -128,7 +138,11 @@ mod tests {
             ("fe80::7", Some("fe80::7")),
             ("fd01::7", None),
         ] {
-            assert_eq!(routes.next_hop(addr(dst), &own), next_hop.map(addr), "{dst}");
+            assert_eq!(
+                routes.next_hop(addr(dst), &own),
+                next_hop.map(addr),
+                "{dst}"
+            );
         }
     }
 
@@ -146,7 +160,10 @@ mod tests {
         assert_eq!(routes.next_hop(far, &own), Some(router(8).into()));
         routes.advertise(router(8), None);
         assert_eq!(routes.next_hop(far, &own), Some(router(7).into()));
-        assert_eq!((routes.iter().count(), Some(routes.deadline())), (1, until(10)));
+        assert_eq!(
+            (routes.iter().count(), Some(routes.deadline())),
+            (1, until(10))
+        );
         routes.handle_timeouts(Time::ZERO + Span::from_secs(10));
         assert_eq!(routes.next_hop(far, &own), None);
     }

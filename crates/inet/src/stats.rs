@@ -216,7 +216,10 @@ mod tests {
         for (index, &reason) in Refusal::ALL.iter().enumerate() {
             assert_eq!(reason as usize, index, "reasons are listed in order");
             refused.count(reason);
-            assert_eq!((refused.get(reason), refused.total()), (1, index as u64 + 1));
+            assert_eq!(
+                (refused.get(reason), refused.total()),
+                (1, index as u64 + 1)
+            );
         }
         for (index, &reason) in SendRefusal::ALL.iter().enumerate() {
             assert_eq!(reason as usize, index, "reasons are listed in order");

@@ -14,8 +14,7 @@ use std::net::IpAddr;
 /// # Errors
 /// When it does not carry a whole and right TCP segment.
 pub fn decode_frame(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
-    let ethernet =
-        Ethernet2HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
+    let ethernet = Ethernet2HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
     match ethernet.ether_type() {
         EtherType::IPV4 | EtherType::IPV6 => decode_packet(&bytes[ethernet.slice().len()..]),
         _ => Err(DecodeError::NotTcp),
@@ -42,11 +41,11 @@ fn decode_v4(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
     if ip.is_fragmenting_payload() {
         return Err(DecodeError::Fragment);
     }
-    if !Checksum::new().add(ip.slice()).is_right() {
-        return Err(DecodeError::IpChecksum);
-    }
     if ip.protocol() != IpNumber::TCP {
         return Err(DecodeError::NotTcp);
+    }
+    if !Checksum::new().add(ip.slice()).is_right() {
+        return Err(DecodeError::IpChecksum);
     }
     let (src, dst) = (ip.source_addr().into(), ip.destination_addr().into());
     decode_carried(src, dst, Ecn::of_traffic_class(ip.ecn().value()), carried)

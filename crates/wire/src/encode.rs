@@ -144,12 +144,7 @@ fn tcp_header(head: Head<'_>) -> Result<TcpHeader, EncodeError> {
         ece: has(Flags::ECE),
         cwr: has(Flags::CWR),
         options,
-        ..TcpHeader::new(
-            head.src.port,
-            head.dst.port,
-            header.seq.0,
-            header.window,
-        )
+        ..TcpHeader::new(head.src.port, head.dst.port, header.seq.0, header.window)
     })
 }
 

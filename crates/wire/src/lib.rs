@@ -22,7 +22,8 @@ pub use encode::{
 };
 pub use flow::{Endpoint, Flow};
 pub use header::{
-    ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, SackBlocks, Timestamps, frame_len, line_len,
+    ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, SackBlocks, Timestamps, frame_len,
+    line_len,
 };
 pub use packet::{DecodeError, EncodeError, Head, Link, Packet};
 pub use seq::SeqNr;

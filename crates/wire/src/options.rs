@@ -101,9 +101,7 @@ pub(crate) fn read(bytes: &[u8]) -> Options {
             KIND_END => break,
             KIND_NOOP => rest = after,
             kind => {
-                let Some(content) = after
-                    .first()
-                    .and_then(|&len| rest.get(2..usize::from(len)))
+                let Some(content) = after.first().and_then(|&len| rest.get(2..usize::from(len)))
                 else {
                     break;
                 };

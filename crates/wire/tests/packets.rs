@@ -2,7 +2,8 @@
 
 use baton_wire::{
     DecodeError, Ecn, EncodeError, Endpoint, Flags, Header, Link, Options, Packet, SackBlock,
-    SeqNr, Timestamps, decode_frame, decode_packet, encode_frame, encode_packet, frame_len,
+    SeqNr, Timestamps, decode_frame, decode_packet, encode_frame, encode_packet, encode_pieces,
+    frame_len,
 };
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -150,17 +151,162 @@ fn broken_packets_are_refused_for_the_right_reason() {
 }
 
 #[test]
-fn options_that_are_not_known_are_skipped() {
+fn options_stand_in_the_order_of_linux() {
+    let timestamps = Some(Timestamps { value: 1, echo: 2 });
+    let block = SackBlock {
+        start: SeqNr(3),
+        end: SeqNr(4),
+    };
+    let syn = Options {
+        mss: Some(1460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps,
+        ..Options::default()
+    };
+    let with_blocks = Options {
+        timestamps,
+        sack: [block].into_iter().collect(),
+        ..Options::default()
+    };
+    let without_timestamps = Options {
+        timestamps: None,
+        ..syn.clone()
+    };
+    for (options, expected) in [
+        (
+            syn,
+            &[
+                2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 3, 3, 7,
+            ][..],
+        ),
+        (
+            without_timestamps,
+            &[2, 4, 5, 180, 1, 1, 4, 2, 1, 3, 3, 7][..],
+        ),
+        (
+            with_blocks,
+            &[
+                1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 5, 10, 0, 0, 0, 3, 0, 0, 0, 4,
+            ][..],
+        ),
+    ] {
+        let mut packet = example();
+        packet.header.options = options;
+        let bytes = bytes_of(&packet, b"");
+        assert_eq!(&bytes[40..], expected);
+        assert_eq!(packet.header.options.len(), expected.len());
+    }
+}
+
+/// What is read from a header with these options.
+fn options_read(bytes: &[u8]) -> Options {
+    assert!(bytes.len() == 12, "as long as the timestamps replaced");
     let mut packet = example();
     packet.header.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
-    let mut bytes = bytes_of(&packet, b"");
-    // The two no-operations become an unknown option of two bytes.
-    (bytes[40], bytes[41]) = (254, 2);
-    fix_tcp_checksum(&mut bytes);
-    assert_eq!(decode_packet(&bytes), Ok((packet, &b""[..])));
-    bytes[41] = 1;
-    fix_tcp_checksum(&mut bytes);
-    assert_eq!(decode_packet(&bytes), Err(DecodeError::Malformed));
+    let mut encoded = bytes_of(&packet, b"");
+    encoded[40..52].copy_from_slice(bytes);
+    fix_tcp_checksum(&mut encoded);
+    let (packet, _) = decode_packet(&encoded).expect("options do not spoil a segment");
+    packet.header.options
+}
+
+#[test]
+fn odd_options_are_skipped_and_impossible_ones_end_the_reading() {
+    let timestamps = Some(Timestamps { value: 1, echo: 2 });
+    let mss = Options {
+        mss: Some(1460),
+        ..Options::default()
+    };
+    let stamped = Options {
+        timestamps,
+        ..Options::default()
+    };
+    // Not known: kind 254.
+    assert_eq!(
+        options_read(&[254, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]),
+        stamped
+    );
+    // Known, of a wrong length: window scale, SACK.
+    assert_eq!(options_read(&[3, 4, 7, 7, 2, 4, 5, 180, 5, 4, 0, 0]), mss);
+    // Shorter than an option can be, or longer than the header: what came before holds.
+    assert_eq!(options_read(&[2, 4, 5, 180, 254, 1, 3, 3, 7, 0, 0, 0]), mss);
+    assert_eq!(options_read(&[2, 4, 5, 180, 254, 0, 3, 3, 7, 0, 0, 0]), mss);
+    assert_eq!(
+        options_read(&[2, 4, 5, 180, 3, 3, 7, 1, 254, 5, 0, 0]).window_scale,
+        Some(7)
+    );
+    assert_eq!(options_read(&[2, 4, 5, 180, 1, 1, 1, 1, 1, 1, 1, 254]), mss);
+    // The end of the list.
+    assert_eq!(options_read(&[2, 4, 5, 180, 0, 3, 3, 7, 0, 0, 0, 0]), mss);
+}
+
+#[test]
+fn a_syn_is_byte_for_byte_what_linux_sends() {
+    // A SYN as Linux sends it. Its IP checksum is worked out on paper, TCP's by the plain sum above.
+    let bytes = hex(
+        "4500003c000040004006 26ba 0a000001 0a000002 9c40 0050 3ade68b1 00000000 a002 faf0 0000 0000 \
+         020405b4 0402080a 0000000a 00000000 01030307",
+    );
+    let mut packet = example();
+    packet.src.port = 40_000;
+    packet.dst.port = 80;
+    packet.header = Header {
+        seq: SeqNr(987_654_321),
+        flags: Flags::SYN,
+        window: 64_240,
+        options: Options {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { value: 10, echo: 0 }),
+            ..Options::default()
+        },
+        ..Header::default()
+    };
+    let mut expected = bytes;
+    fix_tcp_checksum(&mut expected);
+    assert_eq!(bytes_of(&packet, b""), expected);
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16);
+    digits
+        .chunks(2)
+        .map(|pair| byte(pair).expect("a byte"))
+        .collect()
+}
+
+#[test]
+fn data_in_pieces_is_joined() {
+    let packet = example();
+    for cuts in [
+        &[&b"d"[..], b"at", b"", b"a"][..],
+        &[b"data"],
+        &[b"dat", b"a"],
+    ] {
+        let mut bytes = Vec::new();
+        encode_pieces(packet.head(), cuts.iter().copied(), &mut bytes).expect("it fits");
+        assert_eq!(bytes, bytes_of(&packet, b"data"));
+    }
+}
+
+#[test]
+fn padding_and_extension_headers_are_no_data() {
+    let mut packet = example();
+    packet.src.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    packet.dst.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    let mut bytes = bytes_of(&packet, b"data");
+    // Destination options that only pad.
+    bytes.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
+    (bytes[5], bytes[6]) = (bytes[5] + 8, 60);
+    bytes.extend([0; 5]);
+    assert_eq!(decode_packet(&bytes), Ok((packet, &b"data"[..])));
+    // A fragment header of a first fragment with more to come.
+    bytes[6] = 44;
+    bytes[40..48].copy_from_slice(&[6, 0, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(decode_packet(&bytes), Err(DecodeError::Fragment));
 }
 
 /// The Internet checksum, written down independently (RFC 1071 1).

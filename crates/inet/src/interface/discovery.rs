@@ -1,14 +1,16 @@
 //! Finding and being found: ARP and neighbour discovery as they arrive, and what the interface does by itself in time.
 
 use super::{Interface, MOST_PATH_ERRORS, Taken};
-use crate::addresses::{ALL_NODES, ALL_ROUTERS, Standing, group_mac, is_bad_source_v4, solicited_node};
+use crate::Cidr;
+use crate::addresses::{
+    ALL_NODES, ALL_ROUTERS, Standing, group_mac, is_bad_source_v4, solicited_node,
+};
 use crate::arp;
 use crate::config::{InterfaceConfig, Medium};
 use crate::icmp::{self, Quote};
 use crate::ndp::{self, Message, RouterWord};
 use crate::neighbours::{Advertisement, Solicitation};
 use crate::stats::Refusal;
-use crate::Cidr;
 use baton_tcp::PathError;
 use baton_wire::{Span, Time, encode_link};
 use etherparse::{ArpOperation, Icmpv6Type};
@@ -59,7 +61,11 @@ impl Repeated {
             return false;
         }
         self.left -= 1;
-        self.next = if self.left > 0 { now + interval } else { Time::NEVER };
+        self.next = if self.left > 0 {
+            now + interval
+        } else {
+            Time::NEVER
+        };
         true
     }
 }
@@ -70,7 +76,10 @@ impl Duties {
         let times = |wanted: bool, times| if wanted && ethernet { times } else { 0 };
         Self {
             announcements: Repeated::new(times(config.announce, ANNOUNCEMENTS)),
-            router_solicitations: Repeated::new(times(config.router_discovery, ROUTER_SOLICITATIONS)),
+            router_solicitations: Repeated::new(times(
+                config.router_discovery,
+                ROUTER_SOLICITATIONS,
+            )),
         }
     }
 
@@ -83,7 +92,12 @@ impl Interface {
     // --- ARP ---
 
     /// RFC 826, "Packet Reception".
-    pub(super) fn take_arp(&mut self, now: Time, bytes: &[u8], broadcast: bool) -> Result<Taken, Refusal> {
+    pub(super) fn take_arp(
+        &mut self,
+        now: Time,
+        bytes: &[u8],
+        broadcast: bool,
+    ) -> Result<Taken, Refusal> {
         let message = arp::read(bytes)?;
         let (sender, target) = (message.sender_ipv4_addr(), message.target_ipv4_addr());
         let mac = message.sender_mac;
@@ -113,7 +127,9 @@ impl Interface {
         }
         if !probe {
             let add = for_us && self.addresses.on_link(sender.into());
-            let released = self.neighbours.heard(now, sender.into(), mac, add, &mut self.stats);
+            let released = self
+                .neighbours
+                .heard(now, sender.into(), mac, add, &mut self.stats);
             self.send_released(released);
         }
         if for_us {
@@ -136,11 +152,20 @@ impl Interface {
 
     // --- neighbour discovery ---
 
-    pub(super) fn take_discovery(&mut self, now: Time, src: Ipv6Addr, said: Message) -> Result<Taken, Refusal> {
+    pub(super) fn take_discovery(
+        &mut self,
+        now: Time,
+        src: Ipv6Addr,
+        said: Message,
+    ) -> Result<Taken, Refusal> {
         match said {
-            Message::Solicitation { target, source_mac } => self.take_solicitation(now, src, target, source_mac)?,
+            Message::Solicitation { target, source_mac } => {
+                self.take_solicitation(now, src, target, source_mac)?
+            }
             Message::Advertisement(said) => self.take_advertisement(now, said)?,
-            Message::Router(said) if self.config.router_discovery => self.take_router(now, src, said),
+            Message::Router(said) if self.config.router_discovery => {
+                self.take_router(now, src, said)
+            }
             Message::Router(_) | Message::RouterSolicitation => return Err(Refusal::IcmpIgnored),
         }
         Ok(Taken::Consumed)
@@ -170,7 +195,9 @@ impl Interface {
             return Ok(());
         }
         if let Some(mac) = source_mac {
-            let released = self.neighbours.heard(now, src.into(), mac, true, &mut self.stats);
+            let released = self
+                .neighbours
+                .heard(now, src.into(), mac, true, &mut self.stats);
             self.send_released(released);
         }
         let packet = icmp::packet_v6(target, src, ndp::HOP_LIMIT, kind, &content);
@@ -200,8 +227,12 @@ impl Interface {
     /// RFC 4861 6.3.4.
     fn take_router(&mut self, now: Time, src: Ipv6Addr, said: RouterWord) {
         self.duties.router_solicitations = Repeated::new(0);
-        self.routes.advertise(src, said.lifetime.map(|lifetime| now + lifetime));
-        if let Some(time) = said.reachable_time.filter(|&time| time <= MOST_REACHABLE_TIME) {
+        self.routes
+            .advertise(src, said.lifetime.map(|lifetime| now + lifetime));
+        if let Some(time) = said
+            .reachable_time
+            .filter(|&time| time <= MOST_REACHABLE_TIME)
+        {
             self.neighbours.set_reachable_time(time);
         }
         if let Some(mtu) = said.mtu
@@ -210,7 +241,9 @@ impl Interface {
             self.mtu = mtu as u16;
         }
         if let Some(mac) = said.source_mac {
-            let released = self.neighbours.heard(now, src.into(), mac, true, &mut self.stats);
+            let released = self
+                .neighbours
+                .heard(now, src.into(), mac, true, &mut self.stats);
             self.send_released(released);
         }
     }
@@ -218,7 +251,9 @@ impl Interface {
     /// An address that is not known to be unique is not (RFC 4862 5.4.5). One in use stays in use.
     fn mark_duplicate(&mut self, addr: Ipv6Addr) {
         for assigned in self.addresses.iter_mut() {
-            if assigned.cidr.addr() == addr && matches!(assigned.standing, Standing::Tentative { .. }) {
+            if assigned.cidr.addr() == addr
+                && matches!(assigned.standing, Standing::Tentative { .. })
+            {
                 assigned.standing = Standing::Duplicate;
             }
         }
@@ -234,7 +269,8 @@ impl Interface {
                 if let Some(quote) = Quote::read(&packet)
                     && self.path_errors.len() < MOST_PATH_ERRORS
                 {
-                    self.path_errors.push_back((quote, PathError::HostUnreachable));
+                    self.path_errors
+                        .push_back((quote, PathError::HostUnreachable));
                 }
             }
         }
@@ -246,10 +282,15 @@ impl Interface {
         for assigned in self.addresses.iter_mut() {
             match assigned.standing {
                 Standing::Tentative { asked: false, .. } => {
-                    assigned.standing = Standing::Tentative { asked: true, until: now + DUPLICATE_WAIT };
+                    assigned.standing = Standing::Tentative {
+                        asked: true,
+                        until: now + DUPLICATE_WAIT,
+                    };
                     asked.push(assigned.cidr);
                 }
-                Standing::Tentative { asked: true, until } if until <= now => assigned.standing = Standing::Preferred,
+                Standing::Tentative { asked: true, until } if until <= now => {
+                    assigned.standing = Standing::Preferred
+                }
                 _ => {}
             }
         }
@@ -258,7 +299,8 @@ impl Interface {
                 let content = ndp::solicitation(net.addr(), None);
                 let group = solicited_node(net.addr());
                 let kind = Icmpv6Type::NeighborSolicitation;
-                let packet = icmp::packet_v6(Ipv6Addr::UNSPECIFIED, group, ndp::HOP_LIMIT, kind, &content);
+                let packet =
+                    icmp::packet_v6(Ipv6Addr::UNSPECIFIED, group, ndp::HOP_LIMIT, kind, &content);
                 self.stats.solicitations_sent += 1;
                 self.send_own(now, group.into(), packet);
             }
@@ -276,7 +318,10 @@ impl Interface {
             }
         }
         if self.duties.router_solicitations.due(now, ROUTER_INTERVAL) {
-            let own = match self.addresses.source_for(ALL_ROUTERS.into(), ALL_ROUTERS.into()) {
+            let own = match self
+                .addresses
+                .source_for(ALL_ROUTERS.into(), ALL_ROUTERS.into())
+            {
                 Some(IpAddr::V6(own)) => own,
                 _ => Ipv6Addr::UNSPECIFIED,
             };
@@ -289,12 +334,18 @@ impl Interface {
     }
 
     /// Appends the frame that asks for a neighbour; nothing when no address of the interface can ask.
-    pub(super) fn write_solicitation(&mut self, Solicitation { target, to }: Solicitation, frame: &mut Vec<u8>) {
+    pub(super) fn write_solicitation(
+        &mut self,
+        Solicitation { target, to }: Solicitation,
+        frame: &mut Vec<u8>,
+    ) {
         let Some(own) = self.addresses.source_for(target, target) else {
             return;
         };
         match (own, target) {
-            (IpAddr::V4(own), IpAddr::V4(target)) => arp::write_request(self.config.mac, own, target, to, frame),
+            (IpAddr::V4(own), IpAddr::V4(target)) => {
+                arp::write_request(self.config.mac, own, target, to, frame)
+            }
             (IpAddr::V6(own), IpAddr::V6(target)) => {
                 let group = solicited_node(target);
                 let (mac, dst) = match to {

@@ -55,7 +55,11 @@ pub(super) fn walk(packet: &[u8], first: IpNumber, to_group: bool) -> Result<Car
     };
     let bad = || Problem::silent(Refusal::BadExtension);
     for _ in 0..MOST_HEADERS {
-        let Carried { protocol, start, named_at } = carried;
+        let Carried {
+            protocol,
+            start,
+            named_at,
+        } = carried;
         let bytes = &packet[start..];
         let (next, len) = match protocol {
             IpNumber::IPV6_HEADER_HOP_BY_HOP if start != Ipv6Header::LEN => {

@@ -52,7 +52,10 @@ pub enum Input {
 
 /// What a frame is, before the segment is given its data.
 enum Taken {
-    Segment { packet: Packet, payload: Range<usize> },
+    Segment {
+        packet: Packet,
+        payload: Range<usize>,
+    },
     PathError(Quote, PathError),
     Consumed,
 }
@@ -93,7 +96,8 @@ impl Interface {
     /// When it cannot work with them.
     pub fn new(config: InterfaceConfig) -> Result<Self, ConfigError> {
         config.check()?;
-        let detect_duplicates = config.duplicate_address_detection && config.medium == Medium::Ethernet;
+        let detect_duplicates =
+            config.duplicate_address_detection && config.medium == Medium::Ethernet;
         Ok(Self {
             addresses: Addresses::new(&config.addresses, detect_duplicates),
             routes: Routes::new(config.routes.clone()),
@@ -138,8 +142,13 @@ impl Interface {
 
     /// Its addresses that another host turned out to have (RFC 4862 5.4.5). They are not used.
     pub fn duplicates(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        let duplicate = |assigned: &&crate::addresses::Assigned| assigned.standing == crate::addresses::Standing::Duplicate;
-        self.addresses.iter().filter(duplicate).map(|assigned| assigned.cidr.addr())
+        let duplicate = |assigned: &&crate::addresses::Assigned| {
+            assigned.standing == crate::addresses::Standing::Duplicate
+        };
+        self.addresses
+            .iter()
+            .filter(duplicate)
+            .map(|assigned| assigned.cidr.addr())
     }
 
     /// The address to speak from to `remote`; `None` when there is no way there.
@@ -150,10 +159,13 @@ impl Interface {
 
     /// When [`Interface::handle_timeouts`] must next be called, if ever. May be early, never late.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let tentative = self.addresses.iter().map(|assigned| match assigned.standing {
-            crate::addresses::Standing::Tentative { until, .. } => until,
-            _ => Time::NEVER,
-        });
+        let tentative = self
+            .addresses
+            .iter()
+            .map(|assigned| match assigned.standing {
+                crate::addresses::Standing::Tentative { until, .. } => until,
+                _ => Time::NEVER,
+            });
         let own = tentative.min().unwrap_or(Time::NEVER);
         let others = self.neighbours.deadline().min(self.duties.deadline());
         let next = own.min(others).min(self.routes.deadline());
@@ -212,14 +224,22 @@ impl Interface {
         }
         let start = ethernet.slice().len();
         match ethernet.ether_type() {
-            EtherType::IPV4 | EtherType::IPV6 => self.take_ip(now, frame, start, Arrival { to_many }),
+            EtherType::IPV4 | EtherType::IPV6 => {
+                self.take_ip(now, frame, start, Arrival { to_many })
+            }
             EtherType::ARP => self.take_arp(now, &frame[start..], dst == BROADCAST_MAC),
             _ => Err(Refusal::UnknownEtherType),
         }
     }
 
     /// Takes in the IP packet that starts at `start`.
-    fn take_ip(&mut self, now: Time, frame: &[u8], start: usize, arrival: Arrival) -> Result<Taken, Refusal> {
+    fn take_ip(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        start: usize,
+        arrival: Arrival,
+    ) -> Result<Taken, Refusal> {
         match frame.get(start).map(|first| first >> 4) {
             Some(4) => self.take_v4(now, frame, start, arrival),
             Some(6) => self.take_v6(now, frame, start, arrival),
@@ -264,7 +284,13 @@ impl Interface {
     pub fn check(&self) {
         self.neighbours.check();
         assert!(self.outbox.len() <= MOST_OUTBOX, "own frames are limited");
-        assert!(self.path_errors.len() <= MOST_PATH_ERRORS, "errors are limited");
-        assert!(self.mtu <= self.config.mtu, "nobody can raise the link's MTU");
+        assert!(
+            self.path_errors.len() <= MOST_PATH_ERRORS,
+            "errors are limited"
+        );
+        assert!(
+            self.mtu <= self.config.mtu,
+            "nobody can raise the link's MTU"
+        );
     }
 }

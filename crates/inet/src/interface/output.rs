@@ -38,7 +38,9 @@ impl Interface {
     /// Sends a segment: appends its frame to `frame`, with one copy of its data, or lets it wait for its neighbour.
     pub fn send(&mut self, now: Time, segment: &Segment<Bytes>, frame: &mut Vec<u8>) -> Sent {
         let start = frame.len();
-        let sent = self.place(now, segment, frame).unwrap_or_else(Sent::Refused);
+        let sent = self
+            .place(now, segment, frame)
+            .unwrap_or_else(Sent::Refused);
         match sent {
             Sent::Frame => self.count_sent(frame.len() - start),
             Sent::Waits => self.stats.segments_waited += 1,
@@ -50,7 +52,12 @@ impl Interface {
         sent
     }
 
-    fn place(&mut self, now: Time, segment: &Segment<Bytes>, frame: &mut Vec<u8>) -> Result<Sent, SendRefusal> {
+    fn place(
+        &mut self,
+        now: Time,
+        segment: &Segment<Bytes>,
+        frame: &mut Vec<u8>,
+    ) -> Result<Sent, SendRefusal> {
         let (src, dst) = (segment.src.addr, segment.dst.addr);
         if !self.addresses.owns(src) {
             return Err(SendRefusal::NotOwnSource);
@@ -58,7 +65,10 @@ impl Interface {
         if segment.header_len() + segment.payload_len() > usize::from(self.mtu) {
             return Err(SendRefusal::TooLong);
         }
-        let next_hop = self.routes.next_hop(dst, &self.addresses).ok_or(SendRefusal::NoRoute)?;
+        let next_hop = self
+            .routes
+            .next_hop(dst, &self.addresses)
+            .ok_or(SendRefusal::NoRoute)?;
         if self.config.medium == Medium::Ethernet {
             match self.neighbours.resolve(now, next_hop, &mut self.stats) {
                 Resolution::Known(mac) => encode_link(self.link_to(mac), src, frame),

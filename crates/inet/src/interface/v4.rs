@@ -18,12 +18,20 @@ const NO_OPERATION: u8 = 1;
 
 impl Interface {
     /// Takes in the IPv4 packet that starts at `start`.
-    pub(super) fn take_v4(&mut self, now: Time, frame: &[u8], start: usize, arrival: Arrival) -> Result<Taken, Refusal> {
+    pub(super) fn take_v4(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        start: usize,
+        arrival: Arrival,
+    ) -> Result<Taken, Refusal> {
         let ip = Ipv4HeaderSlice::from_slice(&frame[start..]).map_err(|_| Refusal::BadIpHeader)?;
         let header_len = ip.slice().len();
         let total_len = usize::from(ip.total_len());
         // The frame may be padded.
-        let packet = frame[start..].get(..total_len).filter(|packet| packet.len() >= header_len);
+        let packet = frame[start..]
+            .get(..total_len)
+            .filter(|packet| packet.len() >= header_len);
         let packet = packet.ok_or(Refusal::BadIpHeader)?;
         if self.config.verify_checksums && !Checksum::new().add(ip.slice()).is_right() {
             return Err(Refusal::IpChecksum);
@@ -33,7 +41,8 @@ impl Interface {
         if destination == Destination::Other {
             return Err(Refusal::OtherDestination);
         }
-        if is_bad_source_v4(src) || self.addresses.destination(src.into()) == Destination::Broadcast {
+        if is_bad_source_v4(src) || self.addresses.destination(src.into()) == Destination::Broadcast
+        {
             return Err(Refusal::BadSource);
         }
         if self.addresses.knows(src.into()) {
@@ -96,7 +105,13 @@ impl Interface {
     }
 
     /// RFC 1122 3.2.2.
-    fn take_icmp_v4(&mut self, now: Time, src: Ipv4Addr, dst: Ipv4Addr, bytes: &[u8]) -> Result<Taken, Refusal> {
+    fn take_icmp_v4(
+        &mut self,
+        now: Time,
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+        bytes: &[u8],
+    ) -> Result<Taken, Refusal> {
         let message = Icmpv4Slice::from_slice(bytes).map_err(|_| Refusal::BadIcmp)?;
         if self.config.verify_checksums && !Checksum::new().add(bytes).is_right() {
             return Err(Refusal::IcmpChecksum);
@@ -110,7 +125,8 @@ impl Interface {
             return Ok(Taken::Consumed);
         }
         let error = icmp::path_error_v4(&kind).ok_or(Refusal::IcmpIgnored)?;
-        self.take_quote(message.payload(), dst.into()).map(|quote| Taken::PathError(quote, error))
+        self.take_quote(message.payload(), dst.into())
+            .map(|quote| Taken::PathError(quote, error))
     }
 
     /// The own segment that an error to `own` is about (RFC 5927 4).
@@ -121,7 +137,14 @@ impl Interface {
 
     /// Sends "destination unreachable" about a packet to this host alone. The packet is no ICMP error, and not from or to many:
     /// what is, was refused before (RFC 1122 3.2.2).
-    fn send_error_v4(&mut self, now: Time, own: Ipv4Addr, to: Ipv4Addr, why: DestUnreachableHeader, packet: &[u8]) {
+    fn send_error_v4(
+        &mut self,
+        now: Time,
+        own: Ipv4Addr,
+        to: Ipv4Addr,
+        why: DestUnreachableHeader,
+        packet: &[u8],
+    ) {
         if !self.icmp_limit.allow(now) {
             self.stats.icmp_errors_limited += 1;
             return;

@@ -27,11 +27,19 @@ struct Outer<'a> {
 
 impl Interface {
     /// Takes in the IPv6 packet that starts at `start`.
-    pub(super) fn take_v6(&mut self, now: Time, frame: &[u8], start: usize, arrival: Arrival) -> Result<Taken, Refusal> {
+    pub(super) fn take_v6(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        start: usize,
+        arrival: Arrival,
+    ) -> Result<Taken, Refusal> {
         let ip = Ipv6HeaderSlice::from_slice(&frame[start..]).map_err(|_| Refusal::BadIpHeader)?;
         let total_len = Ipv6Header::LEN + usize::from(ip.payload_length());
         // The frame may be padded.
-        let packet = frame[start..].get(..total_len).ok_or(Refusal::BadIpHeader)?;
+        let packet = frame[start..]
+            .get(..total_len)
+            .ok_or(Refusal::BadIpHeader)?;
         let (src, dst) = (ip.source_addr(), ip.destination_addr());
         let destination = self.addresses.destination(dst.into());
         match destination {
@@ -49,7 +57,13 @@ impl Interface {
         if arrival.to_many && !to_group {
             return Err(Refusal::UnicastInBroadcast);
         }
-        let outer = Outer { src, dst, hop_limit: ip.hop_limit(), to_group, packet };
+        let outer = Outer {
+            src,
+            dst,
+            hop_limit: ip.hop_limit(),
+            to_group,
+            packet,
+        };
         let carried = extensions::walk(packet, ip.next_header(), to_group).map_err(|problem| {
             if let Some(answer) = problem.answer {
                 self.send_problem(now, outer, answer);
@@ -96,11 +110,26 @@ impl Interface {
     }
 
     /// RFC 4443.
-    fn take_icmp_v6(&mut self, now: Time, outer: Outer<'_>, bytes: &[u8]) -> Result<Taken, Refusal> {
-        let Outer { src, dst, hop_limit, .. } = outer;
+    fn take_icmp_v6(
+        &mut self,
+        now: Time,
+        outer: Outer<'_>,
+        bytes: &[u8],
+    ) -> Result<Taken, Refusal> {
+        let Outer {
+            src,
+            dst,
+            hop_limit,
+            ..
+        } = outer;
         let message = Icmpv6Slice::from_slice(bytes).map_err(|_| Refusal::BadIcmp)?;
         if self.config.verify_checksums {
-            let sum = pseudo_header(src.into(), dst.into(), IpNumber::IPV6_ICMP.0, bytes.len() as u16);
+            let sum = pseudo_header(
+                src.into(),
+                dst.into(),
+                IpNumber::IPV6_ICMP.0,
+                bytes.len() as u16,
+            );
             if !sum.add(bytes).is_right() {
                 return Err(Refusal::IcmpChecksum);
             }
@@ -119,14 +148,21 @@ impl Interface {
                 false => Some(dst.into()),
             };
             if let Some(std::net::IpAddr::V6(own)) = own {
-                let reply = icmp::packet_v6(own, src, HOP_LIMIT, Icmpv6Type::EchoReply(echo), message.payload());
+                let reply = icmp::packet_v6(
+                    own,
+                    src,
+                    HOP_LIMIT,
+                    Icmpv6Type::EchoReply(echo),
+                    message.payload(),
+                );
                 self.stats.echoes_answered += 1;
                 self.send_own(now, src.into(), reply);
             }
             return Ok(Taken::Consumed);
         }
         let error = icmp::path_error_v6(&kind).ok_or(Refusal::IcmpIgnored)?;
-        self.take_quote(message.payload(), dst.into()).map(|quote| Taken::PathError(quote, error))
+        self.take_quote(message.payload(), dst.into())
+            .map(|quote| Taken::PathError(quote, error))
     }
 
     fn send_problem(&mut self, now: Time, outer: Outer<'_>, problem: ParameterProblemHeader) {
@@ -137,7 +173,8 @@ impl Interface {
     /// is not understood, but then its protocol was not seen either, and the rate limit ends what would go on for ever.
     fn send_error_v6(&mut self, now: Time, outer: Outer<'_>, message: Icmpv6Type) {
         let option = ParameterProblemCode::UnrecognizedIpv6Option;
-        let for_many = matches!(message, Icmpv6Type::ParameterProblem(problem) if problem.code == option);
+        let for_many =
+            matches!(message, Icmpv6Type::ParameterProblem(problem) if problem.code == option);
         if outer.src.is_unspecified() || (outer.to_group && !for_many) {
             return;
         }
@@ -152,7 +189,13 @@ impl Interface {
             self.stats.icmp_errors_limited += 1;
             return;
         }
-        let error = icmp::packet_v6(own, outer.src, HOP_LIMIT, message, icmp::quoted_v6(outer.packet));
+        let error = icmp::packet_v6(
+            own,
+            outer.src,
+            HOP_LIMIT,
+            message,
+            icmp::quoted_v6(outer.packet),
+        );
         self.stats.icmp_errors_sent += 1;
         self.send_own(now, outer.src.into(), error);
     }
