@@ -32,6 +32,19 @@ impl Secret {
         self.hash(flow, 1)
     }
 
+    /// What makes a SYN cookie unguessable: of the four-tuple alone, and with the counter (RFC 4987 3.6).
+    pub(crate) fn cookie(&self, flow: &Flow, count: Option<u32>) -> u32 {
+        let mut hasher = self.hasher(flow);
+        match count {
+            None => hasher.write_u8(3),
+            Some(count) => {
+                hasher.write_u8(4);
+                hasher.write_u32(count);
+            }
+        }
+        hasher.finish() as u32
+    }
+
     /// A key for hash tables.
     pub(crate) fn table_key(&self) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
@@ -40,11 +53,16 @@ impl Secret {
     }
 
     fn hash(&self, flow: &Flow, use_of: u8) -> u32 {
+        let mut hasher = self.hasher(flow);
+        hasher.write_u8(use_of);
+        hasher.finish() as u32
+    }
+
+    fn hasher(&self, flow: &Flow) -> SipHasher24 {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         write_endpoint(&mut hasher, flow.local);
         write_endpoint(&mut hasher, flow.remote);
-        hasher.write_u8(use_of);
-        hasher.finish() as u32
+        hasher
     }
 }
 

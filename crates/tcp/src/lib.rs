@@ -18,6 +18,7 @@ mod clock;
 mod config;
 mod congestion;
 mod connection;
+mod cookie;
 mod flow_table;
 mod info;
 mod isn;

@@ -1,8 +1,9 @@
 //! Passive opens that wait: half-open connections and the accept queue.
 
+use crate::cookie;
 use crate::profiles::ProfileId;
 use crate::types::ConnId;
-use baton_wire::Endpoint;
+use baton_wire::{Endpoint, Time};
 use std::collections::VecDeque;
 
 /// One listening endpoint.
@@ -14,6 +15,8 @@ pub(crate) struct Listener {
     /// Limit of the half-open connections, and of the established ones that wait.
     backlog: usize,
     half_open: usize,
+    /// When a SYN was last answered by a cookie.
+    cookie_at: Option<Time>,
     waiting: VecDeque<ConnId>,
 }
 
@@ -24,6 +27,7 @@ impl Listener {
             profile,
             backlog,
             half_open: 0,
+            cookie_at: None,
             waiting: VecDeque::new(),
         }
     }
@@ -35,7 +39,23 @@ impl Listener {
 
     /// True when one more SYN may be answered.
     pub(crate) fn takes_syn(&self) -> bool {
-        self.half_open < self.backlog && self.takes_established()
+        self.has_room_for_half_open() && self.takes_established()
+    }
+
+    /// True when one more half-open connection may be kept.
+    pub(crate) fn has_room_for_half_open(&self) -> bool {
+        self.half_open < self.backlog
+    }
+
+    /// A SYN was answered by a cookie.
+    pub(crate) fn cookie_sent(&mut self, now: Time) {
+        self.cookie_at = Some(now);
+    }
+
+    /// True while an answer to a cookie may come.
+    pub(crate) fn awaits_cookie(&self, now: Time) -> bool {
+        self.cookie_at
+            .is_some_and(|at| now.saturating_since(at) <= cookie::LIFETIME)
     }
 
     /// True when one more handshake may be completed.

@@ -203,6 +203,12 @@ pub struct Stats {
     pub challenge_acks: u64,
     /// Answers to segments that were not acceptable which a rate limit held back.
     pub acks_withheld: u64,
+    /// SYNs answered by a cookie (RFC 4987 3.6).
+    pub syn_cookies_sent: u64,
+    /// Connections made from a cookie that came back.
+    pub syn_cookies_accepted: u64,
+    /// ACKs that were no cookie of ours, or too old a one, while cookies were in use.
+    pub syn_cookies_refused: u64,
     /// Window probes sent.
     pub window_probes: u64,
     /// Keepalive probes sent.

@@ -201,7 +201,7 @@ pub(crate) struct Context<'a> {
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// In TIME-WAIT.
+    /// In TIME-WAIT, with an acknowledgment of the peer's FIN if that was not acknowledged yet.
     TimeWait,
     /// At once.
     Closed(CloseReason),
@@ -318,6 +318,14 @@ impl<P: Payload> Connection<P> {
         conn.listener = Some(listener);
         conn.take_syn(now, &syn.header, config);
         conn
+    }
+
+    /// The answer went out as a cookie before this connection was made.
+    pub(crate) fn answered_by_cookie(&mut self, now: Time, config: &Config) {
+        self.tx.next = self.tx.iss + 1;
+        self.tx.max = self.tx.next;
+        self.rx.edge = self.rx.next + u32::from(self.syn_window(config));
+        self.timers.retransmit = now + self.rtt.rto(config);
     }
 
     // --- getters ---
@@ -481,6 +489,11 @@ impl<P: Payload> Connection<P> {
         if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
             self.receive.clear();
         }
+    }
+
+    /// Something that arrived is not acknowledged yet.
+    pub(crate) fn owes_ack(&self) -> bool {
+        self.rx.acks_owed > 0 || self.rx.next != self.rx.last_ack
     }
 
     /// What TIME-WAIT keeps of it.

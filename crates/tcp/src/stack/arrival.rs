@@ -50,7 +50,13 @@ impl<P: Payload> Stack<P> {
     }
 
     /// A segment of a connection that is here.
-    fn deliver(&mut self, now: Time, id: ConnId, segment: Segment<P>, handled: &mut Handled) {
+    pub(super) fn deliver(
+        &mut self,
+        now: Time,
+        id: ConnId,
+        segment: Segment<P>,
+        handled: &mut Handled,
+    ) {
         handled.conn = Some(id);
         let Self {
             connections,
@@ -111,12 +117,20 @@ impl<P: Payload> Stack<P> {
             Some(listener) if handled.syn && !header.flags.intersects(Flags::RST | Flags::FIN) => {
                 self.open_passively(now, flow, listener, &segment, beyond, handled);
             }
-            _ => {
-                handled.refused = Some(Refusal::NoConnection);
-                if let Some(reset) = reset_for(&segment) {
-                    self.answer(flow, reset);
+            Some(listener) => {
+                if let Err(segment) = self.take_cookie(now, flow, listener, segment, handled) {
+                    self.refuse_stray(flow, &segment, handled);
                 }
             }
+            None => self.refuse_stray(flow, &segment, handled),
+        }
+    }
+
+    /// Nobody knows what to do with it.
+    fn refuse_stray(&mut self, flow: Flow, segment: &Segment<P>, handled: &mut Handled) {
+        handled.refused.get_or_insert(Refusal::NoConnection);
+        if let Some(reset) = reset_for(segment) {
+            self.answer(flow, reset);
         }
     }
 
@@ -141,6 +155,15 @@ impl<P: Payload> Stack<P> {
         beyond: Option<SeqNr>,
         handled: &mut Handled,
     ) {
+        let waiting = &self.listeners[listener.0 as usize];
+        if !waiting.takes_established() {
+            handled.refused = Some(Refusal::AcceptQueueFull);
+            return;
+        }
+        if self.wants_cookie(listener) {
+            self.send_cookie(now, flow, listener, &syn.header);
+            return;
+        }
         let waiting = &mut self.listeners[listener.0 as usize];
         if !waiting.takes_syn() {
             handled.refused = Some(Refusal::BacklogFull);

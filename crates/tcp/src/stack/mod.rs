@@ -2,6 +2,7 @@
 
 mod arrival;
 mod check;
+mod cookies;
 mod listening;
 mod moving;
 mod path;
@@ -482,9 +483,12 @@ impl<P: Payload> Stack<P> {
     /// The peer's FIN gets its ACK, and what TIME-WAIT needs is kept (RFC 9293 3.6.1).
     fn enter_time_wait(&mut self, now: Time, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
+        let owes_ack = conn.owes_ack();
         let remains = conn.remains(&self.profiles[conn.profile]);
         self.time_wait.insert(now, remains);
-        self.answer(remains.flow, remains.acknowledgment(now));
+        if owes_ack {
+            self.answer(remains.flow, remains.acknowledgment(now));
+        }
         self.finish(id, CloseReason::Normal);
     }
 

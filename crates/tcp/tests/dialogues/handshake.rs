@@ -310,7 +310,7 @@ fn a_full_accept_queue_delays_the_end_of_the_handshake() {
     d.sent();
     d.inject("A 1:1 ack 1");
     d.flow.remote.port = 2;
-    assert_eq!(d.inject("S 0:0").refused, Some(Refusal::BacklogFull));
+    assert_eq!(d.inject("S 0:0").refused, Some(Refusal::AcceptQueueFull));
     d.stack.accept(listener).expect("one waits");
     d.inject("S 0:0");
     d.expect(&["SA 0:0 ack 1"]);

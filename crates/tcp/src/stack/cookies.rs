@@ -1,0 +1,115 @@
+//! Answering SYNs without keeping anything, and completing the handshake from what comes back (RFC 4987 3.6).
+
+use super::Stack;
+use crate::clock::TimestampClock;
+use crate::config::SynCookies;
+use crate::connection::{Connection, shift_for};
+use crate::cookie::{self, Agreed};
+use crate::payload::{Payload, Pieces};
+use crate::segment::Segment;
+use crate::types::{Handled, ListenerId, Refusal};
+use baton_wire::{Ecn, Flags, Flow, Header, Options, Time, Timestamps};
+
+impl<P: Payload> Stack<P> {
+    /// True when a SYN to this listener is to be answered by a cookie.
+    pub(super) fn wants_cookie(&self, listener: ListenerId) -> bool {
+        let waiting = &self.listeners[listener.0 as usize];
+        match self.profiles[waiting.profile].syn_cookies {
+            SynCookies::Off => false,
+            SynCookies::OnOverflow => !waiting.has_room_for_half_open(),
+            SynCookies::Always => true,
+        }
+    }
+
+    /// Answers a SYN. Without timestamps there is no room for options but the MSS.
+    pub(super) fn send_cookie(&mut self, now: Time, flow: Flow, id: ListenerId, syn: &Header) {
+        let listener = &mut self.listeners[id.0 as usize];
+        listener.cookie_sent(now);
+        let config = &self.profiles[listener.profile];
+        let peer = &syn.options;
+        let timestamps = peer.timestamps.filter(|_| config.timestamps);
+        let agreed = Agreed {
+            shift: peer
+                .window_scale
+                .filter(|_| config.window_scaling && timestamps.is_some()),
+            sack: peer.sack_permitted && config.sack && timestamps.is_some(),
+            ecn: false,
+        };
+        let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
+        let mss = peer.mss.unwrap_or(0);
+        let own_shift = config
+            .window_scale
+            .unwrap_or_else(|| shift_for(config.receive_buffer));
+        let window = config.receive_buffer.min(config.window_clamp);
+        let header = Header {
+            seq: cookie::sequence(&self.secret, now, &flow, syn.seq, mss),
+            ack: syn.seq + 1,
+            flags: Flags::SYN | Flags::ACK,
+            window: window.min(u16::MAX.into()) as u16,
+            options: Options {
+                mss: Some(config.mss),
+                window_scale: agreed.shift.map(|_| own_shift),
+                sack_permitted: agreed.sack,
+                timestamps: timestamps.map(|timestamps| Timestamps {
+                    value: cookie::timestamp(clock.value(now), agreed),
+                    echo: timestamps.value,
+                }),
+                ..Options::default()
+            },
+        };
+        self.stats.syn_cookies_sent += 1;
+        self.answer(flow, header);
+    }
+
+    /// An ACK that belongs to no connection: it may answer a cookie. True when it was dealt with.
+    pub(super) fn take_cookie(
+        &mut self,
+        now: Time,
+        flow: Flow,
+        id: ListenerId,
+        segment: Segment<P>,
+        handled: &mut Handled,
+    ) -> Result<(), Segment<P>> {
+        let header = &segment.header;
+        let listener = &self.listeners[id.0 as usize];
+        if header.flags & (Flags::SYN | Flags::ACK | Flags::RST) != Flags::ACK
+            || !listener.awaits_cookie(now)
+        {
+            return Err(segment);
+        }
+        let (irs, iss) = (header.seq - 1, header.ack - 1);
+        let Some(mss) = cookie::mss(&self.secret, now, &flow, irs, iss) else {
+            self.stats.syn_cookies_refused += 1;
+            handled.refused = Some(Refusal::BadCookie);
+            return Err(segment);
+        };
+        if !listener.takes_established() {
+            handled.refused = Some(Refusal::AcceptQueueFull);
+            return Ok(());
+        }
+        self.stats.syn_cookies_accepted += 1;
+        let syn = Segment {
+            src: segment.src,
+            dst: segment.dst,
+            ecn: Ecn::NotCapable,
+            header: Header {
+                seq: irs,
+                flags: Flags::SYN,
+                window: header.window,
+                options: cookie::syn_options(header, mss),
+                ..Header::default()
+            },
+            payload: Pieces::new(),
+        };
+        let profile = self.profiles.share(listener.profile);
+        let config = &self.profiles[profile];
+        let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
+        let mut conn = Connection::answering(now, &syn, config, iss, clock, id);
+        conn.profile = profile;
+        conn.answered_by_cookie(now, config);
+        self.listeners[id.0 as usize].half_opened();
+        let conn = self.insert(conn);
+        self.deliver(now, conn, segment, handled);
+        Ok(())
+    }
+}
