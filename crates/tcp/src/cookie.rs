@@ -48,7 +48,10 @@ pub(crate) fn sequence(secret: &Secret, now: Time, flow: &Flow, irs: SeqNr, mss:
     let table = mss_table(flow);
     let index = table.iter().rposition(|&known| known <= mss).unwrap_or(0);
     let count = ticks(now);
-    let low = secret.cookie(flow, Some(count)).wrapping_add(index as u32) & INDEX_MASK;
+    let low = secret
+        .cookie(flow, Some((count, irs)))
+        .wrapping_add(index as u32)
+        & INDEX_MASK;
     irs + secret
         .cookie(flow, None)
         .wrapping_add(count << INDEX_BITS)
@@ -68,7 +71,8 @@ pub(crate) fn mss(
     if age >= LIFETIME_TICKS {
         return None;
     }
-    let hash = secret.cookie(flow, Some(ticks(now).wrapping_sub(age)));
+    let count = ticks(now).wrapping_sub(age);
+    let hash = secret.cookie(flow, Some((count, irs)));
     let index = value.wrapping_sub(hash) & INDEX_MASK;
     mss_table(flow).get(index as usize).copied()
 }

@@ -32,14 +32,16 @@ impl Secret {
         self.hash(flow, 1)
     }
 
-    /// What makes a SYN cookie unguessable: of the four-tuple alone, and with the counter (RFC 4987 3.6).
-    pub(crate) fn cookie(&self, flow: &Flow, count: Option<u32>) -> u32 {
+    /// What makes a SYN cookie unguessable: of the four-tuple alone, and with the counter and the
+    /// peer's number (RFC 4987 3.6).
+    pub(crate) fn cookie(&self, flow: &Flow, varying: Option<(u32, SeqNr)>) -> u32 {
         let mut hasher = self.hasher(flow);
-        match count {
+        match varying {
             None => hasher.write_u8(3),
-            Some(count) => {
+            Some((count, irs)) => {
                 hasher.write_u8(4);
                 hasher.write_u32(count);
+                hasher.write_u32(irs.0);
             }
         }
         hasher.finish() as u32
