@@ -1,6 +1,7 @@
 //! What a connection does when nothing arrives: retransmission, window probes, delayed ACKs, giving up.
 
 use super::{Connection, Context, Effects, End, Marks};
+use crate::config::WindowProbe;
 use crate::payload::Payload;
 use crate::types::{CloseReason, State};
 use baton_wire::{Span, Time};
@@ -156,6 +157,10 @@ impl<P: Payload> Connection<P> {
             // The peer took its window back: probe instead (RFC 9293 3.8.6.1).
             self.timers.retransmit = Time::NEVER;
             self.start_persist(cx);
+            if cx.config.window_probe == WindowProbe::OldNumber {
+                // The retransmission that would be due now is the first probe.
+                self.persist_timeout(cx, effects);
+            }
         }
     }
 
