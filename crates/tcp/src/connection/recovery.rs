@@ -171,6 +171,8 @@ impl<P: Payload> Connection<P> {
             .as_ref()
             .and_then(|board| board.block_from(seq));
         let end = reported.map_or(end, |block| end.earliest(block.start.latest(seq)));
+        let record = self.boundaries.record_end(seq);
+        let end = record.map_or(end, |record| end.earliest(record));
         // What lies beyond a window that was taken back would only be dropped.
         let end = end.earliest(self.tx.una + self.tx.window);
         if end.at_or_before(seq) {
