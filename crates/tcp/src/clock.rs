@@ -1,6 +1,8 @@
 //! Moments in the past that survive a move to another clock, and the timestamp clock (RFC 7323 5.4).
 
 use baton_wire::{Span, Time};
+use serde::{Deserialize, Serialize};
+use std::ops::Add;
 
 /// One tick of the timestamp clock.
 pub(crate) const TIMESTAMP_TICK: Span = Span::from_ms(1);
@@ -59,5 +61,42 @@ impl TimestampClock {
     /// TSval.
     pub(crate) const fn value(self, now: Time) -> u32 {
         (self.reading(now).as_ps() / TIMESTAMP_TICK.as_ps()) as u32
+    }
+
+    /// `now` on this clock.
+    pub(crate) const fn moment(self, now: Time) -> Moment {
+        Moment(self.reading(now).as_ps())
+    }
+}
+
+/// A moment on a connection's own clock, in picoseconds. That clock moves with the connection, so moments need no
+/// translation. It wraps every 213 days: moments are compared within half of that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    /// Time since `earlier`; zero when that is later.
+    pub(crate) const fn since(self, earlier: Self) -> Span {
+        match self.after(earlier) {
+            true => Span::from_ps(self.0.wrapping_sub(earlier.0)),
+            false => Span::ZERO,
+        }
+    }
+
+    /// True when it is strictly later than `other`.
+    pub(crate) const fn after(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i64) > 0
+    }
+
+    /// TSval of a segment sent at this moment.
+    pub(crate) const fn timestamp(self) -> u32 {
+        (self.0 / TIMESTAMP_TICK.as_ps()) as u32
+    }
+}
+
+impl Add<Span> for Moment {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.wrapping_add(span.as_ps()))
     }
 }

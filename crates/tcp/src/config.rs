@@ -7,8 +7,22 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {
-    /// RFC 5681 with RFC 6582 recovery.
+    /// RFC 5681.
     NewReno,
+    /// RFC 9438.
+    Cubic,
+}
+
+/// Whether explicit congestion notification is used (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnMode {
+    /// Never.
+    Off,
+    /// On connections whose other end asks for it.
+    Accept,
+    /// It is also asked for on connections opened here.
+    Request,
 }
 
 /// Probing of a peer that is silent (RFC 9293 3.8.4).
@@ -99,6 +113,27 @@ pub struct Config {
     pub initial_window_segments: u32,
     /// Congestion control.
     pub congestion: Congestion,
+    /// Leave slow start when round trips get longer, and let it grow by up to eight segments at each acknowledgment
+    /// (HyStart++, RFC 9406). Otherwise slow start lasts until something is lost, and two segments are the most.
+    pub hystart: bool,
+    /// After an idle time of a retransmission timeout start anew with the initial window (RFC 5681 4.1).
+    pub slow_start_after_idle: bool,
+    /// The first duplicate acknowledgments let new data be sent (RFC 3042).
+    pub limited_transmit: bool,
+    /// Notice losses by time and probe for lost tails (RACK-TLP, RFC 8985), on connections that use SACK. Otherwise
+    /// losses are noticed by counting (RFC 6675, RFC 6582).
+    pub rack_tlp: bool,
+    /// In recovery send in proportion to what arrives (PRR, RFC 9937), on connections that use SACK.
+    pub rate_reduction: bool,
+    /// Report duplicates to the peer (D-SACK, RFC 2883), on connections that use SACK. Reports are always understood.
+    pub duplicate_sack: bool,
+    /// Recognise spurious retransmission timeouts by what arrives after them, and undo them (F-RTO, RFC 5682).
+    pub forward_rto: bool,
+    /// Undo a reduction of the window when timestamps (Eifel, RFC 3522) or reports of duplicates (RFC 2883) show that
+    /// nothing was lost.
+    pub undo: bool,
+    /// Explicit congestion notification.
+    pub ecn: EcnMode,
     /// Retransmission timeout before the first measurement, ms (RFC 6298 2.1 gives 1000, RFC 2988 gave 3000).
     pub rto_initial_ms: u32,
     /// Least retransmission timeout, ms (RFC 6298 2.4).
@@ -167,7 +202,16 @@ impl Default for Config {
             timestamps: true,
             sack: true,
             initial_window_segments: 10,
-            congestion: Congestion::NewReno,
+            congestion: Congestion::Cubic,
+            hystart: true,
+            slow_start_after_idle: true,
+            limited_transmit: true,
+            rack_tlp: true,
+            rate_reduction: true,
+            duplicate_sack: true,
+            forward_rto: true,
+            undo: true,
+            ecn: EcnMode::Accept,
             rto_initial_ms: 1000,
             rto_min_ms: 200,
             rto_max_ms: 60_000,

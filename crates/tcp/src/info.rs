@@ -48,6 +48,8 @@ pub struct Info {
     pub sack: bool,
     /// Window scaling is in use.
     pub window_scaling: bool,
+    /// Explicit congestion notification is in use.
+    pub ecn: bool,
     /// Shift of the peer's windows.
     pub send_shift: u8,
     /// Shift of our windows.
@@ -88,8 +90,10 @@ pub struct Info {
     pub rttvar: Option<Span>,
     /// Least round-trip time seen; none before the first measurement.
     pub min_rtt: Option<Span>,
-    /// Segments by which reordering was seen at most.
+    /// Duplicate acknowledgments that mean a loss.
     pub reordering_segments: u32,
+    /// Segments arrived out of the order in which they were sent (RFC 8985).
+    pub reordering_seen: bool,
     /// Window that the peer offers.
     pub send_window: u32,
     /// Window that we offer.

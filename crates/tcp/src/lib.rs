@@ -19,6 +19,8 @@ mod config;
 mod congestion;
 mod connection;
 mod cookie;
+mod delivery_rate;
+mod flight;
 mod flow_table;
 mod info;
 mod isn;
@@ -27,6 +29,7 @@ mod path_error;
 mod payload;
 mod portable;
 mod profiles;
+mod rack;
 mod receive_buffer;
 mod rtt;
 mod sack;
@@ -37,7 +40,9 @@ mod time_wait;
 mod types;
 mod wheel;
 
-pub use config::{Config, ConfigError, Congestion, Keepalive, NagleRule, SynCookies, WindowProbe};
+pub use config::{
+    Config, ConfigError, Congestion, EcnMode, Keepalive, NagleRule, SynCookies, WindowProbe,
+};
 pub use info::{CongestionPhase, Info};
 pub use path_error::PathError;
 pub use payload::{Payload, Pieces, Symbolic};

@@ -187,6 +187,18 @@ impl<P: Payload> ReceiveBuffer<P> {
         (len > 0 || fin) && behind.insert(seq, payload, len, fin)
     }
 
+    /// The part of the numbers from `seq` to `end` that was received out of order before: the first run of it.
+    pub(crate) fn known_part(&self, seq: SeqNr, end: SeqNr) -> Option<SackBlock> {
+        let ranges = &self.behind.as_ref()?.ranges;
+        let first = ranges.partition_point(|range| range.end.at_or_before(seq));
+        let range = ranges.get(first)?;
+        let known = SackBlock {
+            start: range.start.latest(seq),
+            end: range.end.earliest(end),
+        };
+        known.start.before(known.end).then_some(known)
+    }
+
     /// Blocks to report, most recently changed first (RFC 2018 4).
     pub(crate) fn sack_blocks(&self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::new();

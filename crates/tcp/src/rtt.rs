@@ -49,6 +49,11 @@ impl RttEstimator {
         self.smoothed
     }
 
+    /// SRTT; zero before the first measurement.
+    pub(crate) fn srtt(&self) -> Span {
+        self.smoothed.map_or(Span::ZERO, |(srtt, _)| srtt)
+    }
+
     /// The current timeout.
     pub(crate) fn rto(&self, config: &Config) -> Span {
         self.doubled(self.backoff, config)

@@ -36,8 +36,19 @@ pub(crate) enum NextSegment {
 }
 
 impl Scoreboard {
-    /// Takes in a report. Returns how many bytes it newly covers.
-    pub(crate) fn record(&mut self, block: SackBlock, una: SeqNr, max: SeqNr) -> u32 {
+    /// A report begins at SND.UNA itself: then the peer would have acknowledged it, if it still had it.
+    pub(crate) fn starts_at(&self, una: SeqNr) -> bool {
+        self.blocks.first().is_some_and(|first| first.start == una)
+    }
+
+    /// Takes in a report. Returns how many bytes it newly covers; `visit` gets their runs, in order.
+    pub(crate) fn record(
+        &mut self,
+        block: SackBlock,
+        una: SeqNr,
+        max: SeqNr,
+        mut visit: impl FnMut(SeqNr, SeqNr),
+    ) -> u32 {
         let sane =
             block.start.after(una) && block.end.after(block.start) && block.end.at_or_before(max);
         if !sane {
@@ -51,14 +62,24 @@ impl Scoreboard {
             .take_while(|known| known.start.at_or_before(block.end))
             .count();
         let mut merged = block;
+        if touched == 0 && self.blocks.len() >= MOST_BLOCKS {
+            return 0;
+        }
         let mut known_bytes = 0;
+        let mut seq = block.start;
         for known in &self.blocks[first..first + touched] {
+            if seq.before(known.start) {
+                visit(seq, known.start);
+            }
+            seq = known.end;
             merged.start = merged.start.earliest(known.start);
             merged.end = merged.end.latest(known.end);
             known_bytes += known.end - known.start;
         }
+        if seq.before(block.end) {
+            visit(seq, block.end);
+        }
         match touched {
-            0 if self.blocks.len() >= MOST_BLOCKS => return 0,
             0 => self.blocks.insert(first, merged),
             _ => {
                 self.blocks[first] = merged;
@@ -70,8 +91,9 @@ impl Scoreboard {
         new
     }
 
-    /// SND.UNA moved.
-    pub(crate) fn advance(&mut self, una: SeqNr) {
+    /// SND.UNA moved. Returns how many of the bytes before it had been reported.
+    pub(crate) fn advance(&mut self, una: SeqNr) -> u32 {
+        let before = self.sacked;
         let gone = self
             .blocks
             .partition_point(|block| block.end.at_or_before(una));
@@ -86,6 +108,7 @@ impl Scoreboard {
             first.start = una;
         }
         self.high_retransmitted = self.high_retransmitted.latest(una);
+        before - self.sacked
     }
 
     /// Forgets all: after a timeout the peer may have dropped what it reported (RFC 2018 8).

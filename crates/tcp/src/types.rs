@@ -213,6 +213,18 @@ pub struct Stats {
     pub window_probes: u64,
     /// Keepalive probes sent.
     pub keepalive_probes: u64,
+    /// Tail loss probes sent.
+    pub tail_probes: u64,
+    /// Losses that turned out to have been none, and were undone.
+    pub spurious_recoveries: u64,
+    /// ACKs that reported a duplicate (D-SACK).
+    pub duplicate_reports: u64,
+    /// Segments with data that the network had marked (ECN).
+    pub congestion_marks: u64,
+    /// ACKs that told of marks (ECN-Echo).
+    pub congestion_echoes: u64,
+    /// Reductions of a congestion window because of marks.
+    pub congestion_reductions: u64,
     /// Resets sent.
     pub resets_sent: u64,
     /// Segments refused, by [`Refusal`].

@@ -239,10 +239,12 @@ fn wireshark_finds_nothing_odd_on_a_perfect_link() {
     // The judge is not blind.
     let mut line = Line::new(config(), v4(), Some(7));
     line.run();
-    let again = line.stacks[1].stats().retransmissions;
+    let stats = line.stacks[1].stats();
+    let again = stats.retransmissions;
     let lost = line.data_frames as u64 / 7;
+    // A probe may repeat what an acknowledgment is only late for.
     assert!(
-        again == lost || again == lost + 1,
+        (lost..=lost + 1 + stats.tail_probes).contains(&again),
         "{lost} lost, {again} sent again"
     );
     let filter = "tcp.analysis.retransmission or tcp.analysis.out_of_order";

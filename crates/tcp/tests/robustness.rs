@@ -3,7 +3,9 @@
 
 mod common;
 
-use baton_tcp::{Config, ConnId, Event, ListenerId, Pieces, Segment, Stack, Symbolic};
+use baton_tcp::{
+    Config, Congestion, ConnId, EcnMode, Event, ListenerId, Pieces, Segment, Stack, Symbolic,
+};
 use baton_wire::{
     Ecn, Endpoint, Flags, Flow, Header, Options, SackBlock, SeqNr, Span, Time, Timestamps,
 };
@@ -47,6 +49,13 @@ impl Chaos {
             data_retries: rng.random_range(0..6),
             syn_retries: rng.random_range(0..3),
             msl_ms: rng.random_range(1..3_000),
+            congestion: [Congestion::NewReno, Congestion::Cubic][rng.random_range(0..2)],
+            rack_tlp: rng.random_bool(0.7),
+            rate_reduction: rng.random_bool(0.7),
+            duplicate_sack: rng.random_bool(0.7),
+            forward_rto: rng.random_bool(0.7),
+            undo: rng.random_bool(0.7),
+            ecn: [EcnMode::Off, EcnMode::Accept, EcnMode::Request][rng.random_range(0..3)],
             ..Config::default()
         };
         let mut stack = Stack::new(config, seed);

@@ -3,6 +3,7 @@
 use super::{Connection, Context, Effects, End, Marks};
 use crate::clock::{Past, TIMESTAMP_TICK};
 use crate::payload::Payload;
+use crate::rack::Delivery;
 use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, Time};
 
@@ -19,10 +20,13 @@ impl<P: Payload> Connection<P> {
             self.rtt.syn_was_lost(cx.config);
         }
         if let Some((_, sent)) = self.timed.take() {
-            self.rtt.sample(sent.elapsed(cx.now), cx.config);
+            let rtt = sent.elapsed(cx.now);
+            self.rtt.sample(rtt, cx.config);
+            self.repair.rack.sample(self.clock.moment(cx.now), rtt);
         }
         let initial = self.initial_window(cx.config);
-        self.congestion.start(initial);
+        self.congestion
+            .start(initial, self.tx.una, cx.config.hystart);
         if self.marks.contains(Marks::SEND_CLOSED) {
             self.state = State::FinWait1;
         }
@@ -51,32 +55,115 @@ impl<P: Payload> Connection<P> {
             return Ok(());
         }
         let window = u32::from(header.window) << self.options.send_shift;
+        let mut delivery = self.delivery(cx.now, header);
+        if delivery.echoes_congestion {
+            self.take_congestion_echo(cx, ack);
+        }
+        if delivery.duplicate.is_some() {
+            self.repair.duplicates = self.repair.duplicates.saturating_add(1);
+            cx.stats.duplicate_reports += 1;
+        }
         if ack == self.tx.una {
             let same_window = window == self.tx.window;
             self.update_window(header, window);
-            let reported = self.take_reports(header);
+            let reported = self.take_reports(header, &mut delivery);
             let plain =
                 !carries && same_window && !header.flags.intersects(Flags::SYN | Flags::FIN);
             // RFC 6675 2 with SACK, RFC 5681 2 without. Answers to window probes are none.
             let outstanding = self.timers.retransmit != Time::NEVER;
-            if outstanding && if self.options.sack { reported } else { plain } {
-                self.duplicate_ack(cx.stats);
-            }
+            let duplicate = outstanding && if self.options.sack { reported } else { plain };
+            self.nothing_new_acked(cx, header, &delivery, duplicate);
             return Ok(());
         }
-        self.new_ack(cx, header, effects);
+        self.new_ack(cx, header, &mut delivery, effects);
         self.update_window(header, window);
-        self.take_reports(header);
+        self.take_reports(header, &mut delivery);
+        self.count_delivered(&delivery);
+        if self.keeps_times() {
+            self.settle(cx, header, &delivery);
+        } else {
+            self.reduce_rate(&delivery, false);
+        }
         Ok(())
     }
 
+    /// What there is to find out about this ACK.
+    fn delivery(&self, now: Time, header: &Header) -> Delivery {
+        let echo = match self.options.timestamps {
+            true => header.options.timestamps.map(|it| it.echo),
+            false => None,
+        };
+        Delivery {
+            now: self.clock.moment(now),
+            echo: echo.filter(|&echo| echo != 0),
+            recover: self.congestion.recover,
+            acked: 0,
+            delivered: 0,
+            reported: 0,
+            segments: 0,
+            first_rtt: None,
+            last_rtt: None,
+            original: false,
+            duplicate: self.reported_duplicate(header),
+            echoes_congestion: header.flags.contains(Flags::ECE) && self.notification.is_agreed(),
+        }
+    }
+
+    /// An ACK that acknowledges nothing new. `duplicate` says that it may tell of a loss all the same.
+    fn nothing_new_acked(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        delivery: &Delivery,
+        duplicate: bool,
+    ) {
+        self.count_delivered(delivery);
+        if !self.keeps_times() {
+            self.undo_if_spurious(delivery, cx.stats);
+            if duplicate {
+                self.forward_rto(delivery, cx.stats);
+                self.duplicate_ack(cx.stats, delivery);
+            }
+            self.reduce_rate(delivery, false);
+        } else if self.timers.retransmit != Time::NEVER {
+            self.settle(cx, header, delivery);
+        } else {
+            self.undo_if_spurious(delivery, cx.stats);
+        }
+    }
+
+    /// Keeps the books for whoever asks.
+    fn count_delivered(&mut self, delivery: &Delivery) {
+        let segments = match self.keeps_times() {
+            true => delivery.segments,
+            false => delivery.delivered.div_ceil(self.smss()),
+        };
+        let repair = &mut self.repair;
+        repair
+            .rate
+            .delivered(delivery.delivered, delivery.now, self.tx.una, self.tx.max);
+        repair.delivered = repair.delivered.wrapping_add(segments);
+        if delivery.echoes_congestion {
+            repair.delivered_marked = repair.delivered_marked.wrapping_add(segments);
+        }
+    }
+
     /// SND.UNA moves.
-    fn new_ack(&mut self, cx: &Context<'_>, header: &Header, effects: &mut Effects) {
+    fn new_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        delivery: &mut Delivery,
+        effects: &mut Effects,
+    ) {
         let ack = header.ack;
         let acked = ack - self.tx.una;
         let fin_acked = self.fin_sent() && ack.after(self.data_end());
         let data_acked = acked - u32::from(fin_acked);
-        self.measure(cx, header);
+        if self.keeps_times() {
+            self.note_arrivals(ack, delivery);
+        }
+        self.measure(cx, header, delivery);
         self.send.release(data_acked);
         self.counts.bytes_acked += u64::from(data_acked);
         self.tx.una = ack;
@@ -89,9 +176,10 @@ impl<P: Payload> Connection<P> {
         self.timers.retries = 0;
         effects.acknowledged += data_acked;
         effects.new_ack = true;
-        let restart = self.progress(acked);
+        let restart = self.progress(cx, acked, delivery);
         if self.flight() == 0 {
             self.timers.retransmit = Time::NEVER;
+            self.timers.loss = Time::NEVER;
         } else if restart && self.timers.persist == Time::NEVER {
             // RFC 6298 5.3.
             self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
@@ -105,12 +193,19 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A round-trip measurement, if this ACK completes one (RFC 6298 3, RFC 7323 4).
-    fn measure(&mut self, cx: &Context<'_>, header: &Header) {
+    fn measure(&mut self, cx: &Context<'_>, header: &Header, delivery: &mut Delivery) {
         if let Some((end, sent)) = self.timed {
             if header.ack.at_or_after(end) {
                 self.timed = None;
-                self.rtt.sample(sent.elapsed(cx.now), cx.config);
+                let rtt = sent.elapsed(cx.now);
+                delivery.last_rtt.get_or_insert(rtt);
+                self.rtt.sample(rtt, cx.config);
             }
+            return;
+        }
+        if let Some(rtt) = delivery.first_rtt {
+            // Something else was sent again, but this only once.
+            self.rtt.sample(rtt, cx.config);
             return;
         }
         // Something was sent again. The echo tells which copy is acknowledged.

@@ -2,6 +2,7 @@
 
 use super::Connection;
 use crate::config::Config;
+use crate::congestion::DUPLICATE_THRESHOLD;
 use crate::info::{CongestionPhase, Info};
 use crate::payload::Payload;
 use crate::types::State;
@@ -34,7 +35,6 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn info(&self, now: Time, config: &Config) -> Info {
         let counts = &self.counts;
         let smoothed = self.rtt.smoothed();
-        let sacked = self.scoreboard.as_ref().map_or(0, |board| board.sacked());
         let flight = self.flight();
         Info {
             state: self.state,
@@ -45,6 +45,7 @@ impl<P: Payload> Connection<P> {
             timestamps: self.options.timestamps,
             sack: self.options.sack,
             window_scaling: self.options.window_scaling,
+            ecn: self.notification.is_agreed(),
             send_shift: self.options.send_shift,
             receive_shift: self.options.receive_shift,
             rto: self.rtt.rto(config),
@@ -54,9 +55,9 @@ impl<P: Payload> Connection<P> {
             advertised_mss: config.mss,
             path_mtu: u32::from(self.options.path_mss.min(config.mss)) + self.base_header_len(),
             unacked_segments: flight.div_ceil(self.smss()),
-            sacked,
-            lost: 0,
-            retransmitted: 0,
+            sacked: self.reported(),
+            lost: self.lost(),
+            retransmitted: self.sent_again(),
             last_data_sent: self.last_sent.elapsed(now),
             last_data_received: self.last_data_at.elapsed(now),
             last_ack_received: self.last_heard_at.elapsed(now),
@@ -64,8 +65,9 @@ impl<P: Payload> Connection<P> {
             congestion_window: self.congestion.window(),
             srtt: smoothed.map(|(srtt, _)| srtt),
             rttvar: smoothed.map(|(_, rttvar)| rttvar),
-            min_rtt: None,
-            reordering_segments: 3,
+            min_rtt: self.repair.rack.min_rtt(),
+            reordering_segments: u32::from(DUPLICATE_THRESHOLD),
+            reordering_seen: self.repair.rack.reordering_seen(),
             send_window: self.tx.window,
             receive_window: self.rx.edge.saturating_since(self.rx.next),
             not_sent: self.not_sent(),
@@ -79,10 +81,10 @@ impl<P: Payload> Connection<P> {
             data_segments_out: counts.data_segments_out,
             total_retransmissions: counts.total_retransmissions,
             out_of_order_segments: counts.out_of_order_segments,
-            delivered: 0,
-            delivered_ce: 0,
-            duplicate_sacks: 0,
-            delivery_rate: 0,
+            delivered: self.repair.delivered,
+            delivered_ce: self.repair.delivered_marked,
+            duplicate_sacks: self.repair.duplicates,
+            delivery_rate: self.repair.rate.per_second(),
         }
     }
 }

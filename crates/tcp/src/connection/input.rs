@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::payload::{Payload, Pieces, cut_front, truncate};
 use crate::segment::Segment;
 use crate::types::{CloseReason, Refusal, State};
-use baton_wire::{Flags, Header, SeqNr, Span, Time};
+use baton_wire::{Ecn, Flags, Header, SackBlock, SeqNr, Span, Time};
 use std::net::IpAddr;
 
 /// After this long TS.Recent says nothing (RFC 7323 5.5).
@@ -20,12 +20,15 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn handle_segment(&mut self, cx: &mut Context<'_>, segment: Segment<P>) -> Effects {
         let mut effects = Effects::default();
         let Segment {
-            header, payload, ..
+            ecn,
+            header,
+            payload,
+            ..
         } = segment;
         self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
         let outcome = match self.state {
             State::SynSent => self.syn_sent(cx, &header, &mut effects),
-            _ => self.synchronizing(cx, header, payload, &mut effects),
+            _ => self.synchronizing(cx, ecn, header, payload, &mut effects),
         };
         effects.refused = outcome.err();
         effects
@@ -73,6 +76,7 @@ impl<P: Payload> Connection<P> {
     /// What the peer's SYN tells: its sequence number, window and options.
     pub(super) fn take_syn(&mut self, now: Time, header: &Header, config: &Config) {
         let options = &header.options;
+        self.notification.take_syn(header.flags, config);
         self.rx.irs = header.seq;
         self.rx.next = header.seq + 1;
         self.rx.edge = self.rx.next;
@@ -115,6 +119,7 @@ impl<P: Payload> Connection<P> {
     fn synchronizing(
         &mut self,
         cx: &mut Context<'_>,
+        ecn: Ecn,
         mut header: Header,
         mut payload: Pieces<P>,
         effects: &mut Effects,
@@ -151,6 +156,9 @@ impl<P: Payload> Connection<P> {
         self.timers.keepalive_probes = 0;
         self.take_timestamp(cx.now, &header);
         let carries = !current || !payload.is_empty();
+        if !payload.is_empty() {
+            self.take_congestion_mark(cx, ecn, header.flags);
+        }
         self.take_ack(cx, &header, carries, effects)?;
         if effects.end.is_none() {
             return self.take_text(cx, &header, payload, fin, effects);
@@ -164,6 +172,7 @@ impl<P: Payload> Connection<P> {
         if header.flags.contains(Flags::RST) {
             return Ok(());
         }
+        self.notification.take_syn_again(header.flags);
         if header.flags.contains(Flags::ACK) && !self.marks.contains(Marks::PASSIVE) {
             header.flags.remove(Flags::SYN);
             header.seq += 1;
@@ -231,6 +240,7 @@ impl<P: Payload> Connection<P> {
             if old && data_len > 0 {
                 // The peer did not get our ACKs: it gets more of them.
                 self.start_quick_acks(cx.config);
+                self.note_duplicate(cx.config, *seq, end);
             }
             return if old && len == 0 {
                 Ok(false)
@@ -240,6 +250,7 @@ impl<P: Payload> Connection<P> {
         }
         if seq.before(next) {
             let overlap = next - *seq;
+            self.note_duplicate(cx.config, *seq, next);
             cut_front(payload, overlap.min(data_len) as usize);
             *seq = next;
             self.owe_ack();
@@ -303,6 +314,9 @@ impl<P: Payload> Connection<P> {
             // Out of order: at once an ACK of its own, so that the sender can count (RFC 5681 4.2).
             self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);
             self.counts.out_of_order_segments = self.counts.out_of_order_segments.wrapping_add(1);
+            if let Some(known) = self.receive.known_part(seq, seq + len as u32) {
+                self.note_duplicate(cx.config, known.start, known.end);
+            }
             if !self.receive.keep(seq, payload, fin) {
                 cx.stats.out_of_order_dropped += 1;
             }
@@ -327,6 +341,13 @@ impl<P: Payload> Connection<P> {
     fn wants_no_data(&self) -> bool {
         let shut = self.marks.contains(Marks::READ_SHUT | Marks::SEND_CLOSED);
         self.marks.contains(Marks::RECEIVE_CLOSED) || shut
+    }
+
+    /// What arrived had arrived before: the next ACK says so (RFC 2883).
+    fn note_duplicate(&mut self, config: &Config, start: SeqNr, end: SeqNr) {
+        if self.options.sack && config.duplicate_sack {
+            self.rx.duplicate = Some(SackBlock { start, end });
+        }
     }
 
     fn take_fin(&mut self, effects: &mut Effects) {

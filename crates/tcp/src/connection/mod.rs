@@ -4,6 +4,7 @@
 mod acknowledgment;
 mod boundaries;
 mod delayed_ack;
+mod ecn;
 mod info;
 mod input;
 mod keepalive;
@@ -11,7 +12,10 @@ mod moving;
 mod output;
 mod path;
 mod recovery;
+mod repair;
 mod settings;
+mod spurious;
+mod time_recovery;
 mod timers;
 mod user_timeout;
 mod window;
@@ -33,8 +37,10 @@ use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
 use crate::time_wait::Remains;
 use crate::types::{CloseReason, ListenerId, Refusal, State, Stats, WriteFlags};
-use baton_wire::{Flow, Header, SeqNr, Span, Time};
+use baton_wire::{Flow, Header, SackBlock, SeqNr, Span, Time};
 use boundaries::Boundaries;
+use ecn::Notification;
+use repair::Repair;
 use serde::{Deserialize, Serialize};
 use timers::Timers;
 
@@ -126,6 +132,8 @@ pub(crate) struct ReceiveSequence {
     pub(crate) given_back: u32,
     /// Segments that are still acknowledged at once.
     pub(crate) quick_acks: u8,
+    /// What arrived once more than needed and was not reported yet (RFC 2883).
+    pub(crate) duplicate: Option<SackBlock>,
 }
 
 /// What the handshake settled.
@@ -167,6 +175,8 @@ pub(crate) struct Connection<P> {
     boundaries: Boundaries,
     rtt: RttEstimator,
     congestion: CongestionWindow,
+    repair: Repair,
+    notification: Notification,
     timers: Timers,
     clock: TimestampClock,
     /// When TS.Recent was taken (RFC 7323 5.5).
@@ -273,6 +283,7 @@ impl<P: Payload> Connection<P> {
                 acks_owed: 0,
                 given_back: 0,
                 quick_acks: 0,
+                duplicate: None,
             },
             options: Negotiated {
                 mss: config.mss,
@@ -287,7 +298,9 @@ impl<P: Payload> Connection<P> {
             counts: Counts::default(),
             boundaries: Boundaries::default(),
             rtt: RttEstimator::new(config),
-            congestion: CongestionWindow::new(iss),
+            congestion: CongestionWindow::new(iss, config),
+            repair: Repair::new(iss, config),
+            notification: Notification::new(iss),
             timers: Timers::new(),
             clock,
             recent_at: Past::at(now),
@@ -486,6 +499,7 @@ impl<P: Payload> Connection<P> {
         self.send.clear();
         self.boundaries.clear();
         self.scoreboard = None;
+        self.repair.end();
         if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
             self.receive.clear();
         }
@@ -525,6 +539,9 @@ impl<P: Payload> Connection<P> {
         self.verify_timers()?;
         if self.is_synchronized() {
             self.congestion.verify(self.tx.una, self.smss())?;
+        }
+        if self.keeps_times() {
+            self.repair.flight.verify(self.tx.una, self.tx.max)?;
         }
         match &self.scoreboard {
             Some(scoreboard) => scoreboard.verify(self.tx.una, self.tx.max),

@@ -1,6 +1,8 @@
 //! Taking a connection apart for a move, and putting it together again.
 
 use super::boundaries::Boundaries;
+use super::ecn::Notification;
+use super::repair::Repair;
 use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
 use crate::clock::{Past, TimestampClock};
 use crate::config::Config;
@@ -32,6 +34,8 @@ pub(crate) struct PortableInner<P> {
     boundaries: Boundaries,
     rtt: RttEstimator,
     congestion: CongestionWindow,
+    repair: Repair,
+    notification: Notification,
     timers: PortableTimers,
     timestamp_clock: Span,
     recent_age: Span,
@@ -69,6 +73,8 @@ impl<P: Payload> Connection<P> {
                 boundaries: self.boundaries,
                 rtt: self.rtt,
                 congestion: self.congestion,
+                repair: self.repair,
+                notification: self.notification,
                 timers: self.timers.to_portable(now),
                 timestamp_clock: self.clock.reading(now),
                 recent_age: self.recent_at.elapsed(now),
@@ -103,6 +109,8 @@ impl<P: Payload> Connection<P> {
             boundaries: inner.boundaries,
             rtt: inner.rtt,
             congestion: inner.congestion,
+            repair: inner.repair,
+            notification: inner.notification,
             timers: Timers::from_portable(now, &inner.timers),
             clock: TimestampClock::showing(now, inner.timestamp_clock),
             recent_at: Past::ago(now, inner.recent_age),

@@ -1,5 +1,6 @@
 //! What a connection sends now (RFC 9293 3.8.6, 3.7.4): the decision is taken anew for each segment.
 
+use super::repair::{ForwardRto, Switches};
 use super::{Connection, Context, Marks};
 use crate::clock::Past;
 use crate::config::{Config, NagleRule, WindowProbe};
@@ -8,7 +9,7 @@ use crate::payload::{Payload, Pieces};
 use crate::sack::Scoreboard;
 use crate::segment::Segment;
 use crate::types::State;
-use baton_wire::{Ecn, Flags, Header, Options, SeqNr, Time, Timestamps};
+use baton_wire::{Ecn, Flags, Header, Options, SeqNr, Span, Time, Timestamps};
 
 /// SACK blocks that fit beside timestamps, and without them (RFC 2018 3).
 const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
@@ -66,7 +67,7 @@ impl<P: Payload> Connection<P> {
                 return Some(segment);
             }
         }
-        if let Some(run) = self.recovery_run() {
+        if let Some(run) = self.recovery_run().or_else(|| self.tail_probe_run()) {
             return Some(self.send_run(cx, run));
         }
         self.skip_reported();
@@ -78,12 +79,23 @@ impl<P: Payload> Connection<P> {
     /// How far beyond SND.UNA may be sent; `None` when recovery holds everything back.
     fn send_limit(&self) -> Option<u32> {
         let window = self.tx.window;
+        if let ForwardRto::NewData(until) = self.repair.forward {
+            return Some(window.min(until.saturating_since(self.tx.una)));
+        }
         if self.in_sack_recovery() {
             return self.pipe_has_room().then_some(window);
         }
+        let limited = self.repair.is_on(Switches::LIMITED_TRANSMIT);
+        if self.keeps_times() {
+            // What left the network makes room (RFC 6675 5, step 3.3).
+            let reported = if limited { self.reported() } else { 0 };
+            let left = self.repair.flight.lost() + reported;
+            return Some(window.min(self.congestion.window() + left));
+        }
         let more = match self.reports_after_timeout() {
             Some(scoreboard) => scoreboard.sacked_below(self.tx.next),
-            None => self.congestion.limited_transmit(self.smss()),
+            None if limited => self.congestion.limited_transmit(self.smss()),
+            None => 0,
         };
         Some(window.min(self.congestion.window() + more))
     }
@@ -187,8 +199,14 @@ impl<P: Payload> Connection<P> {
 
     /// The window to go on with after an idle time (RFC 5681 4.1), if there was one.
     fn restart_window(&self, cx: &Context<'_>) -> Option<u32> {
-        let idle = self.flight() == 0 && self.last_sent.elapsed(cx.now) > self.rtt.rto(cx.config);
-        idle.then(|| self.initial_window(cx.config))
+        let starts = cx.config.slow_start_after_idle && self.idle_time(cx).is_some();
+        starts.then(|| self.initial_window(cx.config))
+    }
+
+    /// How long nothing was sent, when that is more than a timeout and all is acknowledged.
+    fn idle_time(&self, cx: &Context<'_>) -> Option<Span> {
+        let idle = self.last_sent.elapsed(cx.now);
+        (self.flight() == 0 && idle > self.rtt.rto(cx.config)).then_some(idle)
     }
 
     /// IW, or one segment when the SYN was lost (RFC 5681 3.1, RFC 6928 2).
@@ -203,7 +221,7 @@ impl<P: Payload> Connection<P> {
 
     /// Data that a segment may hold now: SACK blocks take their room from it (RFC 6691 3).
     pub(super) fn data_room(&self) -> u32 {
-        match self.options.sack && self.receive.has_holes() {
+        match self.options.sack && (self.receive.has_holes() || self.rx.duplicate.is_some()) {
             true => u32::from(self.segment_room()) - self.options_of_ack(Time::ZERO).len() as u32,
             false => self.smss(),
         }
@@ -234,20 +252,23 @@ impl<P: Payload> Connection<P> {
             return None;
         }
         // SND.NXT stays: the probe does not count as sent, so the window's opening finds it in its place.
-        self.tx.max = self.tx.max.latest(run.end());
-        Some(self.segment_of(cx, run))
+        if run.end().after(self.tx.max) {
+            self.note_sent(cx, run, false);
+            self.tx.max = run.end();
+        }
+        Some(self.segment_of(cx, run, false))
     }
 
     /// A segment without data just before the window, which must be answered by an ACK (RFC 9293 3.8.4, 3.10.7.4).
     fn old_number(&mut self, cx: &Context<'_>) -> Segment<P> {
         let header = self.header(cx, self.tx.una - 1, Flags::ACK);
-        self.segment(header, Pieces::new())
+        self.segment(Ecn::NotCapable, header, Pieces::new())
     }
 
     /// Sends a run and keeps the books.
     pub(super) fn send_run(&mut self, cx: &mut Context<'_>, run: Run) -> Segment<P> {
-        if let Some(restart) = self.restart_window(cx) {
-            self.congestion.restart(restart);
+        if let Some(idle) = self.idle_time(cx) {
+            self.congestion.restart(idle, self.restart_window(cx));
         }
         let end = run.end();
         let again = run.seq.before(self.tx.max);
@@ -268,6 +289,7 @@ impl<P: Payload> Connection<P> {
         if self.flight() == 0 {
             self.start_waiting(cx.now);
         }
+        self.note_sent(cx, run, again);
         if run.len > 0 && run.len < self.data_room() {
             self.tx.partial_end = self.tx.partial_end.latest(end);
         }
@@ -280,11 +302,37 @@ impl<P: Payload> Connection<P> {
             .sent(self.tx.max - self.tx.una, self.tx.una, self.tx.max);
         self.last_sent = Past::at(cx.now);
         self.start_retransmit(cx);
-        self.segment_of(cx, run)
+        if !again {
+            self.restart_probe(cx);
+        }
+        self.segment_of(cx, run, !again && run.len > 0)
     }
 
-    fn segment_of(&mut self, cx: &Context<'_>, run: Run) -> Segment<P> {
-        let mut flags = Flags::ACK;
+    /// Keeps what recovery wants to know of a segment; SND.MAX is not yet moved.
+    fn note_sent(&mut self, cx: &Context<'_>, run: Run, again: bool) {
+        let now = self.clock.moment(cx.now);
+        let (una, end) = (self.tx.una, run.end());
+        let keeps_times = self.keeps_times();
+        let repair = &mut self.repair;
+        if keeps_times {
+            repair.flight.sent(una, run.seq, end, now);
+        }
+        if self.congestion.phase == Phase::Open {
+            return;
+        }
+        if let Some(episode) = &mut repair.episode {
+            if again {
+                episode.sent_again(end, end - run.seq, now.timestamp());
+            }
+            if let Some(reduction) = &mut episode.reduction {
+                reduction.sent(run.len);
+            }
+        }
+    }
+
+    fn segment_of(&mut self, cx: &Context<'_>, run: Run, new_data: bool) -> Segment<P> {
+        let (ecn, ecn_flags) = self.notification.of_segment(new_data);
+        let mut flags = Flags::ACK | ecn_flags;
         if run.fin {
             flags |= Flags::FIN;
         }
@@ -295,7 +343,7 @@ impl<P: Payload> Connection<P> {
         self.send
             .copy_range(run.seq - self.tx.una, run.len, &mut payload);
         let header = self.header(cx, run.seq, flags);
-        self.segment(header, payload)
+        self.segment(ecn, header, payload)
     }
 
     /// The number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,
@@ -306,16 +354,17 @@ impl<P: Payload> Connection<P> {
     }
 
     fn pure_ack(&mut self, cx: &Context<'_>) -> Segment<P> {
-        let header = self.header(cx, self.acceptable_seq(), Flags::ACK);
-        self.segment(header, Pieces::new())
+        let (ecn, flags) = self.notification.of_segment(false);
+        let header = self.header(cx, self.acceptable_seq(), Flags::ACK | flags);
+        self.segment(ecn, header, Pieces::new())
     }
 
-    fn segment(&mut self, header: Header, payload: Pieces<P>) -> Segment<P> {
+    fn segment(&mut self, ecn: Ecn, header: Header, payload: Pieces<P>) -> Segment<P> {
         self.counts.segments_out = self.counts.segments_out.wrapping_add(1);
         Segment {
             src: self.flow.local,
             dst: self.flow.remote,
-            ecn: Ecn::NotCapable,
+            ecn,
             header,
             payload,
         }
@@ -324,6 +373,7 @@ impl<P: Payload> Connection<P> {
     /// The header of a segment that acknowledges, which takes care of what was owed.
     fn header(&mut self, cx: &Context<'_>, seq: SeqNr, flags: Flags) -> Header {
         let options = self.options_of_ack(cx.now);
+        self.rx.duplicate = None;
         let window = self.advertise(cx.config);
         self.note_ack_sent();
         self.rx.last_ack = self.rx.next;
@@ -352,6 +402,11 @@ impl<P: Payload> Connection<P> {
         if self.options.sack && self.receive.has_holes() {
             options.sack = self.receive.sack_blocks(most);
         }
+        if let Some(duplicate) = self.rx.duplicate {
+            // First, and the block that holds it second (RFC 2883 4).
+            options.sack.truncate(most - 1);
+            options.sack.insert(0, duplicate);
+        }
         options
     }
 
@@ -366,7 +421,9 @@ impl<P: Payload> Connection<P> {
     fn syn(&mut self, cx: &mut Context<'_>) -> Segment<P> {
         let iss = self.tx.iss;
         let answers = self.state == State::SynReceived;
-        if self.tx.max == iss {
+        let again = self.tx.max != iss;
+        let ecn_flags = self.notification.syn_flags(self.state, again, cx.config);
+        if !again {
             self.start_waiting(cx.now);
         } else {
             cx.stats.retransmissions += 1;
@@ -385,7 +442,7 @@ impl<P: Payload> Connection<P> {
         let mut header = Header {
             seq: iss,
             ack: SeqNr(0),
-            flags: Flags::SYN,
+            flags: Flags::SYN | ecn_flags,
             window,
             options: Options {
                 mss: Some(cx.config.mss),
@@ -405,7 +462,7 @@ impl<P: Payload> Connection<P> {
             self.rx.last_ack = self.rx.next;
             self.rx.acks_owed = 0;
         }
-        self.segment(header, Pieces::new())
+        self.segment(Ecn::NotCapable, header, Pieces::new())
     }
 
     /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5).

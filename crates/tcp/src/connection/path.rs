@@ -61,7 +61,11 @@ impl<P: Payload> Connection<P> {
         self.options.path_mss = (u32::from(mtu) - headers).max(LEAST_MSS.into()) as u16;
         // RFC 1191 6.5, RFC 8201 5.4: at once again, in smaller pieces, and the congestion window stays.
         if self.is_synchronized() && self.flight() > 0 {
-            self.tx.next = self.tx.una;
+            if self.keeps_times() {
+                self.repair.flight.lose_all(self.tx.una);
+            } else {
+                self.tx.next = self.tx.una;
+            }
             self.marks.insert(Marks::SEND_FIRST_AGAIN);
         }
         true

@@ -1,34 +1,60 @@
 //! Repairing losses: when recovery starts and ends, and what is sent again (RFC 5681, RFC 6582, RFC 6675).
 
 use super::output::Run;
-use super::{Connection, Marks};
-use crate::congestion::{DUPLICATE_THRESHOLD, Phase};
+use super::repair::{ForwardRto, Switches};
+use super::{Connection, Context, Marks};
+use crate::congestion::{Acked, DUPLICATE_THRESHOLD, Phase, RateReduction, Reduction};
 use crate::payload::Payload;
+use crate::rack::Delivery;
 use crate::sack::NextSegment;
 use crate::types::Stats;
-use baton_wire::{Header, SeqNr};
+use baton_wire::{Header, SackBlock, SeqNr, Time};
 
 impl<P: Payload> Connection<P> {
     pub(super) fn in_sack_recovery(&self) -> bool {
         self.options.sack && self.congestion.phase == Phase::FastRecovery
     }
 
-    /// Takes in the SACK blocks of an ACK. True when they report anything new.
-    pub(super) fn take_reports(&mut self, header: &Header) -> bool {
+    /// The first block when it reports a duplicate: it is acknowledged already, or lies within the second (RFC 2883 5).
+    pub(super) fn reported_duplicate(&self, header: &Header) -> Option<SackBlock> {
+        let first = *header.options.sack.first().filter(|_| self.options.sack)?;
+        let acknowledged = first.end.at_or_before(header.ack);
+        let within = header.options.sack.get(1).is_some_and(|second| {
+            first.start.at_or_after(second.start) && first.end.at_or_before(second.end)
+        });
+        let sane = first.start.before(first.end) && first.end.at_or_before(self.tx.max);
+        (sane && (acknowledged || within)).then_some(first)
+    }
+
+    /// Takes in the SACK blocks of an ACK, in sequence order (RFC 8985 6.2, step 3). True when they report anything new.
+    pub(super) fn take_reports(&mut self, header: &Header, delivery: &mut Delivery) -> bool {
         if !self.options.sack || header.options.sack.is_empty() {
             return false;
         }
         let (una, max) = (self.tx.una, self.tx.max);
+        let mut blocks = header.options.sack.clone();
+        blocks.sort_unstable_by_key(|block| block.start - una);
+        let keeps_times = self.keeps_times();
+        let repair = &mut self.repair;
         let scoreboard = self.scoreboard.get_or_insert_default();
         let mut new = 0;
-        for &block in &header.options.sack {
-            new += scoreboard.record(block, una, max);
+        for &block in &blocks {
+            new += scoreboard.record(block, una, max, |start, end| {
+                if keeps_times {
+                    let rack = &mut repair.rack;
+                    repair
+                        .flight
+                        .report(una, start, end, |sent| rack.arrived(sent, delivery));
+                }
+            });
         }
+        delivery.reported += new;
+        delivery.delivered += new;
         new > 0
     }
 
     /// An ACK that acknowledges nothing new but tells of a segment that arrived (RFC 5681 2, RFC 6675 2).
-    pub(super) fn duplicate_ack(&mut self, stats: &mut Stats) {
+    pub(super) fn duplicate_ack(&mut self, stats: &mut Stats, delivery: &Delivery) {
         let congestion = &mut self.congestion;
         congestion.duplicates = congestion.duplicates.saturating_add(1);
         match congestion.phase {
@@ -39,7 +65,7 @@ impl<P: Payload> Connection<P> {
             Phase::FastRecovery => {}
             Phase::Open | Phase::Timeout => {
                 if self.loss_is_evident() {
-                    self.enter_recovery(stats);
+                    self.enter_recovery(stats, delivery.delivered);
                 }
             }
         }
@@ -60,11 +86,26 @@ impl<P: Payload> Connection<P> {
         (duplicates || lost) && una.at_or_after(self.congestion.recover)
     }
 
-    fn enter_recovery(&mut self, stats: &mut Stats) {
+    /// A loss is evident; the ACK that showed it says that `delivered` bytes arrived.
+    pub(super) fn enter_recovery(&mut self, stats: &mut Stats, delivered: u32) {
         stats.fast_retransmits += 1;
-        let (flight, smss) = (self.flight(), self.smss());
-        self.congestion
-            .enter_recovery(flight, self.tx.max, smss, self.options.sack);
+        let reduction = match self.options.sack {
+            true if self.repair.is_on(Switches::RATE_REDUCTION) => Reduction::Gradual,
+            true => Reduction::AtOnce,
+            false => Reduction::Inflated,
+        };
+        self.start_episode();
+        let (loss, max) = (self.loss(), self.tx.max);
+        self.congestion.enter_recovery(&loss, max, reduction);
+        self.notification.reduced(max);
+        if reduction == Reduction::Gradual {
+            // RecoverFS (RFC 9937 6.1): what was in flight before this ACK and not reported.
+            let flight = self.flight() - self.reported() + delivered;
+            let reduction = RateReduction::new(flight);
+            if let Some(episode) = &mut self.repair.episode {
+                episode.reduction = Some(reduction);
+            }
+        }
         // After a timeout SND.NXT may lie behind: recovery repairs by itself.
         self.tx.next = self.tx.max;
         self.marks.insert(Marks::SEND_FIRST_AGAIN);
@@ -76,32 +117,66 @@ impl<P: Payload> Connection<P> {
 
     /// New data was acknowledged: SND.UNA has moved by `acked`.
     /// True when the retransmission timer is to start anew.
-    pub(super) fn progress(&mut self, acked: u32) -> bool {
+    pub(super) fn progress(
+        &mut self,
+        cx: &mut Context<'_>,
+        acked: u32,
+        delivery: &mut Delivery,
+    ) -> bool {
         let smss = self.smss();
         let una = self.tx.una;
-        if let Some(scoreboard) = &mut self.scoreboard {
-            scoreboard.advance(una);
+        let reported = match &mut self.scoreboard {
+            Some(scoreboard) => scoreboard.advance(una),
+            None => 0,
+        };
+        delivery.acked = acked;
+        delivery.delivered += acked - reported;
+        self.notification.keep_near(una);
+        if self.keeps_times() {
+            // The rest follows when the reports are taken in.
+            return true;
+        }
+        if !self.undo_if_spurious(delivery, cx.stats) {
+            self.forward_rto(delivery, cx.stats);
         }
         if self.congestion.phase == Phase::FastRecovery {
             return self.recovery_progress(acked, smss);
         }
         self.congestion.duplicates = 0;
-        self.congestion.grow(acked, smss);
+        self.grow(cx.now, delivery);
         self.congestion.keep_mark_near(una);
         if self.congestion.phase == Phase::Timeout && una.at_or_after(self.congestion.recover) {
-            let flight = self.flight();
-            self.congestion
-                .leave_recovery(flight, smss, self.options.sack);
+            self.leave_recovery(smss);
         }
         true
+    }
+
+    fn leave_recovery(&mut self, smss: u32) {
+        let flight = self.flight();
+        self.congestion
+            .leave_recovery(flight, smss, self.options.sack);
+        self.end_episode();
+    }
+
+    /// New data was acknowledged: the window grows, unless the ACK tells of congestion (RFC 3168 6.1.2).
+    pub(super) fn grow(&mut self, now: Time, delivery: &Delivery) {
+        if delivery.echoes_congestion {
+            return;
+        }
+        let acked = Acked {
+            now: self.clock.moment(now),
+            bytes: delivery.acked,
+            smss: self.smss(),
+            rtt: delivery.last_rtt,
+            srtt: self.rtt.srtt(),
+        };
+        self.congestion.grow(&acked, self.tx.una, self.tx.max);
     }
 
     /// RFC 6582 3.2, step 3; RFC 6675 5, A.
     fn recovery_progress(&mut self, acked: u32, smss: u32) -> bool {
         if self.tx.una.at_or_after(self.congestion.recover) {
-            let flight = self.flight();
-            self.congestion
-                .leave_recovery(flight, smss, self.options.sack);
+            self.leave_recovery(smss);
             return true;
         }
         if self.options.sack {
@@ -113,21 +188,52 @@ impl<P: Payload> Connection<P> {
 
     /// There is room in the network for a segment (RFC 6675 5, C).
     pub(super) fn pipe_has_room(&self) -> bool {
-        let smss = self.smss();
-        let pipe = match &self.scoreboard {
-            Some(scoreboard) => scoreboard.pipe(self.tx.una, self.tx.max, smss),
+        self.congestion.window() >= self.pipe() + self.smss()
+    }
+
+    /// Bytes that count as lost and were not sent again.
+    pub(super) fn lost(&self) -> u32 {
+        if self.keeps_times() {
+            return self.repair.flight.lost();
+        }
+        let (una, smss) = (self.tx.una, self.smss());
+        match &self.scoreboard {
+            Some(board) if self.in_sack_recovery() => {
+                let unreported = self.flight() - board.sacked();
+                unreported.saturating_sub(board.pipe(una, self.tx.max, smss))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Estimate of what is in the network.
+    pub(super) fn pipe(&self) -> u32 {
+        if self.keeps_times() {
+            return self.in_network();
+        }
+        match &self.scoreboard {
+            Some(scoreboard) => scoreboard.pipe(self.tx.una, self.tx.max, self.smss()),
             None => self.flight(),
-        };
-        self.congestion.window() >= pipe + smss
+        }
     }
 
     /// What recovery wants sent again, if anything may be.
     pub(super) fn recovery_run(&mut self) -> Option<Run> {
         if self.marks.contains(Marks::SEND_FIRST_AGAIN) {
             self.marks.remove(Marks::SEND_FIRST_AGAIN);
+            if self.keeps_times() {
+                return self.lost_run();
+            }
             let run = self.run_again(self.tx.una, self.tx.max)?;
             self.note_again(run, false);
             return Some(run);
+        }
+        if self.keeps_times() {
+            let holds = matches!(self.repair.forward, ForwardRto::NewData(_));
+            return match self.repair.flight.lost() > 0 && !holds && self.pipe_has_room() {
+                true => self.lost_run(),
+                false => None,
+            };
         }
         if !self.in_sack_recovery() || !self.pipe_has_room() {
             return None;
@@ -157,14 +263,14 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Unsent data exists and the peer's window allows it (RFC 6675 4, rule 2).
-    fn can_send_new(&self) -> bool {
+    pub(super) fn can_send_new(&self) -> bool {
         let fin = u32::from(self.fin_pending());
         let end = self.data_end() + fin;
         self.tx.max.before(end) && self.tx.max.before(self.tx.una + self.tx.window)
     }
 
     /// At most one segment of what was sent before, from `seq` on, up to `end` and to the next reported block.
-    fn run_again(&self, seq: SeqNr, end: SeqNr) -> Option<Run> {
+    pub(super) fn run_again(&self, seq: SeqNr, end: SeqNr) -> Option<Run> {
         let end = end.earliest(self.tx.max);
         let reported = self
             .scoreboard

@@ -24,6 +24,7 @@ impl<P: Payload> Connection<P> {
             self.start_keepalive(now, new);
         }
         self.restart_user_timeout(now, old, new);
+        self.switch_recovery(now, new);
     }
 
     /// Acknowledges now and for a while (TCP_QUICKACK).

@@ -14,6 +14,8 @@ pub(crate) struct Timers {
     pub(super) retransmit: Time,
     /// Window probe (RFC 9293 3.8.6.1). Never on together with `retransmit`.
     pub(super) persist: Time,
+    /// Lost or overtaken, or tail to be probed (RFC 8985). Only on while `retransmit` is.
+    pub(super) loss: Time,
     /// Delayed acknowledgment (RFC 9293 3.8.6.3).
     pub(super) delayed_ack: Time,
     /// End of waiting for the FIN of a peer that nobody listens to any more.
@@ -35,6 +37,7 @@ pub(crate) struct Timers {
 pub(crate) struct PortableTimers {
     retransmit: Option<Span>,
     persist: Option<Span>,
+    loss: Option<Span>,
     delayed_ack: Option<Span>,
     fin_wait: Option<Span>,
     keepalive: Option<Span>,
@@ -49,6 +52,7 @@ impl Timers {
         Self {
             retransmit: Time::NEVER,
             persist: Time::NEVER,
+            loss: Time::NEVER,
             delayed_ack: Time::NEVER,
             fin_wait: Time::NEVER,
             keepalive: Time::NEVER,
@@ -62,6 +66,7 @@ impl Timers {
     fn next(&self) -> Time {
         self.retransmit
             .min(self.persist)
+            .min(self.loss)
             .min(self.delayed_ack)
             .min(self.fin_wait)
             .min(self.keepalive)
@@ -73,6 +78,7 @@ impl Timers {
         PortableTimers {
             retransmit: remaining(self.retransmit),
             persist: remaining(self.persist),
+            loss: remaining(self.loss),
             delayed_ack: remaining(self.delayed_ack),
             fin_wait: remaining(self.fin_wait),
             keepalive: remaining(self.keepalive),
@@ -89,6 +95,7 @@ impl Timers {
         Self {
             retransmit: deadline(moved.retransmit),
             persist: deadline(moved.persist),
+            loss: deadline(moved.loss),
             delayed_ack: deadline(moved.delayed_ack),
             fin_wait: deadline(moved.fin_wait),
             keepalive: deadline(moved.keepalive),
@@ -118,6 +125,10 @@ impl<P: Payload> Connection<P> {
             effects.end = Some(End::Closed(CloseReason::TimedOut));
             return effects;
         }
+        if self.timers.loss <= cx.now {
+            // Before the retransmission timer, which it puts off (RFC 8985 7.3).
+            self.loss_timeout(cx);
+        }
         if self.timers.retransmit <= cx.now {
             self.retransmission_timeout(cx, &mut effects);
         }
@@ -142,17 +153,13 @@ impl<P: Payload> Connection<P> {
         self.rtt.back_off();
         self.timed = None;
         self.marks.remove(Marks::SEND_FIRST_AGAIN);
-        self.tx.next = self.tx.una;
         self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
         if !self.is_synchronized() {
+            self.tx.next = self.tx.una;
             self.marks.insert(Marks::SYN_LOST);
             return;
         }
-        let (flight, smss) = (self.flight(), self.smss());
-        self.congestion.time_out(first, flight, self.tx.max, smss);
-        if let Some(scoreboard) = &mut self.scoreboard {
-            scoreboard.clear();
-        }
+        self.time_out(cx, first);
         if self.tx.window == 0 {
             // The peer took its window back: probe instead (RFC 9293 3.8.6.1).
             self.timers.retransmit = Time::NEVER;
@@ -161,6 +168,24 @@ impl<P: Payload> Connection<P> {
                 // The retransmission that would be due now is the first probe.
                 self.persist_timeout(cx, effects);
             }
+        }
+    }
+
+    /// What is outstanding counts as lost: all of it, or as far as RACK agrees (RFC 8985 6.3).
+    fn time_out(&mut self, cx: &Context<'_>, first: bool) {
+        let (loss, max) = (self.loss(), self.tx.max);
+        let before = self.congestion.phase;
+        self.start_episode();
+        self.congestion.time_out(first, &loss, max);
+        self.notification.reduced(max);
+        self.start_forward_rto(first, before);
+        if self.keeps_times() {
+            self.lose_at_timeout(cx);
+            return;
+        }
+        self.tx.next = self.tx.una;
+        if let Some(scoreboard) = &mut self.scoreboard {
+            scoreboard.clear();
         }
     }
 
@@ -196,6 +221,7 @@ impl<P: Payload> Connection<P> {
     pub(super) fn start_persist(&mut self, cx: &Context<'_>) {
         self.timers.probes = 0;
         self.timers.unanswered = 0;
+        self.timers.loss = Time::NEVER;
         self.timers.persist = self.due(cx, self.rtt.probe_interval(0, cx.config));
     }
 
@@ -231,6 +257,9 @@ impl<P: Payload> Connection<P> {
         }
         if self.flight() > 0 && !retransmit && !persist {
             return Err("a timer runs while something is outstanding");
+        }
+        if self.timers.loss != Time::NEVER && !retransmit {
+            return Err("losses are looked for only while something is outstanding");
         }
         if self.flight() == 0 && retransmit {
             return Err("the retransmission timer runs only while something is outstanding");

@@ -61,7 +61,7 @@ proptest! {
             let before = model.sacked.iter().filter(|&&sacked| sacked).count();
             model.sacked[start..end].fill(true);
             let after = model.sacked.iter().filter(|&&sacked| sacked).count();
-            let new = board.record(SackBlock { start: number(start), end: number(end) }, UNA, max);
+            let new = board.record(SackBlock { start: number(start), end: number(end) }, UNA, max, |_, _| ());
             prop_assert_eq!(new as usize, after - before);
             prop_assert_eq!(board.verify(UNA, max), Ok(()));
         }
@@ -93,7 +93,7 @@ proptest! {
         for (start, len) in blocks {
             let end = (start + len).min(FLIGHT);
             sacked[start..end].fill(true);
-            board.record(SackBlock { start: number(start), end: number(end) }, UNA, max);
+            board.record(SackBlock { start: number(start), end: number(end) }, UNA, max, |_, _| ());
         }
         board.advance(number(acked));
         prop_assert_eq!(board.verify(number(acked), max), Ok(()));
@@ -113,6 +113,7 @@ fn the_rescue_goes_once_and_holds_the_last_number() {
         },
         UNA,
         number(FLIGHT),
+        |_, _| (),
     );
     board.retransmitted(number(30), false, number(FLIGHT));
     let rescue = NextSegment::Again {
@@ -135,6 +136,7 @@ fn the_rescue_goes_once_and_holds_the_last_number() {
         },
         UNA,
         number(FLIGHT),
+        |_, _| (),
     );
     reported.retransmitted(number(30), false, number(FLIGHT));
     assert_eq!(

@@ -4,7 +4,8 @@
 #![allow(dead_code, reason = "each test uses its part of this")]
 
 use baton_tcp::{
-    CloseReason, Config, ConnId, Event, ListenerId, Portable, Segment, Stack, State, Symbolic,
+    CloseReason, Config, Congestion, ConnId, EcnMode, Event, ListenerId, Portable, Segment, Stack,
+    State, Symbolic,
 };
 use baton_wire::{Endpoint, Flow, Span, Time};
 use rand::{RngExt, SeedableRng};
@@ -92,6 +93,16 @@ impl Scenario {
             ack_every_segments: rng.random_range(1..4),
             data_retries: 200,
             syn_retries: 100,
+            congestion: [Congestion::NewReno, Congestion::Cubic][rng.random_range(0..2)],
+            hystart: rng.random_bool(0.5),
+            slow_start_after_idle: rng.random_bool(0.5),
+            limited_transmit: rng.random_bool(0.5),
+            rack_tlp: rng.random_bool(0.7),
+            rate_reduction: rng.random_bool(0.7),
+            duplicate_sack: rng.random_bool(0.7),
+            forward_rto: rng.random_bool(0.7),
+            undo: rng.random_bool(0.7),
+            ecn: [EcnMode::Off, EcnMode::Accept, EcnMode::Request][rng.random_range(0..3)],
             ..Config::default()
         };
         let configs = [config(), config()];

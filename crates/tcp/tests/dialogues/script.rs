@@ -1,8 +1,8 @@
 //! The other side of the conversations.
 
 use baton_tcp::{
-    Config, ConnId, Event, Handled, ListenerId, Pieces, Segment, Stack, State, Symbolic,
-    SynCookies, WindowProbe,
+    Config, Congestion, ConnId, EcnMode, Event, Handled, ListenerId, Pieces, Segment, Stack, State,
+    Symbolic, SynCookies, WindowProbe,
 };
 use baton_wire::{
     Ecn, Endpoint, Flags, Flow, Header, Options, SackBlock, SeqNr, Span, Time, Timestamps,
@@ -51,6 +51,21 @@ pub fn plain() -> Config {
         cork_limit_ms: 0,
         window_probe: WindowProbe::NextByte,
         syn_cookies: SynCookies::Off,
+        ..classic()
+    }
+}
+
+/// Recovery as it was before RACK-TLP and its companions, and NewReno.
+pub fn classic() -> Config {
+    Config {
+        congestion: Congestion::NewReno,
+        hystart: false,
+        rack_tlp: false,
+        rate_reduction: false,
+        duplicate_sack: false,
+        forward_rto: false,
+        undo: false,
+        ecn: EcnMode::Off,
         ..Config::default()
     }
 }

@@ -1,0 +1,62 @@
+//! Proportional rate reduction (RFC 9937): in recovery, what is sent follows what arrives, so that the window comes
+//! down to ssthresh over the length of the recovery instead of at once.
+
+use serde::{Deserialize, Serialize};
+
+/// Books of one recovery, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RateReduction {
+    /// prr_delivered: left the network during this recovery.
+    delivered: u32,
+    /// prr_out: sent during this recovery.
+    out: u32,
+    /// RecoverFS: in flight when it began.
+    flight: u32,
+}
+
+impl RateReduction {
+    /// Recovery begins with so much in flight, what the peer had already reported not counted.
+    pub(crate) fn new(flight: u32) -> Self {
+        Self {
+            delivered: 0,
+            out: 0,
+            flight: flight.max(1),
+        }
+    }
+
+    /// Something was sent.
+    pub(crate) fn sent(&mut self, len: u32) {
+        self.out = self.out.saturating_add(len);
+    }
+
+    /// An acknowledgment that says `delivered` more bytes arrived; `in_flight` is what is in the network now. `safe`
+    /// says that SND.UNA moved and no further loss was noticed (SafeACK). Gives cwnd.
+    pub(crate) fn on_ack(
+        &mut self,
+        delivered: u32,
+        in_flight: u32,
+        threshold: u32,
+        smss: u32,
+        safe: bool,
+    ) -> u32 {
+        self.delivered = self.delivered.saturating_add(delivered);
+        let mut send = if in_flight > threshold {
+            let share =
+                (u64::from(self.delivered) * u64::from(threshold)).div_ceil(u64::from(self.flight));
+            share.saturating_sub(self.out.into()).min(u32::MAX.into()) as u32
+        } else {
+            // Reduction bound: conservative (PRR-CRB), or slow start when recovery gets on well (PRR-SSRB).
+            let bound = self.delivered.saturating_sub(self.out).max(delivered)
+                + if safe { smss } else { 0 };
+            bound.min(threshold - in_flight)
+        };
+        if self.out == 0 {
+            // The fast retransmit itself.
+            send = send.max(smss);
+        }
+        in_flight.saturating_add(send)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! The congestion window and the phases of recovery (RFC 5681, RFC 6582, RFC 6675).
+
+use super::hystart::{HyStart, LARGEST_STEP_SEGMENTS};
+use super::{Acked, Algorithm, CongestionControl, Loss, RateReduction, Window};
+use crate::clock::Moment;
+use crate::config::{Config, Congestion};
+use baton_wire::{SeqNr, Span};
+use serde::{Deserialize, Serialize};
+
+/// Duplicate acknowledgments that mean a loss (RFC 5681 3.2).
+pub(crate) const DUPLICATE_THRESHOLD: u8 = 3;
+
+/// No window grows beyond this: more cannot be in flight (RFC 7323 2.3).
+const LARGEST_WINDOW: u32 = 1 << 30;
+
+/// Whether a loss is being repaired, and how it was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    /// Nothing is known to be missing.
+    Open,
+    /// Duplicate ACKs or time told of a loss; it lasts until `recover` is acknowledged.
+    FastRecovery,
+    /// The timer told of a loss; it lasts until `recover` is acknowledged.
+    Timeout,
+}
+
+/// How the window comes down in fast recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    /// By PRR, acknowledgment by acknowledgment (RFC 9937).
+    Gradual,
+    /// To ssthresh at once (RFC 6675 5, 4.2).
+    AtOnce,
+    /// The same, and inflated by the segments that left the network (RFC 5681 3.2, step 3).
+    Inflated,
+}
+
+/// What a reduction that was not due is undone to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Saved {
+    size: Window,
+    algorithm: Algorithm,
+}
+
+/// Window and recovery state of one connection. All sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CongestionWindow {
+    size: Window,
+    algorithm: Algorithm,
+    hystart: Option<HyStart>,
+    /// When new data was last acknowledged.
+    last_ack: Moment,
+    /// SND.MAX when the last loss was noticed (RFC 6582 3.1).
+    pub(crate) recover: SeqNr,
+    pub(crate) duplicates: u8,
+    pub(crate) phase: Phase,
+    /// A partial ACK has restarted the timer in this recovery (RFC 6582 3.2, step 4).
+    partial_seen: bool,
+    /// Most that was in flight lately: since what was sent last when it was measured is acknowledged.
+    peak: u32,
+    peak_until: SeqNr,
+}
+
+impl CongestionWindow {
+    pub(crate) fn new(iss: SeqNr, config: &Config) -> Self {
+        Self {
+            size: Window {
+                bytes: 0,
+                threshold: LARGEST_WINDOW,
+            },
+            algorithm: Algorithm::new(config.congestion),
+            hystart: None,
+            last_ack: Moment::default(),
+            recover: iss,
+            duplicates: 0,
+            phase: Phase::Open,
+            partial_seen: false,
+            peak: 0,
+            peak_until: iss,
+        }
+    }
+
+    /// The connection is established; `initial` is IW and `next` SND.NXT.
+    pub(crate) fn start(&mut self, initial: u32, next: SeqNr, hystart: bool) {
+        self.size.bytes = initial;
+        self.hystart = hystart.then(|| HyStart::new(next));
+    }
+
+    /// Another algorithm from now on, with cwnd and ssthresh as they are.
+    pub(crate) fn set_algorithm(&mut self, kind: Congestion) {
+        if self.algorithm.kind() != kind {
+            self.algorithm = Algorithm::new(kind);
+        }
+    }
+
+    /// cwnd.
+    pub(crate) fn window(&self) -> u32 {
+        self.size.bytes
+    }
+
+    /// ssthresh; `u32::MAX` before the first reduction.
+    pub(crate) fn threshold(&self) -> u32 {
+        match self.size.threshold {
+            LARGEST_WINDOW => u32::MAX,
+            threshold => threshold,
+        }
+    }
+
+    /// Extra room while the first duplicate ACKs come in (limited transmit, RFC 3042).
+    pub(crate) fn limited_transmit(&self, smss: u32) -> u32 {
+        match self.phase {
+            Phase::Open => smss * u32::from(self.duplicates.min(DUPLICATE_THRESHOLD - 1)),
+            _ => 0,
+        }
+    }
+
+    /// Something was sent; `flight` is outstanding, up to `max`.
+    pub(crate) fn sent(&mut self, flight: u32, una: SeqNr, max: SeqNr) {
+        if flight > self.peak || una.at_or_after(self.peak_until) {
+            self.peak = flight;
+            self.peak_until = max;
+        }
+    }
+
+    /// New data was acknowledged outside of fast recovery, up to `una` of what was sent up to `max`. A window that is
+    /// not used does not grow: nothing was learnt about it (RFC 7661 1, RFC 9002 7.8).
+    pub(crate) fn grow(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) {
+        let Window { bytes, threshold } = self.size;
+        let gap = acked.now.since(self.last_ack);
+        self.last_ack = acked.now;
+        if bytes < threshold {
+            let used = bytes <= self.peak.saturating_mul(2);
+            self.slow_start(acked, una, max, used);
+        } else if bytes <= self.peak.saturating_add(acked.smss) {
+            self.size.bytes += self.algorithm.on_ack(self.size, acked);
+        } else {
+            self.algorithm.after_idle(gap);
+        }
+        self.size.bytes = self.size.bytes.min(LARGEST_WINDOW);
+    }
+
+    /// RFC 5681 3.1. The most that one acknowledgment counts for is L of RFC 3465 2.2 and 2.3: 2 segments, 1 after a
+    /// timeout; or that of RFC 9406 4.2.
+    fn slow_start(&mut self, acked: &Acked, una: SeqNr, max: SeqNr, used: bool) {
+        let smss = acked.smss;
+        // RFC 9406 4.3: the first slow start only.
+        let initial = self.size.threshold == LARGEST_WINDOW;
+        let Some(hystart) = self.hystart.as_mut().filter(|_| initial) else {
+            let segments = if self.phase == Phase::Timeout { 1 } else { 2 };
+            self.size.bytes += match used {
+                true => acked.bytes.min(segments * smss),
+                false => 0,
+            };
+            return;
+        };
+        let over = hystart.on_ack(una, max, acked.rtt);
+        if used {
+            self.size.bytes += hystart.growth(acked.bytes.min(LARGEST_STEP_SEGMENTS * smss));
+        }
+        if over {
+            self.size.threshold = self.size.bytes;
+        }
+    }
+
+    /// Keeps a mark that is behind SND.UNA just behind it: further than 2^31 behind would be ahead.
+    pub(crate) fn keep_mark_near(&mut self, una: SeqNr) {
+        if self.recover.before(una) {
+            self.recover = una - 1;
+        }
+    }
+
+    /// What a reduction now could be undone to.
+    pub(crate) fn save(&self) -> Saved {
+        Saved {
+            size: self.size,
+            algorithm: self.algorithm,
+        }
+    }
+
+    /// The last reduction was not due (RFC 4015 3.2, RFC 9438 4.9). What grew since then stays.
+    pub(crate) fn undo(&mut self, saved: &Saved) {
+        self.size.bytes = self.size.bytes.max(saved.size.bytes);
+        self.size.threshold = self.size.threshold.max(saved.size.threshold);
+        self.algorithm = saved.algorithm;
+        self.phase = Phase::Open;
+        self.duplicates = 0;
+    }
+
+    /// Enters fast recovery.
+    pub(crate) fn enter_recovery(&mut self, loss: &Loss, max: SeqNr, reduction: Reduction) {
+        self.size.threshold = self.algorithm.on_loss(self.size, loss);
+        match reduction {
+            Reduction::Gradual => {}
+            Reduction::AtOnce => self.size.bytes = self.size.threshold,
+            Reduction::Inflated => {
+                self.size.bytes = self.size.threshold + u32::from(DUPLICATE_THRESHOLD) * loss.smss;
+            }
+        }
+        self.recover = max;
+        self.phase = Phase::FastRecovery;
+        self.partial_seen = false;
+    }
+
+    /// An ACK in a recovery with PRR.
+    pub(crate) fn reduce(
+        &mut self,
+        reduction: &mut RateReduction,
+        delivered: u32,
+        in_flight: u32,
+        smss: u32,
+        safe: bool,
+    ) {
+        let threshold = self.size.threshold;
+        self.size.bytes = reduction
+            .on_ack(delivered, in_flight, threshold, smss, safe)
+            .clamp(smss, LARGEST_WINDOW);
+    }
+
+    /// One more duplicate in fast recovery without SACK: one more segment left the network (RFC 5681 3.2, step 4).
+    pub(crate) fn inflate(&mut self, smss: u32) {
+        self.size.bytes = (self.size.bytes + smss).min(LARGEST_WINDOW);
+    }
+
+    /// An ACK that ends less than the whole recovery, without SACK (RFC 6582 3.2, step 3). True when it is the first.
+    pub(crate) fn partial_ack(&mut self, acked: u32, smss: u32) -> bool {
+        self.size.bytes = self.size.bytes.saturating_sub(acked).max(smss);
+        if acked >= smss {
+            self.size.bytes += smss;
+        }
+        let first = !self.partial_seen;
+        self.partial_seen = true;
+        first
+    }
+
+    /// `recover` is acknowledged; `flight` is what is outstanding now.
+    pub(crate) fn leave_recovery(&mut self, flight: u32, smss: u32, sack: bool) {
+        if self.phase == Phase::FastRecovery {
+            self.size.bytes = match sack {
+                true => self.size.threshold,
+                // RFC 6582 3.2, step 3, first alternative: no burst.
+                false => self.size.threshold.min(flight.max(smss) + smss),
+            };
+        }
+        self.phase = Phase::Open;
+        self.duplicates = 0;
+    }
+
+    /// The retransmission timer expired, for the first time for this data or again (RFC 5681 3.1).
+    pub(crate) fn time_out(&mut self, first: bool, loss: &Loss, max: SeqNr) {
+        if first {
+            self.size.threshold = self.algorithm.on_timeout(self.size, loss);
+        }
+        self.size.bytes = loss.smss;
+        self.recover = max;
+        self.phase = Phase::Timeout;
+        self.duplicates = 0;
+    }
+
+    /// F-RTO found that the timeout was not spurious: go on with at most so much (RFC 5682 2.1, step 3a).
+    pub(crate) fn limit(&mut self, most: u32) {
+        self.size.bytes = self.size.bytes.min(most);
+    }
+
+    /// A lost tail was repaired by a probe, or the network marked what was sent: the window is reduced without a
+    /// recovery (RFC 8985 7.4.2; RFC 3168 6.1.2).
+    pub(crate) fn reduce_once(&mut self, loss: &Loss, marked: bool) {
+        self.size.threshold = match marked {
+            true => self.algorithm.on_ecn_echo(self.size, loss),
+            false => self.algorithm.on_loss(self.size, loss),
+        };
+        self.size.bytes = self.size.bytes.min(self.size.threshold);
+    }
+
+    /// Nothing was sent for `idle`, at least a timeout. Start anew (RFC 5681 4.1) with `initial`, if so much is given.
+    pub(crate) fn restart(&mut self, idle: Span, initial: Option<u32>) {
+        if let Some(initial) = initial {
+            self.size.bytes = self.size.bytes.min(initial);
+        }
+        self.algorithm.after_idle(idle);
+    }
+
+    /// The rule that is broken, if any.
+    pub(crate) fn verify(&self, una: SeqNr, smss: u32) -> Result<(), &'static str> {
+        if self.size.bytes < smss {
+            return Err("the congestion window has room for a segment");
+        }
+        if self.phase != Phase::Open && self.recover.before(una) {
+            return Err("recovery ends when its mark is acknowledged");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! Explicit congestion notification (RFC 3168).
+
+use super::{Connection, Context};
+use crate::config::{Config, EcnMode};
+use crate::congestion::{Loss, Phase};
+use crate::payload::Payload;
+use crate::types::State;
+use baton_wire::{Ecn, Flags, SeqNr};
+use serde::{Deserialize, Serialize};
+
+/// Both flags of an ECN-setup SYN (RFC 3168 6.1.1).
+const SETUP: Flags = Flags::ECE.union(Flags::CWR);
+
+bitflags::bitflags! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    struct Marks: u8 {
+        /// Our SYN asks for it.
+        const ASKED = 1;
+        /// Both ends want it.
+        const AGREED = 1 << 1;
+        /// What arrived was marked: said in each ACK until the peer has reduced its window.
+        const ECHO = 1 << 2;
+        /// The window was reduced, and the peer is to be told.
+        const REDUCED = 1 << 3;
+    }
+}
+
+/// What a connection remembers of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Notification {
+    marks: Marks,
+    /// SND.MAX at the last reduction: until it is acknowledged there is no other.
+    reduced: SeqNr,
+}
+
+impl Notification {
+    pub(crate) fn new(iss: SeqNr) -> Self {
+        Self {
+            marks: Marks::empty(),
+            reduced: iss,
+        }
+    }
+
+    /// Both ends want it.
+    pub(crate) fn is_agreed(&self) -> bool {
+        self.marks.contains(Marks::AGREED)
+    }
+
+    /// The flags of a SYN to be sent. One that is sent again does not ask any more: what asks may have been why it was
+    /// lost (RFC 3168 6.1.1.1).
+    pub(super) fn syn_flags(&mut self, state: State, again: bool, config: &Config) -> Flags {
+        if state == State::SynReceived {
+            return match self.is_agreed() {
+                true => Flags::ECE,
+                false => Flags::empty(),
+            };
+        }
+        let asks = config.ecn == EcnMode::Request && !again;
+        self.marks.set(Marks::ASKED, asks);
+        if asks { SETUP } else { Flags::empty() }
+    }
+
+    /// The peer's SYN arrived (RFC 3168 6.1.1). A SYN-ACK with both flags set is a reflection by something broken, and
+    /// no consent.
+    pub(super) fn take_syn(&mut self, flags: Flags, config: &Config) {
+        let setup = flags & SETUP;
+        let agreed = if flags.contains(Flags::ACK) {
+            self.marks.contains(Marks::ASKED) && setup == Flags::ECE
+        } else {
+            config.ecn != EcnMode::Off && setup == SETUP
+        };
+        self.marks.set(Marks::AGREED, agreed);
+    }
+
+    /// The peer's SYN arrived once more. One that does not ask counts (RFC 3168 6.1.1).
+    pub(super) fn take_syn_again(&mut self, flags: Flags) {
+        if !flags.contains(SETUP) {
+            self.marks.remove(Marks::AGREED);
+        }
+    }
+
+    /// SND.UNA moved: keeps the mark near it, for one far behind would be ahead.
+    pub(super) fn keep_near(&mut self, una: SeqNr) {
+        self.reduced = self.reduced.latest(una - 1);
+    }
+
+    /// The window was reduced (RFC 3168 6.1.2).
+    pub(super) fn reduced(&mut self, max: SeqNr) {
+        if self.is_agreed() {
+            self.marks.insert(Marks::REDUCED);
+            self.reduced = max;
+        }
+    }
+
+    /// The field of the IP header and the flags of a segment that acknowledges. Only data that was never sent before is
+    /// ECN-capable: no pure ACK, no retransmission, no window probe (RFC 3168 6.1.4, 6.1.5, 6.1.6).
+    pub(super) fn of_segment(&mut self, new_data: bool) -> (Ecn, Flags) {
+        if !self.is_agreed() {
+            return (Ecn::NotCapable, Flags::empty());
+        }
+        let mut flags = Flags::empty();
+        flags.set(Flags::ECE, self.marks.contains(Marks::ECHO));
+        if !new_data {
+            return (Ecn::NotCapable, flags);
+        }
+        flags.set(Flags::CWR, self.marks.contains(Marks::REDUCED));
+        self.marks.remove(Marks::REDUCED);
+        (Ecn::Capable0, flags)
+    }
+}
+
+impl<P: Payload> Connection<P> {
+    /// An acceptable segment with data arrived (RFC 3168 6.1.3). CWR ends the echo of marks before it, not of its own.
+    pub(super) fn take_congestion_mark(&mut self, cx: &mut Context<'_>, ecn: Ecn, flags: Flags) {
+        if !self.notification.is_agreed() {
+            return;
+        }
+        let marks = &mut self.notification.marks;
+        if flags.contains(Flags::CWR) {
+            marks.remove(Marks::ECHO);
+        }
+        if ecn == Ecn::Congested {
+            cx.stats.congestion_marks += 1;
+            marks.insert(Marks::ECHO);
+            // The sender should know soon.
+            self.owe_ack();
+        }
+    }
+
+    /// An ACK up to `ack` with ECN-Echo arrived: the window is reduced as for a loss, but only once for each window of
+    /// data, and not when a loss did it (RFC 3168 6.1.2).
+    pub(super) fn take_congestion_echo(&mut self, cx: &mut Context<'_>, ack: SeqNr) {
+        if !self.notification.is_agreed() {
+            return;
+        }
+        cx.stats.congestion_echoes += 1;
+        let again = self.notification.reduced.at_or_after(ack);
+        if again || self.congestion.phase != Phase::Open || self.flight() == 0 {
+            return;
+        }
+        cx.stats.congestion_reductions += 1;
+        let loss = Loss {
+            flight: self.flight().min(self.congestion.window()),
+            smss: self.smss(),
+        };
+        self.congestion.reduce_once(&loss, true);
+        let max = self.tx.max;
+        self.notification.reduced(max);
+    }
+}

@@ -1,0 +1,166 @@
+//! What a connection remembers in order to notice losses, repair them, and see that there were none.
+
+use crate::config::Config;
+use crate::congestion::{RateReduction, Saved};
+use crate::delivery_rate::DeliveryRate;
+use crate::flight::Flight;
+use crate::rack::Rack;
+use baton_wire::SeqNr;
+use serde::{Deserialize, Serialize};
+
+bitflags::bitflags! {
+    /// The mechanisms that are on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub(crate) struct Switches: u8 {
+        /// RACK-TLP, if SACK is in use.
+        const RACK_TLP = 1;
+        /// Proportional rate reduction, if SACK is in use.
+        const RATE_REDUCTION = 1 << 1;
+        const FORWARD_RTO = 1 << 2;
+        const UNDO = 1 << 3;
+        const LIMITED_TRANSMIT = 1 << 4;
+        /// A tail loss probe is to be sent.
+        const PROBE_TAIL = 1 << 5;
+    }
+}
+
+impl Switches {
+    pub(crate) fn of(config: &Config) -> Self {
+        let switches = [
+            (Self::RACK_TLP, config.rack_tlp),
+            (Self::RATE_REDUCTION, config.rate_reduction),
+            (Self::FORWARD_RTO, config.forward_rto),
+            (Self::UNDO, config.undo),
+            (Self::LIMITED_TRANSMIT, config.limited_transmit),
+        ];
+        switches
+            .into_iter()
+            .filter(|(_, on)| *on)
+            .map(|(switch, _)| switch)
+            .collect()
+    }
+}
+
+/// What the timer for losses is set for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LossTimer {
+    /// A segment may have been overtaken: after this it is lost (RFC 8985 6.2, step 5).
+    Reordering,
+    /// The tail may be lost: after this it is probed (RFC 8985 7.2).
+    Probe,
+}
+
+/// A tail loss probe whose answer is awaited (RFC 8985 7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TailProbe {
+    /// TLP.end_seq.
+    pub(crate) end: SeqNr,
+    /// TLP.is_retrans.
+    pub(crate) again: bool,
+}
+
+/// Where F-RTO stands (RFC 5682 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ForwardRto {
+    /// Nothing is in doubt.
+    Off,
+    /// Step 1: the first segment was sent again.
+    FirstAgain,
+    /// Step 2b: new data is sent, up to this number.
+    NewData(SeqNr),
+}
+
+/// One loss: what came of it, and what it would be undone to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Episode {
+    pub(crate) saved: Saved,
+    pub(crate) reduction: Option<RateReduction>,
+    /// SND.UNA when it was noticed.
+    pub(crate) start: SeqNr,
+    /// TSval and end of the first segment that was sent again.
+    pub(crate) first_again: Option<(u32, SeqNr)>,
+    /// Bytes sent again, and how many of them the peer reported to have had already.
+    pub(crate) again: u32,
+    pub(crate) duplicate: u32,
+    /// It is over; until this is acknowledged, reports of duplicates may still show that it was spurious.
+    pub(crate) until: Option<SeqNr>,
+}
+
+impl Episode {
+    pub(crate) fn new(saved: Saved, start: SeqNr) -> Self {
+        Self {
+            saved,
+            reduction: None,
+            start,
+            first_again: None,
+            again: 0,
+            duplicate: 0,
+            until: None,
+        }
+    }
+
+    /// A segment was sent again.
+    pub(crate) fn sent_again(&mut self, end: SeqNr, len: u32, timestamp: u32) {
+        self.first_again.get_or_insert((timestamp, end));
+        self.again = self.again.saturating_add(len);
+    }
+}
+
+/// All of it, for one connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Repair {
+    pub(crate) switches: Switches,
+    pub(crate) timer: LossTimer,
+    pub(crate) forward: ForwardRto,
+    pub(crate) tail: Option<TailProbe>,
+    pub(crate) flight: Flight,
+    pub(crate) rack: Rack,
+    /// The last loss, until nothing can come of it any more.
+    pub(crate) episode: Option<Box<Episode>>,
+    pub(crate) rate: DeliveryRate,
+    /// Segments known to have arrived, and those whose acknowledgment told of congestion.
+    pub(crate) delivered: u32,
+    pub(crate) delivered_marked: u32,
+    /// Reports of duplicates.
+    pub(crate) duplicates: u32,
+}
+
+impl Repair {
+    pub(crate) fn new(iss: SeqNr, config: &Config) -> Self {
+        Self {
+            switches: Switches::of(config),
+            timer: LossTimer::Probe,
+            forward: ForwardRto::Off,
+            tail: None,
+            flight: Flight::default(),
+            rack: Rack::new(iss),
+            episode: None,
+            rate: DeliveryRate::new(iss),
+            delivered: 0,
+            delivered_marked: 0,
+            duplicates: 0,
+        }
+    }
+
+    /// Transmission times are not kept any more.
+    pub(crate) fn stop_times(&mut self) {
+        self.flight = Flight::default();
+        self.tail = None;
+        self.switches.remove(Switches::PROBE_TAIL);
+    }
+
+    /// The connection is over.
+    pub(crate) fn end(&mut self) {
+        self.stop_times();
+        self.episode = None;
+    }
+
+    pub(crate) fn is_on(&self, switch: Switches) -> bool {
+        self.switches.contains(switch)
+    }
+
+    /// The books of PRR, while there are any.
+    pub(crate) fn reduction(&mut self) -> Option<&mut RateReduction> {
+        self.episode.as_mut()?.reduction.as_mut()
+    }
+}

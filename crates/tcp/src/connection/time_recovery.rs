@@ -1,0 +1,321 @@
+//! Noticing losses by time, and probing for lost tails (RACK-TLP, RFC 8985).
+
+use super::output::Run;
+use super::repair::{LossTimer, Switches, TailProbe};
+use super::{Connection, Context, Marks};
+use crate::config::Config;
+use crate::congestion::{Loss, Phase};
+use crate::payload::Payload;
+use crate::rack::Delivery;
+use baton_wire::{Header, SeqNr, Span, Time};
+
+/// TLP.max_ack_delay (RFC 8985 7.2): what a receiver may take to acknowledge a segment on its own.
+const LARGEST_ACK_DELAY: Span = Span::from_ms(200);
+
+/// PTO before the first measurement (RFC 8985 7.2).
+const FIRST_PROBE: Span = Span::from_secs(1);
+
+/// No probe sooner: a short round trip is measured less well, and the receiver needs time too.
+const SOONEST_PROBE: Span = Span::from_ms(2);
+
+impl<P: Payload> Connection<P> {
+    /// RACK-TLP rules here: transmission times are kept for all that is in flight.
+    pub(super) fn keeps_times(&self) -> bool {
+        self.options.sack && self.repair.is_on(Switches::RACK_TLP) && self.is_synchronized()
+    }
+
+    /// Estimate of what is in the network: neither reported nor lost.
+    pub(super) fn in_network(&self) -> u32 {
+        self.flight() - self.reported() - self.repair.flight.lost()
+    }
+
+    /// Bytes sent again that may be under way.
+    pub(super) fn sent_again(&self) -> u32 {
+        self.repair.flight.again_segments() * self.smss()
+    }
+
+    /// Bytes that the peer reported.
+    pub(super) fn reported(&self) -> u32 {
+        self.scoreboard.as_ref().map_or(0, |board| board.sacked())
+    }
+
+    /// SND.UNA is about to move to `ack`.
+    pub(super) fn note_arrivals(&mut self, ack: SeqNr, delivery: &mut Delivery) {
+        let una = self.tx.una;
+        let repair = &mut self.repair;
+        let rack = &mut repair.rack;
+        repair
+            .flight
+            .advance(una, ack, |sent| rack.arrived(sent, delivery));
+    }
+
+    /// An acknowledgment was taken in, reports and all.
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>, header: &Header, delivery: &Delivery) {
+        let (una, max) = (self.tx.una, self.tx.max);
+        self.judge_tail(header.ack, delivery);
+        let duplicate = delivery.duplicate.is_some();
+        self.repair.rack.note_duplicates(duplicate, una, max);
+        self.undo_if_spurious(delivery, cx.stats);
+        self.forward_rto(delivery, cx.stats);
+        let ended = self.end_recovery_if_due();
+        let lost = self.detect_losses(cx, delivery.delivered, ended);
+        if delivery.acked > 0 && self.congestion.phase != Phase::FastRecovery {
+            self.grow(cx.now, delivery);
+        }
+        self.reduce_rate(delivery, lost);
+        self.restart_probe(cx);
+    }
+
+    fn end_recovery_if_due(&mut self) -> bool {
+        let una = self.tx.una;
+        let due = self.congestion.phase != Phase::Open && una.at_or_after(self.congestion.recover);
+        if due {
+            let (flight, smss) = (self.flight(), self.smss());
+            self.congestion.leave_recovery(flight, smss, true);
+            self.end_episode();
+            self.repair.rack.recovered();
+        }
+        self.congestion.keep_mark_near(una);
+        due
+    }
+
+    /// RFC 8985 6.2, step 5. True when something newly counts as lost. `ended` says that a recovery just ended: what was
+    /// sent during it may be lost.
+    fn detect_losses(&mut self, cx: &mut Context<'_>, delivered: u32, ended: bool) -> bool {
+        if self.repair.timer == LossTimer::Reordering {
+            self.timers.loss = Time::NEVER;
+        }
+        let repair = &mut self.repair;
+        if !repair.flight.is_mixed() {
+            return false;
+        }
+        let recovering = self.congestion.phase != Phase::Open;
+        let judgment = repair.rack.judgment(
+            self.clock.moment(cx.now),
+            recovering,
+            repair.flight.reported_segments(),
+            self.rtt.srtt(),
+        );
+        let Some(judgment) = judgment else {
+            return false;
+        };
+        let found = repair.flight.detect(self.tx.una, &judgment);
+        if found.wait > Span::ZERO {
+            repair.timer = LossTimer::Reordering;
+            self.timers.loss = cx.now + found.wait;
+        }
+        if !recovering && repair.flight.lost() > 0 && (found.lost || ended) {
+            self.repair.tail = None;
+            self.enter_recovery(cx.stats, delivered);
+        }
+        found.lost
+    }
+
+    /// The timer for losses is due.
+    pub(super) fn loss_timeout(&mut self, cx: &mut Context<'_>) {
+        self.timers.loss = Time::NEVER;
+        match self.repair.timer {
+            LossTimer::Reordering => {
+                if self.detect_losses(cx, 0, false) {
+                    self.reduce_rate_for(0, false);
+                }
+            }
+            LossTimer::Probe => {
+                if self.probes_tail() {
+                    cx.stats.tail_probes += 1;
+                    self.repair.switches.insert(Switches::PROBE_TAIL);
+                    // RFC 8985 7.3: the probe gets a whole timeout.
+                    self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+                }
+            }
+        }
+    }
+
+    // --- tail loss probes ---
+
+    /// RFC 8985 7.2: something is in flight, nothing is known to be missing, and no probe is under way.
+    fn probes_tail(&self) -> bool {
+        self.keeps_times()
+            && self.timers.retransmit != Time::NEVER
+            && self.congestion.phase == Phase::Open
+            && self.repair.tail.is_none()
+            && self.reported() == 0
+    }
+
+    /// TLP_calc_PTO (RFC 8985 7.2). New data was sent, or something was heard of.
+    pub(super) fn restart_probe(&mut self, cx: &Context<'_>) {
+        if self.repair.timer == LossTimer::Reordering && self.timers.loss != Time::NEVER {
+            return;
+        }
+        self.repair.timer = LossTimer::Probe;
+        self.timers.loss = Time::NEVER;
+        if !self.probes_tail() {
+            return;
+        }
+        let srtt = self.rtt.srtt();
+        let mut timeout = match srtt {
+            Span::ZERO => FIRST_PROBE,
+            _ => (srtt * 2).max(SOONEST_PROBE),
+        };
+        if self.flight() <= self.smss() {
+            timeout += LARGEST_ACK_DELAY;
+        }
+        self.timers.loss = (cx.now + timeout).min(self.timers.retransmit);
+    }
+
+    /// The probe that is due, if any (RFC 8985 7.3): new data, or else the last segment again.
+    pub(super) fn tail_probe_run(&mut self) -> Option<Run> {
+        if !self.repair.is_on(Switches::PROBE_TAIL) {
+            return None;
+        }
+        self.repair.switches.remove(Switches::PROBE_TAIL);
+        if !self.probes_tail() {
+            return None;
+        }
+        let new = self.can_send_new() && self.tx.next == self.tx.max;
+        let run = if new {
+            self.new_run()
+        } else {
+            let (start, end) = self.repair.flight.last(self.tx.una)?;
+            self.run_again(start, end)?
+        };
+        self.repair.tail = Some(TailProbe {
+            end: self.tx.max.latest(run.end()),
+            again: !new,
+        });
+        Some(run)
+    }
+
+    /// The next segment of new data, as much as the peer's window allows.
+    fn new_run(&self) -> Run {
+        let seq = self.tx.next;
+        let room = self.tx.una + self.tx.window - seq;
+        let available = self.data_end() - seq;
+        let len = available.min(room).min(self.data_room());
+        let fin = self.fin_pending() && len == available && room > len;
+        Run { seq, len, fin }
+    }
+
+    /// What an ACK says about the last probe (RFC 8985 7.4.2).
+    fn judge_tail(&mut self, ack: SeqNr, delivery: &Delivery) {
+        let Some(tail) = self.repair.tail else {
+            return;
+        };
+        if ack.before(tail.end) {
+            return;
+        }
+        let both_arrived = delivery
+            .duplicate
+            .is_some_and(|block| block.end == tail.end);
+        let nothing_new = delivery.acked == 0 && delivery.reported == 0;
+        if tail.again && !both_arrived && ack.after(tail.end) {
+            // The probe repaired a loss that nothing else told of.
+            let loss = self.loss();
+            self.congestion.reduce_once(&loss, false);
+            let max = self.tx.max;
+            self.notification.reduced(max);
+        } else if tail.again && !both_arrived && !nothing_new {
+            return;
+        }
+        self.repair.tail = None;
+    }
+
+    // --- proportional rate reduction ---
+
+    /// RFC 9937 6, for each ACK in recovery.
+    pub(super) fn reduce_rate(&mut self, delivery: &Delivery, lost: bool) {
+        if delivery.delivered > 0 {
+            self.reduce_rate_for(delivery.delivered, delivery.acked > 0 && !lost);
+        }
+    }
+
+    fn reduce_rate_for(&mut self, delivered: u32, safe: bool) {
+        if self.congestion.phase != Phase::FastRecovery {
+            return;
+        }
+        let (in_network, smss) = (self.pipe(), self.smss());
+        if let Some(reduction) = self.repair.reduction() {
+            self.congestion
+                .reduce(reduction, delivered, in_network, smss, safe);
+        }
+    }
+
+    // --- settings ---
+
+    /// The switches changed: what was outstanding is kept track of in the new way.
+    pub(super) fn switch_recovery(&mut self, now: Time, config: &Config) {
+        self.congestion.set_algorithm(config.congestion);
+        let kept = self.keeps_times();
+        let pending = self.repair.switches & Switches::PROBE_TAIL;
+        self.repair.switches = Switches::of(config) | pending;
+        let (una, max) = (self.tx.una, self.tx.max);
+        match (kept, self.keeps_times()) {
+            (false, true) => {
+                let now = self.clock.moment(now);
+                let repair = &mut self.repair;
+                repair
+                    .flight
+                    .start(una, max, self.scoreboard.as_deref(), now);
+                if self.tx.next != max {
+                    // All of it was to be sent again.
+                    repair.flight.lose_all(una);
+                }
+                self.tx.next = max;
+            }
+            (true, false) => {
+                self.repair.stop_times();
+                self.timers.loss = Time::NEVER;
+                if self.congestion.phase == Phase::Timeout {
+                    self.tx.next = una;
+                }
+                if let Some(scoreboard) = &mut self.scoreboard {
+                    scoreboard.start_recovery(una);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    // --- timeouts ---
+
+    /// RACK_mark_losses_on_RTO (RFC 8985 6.3).
+    pub(super) fn lose_at_timeout(&mut self, cx: &Context<'_>) {
+        let una = self.tx.una;
+        if let Some(scoreboard) = &mut self.scoreboard
+            && scoreboard.starts_at(una)
+        {
+            // The peer dropped what it had reported (RFC 2018 8).
+            scoreboard.clear();
+            self.repair.flight.forget_reports(una);
+        }
+        let repair = &mut self.repair;
+        let patience = repair
+            .rack
+            .patience(repair.flight.reported_segments(), self.rtt.srtt());
+        let now = self.clock.moment(cx.now);
+        repair.flight.time_out(una, now, patience);
+        repair.tail = None;
+        self.tx.next = self.tx.max;
+        self.timers.loss = Time::NEVER;
+        self.marks.insert(Marks::SEND_FIRST_AGAIN);
+    }
+
+    /// What is to be sent again, if there is room in the network.
+    pub(super) fn lost_run(&mut self) -> Option<Run> {
+        let (start, end) = self.repair.flight.first_lost(self.tx.una)?;
+        self.run_again(start, end)
+    }
+
+    /// What is in flight and how large a segment is, as far as congestion control cares.
+    pub(super) fn loss(&self) -> Loss {
+        let flight = match self.repair.is_on(Switches::RATE_REDUCTION) {
+            // What limited transmit sent does not count (RFC 5681 3.2, step 2).
+            true => self.flight().min(self.congestion.window()),
+            false => self.flight(),
+        };
+        Loss {
+            flight,
+            smss: self.smss(),
+        }
+    }
+}

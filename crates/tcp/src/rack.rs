@@ -1,0 +1,199 @@
+//! RACK's view of the network: what arrived last, and how far segments get out of order (RFC 8985 6.2).
+
+use crate::clock::Moment;
+use crate::congestion::DUPLICATE_THRESHOLD;
+use crate::flight::{Judgment, Sent};
+use baton_wire::{SackBlock, SeqNr, Span};
+use serde::{Deserialize, Serialize};
+
+/// Recoveries for which a widened reordering window lasts (RFC 8985 6.2, step 4).
+const WIDE_FOR: u8 = 16;
+
+/// The least round-trip time is that of the last one to two of these.
+const LEAST_OF: Span = Span::from_secs(150);
+
+/// What one acknowledgment tells, gathered while it is taken in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) now: Moment,
+    /// TSecr, if timestamps are in use.
+    pub(crate) echo: Option<u32>,
+    /// Numbers up to this one were sent before the last loss was noticed.
+    pub(crate) recover: SeqNr,
+    /// Bytes by which SND.UNA moved.
+    pub(crate) acked: u32,
+    /// Bytes that are newly known to have arrived, by SND.UNA or by report.
+    pub(crate) delivered: u32,
+    /// Bytes newly reported.
+    pub(crate) reported: u32,
+    /// Segments newly known to have arrived.
+    pub(crate) segments: u32,
+    /// Round-trip times of the first and the last of them that was sent only once.
+    pub(crate) first_rtt: Option<Span>,
+    pub(crate) last_rtt: Option<Span>,
+    /// One of them was sent once, before the last loss was noticed.
+    pub(crate) original: bool,
+    /// What arrived more than once (RFC 2883).
+    pub(crate) duplicate: Option<SackBlock>,
+    /// It carries ECN-Echo.
+    pub(crate) echoes_congestion: bool,
+}
+
+/// State of RFC 8985 5.3.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rack {
+    /// RACK.xmit_ts, RACK.end_seq and RACK.rtt of the most recently sent segment that arrived, if one did.
+    latest: Option<(Moment, SeqNr)>,
+    rtt: Span,
+    /// RACK.fack: the highest number that arrived.
+    forward: SeqNr,
+    least: LeastRtt,
+    /// RACK.reordering_seen.
+    reordering: bool,
+    /// RACK.reo_wnd_mult and RACK.reo_wnd_persist.
+    quarters: u8,
+    wide_for: u8,
+    /// RACK.dsack_round.
+    round: Option<SeqNr>,
+}
+
+impl Rack {
+    pub(crate) fn new(iss: SeqNr) -> Self {
+        Self {
+            latest: None,
+            rtt: Span::ZERO,
+            forward: iss,
+            least: LeastRtt::default(),
+            reordering: false,
+            quarters: 1,
+            wide_for: 0,
+            round: None,
+        }
+    }
+
+    /// RACK.reordering_seen.
+    pub(crate) fn reordering_seen(&self) -> bool {
+        self.reordering
+    }
+
+    /// RACK.min_RTT.
+    pub(crate) fn min_rtt(&self) -> Option<Span> {
+        self.least.get()
+    }
+
+    /// A round-trip time was measured by other means: the handshake's.
+    pub(crate) fn sample(&mut self, now: Moment, rtt: Span) {
+        self.least.sample(now, rtt);
+    }
+
+    /// Steps 1 to 3, for one segment that is newly known to have arrived. They come in sequence order.
+    pub(crate) fn arrived(&mut self, sent: &Sent, ack: &mut Delivery) {
+        ack.segments += 1;
+        let rtt = ack.now.since(sent.at);
+        if sent.again() {
+            // Which copy arrived? One sent later than the echoed timestamp, or just now, is not it.
+            let earlier = |echo: u32| (echo.wrapping_sub(sent.at.timestamp()) as i32) < 0;
+            let too_fast = self.least.get().is_some_and(|least| rtt < least);
+            if ack.echo.is_some_and(earlier) || too_fast {
+                return;
+            }
+        } else {
+            self.reordering |= sent.end.before(self.forward);
+            self.least.sample(ack.now, rtt);
+            ack.first_rtt.get_or_insert(rtt);
+            ack.last_rtt = Some(rtt);
+            ack.original |= sent.end.at_or_before(ack.recover);
+        }
+        self.forward = self.forward.latest(sent.end);
+        self.rtt = rtt;
+        let newer = self
+            .latest
+            .is_none_or(|(at, end)| sent.at.after(at) || (sent.at == at && sent.end.after(end)));
+        if newer {
+            self.latest = Some((sent.at, sent.end));
+        }
+    }
+
+    /// SND.UNA is `una` now, and more was sent up to `max`. A duplicate shows that the window is too small (step 4).
+    pub(crate) fn note_duplicates(&mut self, duplicate: bool, una: SeqNr, max: SeqNr) {
+        self.forward = self.forward.latest(una);
+        if self.round.is_some_and(|round| una.at_or_after(round)) {
+            self.round = None;
+        }
+        if duplicate && self.round.is_none() {
+            self.round = Some(max);
+            self.quarters = self.quarters.saturating_add(1);
+            self.wide_for = WIDE_FOR;
+        }
+    }
+
+    /// A recovery ended (step 4).
+    pub(crate) fn recovered(&mut self) {
+        self.wide_for = self.wide_for.saturating_sub(1);
+        if self.wide_for == 0 {
+            self.quarters = 1;
+        }
+    }
+
+    /// RACK_update_reo_wnd (step 4). While nothing was seen out of order, a third reported segment is enough, as in
+    /// RFC 6675, and so is a loss noticed before.
+    fn reordering_window(&self, recovering: bool, reported_segments: u32, srtt: Span) -> Span {
+        let counted = reported_segments >= u32::from(DUPLICATE_THRESHOLD);
+        if !self.reordering && (recovering || counted) {
+            return Span::ZERO;
+        }
+        let least = self.least.get().unwrap_or(Span::ZERO);
+        (least * u64::from(self.quarters) / 4).min(srtt)
+    }
+
+    /// What to judge segments by; nothing while nothing arrived.
+    pub(crate) fn judgment(
+        &self,
+        now: Moment,
+        recovering: bool,
+        reported_segments: u32,
+        srtt: Span,
+    ) -> Option<Judgment> {
+        let (at, end) = self.latest?;
+        let window = self.reordering_window(recovering, reported_segments, srtt);
+        Some(Judgment {
+            now,
+            at,
+            end,
+            patience: self.rtt + window,
+        })
+    }
+
+    /// After how much time a segment that was not heard of is lost.
+    pub(crate) fn patience(&self, reported_segments: u32, srtt: Span) -> Span {
+        self.rtt + self.reordering_window(true, reported_segments, srtt)
+    }
+}
+
+/// A minimum over a window that moves in two steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct LeastRtt {
+    current: Option<Span>,
+    previous: Option<Span>,
+    since: Moment,
+}
+
+impl LeastRtt {
+    fn get(&self) -> Option<Span> {
+        match (self.current, self.previous) {
+            (Some(current), Some(previous)) => Some(current.min(previous)),
+            (current, previous) => current.or(previous),
+        }
+    }
+
+    fn sample(&mut self, now: Moment, rtt: Span) {
+        if now.since(self.since) > LEAST_OF {
+            self.previous = self.current.take();
+            self.since = now;
+        }
+        self.current = Some(self.current.map_or(rtt, |current| current.min(rtt)));
+    }
+}
+
+#[cfg(test)]
+mod tests;
