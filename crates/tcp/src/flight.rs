@@ -69,6 +69,8 @@ pub(crate) struct Flight {
     again_segments: u32,
     /// Nothing below this number counts as lost.
     lost_from: SeqNr,
+    /// Last transmission.
+    latest: Moment,
 }
 
 impl Flight {
@@ -113,6 +115,13 @@ impl Flight {
     /// The numbers from `seq` to `end` were sent, for the first time or again.
     pub(crate) fn sent(&mut self, una: SeqNr, seq: SeqNr, end: SeqNr, at: Moment) {
         let max = self.max(una);
+        // No two at the same moment, so that times tell the order even where clocks are coarse.
+        let at = if self.segments.is_empty() || at.after(self.latest) {
+            at
+        } else {
+            self.latest + Span::from_ps(1)
+        };
+        self.latest = at;
         if seq.before(max) {
             self.sent_again(una, seq, end.earliest(max), at);
         }

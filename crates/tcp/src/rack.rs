@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Recoveries for which a widened reordering window lasts (RFC 8985 6.2, step 4).
 const WIDE_FOR: u8 = 16;
 
+/// What is less than the least round-trip time by no more than this is no less.
+const RTT_TOLERANCE: Span = Span::from_us(1);
+
 /// The least round-trip time is that of the last one to two of these.
 const LEAST_OF: Span = Span::from_secs(150);
 
@@ -93,7 +96,10 @@ impl Rack {
         if sent.again() {
             // Which copy arrived? One sent later than the echoed timestamp, or just now, is not it.
             let earlier = |echo: u32| (echo.wrapping_sub(sent.at.timestamp()) as i32) < 0;
-            let too_fast = self.least.get().is_some_and(|least| rtt < least);
+            let too_fast = self
+                .least
+                .get()
+                .is_some_and(|least| rtt + RTT_TOLERANCE < least);
             if ack.echo.is_some_and(earlier) || too_fast {
                 return;
             }
@@ -187,7 +193,9 @@ impl LeastRtt {
     }
 
     fn sample(&mut self, now: Moment, rtt: Span) {
-        if now.since(self.since) > LEAST_OF {
+        if self.get().is_none() {
+            self.since = now;
+        } else if now.since(self.since) > LEAST_OF {
             self.previous = self.current.take();
             self.since = now;
         }

@@ -245,7 +245,7 @@ fn wireshark_finds_nothing_odd_on_a_perfect_link() {
     // A probe may repeat what an acknowledgment is only late for.
     assert!(
         (lost..=lost + 1 + stats.tail_probes).contains(&again),
-        "{lost} lost, {again} sent again"
+        "{lost} lost: {stats:?}"
     );
     let filter = "tcp.analysis.retransmission or tcp.analysis.out_of_order";
     if let Some(odd) = oddities(&line.capture.into_inner(), filter) {
