@@ -1,0 +1,322 @@
+//! System calls that carry data.
+
+use super::Data;
+use super::memory::{bytes, gather, instance, len_of, parts, report, scatter};
+use crate::errno::Errno;
+use crate::io::{Read, Write};
+use crate::sockets::{Receive, Received, Send};
+use crate::splice::Splice;
+use bytes::Bytes;
+use libc::{c_int, c_uint, c_void, iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
+
+/// The type of the control message with what is left to read (linux/tcp.h: TCP_CM_INQ).
+const TCP_CM_INQ: c_int = 36;
+
+/// Bytes of a control message with one int, without and with padding (cmsg(3)).
+const INT_MESSAGE_LEN: usize = size_of::<libc::cmsghdr>() + 4;
+const INT_MESSAGE_SPACE: usize = size_of::<libc::cmsghdr>() + 8;
+
+fn whole(buffer: *mut c_void, len: usize) -> iovec {
+    iovec {
+        iov_base: buffer,
+        iov_len: len,
+    }
+}
+
+/// Runs read(2) and fills the parts.
+///
+/// # Safety
+/// `data` is an instance's; every part is good for its length.
+unsafe fn read_into(data: Data, fd: c_int, parts: &[iovec]) -> Result<ssize_t, Errno> {
+    // SAFETY: by this function's contract.
+    let instance = unsafe { instance(data) };
+    let mut call = Read::new(fd, len_of(parts));
+    let received = instance.blocking_call(|world| call.attempt(world))?;
+    // SAFETY: by this function's contract.
+    unsafe { scatter(&received.data, parts) }?;
+    Ok(received.len as ssize_t)
+}
+
+/// Runs recv(2) and fills the parts.
+///
+/// # Safety
+/// As for [`read_into`].
+unsafe fn receive_into(
+    data: Data,
+    fd: c_int,
+    parts: &[iovec],
+    flags: c_int,
+) -> Result<Received, Errno> {
+    // SAFETY: by this function's contract.
+    let instance = unsafe { instance(data) };
+    let mut call = Receive::new(fd, len_of(parts), flags);
+    let received = instance.blocking_call(|world| call.attempt(world))?;
+    // SAFETY: by this function's contract.
+    unsafe { scatter(&received.data, parts) }?;
+    Ok(received)
+}
+
+/// read(2).
+///
+/// # Safety
+/// `buffer` is good for `len` bytes.
+pub(super) unsafe extern "C" fn read(
+    data: Data,
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    report(unsafe { read_into(data, fd, &[whole(buffer, len)]) })
+}
+
+/// readv(2).
+///
+/// # Safety
+/// `vector` is good for `count` parts, each good for its length.
+pub(super) unsafe extern "C" fn readv(
+    data: Data,
+    fd: c_int,
+    vector: *const iovec,
+    count: c_int,
+) -> ssize_t {
+    let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL));
+    report(count.and_then(|count| {
+        // SAFETY: by this function's contract.
+        unsafe { read_into(data, fd, parts(vector, count)?) }
+    }))
+}
+
+/// recv(2).
+///
+/// # Safety
+/// `buffer` is good for `len` bytes.
+pub(super) unsafe extern "C" fn recv(
+    data: Data,
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    let received = unsafe { receive_into(data, fd, &[whole(buffer, len)], flags) };
+    report(received.map(|received| received.len as ssize_t))
+}
+
+/// recvfrom(2). A stream socket tells no address.
+///
+/// # Safety
+/// `buffer` is good for `len` bytes; `addr_len` is null or may be written.
+pub(super) unsafe extern "C" fn recvfrom(
+    data: Data,
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    addr: *mut sockaddr,
+    addr_len: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    let received = unsafe { receive_into(data, fd, &[whole(buffer, len)], flags) };
+    report(received.map(|received| {
+        if !addr.is_null() && !addr_len.is_null() {
+            // SAFETY: not null, and so writable by this function's contract.
+            unsafe { *addr_len = 0 };
+        }
+        received.len as ssize_t
+    }))
+}
+
+/// recvmsg(2).
+///
+/// # Safety
+/// `message` is a message whose parts and control buffer are good for their lengths.
+pub(super) unsafe extern "C" fn recvmsg(
+    data: Data,
+    fd: c_int,
+    message: *mut msghdr,
+    flags: c_int,
+) -> ssize_t {
+    if message.is_null() {
+        return report(Err(Errno(libc::EFAULT)));
+    }
+    // SAFETY: not null, and so a message by this function's contract.
+    let message = unsafe { &mut *message };
+    // SAFETY: by this function's contract.
+    let outcome = unsafe { parts(message.msg_iov, message.msg_iovlen) }.and_then(|parts| {
+        // SAFETY: by this function's contract.
+        unsafe { receive_into(data, fd, parts, flags) }
+    });
+    report(outcome.map(|received| {
+        message.msg_namelen = 0;
+        message.msg_flags = 0;
+        // SAFETY: by this function's contract.
+        unsafe { put_control(message, received.unread) };
+        received.len as ssize_t
+    }))
+}
+
+/// Fills the control buffer with what is left to read, if the socket told it.
+///
+/// # Safety
+/// The control buffer is null or good for its length.
+unsafe fn put_control(message: &mut msghdr, unread: Option<c_int>) {
+    let room = std::mem::replace(&mut message.msg_controllen, 0);
+    let Some(unread) = unread else { return };
+    if message.msg_control.is_null() || room < INT_MESSAGE_LEN {
+        message.msg_flags |= libc::MSG_CTRUNC;
+        return;
+    }
+    let mut control = INT_MESSAGE_LEN.to_ne_bytes().to_vec();
+    for int in [libc::IPPROTO_TCP, TCP_CM_INQ, unread] {
+        control.extend(int.to_ne_bytes());
+    }
+    control.resize(room.min(INT_MESSAGE_SPACE), 0);
+    // SAFETY: not null, and so good for `room` bytes by this function's contract.
+    unsafe {
+        std::ptr::copy_nonoverlapping(control.as_ptr(), message.msg_control.cast(), control.len());
+    }
+    message.msg_controllen = control.len();
+}
+
+/// Runs write(2) with these parts.
+///
+/// # Safety
+/// `data` is an instance's; every part is good for its length.
+unsafe fn write_from(data: Data, fd: c_int, parts: &[iovec]) -> Result<ssize_t, Errno> {
+    // SAFETY: by this function's contract.
+    let (instance, bytes) = unsafe { (instance(data), Bytes::from(gather(parts)?)) };
+    let mut call = Write::new(fd, bytes);
+    let written = instance.blocking_call(|world| call.attempt(world))?;
+    Ok(written as ssize_t)
+}
+
+/// Runs send(2) with these parts.
+///
+/// # Safety
+/// As for [`write_from`].
+unsafe fn send_from(
+    data: Data,
+    fd: c_int,
+    parts: &[iovec],
+    flags: c_int,
+) -> Result<ssize_t, Errno> {
+    // SAFETY: by this function's contract.
+    let (instance, bytes) = unsafe { (instance(data), Bytes::from(gather(parts)?)) };
+    let mut call = Send::new(fd, bytes, flags);
+    let sent = instance.blocking_call(|world| call.attempt(world))?;
+    Ok(sent as ssize_t)
+}
+
+/// write(2).
+///
+/// # Safety
+/// `buffer` is good for `len` bytes.
+pub(super) unsafe extern "C" fn write(
+    data: Data,
+    fd: c_int,
+    buffer: *const c_void,
+    len: size_t,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    report(unsafe { write_from(data, fd, &[whole(buffer.cast_mut(), len)]) })
+}
+
+/// writev(2).
+///
+/// # Safety
+/// `vector` is good for `count` parts, each good for its length.
+pub(super) unsafe extern "C" fn writev(
+    data: Data,
+    fd: c_int,
+    vector: *const iovec,
+    count: c_int,
+) -> ssize_t {
+    let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL));
+    report(count.and_then(|count| {
+        // SAFETY: by this function's contract.
+        unsafe { write_from(data, fd, parts(vector, count)?) }
+    }))
+}
+
+/// send(2).
+///
+/// # Safety
+/// `buffer` is good for `len` bytes.
+pub(super) unsafe extern "C" fn send(
+    data: Data,
+    fd: c_int,
+    buffer: *const c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    report(unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags) })
+}
+
+/// sendto(2). A connection has its address: the one given is only looked at for being there.
+///
+/// # Safety
+/// `buffer` is good for `len` bytes, `addr` for `addr_len`.
+pub(super) unsafe extern "C" fn sendto(
+    data: Data,
+    fd: c_int,
+    buffer: *const c_void,
+    len: size_t,
+    flags: c_int,
+    addr: *const sockaddr,
+    addr_len: socklen_t,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    let addr = match addr.is_null() {
+        true => Ok(&[][..]),
+        // SAFETY: by this function's contract.
+        false => unsafe { bytes(addr.cast(), addr_len as usize) },
+    };
+    // SAFETY: by this function's contract.
+    report(
+        addr.and_then(|_| unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags) }),
+    )
+}
+
+/// sendmsg(2).
+///
+/// # Safety
+/// `message` is a message whose parts are good for their lengths.
+pub(super) unsafe extern "C" fn sendmsg(
+    data: Data,
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
+    if message.is_null() {
+        return report(Err(Errno(libc::EFAULT)));
+    }
+    // SAFETY: not null, and so a message by this function's contract.
+    let message = unsafe { &*message };
+    // SAFETY: by this function's contract.
+    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen) };
+    // SAFETY: by this function's contract.
+    report(parts.and_then(|parts| unsafe { send_from(data, fd, parts, flags) }))
+}
+
+/// splice(2).
+///
+/// # Safety
+/// `data` is an instance's. The offsets are not looked at but for being there.
+pub(super) unsafe extern "C" fn splice(
+    data: Data,
+    from: c_int,
+    from_offset: *mut off64_t,
+    to: c_int,
+    to_offset: *mut off64_t,
+    len: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    let instance = unsafe { instance(data) };
+    let has_offsets = !from_offset.is_null() || !to_offset.is_null();
+    let mut call = Splice::new(from, to, has_offsets, len, flags);
+    let moved = instance.blocking_call(|world| call.attempt(world));
+    report(moved.map(|moved| moved as ssize_t))
+}

@@ -1,0 +1,105 @@
+//! Packets that are injected: TCP segments for the engine, ICMP errors about what it sent.
+
+use crate::address::Family;
+use crate::errno::Errno;
+use crate::icmp;
+use crate::network::Link;
+use crate::world::World;
+use baton_tcp::{Segment, State};
+use baton_wire::{Flow, decode_packet};
+use bytes::Bytes;
+use std::net::IpAddr;
+
+impl World {
+    /// A raw IP packet arrives. What is not for us or damaged is dropped as an interface drops it.
+    ///
+    /// # Errors
+    /// EINVAL when it is no IP packet at all.
+    pub fn inject(&mut self, packet: &[u8]) -> Result<(), Errno> {
+        match packet.first().map(|byte| byte >> 4) {
+            Some(4 | 6) => {}
+            _ => return Err(Errno(libc::EINVAL)),
+        }
+        if let Some(report) = icmp::read(packet) {
+            self.take_report(&report);
+        } else if let Ok((decoded, payload)) = decode_packet(packet) {
+            let mut segment = Segment {
+                src: decoded.src,
+                dst: decoded.dst,
+                ecn: decoded.ecn,
+                header: decoded.header,
+                payload: Default::default(),
+            };
+            if !payload.is_empty() {
+                segment.payload.push(Bytes::copy_from_slice(payload));
+            }
+            self.take_segment(segment);
+        }
+        self.pump();
+        Ok(())
+    }
+
+    fn take_segment(&mut self, segment: Segment<Bytes>) {
+        let flow = segment.flow_at_receiver();
+        self.learn_address(flow.local.addr);
+        let len = segment.payload_len();
+        let known = self.stack.find(&flow);
+        let opening = known.is_some_and(|conn| self.stack.state(conn) == State::SynSent);
+        let handled = self.stack.handle_segment(self.now(), segment);
+        self.changed();
+        let Some(conn) = handled.conn else { return };
+        if known.is_none() {
+            self.begin_link(conn, &flow);
+        }
+        if self.stack.find(&flow) != Some(conn) {
+            return;
+        }
+        if let (None, Some(&id)) = (handled.refused, self.owners.get(&conn)) {
+            // The peer is heard: what the network said is past (tcp_ack of Linux).
+            self.sockets[id].soft_error = None;
+        }
+        if handled.refused.is_none() && len > 0 {
+            self.grow_window(conn, len);
+        }
+        // Linux knows no rate before the first acknowledgment after its own SYN's.
+        if !opening && self.stack.state(conn) != State::SynReceived {
+            let info = self.stack.info(self.now(), conn);
+            let link = self.link(conn);
+            link.pacing.update(&info);
+            link.largest_window = link.largest_window.max(info.send_window);
+        }
+    }
+
+    /// What unbound sockets use from now on: the address at which packets arrive.
+    pub(crate) fn learn_address(&mut self, addr: IpAddr) {
+        match addr {
+            IpAddr::V4(addr) => self.settings.local4 = addr,
+            IpAddr::V6(addr) => self.settings.local6 = addr,
+        }
+    }
+
+    /// A listener made a connection: its answers go out as the listener's options say.
+    fn begin_link(&mut self, conn: baton_tcp::ConnId, flow: &Flow) {
+        let listener = self.sockets.iter().find(|(_, socket)| {
+            socket.listening.is_some() && socket.bound.is_some_and(|at| at.port == flow.local.port)
+        });
+        let mut link = Link::default();
+        if let Some((_, socket)) = listener {
+            link.service = socket.options.service(Family::of(flow.local.addr));
+            link.may_fragment = socket.options.may_fragment();
+        }
+        self.links.insert(conn, link);
+    }
+
+    fn take_report(&mut self, report: &icmp::Report) {
+        let Some(conn) = self.stack.find(&report.flow) else {
+            return;
+        };
+        self.note_report(conn, report);
+        // A refusal is counted by the engine; nothing else is to be done about it.
+        let _ = self
+            .stack
+            .handle_path_error(self.now(), &report.flow, report.seq, report.error);
+        self.changed();
+    }
+}

@@ -1,0 +1,271 @@
+//! epoll (epoll(7)): level- and edge-triggered, one-shot.
+
+use crate::descriptors::File;
+use crate::errno::{Errno, Outcome, Stop, fail};
+use crate::sockets::Ready;
+use crate::world::World;
+use baton_wire::{Span, Time};
+use libc::c_int;
+use std::collections::VecDeque;
+
+const EDGE_TRIGGERED: u32 = libc::EPOLLET as u32;
+const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
+const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+/// Bits of `events` that are no conditions.
+const MODES: u32 = EDGE_TRIGGERED | ONE_SHOT | EXCLUSIVE | libc::EPOLLWAKEUP as u32;
+
+/// What EPOLLEXCLUSIVE may go with (epoll_ctl(2)).
+const WITH_EXCLUSIVE: u32 =
+    Ready::READABLE | Ready::WRITABLE | Ready::ERROR | Ready::HANG_UP | MODES;
+
+/// Most events of one epoll_wait (EP_MAX_EVENTS).
+const MOST_EVENTS: c_int = c_int::MAX / 12;
+
+/// One watched descriptor.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    fd: c_int,
+    events: u32,
+    data: u64,
+    /// It is in the list of those to look at.
+    listed: bool,
+}
+
+impl Watched {
+    /// Conditions it asks for; errors and hang-ups always are. None once a one-shot has fired.
+    fn interest(&self) -> u32 {
+        match self.events & !MODES {
+            0 if self.events & ONE_SHOT != 0 => 0,
+            conditions => conditions | Ready::ERROR | Ready::HANG_UP,
+        }
+    }
+}
+
+/// One epoll instance.
+#[derive(Debug, Default)]
+pub(crate) struct Epoll {
+    watched: Vec<Watched>,
+    /// Descriptors that may be ready, the one that waits longest first.
+    list: VecDeque<c_int>,
+}
+
+impl Epoll {
+    fn find(&mut self, fd: c_int) -> Option<&mut Watched> {
+        self.watched.iter_mut().find(|watched| watched.fd == fd)
+    }
+
+    fn list(&mut self, fd: c_int) {
+        if let Some(watched) = self.find(fd)
+            && !watched.listed
+        {
+            watched.listed = true;
+            self.list.push_back(fd);
+        }
+    }
+
+    fn forget(&mut self, fd: c_int) {
+        self.watched.retain(|watched| watched.fd != fd);
+        self.list.retain(|&listed| listed != fd);
+    }
+}
+
+/// One event as epoll_wait gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpollEvent {
+    /// Conditions.
+    pub events: u32,
+    /// What the caller wanted to be told with them.
+    pub data: u64,
+}
+
+/// epoll_wait(2).
+#[derive(Debug)]
+pub struct EpollWait {
+    fd: c_int,
+    most: c_int,
+    timeout_ms: c_int,
+    limit: Option<Time>,
+}
+
+impl EpollWait {
+    /// The call as it is made.
+    pub fn new(fd: c_int, most: c_int, timeout_ms: c_int) -> Self {
+        Self {
+            fd,
+            most,
+            timeout_ms,
+            limit: None,
+        }
+    }
+
+    /// Events, or none when the time is over.
+    ///
+    /// # Errors
+    /// EBADF, and EINVAL for what is no epoll instance or for no room.
+    pub fn attempt(&mut self, world: &mut World) -> Outcome<Vec<EpollEvent>> {
+        let File::Epoll(id) = world.descriptors.get(self.fd)? else {
+            return fail(libc::EINVAL);
+        };
+        if self.most <= 0 || self.most > MOST_EVENTS {
+            return fail(libc::EINVAL);
+        }
+        let now = world.now();
+        let limit = *self
+            .limit
+            .get_or_insert_with(|| limit_of(now, self.timeout_ms));
+        let events = world.epoll_events(id, self.most as usize);
+        if events.is_empty() && limit > now {
+            return Err(Stop::Wait(limit));
+        }
+        Ok(events)
+    }
+}
+
+/// The end of a timeout in milliseconds; a negative one has none.
+pub(crate) fn limit_of(now: Time, timeout_ms: c_int) -> Time {
+    match u64::try_from(timeout_ms) {
+        Ok(ms) => now + Span::from_ms(ms),
+        Err(_) => Time::NEVER,
+    }
+}
+
+impl World {
+    /// epoll_create(2).
+    ///
+    /// # Errors
+    /// EINVAL for a size that is not positive; EMFILE.
+    pub fn epoll_create(&mut self, size: c_int) -> Result<c_int, Errno> {
+        if size <= 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        let id = self.epolls.insert(Epoll::default());
+        self.descriptors.add(File::Epoll(id)).inspect_err(|_| {
+            self.epolls.remove(id);
+        })
+    }
+
+    /// epoll_ctl(2); `event` is not looked at when a descriptor is taken out.
+    ///
+    /// # Errors
+    /// As the manual page has it.
+    pub fn epoll_ctl(
+        &mut self,
+        epoll: c_int,
+        operation: c_int,
+        fd: c_int,
+        event: EpollEvent,
+    ) -> Result<(), Errno> {
+        let instance = self.descriptors.get(epoll)?;
+        self.descriptors.get(fd)?;
+        let File::Epoll(id) = instance else {
+            return Err(Errno(libc::EINVAL));
+        };
+        if epoll == fd {
+            return Err(Errno(libc::EINVAL));
+        }
+        let known = self.epolls[id].find(fd).copied();
+        let exclusive = event.events & EXCLUSIVE != 0;
+        match (operation, known) {
+            (libc::EPOLL_CTL_ADD, Some(_)) => return Err(Errno(libc::EEXIST)),
+            (libc::EPOLL_CTL_ADD, None) if exclusive && event.events & !WITH_EXCLUSIVE != 0 => {
+                return Err(Errno(libc::EINVAL));
+            }
+            (libc::EPOLL_CTL_ADD, None) => self.epolls[id].watched.push(Watched {
+                fd,
+                events: event.events,
+                data: event.data,
+                listed: false,
+            }),
+            (libc::EPOLL_CTL_MOD, Some(old)) if exclusive || old.events & EXCLUSIVE != 0 => {
+                return Err(Errno(libc::EINVAL));
+            }
+            (libc::EPOLL_CTL_MOD, Some(_)) => {
+                if let Some(watched) = self.epolls[id].find(fd) {
+                    (watched.events, watched.data) = (event.events, event.data);
+                }
+            }
+            (libc::EPOLL_CTL_DEL, Some(_)) => {
+                self.epolls[id].forget(fd);
+                return Ok(());
+            }
+            (libc::EPOLL_CTL_MOD | libc::EPOLL_CTL_DEL, None) => return Err(Errno(libc::ENOENT)),
+            _ => return Err(Errno(libc::EINVAL)),
+        }
+        self.list_if_ready(id, fd);
+        self.changed();
+        Ok(())
+    }
+
+    fn list_if_ready(&mut self, id: usize, fd: c_int) {
+        let ready = self.readiness(fd);
+        let epoll = &mut self.epolls[id];
+        let interest = epoll.find(fd).map_or(0, |watched| watched.interest());
+        if ready & interest != 0 {
+            epoll.list(fd);
+        }
+    }
+
+    /// A change happened to `fd`: instances that asked for it list the descriptor.
+    pub(crate) fn wake_watchers(&mut self, fd: c_int, change: u32) {
+        for (_, epoll) in &mut self.epolls {
+            if epoll
+                .find(fd)
+                .is_some_and(|watched| watched.interest() & change != 0)
+            {
+                epoll.list(fd);
+            }
+        }
+    }
+
+    /// `fd` is being closed.
+    pub(crate) fn forget_watched(&mut self, fd: c_int) {
+        for (_, epoll) in &mut self.epolls {
+            epoll.forget(fd);
+        }
+    }
+
+    /// Events of listed descriptors whose conditions still hold. What is level-triggered stays listed.
+    fn epoll_events(&mut self, id: usize, most: usize) -> Vec<EpollEvent> {
+        let mut events = Vec::new();
+        for _ in 0..self.epolls[id].list.len() {
+            if events.len() == most {
+                break;
+            }
+            let Some(fd) = self.epolls[id].list.pop_front() else {
+                break;
+            };
+            let ready = self.readiness(fd);
+            let epoll = &mut self.epolls[id];
+            let Some(watched) = epoll.find(fd) else {
+                continue;
+            };
+            watched.listed = false;
+            let ready = ready & watched.interest();
+            if ready == 0 {
+                continue;
+            }
+            events.push(EpollEvent {
+                events: ready,
+                data: watched.data,
+            });
+            if watched.events & ONE_SHOT != 0 {
+                watched.events &= MODES;
+            } else if watched.events & EDGE_TRIGGERED == 0 {
+                epoll.list(fd);
+            }
+        }
+        events
+    }
+
+    /// An epoll instance is readable when it has events to give.
+    pub(crate) fn epoll_readiness(&mut self, id: usize) -> u32 {
+        let listed: Vec<_> = self.epolls[id].list.iter().copied().collect();
+        let any = listed.into_iter().any(|fd| {
+            let interest = self.epolls[id]
+                .find(fd)
+                .map_or(0, |watched| watched.interest());
+            self.readiness(fd) & interest != 0
+        });
+        if any { Ready::READABLE } else { 0 }
+    }
+}

@@ -1,0 +1,39 @@
+//! Error numbers of the C library, and the two ways in which a call does not succeed.
+
+use baton_wire::Time;
+use libc::c_int;
+
+/// An error number as `errno` holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub c_int);
+
+/// Why an attempt at a call did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The call fails.
+    Fail(Errno),
+    /// It would wait: for something to change, at most until this moment.
+    Wait(Time),
+}
+
+/// What an attempt at a call that may block comes to.
+pub type Outcome<T> = Result<T, Stop>;
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Self {
+        Self::Fail(errno)
+    }
+}
+
+/// The attempt fails with this error number.
+pub(crate) fn fail<T>(errno: c_int) -> Outcome<T> {
+    Err(Stop::Fail(Errno(errno)))
+}
+
+/// EAGAIN, or a wait when the caller may wait until `until` and that is not over.
+pub(crate) fn wait<T>(now: Time, until: Option<Time>) -> Outcome<T> {
+    match until {
+        Some(until) if until > now => Err(Stop::Wait(until)),
+        _ => fail(libc::EAGAIN),
+    }
+}

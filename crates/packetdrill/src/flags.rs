@@ -1,0 +1,359 @@
+//! What the whole object is set to, as the flags string of its start says: `key=value,key=value`.
+
+use crate::options::CongestionName;
+use baton_tcp::{Config, EcnMode, Keepalive};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Parameters of an instance: what sysctls and the interface are on a host. Defaults are a usual Linux test set-up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What connections start with; sizes of segments and buffers are filled in for each socket.
+    pub tcp: Config,
+    /// Congestion control of new sockets.
+    pub congestion: CongestionName,
+    /// Largest packet of the interface, bytes.
+    pub mtu: u16,
+    /// Receive buffer of new sockets, bytes of kernel memory (half of it is offered at most).
+    pub receive_buffer: u32,
+    /// What autotuning may raise it to.
+    pub receive_buffer_max: u32,
+    /// Send buffer of new sockets, bytes of kernel memory.
+    pub send_buffer: u32,
+    /// What autotuning may raise it to.
+    pub send_buffer_max: u32,
+    /// Hand out bursts as super-segments.
+    pub gso: bool,
+    /// Segments that a super-segment may hold whatever the pacing rate (tcp_min_tso_segs).
+    pub min_tso_segs: u32,
+    /// Keepalive of sockets that ask for it and do not say more.
+    pub keepalive: Keepalive,
+    /// Most unaccepted connections whatever a listener asks for (somaxconn).
+    pub somaxconn: usize,
+    /// Local addresses of connections whose socket is not bound.
+    pub local4: Ipv4Addr,
+    /// The same for IPv6.
+    pub local6: Ipv6Addr,
+    /// Secret of initial sequence numbers; the same gives the same run.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tcp: Config {
+                syn_retries: 5,
+                ecn: EcnMode::Off,
+                ..Config::default()
+            },
+            congestion: CongestionName::Cubic,
+            mtu: 1500,
+            receive_buffer: 540_000,
+            receive_buffer_max: 15 << 20,
+            send_buffer: 256 << 10,
+            send_buffer_max: 4 << 20,
+            gso: true,
+            min_tso_segs: 2,
+            keepalive: Keepalive::default(),
+            somaxconn: 4096,
+            local4: Ipv4Addr::new(192, 168, 0, 1),
+            local6: Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1),
+            seed: 0x6261_746f_6e21,
+        }
+    }
+}
+
+/// What is wrong with a flags string.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlagsError {
+    /// A part is not `key=value`.
+    #[error("`{0}` is not key=value")]
+    NoValue(String),
+    /// No such key.
+    #[error("`{0}` is not a key; keys are {keys}", keys = known_keys())]
+    UnknownKey(String),
+    /// The value does not fit the key.
+    #[error("{key}={value}: expected {expected}")]
+    BadValue {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// The values contradict each other or make no sense.
+    #[error("{0}")]
+    Config(#[from] baton_tcp::ConfigError),
+}
+
+type Set = fn(&mut Settings, &str) -> Option<()>;
+
+struct Key {
+    name: &'static str,
+    expected: &'static str,
+    set: Set,
+}
+
+const ON_OFF: &str = "on or off";
+const NUMBER: &str = "a number";
+const MILLISECONDS: &str = "milliseconds";
+const BYTES: &str = "bytes";
+
+/// Every key, what it takes, and what it sets.
+const KEYS: &[Key] = &[
+    key("congestion", "cubic or reno", |s, v| {
+        put(&mut s.congestion, CongestionName::named(v))
+    }),
+    key("initial_window", "segments", |s, v| {
+        put(&mut s.tcp.initial_window_segments, number(v))
+    }),
+    key("mtu", BYTES, |s, v| {
+        put(&mut s.mtu, number(v).filter(|&mtu| mtu >= 576))
+    }),
+    key("rcvbuf", BYTES, |s, v| {
+        put(&mut s.receive_buffer, buffer(v))
+    }),
+    key("rcvbuf_max", BYTES, |s, v| {
+        put(&mut s.receive_buffer_max, buffer(v))
+    }),
+    key("sndbuf", BYTES, |s, v| put(&mut s.send_buffer, buffer(v))),
+    key("sndbuf_max", BYTES, |s, v| {
+        put(&mut s.send_buffer_max, buffer(v))
+    }),
+    key("window_scaling", ON_OFF, |s, v| {
+        put(&mut s.tcp.window_scaling, switch(v))
+    }),
+    key("sack", ON_OFF, |s, v| put(&mut s.tcp.sack, switch(v))),
+    key("timestamps", ON_OFF, |s, v| {
+        put(&mut s.tcp.timestamps, switch(v))
+    }),
+    key("dsack", ON_OFF, |s, v| {
+        put(&mut s.tcp.duplicate_sack, switch(v))
+    }),
+    key("rack_tlp", ON_OFF, |s, v| {
+        put(&mut s.tcp.rack_tlp, switch(v))
+    }),
+    key("prr", ON_OFF, |s, v| {
+        put(&mut s.tcp.rate_reduction, switch(v))
+    }),
+    key("frto", ON_OFF, |s, v| {
+        put(&mut s.tcp.forward_rto, switch(v))
+    }),
+    key("undo", ON_OFF, |s, v| put(&mut s.tcp.undo, switch(v))),
+    key("hystart", ON_OFF, |s, v| put(&mut s.tcp.hystart, switch(v))),
+    key("limited_transmit", ON_OFF, |s, v| {
+        put(&mut s.tcp.limited_transmit, switch(v))
+    }),
+    key("slow_start_after_idle", ON_OFF, |s, v| {
+        put(&mut s.tcp.slow_start_after_idle, switch(v))
+    }),
+    key(
+        "ecn",
+        "0 (off), 1 (request and accept) or 2 (accept)",
+        |s, v| put(&mut s.tcp.ecn, ecn(v)),
+    ),
+    key("syn_retries", NUMBER, |s, v| {
+        put(&mut s.tcp.syn_retries, number(v))
+    }),
+    key("synack_retries", NUMBER, |s, v| {
+        put(&mut s.tcp.syn_ack_retries, number(v))
+    }),
+    key("data_retries", NUMBER, |s, v| {
+        put(&mut s.tcp.data_retries, number(v))
+    }),
+    key("rto_initial_ms", MILLISECONDS, |s, v| {
+        put(&mut s.tcp.rto_initial_ms, number(v))
+    }),
+    key("rto_min_ms", MILLISECONDS, |s, v| {
+        put(&mut s.tcp.rto_min_ms, number(v))
+    }),
+    key("rto_max_ms", MILLISECONDS, |s, v| {
+        put(&mut s.tcp.rto_max_ms, number(v))
+    }),
+    key("delayed_ack_ms", MILLISECONDS, |s, v| {
+        put(&mut s.tcp.delayed_ack_ms, number(v))
+    }),
+    key("quick_acks", "segments", |s, v| {
+        put(&mut s.tcp.quick_acks, number(v))
+    }),
+    key("fin_timeout_ms", MILLISECONDS, |s, v| {
+        put(&mut s.tcp.fin_wait_2_ms, number(v))
+    }),
+    key("msl_ms", MILLISECONDS, |s, v| {
+        put(&mut s.tcp.msl_ms, number(v))
+    }),
+    key("notsent_lowat", BYTES, |s, v| {
+        put(&mut s.tcp.not_sent_low_water, number(v))
+    }),
+    key("challenge_ack_limit", "per second, 0 for none", |s, v| {
+        put(&mut s.tcp.challenge_acks_per_second, number(v))
+    }),
+    key("invalid_ratelimit_ms", MILLISECONDS, |s, v| {
+        put(&mut s.tcp.ack_rate_limit_ms, number(v))
+    }),
+    key("path_mtu_discovery", ON_OFF, |s, v| {
+        put(&mut s.tcp.path_mtu_discovery, switch(v))
+    }),
+    key("keepalive_time_s", "seconds", |s, v| {
+        put(&mut s.keepalive.idle_ms, seconds(v))
+    }),
+    key("keepalive_intvl_s", "seconds", |s, v| {
+        put(&mut s.keepalive.interval_ms, seconds(v))
+    }),
+    key("keepalive_probes", NUMBER, |s, v| {
+        put(&mut s.keepalive.probes, number(v))
+    }),
+    key("gso", ON_OFF, |s, v| put(&mut s.gso, switch(v))),
+    key("min_tso_segs", "segments", |s, v| {
+        put(
+            &mut s.min_tso_segs,
+            number(v).filter(|&segments| segments > 0),
+        )
+    }),
+    key("somaxconn", NUMBER, |s, v| put(&mut s.somaxconn, number(v))),
+    key("local4", "an IPv4 address", |s, v| {
+        put(&mut s.local4, number(v))
+    }),
+    key("local6", "an IPv6 address", |s, v| {
+        put(&mut s.local6, number(v))
+    }),
+    key("seed", NUMBER, |s, v| put(&mut s.seed, number(v))),
+];
+
+const fn key(name: &'static str, expected: &'static str, set: Set) -> Key {
+    Key {
+        name,
+        expected,
+        set,
+    }
+}
+
+fn put<T>(field: &mut T, value: Option<T>) -> Option<()> {
+    *field = value?;
+    Some(())
+}
+
+fn number<T: std::str::FromStr>(value: &str) -> Option<T> {
+    value.parse().ok()
+}
+
+fn buffer(value: &str) -> Option<u32> {
+    number(value).filter(|len| (2304..=1 << 30).contains(len))
+}
+
+fn seconds(value: &str) -> Option<u32> {
+    number::<u32>(value)?.checked_mul(1000)
+}
+
+fn switch(value: &str) -> Option<bool> {
+    match value {
+        "on" | "1" => Some(true),
+        "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn ecn(value: &str) -> Option<EcnMode> {
+    match value {
+        "0" => Some(EcnMode::Off),
+        "1" => Some(EcnMode::Request),
+        "2" => Some(EcnMode::Accept),
+        _ => None,
+    }
+}
+
+fn known_keys() -> String {
+    let names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
+    names.join(", ")
+}
+
+impl Settings {
+    /// Reads a flags string; an empty one gives the defaults.
+    ///
+    /// # Errors
+    /// Names the first part that is wrong.
+    pub fn parse(flags: &str) -> Result<Self, FlagsError> {
+        let mut settings = Self::default();
+        let parts = flags
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty());
+        for part in parts {
+            let (name, value) = part
+                .split_once('=')
+                .ok_or_else(|| FlagsError::NoValue(part.to_owned()))?;
+            let key = KEYS
+                .iter()
+                .find(|key| key.name == name)
+                .ok_or_else(|| FlagsError::UnknownKey(name.to_owned()))?;
+            (key.set)(&mut settings, value).ok_or_else(|| FlagsError::BadValue {
+                key: name.to_owned(),
+                value: value.to_owned(),
+                expected: key.expected,
+            })?;
+        }
+        settings.tcp.check()?;
+        Ok(settings)
+    }
+
+    /// The local address of a connection to `remote` whose socket is not bound.
+    pub fn local_for(&self, remote: IpAddr) -> IpAddr {
+        match remote {
+            IpAddr::V4(_) => self.local4.into(),
+            IpAddr::V6(_) => self.local6.into(),
+        }
+    }
+
+    /// Largest segment the interface takes: the MTU without IP and TCP headers (RFC 9293 3.7.1).
+    pub fn mss_for(&self, addr: IpAddr) -> u16 {
+        match addr {
+            IpAddr::V4(_) => self.mtu - 40,
+            IpAddr::V6(_) => self.mtu - 60,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_string_gives_a_usual_linux_host() {
+        let settings = Settings::parse("").expect("defaults are good");
+        assert_eq!(settings.tcp.initial_window_segments, 10);
+        assert_eq!(settings.tcp.syn_retries, 5);
+        assert_eq!(settings.congestion, CongestionName::Cubic);
+        assert_eq!(settings.mss_for(settings.local4.into()), 1460);
+        assert_eq!(settings.mss_for(settings.local6.into()), 1440);
+    }
+
+    #[test]
+    fn keys_set_what_they_name() {
+        let settings = Settings::parse("ecn=1, gso=off,local4=10.0.0.7,keepalive_time_s=5");
+        let settings = settings.expect("good flags");
+        assert_eq!(settings.tcp.ecn, EcnMode::Request);
+        assert!(!settings.gso);
+        assert_eq!(settings.local4, Ipv4Addr::new(10, 0, 0, 7));
+        assert_eq!(settings.keepalive.idle_ms, 5000);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let message = |flags| Settings::parse(flags).expect_err("bad flags").to_string();
+        assert_eq!(message("gso"), "`gso` is not key=value");
+        assert!(message("gsoo=on").starts_with("`gsoo` is not a key; keys are congestion, "));
+        assert_eq!(message("gso=maybe"), "gso=maybe: expected on or off");
+        assert!(message("rto_min_ms=0").contains("rto_min_ms"));
+    }
+
+    #[test]
+    fn every_key_refuses_nonsense() {
+        for key in KEYS {
+            assert!(
+                (key.set)(&mut Settings::default(), "?").is_none(),
+                "{}",
+                key.name
+            );
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Super-segments: a burst of segments as one packet, cut up where Linux's segmentation offload would have it.
+
+use baton_tcp::{Info, Segment};
+use baton_wire::{Flags, SeqNr, Span};
+use bytes::Bytes;
+
+/// Most bytes of data in a super-segment: 64 KiB without room for headers (sk_gso_max_size).
+pub(crate) const LARGEST: u32 = 65_536 - 321;
+
+/// A super-segment holds what is sent in 2^-10 s at the pacing rate (sk_pacing_shift).
+const PACING_SHIFT: u32 = 10;
+
+/// For each doubling of the round-trip time from 2^9 us on, half as much is added (tcp_tso_rtt_log).
+const ROUND_TRIP_SHIFT: u32 = 9;
+
+/// Segments that leave at one moment and continue each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Burst {
+    segment: Segment<Bytes>,
+    unit: usize,
+    count: u32,
+    most: u32,
+    closed: bool,
+}
+
+impl Burst {
+    /// A burst of one, which takes up to `most`.
+    pub(crate) fn new(segment: Segment<Bytes>, most: u32) -> Self {
+        let unit = segment.payload_len();
+        let alone = Flags::SYN | Flags::FIN | Flags::RST;
+        Self {
+            closed: unit == 0 || segment.header.flags.intersects(alone),
+            segment,
+            unit,
+            count: 1,
+            most,
+        }
+    }
+
+    /// Segments in it.
+    pub(crate) fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Nothing more belongs to it.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// True when `next` continues it.
+    pub(crate) fn takes(&self, next: &Segment<Bytes>) -> bool {
+        let (first, len) = (&self.segment, next.payload_len());
+        let last_only = Flags::PSH | Flags::FIN;
+        let first_only = Flags::CWR;
+        let same_flags = (first.header.flags - last_only - first_only)
+            == (next.header.flags - last_only)
+            && !next.header.flags.contains(Flags::SYN);
+        !self.closed
+            && self.count < self.most
+            && len > 0
+            && len <= self.unit
+            && first.payload_len() + len <= LARGEST as usize
+            && end_of(first) == next.header.seq
+            && same_flags
+            && first.ecn == next.ecn
+            && first.header.ack == next.header.ack
+            && first.header.window == next.header.window
+            && first.header.options == next.header.options
+    }
+
+    /// Adds a segment that it takes.
+    pub(crate) fn join(&mut self, next: Segment<Bytes>) {
+        let short = next.payload_len() < self.unit;
+        let ends = next.header.flags & (Flags::PSH | Flags::FIN);
+        self.segment.header.flags -= Flags::PSH;
+        self.segment.header.flags |= ends;
+        self.segment.payload.extend(next.payload);
+        self.count += 1;
+        self.closed = short || ends.contains(Flags::FIN);
+    }
+
+    /// The packet, and how much data each of its segments has.
+    pub(crate) fn into_segment(self) -> (Segment<Bytes>, usize) {
+        (self.segment, self.unit)
+    }
+}
+
+fn end_of(segment: &Segment<Bytes>) -> SeqNr {
+    segment.header.seq + segment.payload_len() as u32
+}
+
+/// Segments in the congestion window.
+pub(crate) fn window_segments(info: &Info) -> u32 {
+    (info.congestion_window / info.send_mss.max(1)).max(1)
+}
+
+/// Half of the congestion window, so that at least two packets are in flight.
+pub(crate) fn half_window(info: &Info) -> u32 {
+    (window_segments(info) / 2).max(1)
+}
+
+/// The rate at which a connection is expected to send, from which the size of super-segments follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pacing {
+    /// Bytes a second; none before the first round trip after the handshake.
+    rate: Option<u64>,
+}
+
+impl Pacing {
+    /// Takes the rate anew from window and round-trip time: twice as much in slow start, a fifth more later.
+    pub(crate) fn update(&mut self, info: &Info) {
+        let Some(srtt) = info.srtt.filter(|&srtt| srtt >= Span::from_us(1)) else {
+            return;
+        };
+        let segments = window_segments(info);
+        let slow_start = info.congestion_window < info.slow_start_threshold / 2;
+        let percent = if slow_start { 200 } else { 120 };
+        let bytes = u64::from(info.send_mss) * u64::from(segments.max(info.unacked_segments));
+        self.rate = Some(bytes * percent * 10_000 / srtt.as_us());
+    }
+
+    /// The rate, bytes a second, if it is known.
+    pub(crate) fn rate(&self) -> Option<u64> {
+        self.rate
+    }
+
+    /// Segments of one super-segment, `least` at least.
+    pub(crate) fn segments(&self, info: &Info, least: u32) -> u32 {
+        let mut bytes = match self.rate {
+            Some(rate) => rate >> PACING_SHIFT,
+            None => LARGEST.into(),
+        };
+        let min_rtt_us = info.min_rtt.map_or(u64::MAX, Span::as_us);
+        let halvings = min_rtt_us >> ROUND_TRIP_SHIFT;
+        if halvings < 32 {
+            bytes += u64::from(LARGEST) >> halvings;
+        }
+        let bytes = bytes.min(LARGEST.into()) as u32;
+        (bytes / info.send_mss.max(1)).max(least)
+    }
+}
+
+#[cfg(test)]
+mod tests;

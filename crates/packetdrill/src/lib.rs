@@ -1,0 +1,36 @@
+//! Baton's TCP engine as a shared object for packet-script tools: sockets and raw packets on virtual time.
+//!
+//! A tool that runs packet scripts loads `libbaton_packetdrill.so`, calls `packetdrill_interface_init` and gets a
+//! table of functions: the socket calls of a C library, and functions that inject a raw IP packet, fetch the next
+//! one that leaves, and let time pass. `include/baton_packetdrill.h` describes the table; [`flags`] what can be set.
+//!
+//! Where to look: `abi` is the C side and nothing else; `instance` the lock, the threads and the passing of time;
+//! `world` all state behind it; `sockets`, `options`, `epoll`, `pipe`, `splice` what an application sees;
+//! `arrival` and `network` what the wire sees, with `gso` and `send_queue` for super-segments as Linux cuts them.
+//!
+//! The engine is as deterministic as ever: the same script gives the same packets at the same virtual times.
+
+mod abi;
+mod address;
+mod arrival;
+mod descriptors;
+mod epoll;
+pub mod errno;
+pub mod flags;
+mod gso;
+mod icmp;
+mod instance;
+mod io;
+mod network;
+mod options;
+mod pipe;
+mod poll;
+mod receive_queue;
+mod receive_window;
+mod send_queue;
+mod sockets;
+mod splice;
+mod tcp_info;
+mod world;
+
+pub use abi::{Interface, packetdrill_interface_init};

@@ -1,0 +1,253 @@
+//! Packets on their way out: what the engine sends, joined into super-segments and written as bytes.
+
+use crate::gso::{Burst, Pacing};
+use crate::send_queue::{RunEnd, SendQueue};
+use crate::world::World;
+use baton_tcp::{ConnId, Segment};
+use baton_wire::{Flags, Packet, SeqNr, Time, encode_packet};
+use bytes::Bytes;
+use std::net::IpAddr;
+
+/// Most packets that wait to be fetched. A tool fetches each; one that does not gets no more.
+const MOST_OUTGOING: usize = 1 << 16;
+
+/// A packet that left the engine.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// When it left.
+    pub at: Time,
+    /// Its header.
+    pub packet: Packet,
+    /// Its data.
+    pub payload: Vec<u8>,
+    /// Data of each segment it is made of, bytes; the last may have less.
+    pub segment_len: usize,
+    /// Type of service, ECN bits aside.
+    pub service: u8,
+    /// The IPv4 identification.
+    pub id: u16,
+    /// It must not be fragmented (RFC 1191).
+    pub dont_fragment: bool,
+}
+
+/// What the sending side of a connection's socket decides about its packets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Link {
+    pub(crate) queue: SendQueue,
+    pub(crate) pacing: Pacing,
+    /// Largest window the peer offered.
+    pub(crate) largest_window: u32,
+    /// The number after the last one sent; none before the SYN.
+    next: Option<SeqNr>,
+    /// Type of service, ECN bits aside (IP_TOS, IPV6_TCLASS).
+    pub(crate) service: u8,
+    /// Fragmentation is allowed (IP_PMTUDISC_DONT).
+    pub(crate) may_fragment: bool,
+    ids: u16,
+}
+
+impl Link {
+    /// Notes that `segment` leaves; `joins` when it shares a packet with the one before it. Sets its PSH.
+    fn note(&mut self, segment: &mut Segment<Bytes>, joins: bool) -> RunEnd {
+        let (seq, flags) = (segment.header.seq, segment.header.flags);
+        let len = segment.payload_len() as u32;
+        let end = seq + len;
+        if flags.contains(Flags::SYN) {
+            self.next = Some(seq + 1);
+            return RunEnd::default();
+        }
+        let next = *self.next.get_or_insert(seq);
+        if len == 0 {
+            return RunEnd {
+                push: false,
+                boundary: true,
+            };
+        }
+        let run = if end.after(next) {
+            self.next = Some(end);
+            self.queue.send(end - next, end, joins)
+        } else {
+            self.queue.sent_again(end)
+        };
+        segment.header.flags.set(Flags::PSH, run.push);
+        run
+    }
+
+    /// True when `segment` carries data that was sent before.
+    fn is_again(&self, segment: &Segment<Bytes>) -> bool {
+        self.next
+            .is_some_and(|next| segment.header.seq.before(next))
+    }
+
+    fn next_id(&mut self, segments: usize) -> u16 {
+        let id = self.ids;
+        self.ids = self.ids.wrapping_add(segments as u16);
+        id
+    }
+}
+
+impl World {
+    /// Fetches segments from the engine. False when there was none.
+    pub(crate) fn take_segments(&mut self) -> bool {
+        let mut burst: Option<(ConnId, Burst)> = None;
+        let mut any = false;
+        while let Some((conn, segment)) = self.stack.poll_transmit(self.now()) {
+            any = true;
+            let Some(conn) = conn else {
+                self.finish_burst(burst.take());
+                self.put_out(Link::default(), Burst::new(segment, 1));
+                continue;
+            };
+            burst = Some((conn, self.join_or_start(burst.take(), conn, segment)));
+        }
+        self.finish_burst(burst);
+        any
+    }
+
+    /// The burst that `segment` is now part of.
+    fn join_or_start(
+        &mut self,
+        burst: Option<(ConnId, Burst)>,
+        conn: ConnId,
+        mut segment: Segment<Bytes>,
+    ) -> Burst {
+        let fits = burst
+            .as_ref()
+            .is_some_and(|(of, burst)| *of == conn && burst.takes(&segment));
+        let again = self.link(conn).is_again(&segment);
+        let run = self.link(conn).note(&mut segment, fits);
+        let mut burst = match burst {
+            Some((_, mut burst)) if fits => {
+                burst.join(segment);
+                burst
+            }
+            other => {
+                self.finish_burst(other);
+                let most = self.most_segments(conn, again);
+                Burst::new(segment, most)
+            }
+        };
+        if run.boundary {
+            burst.close();
+        }
+        burst
+    }
+
+    /// How many segments a packet of this connection may hold now.
+    fn most_segments(&self, conn: ConnId, again: bool) -> u32 {
+        if !self.settings.gso {
+            return 1;
+        }
+        let info = self.stack.info(self.now(), conn);
+        let by_rate = self.links[&conn]
+            .pacing
+            .segments(&info, self.settings.min_tso_segs);
+        match again {
+            true => by_rate,
+            false => by_rate.min(crate::gso::half_window(&info)),
+        }
+    }
+
+    /// What is known of a connection's way out.
+    pub(crate) fn link(&mut self, conn: ConnId) -> &mut Link {
+        self.links.entry(conn).or_default()
+    }
+
+    fn finish_burst(&mut self, burst: Option<(ConnId, Burst)>) {
+        if let Some((conn, burst)) = burst {
+            let link = self.link(conn);
+            let id = link.next_id(burst.count());
+            let sketch = Link {
+                ids: id,
+                service: link.service,
+                may_fragment: link.may_fragment,
+                ..Link::default()
+            };
+            self.put_out(sketch, burst);
+        }
+    }
+
+    fn put_out(&mut self, link: Link, burst: Burst) {
+        if self.outgoing.len() >= MOST_OUTGOING {
+            return;
+        }
+        let (segment, segment_len) = burst.into_segment();
+        self.outgoing.push_back(Outgoing {
+            at: self.now(),
+            payload: segment.payload.concat(),
+            packet: Packet {
+                src: segment.src,
+                dst: segment.dst,
+                ecn: segment.ecn,
+                header: segment.header,
+            },
+            segment_len,
+            service: link.service,
+            id: link.ids,
+            dont_fragment: !link.may_fragment,
+        });
+    }
+}
+
+impl Outgoing {
+    /// The packet as bytes; `None` when it has no such form, which would be a fault of the engine.
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(self.payload.len() + 120);
+        encode_packet(&self.packet, &self.payload, &mut bytes).ok()?;
+        match self.packet.src.addr {
+            IpAddr::V4(_) => self.fill_ipv4(&mut bytes),
+            IpAddr::V6(_) => {
+                // The traffic class lies across the first two bytes (RFC 8200 3).
+                bytes[0] |= self.service >> 4;
+                bytes[1] |= self.service << 4;
+            }
+        }
+        Some(bytes)
+    }
+
+    /// Fills in the fields of the IPv4 header that belong to the socket (RFC 791 3.1).
+    fn fill_ipv4(&self, bytes: &mut [u8]) {
+        bytes[1] |= self.service;
+        bytes[4..6].copy_from_slice(&self.id.to_be_bytes());
+        let fragment: u16 = if self.dont_fragment { 0x4000 } else { 0 };
+        bytes[6..8].copy_from_slice(&fragment.to_be_bytes());
+        bytes[10..12].fill(0);
+        let words = bytes[..20].chunks(2);
+        let sum: u32 = words
+            .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+            .sum();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        let folded = (folded & 0xffff) + (folded >> 16);
+        bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    }
+
+    /// Cuts a super-segment so that no packet has more than `most` bytes: the first part, and the rest if any.
+    pub fn cut(mut self, most: usize) -> (Self, Option<Self>) {
+        let headers = match self.packet.src.addr {
+            IpAddr::V4(_) => 40,
+            IpAddr::V6(_) => 60,
+        } + self.packet.header.options.len();
+        let room = most.saturating_sub(headers);
+        let unit = self.segment_len.max(1);
+        let kept = (room / unit).max(1) * unit;
+        if self.payload.len() <= room || self.payload.len() <= kept {
+            return (self, None);
+        }
+        let rest = Self {
+            payload: self.payload.split_off(kept),
+            packet: Packet {
+                header: baton_wire::Header {
+                    seq: self.packet.header.seq + kept as u32,
+                    flags: self.packet.header.flags - Flags::CWR,
+                    ..self.packet.header.clone()
+                },
+                ..self.packet.clone()
+            },
+            id: self.id.wrapping_add((kept / unit) as u16),
+            ..self.clone()
+        };
+        // They stay with the last part, as segmentation offload has it.
+        self.packet.header.flags -= Flags::PSH | Flags::FIN;
+        (self, Some(rest))
+    }
+}

@@ -1,0 +1,176 @@
+//! Socket options (socket(7), tcp(7), ip(7), ipv6(7)): what each may hold and what it changes.
+
+mod get;
+mod set;
+mod value;
+
+use crate::address::Family;
+use crate::flags::Settings;
+use crate::receive_window::ReceiveWindow;
+use baton_tcp::{Config, Congestion, Keepalive};
+use baton_wire::Span;
+use libc::c_int;
+use rustc_hash::FxHashMap;
+use std::net::IpAddr;
+
+/// The engine limits nothing: what a socket may hold is counted here, in kernel memory.
+const ENGINE_BUFFER: u32 = 1 << 30;
+
+/// Congestion control by its name in TCP_CONGESTION.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionName {
+    /// `cubic`.
+    Cubic,
+    /// `reno`.
+    Reno,
+}
+
+impl CongestionName {
+    /// The algorithm of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "cubic" => Some(Self::Cubic),
+            "reno" => Some(Self::Reno),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+        }
+    }
+
+    const fn algorithm(self) -> Congestion {
+        match self {
+            Self::Cubic => Congestion::Cubic,
+            Self::Reno => Congestion::NewReno,
+        }
+    }
+}
+
+/// The options of one socket. What it accepts starts with its listener's.
+#[derive(Clone, Debug)]
+pub(crate) struct SocketOptions {
+    pub(crate) nodelay: bool,
+    pub(crate) cork: bool,
+    /// TCP_MAXSEG.
+    pub(crate) mss: Option<u16>,
+    pub(crate) congestion: CongestionName,
+    pub(crate) user_timeout_ms: u32,
+    pub(crate) keepalive_on: bool,
+    pub(crate) keepalive: Keepalive,
+    /// TCP_DEFER_ACCEPT, seconds.
+    pub(crate) defer_accept_s: u32,
+    /// TCP_SYNCNT.
+    pub(crate) syn_count: Option<u32>,
+    /// TCP_LINGER2, ms; negative: the orphan is gone at once.
+    pub(crate) linger2_ms: i64,
+    /// TCP_NOTSENT_LOWAT.
+    pub(crate) not_sent_low_water: Option<u32>,
+    /// TCP_INQ.
+    pub(crate) report_unread: bool,
+    /// TCP_QUICKACK as it was last set.
+    pub(crate) quick_ack: bool,
+    /// SO_LINGER.
+    pub(crate) linger: Option<Span>,
+    /// Kernel memory for what is written; true when the application set it.
+    pub(crate) send_buffer: u32,
+    pub(crate) send_buffer_locked: bool,
+    pub(crate) receive_timeout: Option<Span>,
+    pub(crate) send_timeout: Option<Span>,
+    /// SO_RCVLOWAT.
+    pub(crate) low_water: usize,
+    pub(crate) reuse_address: bool,
+    pub(crate) reuse_port: bool,
+    /// IP_TOS and IPV6_TCLASS, whole bytes.
+    pub(crate) service_v4: u8,
+    pub(crate) service_v6: u8,
+    pub(crate) v6_only: bool,
+    /// IP_MTU_DISCOVER.
+    pub(crate) mtu_discover: c_int,
+    /// IP_RECVERR, IPV6_RECVERR.
+    pub(crate) report_errors: bool,
+    /// Options that are kept and given back and change nothing here.
+    pub(crate) others: FxHashMap<(c_int, c_int), c_int>,
+}
+
+impl SocketOptions {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            nodelay: false,
+            cork: false,
+            mss: None,
+            congestion: settings.congestion,
+            user_timeout_ms: 0,
+            keepalive_on: false,
+            keepalive: settings.keepalive,
+            defer_accept_s: 0,
+            syn_count: None,
+            linger2_ms: settings.tcp.fin_wait_2_ms.into(),
+            not_sent_low_water: None,
+            report_unread: false,
+            quick_ack: true,
+            linger: None,
+            send_buffer: settings.send_buffer,
+            send_buffer_locked: false,
+            receive_timeout: None,
+            send_timeout: None,
+            low_water: 1,
+            reuse_address: false,
+            reuse_port: false,
+            service_v4: 0,
+            service_v6: 0,
+            v6_only: false,
+            mtu_discover: libc::IP_PMTUDISC_WANT,
+            report_errors: false,
+            others: FxHashMap::default(),
+        }
+    }
+
+    /// Type of service of packets of one family, ECN bits aside.
+    pub(crate) fn service(&self, family: Family) -> u8 {
+        match family {
+            Family::V4 => self.service_v4 & !3,
+            Family::V6 => self.service_v6 & !3,
+        }
+    }
+
+    /// Packets go without "don't fragment".
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.mtu_discover == libc::IP_PMTUDISC_DONT
+    }
+
+    /// Most bytes that may wait to be sent before the socket counts as full.
+    pub(crate) fn not_sent_limit(&self, settings: &Settings) -> u32 {
+        self.not_sent_low_water
+            .unwrap_or(settings.tcp.not_sent_low_water)
+    }
+
+    /// The engine's parameters for a connection of this socket over `local`.
+    pub(crate) fn config(
+        &self,
+        settings: &Settings,
+        window: &ReceiveWindow,
+        local: IpAddr,
+    ) -> Config {
+        let interface = settings.mss_for(local);
+        Config {
+            mss: self.mss.map_or(interface, |mss| mss.min(interface)),
+            send_buffer: ENGINE_BUFFER,
+            receive_buffer: window.full_space(),
+            window_clamp: window.offered(),
+            window_scale: Some(window.scale()),
+            congestion: self.congestion.algorithm(),
+            nagle: !self.nodelay,
+            syn_retries: self.syn_count.unwrap_or(settings.tcp.syn_retries),
+            keepalive: self.keepalive_on.then_some(self.keepalive),
+            user_timeout_ms: (self.user_timeout_ms > 0).then_some(self.user_timeout_ms),
+            fin_wait_2_ms: self.linger2_ms.max(1) as u32,
+            not_sent_low_water: u32::MAX,
+            path_mtu_discovery: settings.tcp.path_mtu_discovery && !self.may_fragment(),
+            ..settings.tcp.clone()
+        }
+    }
+}

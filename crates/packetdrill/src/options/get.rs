@@ -1,0 +1,184 @@
+//! getsockopt.
+
+use super::set::{HARMLESS_IP, HARMLESS_IPV6, HARMLESS_SOCKET, HARMLESS_TCP, TCP_INQ};
+use super::value::{of_linger, of_timeout};
+use crate::address::Family;
+use crate::errno::Errno;
+use crate::sockets::SocketId;
+use crate::tcp_info;
+use crate::world::World;
+use libc::c_int;
+
+/// MSS before anything is known of the peer (TCP_MSS_DEFAULT; RFC 9293 3.7.1).
+const DEFAULT_MSS: c_int = 536;
+
+/// Bytes of TCP_CONGESTION's value (TCP_CA_NAME_MAX).
+const CONGESTION_NAME_LEN: usize = 16;
+
+const UNKNOWN: Errno = Errno(libc::ENOPROTOOPT);
+
+fn bytes(value: c_int) -> Vec<u8> {
+    value.to_ne_bytes().to_vec()
+}
+
+impl World {
+    /// getsockopt(2): the value, of which the caller takes as much as it has room for.
+    ///
+    /// # Errors
+    /// As the manual pages have it; ENOPROTOOPT for what is not known.
+    pub fn getsockopt(&mut self, fd: c_int, level: c_int, name: c_int) -> Result<Vec<u8>, Errno> {
+        let id = self.socket_id(fd)?;
+        match level {
+            libc::SOL_SOCKET => self.socket_option(id, name),
+            libc::IPPROTO_TCP => self.tcp_option(id, name),
+            libc::IPPROTO_IP => self.ip_option(id, name),
+            libc::IPPROTO_IPV6 => self.ipv6_option(id, name),
+            _ => Err(UNKNOWN),
+        }
+    }
+
+    fn socket_option(&mut self, id: SocketId, name: c_int) -> Result<Vec<u8>, Errno> {
+        let socket = &mut self.sockets[id];
+        let options = &socket.options;
+        let value = match name {
+            libc::SO_ERROR => {
+                let error = socket.error.take().or(socket.soft_error.take());
+                error.map_or(0, |errno| errno.0)
+            }
+            libc::SO_TYPE => libc::SOCK_STREAM,
+            libc::SO_DOMAIN => socket.family.number(),
+            libc::SO_PROTOCOL => libc::IPPROTO_TCP,
+            libc::SO_ACCEPTCONN => socket.listening.is_some().into(),
+            libc::SO_REUSEADDR => options.reuse_address.into(),
+            libc::SO_REUSEPORT => options.reuse_port.into(),
+            libc::SO_KEEPALIVE => options.keepalive_on.into(),
+            libc::SO_LINGER => return Ok(of_linger(options.linger)),
+            libc::SO_RCVTIMEO => return Ok(of_timeout(options.receive_timeout)),
+            libc::SO_SNDTIMEO => return Ok(of_timeout(options.send_timeout)),
+            libc::SO_RCVLOWAT => options.low_water as c_int,
+            libc::SO_SNDLOWAT => 1,
+            libc::SO_SNDBUF => options.send_buffer as c_int,
+            libc::SO_RCVBUF => socket.window.buffer() as c_int,
+            name if HARMLESS_SOCKET.contains(&name) => {
+                let kept = options.others.get(&(libc::SOL_SOCKET, name));
+                kept.copied().unwrap_or(0)
+            }
+            _ => return Err(UNKNOWN),
+        };
+        Ok(bytes(value))
+    }
+
+    fn tcp_option(&mut self, id: SocketId, name: c_int) -> Result<Vec<u8>, Errno> {
+        let socket = &self.sockets[id];
+        let options = &socket.options;
+        let value = match name {
+            libc::TCP_INFO => return Ok(self.tcp_info(id)),
+            libc::TCP_CC_INFO => return Ok(Vec::new()),
+            libc::TCP_CONGESTION => {
+                let mut name = options.congestion.name().as_bytes().to_vec();
+                name.resize(CONGESTION_NAME_LEN, 0);
+                return Ok(name);
+            }
+            libc::TCP_NODELAY => options.nodelay.into(),
+            libc::TCP_CORK => options.cork.into(),
+            libc::TCP_MAXSEG => self.current_mss(id),
+            libc::TCP_KEEPIDLE => (options.keepalive.idle_ms / 1000) as c_int,
+            libc::TCP_KEEPINTVL => (options.keepalive.interval_ms / 1000) as c_int,
+            libc::TCP_KEEPCNT => options.keepalive.probes as c_int,
+            libc::TCP_SYNCNT => options.syn_count.unwrap_or(self.settings.tcp.syn_retries) as c_int,
+            libc::TCP_LINGER2 => match options.linger2_ms {
+                ms if ms < 0 => -1,
+                ms => (ms / 1000) as c_int,
+            },
+            libc::TCP_DEFER_ACCEPT => options.defer_accept_s as c_int,
+            libc::TCP_USER_TIMEOUT => options.user_timeout_ms as c_int,
+            libc::TCP_NOTSENT_LOWAT => options.not_sent_limit(&self.settings) as c_int,
+            libc::TCP_QUICKACK => options.quick_ack.into(),
+            libc::TCP_WINDOW_CLAMP => socket.window.clamp().unwrap_or(0) as c_int,
+            TCP_INQ => options.report_unread.into(),
+            name if HARMLESS_TCP.contains(&name) => {
+                let kept = options.others.get(&(libc::IPPROTO_TCP, name));
+                kept.copied().unwrap_or(0)
+            }
+            _ => return Err(UNKNOWN),
+        };
+        Ok(bytes(value))
+    }
+
+    /// What TCP_MAXSEG shows: what the application set before there is a connection, then what is in use.
+    fn current_mss(&self, id: SocketId) -> c_int {
+        let socket = &self.sockets[id];
+        match (socket.conn, socket.options.mss) {
+            (Some(conn), _) if self.is_synchronized(conn) => {
+                self.stack.info(self.now(), conn).send_mss as c_int
+            }
+            (None, Some(mss)) => mss.into(),
+            _ => DEFAULT_MSS,
+        }
+    }
+
+    fn ip_option(&mut self, id: SocketId, name: c_int) -> Result<Vec<u8>, Errno> {
+        let socket = &self.sockets[id];
+        let value = match name {
+            libc::IP_TOS => socket.options.service_v4.into(),
+            libc::IP_MTU_DISCOVER => socket.options.mtu_discover,
+            libc::IP_RECVERR => socket.options.report_errors.into(),
+            libc::IP_MTU => self.path_mtu(id)?,
+            name if HARMLESS_IP.contains(&name) => {
+                let kept = socket
+                    .options
+                    .others
+                    .get(&(libc::IPPROTO_IP, name))
+                    .copied();
+                kept.unwrap_or(if name == libc::IP_TTL { 64 } else { 0 })
+            }
+            _ => return Err(UNKNOWN),
+        };
+        Ok(bytes(value))
+    }
+
+    fn ipv6_option(&mut self, id: SocketId, name: c_int) -> Result<Vec<u8>, Errno> {
+        let socket = &self.sockets[id];
+        if socket.family == Family::V4 {
+            return Err(UNKNOWN);
+        }
+        let value = match name {
+            libc::IPV6_TCLASS => socket.options.service_v6.into(),
+            libc::IPV6_V6ONLY => socket.options.v6_only.into(),
+            libc::IPV6_MTU_DISCOVER => socket.options.mtu_discover,
+            libc::IPV6_RECVERR => socket.options.report_errors.into(),
+            libc::IPV6_MTU => self.path_mtu(id)?,
+            name if HARMLESS_IPV6.contains(&name) => {
+                let kept = socket
+                    .options
+                    .others
+                    .get(&(libc::IPPROTO_IPV6, name))
+                    .copied();
+                kept.unwrap_or(if name == libc::IPV6_UNICAST_HOPS {
+                    64
+                } else {
+                    0
+                })
+            }
+            _ => return Err(UNKNOWN),
+        };
+        Ok(bytes(value))
+    }
+
+    /// Only a connected socket knows it (ip(7)).
+    fn path_mtu(&self, id: SocketId) -> Result<c_int, Errno> {
+        let conn = self.sockets[id].conn.ok_or(Errno(libc::ENOTCONN))?;
+        Ok(self.stack.info(self.now(), conn).path_mtu as c_int)
+    }
+
+    /// `struct tcp_info` of a socket in any state.
+    fn tcp_info(&self, id: SocketId) -> Vec<u8> {
+        let socket = &self.sockets[id];
+        let state = self.tcp_state(id);
+        let Some(conn) = socket.conn else {
+            return tcp_info::without_connection(state, socket);
+        };
+        let info = self.stack.info(self.now(), conn);
+        tcp_info::of_connection(state, &info, socket, &self.links[&conn])
+    }
+}

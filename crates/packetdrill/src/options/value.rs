@@ -1,0 +1,110 @@
+//! Option values to and from bytes.
+
+use crate::errno::Errno;
+use baton_wire::Span;
+use libc::c_int;
+
+/// Bytes of a `timeval` of 64-bit systems.
+const TIMEVAL_LEN: usize = 16;
+/// Bytes of `struct linger`.
+const LINGER_LEN: usize = 8;
+
+const INVALID: Errno = Errno(libc::EINVAL);
+
+/// An int, which is what most options are.
+pub(super) fn int(bytes: &[u8]) -> Result<c_int, Errno> {
+    let bytes = bytes.first_chunk::<4>().ok_or(INVALID)?;
+    Ok(c_int::from_ne_bytes(*bytes))
+}
+
+/// An int, or a single byte as IP options take it.
+pub(super) fn int_or_byte(bytes: &[u8]) -> Result<c_int, Errno> {
+    match bytes {
+        [] => Err(INVALID),
+        [byte, ..] if bytes.len() < 4 => Ok((*byte).into()),
+        _ => int(bytes),
+    }
+}
+
+/// An int within limits.
+pub(super) fn int_within(bytes: &[u8], least: c_int, most: c_int) -> Result<u32, Errno> {
+    let value = int(bytes)?;
+    if (least..=most).contains(&value) {
+        Ok(value as u32)
+    } else {
+        Err(INVALID)
+    }
+}
+
+/// A `timeval`; zero means none (socket(7)).
+pub(super) fn timeout(bytes: &[u8]) -> Result<Option<Span>, Errno> {
+    if bytes.len() < TIMEVAL_LEN {
+        return Err(INVALID);
+    }
+    let part = |at: usize| i64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let (seconds, micros) = (part(0), part(8));
+    if !(0..1_000_000).contains(&micros) {
+        return Err(Errno(libc::EDOM));
+    }
+    // A negative time is over at once.
+    let seconds = seconds.clamp(0, 10_000_000) as u64;
+    let span = Span::from_secs(seconds) + Span::from_us(micros as u64);
+    Ok((span != Span::ZERO).then_some(span))
+}
+
+/// The `timeval` of a timeout.
+pub(super) fn of_timeout(timeout: Option<Span>) -> Vec<u8> {
+    let micros = timeout.map_or(0, Span::as_us);
+    let parts = [micros / 1_000_000, micros % 1_000_000];
+    parts.iter().flat_map(|part| part.to_ne_bytes()).collect()
+}
+
+/// A `struct linger`.
+pub(super) fn linger(bytes: &[u8]) -> Result<Option<Span>, Errno> {
+    if bytes.len() < LINGER_LEN {
+        return Err(INVALID);
+    }
+    let (on, seconds) = (int(bytes)?, int(&bytes[4..])?);
+    Ok((on != 0).then(|| Span::from_secs(seconds.max(0) as u64)))
+}
+
+/// The `struct linger` of a setting.
+pub(super) fn of_linger(linger: Option<Span>) -> Vec<u8> {
+    let seconds = linger.map_or(0, |time| (time.as_us() / 1_000_000) as c_int);
+    [c_int::from(linger.is_some()), seconds]
+        .iter()
+        .flat_map(|part| part.to_ne_bytes())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_survive_the_round_trip() {
+        let time = Some(Span::from_ms(1500));
+        assert_eq!(timeout(&of_timeout(time)), Ok(time));
+        assert_eq!(timeout(&of_timeout(None)), Ok(None));
+        assert_eq!(timeout(&[0; 15]), Err(INVALID));
+        let mut bad = of_timeout(None);
+        bad[8..16].copy_from_slice(&1_000_000_i64.to_ne_bytes());
+        assert_eq!(timeout(&bad), Err(Errno(libc::EDOM)));
+    }
+
+    #[test]
+    fn lingering_survives_the_round_trip() {
+        for setting in [None, Some(Span::ZERO), Some(Span::from_secs(5))] {
+            assert_eq!(linger(&of_linger(setting)), Ok(setting));
+        }
+        assert_eq!(linger(&[0; 4]), Err(INVALID));
+    }
+
+    #[test]
+    fn short_values_are_refused() {
+        assert_eq!(int(&[1, 0, 0]), Err(INVALID));
+        assert_eq!(int_or_byte(&[7]), Ok(7));
+        assert_eq!(int_or_byte(&[]), Err(INVALID));
+        assert_eq!(int_within(&5_i32.to_ne_bytes(), 1, 4), Err(INVALID));
+    }
+}

@@ -1,0 +1,223 @@
+//! Which written bytes share a buffer in Linux's send queue. It shows in three places: where PSH stands, where one
+//! super-segment ends, and how much kernel memory a socket takes (which decides whether it is writable).
+
+use baton_wire::SeqNr;
+use std::collections::VecDeque;
+
+/// Kernel memory that one buffer takes besides its data, bytes: structure, header room and shared info.
+pub(crate) const BUFFER_OVERHEAD: u32 = 1280;
+
+/// Bytes that were written and not sent yet, in one buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unsent {
+    len: u32,
+    push: bool,
+    end_of_record: bool,
+}
+
+/// Bytes that were sent as one packet and are not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    end: SeqNr,
+    len: u32,
+    push: bool,
+}
+
+/// What is known of the end of a run that was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunEnd {
+    /// The segment that ends here carries PSH.
+    pub(crate) push: bool,
+    /// What follows is in another buffer.
+    pub(crate) boundary: bool,
+}
+
+/// The send queue of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SendQueue {
+    unsent: VecDeque<Unsent>,
+    sent: VecDeque<Sent>,
+    unsent_len: u32,
+    sent_len: u32,
+    /// Bytes written since PSH was last marked.
+    unpushed: u32,
+}
+
+impl SendQueue {
+    /// Kernel memory taken, bytes (sk_wmem_queued).
+    pub(crate) fn memory(&self) -> u32 {
+        let buffers = (self.unsent.len() + self.sent.len()) as u32;
+        self.unsent_len + self.sent_len + buffers * BUFFER_OVERHEAD
+    }
+
+    /// Bytes written and never sent.
+    pub(crate) fn unsent_len(&self) -> u32 {
+        self.unsent_len
+    }
+
+    /// Bytes that the last buffer still takes when buffers hold `goal`; 0 when a new one is needed.
+    pub(crate) fn room_in_last(&self, goal: u32) -> u32 {
+        match self.unsent.back() {
+            Some(last) if !last.end_of_record => goal.saturating_sub(last.len),
+            _ => 0,
+        }
+    }
+
+    /// `len` bytes were written, into the last buffer or a new one.
+    pub(crate) fn append(&mut self, len: u32, new_buffer: bool) {
+        match self.unsent.back_mut() {
+            Some(last) if !new_buffer => last.len += len,
+            _ => self.unsent.push_back(Unsent {
+                len,
+                push: false,
+                end_of_record: false,
+            }),
+        }
+        self.unsent_len += len;
+        self.unpushed += len;
+    }
+
+    /// Nothing written later shares a buffer with what is there (MSG_EOR).
+    pub(crate) fn end_record(&mut self) {
+        if let Some(last) = self.unsent.back_mut() {
+            last.end_of_record = true;
+        }
+    }
+
+    /// PSH on the last buffer.
+    pub(crate) fn push(&mut self) {
+        if let Some(last) = self.unsent.back_mut() {
+            last.push = true;
+        }
+        self.unpushed = 0;
+    }
+
+    /// A writer of much pushes whenever it has filled half of the largest window ever offered.
+    pub(crate) fn push_if_much(&mut self, largest_window: u32) {
+        if self.unpushed > largest_window / 2 {
+            self.push();
+        }
+    }
+
+    /// The next `len` unsent bytes leave, up to `end`; `joins` when they share a packet with those before them.
+    pub(crate) fn send(&mut self, len: u32, end: SeqNr, joins: bool) -> RunEnd {
+        let mut rest = len;
+        let mut run = RunEnd::default();
+        while rest > 0 {
+            let Some(first) = self.unsent.front_mut() else {
+                debug_assert!(false, "what is sent was written");
+                break;
+            };
+            let taken = rest.min(first.len);
+            first.len -= taken;
+            rest -= taken;
+            run = RunEnd {
+                push: first.len == 0 && first.push,
+                boundary: first.len == 0,
+            };
+            if first.len == 0 {
+                self.unsent.pop_front();
+            }
+        }
+        self.unsent_len -= len - rest;
+        self.sent_len += len - rest;
+        match self.sent.back_mut() {
+            Some(last) if joins => {
+                last.end = end;
+                last.len += len;
+                last.push = run.push;
+            }
+            _ => self.sent.push_back(Sent {
+                end,
+                len,
+                push: run.push,
+            }),
+        }
+        run
+    }
+
+    /// What was known of the end of a run that is sent again.
+    pub(crate) fn sent_again(&self, end: SeqNr) -> RunEnd {
+        let holder = self.sent.iter().find(|sent| sent.end.at_or_after(end));
+        match holder {
+            Some(sent) if sent.end == end => RunEnd {
+                push: sent.push,
+                boundary: true,
+            },
+            Some(_) => RunEnd::default(),
+            None => RunEnd {
+                push: false,
+                boundary: true,
+            },
+        }
+    }
+
+    /// The first `len` bytes were acknowledged.
+    pub(crate) fn acknowledged(&mut self, mut len: u32) {
+        self.sent_len = self.sent_len.saturating_sub(len);
+        while len > 0 {
+            let Some(first) = self.sent.front_mut() else {
+                break;
+            };
+            let taken = len.min(first.len);
+            first.len -= taken;
+            len -= taken;
+            if first.len == 0 {
+                self.sent.pop_front();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_share_a_buffer_up_to_the_goal() {
+        let mut queue = SendQueue::default();
+        assert_eq!(queue.room_in_last(4000), 0, "there is none yet");
+        queue.append(1000, true);
+        assert_eq!(queue.room_in_last(4000), 3000);
+        queue.append(500, false);
+        assert_eq!(queue.memory(), 1500 + BUFFER_OVERHEAD);
+        queue.end_record();
+        assert_eq!(queue.room_in_last(4000), 0, "a record ended");
+    }
+
+    #[test]
+    fn push_stands_at_the_end_of_a_buffer() {
+        let mut queue = SendQueue::default();
+        queue.append(3000, true);
+        queue.push();
+        let middle = queue.send(1000, SeqNr(1001), false);
+        assert_eq!(middle, RunEnd::default());
+        let end = queue.send(2000, SeqNr(3001), false);
+        assert_eq!((end.push, end.boundary), (true, true));
+        assert_eq!(
+            queue.sent_again(SeqNr(1001)),
+            RunEnd {
+                push: false,
+                boundary: true
+            }
+        );
+        assert_eq!(queue.sent_again(SeqNr(2001)), RunEnd::default());
+        assert!(queue.sent_again(SeqNr(3001)).push);
+    }
+
+    #[test]
+    fn acknowledged_buffers_give_their_memory_back() {
+        let mut queue = SendQueue::default();
+        queue.append(3000, true);
+        queue.send(1000, SeqNr(1001), false);
+        queue.send(1000, SeqNr(2001), true);
+        assert_eq!(queue.memory(), 3000 + 2 * BUFFER_OVERHEAD);
+        queue.acknowledged(1500);
+        assert_eq!(queue.memory(), 1500 + 2 * BUFFER_OVERHEAD);
+        queue.acknowledged(500);
+        assert_eq!(
+            (queue.memory(), queue.unsent_len()),
+            (1000 + BUFFER_OVERHEAD, 1000)
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! What the engine tells, as it changes sockets and wakes who waits for them.
+
+use super::{Ready, SocketId, TcpState};
+use crate::errno::Errno;
+use crate::icmp::Report;
+use crate::world::World;
+use baton_tcp::{CloseReason, ConnId, Event, PathError};
+use baton_wire::Span;
+
+impl World {
+    /// Fetches events from the engine. False when there was none.
+    pub(crate) fn take_events(&mut self) -> bool {
+        let mut any = false;
+        while let Some((conn, event)) = self.stack.poll_event() {
+            any = true;
+            self.changed();
+            match event {
+                Event::Connected => self.wake_owner(conn),
+                Event::Acceptable(listener) => self.child_established(listener),
+                Event::Readable => self.fetch(conn),
+                Event::Acknowledged(len) => self.acknowledged(conn, len),
+                Event::PeerClosed => self.peer_closed(conn),
+                Event::Closed(reason) => self.connection_ended(conn, reason),
+            }
+        }
+        any
+    }
+
+    fn wake_owner(&mut self, conn: ConnId) {
+        if let Some(&id) = self.owners.get(&conn) {
+            self.wake(id, Ready::ALL);
+        }
+    }
+
+    /// Moves what arrived to its socket. The window opens when the application reads.
+    fn fetch(&mut self, conn: ConnId) {
+        let owner = self.owners.get(&conn).copied();
+        while let Some(piece) = self.stack.read(conn, usize::MAX) {
+            if let Some(id) = owner {
+                self.sockets[id].received.push(piece);
+            }
+        }
+        let Some(id) = owner else { return };
+        let socket = &self.sockets[id];
+        // Fewer bytes than the low-water mark wake nobody (socket(7), SO_RCVLOWAT).
+        if socket.received.len() >= socket.options.low_water || socket.receive_shut {
+            self.wake_readers(id);
+        }
+    }
+
+    fn acknowledged(&mut self, conn: ConnId, len: u32) {
+        self.link(conn).queue.acknowledged(len);
+        if let Some(&id) = self.owners.get(&conn) {
+            self.grow_send_buffer(id, conn);
+            self.tell_room(id);
+        }
+    }
+
+    fn peer_closed(&mut self, conn: ConnId) {
+        if let Some(&id) = self.owners.get(&conn) {
+            let socket = &mut self.sockets[id];
+            socket.receive_shut = true;
+            socket.finished = true;
+            self.wake(id, Ready::ALL);
+        }
+    }
+
+    /// The engine is done with a connection: its socket is closed and says why.
+    fn connection_ended(&mut self, conn: ConnId, reason: CloseReason) {
+        self.links.remove(&conn);
+        let Some(id) = self.owners.remove(&conn) else {
+            return;
+        };
+        let socket = &mut self.sockets[id];
+        socket.conn = None;
+        let soft = socket.soft_error;
+        socket.error = match reason {
+            CloseReason::Normal | CloseReason::Aborted => socket.error,
+            // A reset after the peer's FIN is a broken pipe.
+            CloseReason::Reset if socket.finished => Some(Errno(libc::EPIPE)),
+            CloseReason::Reset => Some(Errno(libc::ECONNRESET)),
+            CloseReason::Refused => Some(Errno(libc::ECONNREFUSED)),
+            CloseReason::TimedOut => Some(soft.unwrap_or(Errno(libc::ETIMEDOUT))),
+            CloseReason::Unreachable(error) => Some(soft.unwrap_or(errno_of(error))),
+        };
+        (socket.receive_shut, socket.send_shut) = (true, true);
+        if socket.error.is_some() {
+            self.wake(id, Ready::ERROR);
+        }
+        self.wake(id, Ready::ALL);
+    }
+
+    /// The network reported something: what it is called, if it should come to be told (ip(7), IP_RECVERR).
+    pub(crate) fn note_report(&mut self, conn: ConnId, report: &Report) {
+        let Some(&id) = self.owners.get(&conn) else {
+            return;
+        };
+        if matches!(report.error, PathError::FragmentationNeeded { .. }) {
+            return;
+        }
+        let opening = self.tcp_state(id) == TcpState::SynSent;
+        let socket = &mut self.sockets[id];
+        socket.soft_error = Some(report.errno);
+        if socket.options.report_errors && !opening {
+            socket.error = Some(report.errno);
+            self.wake(id, Ready::ERROR);
+        }
+    }
+
+    /// A segment with `len` bytes of data arrived.
+    pub(crate) fn grow_window(&mut self, conn: ConnId, len: usize) {
+        if let Some(&id) = self.owners.get(&conn) {
+            let mss = self.stack.config_of(conn).mss;
+            let socket = &mut self.sockets[id];
+            let unread = socket.received.len() as u32;
+            socket.window.arrived(len, mss, unread);
+            self.offer_window(id, conn);
+        }
+    }
+
+    /// The application read `len` bytes.
+    pub(super) fn give_back(&mut self, id: SocketId, len: usize) {
+        let now = self.now();
+        let Some(conn) = self.sockets[id].conn else {
+            return;
+        };
+        self.stack.consume(conn, len);
+        let mss = self.stack.config_of(conn).mss;
+        let round_trip = self.stack.info(now, conn).srtt.unwrap_or(Span::ZERO);
+        self.sockets[id].window.read(now, len, round_trip, mss);
+        self.offer_window(id, conn);
+        self.pump();
+    }
+
+    /// Has the engine offer what the socket's window has become.
+    fn offer_window(&mut self, id: SocketId, conn: ConnId) {
+        let window = &self.sockets[id].window;
+        let (clamp, space) = (window.offered(), window.full_space());
+        let config = self.stack.config_of(conn);
+        if config.window_clamp != clamp || config.receive_buffer != space {
+            let _ = self.stack.configure(self.now(), conn, |config| {
+                config.window_clamp = clamp;
+                config.receive_buffer = space;
+            });
+        }
+    }
+}
+
+/// The error number of a report, when the socket did not note it itself.
+fn errno_of(error: PathError) -> Errno {
+    Errno(match error {
+        PathError::FragmentationNeeded { .. } => libc::EMSGSIZE,
+        PathError::NetUnreachable => libc::ENETUNREACH,
+        PathError::PortUnreachable => libc::ECONNREFUSED,
+        PathError::ProtocolUnreachable => libc::ENOPROTOOPT,
+        PathError::ParameterProblem => libc::EPROTO,
+        PathError::HostUnreachable | PathError::AdminProhibited | PathError::TimeExceeded => {
+            libc::EHOSTUNREACH
+        }
+    })
+}

@@ -1,0 +1,131 @@
+//! What poll and epoll report of a socket, and whom a change wakes (poll(2), epoll(7), tcp_poll of Linux).
+
+use super::{SocketId, TcpState};
+use crate::descriptors::File;
+use crate::network::Link;
+use crate::world::World;
+use baton_tcp::ConnId;
+
+/// Conditions, as the POLL* and EPOLL* constants have them (they agree).
+pub(crate) struct Ready;
+
+impl Ready {
+    pub(crate) const IN: u32 = libc::POLLIN as u32;
+    pub(crate) const OUT: u32 = libc::POLLOUT as u32;
+    pub(crate) const ERROR: u32 = libc::POLLERR as u32;
+    pub(crate) const HANG_UP: u32 = libc::POLLHUP as u32;
+    pub(crate) const READ_HANG_UP: u32 = libc::POLLRDHUP as u32;
+    pub(crate) const INVALID: u32 = libc::POLLNVAL as u32;
+    /// IN and RDNORM.
+    pub(crate) const READABLE: u32 = Self::IN | libc::POLLRDNORM as u32;
+    /// OUT and WRNORM.
+    pub(crate) const WRITABLE: u32 = Self::OUT | libc::POLLWRNORM as u32;
+    /// A change that may concern anybody.
+    pub(crate) const ALL: u32 = u32::MAX;
+}
+
+/// Kernel memory that a socket's send buffer counts for each segment in flight when it is tuned: a buffer of the
+/// next power of two above MSS and headers, and its structure.
+fn memory_per_segment(mss: u32) -> u32 {
+    (mss + 640).next_power_of_two() + 256
+}
+
+impl World {
+    /// The conditions that hold now. Noting that a writer is to be told of room is part of asking.
+    pub(crate) fn socket_readiness(&mut self, id: SocketId) -> u32 {
+        let state = self.tcp_state(id);
+        let socket = &self.sockets[id];
+        if let Some(listening) = &socket.listening {
+            let shown = listening.queue.iter().any(|waiting| self.is_shown(waiting));
+            return if shown { Ready::READABLE } else { 0 };
+        }
+        let mut ready = 0;
+        if (socket.receive_shut && socket.send_shut) || state == TcpState::Close {
+            ready |= Ready::HANG_UP;
+        }
+        if socket.receive_shut {
+            ready |= Ready::READABLE | Ready::READ_HANG_UP;
+        }
+        if !matches!(state, TcpState::SynSent | TcpState::SynReceived) {
+            if socket.received.len() >= socket.options.low_water {
+                ready |= Ready::READABLE;
+            }
+            if socket.send_shut || self.is_writable(id) {
+                ready |= Ready::WRITABLE;
+            } else {
+                self.sockets[id].no_space = true;
+            }
+        }
+        if self.sockets[id].error.is_some() {
+            ready |= Ready::ERROR;
+        }
+        ready
+    }
+
+    /// At least a third of the send buffer is free, and less than half of TCP_NOTSENT_LOWAT waits to be sent
+    /// (sk_stream_is_writeable).
+    pub(super) fn is_writable(&self, id: SocketId) -> bool {
+        let socket = &self.sockets[id];
+        let Some(link) = self.link_of(id) else {
+            return true;
+        };
+        let used = link.queue.memory();
+        let free = socket.options.send_buffer.saturating_sub(used);
+        let low_water = socket.options.not_sent_limit(&self.settings);
+        free >= used / 2 && link.queue.unsent_len().saturating_mul(2) < low_water
+    }
+
+    /// One more buffer may be filled (sk_stream_memory_free).
+    pub(super) fn takes_buffer(&self, id: SocketId) -> bool {
+        let socket = &self.sockets[id];
+        let Some(link) = self.link_of(id) else {
+            return true;
+        };
+        let low_water = socket.options.not_sent_limit(&self.settings);
+        link.queue.memory() < socket.options.send_buffer && link.queue.unsent_len() < low_water
+    }
+
+    fn link_of(&self, id: SocketId) -> Option<&Link> {
+        let conn = self.sockets[id].conn?;
+        self.links.get(&conn)
+    }
+
+    /// A writer that found no room is told when there is again.
+    pub(super) fn tell_room(&mut self, id: SocketId) {
+        if self.sockets[id].no_space && self.is_writable(id) {
+            self.sockets[id].no_space = false;
+            self.wake(id, Ready::WRITABLE);
+        }
+    }
+
+    /// Room for two windows, while the application did not set the size (tcp(7), tcp_wmem).
+    pub(super) fn grow_send_buffer(&mut self, id: SocketId, conn: ConnId) {
+        let options = &self.sockets[id].options;
+        if options.send_buffer_locked || !self.sockets[id].no_space {
+            return;
+        }
+        let info = self.stack.info(self.now(), conn);
+        let segments = crate::gso::window_segments(&info)
+            .max(self.settings.tcp.initial_window_segments)
+            .max(info.reordering_segments + 1);
+        let wanted = segments
+            .saturating_mul(memory_per_segment(info.send_mss))
+            .saturating_mul(2)
+            .min(self.settings.send_buffer_max);
+        let options = &mut self.sockets[id].options;
+        options.send_buffer = options.send_buffer.max(wanted);
+    }
+
+    /// Something is there to be read or accepted.
+    pub(super) fn wake_readers(&mut self, id: SocketId) {
+        self.wake(id, Ready::READABLE);
+    }
+
+    /// Conditions among `change` may hold now: epoll instances that watch the socket look again.
+    pub(super) fn wake(&mut self, id: SocketId, change: u32) {
+        self.changed();
+        if let Some(fd) = self.descriptors.find(File::Socket(id)) {
+            self.wake_watchers(fd, change);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! write, send and their kin on sockets.
+
+use super::{SocketId, TcpState};
+use crate::errno::{Errno, Outcome, Stop, fail, wait};
+use crate::world::World;
+use baton_tcp::{ConnId, WriteFlags};
+use baton_wire::Time;
+use bytes::Bytes;
+use libc::c_int;
+
+/// A peer that never offered more gets no smaller buffers than this window allows (TCP_MSS_DEFAULT).
+const SMALL_WINDOW: u32 = 536;
+
+/// send(2) of a socket.
+#[derive(Debug)]
+pub struct Send {
+    fd: c_int,
+    data: Bytes,
+    flags: c_int,
+    sent: usize,
+    /// It found no room and waits for a good deal of it.
+    waits: bool,
+    limit: Option<Option<Time>>,
+}
+
+impl Send {
+    /// The call as it is made.
+    pub fn new(fd: c_int, data: Bytes, flags: c_int) -> Self {
+        Self {
+            fd,
+            data,
+            flags,
+            sent: 0,
+            waits: false,
+            limit: None,
+        }
+    }
+
+    fn has(&self, flag: c_int) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Writes what fits; how many bytes, when that is all or all that there may be.
+    ///
+    /// # Errors
+    /// As the manual page has it, when nothing was written.
+    pub fn attempt(&mut self, world: &mut World) -> Outcome<usize> {
+        let outcome = self.write_on(world);
+        match outcome {
+            Err(Stop::Fail(_)) if self.sent > 0 => Ok(self.sent),
+            outcome => outcome,
+        }
+    }
+
+    fn write_on(&mut self, world: &mut World) -> Outcome<usize> {
+        let id = world.socket_id(self.fd)?;
+        if self.has(libc::MSG_FASTOPEN) {
+            return fail(libc::EOPNOTSUPP);
+        }
+        let now = world.now();
+        let socket = &world.sockets[id];
+        let limit = *self
+            .limit
+            .get_or_insert_with(|| socket.send_limit(now, self.flags));
+        match world.tcp_state(id) {
+            TcpState::SynSent | TcpState::SynReceived if socket.error.is_none() => {
+                return wait(now, limit);
+            }
+            TcpState::Established | TcpState::CloseWait => {}
+            _ => return Err(world.broken_pipe(id).into()),
+        }
+        if socket.error.is_some() || socket.send_shut {
+            return Err(world.broken_pipe(id).into());
+        }
+        let conn = world.sockets[id]
+            .conn
+            .expect("an established socket has a connection");
+        if self.waits && !world.is_writable(id) {
+            return wait(now, limit);
+        }
+        self.waits = false;
+        self.fill(world, id, conn);
+        if self.sent == self.data.len() {
+            return Ok(self.sent);
+        }
+        self.waits = true;
+        world.sockets[id].no_space = true;
+        wait(now, limit)
+    }
+
+    /// Fills buffers of the send queue, as many as there is memory for, and sends what may be sent.
+    fn fill(&mut self, world: &mut World, id: SocketId, conn: ConnId) {
+        let begun = self.sent;
+        while self.sent < self.data.len() {
+            let goal = world.buffer_goal(conn);
+            let room = world.link(conn).queue.room_in_last(goal);
+            if room == 0 && !world.takes_buffer(id) {
+                break;
+            }
+            let most = if room == 0 { goal } else { room } as usize;
+            self.write_part(world, conn, most, room == 0);
+            if self.sent < self.data.len() {
+                let link = world.link(conn);
+                let largest_window = link.largest_window;
+                link.queue.push_if_much(largest_window);
+                world.pump();
+            }
+        }
+        let whole = self.sent == self.data.len();
+        if self.sent > begun && !(whole && self.has(libc::MSG_MORE)) {
+            world.link(conn).queue.push();
+        }
+        world.pump();
+    }
+
+    /// Writes at most `most` bytes into one buffer.
+    fn write_part(&mut self, world: &mut World, conn: ConnId, most: usize, new_buffer: bool) {
+        let len = most.min(self.data.len() - self.sent);
+        let last = self.sent + len == self.data.len();
+        let flags = WriteFlags {
+            more: last && self.has(libc::MSG_MORE),
+            end_of_record: last && self.has(libc::MSG_EOR),
+        };
+        let part = self.data.slice(self.sent..self.sent + len);
+        let taken = world.stack.write_with(conn, part, flags).unwrap_or(0);
+        debug_assert_eq!(
+            taken, len,
+            "an established connection takes what its socket has room for"
+        );
+        let queue = &mut world.link(conn).queue;
+        queue.append(taken as u32, new_buffer);
+        if flags.end_of_record {
+            queue.end_record();
+        }
+        self.sent += len;
+    }
+}
+
+impl World {
+    /// What a write to a socket that cannot send any more fails with.
+    fn broken_pipe(&mut self, id: SocketId) -> Errno {
+        let error = self.sockets[id].error.take();
+        error.unwrap_or(Errno(libc::EPIPE))
+    }
+
+    /// Bytes that Linux puts into one buffer of the send queue: whole segments, at most a super-segment and at most
+    /// half of the largest window ever offered (tcp_xmit_size_goal).
+    fn buffer_goal(&mut self, conn: ConnId) -> u32 {
+        let info = self.stack.info(self.now(), conn);
+        let mss = info.send_mss.max(1);
+        if !self.settings.gso {
+            return mss;
+        }
+        let link = self.link(conn);
+        link.largest_window = link.largest_window.max(info.send_window);
+        let half = match link.largest_window {
+            0 => u32::MAX,
+            window if window > SMALL_WINDOW => window / 2,
+            window => window,
+        };
+        let most = crate::gso::LARGEST.min(half);
+        (most / mss).max(1) * mss
+    }
+}

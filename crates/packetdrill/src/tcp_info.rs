@@ -1,0 +1,206 @@
+//! `struct tcp_info` of Linux 6.x, field by field in its order (linux/tcp.h).
+
+use crate::network::Link;
+use crate::sockets::{Socket, TcpState};
+use baton_tcp::{CongestionPhase, Info};
+use baton_wire::Span;
+
+/// TCPI_OPT_*.
+const TIMESTAMPS: u8 = 1;
+const SACK: u8 = 2;
+const WINDOW_SCALING: u8 = 4;
+const ECN: u8 = 8;
+
+/// `snd_ssthresh` before the first loss (TCP_INFINITE_SSTHRESH).
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// `min_rtt` before the first measurement.
+const NO_MIN_RTT: u32 = u32::MAX;
+
+/// Reordering that is taken for granted (tcp_reordering).
+const USUAL_REORDERING: u32 = 3;
+
+/// The structure as it grows.
+#[derive(Default)]
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn bytes(&mut self, values: &[u8]) {
+        self.0.extend_from_slice(values);
+    }
+
+    fn ints(&mut self, values: &[u32]) {
+        for value in values {
+            self.0.extend(value.to_ne_bytes());
+        }
+    }
+
+    fn longs(&mut self, values: &[u64]) {
+        for value in values {
+            self.0.extend(value.to_ne_bytes());
+        }
+    }
+}
+
+fn us(span: Span) -> u32 {
+    u32::try_from(span.as_us()).unwrap_or(u32::MAX)
+}
+
+fn ms(span: Span) -> u32 {
+    us(span) / 1000
+}
+
+/// The structure of a socket whose connection the engine does not know, or no longer.
+pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
+    let mut fields = Fields::default();
+    fields.bytes(&[state as u8, 0, 0, 0, 0, 0, 0, 0]);
+    let queued = socket
+        .listening
+        .as_ref()
+        .map_or(0, |listening| listening.queue.len());
+    let backlog = socket
+        .listening
+        .as_ref()
+        .map_or(0, |listening| listening.backlog);
+    // A listener shows its queue and its limit where a connection shows segments in flight and reported ones.
+    fields.ints(&[0, 0, 0, 0, queued as u32, backlog as u32, 0, 0, 0]);
+    fields.ints(&[0, 0, 0, 0]);
+    fields.ints(&[0, 0, 0, 0, NO_THRESHOLD, 0, 0, USUAL_REORDERING]);
+    fields.0.resize(FULL_LEN, 0);
+    fields.0
+}
+
+/// Bytes of the whole structure.
+const FULL_LEN: usize = 248;
+
+/// The structure of a connection.
+pub(crate) fn of_connection(state: TcpState, info: &Info, socket: &Socket, link: &Link) -> Vec<u8> {
+    let mut fields = Fields::default();
+    put_state(&mut fields, state, info);
+    put_segments(&mut fields, info);
+    put_path(&mut fields, info, socket);
+    put_totals(&mut fields, info, link);
+    debug_assert!(fields.0.len() <= FULL_LEN, "no more than Linux has");
+    fields.0.resize(FULL_LEN, 0);
+    fields.0
+}
+
+fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
+    let phase = match info.phase {
+        CongestionPhase::Open => 0,
+        CongestionPhase::Disorder => 1,
+        CongestionPhase::Recovery => 3,
+        CongestionPhase::Loss => 4,
+    };
+    let mut options = 0;
+    for (on, bit) in [
+        (info.timestamps, TIMESTAMPS),
+        (info.sack, SACK),
+        (info.window_scaling, WINDOW_SCALING),
+        (info.ecn, ECN),
+    ] {
+        options |= if on { bit } else { 0 };
+    }
+    let scales = info.send_shift | info.receive_shift << 4;
+    fields.bytes(&[
+        state as u8,
+        phase,
+        info.retransmits,
+        info.probes,
+        info.backoff,
+    ]);
+    fields.bytes(&[options, scales, 0]);
+    fields.ints(&[us(info.rto), us(info.ato), info.send_mss, info.receive_mss]);
+}
+
+/// Sizes that Linux counts in segments.
+fn put_segments(fields: &mut Fields, info: &Info) {
+    let mss = info.send_mss.max(1);
+    let segments = |bytes: u32| bytes.div_ceil(mss);
+    fields.ints(&[
+        info.unacked_segments,
+        segments(info.sacked),
+        segments(info.lost),
+        segments(info.retransmitted),
+        0,
+    ]);
+    fields.ints(&[
+        ms(info.last_data_sent),
+        0,
+        ms(info.last_data_received),
+        ms(info.last_ack_received),
+    ]);
+}
+
+fn put_path(fields: &mut Fields, info: &Info, socket: &Socket) {
+    let mss = info.send_mss.max(1);
+    let threshold = match info.slow_start_threshold {
+        bytes if bytes >= 1 << 30 => NO_THRESHOLD,
+        bytes => bytes / mss,
+    };
+    fields.ints(&[
+        info.path_mtu,
+        socket.window.offered(),
+        info.srtt.map_or(0, us),
+        info.rttvar.map_or(0, us),
+        threshold,
+        info.congestion_window / mss,
+        info.advertised_mss.into(),
+        info.reordering_segments,
+        0,
+        socket.window.offered(),
+        info.total_retransmissions,
+    ]);
+}
+
+fn put_totals(fields: &mut Fields, info: &Info, link: &Link) {
+    fields.longs(&[
+        link.pacing.rate().unwrap_or(u64::MAX),
+        u64::MAX,
+        info.bytes_acked,
+        info.bytes_received,
+    ]);
+    fields.ints(&[
+        info.segments_out,
+        info.segments_in,
+        info.not_sent,
+        info.min_rtt.map_or(NO_MIN_RTT, us),
+        info.data_segments_in,
+        info.data_segments_out,
+    ]);
+    fields.longs(&[info.delivery_rate, 0, 0, 0]);
+    fields.ints(&[info.delivered, info.delivered_ce]);
+    fields.longs(&[info.bytes_sent, info.bytes_retransmitted]);
+    fields.ints(&[
+        info.duplicate_sacks,
+        0,
+        info.out_of_order_segments,
+        info.send_window,
+        info.receive_window,
+    ]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Family;
+    use crate::flags::Settings;
+
+    #[test]
+    fn a_closed_socket_has_a_whole_structure() {
+        let socket = Socket::new(Family::V4, &Settings::default());
+        let info = without_connection(TcpState::Close, &socket);
+        assert_eq!((info.len(), info[0]), (FULL_LEN, 7));
+    }
+
+    /// The C library knows the start of the structure: places of fields agree.
+    #[test]
+    fn fields_lie_where_the_c_library_has_them() {
+        let socket = Socket::new(Family::V4, &Settings::default());
+        let info = without_connection(TcpState::Close, &socket);
+        let at = std::mem::offset_of!(libc::tcp_info, tcpi_snd_ssthresh);
+        assert_eq!(info[at..at + 4], NO_THRESHOLD.to_ne_bytes());
+        let at = std::mem::offset_of!(libc::tcp_info, tcpi_reordering);
+        assert_eq!(info[at..at + 4], USUAL_REORDERING.to_ne_bytes());
+    }
+}

@@ -1,0 +1,156 @@
+//! Everything that one instance holds: a clock, the engine, sockets and what else descriptors name, and packets that
+//! left. No threads and no waiting here: an attempt at a call either comes to something or says until when it would
+//! wait (see [`Stop`](crate::errno::Stop)).
+
+use crate::descriptors::Descriptors;
+use crate::epoll::Epoll;
+use crate::flags::Settings;
+use crate::network::{Link, Outgoing};
+use crate::pipe::Pipe;
+use crate::sockets::{Socket, SocketId};
+use baton_tcp::{ConnId, Stack};
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// What the clock shows at the start, microseconds since 1970: a round number in 2020.
+const EPOCH_US: u64 = 1_600_000_000_000_000;
+
+/// What passes at each reading of the clock.
+const READING_TIME: Span = Span::from_us(1);
+
+/// Ephemeral ports (ip_local_port_range).
+const FIRST_EPHEMERAL_PORT: u16 = 32_768;
+
+/// One host's network on virtual time.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) settings: Settings,
+    now: Time,
+    pub(crate) stack: Stack<Bytes>,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) sockets: Slab<Socket>,
+    pub(crate) epolls: Slab<Epoll>,
+    pub(crate) pipes: Slab<Pipe>,
+    /// Whose a connection is. Closed sockets own none; their connections go on by themselves.
+    pub(crate) owners: FxHashMap<ConnId, SocketId>,
+    pub(crate) links: FxHashMap<ConnId, Link>,
+    pub(crate) outgoing: VecDeque<Outgoing>,
+    /// Counts what may let a blocked call go on.
+    changes: u64,
+    next_port: u16,
+}
+
+impl World {
+    /// An idle host.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            stack: Stack::new(settings.tcp.clone(), settings.seed),
+            settings,
+            now: Time::ZERO,
+            descriptors: Descriptors::default(),
+            sockets: Slab::new(),
+            epolls: Slab::new(),
+            pipes: Slab::new(),
+            owners: FxHashMap::default(),
+            links: FxHashMap::default(),
+            outgoing: VecDeque::new(),
+            changes: 0,
+            next_port: FIRST_EPHEMERAL_PORT,
+        }
+    }
+
+    /// The moment it is.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Microseconds since 1970 at a moment of this world.
+    pub fn unix_us(at: Time) -> u64 {
+        EPOCH_US + at.as_ps() / Span::from_us(1).as_ps()
+    }
+
+    /// Reads the clock, which takes a microsecond.
+    pub fn read_clock(&mut self) -> u64 {
+        self.run_to(self.now + READING_TIME);
+        Self::unix_us(self.now)
+    }
+
+    /// When a timer of the engine is next due.
+    pub fn next_timer(&self) -> Time {
+        self.stack.poll_timeout().unwrap_or(Time::NEVER)
+    }
+
+    /// Lets time pass up to `until`, running timers at their moments.
+    pub fn run_to(&mut self, until: Time) {
+        while self.next_timer() <= until {
+            self.step_to(self.next_timer());
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Goes to `at`, before which no timer is due, and runs those that are due then.
+    pub fn step_to(&mut self, at: Time) {
+        self.now = self.now.max(at);
+        if self.next_timer() <= self.now {
+            self.stack.handle_timeouts(self.now);
+            self.pump();
+        }
+    }
+
+    /// Something happened for which a blocked call may have waited.
+    pub(crate) fn changed(&mut self) {
+        self.changes += 1;
+    }
+
+    /// How often that was.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Carries out what the engine wants after it was given anything: events to sockets, segments to the wire.
+    pub(crate) fn pump(&mut self) {
+        while self.take_events() || self.take_segments() {}
+    }
+
+    /// A port nobody uses, for a socket without one.
+    pub(crate) fn ephemeral_port(&mut self) -> Option<u16> {
+        let ports = usize::from(u16::MAX - FIRST_EPHEMERAL_PORT) + 1;
+        for _ in 0..ports {
+            let port = self.next_port;
+            self.next_port = port.checked_add(1).unwrap_or(FIRST_EPHEMERAL_PORT);
+            if self.sockets.iter().all(|(_, socket)| socket.port() != port) {
+                return Some(port);
+            }
+        }
+        None
+    }
+
+    /// The rule that is broken, if any: for tests, after every call.
+    ///
+    /// # Panics
+    /// When the engine breaks one of its own.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.stack.check();
+        for (&conn, &socket) in &self.owners {
+            if self
+                .sockets
+                .get(socket)
+                .is_none_or(|socket| socket.conn != Some(conn))
+            {
+                return Err("an owned connection is its socket's");
+            }
+        }
+        for (id, socket) in &self.sockets {
+            if socket
+                .conn
+                .is_some_and(|conn| self.owners.get(&conn) != Some(&id))
+            {
+                return Err("a socket owns its connection");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+//! Plays scenarios: lines of calls and packets with times, through the C interface alone.
+//!
+//! A line is `+SECONDS ACTION`; the time is since the line before. `#` starts a comment. Actions:
+//!
+//! - `CALL ARGS = RESULT [ERRNO]`: a call that returns at once, for example `read 4 1000 = -1 EAGAIN`;
+//! - `...SECONDS CALL ARGS = RESULT [ERRNO]`: the same on a second thread, which blocks; it returns so long after;
+//! - `in FLAGS [seq=N] [len=N] [ack=N] [win=N] [options]`: a packet from the peer;
+//! - `out FLAGS ...`: the next packet to the peer: when it leaves, and every field that is named;
+//! - `quiet SECONDS`: nothing leaves for so long;
+//! - `flags KEY=VALUE,...`: on the first line, what the object is set to; `v6` likewise.
+//! - `serve`, `serve-stamped`, `connect`: the usual beginnings, after which descriptor 4 or 3 has a connection whose
+//!   round-trip time is 100 ms and whose segments hold 1000 bytes.
+//!
+//! Sequence numbers are relative: each end's SYN is 0. Data is a pattern by its number, and checked.
+
+mod calls;
+mod packets;
+
+pub use packets::Packet;
+
+use baton_packetdrill::{Interface, packetdrill_interface_init};
+use std::ffi::CString;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How far virtual times may be off, microseconds. Timers of Linux tick in milliseconds.
+const TOLERANCE_US: i64 = 2000;
+
+/// The table, which any thread may use: that is what the object promises.
+#[derive(Clone, Copy)]
+pub struct Table(pub Interface);
+
+// SAFETY: the instance behind it is made for calls from several threads.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+const SERVE: [&str; 7] = [
+    "+0 socket v4 = 3",
+    "+0 bind 3 8080 = 0",
+    "+0 listen 3 4 = 0",
+    "+0 in S win=32792 mss=1000 sackok ws=7",
+    "+0 out S. ack=1 mss=1460 sackok ws=8",
+    "+0.1 in . seq=1 ack=1 win=257",
+    "+0 accept 3 = 4",
+];
+
+const SERVE_STAMPED: [&str; 7] = [
+    "+0 socket v4 = 3",
+    "+0 bind 3 8080 = 0",
+    "+0 listen 3 4 = 0",
+    "+0 in S win=32792 mss=1012 sackok ws=7 ts=100/0",
+    "+0 out S. ack=1 mss=1460 sackok ws=8 ts=*/100",
+    "+0.1 in . seq=1 ack=1 win=257 ts=200/0",
+    "+0 accept 3 = 4",
+];
+
+const CONNECT: [&str; 5] = [
+    "+0 socket v4 nonblock = 3",
+    "+0 connect 3 = -1 EINPROGRESS",
+    "+0 out S mss=1460 sackok ws=8",
+    "+0.1 in S. ack=1 win=32792 mss=1000 sackok ws=7",
+    "+0 out . seq=1 ack=1",
+];
+
+/// A call on the second thread.
+struct Blocked {
+    line: String,
+    thread: JoinHandle<(String, i64)>,
+    expected: String,
+    due_us: i64,
+}
+
+/// One run of one scenario.
+pub struct Player {
+    table: Arc<Table>,
+    wire: packets::Wire,
+    start_us: i64,
+    /// When the line before was.
+    at_us: i64,
+    blocked: Option<Blocked>,
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        if self.blocked.is_none() {
+            // SAFETY: no other thread uses the instance, and nobody will.
+            unsafe { (self.table.0.free)(self.table.0.userdata) };
+        }
+    }
+}
+
+/// Plays all scenarios of one file: each starts with `== TITLE`.
+///
+/// # Panics
+/// When one does not go as it says, with everything that went wrong.
+pub fn play_file(name: &str, text: &str) {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for scenario in text.split("\n== ").skip(1) {
+        let (title, body) = scenario.split_once('\n').unwrap_or((scenario, ""));
+        count += 1;
+        if let Err(failure) = play(body) {
+            failures.push(format!("{name}: {title}: {failure}"));
+        }
+    }
+    assert!(count > 0, "{name} has scenarios");
+    assert!(
+        failures.is_empty(),
+        "{} of {count} failed:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+fn play(body: &str) -> Result<(), String> {
+    let lines = body
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim())
+        .filter(|line| !line.is_empty());
+    let mut flags = String::new();
+    let mut v6 = false;
+    let mut actions = Vec::new();
+    for line in lines {
+        match line.split_once(' ') {
+            Some(("flags", value)) => flags = value.to_owned(),
+            None if line == "v6" => v6 = true,
+            None if line == "serve" => actions.extend(SERVE),
+            None if line == "serve-stamped" => actions.extend(SERVE_STAMPED),
+            None if line == "connect" => actions.extend(CONNECT),
+            _ => actions.push(line),
+        }
+    }
+    let mut player = Player::new(&flags, v6)?;
+    for line in actions {
+        player
+            .line(line)
+            .map_err(|what| format!("\n    {line}\n        {what}"))?;
+    }
+    player.join()
+}
+
+impl Player {
+    /// Starts an instance.
+    fn new(flags: &str, v6: bool) -> Result<Self, String> {
+        let flags = CString::new(flags).map_err(|error| error.to_string())?;
+        let mut table = std::mem::MaybeUninit::uninit();
+        // SAFETY: a C string, and room for a table.
+        let outcome = unsafe { packetdrill_interface_init(flags.as_ptr(), table.as_mut_ptr()) };
+        if outcome != 0 {
+            return Err("the flags are refused".to_owned());
+        }
+        // SAFETY: it was filled in, or the outcome would not be 0.
+        let table = Arc::new(Table(unsafe { table.assume_init() }));
+        let start_us = calls::clock_us(&table);
+        Ok(Self {
+            table,
+            wire: packets::Wire::new(v6),
+            start_us,
+            at_us: start_us,
+            blocked: None,
+        })
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (time, action) = line.split_once(' ').ok_or("no action")?;
+        let after = time.strip_prefix('+').ok_or("a line starts with a time")?;
+        let due_us = self.at_us + micros(after)?;
+        let action = action.trim();
+        match action.split_once(' ') {
+            Some(("out", rest)) => self.expect_packet(due_us, rest)?,
+            Some(("quiet", rest)) => self.expect_quiet(due_us, micros(rest)?)?,
+            _ => {
+                self.wait_until(due_us);
+                self.act(action)?;
+            }
+        }
+        self.at_us = due_us;
+        if let Some((_, rest)) = action
+            .split_once("quiet ")
+            .filter(|(before, _)| before.is_empty())
+        {
+            self.at_us += micros(rest)?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, action: &str) -> Result<(), String> {
+        if let Some(rest) = action.strip_prefix("in ") {
+            let bytes = self.wire.encode(&Packet::parse(rest)?);
+            return calls::inject(&self.table, &bytes);
+        }
+        if let Some(rest) = action.strip_prefix("icmp ") {
+            let bytes = self.wire.encode_icmp(rest)?;
+            return calls::inject(&self.table, &bytes);
+        }
+        if let Some(rest) = action.strip_prefix("...") {
+            let (after, call) = rest.split_once(' ').ok_or("no call")?;
+            return self.start_blocked(micros(after)?, call);
+        }
+        let (call, expected) = split_result(action)?;
+        let got = calls::run(&self.table, call, &mut self.wire)?;
+        same(&expected, &got)
+    }
+
+    /// Runs a call on another thread, and waits until that sleeps in the kernel, as tools do.
+    fn start_blocked(&mut self, after_us: i64, action: &str) -> Result<(), String> {
+        self.join()?;
+        let (call, expected) = split_result(action)?;
+        let (table, call) = (self.table.clone(), call.to_owned());
+        let mut wire = self.wire.clone();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // SAFETY: it takes nothing and cannot fail.
+            let _ = tell.send(unsafe { libc::gettid() });
+            let got = calls::run(&table, &call, &mut wire).unwrap_or_else(|error| error);
+            (got, calls::clock_us(&table))
+        });
+        let id = told.recv().map_err(|error| error.to_string())?;
+        wait_for_sleep(id, &thread);
+        self.blocked = Some(Blocked {
+            line: action.to_owned(),
+            thread,
+            expected,
+            due_us: self.now_us() + after_us,
+        });
+        Ok(())
+    }
+
+    /// The call on the second thread has returned when it should and what it should.
+    fn join(&mut self) -> Result<(), String> {
+        let Some(blocked) = self.blocked.take() else {
+            return Ok(());
+        };
+        self.wait_until(blocked.due_us + 1000);
+        let begun = Instant::now();
+        while !blocked.thread.is_finished() {
+            if begun.elapsed() > Duration::from_secs(5) {
+                let line = blocked.line.clone();
+                self.blocked = Some(blocked);
+                return Err(format!("`{line}` does not return"));
+            }
+            std::thread::yield_now();
+        }
+        let (got, at_us) = blocked.thread.join().map_err(|_| "its thread panicked")?;
+        same(&blocked.expected, &got).map_err(|what| format!("`{}`: {what}", blocked.line))?;
+        on_time(at_us, blocked.due_us).map_err(|what| format!("`{}`: {what}", blocked.line))
+    }
+
+    fn expect_packet(&mut self, due_us: i64, expected: &str) -> Result<(), String> {
+        let expected = Packet::parse(expected)?;
+        let (bytes, at_us) = calls::fetch(&self.table)?;
+        let got = self.wire.decode(&bytes)?;
+        expected.compare(&got)?;
+        on_time(at_us, due_us).map_err(|what| format!("{what} ({got})"))
+    }
+
+    /// Nothing leaves between now and then: a probe that must be answered then comes back first.
+    fn expect_quiet(&mut self, from_us: i64, for_us: i64) -> Result<(), String> {
+        self.wait_until(from_us + for_us);
+        let stranger = self.wire.stranger();
+        calls::inject(&self.table, &stranger)?;
+        let (bytes, at_us) = calls::fetch(&self.table)?;
+        if self.wire.answers_stranger(&bytes) {
+            return Ok(());
+        }
+        let what = self.wire.decode(&bytes)?;
+        Err(format!("at {:+} us left {what}", at_us - from_us))
+    }
+
+    fn now_us(&self) -> i64 {
+        calls::clock_us(&self.table)
+    }
+
+    fn wait_until(&self, until_us: i64) {
+        let rest = until_us - self.now_us();
+        if rest > 0 {
+            calls::sleep(&self.table, rest as u64);
+        }
+    }
+
+    /// Microseconds since the start, for messages.
+    #[allow(dead_code)]
+    fn since_start(&self, at_us: i64) -> i64 {
+        at_us - self.start_us
+    }
+}
+
+/// A line's call and what it should come to.
+fn split_result(action: &str) -> Result<(&str, String), String> {
+    let (call, result) = action.rsplit_once(" = ").ok_or("a call has a result")?;
+    Ok((call.trim(), result.trim().to_owned()))
+}
+
+fn same(expected: &str, got: &str) -> Result<(), String> {
+    match expected == got || expected == "*" {
+        true => Ok(()),
+        false => Err(format!("gives {got}")),
+    }
+}
+
+fn on_time(at_us: i64, due_us: i64) -> Result<(), String> {
+    match (at_us - due_us).abs() <= TOLERANCE_US {
+        true => Ok(()),
+        false => Err(format!("{} us off", at_us - due_us)),
+    }
+}
+
+fn micros(seconds: &str) -> Result<i64, String> {
+    let seconds: f64 = seconds
+        .parse()
+        .map_err(|_| format!("{seconds} is no time"))?;
+    Ok((seconds * 1e6).round() as i64)
+}
+
+/// Polls until the thread sleeps in the kernel, or is done.
+fn wait_for_sleep(id: i32, thread: &JoinHandle<(String, i64)>) {
+    let path = format!("/proc/self/task/{id}/stat");
+    let begun = Instant::now();
+    while !thread.is_finished() && begun.elapsed() < Duration::from_secs(5) {
+        let stat = std::fs::read_to_string(&path).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+        if state == Some(Some('S')) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}

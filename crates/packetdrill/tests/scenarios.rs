@@ -1,0 +1,31 @@
+//! Scenarios: what a Linux application and its peer see, played through the C interface.
+
+#![allow(unsafe_code)]
+
+mod player;
+
+macro_rules! scenarios {
+    ($($name:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                let text = include_str!(concat!("scenarios/", stringify!($name), ".txt"));
+                player::play_file(stringify!($name), text);
+            }
+        )*
+    };
+}
+
+scenarios!(
+    arguments, blocking, close, ecn, epoll, invalid, nagle, options, receive, recovery, send,
+    shutdown, splice, timers,
+);
+
+/// Plays the file that BATON_SCENARIOS names: to try things out.
+#[test]
+fn named_file() {
+    if let Some(path) = std::env::var_os("BATON_SCENARIOS") {
+        let text = std::fs::read_to_string(&path).expect("a file");
+        player::play_file(&path.to_string_lossy(), &format!("\n{text}"));
+    }
+}
