@@ -70,6 +70,16 @@ pub enum WindowProbe {
     NextByte,
 }
 
+/// When room that the application gave back is worth an ACK of its own (RFC 9293 3.8.6.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowUpdate {
+    /// When the window would open by two segments or half the buffer: BSD.
+    TwoSegments,
+    /// When the window that the peer knows of would at least double: Linux.
+    Doubled,
+}
+
 /// Which partial segments wait for an acknowledgment while Nagle's algorithm is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -186,6 +196,11 @@ pub struct Config {
     pub abort_on_close_with_unread: bool,
     /// How a closed window is probed.
     pub window_probe: WindowProbe,
+    /// When an opened window is worth an ACK of its own.
+    pub window_update: WindowUpdate,
+    /// Acknowledge a FIN that closes the peer's direction first only after a while, for ours may travel with the ACK, as Linux
+    /// does; otherwise at once.
+    pub delay_fin_ack: bool,
     /// Which partial segments Nagle's algorithm holds back.
     pub nagle_rule: NagleRule,
     /// Longest time that a cork holds back a partial segment when nothing else is outstanding, ms (Linux: 200); 0: no limit.
@@ -236,6 +251,8 @@ impl Default for Config {
             window_clamp: u32::MAX,
             abort_on_close_with_unread: true,
             window_probe: WindowProbe::OldNumber,
+            window_update: WindowUpdate::Doubled,
+            delay_fin_ack: true,
             nagle_rule: NagleRule::Minshall,
             cork_limit_ms: 200,
         }

@@ -42,6 +42,7 @@ mod wheel;
 
 pub use config::{
     Config, ConfigError, Congestion, EcnMode, Keepalive, NagleRule, SynCookies, WindowProbe,
+    WindowUpdate,
 };
 pub use info::{CongestionPhase, Info};
 pub use path_error::PathError;

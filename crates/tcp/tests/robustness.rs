@@ -4,11 +4,13 @@
 mod common;
 
 use baton_tcp::{
-    Config, Congestion, ConnId, EcnMode, Event, ListenerId, Pieces, Segment, Stack, Symbolic,
+    Config, Congestion, ConnId, EcnMode, Event, ListenerId, PathError, Pieces, Segment, Stack,
+    Symbolic, WriteFlags,
 };
 use baton_wire::{
     Ecn, Endpoint, Flags, Flow, Header, Options, SackBlock, SeqNr, Span, Time, Timestamps,
 };
+use common::rules::with_any_rules;
 use common::{Seed, seeds};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -58,6 +60,7 @@ impl Chaos {
             ecn: [EcnMode::Off, EcnMode::Accept, EcnMode::Request][rng.random_range(0..3)],
             ..Config::default()
         };
+        let config = with_any_rules(&mut rng, config);
         let mut stack = Stack::new(config, seed);
         let listener = stack.listen(endpoint(1, 80), rng.random_range(1..4));
         let peers = usize::from(PEERS);
@@ -75,7 +78,8 @@ impl Chaos {
 
     fn run(&mut self) {
         for _ in 0..STEPS {
-            match self.rng.random_range(0..10) {
+            match self.rng.random_range(0..11) {
+                10 => self.disturb(),
                 0..=5 => self.arrive(),
                 6..=7 => self.act(),
                 8 => self.relocate(),
@@ -196,10 +200,18 @@ impl Chaos {
                     offset: 0,
                     len: amount,
                 };
-                let _ = self.stack.write(id, data);
+                let flags = WriteFlags {
+                    more: self.rng.random_bool(0.2),
+                    end_of_record: self.rng.random_bool(0.2),
+                };
+                let _ = self.stack.write_with(id, data, flags);
             }
             9..=14 => {
-                if let Some(piece) = self.stack.read(id, amount as usize) {
+                let seen = self.stack.peek(id, 0, amount as usize);
+                let piece = self.stack.read(id, amount as usize);
+                assert_eq!(seen, piece, "what is seen is what is read");
+                let _ = self.stack.info(self.now, id);
+                if let Some(piece) = piece {
                     self.stack.consume(id, piece.len as usize);
                 }
             }
@@ -208,6 +220,49 @@ impl Chaos {
             17 => self.stack.shutdown(id),
             18 => self.stack.close(id),
             _ => self.stack.abort(id),
+        }
+    }
+
+    /// Something rarer: new parameters, a word from the network, another listener.
+    fn disturb(&mut self) {
+        let peer = self.rng.random_range(0..PEERS);
+        let Some(id) = self.some_id() else { return };
+        match self.rng.random_range(0..8) {
+            0..=2 => {
+                let Self {
+                    rng, stack, now, ..
+                } = self;
+                stack.configure(*now, id, |config| {
+                    config.receive_buffer = rng.random_range(1..20_000);
+                    config.send_buffer = rng.random_range(1..20_000);
+                    *config = with_any_rules(rng, config.clone());
+                });
+            }
+            3 => self.stack.quick_ack(id),
+            4 => self.stack.shutdown_receive(id),
+            5 => {
+                let seq = self.heard[usize::from(peer)].as_ref();
+                let seq = seq.map_or(SeqNr(0), |header| header.seq);
+                let flow = Flow {
+                    local: endpoint(1, 80),
+                    remote: endpoint(2, peer),
+                };
+                let mtu = self.rng.random_range(0..1000);
+                let error = [
+                    PathError::FragmentationNeeded { mtu },
+                    PathError::HostUnreachable,
+                ][usize::from(mtu % 3 == 0)];
+                let _ = self.stack.handle_path_error(self.now, &flow, seq, error);
+            }
+            6 => {
+                let backlog = self.rng.random_range(1..4);
+                self.stack.set_backlog(self.listener, backlog);
+            }
+            _ => {
+                self.stack.unlisten(self.now, self.listener);
+                let config = with_any_rules(&mut self.rng, self.stack.config().clone());
+                self.listener = self.stack.listen_with(endpoint(1, 80), 2, config);
+            }
         }
     }
 

@@ -330,7 +330,12 @@ impl<P: Payload> Connection<P> {
         if self.receive.ready_len() > 0 && !self.marks.contains(Marks::READABLE_TOLD) {
             effects.readable = true;
         }
-        self.acknowledge_text(cx, had_holes || delivered.fin);
+        let waits = cx.config.delay_fin_ack && self.state == State::Established;
+        if delivered.fin && waits {
+            // Our FIN may follow soon: the ACK can travel with it.
+            self.marks.insert(Marks::INTERACTIVE);
+        }
+        self.acknowledge_text(cx, had_holes || (delivered.fin && !waits));
         if delivered.fin {
             self.take_fin(effects);
         }

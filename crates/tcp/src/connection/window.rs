@@ -1,7 +1,7 @@
 //! How much the peer is told that it may send (RFC 9293 3.8.6.2.2, RFC 7323 2).
 
 use super::Connection;
-use crate::config::Config;
+use crate::config::{Config, WindowUpdate};
 use crate::payload::Payload;
 use baton_wire::SeqNr;
 
@@ -42,13 +42,19 @@ impl<P: Payload> Connection<P> {
         field as u16
     }
 
-    /// The window opened by two segments or half the buffer since it was last told (RFC 9293 3.8.6.2.2). Only what the
+    /// The window opened enough since it was last told (RFC 9293 3.8.6.2.2). Only what the
     /// application gave back counts: a SYN cannot tell all of a large window, which is no reason to tell it at once.
     pub(super) fn owes_window_update(&self, config: &Config) -> bool {
         if self.rx.given_back == 0 || !self.receives() {
             return false;
         }
-        let opened = self.possible_edge(config).saturating_since(self.rx.edge);
+        let possible = self.possible_edge(config);
+        if config.window_update == WindowUpdate::Doubled {
+            let known = self.rx.edge.saturating_since(self.rx.next);
+            let new = possible.saturating_since(self.rx.next);
+            return new > known && new >= known.saturating_mul(2);
+        }
+        let opened = possible.saturating_since(self.rx.edge);
         let two_segments = 2 * u32::from(config.mss);
         let enough = two_segments.min(config.receive_buffer / 2).max(1);
         self.rx.given_back.min(opened) >= enough

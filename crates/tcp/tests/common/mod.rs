@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test uses its part of this")]
 
+pub mod rules;
+
 use baton_tcp::{
     CloseReason, Config, Congestion, ConnId, EcnMode, Event, ListenerId, Portable, Segment, Stack,
     State, Symbolic,
@@ -106,6 +108,7 @@ impl Scenario {
             ..Config::default()
         };
         let configs = [config(), config()];
+        let configs = configs.map(|config| rules::with_patient_rules(&mut rng, config));
         let mut total = || {
             if rng.random_bool(0.2) {
                 0

@@ -9,6 +9,7 @@ use crate::segment::SegmentText;
 use crate::{Fault, render};
 use baton_tcp::{
     Config, ConnId, Event, ListenerId, Refusal, Stack, Symbolic, SynCookies, WindowProbe,
+    WindowUpdate,
 };
 use baton_wire::{Endpoint, Flow, SeqNr, Span, Time};
 use std::collections::VecDeque;
@@ -80,6 +81,8 @@ fn bare() -> Config {
         cork_limit_ms: 0,
         challenge_acks_per_second: 0,
         window_probe: WindowProbe::NextByte,
+        window_update: WindowUpdate::TwoSegments,
+        delay_fin_ack: false,
         syn_cookies: SynCookies::Off,
         ..Config::default()
     }

@@ -2,7 +2,7 @@
 
 use baton_tcp::{
     Config, Congestion, ConnId, EcnMode, Event, Handled, ListenerId, Pieces, Segment, Stack, State,
-    Symbolic, SynCookies, WindowProbe,
+    Symbolic, SynCookies, WindowProbe, WindowUpdate,
 };
 use baton_wire::{
     Ecn, Endpoint, Flags, Flow, Header, Options, SackBlock, SeqNr, Span, Time, Timestamps,
@@ -50,6 +50,8 @@ pub fn plain() -> Config {
         ack_rate_limit_ms: 0,
         cork_limit_ms: 0,
         window_probe: WindowProbe::NextByte,
+        window_update: WindowUpdate::TwoSegments,
+        delay_fin_ack: false,
         syn_cookies: SynCookies::Off,
         ..classic()
     }
