@@ -160,7 +160,9 @@ pub fn request(file: u32, content_len: u64, dynamic: bool) -> Symbolic {
 pub struct SymbolicHttp;
 
 impl Http<Symbolic> for SymbolicHttp {
-    fn parse(&mut self, received: &mut VecDeque<Symbolic>) -> Parsed {
+    type Session = ();
+
+    fn parse(&mut self, _session: &mut (), received: &mut VecDeque<Symbolic>) -> Parsed<Symbolic> {
         let Some(first) = received.front_mut() else {
             return Parsed::Incomplete;
         };
@@ -193,6 +195,7 @@ impl Http<Symbolic> for SymbolicHttp {
             content_len,
             dynamic,
             len,
+            last: false,
         })
     }
 
@@ -200,8 +203,8 @@ impl Http<Symbolic> for SymbolicHttp {
         exchange(request).head()
     }
 
-    fn content(&mut self, request: &Request, offset: u64, len: u32) -> Symbolic {
-        exchange(request).content(offset, len)
+    fn content(&mut self, request: &Request, offset: u64, len: u32) -> Option<Symbolic> {
+        Some(exchange(request).content(offset, len))
     }
 }
 

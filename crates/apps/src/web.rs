@@ -60,16 +60,21 @@ pub struct Stats {
     pub lost: u64,
     /// Connections closed because of a request that makes no sense.
     pub bad_requests: u64,
+    /// Connections given up because content changed while it was sent.
+    pub changed_content: u64,
+    /// Connections closed because nothing happened on them for too long.
+    pub idle_closed: u64,
 }
 
 /// The web server.
-#[derive(Debug)]
-pub struct Server<P, H> {
+pub struct Server<P, H: Http<P>> {
     config: Config,
     http: H,
     /// By socket.
-    connections: Vec<Connection<P>>,
+    connections: Vec<Connection<P, H::Session>>,
     open: u32,
+    /// Seconds, as last told.
+    clock_s: u32,
     stats: Stats,
 }
 
@@ -86,6 +91,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             http,
             connections: Vec::new(),
             open: 0,
+            clock_s: 0,
             stats: Stats::default(),
         }
     }
@@ -98,6 +104,66 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
     /// Connections it has open.
     pub fn connections(&self) -> u32 {
         self.open
+    }
+
+    /// What it speaks.
+    pub fn http(&self) -> &H {
+        &self.http
+    }
+
+    /// The same, to be told the time or to be changed.
+    pub fn http_mut(&mut self) -> &mut H {
+        &mut self.http
+    }
+
+    /// Tells the time, in seconds from any start. Needed only for [`Server::close_idle`].
+    pub fn set_clock(&mut self, clock_s: u32) {
+        self.clock_s = clock_s;
+    }
+
+    /// Closes connections on which nothing has happened for `limit_s` seconds. One that has begun a request is told so;
+    /// one that takes nothing of its response is reset, and so is one that does not close when asked to.
+    pub fn close_idle(&mut self, sockets: &mut impl Sockets<P>, limit_s: u32) {
+        let Some(latest) = self.clock_s.checked_sub(limit_s) else {
+            return;
+        };
+        for index in 0..self.connections.len() {
+            let connection = &mut self.connections[index];
+            if !connection.is_open() || connection.active_s() > latest {
+                continue;
+            }
+            let socket = SocketId(index as u32);
+            self.stats.idle_closed += 1;
+            if connection.tell_too_late(&mut self.http, self.clock_s) {
+                self.serve(sockets, socket);
+            } else if self.connections[index].is_unfinished() {
+                self.connections[index].close(&mut self.http);
+                self.open -= 1;
+                sockets.abort(socket);
+            } else {
+                self.end(sockets, socket);
+            }
+        }
+    }
+
+    /// Closes all connections on which no response is under way, and the others too, by a reset, if `at_once`.
+    pub fn close_all(&mut self, sockets: &mut impl Sockets<P>, at_once: bool) {
+        for index in 0..self.connections.len() {
+            let connection = &mut self.connections[index];
+            let socket = SocketId(index as u32);
+            if !connection.is_open() {
+                continue;
+            }
+            if !connection.is_unfinished() {
+                self.stats.closed += 1;
+                self.end(sockets, socket);
+            } else if at_once {
+                self.stats.lost += 1;
+                connection.close(&mut self.http);
+                self.open -= 1;
+                sockets.abort(socket);
+            }
+        }
     }
 
     /// Handles one event, as far as that goes without waiting.
@@ -127,7 +193,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             if index >= self.connections.len() {
                 self.connections.resize_with(index + 1, Connection::default);
             }
-            self.connections[index].open();
+            self.connections[index].open(self.clock_s);
             self.open += 1;
             self.stats.accepted += 1;
         }
@@ -149,6 +215,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             CONNECTION_BYTES,
             Access::Write,
         );
+        connection.acted(self.clock_s);
         match connection.advance(
             &self.config,
             &mut self.http,
@@ -160,8 +227,20 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             Progress::Done => self.stats.closed += 1,
             Progress::Lost => self.stats.lost += 1,
             Progress::Bad => self.stats.bad_requests += 1,
+            Progress::Changed => {
+                // An orderly end would look like the end of the content to a client that does not count.
+                self.stats.changed_content += 1;
+                connection.close(&mut self.http);
+                self.open -= 1;
+                sockets.abort(socket);
+                return;
+            }
         }
-        connection.close();
+        self.end(sockets, socket);
+    }
+
+    fn end(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) {
+        self.connections[socket.0 as usize].close(&mut self.http);
         self.open -= 1;
         sockets.close(socket);
     }

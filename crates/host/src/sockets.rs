@@ -69,8 +69,17 @@ pub trait Sockets<P> {
     ) -> Result<usize, Gone>;
     /// Holds partial segments back while set.
     fn set_cork(&mut self, socket: SocketId, cork: bool);
+    /// Says that nothing more will be sent; what the peer sends can still be received. False where there is no such thing:
+    /// then only [`Sockets::close`] ends the connection.
+    fn shutdown(&mut self, _socket: SocketId) -> bool {
+        false
+    }
     /// Closes the socket; its id may be reused.
     fn close(&mut self, socket: SocketId);
+    /// Closes the socket, by a reset where that can be; its id may be reused.
+    fn abort(&mut self, socket: SocketId) {
+        self.close(socket);
+    }
     /// Says that the application performed `count` operations of its own.
     fn work(&mut self, op: Op, count: u32);
     /// Says that the application touched memory of its own.

@@ -19,6 +19,8 @@ const RESOLUTION_NS: u8 = 9;
 /// Frames are written as they come: a buffered writer serves them best. The writer is flushed by its own means.
 pub struct CaptureWriter<W: Write> {
     file: PcapNgWriter<W>,
+    /// Wall-clock time of [`Time::ZERO`].
+    epoch: Duration,
 }
 
 impl<W: Write> CaptureWriter<W> {
@@ -37,7 +39,24 @@ impl<W: Write> CaptureWriter<W> {
             ],
         };
         file.write_pcapng_block(interface).map_err(io_error)?;
-        Ok(Self { file })
+        Ok(Self {
+            file,
+            epoch: Duration::ZERO,
+        })
+    }
+
+    /// Lets [`Time::ZERO`] stand for the moment `epoch` after the start of 1970, which it is without this.
+    #[must_use]
+    pub fn with_epoch(self, epoch: Duration) -> Self {
+        Self { epoch, ..self }
+    }
+
+    /// Flushes the writer.
+    ///
+    /// # Errors
+    /// When the writer fails.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.file.get_mut().flush()
     }
 
     /// Adds a frame that passed at `at`, without its check sequence. `original_len` is its length in bytes on the link,
@@ -52,7 +71,7 @@ impl<W: Write> CaptureWriter<W> {
         );
         let block = EnhancedPacketBlock {
             interface_id: 0,
-            timestamp: Duration::from_nanos(at.as_ps() / 1000),
+            timestamp: self.epoch + Duration::from_nanos(at.as_ps() / 1000),
             original_len: u32::try_from(original_len).unwrap_or(u32::MAX),
             data: Cow::Borrowed(frame),
             options: Vec::new(),

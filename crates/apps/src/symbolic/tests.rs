@@ -3,12 +3,12 @@ use baton_tcp::Payload;
 
 fn response(request: Symbolic) -> Vec<Symbolic> {
     let mut http = SymbolicHttp;
-    let Parsed::Request(request) = http.parse(&mut VecDeque::from([request])) else {
+    let Parsed::Request(request) = http.parse(&mut (), &mut VecDeque::from([request])) else {
         panic!("a request")
     };
     let mut parts = vec![http.head(&request)];
     if request.content_len > 0 {
-        parts.push(http.content(&request, 0, request.content_len as u32));
+        parts.extend(http.content(&request, 0, request.content_len as u32));
     }
     parts
 }
@@ -28,8 +28,12 @@ fn a_request_says_what_it_asks_for() {
             content_len,
             dynamic,
             len: data.len,
+            last: false,
         };
-        assert_eq!(SymbolicHttp.parse(&mut received), Parsed::Request(expected));
+        assert_eq!(
+            SymbolicHttp.parse(&mut (), &mut received),
+            Parsed::Request(expected)
+        );
         assert!(received.is_empty());
     }
 }
@@ -38,34 +42,40 @@ fn a_request_says_what_it_asks_for() {
 fn half_a_request_waits_for_the_rest() {
     let data = request(5, 100, false);
     let mut received = VecDeque::from([data.slice(0, 100)]);
-    assert_eq!(SymbolicHttp.parse(&mut received), Parsed::Incomplete);
+    assert_eq!(
+        SymbolicHttp.parse(&mut (), &mut received),
+        Parsed::Incomplete
+    );
     assert!(
         received
             .back_mut()
             .is_some_and(|first| first.try_append(&data.slice(100, data.len() - 100)))
     );
     assert!(matches!(
-        SymbolicHttp.parse(&mut received),
+        SymbolicHttp.parse(&mut (), &mut received),
         Parsed::Request(_)
     ));
-    assert_eq!(SymbolicHttp.parse(&mut received), Parsed::Incomplete);
+    assert_eq!(
+        SymbolicHttp.parse(&mut (), &mut received),
+        Parsed::Incomplete
+    );
 }
 
 #[test]
 fn what_is_no_request_is_bad() {
     let data = request(5, 100, false);
     let mut hole = VecDeque::from([data.slice(0, 100), data.slice(101, 10)]);
-    assert_eq!(SymbolicHttp.parse(&mut hole), Parsed::Bad);
+    assert_eq!(SymbolicHttp.parse(&mut (), &mut hole), Parsed::Bad);
     let mut tail = VecDeque::from([data.slice(1, 100)]);
-    assert_eq!(SymbolicHttp.parse(&mut tail), Parsed::Bad);
+    assert_eq!(SymbolicHttp.parse(&mut (), &mut tail), Parsed::Bad);
     let mut content = VecDeque::from(response(data));
-    assert_eq!(SymbolicHttp.parse(&mut content), Parsed::Bad);
+    assert_eq!(SymbolicHttp.parse(&mut (), &mut content), Parsed::Bad);
     let mut unknown = VecDeque::from([Symbolic {
         source: 9,
         offset: 0,
         len: 300,
     }]);
-    assert_eq!(SymbolicHttp.parse(&mut unknown), Parsed::Bad);
+    assert_eq!(SymbolicHttp.parse(&mut (), &mut unknown), Parsed::Bad);
 }
 
 #[test]

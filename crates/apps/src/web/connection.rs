@@ -27,12 +27,18 @@ pub(super) enum Progress {
     Lost,
     /// The client talks nonsense.
     Bad,
+    /// The content is no longer what the header said.
+    Changed,
 }
+
+/// What is read and dropped of a client that goes on sending after the last response; with more it is cut off.
+const MOST_DRAINED_BYTES: usize = 256 << 20;
 
 /// A response under way.
 #[derive(Debug)]
 struct Response<P> {
-    request: Request,
+    /// What it answers; none for an interim response.
+    request: Option<Request>,
     /// What is left of the header.
     head: Option<P>,
     /// Content given to the socket so far, bytes.
@@ -42,61 +48,117 @@ struct Response<P> {
 }
 
 #[derive(Debug)]
-pub(super) struct Connection<P> {
+pub(super) struct Connection<P, S> {
     open: bool,
+    session: S,
     received: VecDeque<P>,
     received_len: usize,
     response: Option<Response<P>>,
     /// The client will send no more.
     ended: bool,
+    /// All was said; what still comes is dropped, so many bytes up to now (RFC 9112 9.6).
+    drained: Option<usize>,
+    /// When something last happened, seconds.
+    active_s: u32,
 }
 
-impl<P> Default for Connection<P> {
+impl<P, S: Default> Default for Connection<P, S> {
     fn default() -> Self {
         Self {
             open: false,
+            session: S::default(),
             received: VecDeque::new(),
             received_len: 0,
             response: None,
             ended: false,
+            drained: None,
+            active_s: 0,
         }
     }
 }
 
-impl<P: Payload> Connection<P> {
-    pub(super) fn open(&mut self) {
+impl<P: Payload, S: Default> Connection<P, S> {
+    pub(super) fn open(&mut self, now_s: u32) {
         debug_assert!(!self.open, "a socket is accepted once");
         self.open = true;
+        self.active_s = now_s;
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.open
     }
 
-    pub(super) fn close(&mut self) {
-        self.open = false;
-        self.ended = false;
+    /// When something last happened, seconds.
+    pub(super) fn active_s(&self) -> u32 {
+        self.active_s
+    }
+
+    /// Something happens now.
+    pub(super) fn acted(&mut self, now_s: u32) {
+        self.active_s = now_s;
+    }
+
+    /// A response is under way, or the client was asked to close and has not.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.response.is_some() || self.drained.is_some()
+    }
+
+    pub(super) fn close(&mut self, http: &mut impl Http<P, Session = S>) {
+        if let Some(request) = self.response.take().and_then(|response| response.request) {
+            http.finish(&request);
+        }
+        http.end(&mut self.session);
+        *self = Self {
+            received: std::mem::take(&mut self.received),
+            ..Self::default()
+        };
         self.received.clear();
-        self.received_len = 0;
-        self.response = None;
+    }
+
+    /// Begins the answer to a request that was begun and did not go on; false when there is none to give.
+    pub(super) fn tell_too_late(
+        &mut self,
+        http: &mut impl Http<P, Session = S>,
+        now_s: u32,
+    ) -> bool {
+        if self.is_unfinished() || self.received_len == 0 {
+            return false;
+        }
+        let Some(request) = http.too_late(&mut self.session) else {
+            return false;
+        };
+        self.active_s = now_s;
+        self.response = Some(Response::of(request, http.head(&request)));
+        true
     }
 
     /// Reads, answers and reads again, until nothing is left to do now.
     pub(super) fn advance(
         &mut self,
         config: &Config,
-        http: &mut impl Http<P>,
+        http: &mut impl Http<P, Session = S>,
         sockets: &mut impl Sockets<P>,
         socket: SocketId,
         stats: &mut Stats,
     ) -> Progress {
         loop {
+            if self.drained.is_some() {
+                return self.drain(sockets, socket);
+            }
             if self.read(config, sockets, socket).is_err() {
                 return Progress::Lost;
             }
             if self.response.is_none() {
-                match http.parse(&mut self.received) {
+                match http.parse(&mut self.session, &mut self.received) {
                     Parsed::Request(request) => self.begin(config, http, sockets, socket, request),
+                    Parsed::Taken(len) => {
+                        self.received_len -= len as usize;
+                        continue;
+                    }
+                    Parsed::Interim { response, len } => {
+                        self.received_len -= len as usize;
+                        self.response = Some(Response::interim(response));
+                    }
                     Parsed::Bad => return Progress::Bad,
                     Parsed::Incomplete if !self.ended => return Progress::Waits,
                     Parsed::Incomplete if self.received_len == 0 => return Progress::Done,
@@ -104,9 +166,31 @@ impl<P: Payload> Connection<P> {
                 }
             }
             match self.send(http, sockets, socket, stats) {
-                Ok(true) => self.finish(config, sockets, socket, stats),
-                Ok(false) => return Progress::Waits,
+                Ok(Sent::All) => {
+                    let last = self.finish(config, http, sockets, socket, stats);
+                    if last && !sockets.shutdown(socket) {
+                        return Progress::Done;
+                    }
+                    self.drained = last.then_some(0);
+                }
+                Ok(Sent::Some) => return Progress::Waits,
+                Ok(Sent::Changed) => return Progress::Changed,
                 Err(Gone) => return Progress::Lost,
+            }
+        }
+    }
+
+    /// Drops what still comes, until the client closes too.
+    fn drain(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) -> Progress {
+        let mut total = self.drained.unwrap_or_default();
+        loop {
+            match sockets.receive(socket, READ_BYTES) {
+                Receive::Data(data) if total + data.len() <= MOST_DRAINED_BYTES => {
+                    total += data.len();
+                    self.drained = Some(total);
+                }
+                Receive::WouldBlock => return Progress::Waits,
+                Receive::Data(_) | Receive::EndOfStream | Receive::Gone => return Progress::Done,
             }
         }
     }
@@ -146,7 +230,7 @@ impl<P: Payload> Connection<P> {
     fn begin(
         &mut self,
         config: &Config,
-        http: &mut impl Http<P>,
+        http: &mut impl Http<P, Session = S>,
         sockets: &mut impl Sockets<P>,
         socket: SocketId,
         request: Request,
@@ -176,80 +260,129 @@ impl<P: Payload> Connection<P> {
         if config.cork && request.content_len > 0 {
             sockets.set_cork(socket, true);
         }
-        self.response = Some(Response {
-            request,
-            head: Some(head),
-            sent: 0,
-            produced: None,
-        });
+        self.response = Some(Response::of(request, head));
     }
 
-    /// Gives the socket what it takes of the response; true when that was the last of it.
+    /// Gives the socket what it takes of the response.
     fn send(
         &mut self,
-        http: &mut impl Http<P>,
+        http: &mut impl Http<P, Session = S>,
         sockets: &mut impl Sockets<P>,
         socket: SocketId,
         stats: &mut Stats,
-    ) -> Result<bool, Gone> {
+    ) -> Result<Sent, Gone> {
         let Some(response) = &mut self.response else {
-            return Ok(false);
+            return Ok(Sent::Some);
         };
         if !send_copied(&mut response.head, sockets, socket)? {
-            return Ok(false);
+            return Ok(Sent::Some);
         }
-        let request = response.request;
+        let Some(request) = response.request else {
+            return Ok(Sent::All);
+        };
         while response.sent < request.content_len {
             let left = request.content_len - response.sent;
             let before = response.sent;
-            let all = if request.dynamic {
-                response.send_dynamic(http, sockets, socket, left)?
+            let outcome = if request.dynamic {
+                response.send_dynamic(&request, http, sockets, socket, left)?
             } else {
-                let len = left.min(LONGEST_RUN) as u32;
-                let content = http.content(&request, response.sent, len);
-                let taken = sockets.send_file(socket, request.file, response.sent, content)?;
-                response.sent += taken as u64;
-                taken == len as usize
+                response.send_file(&request, http, sockets, socket, left)?
             };
             stats.content_bytes += response.sent - before;
-            if !all {
-                return Ok(false);
+            if outcome != Sent::All {
+                return Ok(outcome);
             }
         }
-        Ok(true)
+        Ok(Sent::All)
     }
 
+    /// A response was given to the socket as a whole; true when it was the last.
     fn finish(
         &mut self,
         config: &Config,
+        http: &mut impl Http<P, Session = S>,
         sockets: &mut impl Sockets<P>,
         socket: SocketId,
         stats: &mut Stats,
-    ) {
-        let Some(response) = self.response.take() else {
-            return;
+    ) -> bool {
+        let Some(request) = self.response.take().and_then(|response| response.request) else {
+            return false;
         };
-        if config.cork && response.request.content_len > 0 {
+        http.finish(&request);
+        if config.cork && request.content_len > 0 {
             sockets.set_cork(socket, false);
         }
         sockets.work(Op::AppFinish, 1);
         stats.responses += 1;
-        stats.dynamic += u64::from(response.request.dynamic);
+        stats.dynamic += u64::from(request.dynamic);
+        request.last
     }
 }
 
+/// What became of content that was given to a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    /// It took all of it.
+    All,
+    /// It has no more room now.
+    Some,
+    /// There is no such content any more.
+    Changed,
+}
+
 impl<P: Payload> Response<P> {
-    /// Produces a run of content, unless one is left over, and gives it to the socket; true when the run was taken.
-    fn send_dynamic(
+    fn of(request: Request, head: P) -> Self {
+        Self {
+            request: Some(request),
+            head: Some(head),
+            sent: 0,
+            produced: None,
+        }
+    }
+
+    fn interim(head: P) -> Self {
+        Self {
+            request: None,
+            head: Some(head),
+            sent: 0,
+            produced: None,
+        }
+    }
+
+    /// Gives a run of a file's content to the socket.
+    fn send_file(
         &mut self,
+        request: &Request,
         http: &mut impl Http<P>,
         sockets: &mut impl Sockets<P>,
         socket: SocketId,
         left: u64,
-    ) -> Result<bool, Gone> {
+    ) -> Result<Sent, Gone> {
+        let len = left.min(LONGEST_RUN) as u32;
+        let Some(content) = http.content(request, self.sent, len) else {
+            return Ok(Sent::Changed);
+        };
+        let len = content.len();
+        let taken = sockets.send_file(socket, request.file, self.sent, content)?;
+        self.sent += taken as u64;
+        Ok(if taken == len { Sent::All } else { Sent::Some })
+    }
+
+    /// Produces a run of content, unless one is left over, and gives it to the socket.
+    fn send_dynamic(
+        &mut self,
+        request: &Request,
+        http: &mut impl Http<P>,
+        sockets: &mut impl Sockets<P>,
+        socket: SocketId,
+        left: u64,
+    ) -> Result<Sent, Gone> {
         if self.produced.is_none() {
             let len = left.min(DYNAMIC_RUN) as u32;
-            self.produced = Some(http.content(&self.request, self.sent, len));
+            let Some(content) = http.content(request, self.sent, len) else {
+                return Ok(Sent::Changed);
+            };
+            self.produced = Some(content);
             sockets.work(Op::AppDynamic, len.div_ceil(1024));
             sockets.touch(
                 Pool::AppBuffer,
@@ -262,7 +395,7 @@ impl<P: Payload> Response<P> {
         let before = self.produced.as_ref().map_or(0, Payload::len);
         let done = send_copied(&mut self.produced, sockets, socket)?;
         self.sent += (before - self.produced.as_ref().map_or(0, Payload::len)) as u64;
-        Ok(done)
+        Ok(if done { Sent::All } else { Sent::Some })
     }
 }
 

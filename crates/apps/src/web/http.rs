@@ -14,27 +14,53 @@ pub struct Request {
     pub dynamic: bool,
     /// Bytes of the request.
     pub len: u32,
+    /// The connection ends with the response.
+    pub last: bool,
 }
 
 /// What stands at the start of what a client has sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parsed {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parsed<P> {
     /// Not yet a whole request.
     Incomplete,
     /// A request; its bytes were taken.
     Request(Request),
-    /// No request.
+    /// So many bytes were taken of a request that goes on, such as part of an upload.
+    Taken(u32),
+    /// More of the request comes when the client has got this interim response (RFC 9110 15.2).
+    Interim {
+        /// The response.
+        response: P,
+        /// Bytes taken.
+        len: u32,
+    },
+    /// No request, and nothing to be said to it.
     Bad,
 }
 
 /// Reads requests and makes responses.
 pub trait Http<P> {
-    /// Takes one request off the front of `received`, if it is there as a whole.
-    fn parse(&mut self, received: &mut VecDeque<P>) -> Parsed;
+    /// What is remembered of a connection from one request, or part of one, to the next.
+    type Session: Default;
+
+    /// Takes one request off the front of `received`, if it is there as a whole, or that part of one that can be used.
+    fn parse(&mut self, session: &mut Self::Session, received: &mut VecDeque<P>) -> Parsed<P>;
 
     /// The header of the response.
     fn head(&mut self, request: &Request) -> P;
 
-    /// `len` bytes of the response's content from `offset` on; at most 2 GiB.
-    fn content(&mut self, request: &Request, offset: u64, len: u32) -> P;
+    /// At most `len` bytes of the response's content from `offset` on, where `len` is at most 2 GiB. Asked again from where
+    /// the socket took no more. `None` when the content is no longer what the header said.
+    fn content(&mut self, request: &Request, offset: u64, len: u32) -> Option<P>;
+
+    /// The response is over: given to the socket, or given up.
+    fn finish(&mut self, _request: &Request) {}
+
+    /// The answer to a client that began a request and did not go on with it.
+    fn too_late(&mut self, _session: &mut Self::Session) -> Option<Request> {
+        None
+    }
+
+    /// The connection is over; what was begun is given up.
+    fn end(&mut self, _session: &mut Self::Session) {}
 }

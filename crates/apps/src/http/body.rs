@@ -1,0 +1,214 @@
+//! Message bodies in whatever way they are framed (RFC 9112 6 and 7).
+
+use bytes::{Buf, Bytes};
+
+/// Longest line of a chunk's size with its extensions, and of a trailer field, bytes.
+const LONGEST_LINE: usize = 1024;
+/// Most lines of trailers.
+const MOST_TRAILERS: u32 = 64;
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// After so many bytes (Content-Length).
+    Length(u64),
+    /// With the last chunk (Transfer-Encoding: chunked).
+    Chunked,
+    /// With the connection (responses only).
+    UntilClose,
+}
+
+/// A body whose framing makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a chunk breaks the format of chunked bodies")]
+pub struct BadBody;
+
+/// Reads one body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodyReader(Part);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// Content, so many bytes of it to the end of the body.
+    Length(u64),
+    /// The line with a chunk's size, as far as it has come.
+    Size(Vec<u8>),
+    /// A chunk's content, so many bytes of it.
+    Chunk(u64),
+    /// The end of line behind a chunk.
+    ChunkEnd(Vec<u8>),
+    /// Fields behind the last chunk: the line under way, and how many there were.
+    Trailer(Vec<u8>, u32),
+    UntilClose,
+    Done,
+}
+
+impl BodyReader {
+    /// A reader of a body that is framed like this.
+    pub fn new(framing: Framing) -> Self {
+        Self(match framing {
+            Framing::Length(0) => Part::Done,
+            Framing::Length(len) => Part::Length(len),
+            Framing::Chunked => Part::Size(Vec::new()),
+            Framing::UntilClose => Part::UntilClose,
+        })
+    }
+
+    /// Whether the whole body was read.
+    pub fn is_complete(&self) -> bool {
+        self.0 == Part::Done
+    }
+
+    /// Whether the end of the connection is a proper end of the body now.
+    pub fn may_end(&self) -> bool {
+        matches!(self.0, Part::Done | Part::UntilClose)
+    }
+
+    /// Takes from the front of `data` up to the end of the next run of content, and gives the run; `None` when `data` was
+    /// used up, or the body is complete, before there was any.
+    ///
+    /// # Errors
+    /// The framing makes no sense; nothing that follows can be understood.
+    pub fn take(&mut self, data: &mut Bytes) -> Result<Option<Bytes>, BadBody> {
+        while !data.is_empty() {
+            match &mut self.0 {
+                Part::Done => return Ok(None),
+                Part::UntilClose => return Ok(Some(data.split_to(data.len()))),
+                Part::Length(left) => {
+                    let content = take_run(left, data);
+                    if *left == 0 {
+                        self.0 = Part::Done;
+                    }
+                    return Ok(Some(content));
+                }
+                Part::Chunk(left) => {
+                    let content = take_run(left, data);
+                    if *left == 0 {
+                        self.0 = Part::ChunkEnd(Vec::new());
+                    }
+                    return Ok(Some(content));
+                }
+                Part::Size(line) => {
+                    if take_line(line, data)? {
+                        self.0 = match chunk_size(line)? {
+                            0 => Part::Trailer(Vec::new(), 0),
+                            size => Part::Chunk(size),
+                        };
+                    }
+                }
+                Part::ChunkEnd(line) => {
+                    if take_line(line, data)? {
+                        if !line.is_empty() {
+                            return Err(BadBody);
+                        }
+                        self.0 = Part::Size(Vec::new());
+                    }
+                }
+                Part::Trailer(line, count) => {
+                    if take_line(line, data)? {
+                        if line.is_empty() {
+                            self.0 = Part::Done;
+                        } else if *count == MOST_TRAILERS {
+                            return Err(BadBody);
+                        } else {
+                            self.0 = Part::Trailer(Vec::new(), *count + 1);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn take_run(left: &mut u64, data: &mut Bytes) -> Bytes {
+    let len = usize::try_from(*left).map_or(data.len(), |left| left.min(data.len()));
+    *left -= len as u64;
+    data.split_to(len)
+}
+
+/// Moves bytes to `line` up to the end of the line, which is dropped; true when the end was there.
+fn take_line(line: &mut Vec<u8>, data: &mut Bytes) -> Result<bool, BadBody> {
+    let end = data.iter().position(|&byte| byte == b'\n');
+    let len = end.unwrap_or(data.len());
+    if line.len() + len > LONGEST_LINE {
+        return Err(BadBody);
+    }
+    line.extend_from_slice(&data[..len]);
+    data.advance(end.map_or(len, |end| end + 1));
+    if end.is_none() {
+        return Ok(false);
+    }
+    // A bare line feed could be read differently by another program on the way.
+    if line.pop() == Some(b'\r') {
+        Ok(true)
+    } else {
+        Err(BadBody)
+    }
+}
+
+/// RFC 9112 7.1: hexadecimal digits, then extensions, which nobody knows.
+fn chunk_size(line: &[u8]) -> Result<u64, BadBody> {
+    let digits = line.split(|&byte| byte == b';').next().unwrap_or(line);
+    let text = std::str::from_utf8(digits).map_err(|_| BadBody)?.trim_end();
+    if text.is_empty() || text.len() > 15 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(BadBody);
+    }
+    u64::from_str_radix(text, 16).map_err(|_| BadBody)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a body that comes in pieces of `piece` bytes; gives the content and what is left behind it.
+    fn read(framing: Framing, text: &[u8], piece: usize) -> Result<(Vec<u8>, Vec<u8>), BadBody> {
+        let mut reader = BodyReader::new(framing);
+        let (mut content, mut rest) = (Vec::new(), Vec::new());
+        for piece in text.chunks(piece) {
+            let mut data = Bytes::copy_from_slice(piece);
+            while let Some(run) = reader.take(&mut data)? {
+                content.extend_from_slice(&run);
+            }
+            rest.extend_from_slice(&data);
+        }
+        assert!(reader.may_end());
+        Ok((content, rest))
+    }
+
+    #[test]
+    fn bodies_are_read_in_pieces_of_any_size() {
+        let chunked = b"4\r\nWiki\r\n5;name=x\r\npedia\r\n0\r\nTrailer: yes\r\n\r\nGET /";
+        for piece in 1..chunked.len() {
+            let whole = (b"Wikipedia".to_vec(), b"GET /".to_vec());
+            assert_eq!(read(Framing::Chunked, chunked, piece), Ok(whole));
+            let whole = (b"12345".to_vec(), b"67".to_vec());
+            assert_eq!(read(Framing::Length(5), b"1234567", piece), Ok(whole));
+            let whole = (b"1234567".to_vec(), Vec::new());
+            assert_eq!(read(Framing::UntilClose, b"1234567", piece), Ok(whole));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            &b"x\r\n"[..],
+            b"\r\n",
+            b"-1\r\n",
+            b"+1\r\na\r\n",
+            b"1\na\r\n",
+            b"1\r\nab\r\n",
+            b"ffffffffffffffff\r\n",
+            &[b'0'; 2000],
+        ] {
+            for piece in [1, 1000] {
+                let mut reader = BodyReader::new(Framing::Chunked);
+                let refused = text.chunks(piece).any(|piece| {
+                    let mut data = Bytes::copy_from_slice(piece);
+                    std::iter::from_fn(|| reader.take(&mut data).transpose()).any(|r| r.is_err())
+                });
+                assert!(refused, "{}", String::from_utf8_lossy(text));
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Files of the root: small ones in memory, large ones open, both checked against the file system once a second.
+
+use super::path::relative_path;
+use super::status::Status;
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Files that are known at most. Each large one takes a file descriptor.
+const MOST_FILES: usize = 1024;
+/// Longest request target that is remembered.
+const LONGEST_KEY: usize = 1024;
+
+/// Sizes of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CacheConfig {
+    /// Files up to this size are kept in memory, bytes.
+    pub largest_bytes: u64,
+    /// All of them together, bytes.
+    pub total_bytes: u64,
+}
+
+/// Hits and misses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CacheStats {
+    pub hits: u64,
+    pub misses: u64,
+    /// Files that had changed since they were last looked at.
+    pub changed: u64,
+}
+
+/// A file as it was when it was opened.
+#[derive(Debug)]
+pub(super) struct ServedFile {
+    pub len: u64,
+    pub modified: SystemTime,
+    /// Fields of the header that depend on the file only.
+    pub fields: String,
+    data: Data,
+}
+
+#[derive(Debug)]
+enum Data {
+    Memory(Bytes),
+    Disk(File),
+}
+
+/// What a request target stands for.
+#[derive(Debug)]
+pub(super) enum Found {
+    File(Rc<ServedFile>),
+    /// A folder, asked for without the slash at the end.
+    FolderWithoutSlash,
+    /// A folder without index.html.
+    Folder(PathBuf),
+}
+
+struct Entry {
+    path: PathBuf,
+    file: Rc<ServedFile>,
+    checked_s: u64,
+}
+
+/// All files that were asked for lately, by request target.
+pub(super) struct FileCache {
+    root: PathBuf,
+    config: CacheConfig,
+    entries: FxHashMap<Box<str>, Entry>,
+    /// Targets in order of their first request.
+    order: VecDeque<Box<str>>,
+    bytes: u64,
+    stats: CacheStats,
+}
+
+impl FileCache {
+    /// A cache of the files below `root`, a folder that exists.
+    pub(super) fn new(root: &Path, config: CacheConfig) -> io::Result<Self> {
+        Ok(Self {
+            root: root.canonicalize()?,
+            config,
+            entries: FxHashMap::default(),
+            order: VecDeque::new(),
+            bytes: 0,
+            stats: CacheStats::default(),
+        })
+    }
+
+    pub(super) fn stats(&self) -> CacheStats {
+        self.stats
+    }
+
+    /// What `target` stands for. `now_s` says whether it is time to look at the file system again.
+    pub(super) fn find(&mut self, target: &str, now_s: u64) -> Result<Found, Status> {
+        if let Some(entry) = self.entries.get_mut(target) {
+            if entry.checked_s == now_s || entry.file.is_current(&entry.path) {
+                entry.checked_s = now_s;
+                self.stats.hits += 1;
+                return Ok(Found::File(Rc::clone(&entry.file)));
+            }
+            self.stats.changed += 1;
+            self.remove(target);
+        }
+        self.stats.misses += 1;
+        let relative = relative_path(target)?;
+        let path = self.resolve(&relative)?;
+        let metadata = path.metadata().map_err(|error| status_of(&error))?;
+        if !metadata.is_dir() {
+            return self.open(target, path, &metadata, now_s).map(Found::File);
+        }
+        if !target
+            .split(['?', '#'])
+            .next()
+            .is_some_and(|path| path.ends_with('/'))
+        {
+            return Ok(Found::FolderWithoutSlash);
+        }
+        match self.resolve(&relative.join("index.html")) {
+            Ok(index) => {
+                let metadata = index.metadata().map_err(|error| status_of(&error))?;
+                self.open(target, index, &metadata, now_s).map(Found::File)
+            }
+            Err(_) => Ok(Found::Folder(path)),
+        }
+    }
+
+    /// The real path, which symbolic links must not lead out of the root.
+    fn resolve(&self, relative: &Path) -> Result<PathBuf, Status> {
+        let joined = self.root.join(relative);
+        let path = joined.canonicalize().map_err(|error| status_of(&error))?;
+        if path.starts_with(&self.root) {
+            Ok(path)
+        } else {
+            Err(Status::Forbidden)
+        }
+    }
+
+    fn open(
+        &mut self,
+        target: &str,
+        path: PathBuf,
+        metadata: &Metadata,
+        now_s: u64,
+    ) -> Result<Rc<ServedFile>, Status> {
+        // Opening a pipe or a device could wait, or worse.
+        if !metadata.is_file() {
+            return Err(Status::Forbidden);
+        }
+        let opened = ServedFile::open(&path, self.config.largest_bytes);
+        let file = Rc::new(opened.map_err(|error| status_of(&error))?);
+        if target.len() <= LONGEST_KEY {
+            self.keep(target, path, Rc::clone(&file), now_s);
+        }
+        Ok(file)
+    }
+
+    fn keep(&mut self, target: &str, path: PathBuf, file: Rc<ServedFile>, now_s: u64) {
+        self.bytes += file.memory_bytes();
+        while self.entries.len() >= MOST_FILES || self.bytes > self.config.total_bytes {
+            let Some(oldest) = self.order.front().cloned() else {
+                break;
+            };
+            self.remove(&oldest);
+        }
+        self.order.push_back(target.into());
+        let entry = Entry {
+            path,
+            file,
+            checked_s: now_s,
+        };
+        self.entries.insert(target.into(), entry);
+    }
+
+    fn remove(&mut self, target: &str) {
+        self.order.retain(|known| **known != *target);
+        if let Some(entry) = self.entries.remove(target) {
+            self.bytes -= entry.file.memory_bytes();
+        }
+    }
+}
+
+impl ServedFile {
+    fn open(path: &Path, largest_in_memory: u64) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let (len, modified) = (metadata.len(), whole_seconds(metadata.modified()?));
+        let data = if len <= largest_in_memory {
+            // It may have changed already: then what counts is what is there now.
+            let content = read_chunk(&file, 0, len as usize)?;
+            if content.len() as u64 != len {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            Data::Memory(content)
+        } else {
+            Data::Disk(file)
+        };
+        let kind = mime_guess::from_path(path).first_raw();
+        let fields = format!(
+            "Content-Type: {}\r\nLast-Modified: {}\r\nAccept-Ranges: bytes\r\n",
+            kind.unwrap_or("application/octet-stream"),
+            httpdate::fmt_http_date(modified),
+        );
+        Ok(Self {
+            len,
+            modified,
+            fields,
+            data,
+        })
+    }
+
+    /// Whether the file at `path` is still the one that was opened, as far as size and date tell.
+    fn is_current(&self, path: &Path) -> bool {
+        path.metadata().is_ok_and(|now| self.matches(&now))
+    }
+
+    fn matches(&self, now: &Metadata) -> bool {
+        now.len() == self.len
+            && now
+                .modified()
+                .is_ok_and(|modified| whole_seconds(modified) == self.modified)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        match &self.data {
+            Data::Memory(content) => content.len() as u64,
+            Data::Disk(_) => 0,
+        }
+    }
+
+    /// At most `len` bytes from `offset` on; `None` when the file is not what it was when it was opened.
+    pub(super) fn read(&self, offset: u64, len: usize) -> Option<Bytes> {
+        match &self.data {
+            Data::Memory(content) => {
+                let start = usize::try_from(offset).ok()?;
+                let end = start.saturating_add(len).min(content.len());
+                (start < end).then(|| content.slice(start..end))
+            }
+            Data::Disk(file) => {
+                let content = read_chunk(file, offset, len).ok()?;
+                let same = file.metadata().is_ok_and(|now| self.matches(&now));
+                (same && !content.is_empty()).then_some(content)
+            }
+        }
+    }
+
+    /// Whether reading costs nothing but a reference.
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self.data, Data::Memory(_))
+    }
+}
+
+/// What there is of `len` bytes from `offset` on.
+fn read_chunk(file: &File, offset: u64, len: usize) -> io::Result<Bytes> {
+    let mut content = Vec::with_capacity(len);
+    while content.len() < len {
+        let at = offset + content.len() as u64;
+        // The capacity may be more than was asked for; what is read beyond `len` is cut off.
+        match rustix::io::pread(file, spare_capacity(&mut content), at) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    content.truncate(len);
+    Ok(Bytes::from(content))
+}
+
+/// Dates in headers have whole seconds.
+fn whole_seconds(time: SystemTime) -> SystemTime {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    UNIX_EPOCH + Duration::from_secs(since.as_secs())
+}
+
+/// The answer for a file that cannot be opened.
+pub(super) fn status_of(error: &io::Error) -> Status {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename => {
+            Status::NotFound
+        }
+        ErrorKind::PermissionDenied => Status::Forbidden,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            Status::InsufficientStorage
+        }
+        _ => Status::ServerError,
+    }
+}
