@@ -1,0 +1,193 @@
+//! A Unix socket on which a running engine answers what goes on in it. A client connects and gets one JSON document.
+
+use crate::error::LiveError;
+use rustix::event::PollFlags;
+use smallvec::SmallVec;
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Clients that are answered at the same time; more have to wait.
+const MOST_CLIENTS: usize = 16;
+/// A client waits no longer than this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A client and what it has yet to get.
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    answer: Vec<u8>,
+    sent: usize,
+}
+
+/// The socket; its file goes when it is dropped.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    clients: Vec<Client>,
+}
+
+impl ControlSocket {
+    /// Makes the socket at `path`. A file that a killed process has left is replaced.
+    ///
+    /// # Errors
+    /// A running process has it, the file is no socket, or it cannot be made.
+    pub fn bind(path: &Path) -> Result<Self, LiveError> {
+        let shown = path.display();
+        let bad = |reason: String| LiveError::BadInput(format!("--control {shown}: {reason}"));
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if !metadata.file_type().is_socket() => {
+                return Err(bad("exists and is no socket; give another path".to_owned()));
+            }
+            Ok(_) => match UnixStream::connect(path) {
+                Ok(_) => {
+                    let reason = "another process answers there; end it or give another path";
+                    return Err(bad(reason.to_owned()));
+                }
+                Err(_) => fs::remove_file(path).map_err(|error| bad(error.to_string()))?,
+            },
+            Err(_) => {}
+        }
+        let bind = || {
+            let listener = UnixListener::bind(path)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = bind().map_err(|error: io::Error| {
+            bad(format!(
+                "{error}; give a path in a folder that can be written"
+            ))
+        })?;
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            clients: Vec::new(),
+        })
+    }
+
+    /// Answers those that ask; `answer` is called once if there are any.
+    pub fn serve(&mut self, answer: impl FnOnce() -> Vec<u8>) {
+        let mut fresh = Vec::new();
+        while self.clients.len() + fresh.len() < MOST_CLIENTS {
+            match self.listener.accept() {
+                Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => fresh.push(stream),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        if !fresh.is_empty() {
+            let text = answer();
+            let client = |stream| Client {
+                stream,
+                answer: text.clone(),
+                sent: 0,
+            };
+            self.clients.extend(fresh.into_iter().map(client));
+        }
+        self.clients.retain_mut(Client::go_on);
+    }
+
+    /// What it waits for.
+    pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
+        let mut fds = SmallVec::new();
+        if self.clients.len() < MOST_CLIENTS {
+            fds.push((self.listener.as_fd(), PollFlags::IN));
+        }
+        let clients = self.clients.iter();
+        fds.extend(clients.map(|client| (client.stream.as_fd(), PollFlags::OUT)));
+        fds
+    }
+}
+
+impl Client {
+    /// Gives it what it takes; false when it is done, or gone.
+    fn go_on(&mut self) -> bool {
+        while self.sent < self.answer.len() {
+            match self.stream.write(&self.answer[self.sent..]) {
+                Ok(0) => return false,
+                Ok(len) => self.sent += len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        false
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        // That somebody has removed it is no failure.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Asks the process that answers at `path`; gives its answer.
+///
+/// # Errors
+/// None answers there, or the answer is cut off.
+pub fn ask(path: &Path) -> Result<Vec<u8>, LiveError> {
+    let shown = path.display();
+    let bad = |reason: &str| LiveError::BadInput(format!("--control {shown}: {reason}"));
+    let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            bad("nothing there; start `baton live serve` first, or give its --control")
+        }
+        ErrorKind::ConnectionRefused => bad(
+            "left behind by a process that is gone; start `baton live serve` again, it replaces the file",
+        ),
+        ErrorKind::PermissionDenied => bad("no permission; run as the user of `baton live serve`"),
+        _ => bad(&error.to_string()),
+    })?;
+    let mut answer = Vec::new();
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| stream.read_to_end(&mut answer))
+        .map_err(LiveError::failed(format!("--control {shown}")))?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_get_the_answer_and_the_file_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        assert!(ask(&path).is_err(), "nobody is there");
+        let mut socket = ControlSocket::bind(&path).expect("a socket");
+        let text = vec![b'x'; 3_000_000];
+        let asking = std::thread::spawn({
+            let path = path.clone();
+            move || ask(&path)
+        });
+        while !asking.is_finished() {
+            socket.serve(|| text.clone());
+        }
+        let answer = asking.join().expect("no panic").expect("an answer");
+        assert_eq!(answer.len(), text.len());
+        let refused = ControlSocket::bind(&path).expect_err("it is in use");
+        assert!(refused.to_string().contains("another process"), "{refused}");
+        drop(socket);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_stale_file_is_replaced_and_any_other_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        drop(UnixListener::bind(&path).expect("a socket"));
+        let stale = ask(&path).expect_err("nobody answers");
+        assert!(stale.to_string().contains("left behind"), "{stale}");
+        drop(ControlSocket::bind(&path).expect("replaced"));
+        fs::write(&path, "text").expect("a file");
+        let refused = ControlSocket::bind(&path).expect_err("no socket");
+        assert!(refused.to_string().contains("is no socket"), "{refused}");
+        assert!(path.exists());
+    }
+}

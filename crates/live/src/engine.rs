@@ -1,0 +1,193 @@
+//! The loop: frames in, timers, application, frames out, wait.
+
+use crate::clock::Clock;
+use crate::port::{Batch, CounterSink, Port};
+use baton_inet::Host;
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use smallvec::SmallVec;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Frames that are gathered before the port is given them.
+const TRANSMIT_BATCH: usize = 64;
+/// Batches that are sent before it is time to receive again: acknowledgments wait there.
+const MOST_BATCHES: usize = 4;
+/// The loop looks at least so often whether it is to end.
+const LONGEST_WAIT: Span = Span::from_ms(100);
+
+/// What runs on an engine.
+pub trait Application {
+    /// Takes note of what happened to connections, and acts. Called after frames came in and timers ran.
+    fn handle(&mut self, now: Time, host: &mut Host);
+
+    /// When it must next be called even if nothing comes in, if ever.
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// What the loop counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Turns of the loop.
+    pub turns: u64,
+    /// Waits.
+    pub waits: u64,
+    /// Times that the port had no room for what was to be sent.
+    pub port_full: u64,
+}
+
+/// A host on a port.
+pub struct Engine<T> {
+    host: Host,
+    port: T,
+    clock: Clock,
+    received: Vec<Bytes>,
+    batch: Batch,
+    stats: EngineStats,
+}
+
+impl<T: Port> Engine<T> {
+    /// Joins them.
+    pub fn new(host: Host, port: T, clock: Clock) -> Self {
+        Self {
+            host,
+            port,
+            clock,
+            received: Vec::new(),
+            batch: Batch::default(),
+            stats: EngineStats::default(),
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The host, to work with; a turn follows.
+    pub fn host_mut(&mut self) -> &mut Host {
+        &mut self.host
+    }
+
+    /// The port.
+    pub fn port(&self) -> &T {
+        &self.port
+    }
+
+    /// The port, to flush it.
+    pub fn port_mut(&mut self) -> &mut T {
+        &mut self.port
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> EngineStats {
+        self.stats
+    }
+
+    /// Tells what the loop and the port have counted.
+    pub fn counters(&self, sink: &mut dyn CounterSink) {
+        sink.counter("engine.turns", self.stats.turns);
+        sink.counter("engine.waits", self.stats.waits);
+        sink.counter("engine.port_full", self.stats.port_full);
+        self.port.counters(sink);
+    }
+
+    /// Takes in what has come, lets the application act and sends what follows. True when there may be more at once.
+    ///
+    /// # Errors
+    /// The port is gone.
+    pub fn turn(&mut self, application: &mut impl Application) -> io::Result<bool> {
+        self.turn_at(self.clock.now(), application)
+    }
+
+    /// The same, at a time of the caller's choice.
+    ///
+    /// # Errors
+    /// The port is gone.
+    pub fn turn_at(&mut self, now: Time, application: &mut impl Application) -> io::Result<bool> {
+        self.stats.turns += 1;
+        self.port.receive(now, &mut self.received)?;
+        let full = self.received.len() >= crate::port::RECEIVE_BATCH;
+        for frame in self.received.drain(..) {
+            self.host.handle_frame(now, frame);
+        }
+        if self.host.poll_timeout().is_some_and(|due| due <= now) {
+            self.host.handle_timeouts(now);
+        }
+        application.handle(now, &mut self.host);
+        let more = self.transmit(now)?;
+        Ok(full || more)
+    }
+
+    /// Sends what the host has to send; true when it has more.
+    fn transmit(&mut self, now: Time) -> io::Result<bool> {
+        for _ in 0..MOST_BATCHES {
+            let host = &mut self.host;
+            while self.batch.len() < TRANSMIT_BATCH
+                && self.batch.push_with(|frame| host.poll_frame(now, frame))
+            {}
+            let last = self.batch.len() < TRANSMIT_BATCH;
+            self.port.send(now, &mut self.batch)?;
+            if !self.batch.is_empty() {
+                self.stats.port_full += 1;
+                return Ok(false);
+            }
+            if last {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until something can have happened: on the port, by a timer, by `due`, or on one of `others`; at most a tenth
+    /// of a second.
+    ///
+    /// # Errors
+    /// The system cannot wait.
+    pub fn wait(
+        &mut self,
+        due: Option<Time>,
+        others: &[(BorrowedFd<'_>, PollFlags)],
+    ) -> io::Result<()> {
+        self.stats.waits += 1;
+        let now = self.clock.now();
+        let times = [
+            self.host.poll_timeout(),
+            self.port.poll_timeout(),
+            due,
+            Some(now + LONGEST_WAIT),
+        ];
+        let until = times.into_iter().flatten().min().unwrap_or(now);
+        let timeout = timespec(until.saturating_since(now));
+        let mut fds: SmallVec<[PollFd<'_>; 8]> = SmallVec::new();
+        if let Some(fd) = self.port.fd() {
+            let mut interest = PollFlags::IN;
+            interest.set(PollFlags::OUT, !self.batch.is_empty());
+            fds.push(PollFd::from_borrowed_fd(fd, interest));
+        }
+        for &(fd, interest) in others {
+            fds.push(PollFd::from_borrowed_fd(fd, interest));
+        }
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn timespec(span: Span) -> Timespec {
+    let ns = span.as_ps().div_ceil(1000);
+    Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    }
+}

@@ -1,0 +1,34 @@
+//! The engine on real interfaces.
+//!
+//! [`port`] is where frames come from and go to; [`Link`] makes the interfaces and namespaces that a command needs and takes
+//! them away again; [`Engine`] is the loop that drives a host on a port; [`SocketTable`] is the socket layer that
+//! applications see; [`WebService`] and [`Fetch`] are applications; [`ControlSocket`] answers what is going on in a
+//! [`Snapshot`].
+//!
+//! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
+
+mod clock;
+mod control;
+mod engine;
+mod error;
+mod fetch;
+mod link;
+mod namespace;
+pub mod port;
+mod service;
+mod snapshot;
+mod sockets;
+
+#[cfg(test)]
+mod tests;
+
+pub use clock::Clock;
+pub use control::{ControlSocket, ask};
+pub use engine::{Application, Engine, EngineStats};
+pub use error::LiveError;
+pub use fetch::{Fetch, FetchError, Url, UrlError};
+pub use link::{Attachment, Link, LinkSpec};
+pub use namespace::remove_all_namespaces;
+pub use service::{ServiceConfig, WebService, serve};
+pub use snapshot::{ConnectionRow, ListenerRow, NeighbourRow, Snapshot, SnapshotSource};
+pub use sockets::{SocketCalls, SocketTable};

@@ -1,0 +1,242 @@
+//! The link that a command runs on: made when it starts, taken away when it ends.
+
+use crate::error::LiveError;
+use crate::namespace::{Namespace, ip, within};
+use crate::port::{
+    InterfaceError, LinkInfo, Offload, Offloads, PacketConfig, PacketSocket, Port, Tap,
+    interface_exists,
+};
+use baton_inet::Cidr;
+use std::net::UdpSocket;
+
+/// Longest name of an interface.
+const LONGEST_NAME: usize = 15;
+
+/// Which interface the engine uses, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// A TAP device of this name, which is made if there is none. The kernel's end is in the namespace.
+    Tap(String),
+    /// A pair of veth interfaces, made: one of this name, which the engine uses through a packet socket, and one with a `p`
+    /// behind the name, which is the kernel's and in the namespace.
+    Veth(String),
+    /// An interface that exists, in the namespace, through a packet socket.
+    Interface(String),
+}
+
+/// A link as the user wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// The interface.
+    pub attachment: Attachment,
+    /// The network namespace of the kernel's end; made if there is none. Without, the one that the process is in.
+    pub namespace: Option<String>,
+    /// Addresses that the kernel's end is given.
+    pub host_addresses: Vec<Cidr>,
+    /// Addresses that the engine will have: nobody else may have them.
+    pub engine_addresses: Vec<Cidr>,
+}
+
+/// A link that is up. What was made for it goes when it is dropped.
+pub struct Link {
+    /// The engine's end. Dropped first: a TAP device goes with it.
+    port: Box<dyn Port>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    _made: Made,
+}
+
+/// What goes with the link, in this order.
+#[derive(Debug, Default)]
+struct Made {
+    commands: Vec<Undo>,
+    namespace: Option<Namespace>,
+}
+
+/// A command that takes back another.
+#[derive(Debug)]
+struct Undo(Vec<String>);
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        let arguments: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        // What is gone already need not be taken away.
+        let _ = ip(&arguments);
+    }
+}
+
+impl Link {
+    /// Makes what `spec` says and attaches to it.
+    ///
+    /// # Errors
+    /// There is no permission, an interface is absent or busy, or an address is somebody else's.
+    pub fn up(spec: &LinkSpec) -> Result<Self, LiveError> {
+        let mut made = Made::default();
+        if let Some(name) = &spec.namespace {
+            made.namespace = Some(Namespace::enter_or_make(name)?);
+        }
+        let namespace = spec.namespace.as_deref();
+        let mut warnings = Vec::new();
+        let port: Box<dyn Port> = match &spec.attachment {
+            Attachment::Tap(name) => {
+                let existed = within(namespace, || interface_exists(name))?;
+                let mac = mac_for(name);
+                let tap = within(namespace, || Tap::open(name, mac))??;
+                made.configure(namespace, name, &spec.host_addresses, existed)?;
+                Box::new(tap)
+            }
+            Attachment::Veth(name) => Box::new(made.veth(namespace, name, spec)?),
+            Attachment::Interface(name) => {
+                made.configure_existing(namespace, name, &spec.host_addresses)?;
+                let open = || open_packet(name);
+                let (socket, offloads) = within(namespace, open)??;
+                warnings.extend(offloads);
+                Box::new(socket)
+            }
+        };
+        check_addresses(namespace, &spec.engine_addresses)?;
+        Ok(Self {
+            port,
+            warnings,
+            _made: made,
+        })
+    }
+
+    /// The engine's end.
+    pub fn info(&self) -> &LinkInfo {
+        self.port.link()
+    }
+
+    /// Wraps the port by middleware.
+    #[must_use]
+    pub fn wrapped(self, wrap: impl FnOnce(Box<dyn Port>) -> Box<dyn Port>) -> Self {
+        Self {
+            port: wrap(self.port),
+            ..self
+        }
+    }
+
+    /// The port, and what must be kept as long as it is used.
+    pub fn into_parts(self) -> (Box<dyn Port>, impl Sized) {
+        (self.port, self._made)
+    }
+}
+
+impl Made {
+    fn undo(&mut self, arguments: &[&str]) {
+        let arguments = arguments.iter().map(|&text| text.to_owned()).collect();
+        self.commands.push(Undo(arguments));
+    }
+
+    /// Brings the kernel's end up and gives it its addresses. They go with the interface, unless it was there before.
+    fn configure(
+        &mut self,
+        namespace: Option<&str>,
+        name: &str,
+        addresses: &[Cidr],
+        existed: bool,
+    ) -> Result<(), LiveError> {
+        let within = namespace.map_or(vec![], |namespace| vec!["-n", namespace]);
+        let run = |arguments: &[&str]| ip(&[&within, arguments].concat());
+        for address in addresses {
+            let text = address.to_string();
+            let mut add = vec!["addr", "add", &text, "dev", name];
+            if matches!(address, Cidr::V6(_)) {
+                // Nobody else is on this link; without, the address would be of no use for a second.
+                add.push("nodad");
+            }
+            run(&add)?;
+            if existed {
+                self.undo(&[&within, &["addr", "del", &text, "dev", name][..]].concat());
+            }
+        }
+        run(&["link", "set", name, "up"])
+    }
+
+    fn configure_existing(
+        &mut self,
+        namespace: Option<&str>,
+        name: &str,
+        addresses: &[Cidr],
+    ) -> Result<(), LiveError> {
+        if !within(namespace, || interface_exists(name))? {
+            return Err(InterfaceError::Absent(name.to_owned()).into());
+        }
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        self.configure(namespace, name, addresses, true)
+    }
+
+    fn veth(
+        &mut self,
+        namespace: Option<&str>,
+        name: &str,
+        spec: &LinkSpec,
+    ) -> Result<PacketSocket, LiveError> {
+        let peer = format!("{name}p");
+        if peer.len() > LONGEST_NAME {
+            return Err(InterfaceError::BadName(name.to_owned()).into());
+        }
+        if interface_exists(name) {
+            return Err(InterfaceError::Busy(name.to_owned()).into());
+        }
+        let mut add = vec!["link", "add", name, "type", "veth", "peer", "name", &peer];
+        if let Some(namespace) = namespace {
+            add.extend(["netns", namespace]);
+        }
+        ip(&add)?;
+        self.undo(&["link", "del", name]);
+        Offloads::of(name).switch_off()?;
+        within(namespace, || Offloads::of(&peer).switch_off())??;
+        // The kernel has no business on the engine's end.
+        let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+        let _ = std::fs::write(quiet, "1");
+        ip(&["link", "set", name, "up"])?;
+        self.configure(namespace, &peer, &spec.host_addresses, false)?;
+        Ok(PacketSocket::open(name, &PacketConfig::default())?)
+    }
+}
+
+/// A packet socket on an interface, and what is to be said of the interface's offloads, which are switched off.
+fn open_packet(name: &str) -> Result<(PacketSocket, Option<String>), LiveError> {
+    let offloads = Offloads::of(name);
+    let mut on = Vec::new();
+    for offload in [Offload::TransmitChecksum, Offload::GenericReceive] {
+        if offloads.is_on(offload)? {
+            on.push(offload.name());
+        }
+    }
+    offloads.switch_off()?;
+    let warning = (!on.is_empty()).then(|| {
+        format!(
+            "switched {} off on {name}; if the other end of the link is virtual too, run `ethtool -K PEER tx off` there",
+            on.join(" and ")
+        )
+    });
+    let socket = PacketSocket::open(name, &PacketConfig::default())?;
+    Ok((socket, warning))
+}
+
+/// An address that the kernel has cannot be the engine's too: both would answer.
+fn check_addresses(namespace: Option<&str>, addresses: &[Cidr]) -> Result<(), LiveError> {
+    for address in addresses {
+        let addr = address.addr();
+        let taken = within(namespace, || UdpSocket::bind((addr, 0)).is_ok())?;
+        if taken {
+            return Err(LiveError::BadInput(format!(
+                "{addr} is in use: it is an address of the kernel on this link; give the engine one of its own"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A locally administered Ethernet address for the engine's end, from the name of the interface (FNV-1a).
+fn mac_for(name: &str) -> [u8; 6] {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let [a, b, c, d, e, ..] = hash.to_be_bytes();
+    [0x02, a, b, c, d, e]
+}

@@ -1,0 +1,94 @@
+//! Frames on their way out.
+
+/// Frames that are to be sent, one behind the other in one buffer, which is used again.
+#[derive(Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// Where each frame ends.
+    ends: Vec<usize>,
+    /// Frames that were sent already.
+    sent: usize,
+}
+
+impl Batch {
+    /// Frames that wait.
+    pub fn len(&self) -> usize {
+        self.ends.len() - self.sent
+    }
+
+    /// True when nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the frames that wait.
+    pub fn waiting_bytes(&self) -> usize {
+        self.bytes.len() - self.start_of(self.sent)
+    }
+
+    fn start_of(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+
+    /// Lets `write` append one frame; it says whether it did.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let start = self.bytes.len();
+        let written = write(&mut self.bytes);
+        if written {
+            debug_assert!(self.bytes.len() > start, "a frame has bytes");
+            self.ends.push(self.bytes.len());
+        } else {
+            self.bytes.truncate(start);
+        }
+        written
+    }
+
+    /// Appends a copy of `frame`.
+    pub fn push(&mut self, frame: &[u8]) {
+        self.push_with(|bytes| {
+            bytes.extend_from_slice(frame);
+            true
+        });
+    }
+
+    /// The frames that wait, oldest first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
+        (self.sent..self.ends.len())
+            .map(|index| &self.bytes[self.start_of(index)..self.ends[index]])
+    }
+
+    /// The oldest `count` frames have been sent.
+    pub fn sent(&mut self, count: usize) {
+        debug_assert!(count <= self.len(), "no more is sent than waits");
+        self.sent += count;
+        if self.is_empty() {
+            self.bytes.clear();
+            self.ends.clear();
+            self.sent = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_leave_in_order_and_room_is_used_again() {
+        let mut batch = Batch::default();
+        for round in 0..100_u8 {
+            batch.push(&[round; 10]);
+            batch.push(&[round; 20]);
+            assert!(!batch.push_with(|bytes| {
+                bytes.push(1);
+                false
+            }));
+            assert_eq!(batch.iter().map(<[u8]>::len).collect::<Vec<_>>(), [10, 20]);
+            batch.sent(1);
+            assert_eq!(batch.iter().next(), Some(&[round; 20][..]));
+            batch.sent(1);
+            assert!(batch.is_empty());
+        }
+        assert!(batch.bytes.capacity() < 100);
+    }
+}

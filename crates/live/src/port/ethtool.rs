@@ -1,0 +1,105 @@
+//! Offloads of an interface that would hand an engine what no wire carries.
+
+use super::interface::{InterfaceError, control_socket};
+use super::sys::{EthtoolValue, ethtool_ioctl};
+use std::io;
+use std::os::fd::AsFd;
+
+/// An offload that must be off on a link with a userspace engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Checksums of sent packets are left to hardware (`ethtool -K DEV tx off`).
+    TransmitChecksum,
+    /// Segments larger than the link are sent, for hardware to cut (`tso off`).
+    Segmentation,
+    /// The same, by the kernel just before the device (`gso off`).
+    GenericSegmentation,
+    /// Received segments are joined to larger ones (`gro off`).
+    GenericReceive,
+}
+
+impl Offload {
+    /// All of them, in the order in which they are to be switched off.
+    pub const ALL: [Self; 4] = [
+        Self::TransmitChecksum,
+        Self::Segmentation,
+        Self::GenericSegmentation,
+        Self::GenericReceive,
+    ];
+
+    /// Its name for `ethtool -K`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TransmitChecksum => "tx",
+            Self::Segmentation => "tso",
+            Self::GenericSegmentation => "gso",
+            Self::GenericReceive => "gro",
+        }
+    }
+
+    /// ETHTOOL_G..., which asks.
+    const fn get(self) -> u32 {
+        match self {
+            Self::TransmitChecksum => 0x16,
+            Self::Segmentation => 0x1e,
+            Self::GenericSegmentation => 0x23,
+            Self::GenericReceive => 0x2b,
+        }
+    }
+
+    /// ETHTOOL_S..., which sets.
+    const fn set(self) -> u32 {
+        self.get() + 1
+    }
+}
+
+/// The offloads of one interface.
+#[derive(Debug)]
+pub struct Offloads<'a> {
+    interface: &'a str,
+}
+
+impl<'a> Offloads<'a> {
+    /// Those of `interface` in this thread's network namespace.
+    pub const fn of(interface: &'a str) -> Self {
+        Self { interface }
+    }
+
+    /// Whether `offload` is on. An interface that knows nothing of it has it off.
+    ///
+    /// # Errors
+    /// There is no such interface.
+    pub fn is_on(&self, offload: Offload) -> Result<bool, InterfaceError> {
+        match self.command(offload.get(), 0) {
+            Ok(value) => Ok(value != 0),
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(false),
+            Err(error) => Err(self.error("ask for offloads of", error)),
+        }
+    }
+
+    /// Switches all of them off; those that cannot be are left.
+    ///
+    /// # Errors
+    /// There is no such interface, or no permission.
+    pub fn switch_off(&self) -> Result<(), InterfaceError> {
+        for offload in Offload::ALL {
+            match self.command(offload.set(), 0) {
+                Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
+                    return Err(self.error("switch offloads off of", error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&self, command: u32, data: u32) -> io::Result<u32> {
+        let mut value = EthtoolValue { command, data };
+        ethtool_ioctl(control_socket()?.as_fd(), self.interface, &mut value)?;
+        Ok(value.data)
+    }
+
+    fn error(&self, what: &'static str, error: io::Error) -> InterfaceError {
+        InterfaceError::of(what, self.interface, error)
+    }
+}

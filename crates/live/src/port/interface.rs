@@ -1,0 +1,128 @@
+//! What the kernel says of an interface.
+
+use super::LinkInfo;
+use super::sys::{interface_ioctl, request_for};
+use rustix::net::{AddressFamily, SocketType, socket};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Why an interface cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InterfaceError {
+    /// There is none of that name.
+    #[error("there is no interface {0}; `ip link` lists those that there are")]
+    Absent(String),
+    /// The name is no name.
+    #[error(
+        "{0:?} cannot be the name of an interface: expected 1 to 15 characters without spaces and slashes"
+    )]
+    BadName(String),
+    /// Not allowed.
+    #[error("no permission to {what} {name}; run as root, or with CAP_NET_ADMIN and CAP_NET_RAW")]
+    Permission {
+        /// What was to be done.
+        what: &'static str,
+        /// The interface.
+        name: String,
+    },
+    /// Another program has it.
+    #[error("{0} is busy: another program is attached to it; end that one or take another name")]
+    Busy(String),
+    /// A TAP device cannot be made: the kernel has no driver for it.
+    #[error("/dev/net/tun does not exist; load the driver with `modprobe tun`")]
+    NoTunDriver,
+    /// Not an Ethernet interface.
+    #[error("{0} is no Ethernet interface; expected one such as veth0 or eth0")]
+    NotEthernet(String),
+    /// Anything else.
+    #[error("cannot {what} {name}: {error}")]
+    Other {
+        /// What was to be done.
+        what: &'static str,
+        /// The interface.
+        name: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl InterfaceError {
+    /// The error for a call on interface `name`.
+    pub(super) fn of(what: &'static str, name: &str, error: io::Error) -> Self {
+        let name = name.to_owned();
+        match error.raw_os_error() {
+            Some(libc::ENODEV) => Self::Absent(name),
+            Some(libc::EPERM | libc::EACCES) => Self::Permission { what, name },
+            Some(libc::EBUSY) => Self::Busy(name),
+            _ if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() => {
+                Self::BadName(name)
+            }
+            _ => Self::Other { what, name, error },
+        }
+    }
+}
+
+/// A socket to ask the kernel about interfaces with.
+pub(super) fn control_socket() -> io::Result<OwnedFd> {
+    Ok(socket(AddressFamily::INET, SocketType::DGRAM, None)?)
+}
+
+/// Whether there is an interface `name` in this thread's network namespace.
+pub fn interface_exists(name: &str) -> bool {
+    index(name).is_ok()
+}
+
+/// The number of interface `name`.
+pub(super) fn index(name: &str) -> Result<u32, InterfaceError> {
+    let socket = control_socket().map_err(|error| InterfaceError::of("ask for", name, error))?;
+    rustix::net::netdevice::name_to_index(socket, name)
+        .map_err(|error| InterfaceError::of("ask for", name, error.into()))
+}
+
+/// The largest IP packet of interface `name`, bytes.
+#[allow(unsafe_code)]
+pub(super) fn mtu(name: &str) -> Result<u16, InterfaceError> {
+    let what = "ask for the MTU of";
+    let ask = || {
+        let mut request = request_for(name)?;
+        interface_ioctl(
+            control_socket()?.as_fd(),
+            libc::SIOCGIFMTU as libc::Ioctl,
+            &mut request,
+        )?;
+        // SAFETY: the call has filled this member.
+        Ok(unsafe { request.ifr_ifru.ifru_mtu })
+    };
+    let mtu = ask().map_err(|error| InterfaceError::of(what, name, error))?;
+    // Loopback has 65536, one more than an IPv4 packet can have.
+    Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+/// The interface's own Ethernet address and MTU.
+#[allow(unsafe_code)]
+pub(super) fn link_info(name: &str) -> Result<LinkInfo, InterfaceError> {
+    let what = "ask for the address of";
+    let ask = || {
+        let mut request = request_for(name)?;
+        interface_ioctl(
+            control_socket()?.as_fd(),
+            libc::SIOCGIFHWADDR as libc::Ioctl,
+            &mut request,
+        )?;
+        // SAFETY: the call has filled this member.
+        Ok(unsafe { request.ifr_ifru.ifru_hwaddr })
+    };
+    let address = ask().map_err(|error| InterfaceError::of(what, name, error))?;
+    if address.sa_family != libc::ARPHRD_ETHER {
+        return Err(InterfaceError::NotEthernet(name.to_owned()));
+    }
+    let mut mac = [0; 6];
+    for (target, byte) in mac.iter_mut().zip(address.sa_data) {
+        *target = byte as u8;
+    }
+    Ok(LinkInfo {
+        name: name.to_owned(),
+        mac,
+        mtu: mtu(name)?,
+    })
+}

@@ -1,0 +1,68 @@
+//! Two ports in memory, joined by a cable: for tests of all that is above.
+
+use super::{Batch, CounterSink, LinkInfo, Port, RECEIVE_BATCH};
+use baton_wire::Time;
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+/// Frames that one direction of the cable holds; the sender waits when it is full.
+const CABLE_FRAMES: usize = 1024;
+
+type Cable = Rc<RefCell<VecDeque<Bytes>>>;
+
+/// One end of a cable.
+#[derive(Debug)]
+pub struct MemoryPort {
+    link: LinkInfo,
+    incoming: Cable,
+    outgoing: Cable,
+}
+
+/// Two ends of one cable with the given addresses and MTU.
+pub fn memory_pair(macs: [[u8; 6]; 2], mtu: u16) -> (MemoryPort, MemoryPort) {
+    let (left, right) = (Cable::default(), Cable::default());
+    let end = |name: &str, mac, incoming: &Cable, outgoing: &Cable| MemoryPort {
+        link: LinkInfo {
+            name: name.to_owned(),
+            mac,
+            mtu,
+        },
+        incoming: Rc::clone(incoming),
+        outgoing: Rc::clone(outgoing),
+    };
+    (
+        end("left", macs[0], &left, &right),
+        end("right", macs[1], &right, &left),
+    )
+}
+
+impl Port for MemoryPort {
+    fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        let mut incoming = self.incoming.borrow_mut();
+        let count = incoming.len().min(RECEIVE_BATCH);
+        frames.extend(incoming.drain(..count));
+        Ok(())
+    }
+
+    fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
+        let mut outgoing = self.outgoing.borrow_mut();
+        let count = batch.len().min(CABLE_FRAMES - outgoing.len());
+        outgoing.extend(batch.iter().take(count).map(Bytes::copy_from_slice));
+        batch.sent(count);
+        Ok(())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn link(&self) -> &LinkInfo {
+        &self.link
+    }
+
+    fn counters(&self, _sink: &mut dyn CounterSink) {}
+}

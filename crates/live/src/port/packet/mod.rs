@@ -1,0 +1,193 @@
+//! A packet socket (AF_PACKET) on any Ethernet interface.
+
+mod ring;
+
+use super::arena::Arena;
+use super::interface::{self, InterfaceError};
+use super::sys::{bind_packet, packet_statistics, set_option};
+use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
+use baton_wire::Time;
+use bytes::Bytes;
+use ring::{Received, Ring};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sendmmsg,
+    socket_with,
+};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Frames given to the kernel in one call.
+const TRANSMIT_BATCH: usize = 64;
+
+/// Sizes and habits of a packet socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketConfig {
+    /// Blocks of the receive ring.
+    pub blocks: u32,
+    /// Bytes of one block; a multiple of the page size.
+    pub block_bytes: u32,
+    /// The kernel hands a block over that is not full after so long, ms.
+    pub retire_ms: u32,
+    /// Take all frames that pass, not only those to the interface's address.
+    pub promiscuous: bool,
+}
+
+impl Default for PacketConfig {
+    fn default() -> Self {
+        Self {
+            blocks: 256,
+            block_bytes: 64 * 1024,
+            retire_ms: 1,
+            promiscuous: false,
+        }
+    }
+}
+
+/// A packet socket: a TPACKET_V3 ring that the kernel receives into, and batches of frames sent past the queueing
+/// discipline.
+#[derive(Debug)]
+pub struct PacketSocket {
+    ring: Ring,
+    fd: OwnedFd,
+    link: LinkInfo,
+    arena: Arena,
+    drops: PortDrops,
+    /// The kernel's count of frames that found no room in the ring; asking for it resets it.
+    ring_full: Cell<u64>,
+}
+
+impl PacketSocket {
+    /// Attaches to the interface `name` in this thread's network namespace.
+    ///
+    /// # Errors
+    /// There is no such Ethernet interface, or no permission.
+    pub fn open(name: &str, config: &PacketConfig) -> Result<Self, InterfaceError> {
+        let link = interface::link_info(name)?;
+        let index = interface::index(name)?;
+        let refuse = |error| InterfaceError::of("attach to", name, error);
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        // Protocol 0: nothing is received before everything is set up.
+        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+            .map_err(|error| refuse(error.into()))?;
+        let set = |option, value: i32| set_option(fd.as_fd(), libc::SOL_PACKET, option, &value);
+        set(
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V3 as i32,
+        )
+        .map_err(refuse)?;
+        let ring = Ring::new(fd.as_fd(), config).map_err(refuse)?;
+        set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(refuse)?;
+        set(libc::PACKET_QDISC_BYPASS, 1).map_err(refuse)?;
+        if config.promiscuous {
+            let request = libc::packet_mreq {
+                mr_ifindex: index as i32,
+                mr_type: libc::PACKET_MR_PROMISC as u16,
+                mr_alen: 0,
+                mr_address: [0; 8],
+            };
+            set_option(
+                fd.as_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_ADD_MEMBERSHIP,
+                &request,
+            )
+            .map_err(refuse)?;
+        }
+        bind_packet(fd.as_fd(), index).map_err(refuse)?;
+        Ok(Self {
+            ring,
+            fd,
+            link,
+            arena: Arena::default(),
+            drops: PortDrops::default(),
+            ring_full: Cell::new(0),
+        })
+    }
+}
+
+impl Port for PacketSocket {
+    fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        let limit = usize::from(self.link.mtu) + 14 + 4;
+        let Self {
+            ring, arena, drops, ..
+        } = self;
+        let end = frames.len() + RECEIVE_BATCH;
+        while frames.len() < end {
+            let taken = ring.take(|received| match received {
+                Received::Truncated => drops.add(PortDrop::SuperFrame, 1),
+                Received::Frame { bytes, .. } if bytes.len() > limit => {
+                    drops.add(PortDrop::SuperFrame, 1);
+                }
+                Received::Frame {
+                    checksum_ready: false,
+                    ..
+                } => drops.add(PortDrop::ChecksumNotReady, 1),
+                Received::Frame { bytes, .. } => frames.push(arena.copy(bytes)),
+            });
+            if !taken {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
+        while !batch.is_empty() {
+            match send_some(self.fd.as_fd(), batch) {
+                Ok(count) => batch.sent(count),
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => break,
+                Err(Errno::NETDOWN) => {
+                    self.drops.add(PortDrop::LinkDown, 1);
+                    batch.sent(1);
+                }
+                Err(Errno::MSGSIZE | Errno::INVAL) => {
+                    self.drops.add(PortDrop::TransmitRefused, 1);
+                    batch.sent(1);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+
+    fn link(&self) -> &LinkInfo {
+        &self.link
+    }
+
+    fn counters(&self, sink: &mut dyn CounterSink) {
+        let mut drops = self.drops;
+        if let Ok((_, dropped)) = packet_statistics(self.fd.as_fd()) {
+            self.ring_full
+                .set(self.ring_full.get() + u64::from(dropped));
+        }
+        drops.add(PortDrop::ReceiveRingFull, self.ring_full.get());
+        sink.counter("port.arena.chunks", self.arena.allocated());
+        tell_drops(&drops, sink);
+    }
+}
+
+/// Gives the kernel one batch; says how many frames it took.
+fn send_some(fd: BorrowedFd<'_>, batch: &Batch) -> Result<usize, Errno> {
+    let slices: SmallVec<[[IoSlice<'_>; 1]; TRANSMIT_BATCH]> = batch
+        .iter()
+        .take(TRANSMIT_BATCH)
+        .map(|frame| [IoSlice::new(frame)])
+        .collect();
+    let mut controls: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; TRANSMIT_BATCH]> = slices
+        .iter()
+        .map(|_| SendAncillaryBuffer::default())
+        .collect();
+    let mut messages: SmallVec<[MMsgHdr<'_>; TRANSMIT_BATCH]> = slices
+        .iter()
+        .zip(&mut controls)
+        .map(|(slice, control)| MMsgHdr::new(slice, control))
+        .collect();
+    sendmmsg(fd, &mut messages, SendFlags::DONTWAIT)
+}

@@ -1,0 +1,219 @@
+//! What goes on in an engine, for people and programs.
+
+use crate::engine::Engine;
+use crate::port::Port;
+use baton_inet::{Host, Neighbour};
+use baton_tcp::{Info, Stack};
+use baton_wire::{Endpoint, Time};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+/// Everything that `baton live stat` shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The process.
+    pub pid: u32,
+    /// Time since it was started, ms.
+    pub uptime_ms: u64,
+    /// The interface.
+    pub interface: String,
+    /// The engine's Ethernet address.
+    pub mac: String,
+    /// MTU of the link, bytes.
+    pub mtu: u16,
+    /// Connections, without those in TIME-WAIT.
+    pub connections: Vec<ConnectionRow>,
+    /// Connections in TIME-WAIT.
+    pub time_wait: u64,
+    /// Listeners.
+    pub listeners: Vec<ListenerRow>,
+    /// Neighbours on the link.
+    pub neighbours: Vec<NeighbourRow>,
+    /// Counters of all layers by name, the layer first.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// One connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionRow {
+    /// This end.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+    /// Bytes received and not yet read by the application.
+    pub receive_queue: u64,
+    /// Bytes written by the application and not yet acknowledged.
+    pub send_queue: u64,
+    /// Congestion control.
+    pub congestion: String,
+    /// All the rest.
+    pub info: Info,
+}
+
+/// One listener.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListenerRow {
+    /// Where it listens.
+    pub local: Endpoint,
+    /// Connections that wait to be accepted.
+    pub accept_queue: u64,
+}
+
+/// One neighbour.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NeighbourRow {
+    /// Internet address.
+    pub addr: String,
+    /// Ethernet address, if known.
+    pub mac: Option<String>,
+    /// State of RFC 4861 7.3.2.
+    pub state: String,
+    /// Packets that wait for its Ethernet address.
+    pub waiting: u64,
+}
+
+/// Something that has counters to tell.
+pub trait SnapshotSource {
+    /// Adds its counters.
+    fn add_counters(&self, counters: &mut BTreeMap<String, u64>);
+}
+
+impl Snapshot {
+    /// Takes one.
+    pub fn take<T: Port>(engine: &Engine<T>, source: &impl SnapshotSource) -> Self {
+        let (now, host) = (engine.now(), engine.host());
+        let link = engine.port().link();
+        let mut counters = BTreeMap::new();
+        engine.counters(&mut |name: &str, value| {
+            counters.insert(name.to_owned(), value);
+        });
+        add_host_counters(host, &mut counters);
+        source.add_counters(&mut counters);
+        let stack = host.stack();
+        Self {
+            pid: std::process::id(),
+            uptime_ms: now.as_ms(),
+            interface: link.name.clone(),
+            mac: mac_text(link.mac),
+            mtu: link.mtu,
+            connections: connections(now, stack),
+            time_wait: stack.time_waits(now).count() as u64,
+            listeners: listeners(stack),
+            neighbours: host.interface().neighbours().map(neighbour).collect(),
+            counters,
+        }
+    }
+}
+
+fn connections(now: Time, stack: &Stack<Bytes>) -> Vec<ConnectionRow> {
+    let row = |id| {
+        let flow = stack.flow(id);
+        ConnectionRow {
+            local: flow.local,
+            remote: flow.remote,
+            receive_queue: stack.readable_len(id) as u64,
+            send_queue: stack.unacknowledged(id) as u64,
+            congestion: snake_case(stack.config_of(id).congestion),
+            info: stack.info(now, id),
+        }
+    };
+    stack.connections().map(row).collect()
+}
+
+fn listeners(stack: &Stack<Bytes>) -> Vec<ListenerRow> {
+    let row = |id| ListenerRow {
+        local: stack.listening_at(id),
+        accept_queue: stack.accept_queue_len(id) as u64,
+    };
+    stack.listeners().map(row).collect()
+}
+
+fn neighbour(neighbour: Neighbour) -> NeighbourRow {
+    NeighbourRow {
+        addr: neighbour.addr.to_string(),
+        mac: neighbour.mac.map(mac_text),
+        state: snake_case(neighbour.state),
+        waiting: neighbour.waiting as u64,
+    }
+}
+
+fn add_host_counters(host: &Host, counters: &mut BTreeMap<String, u64>) {
+    let inet = host.interface().stats();
+    let mut add = |layer: &str, name: &str, value| {
+        counters.insert(format!("{layer}.{name}"), value);
+    };
+    for (name, value) in [
+        ("frames_received", inet.frames_received),
+        ("bytes_received", inet.bytes_received),
+        ("frames_sent", inet.frames_sent),
+        ("bytes_sent", inet.bytes_sent),
+        ("segments_received", inet.segments_received),
+        ("segments_waited", inet.segments_waited),
+        ("echoes_answered", inet.echoes_answered),
+        ("icmp_errors_sent", inet.icmp_errors_sent),
+        ("icmp_errors_limited", inet.icmp_errors_limited),
+        ("path_errors", inet.path_errors),
+        ("solicitations_sent", inet.solicitations_sent),
+        ("advertisements_sent", inet.advertisements_sent),
+        ("neighbours_failed", inet.neighbours_failed),
+        ("neighbours_evicted", inet.neighbours_evicted),
+        ("waiting_dropped", inet.waiting_dropped),
+        ("waiting_failed", inet.waiting_failed),
+        ("outbox_dropped", inet.outbox_dropped),
+    ] {
+        add("inet", name, value);
+    }
+    for &reason in baton_inet::Refusal::ALL {
+        add(
+            "inet.refused",
+            &snake_case(reason),
+            inet.refused.get(reason),
+        );
+    }
+    for &reason in baton_inet::SendRefusal::ALL {
+        let count = inet.send_refused.get(reason);
+        add("inet.send_refused", &snake_case(reason), count);
+    }
+    let tcp = host.stack().stats();
+    add_fields("tcp", tcp, counters);
+    for reason in baton_tcp::Refusal::ALL {
+        let name = format!("tcp.refused.{}", snake_case(reason));
+        counters.insert(name, tcp.refused.get(reason));
+    }
+}
+
+/// Adds the fields of a structure that are numbers, under the name of its layer.
+pub(crate) fn add_fields(
+    layer: &str,
+    stats: &impl Serialize,
+    counters: &mut BTreeMap<String, u64>,
+) {
+    let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(stats) else {
+        debug_assert!(false, "totals are structures");
+        return;
+    };
+    for (name, value) in fields {
+        if let Some(value) = value.as_u64() {
+            counters.insert(format!("{layer}.{name}"), value);
+        }
+    }
+}
+
+/// A variant's name as counters have it: `NoConnection` is `no_connection`.
+fn snake_case(variant: impl Debug) -> String {
+    let name = format!("{variant:?}");
+    let mut text = String::with_capacity(name.len() + 4);
+    for (index, letter) in name.chars().enumerate() {
+        if letter.is_ascii_uppercase() && index > 0 {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
+
+fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
