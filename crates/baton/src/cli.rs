@@ -1,5 +1,9 @@
 //! What can be typed.
 
+mod live;
+
+pub use live::{GetArgs, LinkArgs, LiveCommand, ServeArgs, StatArgs};
+
 use crate::config::Setting;
 use baton_sim::Link;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -38,6 +42,9 @@ pub enum Command {
     Trace(TraceArgs),
     /// Write a synthetic access log
     Generate(GenerateArgs),
+    /// Use the engine on a real interface: serve files, fetch one, look at connections
+    #[command(subcommand, after_help = live::EXAMPLE)]
+    Live(Box<LiveCommand>),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  baton completions bash > /etc/bash_completion.d/baton")]
     Completions {

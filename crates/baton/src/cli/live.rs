@@ -1,0 +1,177 @@
+//! What can be typed after `baton live`.
+
+use baton_inet::Cidr;
+use baton_live::Url;
+use baton_live::port::FaultSpec;
+use baton_tcp::Congestion;
+use clap::{Args, Subcommand, ValueHint};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Shown below the help of `baton live`.
+pub(super) const EXAMPLE: &str = "\
+Example:
+  baton live serve --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 --root . &
+  ip netns exec demo curl -O http://10.9.0.2/README.md
+  baton live stat";
+
+/// Where a running `baton live serve` answers.
+const CONTROL: &str = "/run/baton.sock";
+
+/// `baton live`.
+#[derive(Debug, Subcommand)]
+pub enum LiveCommand {
+    /// Serve files over HTTP/1.1
+    Serve(ServeArgs),
+    /// Fetch a file over HTTP/1.1
+    Get(GetArgs),
+    /// Show the connections and counters of a running `baton live serve`
+    Stat(StatArgs),
+}
+
+/// The link and the engine on it.
+#[derive(Debug, Args)]
+pub struct LinkArgs {
+    /// Use a TAP device, made if there is none
+    #[arg(long, value_name = "NAME", group = "link")]
+    pub tap: Option<String>,
+    /// Make a veth pair NAME and NAMEp; the engine uses the first through a packet socket
+    #[arg(long, value_name = "NAME", group = "link")]
+    pub veth: Option<String>,
+    /// Use an interface that exists, through a packet socket
+    #[arg(long, value_name = "NAME", group = "link")]
+    pub iface: Option<String>,
+    /// The engine's own address with the length of its network's prefix; may be given again
+    #[arg(long, value_name = "ADDR/LEN", required = true)]
+    pub addr: Vec<Cidr>,
+    /// Where packets go that leave the link; may be given again, for the other version of IP
+    #[arg(long, value_name = "ADDR")]
+    pub gateway: Vec<IpAddr>,
+    /// Network namespace of the kernel's end, made if there is none, and then deleted at the end
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// Address of the kernel's end; may be given again
+    #[arg(long, value_name = "ADDR/LEN")]
+    pub host_addr: Vec<Cidr>,
+    /// Write all frames to this file (pcapng)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub pcap: Option<PathBuf>,
+    /// Make the link worse, as in `rx:loss=1%,reorder=2%;tx:duplicate=1%,delay=10ms`
+    #[arg(long, value_name = "SPEC")]
+    pub fault: Option<FaultSpec>,
+    /// Congestion control: new-reno, or another that the engine knows [default: the engine's]
+    #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
+    pub congestion: Option<Congestion>,
+    /// Send buffer of a connection, KiB
+    #[arg(long, value_name = "KIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    pub send_buffer: u32,
+    /// Receive buffer of a connection, KiB
+    #[arg(long, value_name = "KIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    pub receive_buffer: u32,
+    /// Take TCP and IP checksums of received frames for right
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Seed of faults, sequence numbers and ports [default: from the system]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// `baton live serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live serve --tap baton0 --addr 10.9.0.2/24 --addr fd00:9::2/64 \\
+    --netns demo --host-addr 10.9.0.1/24 --host-addr fd00:9::1/64 --root /srv/www
+  ip netns exec demo curl http://10.9.0.2/
+
+It runs until it is interrupted, and then takes away what it has made.")]
+#[command(group = clap::ArgGroup::new("link").required(true))]
+pub struct ServeArgs {
+    /// The link.
+    #[command(flatten)]
+    pub link: LinkArgs,
+    /// TCP port
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// The folder whose files are served
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub root: PathBuf,
+    /// Let clients PUT and POST files into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub upload: Option<PathBuf>,
+    /// Show folders without index.html as lists of their files
+    #[arg(long)]
+    pub listing: bool,
+    /// Close a connection on which nothing happens for so long, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    pub idle_timeout: u32,
+    /// Connections at most
+    #[arg(long, value_name = "N", default_value_t = 1_048_576)]
+    pub max_connections: usize,
+    /// Where `baton live stat` asks
+    #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
+    pub control: PathBuf,
+}
+
+/// `baton live get`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live get http://10.9.0.1/file --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 -o file
+
+The server is named by its address; names are not looked up.")]
+#[command(group = clap::ArgGroup::new("link").required(true))]
+pub struct GetArgs {
+    /// What to fetch, as in http://10.9.0.1:8080/file
+    pub url: Url,
+    /// The link.
+    #[command(flatten)]
+    pub link: LinkArgs,
+    /// Write the content to this file; without, to stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// `baton live stat`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  baton live stat\n  baton live stat --json | jq .counters\n  baton live stat --watch"
+)]
+pub struct StatArgs {
+    /// Where the process answers
+    #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
+    pub control: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show it again every second until interrupted
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
+    /// Show counters that are 0, too
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// The names are those of experiment files.
+fn parse_congestion(text: &str) -> Result<Congestion, String> {
+    let name: StrDeserializer<'_, ValueError> = text.into_deserializer();
+    Congestion::deserialize(name).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn congestion_control_has_the_names_of_experiment_files() {
+        assert_eq!(parse_congestion("new-reno"), Ok(Congestion::NewReno));
+        let error = parse_congestion("vegas").expect_err("no such algorithm");
+        assert!(
+            error.contains("unknown variant `vegas`, expected"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The engine that the arguments ask for.
+
+use crate::cli::LinkArgs;
+use crate::failure::Failure;
+use crate::output::tell;
+use baton_inet::{Host, InterfaceConfig, Route};
+use baton_live::port::{Capture, Counted, Faults, Port};
+use baton_live::{Attachment, Clock, Engine, Link, LinkSpec};
+use baton_tcp::Config;
+use std::collections::hash_map::RandomState;
+use std::fs::File;
+use std::hash::BuildHasher;
+use std::io::BufWriter;
+
+/// Frames are gathered to so many bytes before they are written to a capture file.
+const CAPTURE_BUFFER_BYTES: usize = 1 << 20;
+/// IPv4 and TCP headers without options, bytes.
+const HEADERS_BYTES: u16 = 40;
+
+/// An engine, its seed, and what must be kept as long as it runs.
+pub struct Running<Kept> {
+    /// The engine.
+    pub engine: Engine<Box<dyn Port>>,
+    /// What was drawn, or given.
+    pub seed: u64,
+    /// What goes when it is dropped: interfaces, namespaces.
+    _kept: Kept,
+}
+
+/// Makes the link and an engine on it.
+///
+/// # Errors
+/// Something that was asked for cannot be had.
+pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failure> {
+    let clock = Clock::start();
+    let seed = arguments.seed.unwrap_or_else(random);
+    let tcp = tcp_config(arguments);
+    let mut link = Link::up(&link_spec(arguments)?)?;
+    for warning in std::mem::take(&mut link.warnings) {
+        tell(&format!("note: {warning}\n"));
+    }
+    let info = link.info().clone();
+    let interface = InterfaceConfig {
+        mtu: info.mtu,
+        routes: arguments
+            .gateway
+            .iter()
+            .copied()
+            .map(Route::default_by)
+            .collect(),
+        verify_checksums: !arguments.no_verify,
+        ..InterfaceConfig::new(info.mac, arguments.addr.clone())
+    };
+    let mss = info.mtu.saturating_sub(HEADERS_BYTES);
+    let host = Host::new(interface, Config { mss, ..tcp }, seed)
+        .map_err(|error| Failure::BadInput(format!("--addr: {error}")))?;
+    let link = with_middleware(link, arguments, clock, seed)?;
+    let (port, kept) = link.into_parts();
+    Ok(Running {
+        engine: Engine::new(host, port, clock),
+        seed,
+        _kept: kept,
+    })
+}
+
+fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
+    let attachment = match (&arguments.tap, &arguments.veth, &arguments.iface) {
+        (Some(name), _, _) => Attachment::Tap(name.clone()),
+        (_, Some(name), _) => Attachment::Veth(name.clone()),
+        (_, _, Some(name)) => Attachment::Interface(name.clone()),
+        (None, None, None) => {
+            let expected = "expected one of --tap, --veth and --iface";
+            return Err(Failure::BadInput(expected.to_owned()));
+        }
+    };
+    Ok(LinkSpec {
+        attachment,
+        namespace: arguments.netns.clone(),
+        host_addresses: arguments.host_addr.clone(),
+        engine_addresses: arguments.addr.clone(),
+    })
+}
+
+fn tcp_config(arguments: &LinkArgs) -> Config {
+    let usual = Config::default();
+    Config {
+        send_buffer: arguments.send_buffer * 1024,
+        receive_buffer: arguments.receive_buffer * 1024,
+        congestion: arguments.congestion.unwrap_or(usual.congestion),
+        ..usual
+    }
+}
+
+/// Faults happen between the wire and the capture, which shows what the engine sees.
+fn with_middleware(
+    link: Link,
+    arguments: &LinkArgs,
+    clock: Clock,
+    seed: u64,
+) -> Result<Link, Failure> {
+    let link = link.wrapped(|port| Box::new(Counted::new(port)));
+    let link = match &arguments.fault {
+        None => link,
+        Some(spec) => link.wrapped(|port| Box::new(Faults::new(port, spec, seed))),
+    };
+    let Some(path) = &arguments.pcap else {
+        return Ok(link);
+    };
+    let refuse = |error| {
+        let path = path.display();
+        Failure::BadInput(format!(
+            "--pcap {path}: {error}; expected a path that can be written"
+        ))
+    };
+    let file = File::create(path).map_err(refuse)?;
+    let mut outcome = Ok(());
+    let link = link.wrapped(|port| {
+        let writer = BufWriter::with_capacity(CAPTURE_BUFFER_BYTES, file);
+        match Capture::new(port, writer, clock.epoch()) {
+            Ok(capture) => Box::new(capture),
+            Err((error, port)) => {
+                outcome = Err(refuse(error));
+                port
+            }
+        }
+    });
+    outcome.map(|()| link)
+}
+
+/// Something that nobody can guess, from the system's entropy.
+fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}

@@ -1,0 +1,32 @@
+//! `baton live`: the engine on a real interface.
+
+mod engine;
+mod get;
+mod serve;
+mod stat;
+
+use crate::cli::LiveCommand;
+use crate::failure::Failure;
+use crate::runner::Interrupt;
+use baton_live::LiveError;
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, an interface that fails, an interrupt.
+pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failure> {
+    match command {
+        LiveCommand::Serve(arguments) => serve::execute(arguments, interrupt),
+        LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
+        LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),
+    }
+}
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        match error {
+            LiveError::BadInput(message) => Self::BadInput(message),
+            LiveError::Failed { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
