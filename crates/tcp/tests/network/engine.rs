@@ -1,0 +1,160 @@
+//! The engine as an end.
+
+use crate::pattern;
+use crate::world::{End, Role};
+use baton_tcp::{Config, ConnId, Event, ListenerId, Segment, Stack, State};
+use baton_wire::{Endpoint, Flow, Packet, Time, decode_packet, encode_packet};
+use bytes::Bytes;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The port that listens.
+pub const PORT: u16 = 80;
+/// The first port that opens.
+pub const FIRST_PORT: u16 = 50_000;
+/// The address of the end that opens.
+pub const OPENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// The address of the end that listens.
+pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+/// One flow at this end.
+struct Stream {
+    id: ConnId,
+    /// Bytes written or read so far.
+    offset: u64,
+}
+
+/// A stack whose connections are all sources or all sinks.
+pub struct Engine {
+    stack: Stack<Bytes>,
+    listener: Option<ListenerId>,
+    role: Role,
+    /// By the number in the opener's port.
+    streams: Vec<Option<Stream>>,
+}
+
+impl Engine {
+    /// Opens one connection for each of `configs`.
+    pub fn opening(role: Role, configs: &[Config]) -> Self {
+        let mut stack = Stack::new(configs[0].clone(), 1);
+        let open = |(port, config): (u16, &Config)| {
+            let flow = Flow {
+                local: Endpoint::new(IpAddr::V4(OPENER), port),
+                remote: Endpoint::new(IpAddr::V4(LISTENER), PORT),
+            };
+            let id = stack.connect_with(Time::ZERO, flow, config.clone())?;
+            Some(Stream { id, offset: 0 })
+        };
+        let streams = (FIRST_PORT..).zip(configs).map(open).collect();
+        Self {
+            stack,
+            listener: None,
+            role,
+            streams,
+        }
+    }
+
+    /// Listens for `flows` connections.
+    pub fn listening(role: Role, config: &Config, flows: usize) -> Self {
+        let mut stack = Stack::new(config.clone(), 2);
+        let listener = stack.listen(Endpoint::new(IpAddr::V4(LISTENER), PORT), flows);
+        Self {
+            stack,
+            listener: Some(listener),
+            role,
+            streams: (0..flows).map(|_| None).collect(),
+        }
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = self.listener else {
+            return;
+        };
+        while let Some(id) = self.stack.accept(listener) {
+            let number = self.stack.flow(id).remote.port - FIRST_PORT;
+            self.streams[usize::from(number)] = Some(Stream { id, offset: 0 });
+        }
+    }
+
+    /// Writes or reads all that can be.
+    fn work(&mut self) {
+        let stack = &mut self.stack;
+        for stream in self.streams.iter_mut().flatten() {
+            match self.role {
+                Role::Source => fill(stack, stream),
+                Role::Sink => drain(stack, stream),
+            }
+        }
+    }
+}
+
+fn fill(stack: &mut Stack<Bytes>, stream: &mut Stream) {
+    if !matches!(stack.state(stream.id), State::Established) {
+        return;
+    }
+    loop {
+        let len = stack.send_space(stream.id).min(pattern::LONGEST);
+        // Small writes would make small segments.
+        if len < pattern::LONGEST {
+            return;
+        }
+        let taken = stack.write(stream.id, pattern::run_at(stream.offset, len));
+        stream.offset += taken.expect("the connection is open") as u64;
+    }
+}
+
+fn drain(stack: &mut Stack<Bytes>, stream: &mut Stream) {
+    while let Some(piece) = stack.read(stream.id, usize::MAX) {
+        pattern::check(stream.offset, &piece);
+        stream.offset += piece.len() as u64;
+        stack.consume(stream.id, piece.len());
+    }
+}
+
+impl End for Engine {
+    fn receive(&mut self, now: Time, packet: &[u8]) {
+        let (packet, payload) = decode_packet(packet).expect("an end sends right packets");
+        let mut segment = Segment {
+            src: packet.src,
+            dst: packet.dst,
+            ecn: packet.ecn,
+            header: packet.header,
+            payload: Default::default(),
+        };
+        if !payload.is_empty() {
+            segment.payload.push(Bytes::copy_from_slice(payload));
+        }
+        self.stack.handle_segment(now, segment);
+    }
+
+    fn step(&mut self, now: Time) {
+        self.stack.handle_timeouts(now);
+        self.accept();
+        while let Some((_, event)) = self.stack.poll_event() {
+            assert!(!matches!(event, Event::Closed(_)), "no connection ends");
+        }
+        self.work();
+    }
+
+    fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
+        let (_, segment) = self.stack.poll_transmit(now)?;
+        let packet = Packet {
+            src: segment.src,
+            dst: segment.dst,
+            ecn: segment.ecn,
+            header: segment.header,
+        };
+        let payload: Vec<u8> = segment.payload.concat();
+        let mut bytes = Vec::new();
+        encode_packet(&packet, &payload, &mut bytes).expect("the engine sends right segments");
+        Some(bytes)
+    }
+
+    fn next(&mut self, _now: Time) -> Option<Time> {
+        self.stack.poll_timeout()
+    }
+
+    fn received(&self) -> Vec<u64> {
+        let received = |stream: &Option<Stream>| stream.as_ref().map_or(0, |stream| stream.offset);
+        self.streams.iter().map(received).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! One direction of a path: a bottleneck with a queue, a delay, and losses.
+
+use baton_wire::{Span, Time};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::VecDeque;
+
+/// What a direction is like.
+#[derive(Clone, Copy, Debug)]
+pub struct PathSpec {
+    /// Bits per second.
+    pub rate: u64,
+    /// Of the last bit, from end to end.
+    pub delay: Span,
+    /// Packets that may wait at the bottleneck.
+    pub queue: usize,
+    /// Share of packets that are lost at random.
+    pub loss: f64,
+    /// Packets that find more than so many others waiting are marked instead of lost, if their ends agreed on that
+    /// (RFC 3168 5).
+    pub mark_above: Option<usize>,
+}
+
+/// A direction with what is on its way.
+pub struct Path {
+    spec: PathSpec,
+    rng: Pcg64Mcg,
+    /// When the bottleneck has sent what waits there.
+    busy_until: Time,
+    /// When each packet that waits at the bottleneck leaves it.
+    leaving: VecDeque<Time>,
+    /// In order of arrival at the other end.
+    flying: VecDeque<(Time, Vec<u8>)>,
+    /// Packets lost at random and because the queue was full.
+    pub lost: u64,
+    pub marked: u64,
+}
+
+/// Where an IPv4 header has its ECN bits, and its checksum.
+const TRAFFIC_CLASS: usize = 1;
+const CHECKSUM: std::ops::Range<usize> = 10..12;
+
+impl Path {
+    pub fn new(spec: PathSpec, seed: u64) -> Self {
+        Self {
+            spec,
+            rng: Pcg64Mcg::seed_from_u64(seed),
+            busy_until: Time::ZERO,
+            leaving: VecDeque::new(),
+            flying: VecDeque::new(),
+            lost: 0,
+            marked: 0,
+        }
+    }
+
+    pub fn send(&mut self, now: Time, mut packet: Vec<u8>) {
+        while self.leaving.front().is_some_and(|&time| time <= now) {
+            self.leaving.pop_front();
+        }
+        if self.leaving.len() >= self.spec.queue || self.rng.random_bool(self.spec.loss) {
+            self.lost += 1;
+            return;
+        }
+        let waiting = self.leaving.len();
+        if self.spec.mark_above.is_some_and(|above| waiting > above)
+            && packet[TRAFFIC_CLASS] & 3 != 0
+        {
+            mark(&mut packet);
+            self.marked += 1;
+        }
+        let bits = packet.len() as u64 * 8;
+        let sending = Span::from_ps(bits * 1_000_000_000_000 / self.spec.rate);
+        self.busy_until = self.busy_until.max(now) + sending;
+        self.leaving.push_back(self.busy_until);
+        self.flying
+            .push_back((self.busy_until + self.spec.delay, packet));
+    }
+
+    /// When the next packet arrives.
+    pub fn next(&self) -> Option<Time> {
+        self.flying.front().map(|&(time, _)| time)
+    }
+
+    pub fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
+        match self.next() {
+            Some(time) if time <= now => self.flying.pop_front().map(|(_, packet)| packet),
+            _ => None,
+        }
+    }
+}
+
+/// Writes "congestion experienced" into an IPv4 header.
+fn mark(packet: &mut [u8]) {
+    packet[TRAFFIC_CLASS] |= 3;
+    packet[CHECKSUM].fill(0);
+    let sum: u32 = packet[..20]
+        .chunks_exact(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    packet[CHECKSUM].copy_from_slice(&(!folded as u16).to_be_bytes());
+}
