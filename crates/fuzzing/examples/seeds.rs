@@ -21,6 +21,7 @@ fn main() -> std::io::Result<()> {
     packets(&corpora.join("packet"))?;
     conversations(&corpora.join("segments"))?;
     conversations(&corpora.join("portable"))?;
+    conversations(&corpora.join("frame"))?;
     logs(&corpora.join("access_log"))?;
     experiments(&root.join("experiments"), &corpora.join("experiment"))
 }

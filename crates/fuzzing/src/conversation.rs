@@ -2,7 +2,8 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use baton_tcp::{
-    Config, ConnId, Event, ListenerId, Pieces, Portable, Segment, Stack, State, Symbolic,
+    Config, Congestion, ConnId, EcnMode, Event, Keepalive, ListenerId, PathError, Pieces, Portable,
+    Segment, Stack, State, Symbolic, SynCookies, WriteFlags,
 };
 use baton_wire::{
     Ecn, Endpoint, Flags, Flow, Header, Options, SackBlock, SeqNr, Span, Time, Timestamps,
@@ -15,6 +16,8 @@ const MOST_STEPS: usize = 300;
 const MOST_OUTPUT: usize = 20_000;
 /// The peer's initial sequence number: near the wrap.
 const PEER_ISS: SeqNr = SeqNr(0xffff_f000);
+/// A run ends here: clocks of 64 bits in picoseconds end after 213 days.
+const LAST_DAY: Time = Time::from_ps(Span::from_secs(200 * 24 * 3600).as_ps());
 /// Buffers, bytes.
 const BUFFER: u32 = 20_000;
 
@@ -28,7 +31,7 @@ pub fn segments(data: &[u8]) {
 
 /// A number given by its distance from the one that would be right, or freely.
 #[derive(Debug, Arbitrary)]
-enum Number {
+pub(crate) enum Number {
     Right,
     Near(i16),
     Any(u32),
@@ -68,7 +71,11 @@ pub(crate) enum Step {
     Acknowledge,
     /// The next data in order.
     Data(u16),
-    Write(u16),
+    Write {
+        len: u16,
+        more: bool,
+        end_of_record: bool,
+    },
     Read(u16),
     Consume(u16),
     Shutdown,
@@ -76,10 +83,40 @@ pub(crate) enum Step {
     Abort,
     NoDelay(bool),
     Cork(bool),
+    QuickAck,
+    ShutdownReceive,
+    Configure(Change),
+    PathError {
+        seq: Number,
+        error: Reported,
+    },
     Wait {
         ms: u32,
     },
     Move,
+}
+
+/// What an owner may change.
+#[derive(Debug, Arbitrary)]
+pub(crate) enum Change {
+    SendBuffer(u16),
+    ReceiveBuffer(u16),
+    Keepalive(Option<(u16, u16, u8)>),
+    UserTimeout(Option<u16>),
+    DelayedAck(u16),
+    QuickAcks(u8),
+    WindowClamp(u16),
+    Mss(u16),
+    Congestion(bool),
+}
+
+/// What the network may say.
+#[derive(Debug, Arbitrary)]
+pub(crate) enum Reported {
+    FragmentationNeeded(u16),
+    HostUnreachable,
+    PortUnreachable,
+    TimeExceeded,
 }
 
 /// How far the connection is led before the input takes over.
@@ -118,6 +155,34 @@ fn endpoint(host: u8, port: u16) -> Endpoint {
     Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
 }
 
+fn congestion(cubic: bool) -> Congestion {
+    if cubic {
+        Congestion::Cubic
+    } else {
+        Congestion::NewReno
+    }
+}
+
+fn change(config: &mut Config, change: &Change) {
+    match *change {
+        Change::SendBuffer(len) => config.send_buffer = len.into(),
+        Change::ReceiveBuffer(len) => config.receive_buffer = u32::from(len).max(1),
+        Change::Keepalive(times) => {
+            config.keepalive = times.map(|(idle_ms, interval_ms, probes)| Keepalive {
+                idle_ms: u32::from(idle_ms).max(1),
+                interval_ms: u32::from(interval_ms).max(1),
+                probes: probes.into(),
+            });
+        }
+        Change::UserTimeout(ms) => config.user_timeout_ms = ms.map(u32::from),
+        Change::DelayedAck(ms) => config.delayed_ack_ms = u32::from(ms) % 500,
+        Change::QuickAcks(count) => config.quick_acks = count.into(),
+        Change::WindowClamp(len) => config.window_clamp = len.into(),
+        Change::Mss(mss) => config.mss = mss.max(64),
+        Change::Congestion(cubic) => config.congestion = congestion(cubic),
+    }
+}
+
 fn config(input: &mut Unstructured<'_>) -> Result<Config> {
     Ok(Config {
         mss: input.int_in_range(64..=1460)?,
@@ -127,6 +192,15 @@ fn config(input: &mut Unstructured<'_>) -> Result<Config> {
         timestamps: input.arbitrary()?,
         sack: input.arbitrary()?,
         nagle: input.arbitrary()?,
+        congestion: congestion(input.arbitrary()?),
+        ecn: [EcnMode::Off, EcnMode::Accept, EcnMode::Request][input.int_in_range(0..=2)?],
+        rack_tlp: input.arbitrary()?,
+        rate_reduction: input.arbitrary()?,
+        duplicate_sack: input.arbitrary()?,
+        forward_rto: input.arbitrary()?,
+        undo: input.arbitrary()?,
+        syn_cookies: [SynCookies::Off, SynCookies::OnOverflow, SynCookies::Always]
+            [input.int_in_range(0..=2)?],
         data_retries: input.int_in_range(0..=4)?,
         syn_retries: input.int_in_range(0..=2)?,
         ..Config::default()
@@ -230,6 +304,7 @@ impl Conversation {
                 self.usual(),
             ),
             Step::Wait { ms } => self.wait(Span::from_ms(ms.into())),
+            Step::PathError { seq, error } => self.report(&seq, &error),
             Step::Move => {
                 if let Some(bytes) = self.take_out() {
                     let state = Portable::from_bytes(&bytes).expect("what was written can be read");
@@ -249,13 +324,21 @@ impl Conversation {
     fn call(&mut self, id: ConnId, step: Step) {
         let stack = &mut self.stack;
         match step {
-            Step::Write(len) => {
+            Step::Write {
+                len,
+                more,
+                end_of_record,
+            } => {
+                let flags = WriteFlags {
+                    more,
+                    end_of_record,
+                };
                 let piece = Symbolic {
                     source: 1,
                     offset: self.offset,
                     len: len.into(),
                 };
-                self.offset += stack.write(id, piece).unwrap_or(0) as u64;
+                self.offset += stack.write_with(id, piece, flags).unwrap_or(0) as u64;
             }
             Step::Read(max) => {
                 if let Some(piece) = stack.read(id, usize::from(max).max(1)) {
@@ -270,14 +353,34 @@ impl Conversation {
             Step::Shutdown => stack.shutdown(id),
             Step::Close => stack.close(id),
             Step::Abort => stack.abort(id),
+            Step::QuickAck => stack.quick_ack(id),
+            Step::ShutdownReceive => stack.shutdown_receive(id),
+            Step::Configure(what) => {
+                stack.configure(self.now, id, |config| change(config, &what));
+            }
             Step::NoDelay(on) => stack.set_nodelay(id, on),
             Step::Cork(on) => stack.set_cork(id, on),
             Step::Segment(_)
             | Step::Acknowledge
             | Step::Data(_)
+            | Step::PathError { .. }
             | Step::Wait { .. }
             | Step::Move => unreachable!("these are no calls"),
         }
+    }
+
+    /// An ICMP error about a segment that this end may have sent.
+    fn report(&mut self, seq: &Number, error: &Reported) {
+        let error = match *error {
+            Reported::FragmentationNeeded(mtu) => PathError::FragmentationNeeded { mtu },
+            Reported::HostUnreachable => PathError::HostUnreachable,
+            Reported::PortUnreachable => PathError::PortUnreachable,
+            Reported::TimeExceeded => PathError::TimeExceeded,
+        };
+        let seq = seq.from(self.heard.seq);
+        let _ = self
+            .stack
+            .handle_path_error(self.now, &self.flow, seq, error);
     }
 
     /// Takes the connection out of the stack, as bytes.
@@ -401,7 +504,7 @@ impl Conversation {
 
     /// Lets time pass; timers run at their moments.
     fn wait(&mut self, span: Span) {
-        let until = self.now + span;
+        let until = (self.now + span).min(LAST_DAY);
         for _ in 0..1000 {
             match self.stack.poll_timeout() {
                 Some(due) if due <= until => self.now = self.now.max(due),
@@ -432,8 +535,10 @@ impl Conversation {
         }
         self.stack.check();
         if let Some(id) = self.id {
-            // A getter must work in every state.
+            // Getters must work in every state.
             let (state, space) = (self.stack.state(id), self.stack.send_space(id));
+            let info = self.stack.info(self.now, id);
+            assert_eq!(info.state, state);
             assert!(state != State::TimeWait || space == 0);
         }
     }

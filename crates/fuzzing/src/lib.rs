@@ -6,12 +6,14 @@
 mod access_log;
 mod conversation;
 mod experiment;
+mod frame;
 mod packet;
 mod portable;
 
 pub use access_log::access_log;
 pub use conversation::segments;
 pub use experiment::experiment;
+pub use frame::frame;
 pub use packet::packet;
 pub use portable::portable;
 
@@ -21,6 +23,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All of them.
 pub const TARGETS: &[Target] = &[
     ("packet", packet),
+    ("frame", frame),
     ("segments", segments),
     ("portable", portable),
     ("access_log", access_log),

@@ -1,0 +1,186 @@
+//! Frames from a link, for a whole host.
+
+use arbitrary::{Arbitrary, Unstructured};
+use baton_inet::{Host, InterfaceConfig};
+use baton_tcp::Config;
+use baton_wire::{Endpoint, Flow, Span, Time};
+use bytes::Bytes;
+
+/// Longest frame.
+const MOST_BYTES: usize = 1514;
+/// Frames that one frame may call forth at most.
+const MOST_OUTPUT: usize = 10_000;
+/// A run ends here.
+const MOST_STEPS: usize = 100;
+
+/// What happens to the host.
+#[derive(Debug, Arbitrary)]
+enum Step {
+    /// Any bytes, as a frame to the host's own address.
+    Frame {
+        ether_type: EtherType,
+        len: u16,
+    },
+    /// Any bytes at all.
+    Bytes {
+        len: u16,
+    },
+    /// The host's own last frame comes back, ends exchanged and a byte changed.
+    Echo {
+        place: u16,
+        pattern: u8,
+    },
+    Wait {
+        ms: u16,
+    },
+}
+
+#[derive(Debug, Arbitrary)]
+enum EtherType {
+    V4,
+    V6,
+    Arp,
+    Any(u16),
+}
+
+impl EtherType {
+    fn number(&self) -> u16 {
+        match *self {
+            Self::V4 => 0x0800,
+            Self::V6 => 0x86dd,
+            Self::Arp => 0x0806,
+            Self::Any(number) => number,
+        }
+    }
+}
+
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// Gives a host with a listener and a connection under way the frames of the input. It checks no checksums, or the fuzzer
+/// would never get past them.
+pub fn frame(data: &[u8]) {
+    let mut input = Unstructured::new(data);
+    let Ok(verify_checksums) = bool::arbitrary(&mut input) else {
+        return;
+    };
+    let mut world = World::new(verify_checksums);
+    for _ in 0..MOST_STEPS {
+        if input.is_empty() {
+            break;
+        }
+        let Ok(step) = Step::arbitrary(&mut input) else {
+            break;
+        };
+        world.step(&step, &mut input);
+        world.settle();
+    }
+}
+
+struct World {
+    host: Host,
+    now: Time,
+    last_sent: Vec<u8>,
+}
+
+impl World {
+    fn new(verify_checksums: bool) -> Self {
+        let addresses = ["10.0.0.1/24", "fd00::1/64"].map(|cidr| cidr.parse().expect("a network"));
+        let config = InterfaceConfig {
+            verify_checksums,
+            router_discovery: true,
+            duplicate_address_detection: true,
+            ..InterfaceConfig::new(MAC, addresses.to_vec())
+        };
+        let mut host = Host::new(config, Config::default(), 7).expect("right parameters");
+        let end = |addr: &str, port| Endpoint::new(addr.parse().expect("an address"), port);
+        host.stack_mut().listen(end("0.0.0.0", 80), 4);
+        host.stack_mut().listen(end("::", 80), 4);
+        for (local, remote) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
+            let flow = Flow {
+                local: end(local, 5000),
+                remote: end(remote, 80),
+            };
+            host.stack_mut().connect(Time::ZERO, flow);
+        }
+        let mut world = Self {
+            host,
+            now: Time::ZERO,
+            last_sent: Vec::new(),
+        };
+        world.settle();
+        world
+    }
+
+    fn step(&mut self, step: &Step, input: &mut Unstructured<'_>) {
+        let mut frame = Vec::new();
+        match *step {
+            Step::Frame {
+                ref ether_type,
+                len,
+            } => {
+                frame.extend_from_slice(&MAC);
+                frame.extend_from_slice(&NEIGHBOUR);
+                frame.extend_from_slice(&ether_type.number().to_be_bytes());
+                take(input, len, &mut frame);
+            }
+            Step::Bytes { len } => take(input, len, &mut frame),
+            Step::Echo { place, pattern } => {
+                frame = self.returned();
+                if !frame.is_empty() {
+                    let place = usize::from(place) % frame.len();
+                    frame[place] ^= pattern;
+                }
+            }
+            Step::Wait { ms } => {
+                self.now += Span::from_ms(ms.into());
+                self.host.handle_timeouts(self.now);
+                return;
+            }
+        }
+        self.host.handle_frame(self.now, Bytes::from(frame));
+    }
+
+    /// What the host sent last, as if a neighbour had: Ethernet and IP addresses and TCP ports exchanged.
+    fn returned(&self) -> Vec<u8> {
+        let mut frame = self.last_sent.clone();
+        let fields: &[(usize, usize, usize)] = match frame.get(12..14) {
+            Some([0x08, 0x00]) => &[(0, 6, 6), (26, 30, 4), (34, 36, 2)],
+            Some([0x86, 0xdd]) => &[(0, 6, 6), (22, 38, 16), (54, 56, 2)],
+            Some([0x08, 0x06]) => &[(0, 6, 6), (22, 32, 10)],
+            _ => &[],
+        };
+        for &(first, second, len) in fields {
+            if second + len <= frame.len() {
+                for index in 0..len {
+                    frame.swap(first + index, second + index);
+                }
+            }
+        }
+        frame
+    }
+
+    fn settle(&mut self) {
+        self.host.check();
+        let mut frame = Vec::new();
+        for count in 0.. {
+            frame.clear();
+            if !self.host.poll_frame(self.now, &mut frame) {
+                break;
+            }
+            assert!(count < MOST_OUTPUT, "a host stops sending");
+            assert!(!frame.is_empty(), "a frame has bytes");
+            self.last_sent.clone_from(&frame);
+        }
+        while self.host.stack_mut().poll_event().is_some() {}
+        self.host.check();
+    }
+}
+
+/// Appends at most `len` bytes of the input.
+fn take(input: &mut Unstructured<'_>, len: u16, frame: &mut Vec<u8>) {
+    let len = usize::from(len)
+        .min(MOST_BYTES - frame.len())
+        .min(input.len());
+    frame.extend_from_slice(input.bytes(len).unwrap_or_default());
+}
