@@ -21,7 +21,8 @@ pub enum Arrived {
 /// A host with one interface.
 ///
 /// Calling order: after `handle_frame`, `handle_timeouts` or anything done to the stack, poll the stack's events and
-/// [`Host::poll_frame`] until each gives nothing; call [`Host::handle_timeouts`] when [`Host::poll_timeout`]'s moment has come.
+/// [`Host::poll_frame`] until each gives nothing, and the events once more: a segment that cannot be sent may end a connection.
+/// Call [`Host::handle_timeouts`] when [`Host::poll_timeout`]'s moment has come.
 /// Time never goes back.
 #[derive(Debug)]
 pub struct Host {

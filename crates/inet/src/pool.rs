@@ -2,17 +2,17 @@
 //! has read it, so a buffer is free only when nothing refers to it any more.
 
 use bytes::{Bytes, BytesMut};
-use std::collections::VecDeque;
 
 /// A pool of equal buffers, each of which holds many frames one after the other.
 ///
-/// Buffers are used in turn. When the oldest is still referred to, frames get memory of their own until it is free: that
-/// costs allocations, which are counted, but no frame is lost to a slow reader.
+/// Of the buffers that nothing refers to, the one used last is taken first: it is still in the cache. When there is none,
+/// frames get memory of their own until one is free: that costs allocations, which are counted, but no frame is lost to a
+/// slow reader.
 #[derive(Debug)]
 pub struct FramePool {
-    /// The one being filled, and those that wait for their turn, oldest first.
     current: BytesMut,
-    others: VecDeque<BytesMut>,
+    /// Those used before it, most recent last.
+    others: Vec<BytesMut>,
     buffer_len: usize,
     allocated: u64,
 }
@@ -20,7 +20,12 @@ pub struct FramePool {
 impl FramePool {
     /// A pool of `buffers` buffers (at least two) of `buffer_len` bytes each, which should hold dozens of frames.
     pub fn new(buffers: usize, buffer_len: usize) -> Self {
-        let buffer = || BytesMut::with_capacity(buffer_len);
+        let buffer = || {
+            let mut buffer = BytesMut::zeroed(buffer_len);
+            // The count of references, which is made at the first cut, is there before the first frame.
+            drop(buffer.split());
+            buffer
+        };
         Self {
             current: buffer(),
             others: (1..buffers.max(2)).map(|_| buffer()).collect(),
@@ -60,16 +65,21 @@ impl FramePool {
         own.freeze()
     }
 
-    /// Goes on to the oldest buffer if nothing refers to it.
+    /// Goes on to a buffer that nothing refers to, if there is one.
     fn turn(&mut self, most_len: usize) -> bool {
         if most_len > self.buffer_len {
             return false;
         }
-        let used = std::mem::take(&mut self.current);
-        self.others.push_back(used);
-        let oldest = self.others.pop_front();
-        self.current = oldest.expect("a pool has at least two buffers");
-        self.current.try_reclaim(self.buffer_len)
+        if self.current.try_reclaim(self.buffer_len) {
+            return true;
+        }
+        let reclaims = |buffer: &mut BytesMut| buffer.try_reclaim(self.buffer_len);
+        let Some(free) = self.others.iter_mut().rposition(reclaims) else {
+            return false;
+        };
+        let next = self.others.remove(free);
+        self.others.push(std::mem::replace(&mut self.current, next));
+        true
     }
 }
 

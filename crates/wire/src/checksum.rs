@@ -19,7 +19,7 @@ impl Checksum {
 
     /// Adds bytes; a last odd one counts as if a zero followed it (RFC 1071 1), so only the last run may be odd.
     #[must_use]
-    pub fn add(self, bytes: &[u8]) -> Self {
+    pub fn add_bytes(self, bytes: &[u8]) -> Self {
         let (strides, rest) = bytes.as_chunks::<STRIDE>();
         let mut lanes = [0u64; STRIDE / 4];
         for stride in strides {
@@ -88,23 +88,26 @@ mod tests {
     #[test]
     fn the_example_of_the_rfc_comes_out() {
         // RFC 1071 3: the sum of these is ddf2.
-        let sum = Checksum::new().add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
+        let sum = Checksum::new().add_bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!(sum.to_bytes(), (!0xddf2u16).to_be_bytes());
-        assert!(sum.add(&sum.to_bytes()).is_right());
+        assert!(sum.add_bytes(&sum.to_bytes()).is_right());
     }
 
     proptest! {
         #[test]
         fn lanes_sum_like_words(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in any::<prop::sample::Index>()) {
             let cut = cut.index(bytes.len() + 1) & !1;
-            let sum = Checksum::new().add(&bytes[..cut]).add(&bytes[cut..]);
+            let sum = Checksum::new().add_bytes(&bytes[..cut]).add_bytes(&bytes[cut..]);
             prop_assert_eq!(sum.to_bytes(), plain(&bytes));
-            prop_assert_eq!(Checksum::new().add_u16(0x1234), Checksum::new().add(&[0x12, 0x34]));
+            prop_assert_eq!(Checksum::new().add_u16(0x1234), Checksum::new().add_bytes(&[0x12, 0x34]));
         }
     }
 
     #[test]
     fn many_large_words_do_not_overflow() {
-        assert_eq!(Checksum::new().add(&[0xff; 65_536]).to_bytes(), [0, 0]);
+        assert_eq!(
+            Checksum::new().add_bytes(&[0xff; 65_536]).to_bytes(),
+            [0, 0]
+        );
     }
 }

@@ -9,6 +9,9 @@ use etherparse::{
 };
 use std::net::IpAddr;
 
+/// Where the control bits stand in a TCP header (RFC 9293 3.1). They are laid out as [`Flags`] has them.
+const TCP_FLAGS_AT: usize = 13;
+
 /// Reads an Ethernet frame; gives the segment and its data. Padding after the packet is ignored.
 ///
 /// # Errors
@@ -44,7 +47,7 @@ fn decode_v4(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
     if ip.protocol() != IpNumber::TCP {
         return Err(DecodeError::NotTcp);
     }
-    if !Checksum::new().add(ip.slice()).is_right() {
+    if !Checksum::new().add_bytes(ip.slice()).is_right() {
         return Err(DecodeError::IpChecksum);
     }
     let (src, dst) = (ip.source_addr().into(), ip.destination_addr().into());
@@ -99,7 +102,7 @@ pub fn decode_tcp(
     if verify_checksum {
         let len = u16::try_from(carried.len()).map_err(|_| DecodeError::Malformed)?;
         let sum = pseudo_header(src, dst, IpNumber::TCP.0, len);
-        if !sum.add(carried).is_right() {
+        if !sum.add_bytes(carried).is_right() {
             return Err(DecodeError::TcpChecksum);
         }
     }
@@ -110,23 +113,10 @@ pub fn decode_tcp(
         header: Header {
             seq: SeqNr(tcp.sequence_number()),
             ack: SeqNr(tcp.acknowledgment_number()),
-            flags: flags_of(&tcp),
+            flags: Flags::from_bits_retain(carried[TCP_FLAGS_AT]),
             window: tcp.window_size(),
             options: options::read(tcp.options()),
         },
     };
     Ok((packet, tcp.slice().len()))
-}
-
-fn flags_of(tcp: &TcpHeaderSlice<'_>) -> Flags {
-    let mut flags = Flags::empty();
-    flags.set(Flags::FIN, tcp.fin());
-    flags.set(Flags::SYN, tcp.syn());
-    flags.set(Flags::RST, tcp.rst());
-    flags.set(Flags::PSH, tcp.psh());
-    flags.set(Flags::ACK, tcp.ack());
-    flags.set(Flags::URG, tcp.urg());
-    flags.set(Flags::ECE, tcp.ece());
-    flags.set(Flags::CWR, tcp.cwr());
-    flags
 }

@@ -1,15 +1,16 @@
-//! TCP segments to bytes. A header library lays out the fields; here is which ones, and the checksum over them.
+//! TCP segments to bytes. A library lays out the headers below TCP; here are TCP's, and the checksum.
 
 use crate::checksum::Checksum;
 use crate::options::OptionBytes;
-use crate::{Ecn, EncodeError, Flags, Head, Link, Packet};
-use etherparse::{
-    EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, Ipv6Header, TcpHeader, TcpOptions,
-};
+use crate::{Ecn, EncodeError, Head, Link, Packet};
+use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, Ipv6Header};
 use std::net::IpAddr;
 
 /// Hops that packets may take: the usual value, and the one RFC 1700 recommends.
 pub const HOP_LIMIT: u8 = 64;
+
+/// Bytes of a TCP header without options.
+const TCP_HEADER_LEN: usize = 20;
 
 /// Where the checksum stands in a TCP header (RFC 9293 3.1).
 const TCP_CHECKSUM_AT: usize = 16;
@@ -68,17 +69,20 @@ pub fn encode_pieces<'a>(
     pieces: impl Iterator<Item = &'a [u8]> + Clone,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let tcp = tcp_header(head)?;
-    let tcp_len = tcp.header_len() + pieces.clone().map(<[u8]>::len).sum::<usize>();
+    let options = &head.header.options;
+    let too_many = EncodeError::TooManyOptions(options.len());
+    let options = OptionBytes::new(options).ok_or(too_many)?;
+    let tcp_len =
+        TCP_HEADER_LEN + options.as_slice().len() + pieces.clone().map(<[u8]>::len).sum::<usize>();
     let pseudo_header = encode_ip(head, tcp_len, out)?;
     let tcp_start = out.len();
     out.reserve(tcp_len);
-    out.extend_from_slice(&tcp.to_bytes());
+    write_tcp_header(head, &options, out);
     for piece in pieces {
         out.extend_from_slice(piece);
     }
     let tcp = &mut out[tcp_start..];
-    let checksum = pseudo_header.add(tcp).to_bytes();
+    let checksum = pseudo_header.add_bytes(tcp).to_bytes();
     tcp[TCP_CHECKSUM_AT..TCP_CHECKSUM_AT + 2].copy_from_slice(&checksum);
     Ok(())
 }
@@ -122,30 +126,25 @@ fn encode_ip(head: Head<'_>, tcp_len: usize, out: &mut Vec<u8>) -> Result<Checks
 pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: u16) -> Checksum {
     let sum = Checksum::new().add_u16(protocol.into()).add_u16(len);
     [src, dst].iter().fold(sum, |sum, addr| match addr {
-        IpAddr::V4(addr) => sum.add(&addr.octets()),
-        IpAddr::V6(addr) => sum.add(&addr.octets()),
+        IpAddr::V4(addr) => sum.add_bytes(&addr.octets()),
+        IpAddr::V6(addr) => sum.add_bytes(&addr.octets()),
     })
 }
 
-fn tcp_header(head: Head<'_>) -> Result<TcpHeader, EncodeError> {
+/// Appends the TCP header, its checksum still zero (RFC 9293 3.1). TCP is Baton's own matter, and this is written for each
+/// segment; so no library does it.
+fn write_tcp_header(head: Head<'_>, options: &OptionBytes, out: &mut Vec<u8>) {
     let header = head.header;
-    let has = |flag| header.flags.contains(flag);
-    let too_many = EncodeError::TooManyOptions(header.options.len());
-    let options = OptionBytes::new(&header.options).ok_or(too_many)?;
-    let options = TcpOptions::try_from_slice(options.as_slice()).map_err(|_| too_many)?;
-    Ok(TcpHeader {
-        acknowledgment_number: header.ack.0,
-        fin: has(Flags::FIN),
-        syn: has(Flags::SYN),
-        rst: has(Flags::RST),
-        psh: has(Flags::PSH),
-        ack: has(Flags::ACK),
-        urg: has(Flags::URG),
-        ece: has(Flags::ECE),
-        cwr: has(Flags::CWR),
-        options,
-        ..TcpHeader::new(head.src.port, head.dst.port, header.seq.0, header.window)
-    })
+    let mut bytes = [0; TCP_HEADER_LEN];
+    bytes[0..2].copy_from_slice(&head.src.port.to_be_bytes());
+    bytes[2..4].copy_from_slice(&head.dst.port.to_be_bytes());
+    bytes[4..8].copy_from_slice(&header.seq.0.to_be_bytes());
+    bytes[8..12].copy_from_slice(&header.ack.0.to_be_bytes());
+    bytes[12] = ((TCP_HEADER_LEN + options.as_slice().len()) as u8 / 4) << 4;
+    bytes[13] = header.flags.bits();
+    bytes[14..16].copy_from_slice(&header.window.to_be_bytes());
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(options.as_slice());
 }
 
 fn ecn_field(ecn: Ecn) -> IpEcn {

@@ -31,6 +31,15 @@ impl OptionBytes {
             bytes: [KIND_NOOP; MOST_LEN],
             len: 0,
         };
+        if let Some(timestamps) = options.timestamps
+            && len == ALIGNED_TIMESTAMPS.len() + 8
+            && !options.sack_permitted
+        {
+            out.push(ALIGNED_TIMESTAMPS);
+            out.push(timestamps.value.to_be_bytes());
+            out.push(timestamps.echo.to_be_bytes());
+            return Some(out);
+        }
         if let Some(mss) = options.mss {
             out.push([KIND_MAXIMUM_SEGMENT_SIZE, LEN_MAXIMUM_SEGMENT_SIZE]);
             out.push(mss.to_be_bytes());

@@ -98,6 +98,7 @@ impl Interface {
         bytes: &[u8],
         broadcast: bool,
     ) -> Result<Taken, Refusal> {
+        self.known_way = None;
         let message = arp::read(bytes)?;
         let (sender, target) = (message.sender_ipv4_addr(), message.target_ipv4_addr());
         let mac = message.sender_mac;
@@ -158,6 +159,7 @@ impl Interface {
         src: Ipv6Addr,
         said: Message,
     ) -> Result<Taken, Refusal> {
+        (self.known_pair, self.known_way) = (None, None);
         match said {
             Message::Solicitation { target, source_mac } => {
                 self.take_solicitation(now, src, target, source_mac)?

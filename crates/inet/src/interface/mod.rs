@@ -15,7 +15,7 @@ use crate::neighbours::{Neighbour, Neighbours};
 use crate::rate_limit::RateLimit;
 use crate::routes::Routes;
 use crate::stats::{Refusal, Stats};
-use baton_tcp::{PathError, Segment};
+use baton_tcp::{PathError, Pieces, Segment};
 use baton_wire::{Flow, Packet, SeqNr, Time};
 use bytes::{Buf, Bytes};
 use discovery::Duties;
@@ -86,7 +86,20 @@ pub struct Interface {
     path_errors: VecDeque<(Quote, PathError)>,
     /// The remote address that TCP confirmed last, and when: it need not be looked up for each segment.
     confirmed: Option<(IpAddr, Time)>,
+    /// Source and destination of the last packet to this host alone that kept the rules: the next one's are mostly the same.
+    known_pair: Option<(IpAddr, IpAddr)>,
+    /// The way that the last segment went: the next one mostly goes there too.
+    known_way: Option<Way>,
     stats: Stats,
+}
+
+/// Where segments from `src` to `dst` go, for as long as nothing is heard of neighbours.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    src: IpAddr,
+    dst: IpAddr,
+    mac: [u8; 6],
+    until: Time,
 }
 
 impl Interface {
@@ -108,6 +121,8 @@ impl Interface {
             outbox: VecDeque::new(),
             path_errors: VecDeque::new(),
             confirmed: None,
+            known_pair: None,
+            known_way: None,
             stats: Stats::default(),
             config,
         })
@@ -188,13 +203,16 @@ impl Interface {
                 // The frame becomes the data: no copy, and no further count of references.
                 frame.truncate(payload.end);
                 frame.advance(payload.start);
-                let pieces = std::iter::once(frame).filter(|data| !data.is_empty());
+                let mut pieces = Pieces::new();
+                if !frame.is_empty() {
+                    pieces.push(frame);
+                }
                 Input::Segment(Segment {
                     src: packet.src,
                     dst: packet.dst,
                     ecn: packet.ecn,
                     header: packet.header,
-                    payload: pieces.collect(),
+                    payload: pieces,
                 })
             }
             Ok(Taken::PathError(Quote { flow, seq }, error)) => {
@@ -266,6 +284,10 @@ impl Interface {
 
     /// Runs the timers that are due.
     pub fn handle_timeouts(&mut self, now: Time) {
+        if self.poll_timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        (self.known_pair, self.known_way) = (None, None);
         self.routes.handle_timeouts(now);
         self.check_neighbours(now);
         self.check_addresses(now);

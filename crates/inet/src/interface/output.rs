@@ -1,15 +1,18 @@
 //! What leaves: segments of the stack, and the interface's own packets.
 
-use super::{Interface, MOST_OUTBOX};
+use super::{Interface, MOST_OUTBOX, Way};
 use crate::addresses::group_mac;
 use crate::arp;
 use crate::config::Medium;
 use crate::neighbours::{Released, Resolution};
 use crate::stats::SendRefusal;
 use baton_tcp::{PathError, Segment};
-use baton_wire::{Head, Link, Time, encode_link, encode_pieces};
+use baton_wire::{Head, Link, Span, Time, encode_link, encode_pieces};
 use bytes::Bytes;
 use std::net::IpAddr;
+
+/// How long a way is taken without looking it up: a neighbour's states last for seconds.
+const WAY_HOLDS: Span = Span::from_ms(500);
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +61,20 @@ impl Interface {
         segment: &Segment<Bytes>,
         frame: &mut Vec<u8>,
     ) -> Result<Sent, SendRefusal> {
-        let (src, dst) = (segment.src.addr, segment.dst.addr);
-        if !self.addresses.owns(src) {
-            return Err(SendRefusal::NotOwnSource);
-        }
         if segment.header_len() + segment.payload_len() > usize::from(self.mtu) {
             return Err(SendRefusal::TooLong);
+        }
+        let (src, dst) = (segment.src.addr, segment.dst.addr);
+        if let Some(way) = self.known_way
+            && (way.src, way.dst) == (src, dst)
+            && now < way.until
+        {
+            encode_link(self.link_to(way.mac), src, frame);
+            encode(segment, frame)?;
+            return Ok(Sent::Frame);
+        }
+        if !self.addresses.owns(src) {
+            return Err(SendRefusal::NotOwnSource);
         }
         let next_hop = self
             .routes
@@ -71,7 +82,15 @@ impl Interface {
             .ok_or(SendRefusal::NoRoute)?;
         if self.config.medium == Medium::Ethernet {
             match self.neighbours.resolve(now, next_hop, &mut self.stats) {
-                Resolution::Known(mac) => encode_link(self.link_to(mac), src, frame),
+                Resolution::Known(mac) => {
+                    self.known_way = Some(Way {
+                        src,
+                        dst,
+                        mac,
+                        until: now + WAY_HOLDS,
+                    });
+                    encode_link(self.link_to(mac), src, frame);
+                }
                 Resolution::Failed => return Err(SendRefusal::NeighbourFailed),
                 Resolution::Asked => {
                     let mut packet = Vec::new();

@@ -33,27 +33,14 @@ impl Interface {
             .get(..total_len)
             .filter(|packet| packet.len() >= header_len);
         let packet = packet.ok_or(Refusal::BadIpHeader)?;
-        if self.config.verify_checksums && !Checksum::new().add(ip.slice()).is_right() {
+        if self.config.verify_checksums && !Checksum::new().add_bytes(ip.slice()).is_right() {
             return Err(Refusal::IpChecksum);
         }
         let (src, dst) = (ip.source_addr(), ip.destination_addr());
-        let destination = self.addresses.destination(dst.into());
-        if destination == Destination::Other {
-            return Err(Refusal::OtherDestination);
-        }
-        if is_bad_source_v4(src) || self.addresses.destination(src.into()) == Destination::Broadcast
-        {
-            return Err(Refusal::BadSource);
-        }
-        if self.addresses.knows(src.into()) {
-            return Err(Refusal::OwnSource);
-        }
-        if destination == Destination::NotInUse {
-            return Err(Refusal::TentativeAddress);
-        }
-        // Nothing that a host without UDP speaks is addressed to many; echo requests may be ignored (RFC 1122 3.2.2.6).
-        if destination != Destination::Own {
-            return Err(Refusal::ToMany);
+        let pair = Some((IpAddr::V4(src), IpAddr::V4(dst)));
+        if self.known_pair != pair {
+            self.check_pair_v4(src, dst)?;
+            self.known_pair = pair;
         }
         if arrival.to_many {
             return Err(Refusal::UnicastInBroadcast);
@@ -79,6 +66,27 @@ impl Interface {
                 self.send_error_v4(now, dst, src, DestUnreachableHeader::Protocol, packet);
                 Err(Refusal::UnknownProtocol)
             }
+        }
+    }
+
+    /// The rules for addresses (RFC 1122 3.2.1.3).
+    fn check_pair_v4(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Result<(), Refusal> {
+        let destination = self.addresses.destination(dst.into());
+        if destination == Destination::Other {
+            return Err(Refusal::OtherDestination);
+        }
+        if is_bad_source_v4(src) || self.addresses.destination(src.into()) == Destination::Broadcast
+        {
+            return Err(Refusal::BadSource);
+        }
+        if self.addresses.knows(src.into()) {
+            return Err(Refusal::OwnSource);
+        }
+        // Nothing that a host without UDP speaks is addressed to many; echo requests may be ignored (RFC 1122 3.2.2.6).
+        match destination {
+            Destination::Own => Ok(()),
+            Destination::NotInUse => Err(Refusal::TentativeAddress),
+            _ => Err(Refusal::ToMany),
         }
     }
 
@@ -113,7 +121,7 @@ impl Interface {
         bytes: &[u8],
     ) -> Result<Taken, Refusal> {
         let message = Icmpv4Slice::from_slice(bytes).map_err(|_| Refusal::BadIcmp)?;
-        if self.config.verify_checksums && !Checksum::new().add(bytes).is_right() {
+        if self.config.verify_checksums && !Checksum::new().add_bytes(bytes).is_right() {
             return Err(Refusal::IcmpChecksum);
         }
         let kind = message.icmp_type();

@@ -9,7 +9,7 @@ use crate::stats::Refusal;
 use baton_wire::{Ecn, HOP_LIMIT, Time, pseudo_header};
 use etherparse::icmpv6::{DestUnreachableCode, ParameterProblemCode, ParameterProblemHeader};
 use etherparse::{Icmpv6Slice, Icmpv6Type, IpNumber, Ipv6Header, Ipv6HeaderSlice};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Nothing follows (RFC 8200 4.7).
 const NO_NEXT_HEADER: IpNumber = IpNumber(59);
@@ -41,17 +41,13 @@ impl Interface {
             .get(..total_len)
             .ok_or(Refusal::BadIpHeader)?;
         let (src, dst) = (ip.source_addr(), ip.destination_addr());
-        let destination = self.addresses.destination(dst.into());
-        match destination {
-            Destination::Other => return Err(Refusal::OtherDestination),
-            Destination::NotInUse => return Err(Refusal::TentativeAddress),
-            _ => {}
-        }
-        if src.is_multicast() || src.is_loopback() || src.to_ipv4_mapped().is_some() {
-            return Err(Refusal::BadSource);
-        }
-        if self.addresses.knows(src.into()) {
-            return Err(Refusal::OwnSource);
+        let pair = Some((IpAddr::V6(src), IpAddr::V6(dst)));
+        let destination = match self.known_pair == pair {
+            true => Destination::Own,
+            false => self.check_pair_v6(src, dst)?,
+        };
+        if destination == Destination::Own {
+            self.known_pair = pair;
         }
         let to_group = destination == Destination::Group;
         if arrival.to_many && !to_group {
@@ -76,6 +72,24 @@ impl Interface {
         }
         let ecn = Ecn::of_traffic_class(ip.traffic_class());
         self.take_carried(now, frame, start, outer, carried, ecn)
+    }
+
+    /// The rules for addresses (RFC 4291 2.5, 2.7); gives what the destination is.
+    fn check_pair_v6(&self, src: Ipv6Addr, dst: Ipv6Addr) -> Result<Destination, Refusal> {
+        let destination = self.addresses.destination(dst.into());
+        match destination {
+            Destination::Other => return Err(Refusal::OtherDestination),
+            Destination::NotInUse => return Err(Refusal::TentativeAddress),
+            _ => {}
+        }
+        if src.is_multicast() || src.is_loopback() || src.to_ipv4_mapped().is_some() {
+            return Err(Refusal::BadSource);
+        }
+        // Who sends from an address that is not in use here may be its owner (RFC 4862 5.4).
+        match self.addresses.owns(src.into()) {
+            true => Err(Refusal::OwnSource),
+            false => Ok(destination),
+        }
     }
 
     fn take_carried(
@@ -130,7 +144,7 @@ impl Interface {
                 IpNumber::IPV6_ICMP.0,
                 bytes.len() as u16,
             );
-            if !sum.add(bytes).is_right() {
+            if !sum.add_bytes(bytes).is_right() {
                 return Err(Refusal::IcmpChecksum);
             }
         }
@@ -147,7 +161,7 @@ impl Interface {
                 true => self.source_for(src.into()),
                 false => Some(dst.into()),
             };
-            if let Some(std::net::IpAddr::V6(own)) = own {
+            if let Some(IpAddr::V6(own)) = own {
                 let reply = icmp::packet_v6(
                     own,
                     src,
@@ -182,7 +196,7 @@ impl Interface {
             true => self.source_for(outer.src.into()),
             false => Some(outer.dst.into()),
         };
-        let Some(std::net::IpAddr::V6(own)) = own else {
+        let Some(IpAddr::V6(own)) = own else {
             return;
         };
         if !self.icmp_limit.allow(now) {

@@ -1,5 +1,7 @@
 //! Two hosts on a virtual link that delays, loses and records frames.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use baton_inet::{Host, InterfaceConfig};
 use baton_tcp::{CloseReason, Config, ConnId, Event};
 use baton_wire::{Endpoint, Flow, Span, Time};
@@ -75,8 +77,9 @@ impl Link {
     pub fn run(&mut self, limit_s: u64, until: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + Span::from_secs(limit_s);
         loop {
-            self.settle(0);
-            self.settle(1);
+            while self.settle(0) | self.settle(1) {}
+            // A segment that could not be sent is an event.
+            while self.settle(0) | self.settle(1) {}
             if until(self) {
                 return true;
             }
@@ -104,7 +107,9 @@ impl Link {
         self.run(seconds, |_| false);
     }
 
-    fn settle(&mut self, side: usize) {
+    /// Polls events and frames; true when there was any.
+    fn settle(&mut self, side: usize) -> bool {
+        let mut busy = false;
         let host = &mut self.hosts[side];
         while let Some((id, event)) = host.stack_mut().poll_event() {
             match event {
@@ -120,13 +125,16 @@ impl Link {
                 _ => {}
             }
             self.events[side].push((id, event));
+            busy = true;
         }
         let mut frame = Vec::new();
         while self.hosts[side].poll_frame(self.now, &mut frame) {
             self.put(side, Bytes::copy_from_slice(&frame));
             frame.clear();
+            busy = true;
         }
         self.hosts[side].check();
+        busy
     }
 
     /// Puts a frame on the link.

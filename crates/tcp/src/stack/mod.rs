@@ -402,6 +402,11 @@ impl<P: Payload> Stack<P> {
     /// Puts a connection with a new four-tuple into a slot.
     fn insert(&mut self, conn: Connection<P>) -> ConnId {
         let flow = conn.flow;
+        let len = self.connections.len();
+        if len == self.connections.capacity() {
+            // Doubling, which is the default, would leave a third of many connections' memory unused.
+            self.connections.reserve_exact((len / 8).max(64));
+        }
         let slot = self.connections.insert(conn) as u32;
         let connections = &self.connections;
         self.flows

@@ -1,0 +1,148 @@
+//! Baton beside smoltcp: two hosts each, joined by Ethernet frames in memory, checksums made and verified on both sides.
+//!
+//! Runs of the two take turns, so that a busy machine disturbs both alike, and each figure is the median of its runs. Both
+//! engines have their own defaults but for the buffers, and segments of at most 1460 bytes (Baton sends timestamps in them,
+//! smoltcp does not). One core; the time is that of both ends together.
+
+mod baton;
+mod smol;
+
+use std::time::Instant;
+
+/// Runs of each engine for one figure.
+const RUNS: usize = 7;
+
+/// Bytes of a request.
+pub const REQUEST_LEN: usize = 128;
+
+/// Bytes of a response.
+pub const RESPONSE_LEN: usize = 1024;
+
+/// Bytes of the largest frame, without check sequence.
+pub const FRAME_LEN: usize = 1514;
+
+/// Two hosts with connections between them, and the applications on top.
+pub trait Pair {
+    /// Both ends' buffers hold `buffer_len` bytes each way for each of `connections`, which are established.
+    fn new(connections: usize, buffer_len: usize) -> Self;
+
+    /// The client sends this many bytes by its first connection, and the server reads them.
+    fn bulk(&mut self, len: u64);
+
+    /// Requests go out on every connection, and each response is followed by the next request, until so many are answered.
+    fn requests(&mut self, count: u64);
+}
+
+/// What the applications do.
+#[derive(Clone, Copy)]
+enum Load {
+    Bulk,
+    Requests,
+}
+
+/// One line of the table.
+struct Figure {
+    what: String,
+    load: Load,
+    connections: usize,
+    buffer_len: usize,
+    /// Bytes or requests of one run.
+    amount: u64,
+}
+
+impl Figure {
+    fn bulk(name: &str, buffer_len: usize) -> Self {
+        Self {
+            what: format!("bulk, buffers of {name}"),
+            load: Load::Bulk,
+            connections: 1,
+            buffer_len,
+            amount: 128 << 20,
+        }
+    }
+
+    fn requests(connections: usize) -> Self {
+        Self {
+            what: format!("requests, {connections} connections"),
+            load: Load::Requests,
+            connections,
+            buffer_len: 64 << 10,
+            amount: 100_000,
+        }
+    }
+
+    fn work<P: Pair>(&self, pair: &mut P, amount: u64) {
+        match self.load {
+            Load::Bulk => pair.bulk(amount),
+            Load::Requests => pair.requests(amount),
+        }
+    }
+
+    /// Seconds of one run, the pair's making not counted; one untimed run of a tenth comes before it.
+    fn run<P: Pair>(&self) -> f64 {
+        let mut pair = P::new(self.connections, self.buffer_len);
+        self.work(&mut pair, self.amount / 10);
+        let start = Instant::now();
+        self.work(&mut pair, self.amount);
+        start.elapsed().as_secs_f64()
+    }
+
+    /// Gbit/s, or thousands of requests per second.
+    fn rate(&self, times: Vec<f64>) -> f64 {
+        let per_second = self.amount as f64 / median(times);
+        match self.load {
+            Load::Bulk => per_second * 8e-9,
+            Load::Requests => per_second * 1e-3,
+        }
+    }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn main() {
+    let figures = [
+        Figure::bulk("64 KiB", 64 << 10),
+        Figure::bulk("1 MiB", 1 << 20),
+        Figure::requests(1),
+        Figure::requests(100),
+    ];
+    // For a profiler: the name of a figure makes Baton alone do its work, many times.
+    if let Some(name) = std::env::args()
+        .nth(1)
+        .filter(|name| !name.starts_with('-'))
+    {
+        let named = figures
+            .iter()
+            .filter(|figure| figure.what.starts_with(&name));
+        for figure in named {
+            for _ in 0..50 {
+                figure.run::<baton::Hosts>();
+            }
+        }
+        return;
+    }
+    println!(
+        "{:<26} {:>9} {:>9} {:<9} {:>6}",
+        "", "baton", "smoltcp", "", "ratio"
+    );
+    for figure in figures {
+        let mut times = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            times.0.push(figure.run::<baton::Hosts>());
+            times.1.push(figure.run::<smol::Hosts>());
+        }
+        let (baton, smoltcp) = (figure.rate(times.0), figure.rate(times.1));
+        let unit = match figure.load {
+            Load::Bulk => "Gbit/s",
+            Load::Requests => "1000/s",
+        };
+        let ratio = baton / smoltcp;
+        println!(
+            "{:<26} {baton:>9.2} {smoltcp:>9.2} {unit:<9} {ratio:>6.2}",
+            figure.what
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! In steady state a segment costs no allocation: neither in bulk nor in ping-pong, from the application through frames to the
+//! application. A binary of its own with one test, because it counts what the whole process allocates.
+
+mod common;
+mod counting;
+
+use baton_inet::{FramePool, Host};
+use baton_tcp::{Config, ConnId, Event};
+use baton_wire::{Endpoint, Flow, Span, Time};
+use bytes::Bytes;
+use common::{V4, V6, interface};
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+const BLOCK: [u8; 16_384] = [9; 16_384];
+
+struct Pair {
+    hosts: [Host; 2],
+    pools: [FramePool; 2],
+    frame: Vec<u8>,
+    now: Time,
+    conns: [Option<ConnId>; 2],
+    received: [u64; 2],
+    frames: u64,
+}
+
+impl Pair {
+    fn new(networks: [&str; 2]) -> Self {
+        let host = |side: usize| {
+            let interface = interface(side, networks[side]);
+            Host::new(interface, Config::default(), side as u64).expect("right parameters")
+        };
+        let mut hosts = [host(0), host(1)];
+        let [local, remote] = [0, 1].map(|side: usize| {
+            let addr = hosts[side].interface().config().addresses[0].addr();
+            Endpoint::new(addr, 80)
+        });
+        hosts[1].stack_mut().listen(remote, 1);
+        let conn = hosts[0]
+            .stack_mut()
+            .connect(Time::ZERO, Flow { local, remote });
+        Self {
+            hosts,
+            pools: [0, 1].map(|_| FramePool::new(16, 1 << 16)),
+            frame: Vec::new(),
+            now: Time::ZERO,
+            conns: [conn, None],
+            received: [0, 0],
+            frames: 0,
+        }
+    }
+
+    /// Everything that is to be sent goes over; what arrives is read.
+    fn turn(&mut self) {
+        for side in [0, 1] {
+            while let Some((id, event)) = self.hosts[side].stack_mut().poll_event() {
+                let stack = self.hosts[side].stack_mut();
+                match event {
+                    Event::Acceptable(listener) => self.conns[side] = stack.accept(listener),
+                    Event::Readable => {
+                        while let Some(piece) = stack.read(id, usize::MAX) {
+                            stack.consume(id, piece.len());
+                            self.received[side] += piece.len() as u64;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            while self.hosts[side].poll_frame(self.now, &mut self.frame) {
+                let frame = self.pools[1 - side].copy_of(&self.frame);
+                self.frame.clear();
+                self.frames += 1;
+                self.hosts[1 - side].handle_frame(self.now, frame);
+            }
+        }
+        self.now += Span::from_us(100);
+        for host in &mut self.hosts {
+            host.handle_timeouts(self.now);
+        }
+    }
+
+    fn write(&mut self, side: usize, data: Bytes) {
+        let conn = self.conns[side].expect("it is open");
+        self.hosts[side]
+            .stack_mut()
+            .write(conn, data)
+            .expect("it is open");
+    }
+
+    fn bulk(&mut self, turns: usize) {
+        for _ in 0..turns {
+            self.write(0, Bytes::from_static(&BLOCK));
+            self.turn();
+        }
+    }
+
+    fn ping_pong(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            for side in [0, 1] {
+                self.write(side, Bytes::from_static(&BLOCK[..100]));
+                let before = self.received[1 - side];
+                while self.received[1 - side] == before {
+                    self.turn();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn segments_cost_no_allocations() {
+    for networks in [V4, V6] {
+        let mut pair = Pair::new(networks);
+        while pair.conns[1].is_none() {
+            pair.turn();
+        }
+        for (what, work) in [
+            ("bulk", Pair::bulk as fn(&mut Pair, usize)),
+            ("ping-pong", Pair::ping_pong),
+        ] {
+            // Queues and tables find their size.
+            work(&mut pair, 4000);
+            let (allocations, frames) = (counting::allocations(), pair.frames);
+            work(&mut pair, 2000);
+            let (allocations, frames) =
+                (counting::allocations() - allocations, pair.frames - frames);
+            assert!(frames >= 4000, "{what}: {frames} frames went");
+            assert_eq!(allocations, 0, "{what}: allocations for {frames} frames");
+            assert_eq!(pair.pools.each_ref().map(FramePool::allocated), [0, 0]);
+        }
+    }
+}
