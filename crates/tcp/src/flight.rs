@@ -27,6 +27,8 @@ bitflags::bitflags! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sent {
     pub(crate) end: SeqNr,
+    /// How many were sent before it at the same moment: it is to be known which came first even where clocks are coarse.
+    order: u16,
     known: Known,
     /// When it was last sent.
     pub(crate) at: Moment,
@@ -37,6 +39,14 @@ impl Sent {
     pub(crate) fn again(&self) -> bool {
         self.known.contains(Known::AGAIN)
     }
+
+    /// RACK_sent_after (RFC 8985 6.2, step 2).
+    pub(crate) fn after(&self, other: &Self) -> bool {
+        if self.at != other.at {
+            return self.at.after(other.at);
+        }
+        self.order > other.order || (self.order == other.order && self.end.after(other.end))
+    }
 }
 
 /// The most recently sent segment that arrived, and how long a segment takes at most (RFC 8985 6.2, steps 2 and 4).
@@ -44,8 +54,7 @@ impl Sent {
 pub(crate) struct Judgment {
     pub(crate) now: Moment,
     /// RACK.xmit_ts and RACK.end_seq.
-    pub(crate) at: Moment,
-    pub(crate) end: SeqNr,
+    pub(crate) latest: Sent,
     /// RACK.rtt + RACK.reo_wnd.
     pub(crate) patience: Span,
 }
@@ -70,8 +79,9 @@ pub(crate) struct Flight {
     again_segments: u32,
     /// Nothing below this number counts as lost.
     lost_from: SeqNr,
-    /// Last transmission.
+    /// The last transmission, and how many there were before it at the same moment.
     latest: Moment,
+    order: u16,
 }
 
 impl Flight {
@@ -116,11 +126,9 @@ impl Flight {
     /// The numbers from `seq` to `end` were sent, for the first time or again.
     pub(crate) fn sent(&mut self, una: SeqNr, seq: SeqNr, end: SeqNr, at: Moment) {
         let max = self.max(una);
-        // No two at the same moment, so that times tell the order even where clocks are coarse.
-        let at = if self.segments.is_empty() || at.after(self.latest) {
-            at
-        } else {
-            self.latest + Span::from_ps(1)
+        self.order = match self.latest == at {
+            true => self.order.saturating_add(1),
+            false => 0,
         };
         self.latest = at;
         if seq.before(max) {
@@ -129,6 +137,7 @@ impl Flight {
         if end.after(max) {
             self.segments.push_back(Sent {
                 end,
+                order: self.order,
                 known: Known::empty(),
                 at,
             });
@@ -138,10 +147,12 @@ impl Flight {
     fn sent_again(&mut self, una: SeqNr, seq: SeqNr, end: SeqNr, at: Moment) {
         self.split(una, seq);
         self.split(una, end);
+        let order = self.order;
         let mut index = self.index_of(seq);
         while index < self.segments.len() && self.segments[index].end.at_or_before(end) {
             self.change(una, index, |sent| {
                 sent.at = at;
+                sent.order = order;
                 sent.known.insert(Known::AGAIN);
                 sent.known.remove(Known::LOST);
             });
@@ -201,11 +212,11 @@ impl Flight {
         let mut found = Found::default();
         for index in 0..self.segments.len() {
             let sent = self.segments[index];
-            if !sent.again() && sent.at.after(by.at) {
+            if !sent.again() && sent.at.after(by.latest.at) {
                 // This and all that follow were sent later than what arrived.
                 break;
             }
-            if sent.known.intersects(Known::REPORTED | Known::LOST) || !sent_before(&sent, by) {
+            if sent.known.intersects(Known::REPORTED | Known::LOST) || !by.latest.after(&sent) {
                 continue;
             }
             let wait = (sent.at + by.patience).since(by.now);
@@ -365,11 +376,6 @@ impl Flight {
             false => Err("lost, reported and repeated segments are counted"),
         }
     }
-}
-
-/// RACK_sent_after of what arrived and `sent` (RFC 8985 6.2, step 2).
-fn sent_before(sent: &Sent, by: &Judgment) -> bool {
-    by.at.after(sent.at) || (by.at == sent.at && by.end.after(sent.end))
 }
 
 /// As how many it counts: lost, reported, sent again and perhaps under way.

@@ -5,10 +5,12 @@
 //! A connection can be taken out of one stack and put into another at any moment ([`Stack::export`],
 //! [`Stack::import`]); on the wire nothing shows it.
 //!
-//! What it follows: RFC 9293 with window scaling, timestamps and PAWS (7323), SACK (2018) and recovery by it (6675),
-//! fast recovery without (5681, 6582), limited transmit (3042), appropriate byte counting (3465), retransmission
-//! timeouts (6298), resets and challenge ACKs (5961), initial sequence numbers (6528), TIME-WAIT (1337, 6191).
-//! Urgent data is ignored. Each rule is cited where it is applied.
+//! What it follows: RFC 9293 with window scaling, timestamps and PAWS (7323), SACK (2018) with reports of duplicates
+//! (2883), losses noticed by time and probes for lost tails (8985) or by counting (6675, 5681, 6582), limited transmit
+//! (3042), proportional rate reduction (9937), spurious losses found by timestamps (3522, 4015), duplicates and F-RTO
+//! (5682), NewReno (5681, 3465), CUBIC (9438) and HyStart++ (9406), explicit congestion notification (3168),
+//! retransmission timeouts (6298), resets and challenge ACKs (5961), initial sequence numbers (6528), TIME-WAIT (1337,
+//! 6191). Urgent data is ignored. Each rule is cited where it is applied, and [`Config`] has a switch for most.
 //!
 //! Where to look: `stack` finds the connection for a segment and carries out what it asks for; `connection` is one
 //! connection, with a file each for what arrives, what is sent, recovery and timers; the other modules are its parts.

@@ -9,9 +9,6 @@ use serde::{Deserialize, Serialize};
 /// Recoveries for which a widened reordering window lasts (RFC 8985 6.2, step 4).
 const WIDE_FOR: u8 = 16;
 
-/// What is less than the least round-trip time by no more than this is no less.
-const RTT_TOLERANCE: Span = Span::from_us(1);
-
 /// The least round-trip time is that of the last one to two of these.
 const LEAST_OF: Span = Span::from_secs(150);
 
@@ -46,7 +43,7 @@ pub(crate) struct Delivery {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rack {
     /// RACK.xmit_ts, RACK.end_seq and RACK.rtt of the most recently sent segment that arrived, if one did.
-    latest: Option<(Moment, SeqNr)>,
+    latest: Option<Sent>,
     rtt: Span,
     /// RACK.fack: the highest number that arrived.
     forward: SeqNr,
@@ -86,6 +83,7 @@ impl Rack {
 
     /// A round-trip time was measured by other means: the handshake's.
     pub(crate) fn sample(&mut self, now: Moment, rtt: Span) {
+        self.rtt = rtt;
         self.least.sample(now, rtt);
     }
 
@@ -96,10 +94,7 @@ impl Rack {
         if sent.again() {
             // Which copy arrived? One sent later than the echoed timestamp, or just now, is not it.
             let earlier = |echo: u32| (echo.wrapping_sub(sent.at.timestamp()) as i32) < 0;
-            let too_fast = self
-                .least
-                .get()
-                .is_some_and(|least| rtt + RTT_TOLERANCE < least);
+            let too_fast = self.least.get().is_some_and(|least| rtt < least);
             if ack.echo.is_some_and(earlier) || too_fast {
                 return;
             }
@@ -112,11 +107,8 @@ impl Rack {
         }
         self.forward = self.forward.latest(sent.end);
         self.rtt = rtt;
-        let newer = self
-            .latest
-            .is_none_or(|(at, end)| sent.at.after(at) || (sent.at == at && sent.end.after(end)));
-        if newer {
-            self.latest = Some((sent.at, sent.end));
+        if self.latest.is_none_or(|latest| sent.after(&latest)) {
+            self.latest = Some(*sent);
         }
     }
 
@@ -160,12 +152,11 @@ impl Rack {
         reported_segments: u32,
         srtt: Span,
     ) -> Option<Judgment> {
-        let (at, end) = self.latest?;
+        let latest = self.latest?;
         let window = self.reordering_window(recovering, reported_segments, srtt);
         Some(Judgment {
             now,
-            at,
-            end,
+            latest,
             patience: self.rtt + window,
         })
     }

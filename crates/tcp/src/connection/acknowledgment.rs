@@ -118,17 +118,15 @@ impl<P: Payload> Connection<P> {
         duplicate: bool,
     ) {
         self.count_delivered(delivery);
-        if !self.keeps_times() {
+        if self.keeps_times() {
+            self.settle(cx, header, delivery);
+        } else {
             self.undo_if_spurious(delivery, cx.stats);
             if duplicate {
                 self.forward_rto(delivery, cx.stats);
                 self.duplicate_ack(cx.stats, delivery);
             }
             self.reduce_rate(delivery, false);
-        } else if self.timers.retransmit != Time::NEVER {
-            self.settle(cx, header, delivery);
-        } else {
-            self.undo_if_spurious(delivery, cx.stats);
         }
     }
 

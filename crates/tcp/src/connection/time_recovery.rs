@@ -55,11 +55,16 @@ impl<P: Payload> Connection<P> {
         self.judge_tail(header.ack, delivery);
         let duplicate = delivery.duplicate.is_some();
         self.repair.rack.note_duplicates(duplicate, una, max);
+        let recovering = self.congestion.phase == Phase::FastRecovery;
         self.undo_if_spurious(delivery, cx.stats);
+        if delivery.acked == 0 && self.timers.retransmit == Time::NEVER {
+            // Nothing but window probes is in flight.
+            return;
+        }
         self.forward_rto(delivery, cx.stats);
         let ended = self.end_recovery_if_due();
         let lost = self.detect_losses(cx, delivery.delivered, ended);
-        if delivery.acked > 0 && self.congestion.phase != Phase::FastRecovery {
+        if delivery.acked > 0 && !recovering && self.congestion.phase != Phase::FastRecovery {
             self.grow(cx.now, delivery);
         }
         self.reduce_rate(delivery, lost);
@@ -100,7 +105,7 @@ impl<P: Payload> Connection<P> {
             return false;
         };
         let found = repair.flight.detect(self.tx.una, &judgment);
-        if found.wait > Span::ZERO {
+        if found.wait > Span::ZERO && self.timers.retransmit != Time::NEVER {
             repair.timer = LossTimer::Reordering;
             self.timers.loss = cx.now + found.wait;
         }
