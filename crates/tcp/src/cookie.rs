@@ -5,7 +5,7 @@
 
 use crate::connection::LARGEST_SHIFT;
 use crate::isn::Secret;
-use baton_wire::{Flow, Header, Options, SeqNr, Span, Time};
+use baton_wire::{Flags, Flow, Header, Options, SeqNr, Span, Time};
 use std::net::IpAddr;
 
 /// The counter ticks once in so long.
@@ -109,6 +109,18 @@ pub(crate) fn agreed(echo: u32) -> Agreed {
         shift: (shift != NO_SHIFT).then_some(shift as u8),
         sack: echo & SACK_BIT != 0,
         ecn: echo & ECN_BIT != 0,
+    }
+}
+
+/// The flags of the SYN that `ack` completes.
+pub(crate) fn syn_flags(ack: &Header) -> Flags {
+    let held = ack
+        .options
+        .timestamps
+        .map(|timestamps| agreed(timestamps.echo));
+    match held.is_some_and(|held| held.ecn) {
+        true => Flags::SYN | Flags::ECE | Flags::CWR,
+        false => Flags::SYN,
     }
 }
 

@@ -123,34 +123,10 @@ impl Experiment {
 }
 
 fn validate_tcp(section: &str, tcp: &baton_tcp::Config) -> Result<(), Invalid> {
-    if tcp.mss < 64 {
-        return Err(Invalid::new(
-            &format!("{section}.mss"),
-            tcp.mss,
-            "at least 64 bytes",
-        ));
-    }
-    positive(
-        &format!("{section}.send_buffer"),
-        u64::from(tcp.send_buffer),
-    )?;
-    positive(
-        &format!("{section}.receive_buffer"),
-        u64::from(tcp.receive_buffer),
-    )?;
-    positive(
-        &format!("{section}.initial_window_segments"),
-        u64::from(tcp.initial_window_segments),
-    )?;
-    positive(
-        &format!("{section}.ack_every_segments"),
-        u64::from(tcp.ack_every_segments),
-    )?;
-    if tcp.rto_min_ms > tcp.rto_max_ms {
-        let path = format!("{section}.rto_min_ms");
-        return Err(Invalid::new(&path, tcp.rto_min_ms, "at most rto_max_ms"));
-    }
-    Ok(())
+    tcp.check().map_err(|error| {
+        let path = format!("{section}.{}", error.field);
+        Invalid::new(&path, error.value, error.expected)
+    })
 }
 
 fn positive(path: &str, value: u64) -> Result<(), Invalid> {

@@ -17,14 +17,22 @@ struct Boundary {
 
 /// Ends of writes that are not acknowledged, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Boundaries(VecDeque<Boundary>);
+pub(crate) struct Boundaries {
+    ends: VecDeque<Boundary>,
+    /// How many of them end records: mostly none, which need not be looked for.
+    records: u32,
+}
 
 impl Boundaries {
     /// A write ends at `end`; what lies before `sent` was sent.
     pub(super) fn written(&mut self, sent: SeqNr, end: SeqNr, push: bool, record: bool) {
-        let before_last = self.0.len().checked_sub(2).map(|index| self.0[index].end);
+        let before_last = self
+            .ends
+            .len()
+            .checked_sub(2)
+            .map(|index| self.ends[index].end);
         let run_start = before_last.map_or(sent, |before| before.latest(sent));
-        if let Some(last) = self.0.back_mut()
+        if let Some(last) = self.ends.back_mut()
             && last.end.after(sent)
             && !last.record
             && end - run_start <= LONGEST_RUN
@@ -33,18 +41,20 @@ impl Boundaries {
             last.push |= push;
             last.record = record;
         } else if push || record {
-            self.0.push_back(Boundary { end, push, record });
+            self.ends.push_back(Boundary { end, push, record });
+        } else {
+            return;
         }
+        self.records += u32::from(record);
     }
 
     /// What lies before `una` was acknowledged.
     pub(super) fn release(&mut self, una: SeqNr) {
-        while self
-            .0
-            .front()
-            .is_some_and(|first| first.end.at_or_before(una))
+        while let Some(first) = self.ends.front()
+            && first.end.at_or_before(una)
         {
-            self.0.pop_front();
+            self.records -= u32::from(first.record);
+            self.ends.pop_front();
         }
     }
 
@@ -57,6 +67,9 @@ impl Boundaries {
 
     /// The end of the record that `seq` lies in, if its end is known.
     pub(super) fn record_end(&self, seq: SeqNr) -> Option<SeqNr> {
+        if self.records == 0 {
+            return None;
+        }
         self.after(seq)
             .find(|boundary| boundary.record)
             .map(|boundary| boundary.end)
@@ -64,23 +77,27 @@ impl Boundaries {
 
     fn after(&self, seq: SeqNr) -> impl Iterator<Item = &Boundary> {
         let first = self
-            .0
+            .ends
             .partition_point(|boundary| boundary.end.at_or_before(seq));
-        self.0.range(first..)
+        self.ends.range(first..)
     }
 
     pub(super) fn clear(&mut self) {
-        self.0 = VecDeque::new();
+        *self = Self::default();
     }
 
     /// The rule that is broken, if any.
     pub(super) fn verify(&self, una: SeqNr, data_end: SeqNr) -> Result<(), &'static str> {
         let mut previous = una;
-        for boundary in &self.0 {
+        for boundary in &self.ends {
             if !boundary.end.after(previous) || boundary.end.after(data_end) {
                 return Err("ends of writes are in order within what is not acknowledged");
             }
             previous = boundary.end;
+        }
+        let records = self.ends.iter().filter(|boundary| boundary.record).count();
+        if records != self.records as usize {
+            return Err("ends of records are counted");
         }
         Ok(())
     }
@@ -103,7 +120,7 @@ mod tests {
         );
         assert_eq!(ends.verify(SeqNr(1), SeqNr(301)), Ok(()));
         ends.release(SeqNr(201));
-        assert_eq!(ends.0.len(), 1);
+        assert_eq!(ends.ends.len(), 1);
     }
 
     #[test]

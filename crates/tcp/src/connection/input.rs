@@ -152,14 +152,15 @@ impl<P: Payload> Connection<P> {
             self.establish(cx, effects);
             self.update_first_window(&header);
         }
-        self.last_heard_at = Past::at(cx.now);
-        self.timers.keepalive_probes = 0;
-        self.take_timestamp(cx.now, &header);
         let carries = !current || !payload.is_empty();
         if !payload.is_empty() {
             self.take_congestion_mark(cx, ecn, header.flags);
         }
         self.take_ack(cx, &header, carries, effects)?;
+        // Only now: a segment whose ACK is not acceptable may come from anybody.
+        self.last_heard_at = Past::at(cx.now);
+        self.timers.keepalive_probes = 0;
+        self.take_timestamp(cx.now, &header);
         if effects.end.is_none() {
             return self.take_text(cx, &header, payload, fin, effects);
         }

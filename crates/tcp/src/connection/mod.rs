@@ -480,6 +480,11 @@ impl<P: Payload> Connection<P> {
         self.marks.insert(Marks::RECEIVE_CLOSED);
     }
 
+    /// Its timestamp clock.
+    pub(crate) fn clock(&self) -> TimestampClock {
+        self.clock
+    }
+
     /// The reset that ends it, if the peer knows of it (RFC 9293 3.10.5).
     pub(crate) fn abort_header(&self) -> Option<Header> {
         (self.state != State::SynSent).then(|| self.reset_header())
@@ -529,6 +534,7 @@ impl<P: Payload> Connection<P> {
 
     /// The rule that is broken, if any.
     pub(crate) fn verify(&self, config: &Config) -> Result<(), &'static str> {
+        self.verify_settled()?;
         self.send.verify()?;
         self.receive.verify(self.rx.next, self.rx.edge)?;
         if self.ended.is_some() {
@@ -547,6 +553,17 @@ impl<P: Payload> Connection<P> {
             Some(scoreboard) => scoreboard.verify(self.tx.una, self.tx.max),
             None => Ok(()),
         }
+    }
+
+    fn verify_settled(&self) -> Result<(), &'static str> {
+        let options = &self.options;
+        if options.mss.min(options.path_mss) < LEAST_MSS {
+            return Err("a segment has room for data");
+        }
+        if options.send_shift.max(options.receive_shift) > LARGEST_SHIFT {
+            return Err("windows are scaled by at most 14 bits");
+        }
+        Ok(())
     }
 
     fn verify_ended(&self) -> Result<(), &'static str> {

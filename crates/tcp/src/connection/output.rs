@@ -465,12 +465,21 @@ impl<P: Payload> Connection<P> {
         self.segment(Ecn::NotCapable, header, Pieces::new())
     }
 
-    /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5).
+    /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5). Its timestamp is filled in when it
+    /// is sent (RFC 7323 3.2: a reset should have one).
     pub(super) fn reset_header(&self) -> Header {
+        let timestamps = self.options.timestamps.then_some(Timestamps {
+            value: 0,
+            echo: self.options.recent,
+        });
         Header {
             seq: self.acceptable_seq(),
             ack: self.rx.next,
             flags: Flags::RST | Flags::ACK,
+            options: Options {
+                timestamps,
+                ..Options::default()
+            },
             ..Header::default()
         }
     }

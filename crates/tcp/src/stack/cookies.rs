@@ -2,7 +2,7 @@
 
 use super::Stack;
 use crate::clock::TimestampClock;
-use crate::config::SynCookies;
+use crate::config::{EcnMode, SynCookies};
 use crate::connection::{Connection, shift_for};
 use crate::cookie::{self, Agreed};
 use crate::payload::{Payload, Pieces};
@@ -33,7 +33,7 @@ impl<P: Payload> Stack<P> {
                 .window_scale
                 .filter(|_| config.window_scaling && timestamps.is_some()),
             sack: peer.sack_permitted && config.sack && timestamps.is_some(),
-            ecn: false,
+            ecn: asks_for_ecn(syn.flags) && config.ecn != EcnMode::Off && timestamps.is_some(),
         };
         let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
         let mss = peer.mss.unwrap_or(0);
@@ -44,7 +44,13 @@ impl<P: Payload> Stack<P> {
         let header = Header {
             seq: cookie::sequence(&self.secret, now, &flow, syn.seq, mss),
             ack: syn.seq + 1,
-            flags: Flags::SYN | Flags::ACK,
+            flags: Flags::SYN
+                | Flags::ACK
+                | if agreed.ecn {
+                    Flags::ECE
+                } else {
+                    Flags::empty()
+                },
             window: window.min(u16::MAX.into()) as u16,
             options: Options {
                 mss: Some(config.mss),
@@ -61,7 +67,10 @@ impl<P: Payload> Stack<P> {
         self.answer(flow, header);
     }
 
-    /// An ACK that belongs to no connection: it may answer a cookie. True when it was dealt with.
+    /// An ACK that belongs to no connection: it may answer a cookie.
+    ///
+    /// # Errors
+    /// Gives the segment back when it does not.
     pub(super) fn take_cookie(
         &mut self,
         now: Time,
@@ -94,7 +103,7 @@ impl<P: Payload> Stack<P> {
             ecn: Ecn::NotCapable,
             header: Header {
                 seq: irs,
-                flags: Flags::SYN,
+                flags: cookie::syn_flags(header),
                 window: header.window,
                 options: cookie::syn_options(header, mss),
                 ..Header::default()
@@ -112,4 +121,9 @@ impl<P: Payload> Stack<P> {
         self.deliver(now, conn, segment, handled);
         Ok(())
     }
+}
+
+/// An ECN-setup SYN (RFC 3168 6.1.1).
+fn asks_for_ecn(flags: Flags) -> bool {
+    flags.contains(Flags::ECE | Flags::CWR)
 }

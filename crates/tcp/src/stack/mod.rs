@@ -51,7 +51,7 @@ pub struct Stack<P> {
     /// Connections that may have something to send. Entries whose connection is not `queued` no longer hold.
     output: VecDeque<u32>,
     /// Segments that belong to no connection: resets, and acknowledgments of TIME-WAIT.
-    answers: VecDeque<Segment<P>>,
+    answers: VecDeque<Answer<P>>,
     events: VecDeque<(ConnId, Event)>,
     stats: Stats,
     challenges: ChallengeLimit,
@@ -324,9 +324,9 @@ impl<P: Payload> Stack<P> {
             self.drop_unread(id);
             return;
         }
-        let flow = conn.flow;
+        let (flow, clock) = (conn.flow, conn.clock());
         if let Some(reset) = conn.abort_header() {
-            self.answer(flow, reset);
+            self.answer_by(flow, reset, Some(clock));
         }
         self.finish(id, CloseReason::Aborted);
     }
@@ -344,9 +344,9 @@ impl<P: Payload> Stack<P> {
 
     /// The next segment to send, if any may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<(Option<ConnId>, Segment<P>)> {
-        if let Some(segment) = self.answers.pop_front() {
+        if let Some(answer) = self.answers.pop_front() {
             self.stats.segments_sent += 1;
-            return Some((None, segment));
+            return Some((None, answer.at(now)));
         }
         while let Some(&slot) = self.output.front() {
             let Self {
@@ -475,8 +475,8 @@ impl<P: Payload> Stack<P> {
             }
         }
         if let Some(reset) = effects.reset {
-            let flow = conn.flow;
-            self.answer(flow, reset);
+            let (flow, clock) = (conn.flow, conn.clock());
+            self.answer_by(flow, reset, Some(clock));
         }
         match effects.end {
             Some(End::Closed(reason)) => self.finish(id, reason),
@@ -532,6 +532,11 @@ impl<P: Payload> Stack<P> {
 
     /// Sends a segment that belongs to no connection.
     fn answer(&mut self, flow: Flow, header: Header) {
+        self.answer_by(flow, header, None);
+    }
+
+    /// The same; its timestamp, if it has one, is what `clock` shows when it is sent.
+    fn answer_by(&mut self, flow: Flow, header: Header, clock: Option<TimestampClock>) {
         if self.answers.len() >= MOST_ANSWERS {
             self.stats.answers_dropped += 1;
             return;
@@ -541,13 +546,34 @@ impl<P: Payload> Stack<P> {
         }
         let Flow { local, remote } = flow;
         let payload = Pieces::new();
-        self.answers.push_back(Segment {
+        let segment = Segment {
             src: local,
             dst: remote,
             ecn: Ecn::NotCapable,
             header,
             payload,
-        });
+        };
+        self.answers.push_back(Answer { segment, clock });
+    }
+}
+
+/// A segment that belongs to no connection, or no longer.
+#[derive(Debug)]
+struct Answer<P> {
+    segment: Segment<P>,
+    /// Where its timestamp comes from, unless it stands there already.
+    clock: Option<TimestampClock>,
+}
+
+impl<P> Answer<P> {
+    /// As it is sent at `now`.
+    fn at(mut self, now: Time) -> Segment<P> {
+        if let (Some(clock), Some(timestamps)) =
+            (self.clock, &mut self.segment.header.options.timestamps)
+        {
+            timestamps.value = clock.value(now);
+        }
+        self.segment
     }
 }
 

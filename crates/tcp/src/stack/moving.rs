@@ -63,9 +63,10 @@ impl<P: Payload> Stack<P> {
         let (flow, unaccepted) = (state.flow, state.unaccepted);
         let (config, signals) = (state.config.clone(), state.signals);
         let mut conn = Connection::from_portable(now, state);
-        let profile = match conn.verify(&config) {
-            Ok(()) => self.profiles.intern(&config),
-            Err(_) => None,
+        let sound = config.check().is_ok() && conn.verify(&config).is_ok();
+        let profile = match sound {
+            true => self.profiles.intern(&config),
+            false => None,
         };
         let Some(profile) = profile else {
             return Err(Box::new(Portable {
