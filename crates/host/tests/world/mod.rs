@@ -120,6 +120,8 @@ fn tcp_config(random: &mut Random) -> baton_tcp::Config {
         data_retries: 60,
         rto_max_ms: 4000,
         msl_ms: 60_000,
+        // A cookie does not survive the loss of the first data after it (RFC 4987 3.6).
+        syn_cookies: baton_tcp::SynCookies::Off,
         ..baton_tcp::Config::default()
     }
 }
