@@ -9,11 +9,14 @@
 //! (2883), losses noticed by time and probes for lost tails (8985) or by counting (6675, 5681, 6582), limited transmit
 //! (3042), proportional rate reduction (9937), spurious losses found by timestamps (3522, 4015), duplicates and F-RTO
 //! (5682), NewReno (5681, 3465), CUBIC (9438) and HyStart++ (9406), explicit congestion notification (3168),
-//! retransmission timeouts (6298), resets and challenge ACKs (5961), initial sequence numbers (6528), TIME-WAIT (1337,
-//! 6191). Urgent data is ignored. Each rule is cited where it is applied, and [`Config`] has a switch for most.
+//! retransmission timeouts (6298), user timeouts (5482) and keepalive, resets and challenge ACKs (5961), initial sequence
+//! numbers (6528), SYN cookies (4987), path MTU and other ICMP errors (1191, 8201, 5927), TIME-WAIT (1337, 6191). Urgent
+//! data is ignored. Each rule is cited where it is applied, and [`Config`] has a switch for most; where RFCs leave room the
+//! default is what Linux does.
 //!
 //! Where to look: `stack` finds the connection for a segment and carries out what it asks for; `connection` is one
 //! connection, with a file each for what arrives, what is sent, recovery and timers; the other modules are its parts.
+//! `tests/dialogues` shows each rule at work, segment by segment.
 
 mod challenge;
 mod clock;
