@@ -117,11 +117,10 @@ impl<P: Payload> Stack<P> {
             Some(listener) if handled.syn && !header.flags.intersects(Flags::RST | Flags::FIN) => {
                 self.open_passively(now, flow, listener, &segment, beyond, handled);
             }
-            Some(listener) => {
-                if let Err(segment) = self.take_cookie(now, flow, listener, segment, handled) {
-                    self.refuse_stray(flow, &segment, handled);
-                }
-            }
+            Some(listener) => match self.returned_cookie(now, &flow, listener, header, handled) {
+                Some(mss) => self.open_from_cookie(now, listener, mss, segment, handled),
+                None => self.refuse_stray(flow, &segment, handled),
+            },
             None => self.refuse_stray(flow, &segment, handled),
         }
     }

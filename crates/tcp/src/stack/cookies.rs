@@ -67,34 +67,42 @@ impl<P: Payload> Stack<P> {
         self.answer(flow, header);
     }
 
-    /// An ACK that belongs to no connection: it may answer a cookie.
-    ///
-    /// # Errors
-    /// Gives the segment back when it does not.
-    pub(super) fn take_cookie(
+    /// The MSS in the cookie that an ACK which belongs to no connection brings back; `None` when it does not.
+    pub(super) fn returned_cookie(
         &mut self,
         now: Time,
-        flow: Flow,
+        flow: &Flow,
         id: ListenerId,
-        segment: Segment<P>,
+        header: &Header,
         handled: &mut Handled,
-    ) -> Result<(), Segment<P>> {
-        let header = &segment.header;
-        let listener = &self.listeners[id.0 as usize];
-        if header.flags & (Flags::SYN | Flags::ACK | Flags::RST) != Flags::ACK
-            || !listener.awaits_cookie(now)
-        {
-            return Err(segment);
+    ) -> Option<u16> {
+        let answers = header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::ACK;
+        if !answers || !self.listeners[id.0 as usize].awaits_cookie(now) {
+            return None;
         }
-        let (irs, iss) = (header.seq - 1, header.ack - 1);
-        let Some(mss) = cookie::mss(&self.secret, now, &flow, irs, iss) else {
+        let mss = cookie::mss(&self.secret, now, flow, header.seq - 1, header.ack - 1);
+        if mss.is_none() {
             self.stats.syn_cookies_refused += 1;
             handled.refused = Some(Refusal::BadCookie);
-            return Err(segment);
-        };
+        }
+        mss
+    }
+
+    /// Makes the connection that a cookie with this MSS stood for.
+    pub(super) fn open_from_cookie(
+        &mut self,
+        now: Time,
+        id: ListenerId,
+        mss: u16,
+        segment: Segment<P>,
+        handled: &mut Handled,
+    ) {
+        let (header, flow) = (&segment.header, segment.flow_at_receiver());
+        let (irs, iss) = (header.seq - 1, header.ack - 1);
+        let listener = &self.listeners[id.0 as usize];
         if !listener.takes_established() {
             handled.refused = Some(Refusal::AcceptQueueFull);
-            return Ok(());
+            return;
         }
         self.stats.syn_cookies_accepted += 1;
         let syn = Segment {
@@ -119,7 +127,6 @@ impl<P: Payload> Stack<P> {
         self.listeners[id.0 as usize].half_opened();
         let conn = self.insert(conn);
         self.deliver(now, conn, segment, handled);
-        Ok(())
     }
 }
 
