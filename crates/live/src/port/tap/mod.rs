@@ -1,27 +1,37 @@
 //! A TAP device: the kernel's end is an interface, the engine's end a file.
 
+mod merge;
+
 use super::arena::{Arena, Filled};
 use super::interface::{self, InterfaceError};
 use super::sys::{interface_ioctl, request_for};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
 use baton_wire::Time;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
+use merge::{Run, VIRTUAL_HEADER_BYTES};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
-use std::io;
+use rustix::io::{Errno, writev};
+use smallvec::SmallVec;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Ethernet header and a VLAN tag, which come on top of the MTU.
 const LINK_OVERHEAD: usize = 14 + 4;
 
-/// The engine's end of a TAP device. The kernel computes checksums and cuts segments to size before it hands frames over,
-/// since the device has no virtual header that could say that it has not.
+/// Slices of one write that need no allocation: a run of full segments and its headers.
+const MOST_SLICES: usize = 64;
+
+/// The engine's end of a TAP device. Runs of segments are given to the kernel as one packet, with a virtual header that
+/// says so. The other way the kernel computes checksums and cuts segments to size before it hands frames over, since the
+/// device does not offer to take them otherwise.
 #[derive(Debug)]
 pub struct Tap {
     fd: OwnedFd,
     link: LinkInfo,
     arena: Arena,
     drops: PortDrops,
+    /// Packets given to the kernel; each may be a run of frames.
+    writes: u64,
 }
 
 impl Tap {
@@ -40,8 +50,9 @@ impl Tap {
             Errno::NOENT => InterfaceError::NoTunDriver,
             error => refuse(error.into()),
         })?;
-        // No packet information, no virtual header: a read or a write is one Ethernet frame.
-        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+        // A read or a write is a virtual header and one Ethernet frame, without packet information.
+        let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        request.ifr_ifru.ifru_flags = flags as libc::c_short;
         interface_ioctl(fd.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request)
             .map_err(refuse)?;
         let link = LinkInfo {
@@ -54,20 +65,25 @@ impl Tap {
             link,
             arena: Arena::default(),
             drops: PortDrops::default(),
+            writes: 0,
         })
     }
 }
 
 impl Port for Tap {
     fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
-        let limit = usize::from(self.link.mtu) + LINK_OVERHEAD;
+        let limit = VIRTUAL_HEADER_BYTES + usize::from(self.link.mtu) + LINK_OVERHEAD;
         for _ in 0..RECEIVE_BATCH {
             let read = self.arena.fill(limit, |room| {
                 let (written, _) = rustix::io::read(&self.fd, room)?;
                 Ok(Filled::of(written))
             });
             match read {
-                Ok(frame) => frames.push(frame),
+                Ok(mut frame) if frame.len() > VIRTUAL_HEADER_BYTES => {
+                    frame.advance(VIRTUAL_HEADER_BYTES);
+                    frames.push(frame);
+                }
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => break,
@@ -78,24 +94,20 @@ impl Port for Tap {
     }
 
     fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
-        let mut done = 0;
-        let mut outcome = Ok(());
-        for frame in batch.iter() {
-            match rustix::io::write(&self.fd, frame) {
-                Ok(_) => {}
+        while let Some(run) = Run::at_front(batch.iter()) {
+            match write_run(self.fd.as_fd(), &run, batch) {
+                Ok(_) => self.writes += 1,
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => break,
                 // The kernel's end is down.
-                Err(Errno::IO) => self.drops.add(PortDrop::LinkDown, 1),
-                Err(Errno::INVAL) => self.drops.add(PortDrop::TransmitRefused, 1),
-                Err(error) => {
-                    outcome = Err(error.into());
-                    break;
+                Err(Errno::IO) => self.drops.add(PortDrop::LinkDown, run.frames as u64),
+                Err(Errno::INVAL) => {
+                    self.drops.add(PortDrop::TransmitRefused, run.frames as u64);
                 }
+                Err(error) => return Err(error.into()),
             }
-            done += 1;
+            batch.sent(run.frames);
         }
-        batch.sent(done);
-        outcome
+        Ok(())
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -108,6 +120,19 @@ impl Port for Tap {
 
     fn counters(&self, sink: &mut dyn CounterSink) {
         sink.counter("port.arena.chunks", self.arena.allocated());
+        sink.counter("port.tap.writes", self.writes);
         tell_drops(&self.drops, sink);
     }
+}
+
+/// Gives the kernel a run of frames from the front of `batch`.
+fn write_run(fd: BorrowedFd<'_>, run: &Run, batch: &Batch) -> Result<usize, Errno> {
+    let headers = std::iter::once(run.headers());
+    let data = batch
+        .iter()
+        .take(run.frames)
+        .map(|frame| &frame[run.data..]);
+    let slices: SmallVec<[IoSlice<'_>; MOST_SLICES]> =
+        headers.chain(data).map(IoSlice::new).collect();
+    writev(fd, &slices)
 }
