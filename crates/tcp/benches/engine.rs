@@ -1,7 +1,7 @@
 //! Segments per second of two stacks joined in memory, over connection counts. Every segment is made by one stack and
 //! taken in by the other, so a segment's time here is the cost of both sides.
 
-use baton_tcp::{Config, ConnId, Event, Stack, Symbolic};
+use baton_tcp::{Config, Congestion, ConnId, EcnMode, Event, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,6 +18,34 @@ enum Load {
     RequestResponse,
 }
 
+/// Which mechanisms watch over it.
+#[derive(Clone, Copy)]
+enum Recovery {
+    /// All of them.
+    Modern,
+    /// Those of 2006.
+    Counting,
+}
+
+impl Recovery {
+    fn config(self) -> Config {
+        match self {
+            Self::Modern => Config::default(),
+            Self::Counting => Config {
+                congestion: Congestion::NewReno,
+                hystart: false,
+                rack_tlp: false,
+                rate_reduction: false,
+                duplicate_sack: false,
+                forward_rto: false,
+                undo: false,
+                ecn: EcnMode::Off,
+                ..Config::default()
+            },
+        }
+    }
+}
+
 struct Pair {
     client: Stack<Symbolic>,
     server: Stack<Symbolic>,
@@ -30,11 +58,11 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(connections: u32, load: Load) -> Self {
+    fn new(connections: u32, load: Load, recovery: Recovery) -> Self {
         let config = Config {
             send_buffer: 64 * 1024,
             receive_buffer: 64 * 1024,
-            ..Config::default()
+            ..recovery.config()
         };
         let mut pair = Self {
             client: Stack::new(config.clone(), 1),
@@ -152,16 +180,17 @@ impl Pair {
 }
 
 fn engine(criterion: &mut Criterion) {
-    for (name, load) in [
-        ("bulk", Load::Bulk),
-        ("request-response", Load::RequestResponse),
+    for (name, load, recovery) in [
+        ("bulk", Load::Bulk, Recovery::Modern),
+        ("bulk-counting", Load::Bulk, Recovery::Counting),
+        ("request-response", Load::RequestResponse, Recovery::Modern),
     ] {
         let mut group = criterion.benchmark_group(name);
         group
             .throughput(Throughput::Elements(SEGMENTS))
             .sample_size(10);
         for connections in CONNECTIONS {
-            let mut pair = Pair::new(connections, load);
+            let mut pair = Pair::new(connections, load, recovery);
             group.bench_function(BenchmarkId::from_parameter(connections), |bencher| {
                 bencher.iter(|| pair.run(SEGMENTS));
             });
