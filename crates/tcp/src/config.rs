@@ -13,6 +13,29 @@ pub enum Congestion {
     Cubic,
 }
 
+/// How the congestion window is counted where hosts differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowCounting {
+    /// As the RFCs recommend: an acknowledgment counts for a few segments at most in slow start (RFC 3465 2.2, RFC
+    /// 9406 4.2), and a reduction starts from what is in flight (RFC 5681 3.1, RFC 9937 6.1).
+    Rfc,
+    /// As Linux does: in slow start every acknowledged byte counts, up to ssthresh; a reduction starts from the window
+    /// itself, in whole segments; marks of the network reduce it by PRR as losses do; and only a SYN lost twice makes
+    /// the first window one segment.
+    Linux,
+}
+
+/// What the least retransmission timeout bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RtoFloor {
+    /// The timeout (RFC 6298 2.4).
+    Timeout,
+    /// The variance's share of it, so that the timeout is at least so much longer than a round trip: Linux.
+    Variance,
+}
+
 /// Whether explicit congestion notification is used (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -123,6 +146,8 @@ pub struct Config {
     pub initial_window_segments: u32,
     /// Congestion control.
     pub congestion: Congestion,
+    /// How the congestion window is counted where hosts differ.
+    pub window_counting: WindowCounting,
     /// Leave slow start when round trips get longer, and let it grow by up to eight segments at each acknowledgment
     /// (HyStart++, RFC 9406). Otherwise slow start lasts until something is lost, and two segments are the most.
     pub hystart: bool,
@@ -148,6 +173,8 @@ pub struct Config {
     pub rto_initial_ms: u32,
     /// Least retransmission timeout, ms (RFC 6298 2.4).
     pub rto_min_ms: u32,
+    /// What that bounds.
+    pub rto_floor: RtoFloor,
     /// Largest retransmission timeout, ms (RFC 6298 2.5).
     pub rto_max_ms: u32,
     /// Longest delay of an acknowledgment, ms (RFC 9293 3.8.6.3: under 500).
@@ -178,6 +205,9 @@ pub struct Config {
     /// Acknowledge as soon as more than one segment less than `ack_every_segments` is unacknowledged, as Linux does;
     /// otherwise when so many full ones are.
     pub eager_acks: bool,
+    /// Answer an acknowledgment of what was never sent (RFC 9293 3.10.7.4, fifth). Linux drops it without a word while
+    /// the connection is established.
+    pub answer_unsent_acks: bool,
     /// Least time between ACKs in answer to segments without data that are not acceptable, ms: keeps two ends from
     /// answering each other for ever (tcp_invalid_ratelimit of Linux); 0: none.
     pub ack_rate_limit_ms: u32,
@@ -218,6 +248,7 @@ impl Default for Config {
             sack: true,
             initial_window_segments: 10,
             congestion: Congestion::Cubic,
+            window_counting: WindowCounting::Rfc,
             hystart: true,
             slow_start_after_idle: true,
             limited_transmit: true,
@@ -229,6 +260,7 @@ impl Default for Config {
             ecn: EcnMode::Accept,
             rto_initial_ms: 1000,
             rto_min_ms: 200,
+            rto_floor: RtoFloor::Timeout,
             rto_max_ms: 60_000,
             delayed_ack_ms: 40,
             ack_every_segments: 2,
@@ -243,6 +275,7 @@ impl Default for Config {
             user_timeout_ms: None,
             challenge_acks_per_second: 1000,
             eager_acks: true,
+            answer_unsent_acks: true,
             ack_rate_limit_ms: 500,
             quick_acks: 16,
             not_sent_low_water: u32::MAX,

@@ -46,8 +46,8 @@ mod types;
 mod wheel;
 
 pub use config::{
-    Config, ConfigError, Congestion, EcnMode, Keepalive, NagleRule, SynCookies, WindowProbe,
-    WindowUpdate,
+    Config, ConfigError, Congestion, EcnMode, Keepalive, NagleRule, RtoFloor, SynCookies,
+    WindowCounting, WindowProbe, WindowUpdate,
 };
 pub use info::{CongestionPhase, Info};
 pub use path_error::PathError;

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout (RFC 6298), in integer arithmetic.
 
-use crate::config::Config;
+use crate::config::{Config, RtoFloor};
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,10 @@ impl RttEstimator {
             Span::from_ms(config.rto_min_ms.into()),
             Span::from_ms(config.rto_max_ms.into()),
         );
-        self.base = (srtt + rttvar * 4).clamp_to(least, most);
+        self.base = match config.rto_floor {
+            RtoFloor::Timeout => (srtt + rttvar * 4).clamp_to(least, most),
+            RtoFloor::Variance => (srtt + (rttvar * 4).clamp_to(least, most)).clamp_to(least, most),
+        };
         self.backoff = 0;
     }
 

@@ -12,15 +12,23 @@ pub(crate) struct RateReduction {
     out: u32,
     /// RecoverFS: in flight when it began.
     flight: u32,
+    /// Shares are rounded up to a multiple of so many bytes.
+    unit: u32,
 }
 
 impl RateReduction {
     /// Recovery begins with so much in flight, what the peer had already reported not counted.
     pub(crate) fn new(flight: u32) -> Self {
+        Self::in_units(flight, 1)
+    }
+
+    /// The same for a sender that counts in segments of so many bytes.
+    pub(crate) fn in_units(flight: u32, unit: u32) -> Self {
         Self {
             delivered: 0,
             out: 0,
             flight: flight.max(1),
+            unit,
         }
     }
 
@@ -43,6 +51,7 @@ impl RateReduction {
         let mut send = if in_flight > threshold {
             let share =
                 (u64::from(self.delivered) * u64::from(threshold)).div_ceil(u64::from(self.flight));
+            let share = share.next_multiple_of(u64::from(self.unit));
             share.saturating_sub(self.out.into()).min(u32::MAX.into()) as u32
         } else {
             // Reduction bound: conservative (PRR-CRB), or slow start when recovery gets on well (PRR-SSRB).

@@ -3,7 +3,7 @@
 use super::hystart::{HyStart, LARGEST_STEP_SEGMENTS};
 use super::{Acked, Algorithm, CongestionControl, Loss, RateReduction, Window};
 use crate::clock::Moment;
-use crate::config::{Config, Congestion};
+use crate::config::{Config, Congestion, WindowCounting};
 use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,7 @@ pub(crate) struct Saved {
 pub(crate) struct CongestionWindow {
     size: Window,
     algorithm: Algorithm,
+    counting: WindowCounting,
     hystart: Option<HyStart>,
     /// When new data was last acknowledged.
     last_ack: Moment,
@@ -69,6 +70,7 @@ impl CongestionWindow {
                 threshold: LARGEST_WINDOW,
             },
             algorithm: Algorithm::new(config.congestion),
+            counting: config.window_counting,
             hystart: None,
             last_ack: Moment::default(),
             recover: iss,
@@ -128,7 +130,9 @@ impl CongestionWindow {
         let Window { bytes, threshold } = self.size;
         let gap = acked.now.since(self.last_ack);
         self.last_ack = acked.now;
-        if bytes < threshold {
+        if self.counting == WindowCounting::Linux {
+            self.grow_as_linux(acked, gap);
+        } else if bytes < threshold {
             let used = bytes <= self.peak.saturating_mul(2);
             self.slow_start(acked, una, max, used);
         } else if bytes <= self.peak.saturating_add(acked.smss) {
@@ -162,6 +166,60 @@ impl CongestionWindow {
         }
     }
 
+    /// Slow start up to ssthresh, the rest of the acknowledgment in congestion avoidance.
+    fn grow_as_linux(&mut self, acked: &Acked, gap: Span) {
+        let Window { bytes, threshold } = self.size;
+        let limited = bytes <= self.peak.saturating_add(acked.smss);
+        if bytes < threshold && (limited || bytes < self.peak.saturating_mul(2)) {
+            let growth = acked.bytes.min(threshold - bytes);
+            self.size.bytes += growth;
+            let rest = acked.bytes - growth;
+            if rest > 0 {
+                let rest = Acked {
+                    bytes: rest,
+                    ..*acked
+                };
+                self.size.bytes += self.algorithm.on_ack(self.size, &rest);
+            }
+        } else if bytes >= threshold && limited {
+            self.size.bytes += self.algorithm.on_ack(self.size, acked);
+        } else {
+            self.algorithm.after_idle(gap);
+        }
+    }
+
+    /// What a reduction starts from.
+    fn reduced_from(&self, loss: &Loss) -> Loss {
+        match self.counting {
+            WindowCounting::Rfc => *loss,
+            WindowCounting::Linux => Loss {
+                flight: self.size.bytes,
+                ..*loss
+            },
+        }
+    }
+
+    /// A new ssthresh.
+    fn counted(&self, threshold: u32, smss: u32) -> u32 {
+        match self.counting {
+            WindowCounting::Rfc => threshold,
+            WindowCounting::Linux => threshold / smss * smss,
+        }
+    }
+
+    /// The window comes down by PRR also when the network marked what was sent, not at once.
+    pub(crate) fn reduces_gradually(&self) -> bool {
+        self.counting == WindowCounting::Linux
+    }
+
+    /// The books of PRR for a recovery that begins with `flight` in flight (RecoverFS of RFC 9937 6.1).
+    pub(crate) fn rate_reduction(&self, flight: u32, smss: u32) -> RateReduction {
+        match self.counting {
+            WindowCounting::Rfc => RateReduction::new(flight),
+            WindowCounting::Linux => RateReduction::in_units(self.size.bytes, smss),
+        }
+    }
+
     /// Keeps a mark that is behind SND.UNA just behind it: further than 2^31 behind would be ahead.
     pub(crate) fn keep_mark_near(&mut self, una: SeqNr) {
         if self.recover.before(una) {
@@ -188,7 +246,8 @@ impl CongestionWindow {
 
     /// Enters fast recovery.
     pub(crate) fn enter_recovery(&mut self, loss: &Loss, max: SeqNr, reduction: Reduction) {
-        self.size.threshold = self.algorithm.on_loss(self.size, loss);
+        let threshold = self.algorithm.on_loss(self.size, &self.reduced_from(loss));
+        self.size.threshold = self.counted(threshold, loss.smss);
         match reduction {
             Reduction::Gradual => {}
             Reduction::AtOnce => self.size.bytes = self.size.threshold,
@@ -248,7 +307,10 @@ impl CongestionWindow {
     /// The retransmission timer expired, for the first time for this data or again (RFC 5681 3.1).
     pub(crate) fn time_out(&mut self, first: bool, loss: &Loss, max: SeqNr) {
         if first {
-            self.size.threshold = self.algorithm.on_timeout(self.size, loss);
+            let threshold = self
+                .algorithm
+                .on_timeout(self.size, &self.reduced_from(loss));
+            self.size.threshold = self.counted(threshold, loss.smss);
         }
         self.size.bytes = loss.smss;
         self.recover = max;
@@ -264,10 +326,12 @@ impl CongestionWindow {
     /// A lost tail was repaired by a probe, or the network marked what was sent: the window is reduced without a
     /// recovery (RFC 8985 7.4.2; RFC 3168 6.1.2).
     pub(crate) fn reduce_once(&mut self, loss: &Loss, marked: bool) {
-        self.size.threshold = match marked {
-            true => self.algorithm.on_ecn_echo(self.size, loss),
-            false => self.algorithm.on_loss(self.size, loss),
+        let from = self.reduced_from(loss);
+        let threshold = match marked {
+            true => self.algorithm.on_ecn_echo(self.size, &from),
+            false => self.algorithm.on_loss(self.size, &from),
         };
+        self.size.threshold = self.counted(threshold, loss.smss);
         self.size.bytes = self.size.bytes.min(self.size.threshold);
     }
 

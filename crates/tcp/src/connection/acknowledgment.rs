@@ -46,7 +46,10 @@ impl<P: Payload> Connection<P> {
         let ack = header.ack;
         // RFC 5961 5.2: neither beyond what was sent nor older than any window.
         if ack.after(self.tx.max) || ack.before(self.tx.una - self.tx.largest_window) {
-            self.challenge(cx);
+            let unsent = ack.after(self.tx.max) && self.state == State::Established;
+            if !unsent || cx.config.answer_unsent_acks {
+                self.challenge(cx);
+            }
             return Err(Refusal::BadAck);
         }
         self.timers.unanswered = 0;

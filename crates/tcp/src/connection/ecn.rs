@@ -2,7 +2,7 @@
 
 use super::{Connection, Context};
 use crate::config::{Config, EcnMode};
-use crate::congestion::{Loss, Phase};
+use crate::congestion::{Loss, Phase, Reduction};
 use crate::payload::Payload;
 use crate::types::State;
 use baton_wire::{Ecn, Flags, SeqNr};
@@ -143,8 +143,19 @@ impl<P: Payload> Connection<P> {
             flight: self.flight().min(self.congestion.window()),
             smss: self.smss(),
         };
-        self.congestion.reduce_once(&loss, true);
         let max = self.tx.max;
+        if self.congestion.reduces_gradually() && self.keeps_times() {
+            // Linux's CWR state: PRR although nothing is known to be lost.
+            self.start_episode();
+            self.congestion
+                .enter_recovery(&loss, max, Reduction::Gradual);
+            let reduction = self.congestion.rate_reduction(loss.flight, loss.smss);
+            if let Some(episode) = &mut self.repair.episode {
+                episode.reduction = Some(reduction);
+            }
+        } else {
+            self.congestion.reduce_once(&loss, true);
+        }
         self.notification.reduced(max);
     }
 }

@@ -331,7 +331,10 @@ impl<P: Payload> Connection<P> {
         if self.receive.ready_len() > 0 && !self.marks.contains(Marks::READABLE_TOLD) {
             effects.readable = true;
         }
-        let waits = cx.config.delay_fin_ack && self.state == State::Established;
+        // Linux knows how long to wait once there was data.
+        let waits = cx.config.delay_fin_ack
+            && self.state == State::Established
+            && self.counts.data_segments_in > 0;
         if delivered.fin && waits {
             // Our FIN may follow soon: the ACK can travel with it.
             self.marks.insert(Marks::INTERACTIVE);

@@ -3,7 +3,7 @@
 use super::repair::{ForwardRto, Switches};
 use super::{Connection, Context, Marks};
 use crate::clock::Past;
-use crate::config::{Config, NagleRule, WindowProbe};
+use crate::config::{Config, NagleRule, WindowCounting, WindowProbe};
 use crate::congestion::Phase;
 use crate::payload::{Payload, Pieces};
 use crate::sack::Scoreboard;
@@ -211,7 +211,12 @@ impl<P: Payload> Connection<P> {
 
     /// IW, or one segment when the SYN was lost (RFC 5681 3.1, RFC 6928 2).
     pub(super) fn initial_window(&self, config: &Config) -> u32 {
-        let segments = if self.marks.contains(Marks::SYN_LOST) {
+        let least_lost = match config.window_counting {
+            WindowCounting::Rfc => 1,
+            WindowCounting::Linux => 2,
+        };
+        let syn_lost = self.marks.contains(Marks::SYN_LOST);
+        let segments = if syn_lost && self.counts.total_retransmissions >= least_lost {
             1
         } else {
             config.initial_window_segments.max(1)

@@ -3,7 +3,7 @@
 use super::output::Run;
 use super::repair::{ForwardRto, Switches};
 use super::{Connection, Context, Marks};
-use crate::congestion::{Acked, DUPLICATE_THRESHOLD, Phase, RateReduction, Reduction};
+use crate::congestion::{Acked, DUPLICATE_THRESHOLD, Phase, Reduction};
 use crate::payload::Payload;
 use crate::rack::Delivery;
 use crate::sack::NextSegment;
@@ -101,7 +101,7 @@ impl<P: Payload> Connection<P> {
         if reduction == Reduction::Gradual {
             // RecoverFS (RFC 9937 6.1): what was in flight before this ACK and not reported.
             let flight = self.flight() - self.reported() + delivered;
-            let reduction = RateReduction::new(flight);
+            let reduction = self.congestion.rate_reduction(flight, loss.smss);
             if let Some(episode) = &mut self.repair.episode {
                 episode.reduction = Some(reduction);
             }
