@@ -12,9 +12,10 @@ const LEAST_LEN_V6: usize = 24;
 const LEN_V6: usize = 28;
 
 /// Address family of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Family {
     /// AF_INET.
+    #[default]
     V4,
     /// AF_INET6, which takes IPv4 connections as well unless told otherwise (RFC 3493 3.7).
     V6,

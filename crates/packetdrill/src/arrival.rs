@@ -43,6 +43,7 @@ impl World {
         let flow = segment.flow_at_receiver();
         self.learn_address(flow.local.addr);
         let len = segment.payload_len();
+        let heard = segment.header.options.timestamps.map(|stamp| stamp.value);
         let known = self.stack.find(&flow);
         let opening = known.is_some_and(|conn| self.stack.state(conn) == State::SynSent);
         let handled = self.stack.handle_segment(self.now(), segment);
@@ -57,6 +58,9 @@ impl World {
         if let (None, Some(&id)) = (handled.refused, self.owners.get(&conn)) {
             // The peer is heard: what the network said is past (tcp_ack of Linux).
             self.sockets[id].soft_error = None;
+        }
+        if handled.refused.is_none() {
+            self.link(conn).heard = heard;
         }
         if handled.refused.is_none() && len > 0 {
             self.grow_window(conn, len);

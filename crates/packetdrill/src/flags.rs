@@ -1,7 +1,7 @@
 //! What the whole object is set to, as the flags string of its start says: `key=value,key=value`.
 
 use crate::options::CongestionName;
-use baton_tcp::{Config, EcnMode, Keepalive};
+use baton_tcp::{Config, EcnMode, Keepalive, RtoFloor, WindowCounting};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Parameters of an instance: what sysctls and the interface are on a host. Defaults are a usual Linux test set-up.
@@ -43,6 +43,11 @@ impl Default for Settings {
             tcp: Config {
                 syn_retries: 5,
                 ecn: EcnMode::Off,
+                window_counting: WindowCounting::Linux,
+                hystart: false,
+                rto_floor: RtoFloor::Variance,
+                rto_max_ms: 120_000,
+                answer_unsent_acks: false,
                 ..Config::default()
             },
             congestion: CongestionName::Cubic,

@@ -45,7 +45,7 @@ impl Read {
                 Ok(Received {
                     data,
                     len,
-                    unread: None,
+                    ..Received::default()
                 })
             }
             File::PipeWriter(_) => fail(libc::EBADF),

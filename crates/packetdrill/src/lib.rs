@@ -32,5 +32,6 @@ mod sockets;
 mod splice;
 mod tcp_info;
 mod world;
+mod zero_copy;
 
 pub use abi::{Interface, packetdrill_interface_init};

@@ -4,7 +4,7 @@ use crate::gso::{Burst, Pacing};
 use crate::send_queue::{RunEnd, SendQueue};
 use crate::world::World;
 use baton_tcp::{ConnId, Segment};
-use baton_wire::{Flags, Packet, SeqNr, Time, encode_packet};
+use baton_wire::{Flags, Flow, Packet, SeqNr, Span, Time, Timestamps, encode_packet};
 use bytes::Bytes;
 use std::net::IpAddr;
 
@@ -44,9 +44,26 @@ pub(crate) struct Link {
     /// Fragmentation is allowed (IP_PMTUDISC_DONT).
     pub(crate) may_fragment: bool,
     ids: u16,
+    /// The last timestamps sent, and when.
+    stamp: Option<(Timestamps, Time)>,
+    /// The peer's last timestamp.
+    pub(crate) heard: Option<u32>,
 }
 
+/// A timestamp clock ticks every millisecond.
+const STAMP_TICK: Span = Span::from_ms(1);
+
 impl Link {
+    /// The timestamps of a segment sent now.
+    fn stamp_at(&self, now: Time) -> Option<Timestamps> {
+        let (stamp, at) = self.stamp?;
+        let ticks = now.saturating_since(at).as_ps() / STAMP_TICK.as_ps();
+        Some(Timestamps {
+            value: stamp.value.wrapping_add(ticks as u32),
+            echo: self.heard.unwrap_or(stamp.echo),
+        })
+    }
+
     /// Notes that `segment` leaves; `joins` when it shares a packet with the one before it. Sets its PSH.
     fn note(&mut self, segment: &mut Segment<Bytes>, joins: bool) -> RunEnd {
         let (seq, flags) = (segment.header.seq, segment.header.flags);
@@ -91,9 +108,10 @@ impl World {
     pub(crate) fn take_segments(&mut self) -> bool {
         let mut burst: Option<(ConnId, Burst)> = None;
         let mut any = false;
-        while let Some((conn, segment)) = self.stack.poll_transmit(self.now()) {
+        while let Some((conn, mut segment)) = self.stack.poll_transmit(self.now()) {
             any = true;
             let Some(conn) = conn else {
+                self.stamp_reset(&mut segment);
                 self.finish_burst(burst.take());
                 self.put_out(Link::default(), Burst::new(segment, 1));
                 continue;
@@ -102,6 +120,31 @@ impl World {
         }
         self.finish_burst(burst);
         any
+    }
+
+    /// The owner aborts a connection: its reset gets timestamps where they were agreed on (RFC 7323 3.2: "SHOULD").
+    pub(crate) fn abort(&mut self, conn: ConnId) {
+        let flow = self.stack.flow(conn);
+        let stamp = self
+            .links
+            .get(&conn)
+            .and_then(|link| link.stamp_at(self.now()));
+        self.aborted = stamp.map(|stamp| (flow, stamp));
+        self.stack.abort(conn);
+        self.pump();
+        self.aborted = None;
+    }
+
+    /// Puts timestamps into the reset of a connection that is being aborted.
+    fn stamp_reset(&self, segment: &mut Segment<Bytes>) {
+        let ours = Flow {
+            local: segment.src,
+            remote: segment.dst,
+        };
+        let reset = segment.header.flags == Flags::RST | Flags::ACK;
+        if let Some((_, stamp)) = self.aborted.filter(|(flow, _)| reset && *flow == ours) {
+            segment.header.options.timestamps = Some(stamp);
+        }
     }
 
     /// The burst that `segment` is now part of.
@@ -115,7 +158,9 @@ impl World {
             .as_ref()
             .is_some_and(|(of, burst)| *of == conn && burst.takes(&segment));
         let again = self.link(conn).is_again(&segment);
+        let now = self.now();
         let run = self.link(conn).note(&mut segment, fits);
+        self.link(conn).stamp = segment.header.options.timestamps.map(|stamp| (stamp, now));
         let mut burst = match burst {
             Some((_, mut burst)) if fits => {
                 burst.join(segment);

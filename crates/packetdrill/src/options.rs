@@ -137,6 +137,12 @@ impl SocketOptions {
         }
     }
 
+    /// Calls with MSG_ZEROCOPY are to be reported.
+    pub(crate) fn reports_zero_copy(&self) -> bool {
+        let kept = self.others.get(&(libc::SOL_SOCKET, libc::SO_ZEROCOPY));
+        kept.is_some_and(|&on| on != 0)
+    }
+
     /// Packets go without "don't fragment".
     pub(crate) fn may_fragment(&self) -> bool {
         self.mtu_discover == libc::IP_PMTUDISC_DONT

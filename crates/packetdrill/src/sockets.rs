@@ -25,6 +25,7 @@ use crate::options::SocketOptions;
 use crate::receive_queue::ReceiveQueue;
 use crate::receive_window::ReceiveWindow;
 use crate::world::World;
+use crate::zero_copy::ZeroCopy;
 use baton_tcp::{ConnId, ListenerId, State};
 use baton_wire::{Endpoint, Time};
 use libc::c_int;
@@ -77,6 +78,8 @@ pub(crate) struct Socket {
     pub(crate) options: SocketOptions,
     pub(crate) window: ReceiveWindow,
     pub(crate) association: Association,
+    /// It opened its connection itself.
+    pub(crate) active: bool,
     /// Its connection while the engine knows of it.
     pub(crate) conn: Option<ConnId>,
     pub(crate) listening: Option<Listening>,
@@ -91,6 +94,7 @@ pub(crate) struct Socket {
     pub(crate) received: ReceiveQueue,
     /// A writer found no room and is to be told of it.
     pub(crate) no_space: bool,
+    pub(crate) zero_copy: ZeroCopy,
 }
 
 impl Socket {
@@ -102,6 +106,7 @@ impl Socket {
             options: SocketOptions::new(settings),
             window: ReceiveWindow::new(settings.receive_buffer, Some(settings.receive_buffer_max)),
             association: Association::Unconnected,
+            active: false,
             conn: None,
             listening: None,
             error: None,
@@ -111,6 +116,7 @@ impl Socket {
             finished: false,
             received: ReceiveQueue::default(),
             no_space: false,
+            zero_copy: ZeroCopy::default(),
         }
     }
 

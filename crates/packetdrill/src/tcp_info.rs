@@ -2,7 +2,7 @@
 
 use crate::network::Link;
 use crate::sockets::{Socket, TcpState};
-use baton_tcp::{CongestionPhase, Info};
+use baton_tcp::{CongestionPhase, Info, State};
 use baton_wire::Span;
 
 /// TCPI_OPT_*.
@@ -16,6 +16,12 @@ const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// `min_rtt` before the first measurement.
 const NO_MIN_RTT: u32 = u32::MAX;
+
+/// TCP_MSS_DEFAULT.
+const DEFAULT_MSS: u32 = 536;
+
+/// Bytes that timestamps take of each segment.
+const TIMESTAMPS_LEN: u32 = 12;
 
 /// Reordering that is taken for granted (tcp_reordering).
 const USUAL_REORDERING: u32 = 3;
@@ -44,6 +50,11 @@ impl Fields {
 
 fn us(span: Span) -> u32 {
     u32::try_from(span.as_us()).unwrap_or(u32::MAX)
+}
+
+/// Microseconds of a timer, which ticks in milliseconds.
+fn in_ticks(span: Span) -> u32 {
+    us(span).next_multiple_of(1000)
 }
 
 fn ms(span: Span) -> u32 {
@@ -79,7 +90,7 @@ pub(crate) fn of_connection(state: TcpState, info: &Info, socket: &Socket, link:
     put_state(&mut fields, state, info);
     put_segments(&mut fields, info);
     put_path(&mut fields, info, socket);
-    put_totals(&mut fields, info, link);
+    put_totals(&mut fields, info, socket, link);
     debug_assert!(fields.0.len() <= FULL_LEN, "no more than Linux has");
     fields.0.resize(FULL_LEN, 0);
     fields.0
@@ -89,6 +100,8 @@ fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
     let phase = match info.phase {
         CongestionPhase::Open => 0,
         CongestionPhase::Disorder => 1,
+        // The window comes down, but nothing is missing: CWR.
+        CongestionPhase::Recovery if info.sacked + info.lost + info.retransmitted == 0 => 2,
         CongestionPhase::Recovery => 3,
         CongestionPhase::Loss => 4,
     };
@@ -110,17 +123,29 @@ fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
         info.backoff,
     ]);
     fields.bytes(&[options, scales, 0]);
-    fields.ints(&[us(info.rto), us(info.ato), info.send_mss, info.receive_mss]);
+    // Before the peer's segments are known they are taken to be of the default size.
+    let guess = u32::from(info.advertised_mss).min(DEFAULT_MSS);
+    let receive_mss = if info.data_segments_in == 0 {
+        guess
+    } else {
+        info.receive_mss
+    };
+    fields.ints(&[in_ticks(info.rto), us(info.ato), info.send_mss, receive_mss]);
 }
 
 /// Sizes that Linux counts in segments.
 fn put_segments(fields: &mut Fields, info: &Info) {
     let mss = info.send_mss.max(1);
     let segments = |bytes: u32| bytes.div_ceil(mss);
+    // What was sent again counts as lost until it is acknowledged; a tail loss probe does not.
+    let lost = match info.phase {
+        CongestionPhase::Open | CongestionPhase::Disorder => info.lost,
+        CongestionPhase::Recovery | CongestionPhase::Loss => info.lost + info.retransmitted,
+    };
     fields.ints(&[
         info.unacked_segments,
         segments(info.sacked),
-        segments(info.lost),
+        segments(lost),
         segments(info.retransmitted),
         0,
     ]);
@@ -145,7 +170,7 @@ fn put_path(fields: &mut Fields, info: &Info, socket: &Socket) {
         info.rttvar.map_or(0, us),
         threshold,
         info.congestion_window / mss,
-        info.advertised_mss.into(),
+        u32::from(info.advertised_mss) - if info.timestamps { TIMESTAMPS_LEN } else { 0 },
         info.reordering_segments,
         0,
         socket.window.offered(),
@@ -153,11 +178,14 @@ fn put_path(fields: &mut Fields, info: &Info, socket: &Socket) {
     ]);
 }
 
-fn put_totals(fields: &mut Fields, info: &Info, link: &Link) {
+fn put_totals(fields: &mut Fields, info: &Info, socket: &Socket, link: &Link) {
+    // A SYN counts as delivered, and as a byte acknowledged when the socket connected.
+    let established = !matches!(info.state, State::SynSent | State::SynReceived);
+    let own_syn = established && socket.active;
     fields.longs(&[
         link.pacing.rate().unwrap_or(u64::MAX),
         u64::MAX,
-        info.bytes_acked,
+        info.bytes_acked + u64::from(own_syn),
         info.bytes_received,
     ]);
     fields.ints(&[
@@ -169,11 +197,11 @@ fn put_totals(fields: &mut Fields, info: &Info, link: &Link) {
         info.data_segments_out,
     ]);
     fields.longs(&[info.delivery_rate, 0, 0, 0]);
-    fields.ints(&[info.delivered, info.delivered_ce]);
+    fields.ints(&[info.delivered + u32::from(established), info.delivered_ce]);
     fields.longs(&[info.bytes_sent, info.bytes_retransmitted]);
     fields.ints(&[
         info.duplicate_sacks,
-        0,
+        info.reordering_seen.into(),
         info.out_of_order_segments,
         info.send_window,
         info.receive_window,

@@ -9,7 +9,7 @@ use crate::network::{Link, Outgoing};
 use crate::pipe::Pipe;
 use crate::sockets::{Socket, SocketId};
 use baton_tcp::{ConnId, Stack};
-use baton_wire::{Span, Time};
+use baton_wire::{Flow, Span, Time, Timestamps};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -38,6 +38,8 @@ pub struct World {
     pub(crate) owners: FxHashMap<ConnId, SocketId>,
     pub(crate) links: FxHashMap<ConnId, Link>,
     pub(crate) outgoing: VecDeque<Outgoing>,
+    /// The connection that is being aborted right now, and the timestamps of its reset.
+    pub(crate) aborted: Option<(Flow, Timestamps)>,
     /// Counts what may let a blocked call go on.
     changes: u64,
     next_port: u16,
@@ -57,6 +59,7 @@ impl World {
             owners: FxHashMap::default(),
             links: FxHashMap::default(),
             outgoing: VecDeque::new(),
+            aborted: None,
             changes: 0,
             next_port: FIRST_EPHEMERAL_PORT,
         }

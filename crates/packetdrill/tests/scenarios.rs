@@ -17,8 +17,8 @@ macro_rules! scenarios {
 }
 
 scenarios!(
-    arguments, blocking, close, ecn, epoll, invalid, nagle, options, receive, recovery, send,
-    shutdown, splice, timers,
+    arguments, blocking, close, ecn, epoll, handshake, invalid, nagle, options, paths, receive,
+    recovery, send, shutdown, splice, timers, windows, zero_copy,
 );
 
 /// Plays the file that BATON_SCENARIOS names: to try things out.

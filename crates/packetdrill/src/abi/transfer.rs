@@ -2,19 +2,20 @@
 
 use super::Data;
 use super::memory::{bytes, gather, instance, len_of, parts, report, scatter};
+use crate::address::Family;
 use crate::errno::Errno;
 use crate::io::{Read, Write};
 use crate::sockets::{Receive, Received, Send};
 use crate::splice::Splice;
+use crate::zero_copy::Completion;
 use bytes::Bytes;
 use libc::{c_int, c_uint, c_void, iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
 /// The type of the control message with what is left to read (linux/tcp.h: TCP_CM_INQ).
 const TCP_CM_INQ: c_int = 36;
 
-/// Bytes of a control message with one int, without and with padding (cmsg(3)).
-const INT_MESSAGE_LEN: usize = size_of::<libc::cmsghdr>() + 4;
-const INT_MESSAGE_SPACE: usize = size_of::<libc::cmsghdr>() + 8;
+/// Where an error comes from: a sender without copy (linux/errqueue.h).
+const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 
 fn whole(buffer: *mut c_void, len: usize) -> iovec {
     iovec {
@@ -151,32 +152,81 @@ pub(super) unsafe extern "C" fn recvmsg(
         message.msg_namelen = 0;
         message.msg_flags = 0;
         // SAFETY: by this function's contract.
-        unsafe { put_control(message, received.unread) };
+        unsafe { put_control(message, &received) };
         received.len as ssize_t
     }))
 }
 
-/// Fills the control buffer with what is left to read, if the socket told it.
+/// Fills the control buffer with what there is to tell besides data.
 ///
 /// # Safety
 /// The control buffer is null or good for its length.
-unsafe fn put_control(message: &mut msghdr, unread: Option<c_int>) {
+unsafe fn put_control(message: &mut msghdr, received: &Received) {
     let room = std::mem::replace(&mut message.msg_controllen, 0);
-    let Some(unread) = unread else { return };
-    if message.msg_control.is_null() || room < INT_MESSAGE_LEN {
+    let Some(control) = control_of(received) else {
+        return;
+    };
+    if received.completion.is_some() {
+        message.msg_flags |= libc::MSG_ERRQUEUE;
+    }
+    let needed = usize::from_ne_bytes(
+        *control
+            .first_chunk()
+            .expect("a control message has a length"),
+    );
+    if message.msg_control.is_null() || room < needed {
         message.msg_flags |= libc::MSG_CTRUNC;
         return;
     }
-    let mut control = INT_MESSAGE_LEN.to_ne_bytes().to_vec();
-    for int in [libc::IPPROTO_TCP, TCP_CM_INQ, unread] {
-        control.extend(int.to_ne_bytes());
-    }
-    control.resize(room.min(INT_MESSAGE_SPACE), 0);
+    let len = control.len().min(room);
     // SAFETY: not null, and so good for `room` bytes by this function's contract.
-    unsafe {
-        std::ptr::copy_nonoverlapping(control.as_ptr(), message.msg_control.cast(), control.len());
+    unsafe { std::ptr::copy_nonoverlapping(control.as_ptr(), message.msg_control.cast(), len) };
+    message.msg_controllen = len;
+}
+
+/// The control message for what was received, padded (cmsg(3)).
+fn control_of(received: &Received) -> Option<Vec<u8>> {
+    if let Some(completion) = received.completion {
+        let (level, kind) = match received.family {
+            Family::V4 => (libc::IPPROTO_IP, libc::IP_RECVERR),
+            Family::V6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        };
+        return Some(control_message(
+            level,
+            kind,
+            &error_of(completion, received.family),
+        ));
     }
-    message.msg_controllen = control.len();
+    let unread = received.unread?;
+    Some(control_message(
+        libc::IPPROTO_TCP,
+        TCP_CM_INQ,
+        &unread.to_ne_bytes(),
+    ))
+}
+
+/// `struct sock_extended_err` and the address of who is to blame, which is nobody (ip(7)).
+fn error_of(completion: Completion, family: Family) -> Vec<u8> {
+    let mut error = vec![0; 4];
+    error.extend([SO_EE_ORIGIN_ZEROCOPY, 0, 0, 0]);
+    error.extend(completion.first.to_ne_bytes());
+    error.extend(completion.last.to_ne_bytes());
+    let address_len = match family {
+        Family::V4 => size_of::<libc::sockaddr_in>(),
+        Family::V6 => size_of::<libc::sockaddr_in6>(),
+    };
+    error.resize(error.len() + address_len, 0);
+    error
+}
+
+fn control_message(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
+    let len = size_of::<libc::cmsghdr>() + data.len();
+    let mut message = len.to_ne_bytes().to_vec();
+    message.extend(level.to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
+    message.extend(data);
+    message.resize(len.next_multiple_of(size_of::<usize>()), 0);
+    message
 }
 
 /// Runs write(2) with these parts.

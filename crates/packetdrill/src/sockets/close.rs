@@ -96,11 +96,6 @@ impl World {
         socket.options.linger.map(|time| (conn, time))
     }
 
-    fn abort(&mut self, conn: ConnId) {
-        self.stack.abort(conn);
-        self.pump();
-    }
-
     /// Ends listening; whoever waits to be accepted is reset.
     pub(super) fn stop_listening(&mut self, id: SocketId) {
         let Some(listening) = self.sockets[id].listening.take() else {
@@ -110,7 +105,7 @@ impl World {
             let child = self.sockets.remove(waiting.socket);
             if let Some(conn) = child.conn {
                 self.owners.remove(&conn);
-                self.stack.abort(conn);
+                self.abort(conn);
             }
         }
         for listener in listening.listeners {

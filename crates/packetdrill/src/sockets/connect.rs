@@ -120,6 +120,7 @@ impl World {
         let socket = &mut self.sockets[id];
         socket.bound = Some(flow.local);
         socket.conn = Some(conn);
+        socket.active = true;
         socket.association = Association::Connecting;
         (socket.receive_shut, socket.send_shut, socket.finished) = (false, false, false);
         self.apply_options(id);
@@ -131,8 +132,7 @@ impl World {
     pub(super) fn disconnect(&mut self, id: SocketId) {
         self.stop_listening(id);
         if let Some(conn) = self.sockets[id].conn {
-            self.stack.abort(conn);
-            self.pump();
+            self.abort(conn);
         }
         let socket = &mut self.sockets[id];
         socket.association = Association::Unconnected;

@@ -51,8 +51,16 @@ impl World {
     fn acknowledged(&mut self, conn: ConnId, len: u32) {
         self.link(conn).queue.acknowledged(len);
         if let Some(&id) = self.owners.get(&conn) {
+            self.complete(id, len.into());
             self.grow_send_buffer(id, conn);
             self.tell_room(id);
+        }
+    }
+
+    /// So many bytes of a socket are done with: writers without copy are told.
+    fn complete(&mut self, id: SocketId, len: u64) {
+        if self.sockets[id].zero_copy.acknowledged(len) {
+            self.wake(id, Ready::ERROR);
         }
     }
 
@@ -84,6 +92,7 @@ impl World {
             CloseReason::Unreachable(error) => Some(soft.unwrap_or(errno_of(error))),
         };
         (socket.receive_shut, socket.send_shut) = (true, true);
+        socket.zero_copy.acknowledged(u64::MAX);
         if socket.error.is_some() {
             self.wake(id, Ready::ERROR);
         }

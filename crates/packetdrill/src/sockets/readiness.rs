@@ -56,7 +56,8 @@ impl World {
                 self.sockets[id].no_space = true;
             }
         }
-        if self.sockets[id].error.is_some() {
+        let socket = &self.sockets[id];
+        if socket.error.is_some() || socket.zero_copy.has_report() {
             ready |= Ready::ERROR;
         }
         ready

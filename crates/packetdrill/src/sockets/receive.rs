@@ -1,8 +1,10 @@
 //! read, recv and their kin on sockets.
 
 use super::{SocketId, TcpState};
+use crate::address::Family;
 use crate::errno::{Errno, Outcome, fail, wait};
 use crate::world::World;
+use crate::zero_copy::Completion;
 use baton_wire::Time;
 use libc::c_int;
 
@@ -15,6 +17,10 @@ pub struct Received {
     pub len: usize,
     /// What is left to be read, for a socket that asked for it (TCP_INQ).
     pub unread: Option<c_int>,
+    /// What the error queue held (MSG_ERRQUEUE).
+    pub completion: Option<Completion>,
+    /// The socket's family, which the form of a report depends on.
+    pub family: Family,
 }
 
 /// recv(2) of a socket.
@@ -50,7 +56,13 @@ impl Receive {
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Received> {
         let id = world.socket_id(self.fd)?;
         if self.has(libc::MSG_ERRQUEUE) {
-            return fail(libc::EAGAIN);
+            let socket = &mut world.sockets[id];
+            self.got.completion = socket.zero_copy.take_report();
+            self.got.family = socket.family;
+            return match self.got.completion {
+                Some(_) => Ok(std::mem::take(&mut self.got)),
+                None => fail(libc::EAGAIN),
+            };
         }
         if self.has(libc::MSG_OOB) {
             // Urgent data is ignored: there never is any (tcp(7)).

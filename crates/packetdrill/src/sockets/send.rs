@@ -45,10 +45,25 @@ impl Send {
     /// # Errors
     /// As the manual page has it, when nothing was written.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<usize> {
-        let outcome = self.write_on(world);
-        match outcome {
+        let outcome = match self.write_on(world) {
             Err(Stop::Fail(_)) if self.sent > 0 => Ok(self.sent),
             outcome => outcome,
+        };
+        if outcome.is_ok() && self.sent > 0 && self.has(libc::MSG_ZEROCOPY) {
+            self.note_zero_copy(world);
+        }
+        outcome
+    }
+
+    /// The caller wants to know when its bytes are done with.
+    fn note_zero_copy(&self, world: &mut World) {
+        let Ok(id) = world.socket_id(self.fd) else {
+            return;
+        };
+        let socket = &mut world.sockets[id];
+        if let (true, Some(conn)) = (socket.options.reports_zero_copy(), socket.conn) {
+            let queued = world.stack.unacknowledged(conn) as u64;
+            socket.zero_copy.written(queued);
         }
     }
 

@@ -409,6 +409,12 @@ fn receive(
                 message.msg_controllen = size_of_val(&control);
                 let got = (t.recvmsg)(data, fd, &mut message, flags);
                 let header = libc::CMSG_FIRSTHDR(&message);
+                if !header.is_null() && (*header).cmsg_type == libc::IP_RECVERR {
+                    let error: libc::sock_extended_err = libc::CMSG_DATA(header)
+                        .cast::<libc::sock_extended_err>()
+                        .read_unaligned();
+                    return Ok(format!("{got} done={}-{}", error.ee_info, error.ee_data));
+                }
                 if !header.is_null() && (*header).cmsg_type == TCP_INQ {
                     unread = Some(*libc::CMSG_DATA(header).cast::<c_int>());
                 }

@@ -1,0 +1,80 @@
+//! What a sender with MSG_ZEROCOPY is told: that the kernel is done with its buffers. The data is copied all the same.
+//!
+//! Each call is numbered; when all its bytes are acknowledged the number is reported through the error queue, runs of
+//! numbers in one report (Linux, networking/msg_zerocopy).
+
+use std::collections::VecDeque;
+
+/// Calls `first` to `last` are done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The first of them.
+    pub first: u32,
+    /// The last of them.
+    pub last: u32,
+}
+
+/// Calls of one socket and the reports about them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ZeroCopy {
+    next: u32,
+    /// Calls whose bytes are not all acknowledged: number and bytes up to their end, counted from the oldest
+    /// unacknowledged byte.
+    pending: VecDeque<(u32, u64)>,
+    reports: VecDeque<Completion>,
+}
+
+impl ZeroCopy {
+    /// A call wrote; `queued` bytes, its own included, are not acknowledged now.
+    pub(crate) fn written(&mut self, queued: u64) {
+        self.pending.push_back((self.next, queued));
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// The peer acknowledged so many bytes. True when a call is done with.
+    pub(crate) fn acknowledged(&mut self, len: u64) -> bool {
+        for (_, end) in &mut self.pending {
+            *end = end.saturating_sub(len);
+        }
+        let done = self.pending.iter().take_while(|(_, end)| *end == 0).count();
+        for (number, _) in self.pending.drain(..done) {
+            match self.reports.back_mut() {
+                Some(report) if report.last.wrapping_add(1) == number => report.last = number,
+                _ => self.reports.push_back(Completion {
+                    first: number,
+                    last: number,
+                }),
+            }
+        }
+        done > 0
+    }
+
+    /// A report waits to be read.
+    pub(crate) fn has_report(&self) -> bool {
+        !self.reports.is_empty()
+    }
+
+    /// Takes the oldest report.
+    pub(crate) fn take_report(&mut self) -> Option<Completion> {
+        self.reports.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_reported_in_runs_when_their_bytes_are_acknowledged() {
+        let mut calls = ZeroCopy::default();
+        calls.written(1000);
+        calls.written(3000);
+        calls.written(3500);
+        assert!(!calls.acknowledged(999));
+        assert!(calls.acknowledged(2001));
+        assert_eq!(calls.take_report(), Some(Completion { first: 0, last: 1 }));
+        assert!(!calls.has_report());
+        assert!(calls.acknowledged(u64::MAX));
+        assert_eq!(calls.take_report(), Some(Completion { first: 2, last: 2 }));
+    }
+}
