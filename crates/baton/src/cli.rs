@@ -2,7 +2,7 @@
 
 mod live;
 
-pub use live::{GetArgs, LinkArgs, LiveCommand, ServeArgs, StatArgs};
+pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 
 use crate::config::Setting;
 use baton_sim::Link;

@@ -33,6 +33,8 @@ pub struct LinkSpec {
     pub namespace: Option<String>,
     /// Addresses that the kernel's end is given.
     pub host_addresses: Vec<Cidr>,
+    /// How a packet socket works, where one is used.
+    pub packet: PacketConfig,
     /// Addresses that the engine will have: nobody else may have them.
     pub engine_addresses: Vec<Cidr>,
 }
@@ -88,7 +90,7 @@ impl Link {
             Attachment::Veth(name) => Box::new(made.veth(namespace, name, spec)?),
             Attachment::Interface(name) => {
                 made.configure_existing(namespace, name, &spec.host_addresses)?;
-                let open = || open_packet(name);
+                let open = || open_packet(name, &spec.packet);
                 let (socket, offloads) = within(namespace, open)??;
                 warnings.extend(offloads);
                 Box::new(socket)
@@ -194,12 +196,15 @@ impl Made {
         let _ = std::fs::write(quiet, "1");
         ip(&["link", "set", name, "up"])?;
         self.configure(namespace, &peer, &spec.host_addresses, false)?;
-        Ok(PacketSocket::open(name, &PacketConfig::default())?)
+        Ok(PacketSocket::open(name, &spec.packet)?)
     }
 }
 
 /// A packet socket on an interface, and what is to be said of the interface's offloads, which are switched off.
-fn open_packet(name: &str) -> Result<(PacketSocket, Option<String>), LiveError> {
+fn open_packet(
+    name: &str,
+    config: &PacketConfig,
+) -> Result<(PacketSocket, Option<String>), LiveError> {
     let offloads = Offloads::of(name);
     let mut on = Vec::new();
     for offload in [Offload::TransmitChecksum, Offload::GenericReceive] {
@@ -214,7 +219,7 @@ fn open_packet(name: &str) -> Result<(PacketSocket, Option<String>), LiveError> 
             on.join(" and ")
         )
     });
-    let socket = PacketSocket::open(name, &PacketConfig::default())?;
+    let socket = PacketSocket::open(name, config)?;
     Ok((socket, warning))
 }
 

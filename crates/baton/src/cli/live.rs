@@ -4,7 +4,7 @@ use baton_inet::Cidr;
 use baton_live::Url;
 use baton_live::port::FaultSpec;
 use baton_tcp::Congestion;
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -44,6 +44,9 @@ pub struct LinkArgs {
     /// Use an interface that exists, through a packet socket
     #[arg(long, value_name = "NAME", group = "link")]
     pub iface: Option<String>,
+    /// How a packet socket gets frames: one by one, or in blocks with less work for each and up to a millisecond of delay
+    #[arg(long, value_name = "KIND", default_value = "slots")]
+    pub ring: RingName,
     /// The engine's own address with the length of its network's prefix; may be given again
     #[arg(long, value_name = "ADDR/LEN", required = true)]
     pub addr: Vec<Cidr>,
@@ -77,6 +80,15 @@ pub struct LinkArgs {
     /// Seed of faults, sequence numbers and ports [default: from the system]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+/// Kinds of receive rings by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RingName {
+    /// TPACKET_V2.
+    Slots,
+    /// TPACKET_V3.
+    Blocks,
 }
 
 /// `baton live serve`.

@@ -23,7 +23,7 @@ pub use faults::{
 };
 pub use interface::{InterfaceError, interface_exists};
 pub use memory::{MemoryPort, memory_pair};
-pub use packet::{PacketConfig, PacketSocket};
+pub use packet::{PacketConfig, PacketSocket, RingKind};
 pub use tap::Tap;
 
 use baton_wire::Time;

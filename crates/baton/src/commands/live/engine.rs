@@ -1,10 +1,10 @@
 //! The engine that the arguments ask for.
 
-use crate::cli::LinkArgs;
+use crate::cli::{LinkArgs, RingName};
 use crate::failure::Failure;
 use crate::output::tell;
 use baton_inet::{Host, InterfaceConfig, Route};
-use baton_live::port::{Capture, Counted, Faults, Port};
+use baton_live::port::{Capture, Counted, Faults, PacketConfig, Port, RingKind};
 use baton_live::{Attachment, Clock, Engine, Link, LinkSpec};
 use baton_tcp::Config;
 use std::collections::hash_map::RandomState;
@@ -77,6 +77,13 @@ fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
         attachment,
         namespace: arguments.netns.clone(),
         host_addresses: arguments.host_addr.clone(),
+        packet: PacketConfig {
+            ring: match arguments.ring {
+                RingName::Slots => RingKind::Slots,
+                RingName::Blocks => RingKind::Blocks,
+            },
+            ..PacketConfig::default()
+        },
         engine_addresses: arguments.addr.clone(),
     })
 }

@@ -1,6 +1,9 @@
 //! A packet socket (AF_PACKET) on any Ethernet interface.
 
+mod blocks;
+mod mapping;
 mod ring;
+mod slots;
 
 use super::arena::Arena;
 use super::interface::{self, InterfaceError};
@@ -22,14 +25,25 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Frames given to the kernel in one call.
 const TRANSMIT_BATCH: usize = 64;
 
+/// How the kernel hands received frames over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingKind {
+    /// In blocks (TPACKET_V3): least work per frame, but a frame waits until its block is full or a millisecond old.
+    Blocks,
+    /// One by one (TPACKET_V2): at once.
+    Slots,
+}
+
 /// Sizes and habits of a packet socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketConfig {
+    /// How the kernel hands received frames over.
+    pub ring: RingKind,
     /// Blocks of the receive ring.
     pub blocks: u32,
     /// Bytes of one block; a multiple of the page size.
     pub block_bytes: u32,
-    /// The kernel hands a block over that is not full after so long, ms.
+    /// The kernel hands a block over that is not full after so long, ms ([`RingKind::Blocks`]).
     pub retire_ms: u32,
     /// Take all frames that pass, not only those to the interface's address.
     pub promiscuous: bool,
@@ -38,6 +52,7 @@ pub struct PacketConfig {
 impl Default for PacketConfig {
     fn default() -> Self {
         Self {
+            ring: RingKind::Blocks,
             blocks: 256,
             block_bytes: 64 * 1024,
             retire_ms: 1,
@@ -46,7 +61,7 @@ impl Default for PacketConfig {
     }
 }
 
-/// A packet socket: a TPACKET_V3 ring that the kernel receives into, and batches of frames sent past the queueing
+/// A packet socket: a ring that the kernel receives into, and batches of frames sent past the queueing
 /// discipline.
 #[derive(Debug)]
 pub struct PacketSocket {
@@ -73,12 +88,12 @@ impl PacketSocket {
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
             .map_err(|error| refuse(error.into()))?;
         let set = |option, value: i32| set_option(fd.as_fd(), libc::SOL_PACKET, option, &value);
-        set(
-            libc::PACKET_VERSION,
-            libc::tpacket_versions::TPACKET_V3 as i32,
-        )
-        .map_err(refuse)?;
-        let ring = Ring::new(fd.as_fd(), config).map_err(refuse)?;
+        let version = match config.ring {
+            RingKind::Blocks => libc::tpacket_versions::TPACKET_V3,
+            RingKind::Slots => libc::tpacket_versions::TPACKET_V2,
+        };
+        set(libc::PACKET_VERSION, version as i32).map_err(refuse)?;
+        let ring = Ring::new(fd.as_fd(), config, longest_frame(&link)).map_err(refuse)?;
         set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(refuse)?;
         set(libc::PACKET_QDISC_BYPASS, 1).map_err(refuse)?;
         if config.promiscuous {
@@ -110,7 +125,7 @@ impl PacketSocket {
 
 impl Port for PacketSocket {
     fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
-        let limit = usize::from(self.link.mtu) + 14 + 4;
+        let limit = longest_frame(&self.link);
         let Self {
             ring, arena, drops, ..
         } = self;
@@ -171,6 +186,11 @@ impl Port for PacketSocket {
         sink.counter("port.arena.chunks", self.arena.allocated());
         tell_drops(&drops, sink);
     }
+}
+
+/// The MTU, an Ethernet header and a VLAN tag, bytes.
+fn longest_frame(link: &LinkInfo) -> usize {
+    usize::from(link.mtu) + 14 + 4
 }
 
 /// Gives the kernel one batch; says how many frames it took.

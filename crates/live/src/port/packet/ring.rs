@@ -1,20 +1,12 @@
-//! The receive ring of a packet socket (TPACKET_V3, packet_mmap in the kernel's documentation): blocks of frames in memory
-//! that the kernel fills and hands over whole.
-#![allow(unsafe_code)]
+//! The receive ring of a packet socket, of either kind.
 
-use super::PacketConfig;
-use crate::port::sys::set_option;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use std::ffi::c_void;
+use super::blocks::Blocks;
+use super::slots::Slots;
+use super::{PacketConfig, RingKind};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Nominal size of a frame slot; frames in a block of version 3 take what they need.
-const FRAME_BYTES: u32 = 2048;
-
-/// What stands next in the ring.
+/// What stands next in a ring.
 #[derive(Debug)]
 pub(super) enum Received<'a> {
     /// A whole frame.
@@ -24,154 +16,38 @@ pub(super) enum Received<'a> {
         /// Whether its checksum was computed, and not left to hardware.
         checksum_ready: bool,
     },
-    /// A frame too large for a block.
+    /// A frame too large for the ring.
     Truncated,
 }
 
-/// The mapped ring and the place in it.
+/// A ring and the place in it.
 #[derive(Debug)]
-pub(super) struct Ring {
-    base: NonNull<u8>,
-    block_bytes: usize,
-    blocks: usize,
-    /// The block that is read or will be handed over next.
-    block: usize,
-    /// Frames of it that were not yet taken, and where the next one starts in the block.
-    left: u32,
-    offset: usize,
+pub(super) enum Ring {
+    Blocks(Blocks),
+    Slots(Slots),
 }
 
-// SAFETY: the ring owns its mapping, which is the same in all threads of a process.
-unsafe impl Send for Ring {}
-
 impl Ring {
-    /// Asks the kernel for a ring at socket `fd` and maps it.
+    /// Asks the kernel for a ring at socket `fd`, for frames of at most `longest` bytes, and maps it.
     ///
     /// # Errors
     /// The kernel refuses the sizes, or has no memory.
-    pub(super) fn new(fd: BorrowedFd<'_>, config: &PacketConfig) -> io::Result<Self> {
-        let request = libc::tpacket_req3 {
-            tp_block_size: config.block_bytes,
-            tp_block_nr: config.blocks,
-            tp_frame_size: FRAME_BYTES,
-            tp_frame_nr: config.block_bytes / FRAME_BYTES * config.blocks,
-            tp_retire_blk_tov: config.retire_ms,
-            tp_sizeof_priv: 0,
-            tp_feature_req_word: 0,
-        };
-        set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let (blocks, block_bytes) = (config.blocks as usize, config.block_bytes as usize);
-        // SAFETY: a new mapping at a place of the kernel's choice touches no memory that is in use.
-        let base = unsafe {
-            mmap(
-                ptr::null_mut(),
-                blocks * block_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                fd,
-                0,
-            )
-        }?;
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self {
-            base,
-            block_bytes,
-            blocks,
-            block: 0,
-            left: 0,
-            offset: 0,
+    pub(super) fn new(
+        fd: BorrowedFd<'_>,
+        config: &PacketConfig,
+        longest: usize,
+    ) -> io::Result<Self> {
+        Ok(match config.ring {
+            RingKind::Blocks => Self::Blocks(Blocks::new(fd, config)?),
+            RingKind::Slots => Self::Slots(Slots::new(fd, config, longest)?),
         })
     }
 
     /// Lets `use_it` have the next frame; false when there is none now.
     pub(super) fn take(&mut self, use_it: impl FnOnce(Received<'_>)) -> bool {
-        if self.left == 0 && !self.open_block() {
-            return false;
+        match self {
+            Self::Blocks(blocks) => blocks.take(use_it),
+            Self::Slots(slots) => slots.take(use_it),
         }
-        self.take_frame(use_it);
-        self.left -= 1;
-        if self.left == 0 {
-            self.close_block();
-        }
-        true
-    }
-
-    /// Looks whether the kernel has handed the next block over.
-    fn open_block(&mut self) -> bool {
-        loop {
-            if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
-                return false;
-            }
-            // SAFETY: the block is ours, and starts with a descriptor of this layout (version 3).
-            let header = unsafe { (*self.descriptor()).hdr.bh1 };
-            self.left = header.num_pkts;
-            self.offset = header.offset_to_first_pkt as usize;
-            if self.left > 0 {
-                return true;
-            }
-            self.close_block();
-        }
-    }
-
-    fn close_block(&mut self) {
-        self.status()
-            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.block = (self.block + 1) % self.blocks;
-    }
-
-    fn take_frame(&mut self, use_it: impl FnOnce(Received<'_>)) {
-        let block_end = self.block_bytes;
-        let header_at = self.offset;
-        assert!(
-            header_at + size_of::<libc::tpacket3_hdr>() <= block_end,
-            "the header lies within its block"
-        );
-        // SAFETY: the block is ours, the header lies within it, and the kernel aligns headers to 16 bytes.
-        let header = unsafe { *self.at(header_at).cast::<libc::tpacket3_hdr>() };
-        let start = header_at + usize::from(header.tp_mac);
-        let len = header.tp_snaplen as usize;
-        if header.tp_snaplen < header.tp_len || start + len > block_end {
-            use_it(Received::Truncated);
-        } else {
-            // SAFETY: the block is ours until it is closed, which `use_it` cannot do, and the frame lies within it.
-            let bytes = unsafe { std::slice::from_raw_parts(self.at(start), len) };
-            let checksum_ready = header.tp_status & libc::TP_STATUS_CSUMNOTREADY == 0;
-            use_it(Received::Frame {
-                bytes,
-                checksum_ready,
-            });
-        }
-        self.offset = header_at + header.tp_next_offset as usize;
-    }
-
-    /// The word by which a block changes hands.
-    fn status(&self) -> &AtomicU32 {
-        // SAFETY: the descriptor lies at the start of the block in the mapping, aligned to a page; both sides access
-        // this word atomically only.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.descriptor()).hdr.bh1.block_status) }
-    }
-
-    fn descriptor(&self) -> *mut libc::tpacket_block_desc {
-        self.at(0).cast()
-    }
-
-    /// A place in the current block.
-    fn at(&self, offset: usize) -> *mut u8 {
-        debug_assert!(offset < self.block_bytes, "the place lies within the block");
-        // SAFETY: the block lies within the mapping, and the place within the block.
-        unsafe {
-            self.base
-                .as_ptr()
-                .add(self.block * self.block_bytes + offset)
-        }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        let mapping = self.base.as_ptr().cast::<c_void>();
-        // SAFETY: the mapping was made with this length and nothing refers to it any more.
-        let unmapped = unsafe { munmap(mapping, self.blocks * self.block_bytes) };
-        debug_assert!(unmapped.is_ok(), "the ring was mapped");
     }
 }

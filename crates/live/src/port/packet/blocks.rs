@@ -1,0 +1,134 @@
+//! A ring of blocks of frames (TPACKET_V3, packet_mmap in the kernel's documentation): the kernel fills a block and hands it
+//! over whole.
+#![allow(unsafe_code)]
+
+use super::PacketConfig;
+use super::mapping::Mapping;
+use super::ring::Received;
+use crate::port::sys::set_option;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Nominal size of a frame slot; frames in a block of version 3 take what they need.
+const FRAME_BYTES: u32 = 2048;
+
+/// The mapped ring and the place in it.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    mapping: Mapping,
+    block_bytes: usize,
+    blocks: usize,
+    /// The block that is read or will be handed over next.
+    block: usize,
+    /// Frames of it that were not yet taken, and where the next one starts in the block.
+    left: u32,
+    offset: usize,
+}
+
+impl Blocks {
+    /// Asks the kernel for a ring at socket `fd` and maps it.
+    ///
+    /// # Errors
+    /// The kernel refuses the sizes, or has no memory.
+    pub(super) fn new(fd: BorrowedFd<'_>, config: &PacketConfig) -> io::Result<Self> {
+        let request = libc::tpacket_req3 {
+            tp_block_size: config.block_bytes,
+            tp_block_nr: config.blocks,
+            tp_frame_size: FRAME_BYTES,
+            tp_frame_nr: config.block_bytes / FRAME_BYTES * config.blocks,
+            tp_retire_blk_tov: config.retire_ms,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        };
+        set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let (blocks, block_bytes) = (config.blocks as usize, config.block_bytes as usize);
+        Ok(Self {
+            mapping: Mapping::new(fd, blocks * block_bytes)?,
+            block_bytes,
+            blocks,
+            block: 0,
+            left: 0,
+            offset: 0,
+        })
+    }
+
+    /// Lets `use_it` have the next frame; false when there is none now.
+    pub(super) fn take(&mut self, use_it: impl FnOnce(Received<'_>)) -> bool {
+        if self.left == 0 && !self.open_block() {
+            return false;
+        }
+        self.take_frame(use_it);
+        self.left -= 1;
+        if self.left == 0 {
+            self.close_block();
+        }
+        true
+    }
+
+    /// Looks whether the kernel has handed the next block over.
+    fn open_block(&mut self) -> bool {
+        loop {
+            if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+                return false;
+            }
+            // SAFETY: the block is ours, and starts with a descriptor of this layout (version 3).
+            let header = unsafe { (*self.descriptor()).hdr.bh1 };
+            self.left = header.num_pkts;
+            self.offset = header.offset_to_first_pkt as usize;
+            if self.left > 0 {
+                return true;
+            }
+            self.close_block();
+        }
+    }
+
+    fn close_block(&mut self) {
+        self.status()
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.block = (self.block + 1) % self.blocks;
+    }
+
+    fn take_frame(&mut self, use_it: impl FnOnce(Received<'_>)) {
+        let block_end = self.block_bytes;
+        let header_at = self.offset;
+        assert!(
+            header_at + size_of::<libc::tpacket3_hdr>() <= block_end,
+            "the header lies within its block"
+        );
+        // SAFETY: the block is ours, the header lies within it, and the kernel aligns headers to 16 bytes.
+        let header = unsafe { *self.at(header_at).cast::<libc::tpacket3_hdr>() };
+        let start = header_at + usize::from(header.tp_mac);
+        let len = header.tp_snaplen as usize;
+        if header.tp_snaplen < header.tp_len || start + len > block_end {
+            use_it(Received::Truncated);
+        } else {
+            // SAFETY: the block is ours until it is closed, which `use_it` cannot do, and the frame lies within it.
+            let bytes = unsafe { std::slice::from_raw_parts(self.at(start), len) };
+            let checksum_ready = header.tp_status & libc::TP_STATUS_CSUMNOTREADY == 0;
+            use_it(Received::Frame {
+                bytes,
+                checksum_ready,
+            });
+        }
+        self.offset = header_at + header.tp_next_offset as usize;
+    }
+
+    /// The word by which a block changes hands.
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: the descriptor lies at the start of the block in the mapping, aligned to a page; both sides access
+        // this word atomically only.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.descriptor()).hdr.bh1.block_status) }
+    }
+
+    fn descriptor(&self) -> *mut libc::tpacket_block_desc {
+        self.at(0).cast()
+    }
+
+    /// A place in the current block.
+    fn at(&self, offset: usize) -> *mut u8 {
+        let left = self.block_bytes - offset;
+        self.mapping
+            .at(self.block * self.block_bytes + offset, left)
+    }
+}

@@ -1,0 +1,88 @@
+//! A ring of slots for one frame each (TPACKET_V2): the kernel hands every frame over at once.
+#![allow(unsafe_code)]
+
+use super::PacketConfig;
+use super::mapping::Mapping;
+use super::ring::Received;
+use crate::port::sys::set_option;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a slot needs beside the frame: header, address and alignment, bytes.
+const SLOT_OVERHEAD: usize = 128;
+
+/// The mapped ring and the place in it.
+#[derive(Debug)]
+pub(super) struct Slots {
+    mapping: Mapping,
+    slot_bytes: usize,
+    slots: usize,
+    /// The slot that is handed over next.
+    next: usize,
+}
+
+impl Slots {
+    /// Asks the kernel for a ring at socket `fd` and maps it.
+    ///
+    /// # Errors
+    /// The kernel refuses the sizes, or has no memory.
+    pub(super) fn new(
+        fd: BorrowedFd<'_>,
+        config: &PacketConfig,
+        longest: usize,
+    ) -> io::Result<Self> {
+        // A power of two divides a block, so that slots lie one behind the other across blocks.
+        let slot_bytes = (longest + SLOT_OVERHEAD).next_power_of_two();
+        let len = config.block_bytes as usize * config.blocks as usize;
+        let request = libc::tpacket_req {
+            tp_block_size: config.block_bytes,
+            tp_block_nr: config.blocks,
+            tp_frame_size: slot_bytes as u32,
+            tp_frame_nr: (len / slot_bytes) as u32,
+        };
+        set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        Ok(Self {
+            mapping: Mapping::new(fd, len)?,
+            slot_bytes,
+            slots: len / slot_bytes,
+            next: 0,
+        })
+    }
+
+    /// Lets `use_it` have the next frame; false when there is none now.
+    pub(super) fn take(&mut self, use_it: impl FnOnce(Received<'_>)) -> bool {
+        let start = self.next * self.slot_bytes;
+        let place = self.mapping.at(start, self.slot_bytes);
+        let header = place.cast::<libc::tpacket2_hdr>();
+        // SAFETY: the header is at the start of the slot, aligned to it; both sides access this word atomically only.
+        let status = unsafe { AtomicU32::from_ptr(&raw mut (*header).tp_status) };
+        let seen = status.load(Ordering::Acquire);
+        if seen & libc::TP_STATUS_USER == 0 {
+            return false;
+        }
+        // SAFETY: the slot is ours now.
+        let (len, kept, offset) = unsafe {
+            (
+                (*header).tp_len,
+                (*header).tp_snaplen as usize,
+                usize::from((*header).tp_mac),
+            )
+        };
+        if kept < len as usize || offset + kept > self.slot_bytes {
+            use_it(Received::Truncated);
+        } else {
+            let frame = self.mapping.at(start + offset, kept);
+            // SAFETY: the slot is ours until it is given back below, and the frame lies within it.
+            let bytes = unsafe { std::slice::from_raw_parts(frame, kept) };
+            let checksum_ready = seen & libc::TP_STATUS_CSUMNOTREADY == 0;
+            use_it(Received::Frame {
+                bytes,
+                checksum_ready,
+            });
+        }
+        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.slots;
+        true
+    }
+}
