@@ -68,7 +68,7 @@ pub struct Info {
     pub path_mtu: u32,
     /// Sequence numbers in flight, in segments of `send_mss`.
     pub unacked_segments: u32,
-    /// Bytes that the peer reported to have received beyond holes.
+    /// Bytes that the peer reported to have received beyond holes; without SACK those that its duplicate ACKs stand for.
     pub sacked: u32,
     /// Bytes taken to be lost.
     pub lost: u32,

@@ -53,7 +53,6 @@ impl<P: Payload> Connection<P> {
         let most = (window / (2 * full)).max(LEAST_QUICK_ACKS);
         let count = config.quick_acks.min(most).min(u8::MAX.into()) as u8;
         self.rx.quick_acks = self.rx.quick_acks.max(count);
-        self.marks.remove(Marks::INTERACTIVE);
     }
 
     /// Data is sent: soon after data arrived it is an answer, and the next ACK can travel with the next one.

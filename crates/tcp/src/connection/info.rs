@@ -36,6 +36,14 @@ impl<P: Payload> Connection<P> {
         let counts = &self.counts;
         let smoothed = self.rtt.smoothed();
         let flight = self.flight();
+        let reported = match self.options.sack {
+            true => self.reported(),
+            false => self.counted_by_duplicates(),
+        };
+        let inflation = match self.reduces_without_reports() {
+            true => reported,
+            false => 0,
+        };
         Info {
             state: self.state,
             phase: CongestionPhase::of(self.congestion.phase, self.congestion.duplicates > 0),
@@ -55,14 +63,14 @@ impl<P: Payload> Connection<P> {
             advertised_mss: config.mss,
             path_mtu: u32::from(self.options.path_mss.min(config.mss)) + self.base_header_len(),
             unacked_segments: flight.div_ceil(self.smss()),
-            sacked: self.reported(),
+            sacked: reported,
             lost: self.lost(),
             retransmitted: self.sent_again(),
             last_data_sent: self.last_sent.elapsed(now),
             last_data_received: self.last_data_at.elapsed(now),
             last_ack_received: self.last_heard_at.elapsed(now),
             slow_start_threshold: self.congestion.threshold(),
-            congestion_window: self.congestion.window(),
+            congestion_window: self.congestion.window() - inflation,
             srtt: smoothed.map(|(srtt, _)| srtt),
             rttvar: smoothed.map(|(_, rttvar)| rttvar),
             min_rtt: self.repair.rack.min_rtt(),

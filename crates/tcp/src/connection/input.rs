@@ -241,6 +241,7 @@ impl<P: Payload> Connection<P> {
             if old && data_len > 0 {
                 // The peer did not get our ACKs: it gets more of them.
                 self.start_quick_acks(cx.config);
+                self.marks.remove(Marks::INTERACTIVE);
                 self.note_duplicate(cx.config, *seq, end);
             }
             return if old && len == 0 {

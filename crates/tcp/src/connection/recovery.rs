@@ -55,9 +55,12 @@ impl<P: Payload> Connection<P> {
 
     /// An ACK that acknowledges nothing new but tells of a segment that arrived (RFC 5681 2, RFC 6675 2).
     pub(super) fn duplicate_ack(&mut self, stats: &mut Stats, delivery: &Delivery) {
-        let congestion = &mut self.congestion;
-        congestion.duplicates = congestion.duplicates.saturating_add(1);
-        match congestion.phase {
+        self.congestion.duplicates = self.congestion.duplicates.saturating_add(1);
+        match self.congestion.phase {
+            Phase::FastRecovery if self.reduces_without_reports() => {
+                let smss = self.smss();
+                self.reduce_without_reports(smss, false);
+            }
             Phase::FastRecovery if !self.options.sack => {
                 let smss = self.smss();
                 self.congestion.inflate(smss);
@@ -92,6 +95,7 @@ impl<P: Payload> Connection<P> {
         let reduction = match self.options.sack {
             true if self.repair.is_on(Switches::RATE_REDUCTION) => Reduction::Gradual,
             true => Reduction::AtOnce,
+            false if self.counts_duplicates() => Reduction::Gradual,
             false => Reduction::Inflated,
         };
         self.start_episode();
@@ -112,6 +116,8 @@ impl<P: Payload> Connection<P> {
         if self.options.sack {
             let una = self.tx.una;
             self.scoreboard.get_or_insert_default().start_recovery(una);
+        } else if reduction == Reduction::Gradual {
+            self.reduce_without_reports(loss.smss, false);
         }
     }
 
@@ -153,8 +159,8 @@ impl<P: Payload> Connection<P> {
 
     fn leave_recovery(&mut self, smss: u32) {
         let flight = self.flight();
-        self.congestion
-            .leave_recovery(flight, smss, self.options.sack);
+        let to_threshold = self.options.sack || self.reduces_without_reports();
+        self.congestion.leave_recovery(flight, smss, to_threshold);
         self.end_episode();
     }
 
@@ -183,7 +189,56 @@ impl<P: Payload> Connection<P> {
             return true;
         }
         self.marks.insert(Marks::SEND_FIRST_AGAIN);
+        if self.reduces_without_reports() {
+            self.partial_ack_without_reports(acked, smss);
+            return true;
+        }
         self.congestion.partial_ack(acked, smss)
+    }
+
+    // --- PRR without SACK: a duplicate ACK stands for a segment that arrived (RFC 9937 6, DeliveredData) ---
+
+    /// Recoveries without SACK reduce the window by PRR, as Linux has it.
+    fn counts_duplicates(&self) -> bool {
+        let reduces = self.repair.is_on(Switches::RATE_REDUCTION);
+        !self.options.sack && reduces && self.congestion.reduces_gradually()
+    }
+
+    /// Such a recovery is under way.
+    pub(super) fn reduces_without_reports(&self) -> bool {
+        let episode = self.repair.episode.as_ref();
+        self.counts_duplicates()
+            && self.congestion.phase == Phase::FastRecovery
+            && episode.is_some_and(|episode| episode.reduction.is_some())
+    }
+
+    /// Bytes that duplicate ACKs stand for. In such a recovery the window is larger by as much, for they count as in
+    /// flight until they are acknowledged.
+    pub(super) fn counted_by_duplicates(&self) -> u32 {
+        u32::from(self.congestion.duplicates) * self.smss()
+    }
+
+    /// An ACK that says that `delivered` more bytes arrived.
+    fn reduce_without_reports(&mut self, delivered: u32, safe: bool) {
+        let (smss, arrived) = (self.smss(), self.counted_by_duplicates());
+        let again = self.marks.contains(Marks::SEND_FIRST_AGAIN);
+        let lost = if again { smss } else { 0 };
+        let in_flight = self.flight().saturating_sub(arrived + lost);
+        if let Some(reduction) = self.repair.reduction() {
+            self.congestion
+                .reduce(reduction, delivered, in_flight, smss, safe);
+            self.congestion.inflate(arrived);
+        }
+    }
+
+    /// One segment of what was acknowledged filled the hole; duplicate ACKs stood for the others.
+    fn partial_ack_without_reports(&mut self, acked: u32, smss: u32) {
+        let segments = acked.div_ceil(smss).max(1);
+        let duplicates = u32::from(self.congestion.duplicates);
+        let new = segments.saturating_sub(duplicates).max(1);
+        let left = duplicates.saturating_sub(segments - 1);
+        self.congestion.duplicates = left as u8;
+        self.reduce_without_reports(new * smss, true);
     }
 
     /// There is room in the network for a segment (RFC 6675 5, C).

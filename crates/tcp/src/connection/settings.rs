@@ -27,9 +27,15 @@ impl<P: Payload> Connection<P> {
         self.switch_recovery(now, new);
     }
 
+    /// Lets ACKs wait for answers from now on (TCP_QUICKACK off).
+    pub(crate) fn delay_acks(&mut self) {
+        self.marks.insert(Marks::INTERACTIVE);
+    }
+
     /// Acknowledges now and for a while (TCP_QUICKACK).
     pub(crate) fn quick_ack(&mut self, config: &Config) {
         self.start_quick_acks(config);
+        self.marks.remove(Marks::INTERACTIVE);
         if self.rx.next != self.rx.last_ack {
             self.owe_ack();
         }

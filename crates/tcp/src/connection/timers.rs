@@ -118,6 +118,8 @@ impl<P: Payload> Connection<P> {
         let mut effects = Effects::default();
         if self.timers.delayed_ack <= cx.now {
             self.timers.delayed_ack = Time::NEVER;
+            // No answer came to travel with (as Linux leaves "pingpong" mode).
+            self.marks.remove(Marks::INTERACTIVE);
             self.rx.acks_owed = self.rx.acks_owed.max(1);
         }
         if self.timers.fin_wait <= cx.now {

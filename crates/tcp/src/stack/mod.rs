@@ -257,6 +257,11 @@ impl<P: Payload> Stack<P> {
         self.enqueue(id);
     }
 
+    /// Lets ACKs wait for answers to travel with, until one waited in vain (TCP_QUICKACK off).
+    pub fn delay_acks(&mut self, id: ConnId) {
+        self.connections[id.0 as usize].delay_acks();
+    }
+
     /// The owner will read no more (SHUT_RD). Nothing is told to the peer; as with Linux, what arrives while this end may
     /// still write is received and can be read, and afterwards it is answered by a reset.
     pub fn shutdown_receive(&mut self, id: ConnId) {
