@@ -208,8 +208,11 @@ impl World {
 
     fn set_quick_ack(&mut self, id: SocketId, value: c_int) -> Result<(), Errno> {
         self.sockets[id].options.quick_ack = value != 0;
-        if let (true, Some(conn)) = (value != 0, self.sockets[id].conn) {
-            self.stack.quick_ack(conn);
+        if let Some(conn) = self.sockets[id].conn {
+            match value {
+                0 => self.stack.delay_acks(conn),
+                _ => self.stack.quick_ack(conn),
+            }
         }
         Ok(())
     }
