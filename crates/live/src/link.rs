@@ -189,8 +189,10 @@ impl Made {
         }
         ip(&add)?;
         self.undo(&["link", "del", name]);
-        Offloads::of(name).switch_off()?;
-        within(namespace, || Offloads::of(&peer).switch_off())??;
+        // What the kernel sends must be as on a wire. What the engine sends may pass whole, as through hardware that cuts it.
+        let switch_off = || Offloads::of(&peer).switch_off(&Offload::OF_PEER);
+        within(namespace, switch_off)??;
+        Offloads::of(name).switch_off(&Offload::OF_ENGINE)?;
         // The kernel has no business on the engine's end.
         let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(quiet, "1");
@@ -206,17 +208,11 @@ fn open_packet(
     config: &PacketConfig,
 ) -> Result<(PacketSocket, Option<String>), LiveError> {
     let offloads = Offloads::of(name);
-    let mut on = Vec::new();
-    for offload in [Offload::TransmitChecksum, Offload::GenericReceive] {
-        if offloads.is_on(offload)? {
-            on.push(offload.name());
-        }
-    }
-    offloads.switch_off()?;
-    let warning = (!on.is_empty()).then(|| {
+    let joined = offloads.is_on(Offload::GenericReceive)?;
+    offloads.switch_off(&Offload::OF_ENGINE)?;
+    let warning = joined.then(|| {
         format!(
-            "switched {} off on {name}; if the other end of the link is virtual too, run `ethtool -K PEER tx off` there",
-            on.join(" and ")
+            "switched gro off on {name}; if the other end of the link is virtual too, run `ethtool -K PEER tx off` there"
         )
     });
     let socket = PacketSocket::open(name, config)?;

@@ -53,7 +53,12 @@ impl Batch {
 
     /// The frames that wait, oldest first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
-        (self.sent..self.ends.len())
+        self.iter_from(0)
+    }
+
+    /// The same, without the oldest `skipped`.
+    pub fn iter_from(&self, skipped: usize) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
+        (self.sent + skipped..self.ends.len())
             .map(|index| &self.bytes[self.start_of(index)..self.ends[index]])
     }
 

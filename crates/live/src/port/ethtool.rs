@@ -19,13 +19,15 @@ pub enum Offload {
 }
 
 impl Offload {
-    /// All of them, in the order in which they are to be switched off.
-    pub const ALL: [Self; 4] = [
+    /// Those of the kernel's end of a link, in the order in which they are to be switched off: what it sends must be as on
+    /// a wire.
+    pub const OF_PEER: [Self; 3] = [
         Self::TransmitChecksum,
         Self::Segmentation,
         Self::GenericSegmentation,
-        Self::GenericReceive,
     ];
+    /// Those of the engine's end. What the engine sends may pass whole, to be cut by the device.
+    pub const OF_ENGINE: [Self; 1] = [Self::GenericReceive];
 
     /// Its name for `ethtool -K`.
     pub const fn name(self) -> &'static str {
@@ -77,12 +79,12 @@ impl<'a> Offloads<'a> {
         }
     }
 
-    /// Switches all of them off; those that cannot be are left.
+    /// Switches these off; those that cannot be are left.
     ///
     /// # Errors
     /// There is no such interface, or no permission.
-    pub fn switch_off(&self) -> Result<(), InterfaceError> {
-        for offload in Offload::ALL {
+    pub fn switch_off(&self, offloads: &[Offload]) -> Result<(), InterfaceError> {
+        for offload in offloads {
             match self.command(offload.set(), 0) {
                 Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
                     return Err(self.error("switch offloads off of", error));

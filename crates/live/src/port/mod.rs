@@ -9,6 +9,7 @@ mod ethtool;
 mod faults;
 mod interface;
 mod memory;
+mod merge;
 mod packet;
 mod sys;
 mod tap;

@@ -108,15 +108,15 @@ pub fn packet_statistics(fd: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
     Ok((stats.tp_packets, stats.tp_drops))
 }
 
-/// Binds a packet socket to an interface, for frames of all protocols.
+/// Binds a packet socket to an interface, for frames of one protocol; ETH_P_ALL is all of them, 0 none.
 ///
 /// # Errors
 /// Those of the call.
-pub fn bind_packet(fd: BorrowedFd<'_>, interface_index: u32) -> io::Result<()> {
+pub fn bind_packet(fd: BorrowedFd<'_>, interface_index: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: an address is plain data, for which zeros are valid.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = protocol.to_be();
     address.sll_ifindex = interface_index as i32;
     let len = mem::size_of_val(&address) as libc::socklen_t;
     // SAFETY: the kernel reads `len` bytes, the size of the address.

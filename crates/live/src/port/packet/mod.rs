@@ -7,6 +7,7 @@ mod slots;
 
 use super::arena::Arena;
 use super::interface::{self, InterfaceError};
+use super::merge::Run;
 use super::sys::{bind_packet, packet_statistics, set_option};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
 use baton_wire::Time;
@@ -61,12 +62,16 @@ impl Default for PacketConfig {
     }
 }
 
-/// A packet socket: a ring that the kernel receives into, and batches of frames sent past the queueing
-/// discipline.
+/// A packet socket: a ring that the kernel receives into, and batches of frames sent past the queueing discipline. Runs of
+/// segments are given to the kernel as one packet; it, or the device, cuts them where the device cannot take them whole.
 #[derive(Debug)]
 pub struct PacketSocket {
     ring: Ring,
+    /// What the ring belongs to.
     fd: OwnedFd,
+    transmit: OwnedFd,
+    /// Packets given to the kernel; each may be a run of frames.
+    writes: u64,
     link: LinkInfo,
     arena: Arena,
     drops: PortDrops,
@@ -95,7 +100,6 @@ impl PacketSocket {
         set(libc::PACKET_VERSION, version as i32).map_err(refuse)?;
         let ring = Ring::new(fd.as_fd(), config, longest_frame(&link)).map_err(refuse)?;
         set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(refuse)?;
-        set(libc::PACKET_QDISC_BYPASS, 1).map_err(refuse)?;
         if config.promiscuous {
             let request = libc::packet_mreq {
                 mr_ifindex: index as i32,
@@ -111,10 +115,13 @@ impl PacketSocket {
             )
             .map_err(refuse)?;
         }
-        bind_packet(fd.as_fd(), index).map_err(refuse)?;
+        bind_packet(fd.as_fd(), index, libc::ETH_P_ALL as u16).map_err(refuse)?;
+        let transmit = open_transmit(index).map_err(refuse)?;
         Ok(Self {
             ring,
             fd,
+            transmit,
+            writes: 0,
             link,
             arena: Arena::default(),
             drops: PortDrops::default(),
@@ -151,16 +158,22 @@ impl Port for PacketSocket {
 
     fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
         while !batch.is_empty() {
-            match send_some(self.fd.as_fd(), batch) {
-                Ok(count) => batch.sent(count),
+            let runs = runs_of(batch);
+            let frames = |count| runs.iter().take(count).map(|run| run.frames).sum();
+            match send_runs(self.transmit.as_fd(), &runs, batch) {
+                Ok(count) => {
+                    self.writes += count as u64;
+                    batch.sent(frames(count));
+                }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => break,
                 Err(Errno::NETDOWN) => {
-                    self.drops.add(PortDrop::LinkDown, 1);
-                    batch.sent(1);
+                    self.drops.add(PortDrop::LinkDown, runs[0].frames as u64);
+                    batch.sent(frames(1));
                 }
                 Err(Errno::MSGSIZE | Errno::INVAL) => {
-                    self.drops.add(PortDrop::TransmitRefused, 1);
-                    batch.sent(1);
+                    self.drops
+                        .add(PortDrop::TransmitRefused, runs[0].frames as u64);
+                    batch.sent(frames(1));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -183,6 +196,7 @@ impl Port for PacketSocket {
                 .set(self.ring_full.get() + u64::from(dropped));
         }
         drops.add(PortDrop::ReceiveRingFull, self.ring_full.get());
+        sink.counter("port.writes", self.writes);
         sink.counter("port.arena.chunks", self.arena.allocated());
         tell_drops(&drops, sink);
     }
@@ -193,21 +207,51 @@ fn longest_frame(link: &LinkInfo) -> usize {
     usize::from(link.mtu) + 14 + 4
 }
 
-/// Gives the kernel one batch; says how many frames it took.
-fn send_some(fd: BorrowedFd<'_>, batch: &Batch) -> Result<usize, Errno> {
-    let slices: SmallVec<[[IoSlice<'_>; 1]; TRANSMIT_BATCH]> = batch
-        .iter()
-        .take(TRANSMIT_BATCH)
-        .map(|frame| [IoSlice::new(frame)])
-        .collect();
-    let mut controls: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; TRANSMIT_BATCH]> = slices
+/// Opens the socket that sends: past the queueing discipline, each packet with a virtual header.
+fn open_transmit(index: u32) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    // Protocol 0: it receives nothing.
+    let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+    for option in [libc::PACKET_QDISC_BYPASS, libc::PACKET_VNET_HDR] {
+        set_option(fd.as_fd(), libc::SOL_PACKET, option, &1_i32)?;
+    }
+    bind_packet(fd.as_fd(), index, 0)?;
+    Ok(fd)
+}
+
+/// The runs at the front of `batch`, as many as are given to the kernel in one call.
+fn runs_of(batch: &Batch) -> SmallVec<[Run; TRANSMIT_BATCH]> {
+    let mut runs = SmallVec::new();
+    let mut frames = 0;
+    while runs.len() < TRANSMIT_BATCH
+        && let Some(run) = Run::at_front(batch.iter_from(frames))
+    {
+        frames += run.frames;
+        runs.push(run);
+    }
+    runs
+}
+
+/// Gives the kernel these runs, which are at the front of `batch`; says how many it took.
+fn send_runs(fd: BorrowedFd<'_>, runs: &[Run], batch: &Batch) -> Result<usize, Errno> {
+    let mut slices: SmallVec<[IoSlice<'_>; 2 * TRANSMIT_BATCH]> = SmallVec::new();
+    let mut ends: SmallVec<[usize; TRANSMIT_BATCH]> = SmallVec::new();
+    let mut frames = batch.iter();
+    for run in runs {
+        slices.push(IoSlice::new(run.headers()));
+        let data = frames.by_ref().take(run.frames);
+        slices.extend(data.map(|frame| IoSlice::new(&frame[run.data..])));
+        ends.push(slices.len());
+    }
+    let mut controls: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; TRANSMIT_BATCH]> = runs
         .iter()
         .map(|_| SendAncillaryBuffer::default())
         .collect();
-    let mut messages: SmallVec<[MMsgHdr<'_>; TRANSMIT_BATCH]> = slices
-        .iter()
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let mut messages: SmallVec<[MMsgHdr<'_>; TRANSMIT_BATCH]> = starts
+        .zip(&ends)
         .zip(&mut controls)
-        .map(|(slice, control)| MMsgHdr::new(slice, control))
+        .map(|((start, &end), control)| MMsgHdr::new(&slices[start..end], control))
         .collect();
     sendmmsg(fd, &mut messages, SendFlags::DONTWAIT)
 }

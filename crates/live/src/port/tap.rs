@@ -1,14 +1,12 @@
 //! A TAP device: the kernel's end is an interface, the engine's end a file.
 
-mod merge;
-
 use super::arena::{Arena, Filled};
 use super::interface::{self, InterfaceError};
+use super::merge::{Run, VIRTUAL_HEADER_BYTES};
 use super::sys::{interface_ioctl, request_for};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
 use baton_wire::Time;
 use bytes::{Buf, Bytes};
-use merge::{Run, VIRTUAL_HEADER_BYTES};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, writev};
 use smallvec::SmallVec;
@@ -120,7 +118,7 @@ impl Port for Tap {
 
     fn counters(&self, sink: &mut dyn CounterSink) {
         sink.counter("port.arena.chunks", self.arena.allocated());
-        sink.counter("port.tap.writes", self.writes);
+        sink.counter("port.writes", self.writes);
         tell_drops(&self.drops, sink);
     }
 }

@@ -1,5 +1,5 @@
 //! Runs of segments that the kernel may be given as one: what segmentation offload does, the other way round. A TAP device
-//! with a virtual header (struct virtio_net_hdr of the virtio specification, 5.1.6) takes up to 64 KiB as one packet with the
+//! or packet socket with a virtual header (struct virtio_net_hdr of the virtio specification, 5.1.6) takes up to 64 KiB as one packet with the
 //! size at which it could be cut, so that a run costs one system call and one passage through the kernel's receive path.
 //!
 //! Only what is one run byte for byte is merged: same addresses, ports, acknowledgment, window, options, flags; sequence
