@@ -56,19 +56,24 @@ impl Arena {
         if self.current.capacity() - self.current.len() >= len || self.current.try_reclaim(len) {
             return;
         }
-        let mut next = self.used.pop_front().unwrap_or_default();
-        if !next.try_reclaim(len.max(CHUNK_BYTES)) {
-            if next.capacity() > 0 && self.used.len() < MOST_SPARE_CHUNKS {
-                self.used.push_back(next);
-            }
-            next = BytesMut::with_capacity(len.max(CHUNK_BYTES));
-            self.allocated += 1;
-        }
-        let full = std::mem::replace(&mut self.current, next);
-        if full.capacity() > 0 || self.allocated > 1 {
+        let had_chunk = self.allocated > 0;
+        let chunk = self.oldest_free(len.max(CHUNK_BYTES));
+        let full = std::mem::replace(&mut self.current, chunk);
+        if had_chunk && self.used.len() < MOST_SPARE_CHUNKS {
             self.used.push_back(full);
         }
-        self.used.truncate(MOST_SPARE_CHUNKS);
+    }
+
+    /// The oldest chunk if its frames are gone, otherwise a new one.
+    fn oldest_free(&mut self, len: usize) -> BytesMut {
+        if let Some(mut oldest) = self.used.pop_front() {
+            if oldest.try_reclaim(len) {
+                return oldest;
+            }
+            self.used.push_back(oldest);
+        }
+        self.allocated += 1;
+        BytesMut::with_capacity(len)
     }
 }
 
