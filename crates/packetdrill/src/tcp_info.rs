@@ -98,6 +98,8 @@ pub(crate) fn of_connection(state: TcpState, info: &Info, socket: &Socket, link:
 
 fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
     let phase = match info.phase {
+        // Reports of holes are not yet taken as losses: disorder.
+        CongestionPhase::Open if info.sacked + info.lost > 0 => 1,
         CongestionPhase::Open => 0,
         CongestionPhase::Disorder => 1,
         // The window comes down, but nothing is missing: CWR.

@@ -116,6 +116,8 @@ impl World {
     /// Carries out what the engine wants after it was given anything: events to sockets, segments to the wire.
     pub(crate) fn pump(&mut self) {
         while self.take_events() || self.take_segments() {}
+        // Only now is it known how much is still not sent.
+        self.tell_rooms();
     }
 
     /// A port nobody uses, for a socket without one.

@@ -53,7 +53,6 @@ impl World {
         if let Some(&id) = self.owners.get(&conn) {
             self.complete(id, len.into());
             self.grow_send_buffer(id, conn);
-            self.tell_room(id);
         }
     }
 

@@ -91,11 +91,15 @@ impl World {
         self.links.get(&conn)
     }
 
-    /// A writer that found no room is told when there is again.
-    pub(super) fn tell_room(&mut self, id: SocketId) {
-        if self.sockets[id].no_space && self.is_writable(id) {
-            self.sockets[id].no_space = false;
-            self.wake(id, Ready::WRITABLE);
+    /// Writers that found no room are told when there is again.
+    pub(crate) fn tell_rooms(&mut self) {
+        let waiting = self.sockets.iter().filter(|(_, socket)| socket.no_space);
+        let waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
+        for id in waiting {
+            if self.is_writable(id) {
+                self.sockets[id].no_space = false;
+                self.wake(id, Ready::WRITABLE);
+            }
         }
     }
 

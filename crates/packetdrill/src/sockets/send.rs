@@ -82,10 +82,10 @@ impl Send {
                 return wait(now, limit);
             }
             TcpState::Established | TcpState::CloseWait => {}
-            _ => return Err(world.broken_pipe(id).into()),
+            _ => return self.broken_pipe(world, id),
         }
         if socket.error.is_some() || socket.send_shut {
-            return Err(world.broken_pipe(id).into());
+            return self.broken_pipe(world, id);
         }
         let conn = world.sockets[id]
             .conn
@@ -101,6 +101,17 @@ impl Send {
         self.waits = true;
         world.sockets[id].no_space = true;
         wait(now, limit)
+    }
+
+    /// The socket cannot send any more. What was written counts first; the error is for the next call then.
+    fn broken_pipe(&self, world: &mut World, id: SocketId) -> Outcome<usize> {
+        match self.sent {
+            0 => {
+                let error = world.sockets[id].error.take();
+                Err(error.unwrap_or(Errno(libc::EPIPE)).into())
+            }
+            sent => Ok(sent),
+        }
     }
 
     /// Fills buffers of the send queue, as many as there is memory for, and sends what may be sent.
@@ -152,12 +163,6 @@ impl Send {
 }
 
 impl World {
-    /// What a write to a socket that cannot send any more fails with.
-    fn broken_pipe(&mut self, id: SocketId) -> Errno {
-        let error = self.sockets[id].error.take();
-        error.unwrap_or(Errno(libc::EPIPE))
-    }
-
     /// Bytes that Linux puts into one buffer of the send queue: whole segments, at most a super-segment and at most
     /// half of the largest window ever offered (tcp_xmit_size_goal).
     fn buffer_goal(&mut self, conn: ConnId) -> u32 {
