@@ -5,8 +5,8 @@ use crate::errno::Errno;
 use crate::icmp;
 use crate::network::Link;
 use crate::world::World;
-use baton_tcp::{Segment, State};
-use baton_wire::{Flow, decode_packet};
+use baton_tcp::{ConnId, Segment, State};
+use baton_wire::{Flow, Timestamps, decode_packet};
 use bytes::Bytes;
 use std::net::IpAddr;
 
@@ -43,7 +43,7 @@ impl World {
         let flow = segment.flow_at_receiver();
         self.learn_address(flow.local.addr);
         let len = segment.payload_len();
-        let heard = segment.header.options.timestamps.map(|stamp| stamp.value);
+        let stamp = segment.header.options.timestamps;
         let known = self.stack.find(&flow);
         let opening = known.is_some_and(|conn| self.stack.state(conn) == State::SynSent);
         let handled = self.stack.handle_segment(self.now(), segment);
@@ -60,7 +60,7 @@ impl World {
             self.sockets[id].soft_error = None;
         }
         if handled.refused.is_none() {
-            self.link(conn).heard = heard;
+            self.measure_receiver(conn, stamp, len);
         }
         if handled.refused.is_none() && len > 0 {
             self.grow_window(conn, len);
@@ -74,6 +74,20 @@ impl World {
         }
     }
 
+    /// A segment was taken in: what its timestamps tell the receiving side. Only full segments count, for their
+    /// sender did not wait with them.
+    fn measure_receiver(&mut self, conn: ConnId, stamp: Option<Timestamps>, len: usize) {
+        let now = self.now();
+        let Some(stamp) = stamp else { return };
+        let link = self.link(conn);
+        link.heard = Some(stamp.value);
+        let age = link.age_of(now, stamp.echo);
+        let full = len > 0 && len >= self.stack.info(now, conn).receive_mss as usize;
+        if let (true, Some(age), Some(&id)) = (full, age, self.owners.get(&conn)) {
+            self.sockets[id].window.measured(age);
+        }
+    }
+
     /// What unbound sockets use from now on: the address at which packets arrive.
     pub(crate) fn learn_address(&mut self, addr: IpAddr) {
         match addr {
@@ -83,7 +97,7 @@ impl World {
     }
 
     /// A listener made a connection: its answers go out as the listener's options say.
-    fn begin_link(&mut self, conn: baton_tcp::ConnId, flow: &Flow) {
+    fn begin_link(&mut self, conn: ConnId, flow: &Flow) {
         let listener = self.sockets.iter().find(|(_, socket)| {
             socket.listening.is_some() && socket.bound.is_some_and(|at| at.port == flow.local.port)
         });

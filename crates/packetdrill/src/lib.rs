@@ -21,6 +21,7 @@ mod gso;
 mod icmp;
 mod instance;
 mod io;
+mod limits;
 mod network;
 mod options;
 mod pipe;

@@ -1,11 +1,13 @@
 //! Packets on their way out: what the engine sends, joined into super-segments and written as bytes.
 
 use crate::gso::{Burst, Pacing};
+use crate::limits::{Activity, Limits};
 use crate::send_queue::{RunEnd, SendQueue};
 use crate::world::World;
 use baton_tcp::{ConnId, Segment};
 use baton_wire::{Flags, Flow, Packet, SeqNr, Span, Time, Timestamps, encode_packet};
 use bytes::Bytes;
+use rustc_hash::FxHashSet;
 use std::net::IpAddr;
 
 /// Most packets that wait to be fetched. A tool fetches each; one that does not gets no more.
@@ -35,6 +37,7 @@ pub struct Outgoing {
 pub(crate) struct Link {
     pub(crate) queue: SendQueue,
     pub(crate) pacing: Pacing,
+    pub(crate) limits: Limits,
     /// Largest window the peer offered.
     pub(crate) largest_window: u32,
     /// The number after the last one sent; none before the SYN.
@@ -62,6 +65,12 @@ impl Link {
             value: stamp.value.wrapping_add(ticks as u32),
             echo: self.heard.unwrap_or(stamp.echo),
         })
+    }
+
+    /// How long ago a timestamp of ours was sent that the peer echoes, to the tick.
+    pub(crate) fn age_of(&self, now: Time, echo: u32) -> Option<Span> {
+        let ticks = self.stamp_at(now)?.value.wrapping_sub(echo);
+        (ticks < 1 << 31).then(|| STAMP_TICK * u64::from(ticks))
     }
 
     /// Notes that `segment` leaves; `joins` when it shares a packet with the one before it. Sets its PSH.
@@ -190,6 +199,32 @@ impl World {
         match again {
             true => by_rate,
             false => by_rate.min(crate::gso::half_window(&info)),
+        }
+    }
+
+    /// Notes what each sender does from now on.
+    pub(crate) fn note_activities(&mut self) {
+        let now = self.now();
+        if self.links.len() > self.stack.len() {
+            // Nobody is told of the end of a handshake that nobody accepted.
+            let live: FxHashSet<ConnId> = self.stack.connections().collect();
+            self.links.retain(|conn, _| live.contains(conn));
+        }
+        for (&conn, link) in &mut self.links {
+            let owner = self.owners.get(&conn).and_then(|&id| self.sockets.get(id));
+            let info = self.stack.info(now, conn);
+            let unsent = link.queue.unsent_len();
+            let window_full = info.send_window < link.queue.sent_len() + unsent.min(info.send_mss);
+            let activity = if link.queue.is_empty() {
+                Activity::Idle
+            } else if unsent > 0 && window_full {
+                Activity::WindowLimited
+            } else if unsent == 0 && owner.is_some_and(|socket| socket.no_space) {
+                Activity::BufferLimited
+            } else {
+                Activity::Busy
+            };
+            link.limits.turn_to(now, activity);
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct ReceiveWindow {
     copied: u32,
     copied_before: u32,
     measured_at: Time,
+    /// The receiver's own estimate of the round-trip time; zero before the first measurement.
+    round_trip: Span,
 }
 
 impl ReceiveWindow {
@@ -36,6 +38,7 @@ impl ReceiveWindow {
             copied: 0,
             copied_before: 0,
             measured_at: Time::ZERO,
+            round_trip: Span::ZERO,
         };
         window.threshold = window.full_space().min(FIRST_WINDOW);
         window
@@ -97,6 +100,19 @@ impl ReceiveWindow {
         if self.threshold < room {
             self.threshold = room.min(self.threshold + growth);
         }
+    }
+
+    /// A full segment echoed a timestamp of ours that is so old: an eighth of it counts.
+    pub(crate) fn measured(&mut self, sample: Span) {
+        self.round_trip = match self.round_trip {
+            Span::ZERO => sample,
+            before => (before * 7 + sample) / 8,
+        };
+    }
+
+    /// The round-trip time as the receiver sees it; zero when it never measured.
+    pub(crate) fn round_trip(&self) -> Span {
+        self.round_trip
     }
 
     /// The application read `len` bytes; `round_trip` is how long the peer needs to answer a window. When it reads

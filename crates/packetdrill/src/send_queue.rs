@@ -55,6 +55,16 @@ impl SendQueue {
         self.unsent_len
     }
 
+    /// Bytes sent and not acknowledged.
+    pub(crate) fn sent_len(&self) -> u32 {
+        self.sent_len
+    }
+
+    /// Nothing is to be sent or acknowledged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unsent_len == 0 && self.sent_len == 0
+    }
+
     /// Bytes that the last buffer still takes when buffers hold `goal`; 0 when a new one is needed.
     pub(crate) fn room_in_last(&self, goal: u32) -> u32 {
         match self.unsent.back() {

@@ -3,7 +3,7 @@
 use crate::network::Link;
 use crate::sockets::{Socket, TcpState};
 use baton_tcp::{CongestionPhase, Info, State};
-use baton_wire::Span;
+use baton_wire::{Span, Time};
 
 /// TCPI_OPT_*.
 const TIMESTAMPS: u8 = 1;
@@ -85,12 +85,18 @@ pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
 const FULL_LEN: usize = 248;
 
 /// The structure of a connection.
-pub(crate) fn of_connection(state: TcpState, info: &Info, socket: &Socket, link: &Link) -> Vec<u8> {
+pub(crate) fn of_connection(
+    now: Time,
+    state: TcpState,
+    info: &Info,
+    socket: &Socket,
+    link: &Link,
+) -> Vec<u8> {
     let mut fields = Fields::default();
     put_state(&mut fields, state, info);
     put_segments(&mut fields, info);
     put_path(&mut fields, info, socket);
-    put_totals(&mut fields, info, socket, link);
+    put_totals(&mut fields, now, info, socket, link);
     debug_assert!(fields.0.len() <= FULL_LEN, "no more than Linux has");
     fields.0.resize(FULL_LEN, 0);
     fields.0
@@ -174,13 +180,13 @@ fn put_path(fields: &mut Fields, info: &Info, socket: &Socket) {
         info.congestion_window / mss,
         u32::from(info.advertised_mss) - if info.timestamps { TIMESTAMPS_LEN } else { 0 },
         info.reordering_segments,
-        0,
+        us(socket.window.round_trip()),
         socket.window.offered(),
         info.total_retransmissions,
     ]);
 }
 
-fn put_totals(fields: &mut Fields, info: &Info, socket: &Socket, link: &Link) {
+fn put_totals(fields: &mut Fields, now: Time, info: &Info, socket: &Socket, link: &Link) {
     // A SYN counts as delivered, and as a byte acknowledged when the socket connected.
     let established = !matches!(info.state, State::SynSent | State::SynReceived);
     let own_syn = established && socket.active;
@@ -198,7 +204,8 @@ fn put_totals(fields: &mut Fields, info: &Info, socket: &Socket, link: &Link) {
         info.data_segments_in,
         info.data_segments_out,
     ]);
-    fields.longs(&[info.delivery_rate, 0, 0, 0]);
+    fields.longs(&[info.delivery_rate]);
+    fields.longs(&link.limits.totals_us(now));
     fields.ints(&[info.delivered + u32::from(established), info.delivered_ce]);
     fields.longs(&[info.bytes_sent, info.bytes_retransmitted]);
     fields.ints(&[

@@ -118,6 +118,7 @@ impl World {
         while self.take_events() || self.take_segments() {}
         // Only now is it known how much is still not sent.
         self.tell_rooms();
+        self.note_activities();
     }
 
     /// A port nobody uses, for a socket without one.

@@ -179,6 +179,6 @@ impl World {
             return tcp_info::without_connection(state, socket);
         };
         let info = self.stack.info(self.now(), conn);
-        tcp_info::of_connection(state, &info, socket, &self.links[&conn])
+        tcp_info::of_connection(self.now(), state, &info, socket, &self.links[&conn])
     }
 }

@@ -134,7 +134,10 @@ impl World {
         };
         self.stack.consume(conn, len);
         let mss = self.stack.config_of(conn).mss;
-        let round_trip = self.stack.info(now, conn).srtt.unwrap_or(Span::ZERO);
+        let round_trip = match self.sockets[id].window.round_trip() {
+            Span::ZERO => self.stack.info(now, conn).srtt.unwrap_or(Span::ZERO),
+            measured => measured,
+        };
         self.sockets[id].window.read(now, len, round_trip, mss);
         self.offer_window(id, conn);
         self.pump();

@@ -572,6 +572,9 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
     let long = match name {
         "tcpi_bytes_acked" => Some(120),
         "tcpi_bytes_received" => Some(128),
+        "tcpi_busy_time" => Some(168),
+        "tcpi_rwnd_limited" => Some(176),
+        "tcpi_sndbuf_limited" => Some(184),
         "tcpi_bytes_sent" => Some(200),
         "tcpi_bytes_retrans" => Some(208),
         _ => None,
@@ -603,6 +606,7 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
             tcpi_snd_cwnd,
             tcpi_advmss,
             tcpi_reordering,
+            tcpi_rcv_rtt,
             tcpi_total_retrans
         ),
     };

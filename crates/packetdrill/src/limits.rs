@@ -1,0 +1,72 @@
+//! For how long a sender was busy, and what held it back meanwhile (`tcpi_busy_time`, `tcpi_rwnd_limited`,
+//! `tcpi_sndbuf_limited`).
+
+use baton_wire::{Span, Time};
+
+/// What a sender does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// Nothing is to be sent or acknowledged.
+    #[default]
+    Idle,
+    /// Something is, and nothing but the network holds it back.
+    Busy,
+    /// The peer's window is too small for what waits.
+    WindowLimited,
+    /// All is sent and the application waits for room.
+    BufferLimited,
+}
+
+/// Times by activity.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    activity: Activity,
+    since: Time,
+    busy: Span,
+    window_limited: Span,
+    buffer_limited: Span,
+}
+
+impl Limits {
+    /// From `now` on the sender does this.
+    pub(crate) fn turn_to(&mut self, now: Time, activity: Activity) {
+        if activity == self.activity {
+            return;
+        }
+        let spent = now.saturating_since(self.since);
+        match self.activity {
+            Activity::Idle => {}
+            Activity::Busy => self.busy += spent,
+            Activity::WindowLimited => self.window_limited += spent,
+            Activity::BufferLimited => self.buffer_limited += spent,
+        }
+        (self.activity, self.since) = (activity, now);
+    }
+
+    /// Microseconds busy in any way, limited by the window, limited by the buffer.
+    pub(crate) fn totals_us(&self, now: Time) -> [u64; 3] {
+        let mut until_now = self.clone();
+        until_now.turn_to(now, Activity::Idle);
+        let (window, buffer) = (until_now.window_limited, until_now.buffer_limited);
+        let busy = until_now.busy + window + buffer;
+        // Linux counts in ticks of a millisecond.
+        [busy, window, buffer].map(|span| (span.as_us() + 500) / 1000 * 1000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_holds_the_others() {
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let mut limits = Limits::default();
+        limits.turn_to(at(10), Activity::Busy);
+        limits.turn_to(at(30), Activity::WindowLimited);
+        limits.turn_to(at(35), Activity::BufferLimited);
+        assert_eq!(limits.totals_us(at(42)), [32_000, 5_000, 7_000]);
+        limits.turn_to(at(42), Activity::Idle);
+        assert_eq!(limits.totals_us(at(100)), [32_000, 5_000, 7_000]);
+    }
+}
