@@ -225,10 +225,18 @@ impl Instance {
         }
     }
 
+    /// The next moment at which something happens by itself.
+    fn next_moment(inner: &Inner) -> Time {
+        // Those that are awake already have had their moment.
+        let asleep = |sleeper: &&Sleeper| matches!(sleeper.sleep, Sleep::Asleep { .. });
+        let sleepers = inner.sleepers.iter().filter(asleep);
+        let deadlines = sleepers.map(|sleeper| sleeper.until);
+        deadlines.fold(inner.world.next_timer(), Time::min)
+    }
+
     /// Goes to the next moment at which something happens, `limit` at the latest. False when nothing ever will.
     fn step<'a>(&self, mut inner: Guard<'a>, limit: Time) -> (Guard<'a>, bool) {
-        let deadlines = inner.sleepers.iter().map(|sleeper| sleeper.until);
-        let next = deadlines.fold(limit.min(inner.world.next_timer()), Time::min);
+        let next = Self::next_moment(&inner).min(limit);
         if next == Time::NEVER {
             return (inner, false);
         }
@@ -260,11 +268,10 @@ impl Instance {
             if let Some(packet) = inner.world.outgoing.pop_front() {
                 return fetched(&mut inner.world, packet, most);
             }
-            let moved;
-            (inner, moved) = self.step(inner, limit);
-            if !moved || inner.world.now() >= limit {
+            if Self::next_moment(&inner) > limit {
                 return Err(Errno(libc::ETIMEDOUT));
             }
+            (inner, _) = self.step(inner, limit);
         }
     }
 
