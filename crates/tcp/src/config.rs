@@ -229,7 +229,7 @@ pub struct Config {
     /// When an opened window is worth an ACK of its own.
     pub window_update: WindowUpdate,
     /// Acknowledge a FIN that closes the peer's direction first only after a while, for ours may travel with the ACK, as Linux
-    /// does; otherwise at once.
+    /// does once there was data; otherwise at once.
     pub delay_fin_ack: bool,
     /// Which partial segments Nagle's algorithm holds back.
     pub nagle_rule: NagleRule,
