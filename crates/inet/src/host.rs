@@ -2,7 +2,7 @@
 
 use crate::{ConfigError, Input, Interface, InterfaceConfig, Refusal, Sent};
 use baton_tcp::{Config, Handled, PathError, Segment, Stack};
-use baton_wire::{Flow, SeqNr, Time};
+use baton_wire::{Buffer, Flow, SeqNr, Time};
 use bytes::Bytes;
 
 /// What a frame was to a host.
@@ -116,7 +116,7 @@ impl Host {
     // --- effects out ---
 
     /// Appends the next frame to send to `frame`; false when there is none.
-    pub fn poll_frame(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
+    pub fn poll_frame(&mut self, now: Time, frame: &mut impl Buffer) -> bool {
         if self.interface.poll_frame(now, frame) {
             return true;
         }

@@ -48,6 +48,23 @@ impl FramePool {
         })
     }
 
+    /// A frame of at most `most_len` bytes that `append` appends to the memory it is given; it says whether it did. For frames
+    /// that stay in memory: their receiver gets them as they were written, without a copy.
+    pub fn append_with(
+        &mut self,
+        most_len: usize,
+        append: impl FnOnce(&mut BytesMut) -> bool,
+    ) -> Option<Bytes> {
+        if self.current.capacity() >= most_len || self.turn(most_len) {
+            return append(&mut self.current).then(|| self.current.split().freeze());
+        }
+        let mut own = BytesMut::with_capacity(most_len);
+        append(&mut own).then(|| {
+            self.allocated += 1;
+            own.freeze()
+        })
+    }
+
     /// A copy of `bytes`.
     pub fn copy_of(&mut self, bytes: &[u8]) -> Bytes {
         self.place(bytes.len(), |buffer| buffer.extend_from_slice(bytes))
@@ -96,6 +113,12 @@ mod tests {
             6
         });
         // More than a buffer holds, and no more than there was room for.
+        let third = pool.append_with(50, |memory| {
+            memory.extend_from_slice(b"third");
+            true
+        });
+        assert_eq!(third.as_deref(), Some(&b"third"[..]));
+        assert_eq!(pool.append_with(50, |_| false), None);
         let large = pool.copy_of(&[7; 200]);
         let overrun = pool.fill(3, |_| 10);
         assert_eq!((&first[..], &second[..]), (&b"first"[..], &b"second"[..]));

@@ -1,8 +1,17 @@
 //! The Internet checksum (RFC 1071). It is the one thing done to every byte of a segment besides copying it, so it is
-//! summed in lanes that compilers turn into vector instructions; header libraries add one word after the other.
+//! summed in vectors; header libraries add one word after the other.
 
-/// Bytes summed at a time.
-const STRIDE: usize = 32;
+use etherparse::{Ipv4Header, Ipv4HeaderSlice};
+use wide::{bytemuck, i16x8, i32x4};
+
+/// Vectors summed at a time, each into a sum of its own, which need not wait for the others.
+const ABREAST: usize = 4;
+
+/// Bytes of a vector.
+const VECTOR: usize = 16;
+
+/// Most bytes before the sums are gathered into one: each vector changes a lane by 2^16 at most, so that none overflows.
+const MOST_BYTES: usize = 1 << 18;
 
 /// The ones' complement sum of 16-bit words, not yet folded. Words are taken in the machine's own byte order, which comes
 /// to the same sum (RFC 1071 2(B)).
@@ -20,23 +29,44 @@ impl Checksum {
     /// Adds bytes; a last odd one counts as if a zero followed it (RFC 1071 1), so only the last run may be odd.
     #[must_use]
     pub fn add_bytes(self, bytes: &[u8]) -> Self {
-        let (strides, rest) = bytes.as_chunks::<STRIDE>();
-        let mut lanes = [0u64; STRIDE / 4];
-        for stride in strides {
-            for (lane, word) in lanes.iter_mut().zip(stride.as_chunks::<4>().0) {
-                *lane += u64::from(u32::from_ne_bytes(*word));
-            }
-        }
-        let (words, rest) = rest.as_chunks::<2>();
-        let tail: u64 = words
+        let (vectors, rest) = bytes.as_chunks::<VECTOR>();
+        let runs = vectors.chunks(MOST_BYTES / VECTOR);
+        let vectors: u64 = runs.map(sum_of_vectors).sum();
+        let (words, rest) = rest.as_chunks::<4>();
+        let words: u64 = words
             .iter()
-            .map(|&word| u64::from(u16::from_ne_bytes(word)))
+            .map(|&word| u64::from(u32::from_ne_bytes(word)))
             .sum();
-        let odd = rest
+        let (pair, odd) = rest.as_chunks::<2>();
+        let pair = pair
+            .first()
+            .map_or(0, |&pair| u16::from_ne_bytes(pair).into());
+        let odd = odd
             .first()
             .map_or(0, |&byte| u16::from_ne_bytes([byte, 0]).into());
         Self {
-            sum: self.sum + lanes.iter().sum::<u64>() + tail + odd,
+            sum: self.sum + vectors + words + pair + odd,
+        }
+    }
+
+    /// Adds bytes of an even number that is known beforehand, such as an address.
+    #[must_use]
+    #[inline]
+    pub fn add_words<const N: usize>(self, bytes: &[u8; N]) -> Self {
+        const { assert!(N.is_multiple_of(4), "whole words") }
+        let words = bytes.as_chunks::<4>().0.iter();
+        let sum: u64 = words.map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
+        Self {
+            sum: self.sum + sum,
+        }
+    }
+
+    /// The sum of an IPv4 header, which mostly has no options.
+    #[inline]
+    pub fn of_ipv4_header(header: &Ipv4HeaderSlice<'_>) -> Self {
+        match <&[u8; Ipv4Header::MIN_LEN]>::try_from(header.slice()) {
+            Ok(plain) => Self::new().add_words(plain),
+            Err(_) => Self::new().add_bytes(header.slice()),
         }
     }
 
@@ -60,12 +90,34 @@ impl Checksum {
     }
 
     const fn folded(self) -> u16 {
-        let mut sum = self.sum;
-        while sum > u16::MAX as u64 {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        sum as u16
+        let sum = (self.sum & 0xffff_ffff) + (self.sum >> 32);
+        // 33 bits, then 18, then 17.
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        ((sum & 0xffff) + (sum >> 16)) as u16
     }
+}
+
+/// The sum of 16-bit words. Vector units multiply and add neighbouring *signed* words in one instruction; with its highest bit
+/// flipped, an unsigned word is a signed one that is smaller by 2^15.
+fn sum_of_vectors(vectors: &[[u8; VECTOR]]) -> u64 {
+    const FLIP: i16x8 = i16x8::new([i16::MIN; 8]);
+    const ONES: i16x8 = i16x8::new([1; 8]);
+    let sum_pairs = |vector: &[u8; VECTOR]| (bytemuck::cast::<_, i16x8>(*vector) ^ FLIP).dot(ONES);
+    let mut sums = [i32x4::new([0; 4]); ABREAST];
+    let (strides, rest) = vectors.as_chunks::<ABREAST>();
+    for stride in strides {
+        for (sum, vector) in sums.iter_mut().zip(stride) {
+            *sum += sum_pairs(vector);
+        }
+    }
+    for (sum, vector) in sums.iter_mut().zip(rest) {
+        *sum += sum_pairs(vector);
+    }
+    let sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    let signed: i64 = sum.to_array().map(i64::from).iter().sum();
+    let words = vectors.len() * VECTOR / 2;
+    (signed + ((words as i64) << 15)) as u64
 }
 
 #[cfg(test)]
@@ -95,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lanes_sum_like_words(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in any::<prop::sample::Index>()) {
+        fn lanes_sum_like_words(bytes in proptest::collection::vec(any::<u8>(), 0..700), cut in any::<prop::sample::Index>()) {
             let cut = cut.index(bytes.len() + 1) & !1;
             let sum = Checksum::new().add_bytes(&bytes[..cut]).add_bytes(&bytes[cut..]);
             prop_assert_eq!(sum.to_bytes(), plain(&bytes));
@@ -104,10 +156,23 @@ mod tests {
     }
 
     #[test]
-    fn many_large_words_do_not_overflow() {
-        assert_eq!(
-            Checksum::new().add_bytes(&[0xff; 65_536]).to_bytes(),
-            [0, 0]
-        );
+    fn many_large_or_small_words_do_not_overflow() {
+        for byte in [0xff, 0x80, 0x7f, 0] {
+            let bytes = vec![byte; 3 << 20];
+            assert_eq!(
+                Checksum::new().add_bytes(&bytes).to_bytes(),
+                plain_of_many(&bytes)
+            );
+        }
+    }
+
+    /// The same over more bytes than 32 bits can sum.
+    fn plain_of_many(bytes: &[u8]) -> [u8; 2] {
+        let sum = bytes.chunks(1 << 16).fold(0u32, |sum, part| {
+            let [high, low] = plain(part);
+            sum + u32::from(!u16::from_be_bytes([high, low]))
+        });
+        let sum = (sum & 0xffff) + (sum >> 16);
+        (!(((sum & 0xffff) + (sum >> 16)) as u16)).to_be_bytes()
     }
 }

@@ -1,6 +1,6 @@
 //! TCP segments from bytes, without copying them.
 
-use crate::encode::pseudo_header;
+use crate::lower::pseudo_header;
 use crate::options;
 use crate::{Checksum, DecodeError, Ecn, Endpoint, Flags, Header, Packet, SeqNr};
 use etherparse::{
@@ -47,7 +47,7 @@ fn decode_v4(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
     if ip.protocol() != IpNumber::TCP {
         return Err(DecodeError::NotTcp);
     }
-    if !Checksum::new().add_bytes(ip.slice()).is_right() {
+    if !Checksum::of_ipv4_header(&ip).is_right() {
         return Err(DecodeError::IpChecksum);
     }
     let (src, dst) = (ip.source_addr().into(), ip.destination_addr().into());
@@ -91,6 +91,7 @@ fn decode_carried(
 ///
 /// # Errors
 /// When it is not a right TCP segment.
+#[inline]
 pub fn decode_tcp(
     src: IpAddr,
     dst: IpAddr,

@@ -51,6 +51,16 @@ impl Ecn {
             _ => Self::Congested,
         }
     }
+
+    /// The same the other way round, the rest of the type of service or traffic class being zero.
+    pub const fn to_traffic_class(self) -> u8 {
+        match self {
+            Self::NotCapable => 0,
+            Self::Capable1 => 1,
+            Self::Capable0 => 2,
+            Self::Congested => 3,
+        }
+    }
 }
 
 /// The timestamps option (RFC 7323 3.2).

@@ -3,28 +3,30 @@
 //! Headers are plain values here; bytes appear only at the edges ([`encode_frame`], capture files),
 //! where a header library does the work.
 
+mod buffer;
 mod capture;
 mod checksum;
 mod decode;
 mod encode;
 mod flow;
 mod header;
+mod lower;
 mod options;
 mod packet;
 mod seq;
 mod time;
 
+pub use buffer::Buffer;
 pub use capture::CaptureWriter;
 pub use checksum::Checksum;
 pub use decode::{decode_frame, decode_packet, decode_tcp};
-pub use encode::{
-    HOP_LIMIT, encode_frame, encode_link, encode_packet, encode_pieces, pseudo_header,
-};
+pub use encode::{encode_frame, encode_link, encode_packet, encode_pieces};
 pub use flow::{Endpoint, Flow};
 pub use header::{
     ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, SackBlocks, Timestamps, frame_len,
     line_len,
 };
+pub use lower::{HOP_LIMIT, LowerHeaders, pseudo_header};
 pub use packet::{DecodeError, EncodeError, Head, Link, Packet};
 pub use seq::SeqNr;
 pub use time::{Span, Time};

@@ -22,6 +22,7 @@ pub(crate) struct OptionBytes {
 impl OptionBytes {
     /// Lays options out in Linux's order, where numbers of four bytes are aligned: MSS, SACK-permitted, timestamps, window
     /// scale, SACK. `None` when they do not fit.
+    #[inline]
     pub(crate) fn new(options: &Options) -> Option<Self> {
         let len = options.len();
         if len > MOST_LEN {
@@ -74,9 +75,14 @@ impl OptionBytes {
         Some(out)
     }
 
-    /// The bytes.
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    /// How many bytes they are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes, and no-operations after them.
+    pub(crate) fn room(&self) -> &[u8; MOST_LEN] {
+        &self.bytes
     }
 
     fn push<const N: usize>(&mut self, bytes: [u8; N]) {

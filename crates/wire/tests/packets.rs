@@ -1,9 +1,9 @@
 //! Segments survive the way through bytes, and broken bytes are refused for the right reason.
 
 use baton_wire::{
-    DecodeError, Ecn, EncodeError, Endpoint, Flags, Header, Link, Options, Packet, SackBlock,
-    SeqNr, Timestamps, decode_frame, decode_packet, encode_frame, encode_packet, encode_pieces,
-    frame_len,
+    DecodeError, Ecn, EncodeError, Endpoint, Flags, Header, Link, LowerHeaders, Options, Packet,
+    SackBlock, SeqNr, Timestamps, decode_frame, decode_packet, encode_frame, encode_packet,
+    encode_pieces, frame_len,
 };
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -281,13 +281,14 @@ fn hex(text: &str) -> Vec<u8> {
 #[test]
 fn data_in_pieces_is_joined() {
     let packet = example();
+    let lower = LowerHeaders::new(None, packet.src.addr, packet.dst.addr).expect("one version");
     for cuts in [
         &[&b"d"[..], b"at", b"", b"a"][..],
         &[b"data"],
         &[b"dat", b"a"],
     ] {
         let mut bytes = Vec::new();
-        encode_pieces(packet.head(), cuts.iter().copied(), &mut bytes).expect("it fits");
+        encode_pieces(&lower, packet.head(), cuts.iter().copied(), &mut bytes).expect("it fits");
         assert_eq!(bytes, bytes_of(&packet, b"data"));
     }
 }

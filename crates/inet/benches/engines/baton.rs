@@ -4,7 +4,7 @@ use crate::{FRAME_LEN, Pair, REQUEST_LEN, RESPONSE_LEN};
 use baton_inet::{FramePool, Host, InterfaceConfig};
 use baton_tcp::{Config, ConnId, Event};
 use baton_wire::{Endpoint, Flow, Span, Time};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Time that passes at every turn.
@@ -13,7 +13,6 @@ const STEP: Span = Span::from_us(10);
 pub struct Hosts {
     hosts: [Host; 2],
     pools: [FramePool; 2],
-    frame: Vec<u8>,
     now: Time,
     /// Bytes of the current request or response that arrived, by connection.
     arrived: [Vec<usize>; 2],
@@ -50,7 +49,6 @@ impl Pair for Hosts {
         let mut pair = Self {
             hosts: [host(1), host(2)],
             pools: [0, 1].map(|_| FramePool::new(64, 64 << 10)),
-            frame: Vec::with_capacity(FRAME_LEN),
             now: Time::ZERO,
             arrived: [vec![0; connections + 1], vec![0; connections + 1]],
             clients: Vec::new(),
@@ -112,10 +110,11 @@ impl Hosts {
                     _ => {}
                 }
             }
-            while self.hosts[side].poll_frame(self.now, &mut self.frame) {
-                let frame = self.pools[1 - side].copy_of(&self.frame);
-                self.frame.clear();
-                self.hosts[1 - side].handle_frame(self.now, frame);
+            let (pool, now) = (&mut self.pools[side], self.now);
+            let [sender, receiver] = self.hosts.get_disjoint_mut([side, 1 - side]).expect("two");
+            let mut poll = |memory: &mut BytesMut| sender.poll_frame(now, memory);
+            while let Some(frame) = pool.append_with(FRAME_LEN, &mut poll) {
+                receiver.handle_frame(now, frame);
             }
         }
         self.now += STEP;

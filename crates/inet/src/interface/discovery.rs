@@ -335,20 +335,17 @@ impl Interface {
         }
     }
 
-    /// Appends the frame that asks for a neighbour; nothing when no address of the interface can ask.
-    pub(super) fn write_solicitation(
+    /// The frame that asks for a neighbour; nothing when no address of the interface can ask.
+    pub(super) fn solicitation_frame(
         &mut self,
         Solicitation { target, to }: Solicitation,
-        frame: &mut Vec<u8>,
-    ) {
-        let Some(own) = self.addresses.source_for(target, target) else {
-            return;
-        };
-        match (own, target) {
-            (IpAddr::V4(own), IpAddr::V4(target)) => {
-                arp::write_request(self.config.mac, own, target, to, frame)
+    ) -> Vec<u8> {
+        let mut frame = Vec::new();
+        match (self.addresses.source_for(target, target), target) {
+            (Some(IpAddr::V4(own)), IpAddr::V4(target)) => {
+                arp::write_request(self.config.mac, own, target, to, &mut frame)
             }
-            (IpAddr::V6(own), IpAddr::V6(target)) => {
+            (Some(IpAddr::V6(own)), IpAddr::V6(target)) => {
                 let group = solicited_node(target);
                 let (mac, dst) = match to {
                     Some(mac) => (mac, target),
@@ -357,10 +354,11 @@ impl Interface {
                 let content = ndp::solicitation(target, Some(self.config.mac));
                 let kind = Icmpv6Type::NeighborSolicitation;
                 let packet = icmp::packet_v6(own, dst, ndp::HOP_LIMIT, kind, &content);
-                encode_link(self.link_to(mac), own.into(), frame);
+                encode_link(self.link_to(mac), own.into(), &mut frame);
                 frame.extend_from_slice(&packet);
             }
             _ => {}
         }
+        frame
     }
 }

@@ -16,7 +16,7 @@ use crate::rate_limit::RateLimit;
 use crate::routes::Routes;
 use crate::stats::{Refusal, Stats};
 use baton_tcp::{PathError, Pieces, Segment};
-use baton_wire::{Flow, Packet, SeqNr, Time};
+use baton_wire::{Flow, LowerHeaders, Packet, SeqNr, Time};
 use bytes::{Buf, Bytes};
 use discovery::Duties;
 use etherparse::{EtherType, Ethernet2HeaderSlice};
@@ -98,7 +98,7 @@ pub struct Interface {
 struct Way {
     src: IpAddr,
     dst: IpAddr,
-    mac: [u8; 6],
+    headers: LowerHeaders,
     until: Time,
 }
 

@@ -7,7 +7,7 @@ use crate::config::Medium;
 use crate::neighbours::{Released, Resolution};
 use crate::stats::SendRefusal;
 use baton_tcp::{PathError, Segment};
-use baton_wire::{Head, Link, Span, Time, encode_link, encode_pieces};
+use baton_wire::{Buffer, Head, Link, LowerHeaders, Span, Time, encode_link, encode_pieces};
 use bytes::Bytes;
 use std::net::IpAddr;
 
@@ -39,7 +39,7 @@ impl SendRefusal {
 
 impl Interface {
     /// Sends a segment: appends its frame to `frame`, with one copy of its data, or lets it wait for its neighbour.
-    pub fn send(&mut self, now: Time, segment: &Segment<Bytes>, frame: &mut Vec<u8>) -> Sent {
+    pub fn send(&mut self, now: Time, segment: &Segment<Bytes>, frame: &mut impl Buffer) -> Sent {
         let start = frame.len();
         let sent = self
             .place(now, segment, frame)
@@ -48,7 +48,7 @@ impl Interface {
             Sent::Frame => self.count_sent(frame.len() - start),
             Sent::Waits => self.stats.segments_waited += 1,
             Sent::Refused(reason) => {
-                frame.truncate(start);
+                frame.shorten(start);
                 self.stats.send_refused.count(reason);
             }
         }
@@ -59,18 +59,17 @@ impl Interface {
         &mut self,
         now: Time,
         segment: &Segment<Bytes>,
-        frame: &mut Vec<u8>,
+        frame: &mut impl Buffer,
     ) -> Result<Sent, SendRefusal> {
         if segment.header_len() + segment.payload_len() > usize::from(self.mtu) {
             return Err(SendRefusal::TooLong);
         }
         let (src, dst) = (segment.src.addr, segment.dst.addr);
-        if let Some(way) = self.known_way
+        if let Some(way) = &self.known_way
             && (way.src, way.dst) == (src, dst)
             && now < way.until
         {
-            encode_link(self.link_to(way.mac), src, frame);
-            encode(segment, frame)?;
+            encode(&way.headers, segment, frame)?;
             return Ok(Sent::Frame);
         }
         if !self.addresses.owns(src) {
@@ -80,46 +79,46 @@ impl Interface {
             .routes
             .next_hop(dst, &self.addresses)
             .ok_or(SendRefusal::NoRoute)?;
+        let mut link = None;
         if self.config.medium == Medium::Ethernet {
             match self.neighbours.resolve(now, next_hop, &mut self.stats) {
-                Resolution::Known(mac) => {
-                    self.known_way = Some(Way {
-                        src,
-                        dst,
-                        mac,
-                        until: now + WAY_HOLDS,
-                    });
-                    encode_link(self.link_to(mac), src, frame);
-                }
+                Resolution::Known(mac) => link = Some(self.link_to(mac)),
                 Resolution::Failed => return Err(SendRefusal::NeighbourFailed),
                 Resolution::Asked => {
                     let mut packet = Vec::new();
-                    encode(segment, &mut packet)?;
+                    encode(&lower_headers(None, src, dst)?, segment, &mut packet)?;
                     self.neighbours.wait(next_hop, packet, &mut self.stats);
                     return Ok(Sent::Waits);
                 }
             }
         }
-        encode(segment, frame)?;
+        let headers = lower_headers(link, src, dst)?;
+        self.known_way = Some(Way {
+            src,
+            dst,
+            headers,
+            until: now + WAY_HOLDS,
+        });
+        encode(&headers, segment, frame)?;
         Ok(Sent::Frame)
     }
 
     /// Appends the next of the interface's own frames to `frame`: requests for neighbours and answers to such requests, echo
     /// replies, ICMP errors, segments whose neighbour became known. False when there is none.
-    pub fn poll_frame(&mut self, _now: Time, frame: &mut Vec<u8>) -> bool {
-        let start = frame.len();
+    pub fn poll_frame(&mut self, _now: Time, frame: &mut impl Buffer) -> bool {
         while let Some(solicitation) = self.neighbours.poll_solicitation() {
-            self.write_solicitation(solicitation, frame);
-            if frame.len() > start {
+            let own = self.solicitation_frame(solicitation);
+            if !own.is_empty() {
                 self.stats.solicitations_sent += 1;
-                self.count_sent(frame.len() - start);
+                frame.append(&own);
+                self.count_sent(own.len());
                 return true;
             }
         }
         let Some(own) = self.outbox.pop_front() else {
             return false;
         };
-        frame.extend_from_slice(&own);
+        frame.append(&own);
         self.count_sent(own.len());
         true
     }
@@ -193,7 +192,19 @@ impl Interface {
     }
 }
 
-fn encode(segment: &Segment<Bytes>, out: &mut Vec<u8>) -> Result<(), SendRefusal> {
+fn lower_headers(
+    link: Option<Link>,
+    src: IpAddr,
+    dst: IpAddr,
+) -> Result<LowerHeaders, SendRefusal> {
+    LowerHeaders::new(link, src, dst).map_err(|_| SendRefusal::Unencodable)
+}
+
+fn encode(
+    headers: &LowerHeaders,
+    segment: &Segment<Bytes>,
+    out: &mut impl Buffer,
+) -> Result<(), SendRefusal> {
     let head = Head {
         src: segment.src,
         dst: segment.dst,
@@ -201,5 +212,5 @@ fn encode(segment: &Segment<Bytes>, out: &mut Vec<u8>) -> Result<(), SendRefusal
         header: &segment.header,
     };
     let pieces = segment.payload.iter().map(|piece| &piece[..]);
-    encode_pieces(head, pieces, out).map_err(|_| SendRefusal::Unencodable)
+    encode_pieces(headers, head, pieces, out).map_err(|_| SendRefusal::Unencodable)
 }

@@ -33,7 +33,7 @@ impl Interface {
             .get(..total_len)
             .filter(|packet| packet.len() >= header_len);
         let packet = packet.ok_or(Refusal::BadIpHeader)?;
-        if self.config.verify_checksums && !Checksum::new().add_bytes(ip.slice()).is_right() {
+        if self.config.verify_checksums && !Checksum::of_ipv4_header(&ip).is_right() {
             return Err(Refusal::IpChecksum);
         }
         let (src, dst) = (ip.source_addr(), ip.destination_addr());

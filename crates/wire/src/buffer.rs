@@ -1,0 +1,44 @@
+//! What frames are written into.
+
+use bytes::BytesMut;
+use std::ops::DerefMut;
+
+/// Memory that grows as bytes are appended.
+pub trait Buffer: DerefMut<Target = [u8]> {
+    /// Appends bytes.
+    fn append(&mut self, bytes: &[u8]);
+
+    /// Makes sure that `additional` bytes can be appended without asking for memory again.
+    fn make_room(&mut self, additional: usize);
+
+    /// Keeps the first `len` bytes.
+    fn shorten(&mut self, len: usize);
+}
+
+impl Buffer for Vec<u8> {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn make_room(&mut self, additional: usize) {
+        self.reserve(additional);
+    }
+
+    fn shorten(&mut self, len: usize) {
+        self.truncate(len);
+    }
+}
+
+impl Buffer for BytesMut {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn make_room(&mut self, additional: usize) {
+        self.reserve(additional);
+    }
+
+    fn shorten(&mut self, len: usize) {
+        self.truncate(len);
+    }
+}

@@ -1,0 +1,151 @@
+//! The headers below TCP, laid out once for all segments from one address to another.
+
+use crate::{Checksum, Ecn, EncodeError, Link};
+use etherparse::{EtherType, Ethernet2Header, IpNumber, Ipv4Header, Ipv6Header};
+use std::net::IpAddr;
+
+/// Hops that packets may take: the usual value, and the one RFC 1700 recommends.
+pub const HOP_LIMIT: u8 = 64;
+
+/// Bytes of an Ethernet header and the longer IP header.
+pub(crate) const MOST_LOWER_LEN: usize = ETHERNET_LEN + IPV6_LEN;
+
+const ETHERNET_LEN: usize = 14;
+const IPV4_LEN: usize = 20;
+const IPV6_LEN: usize = 40;
+
+/// Where fields stand in an IPv4 header (RFC 791 3.1).
+const IPV4_TYPE_OF_SERVICE_AT: usize = 1;
+const IPV4_LENGTH_AT: usize = 2;
+const IPV4_CHECKSUM_AT: usize = 10;
+
+/// Where fields stand in an IPv6 header (RFC 8200 3). The ECN field is the lower half of a byte's higher half.
+const IPV6_TRAFFIC_CLASS_AT: usize = 1;
+const IPV6_LENGTH_AT: usize = 4;
+
+/// The headers below TCP of segments from one address to another, Ethernet's among them where there is one. Segments differ
+/// in two fields of them, the length and the ECN field: a library lays out the rest, once.
+#[derive(Clone, Copy, Debug)]
+pub struct LowerHeaders {
+    bytes: [u8; MOST_LOWER_LEN],
+    len: usize,
+    /// Where the IP header starts.
+    ip_start: usize,
+    version: Version,
+    /// Sum of the pseudo-header but for the length.
+    pseudo_header: Checksum,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Version {
+    /// With the sum of the header but for the two fields.
+    V4(Checksum),
+    V6,
+}
+
+impl LowerHeaders {
+    /// The headers of segments from `src` to `dst`, starting with Ethernet's when there is a `link`. A packet that IPv4 carries
+    /// must not be fragmented on its way (RFC 1191 3).
+    ///
+    /// # Errors
+    /// When the addresses are of different versions.
+    pub fn new(link: Option<Link>, src: IpAddr, dst: IpAddr) -> Result<Self, EncodeError> {
+        let mut bytes = [0; MOST_LOWER_LEN];
+        let mut len = 0;
+        let mut append = |part: &[u8]| {
+            bytes[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        };
+        if let Some(link) = link {
+            append(&ethernet_header(link, src));
+        }
+        let version = match (src, dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                let (src, dst) = (src.octets(), dst.octets());
+                let mut ip = Ipv4Header::new(0, HOP_LIMIT, IpNumber::TCP, src, dst)
+                    .map_err(|_| EncodeError::TooLong(0))?;
+                ip.total_len = 0;
+                let ip = ip.to_bytes();
+                append(&ip);
+                Version::V4(Checksum::new().add_bytes(&ip))
+            }
+            (IpAddr::V6(src), IpAddr::V6(dst)) => {
+                let ip = Ipv6Header {
+                    next_header: IpNumber::TCP,
+                    hop_limit: HOP_LIMIT,
+                    source: src.octets(),
+                    destination: dst.octets(),
+                    ..Ipv6Header::default()
+                };
+                append(&ip.to_bytes());
+                Version::V6
+            }
+            _ => return Err(EncodeError::MixedVersions),
+        };
+        Ok(Self {
+            bytes,
+            len,
+            ip_start: link.map_or(0, |_| ETHERNET_LEN),
+            version,
+            pseudo_header: pseudo_header(src, dst, IpNumber::TCP.0, 0),
+        })
+    }
+
+    /// Their length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Writes those of a segment of `tcp_len` bytes to the start of `out`; gives the sum of the segment's pseudo-header.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        tcp_len: usize,
+        ecn: Ecn,
+        out: &mut [u8; MOST_LOWER_LEN],
+    ) -> Result<Checksum, EncodeError> {
+        *out = self.bytes;
+        let too_long = EncodeError::TooLong(tcp_len);
+        let len = u16::try_from(tcp_len).map_err(|_| too_long)?;
+        let ecn = ecn.to_traffic_class();
+        let mut put =
+            |at: usize, field: [u8; 2]| out[self.ip_start..][at..at + 2].copy_from_slice(&field);
+        match self.version {
+            Version::V4(sum) => {
+                let total_len = len.checked_add(IPV4_LEN as u16).ok_or(too_long)?;
+                put(IPV4_LENGTH_AT, total_len.to_be_bytes());
+                let sum = sum.add_u16(total_len).add_u16(ecn.into());
+                put(IPV4_CHECKSUM_AT, sum.to_bytes());
+                out[self.ip_start..][IPV4_TYPE_OF_SERVICE_AT] = ecn;
+            }
+            Version::V6 => {
+                put(IPV6_LENGTH_AT, len.to_be_bytes());
+                out[self.ip_start..][IPV6_TRAFFIC_CLASS_AT] = ecn << 4;
+            }
+        }
+        Ok(self.pseudo_header.add_u16(len))
+    }
+}
+
+/// The header of an Ethernet frame that carries a packet from `src`.
+pub(crate) fn ethernet_header(link: Link, src: IpAddr) -> [u8; ETHERNET_LEN] {
+    let ethernet = Ethernet2Header {
+        source: link.src,
+        destination: link.dst,
+        ether_type: match src {
+            IpAddr::V4(_) => EtherType::IPV4,
+            IpAddr::V6(_) => EtherType::IPV6,
+        },
+    };
+    ethernet.to_bytes()
+}
+
+/// The sum of a pseudo-header (RFC 9293 3.1, RFC 8200 8.1): addresses, protocol number and length of what is carried.
+#[inline]
+pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: u16) -> Checksum {
+    let sum = Checksum::new().add_u16(protocol.into()).add_u16(len);
+    [src, dst].iter().fold(sum, |sum, addr| match addr {
+        IpAddr::V4(addr) => sum.add_words(&addr.octets()),
+        IpAddr::V6(addr) => sum.add_words(&addr.octets()),
+    })
+}
