@@ -39,7 +39,11 @@ impl DeliveryRate {
         }
         let elapsed_us = now.since(self.since).as_us();
         if self.since != Moment::default() && elapsed_us > 0 {
-            self.per_second = u64::from(self.delivered) * 1_000_000 / elapsed_us;
+            self.per_second = match self.delivered {
+                // One that only receives need not divide at each segment.
+                0 => 0,
+                delivered => u64::from(delivered) * 1_000_000 / elapsed_us,
+            };
         }
         self.end = max;
         self.since = now;

@@ -11,6 +11,8 @@ pub(crate) struct FlowTable {
     slots: HashTable<u32>,
     /// Keeps others from choosing four-tuples that collide.
     key: u64,
+    /// The slot found last for a segment, while it is in the table.
+    recent: Option<u32>,
 }
 
 impl FlowTable {
@@ -18,6 +20,7 @@ impl FlowTable {
         Self {
             slots: HashTable::new(),
             key,
+            recent: None,
         }
     }
 
@@ -30,6 +33,22 @@ impl FlowTable {
         self.slots
             .find(hash(flow, self.key), |&slot| flow_of(slot) == flow)
             .copied()
+    }
+
+    /// The same, asking first whether it is the one found last: segments of a connection come in runs.
+    pub(crate) fn find_recent<'a>(
+        &mut self,
+        flow: &Flow,
+        flow_of: impl Fn(u32) -> &'a Flow,
+    ) -> Option<u32> {
+        if let Some(slot) = self.recent
+            && flow_of(slot) == flow
+        {
+            return self.recent;
+        }
+        let found = self.find(flow, flow_of);
+        self.recent = found.or(self.recent);
+        found
     }
 
     /// Adds a four-tuple that is not there yet.
@@ -54,6 +73,10 @@ impl FlowTable {
             .find_entry(hash(flow, self.key), |&known| known == slot)
         {
             entry.remove();
+        }
+        // Another connection may get the slot.
+        if self.recent == Some(slot) {
+            self.recent = None;
         }
     }
 }

@@ -72,15 +72,17 @@ impl Wheel {
     }
 
     /// Makes sure that `id` comes up at `deadline` or before.
+    #[inline]
     pub(crate) fn schedule(&mut self, now: Time, id: u32, deadline: Time) {
-        if deadline == Time::NEVER {
-            return;
+        // Timers are mostly put off, which leaves the entry as it is.
+        if !self.covers(id, deadline) {
+            self.bring_forward(now, id, deadline);
         }
+    }
+
+    fn bring_forward(&mut self, now: Time, id: u32, deadline: Time) {
         if self.links.len() <= id as usize {
             self.links.resize(id as usize + 1, UNLINKED);
-        }
-        if self.links[id as usize].due <= deadline {
-            return;
         }
         self.cancel(id);
         if self.entries == 0 {

@@ -58,6 +58,13 @@ impl<P: Payload> Connection<P> {
             return Ok(());
         }
         let window = u32::from(header.window) << self.options.send_shift;
+        if self.expects_nothing(header) {
+            self.update_window(header, window);
+            let now = self.clock.moment(cx.now);
+            let (una, max) = (self.tx.una, self.tx.max);
+            self.repair.rate.delivered(0, now, una, max);
+            return Ok(());
+        }
         let mut delivery = self.delivery(cx.now, header);
         if delivery.echoes_congestion {
             self.take_congestion_echo(cx, ack);
@@ -88,6 +95,17 @@ impl<P: Payload> Connection<P> {
             self.reduce_rate(&delivery, false);
         }
         Ok(())
+    }
+
+    /// This ACK can tell of nothing but the window: all is acknowledged, and nothing is in doubt. So it is with nearly each
+    /// segment of a peer that only sends.
+    fn expects_nothing(&self, header: &Header) -> bool {
+        header.ack == self.tx.una
+            && self.tx.una == self.tx.max
+            && header.options.sack.is_empty()
+            && !header.flags.contains(Flags::ECE)
+            && self.repair.episode.is_none()
+            && self.repair.tail.is_none()
     }
 
     /// What there is to find out about this ACK.

@@ -76,9 +76,13 @@ impl Boundaries {
     }
 
     fn after(&self, seq: SeqNr) -> impl Iterator<Item = &Boundary> {
-        let first = self
-            .ends
-            .partition_point(|boundary| boundary.end.at_or_before(seq));
+        // Mostly the first write that is not acknowledged is the one in question.
+        let first = match self.ends.front() {
+            Some(first) if first.end.at_or_before(seq) => self
+                .ends
+                .partition_point(|boundary| boundary.end.at_or_before(seq)),
+            _ => 0,
+        };
         self.ends.range(first..)
     }
 

@@ -9,26 +9,25 @@ use crate::config::Config;
 use crate::payload::{Payload, Pieces, cut_front, truncate};
 use crate::segment::Segment;
 use crate::types::{CloseReason, Refusal, State};
-use baton_wire::{Ecn, Flags, Header, SackBlock, SeqNr, Span, Time};
+use baton_wire::{Flags, Header, SackBlock, SeqNr, Span, Time};
 use std::net::IpAddr;
 
 /// After this long TS.Recent says nothing (RFC 7323 5.5).
 const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
 
 impl<P: Payload> Connection<P> {
-    /// Takes in one segment of this connection.
-    pub(crate) fn handle_segment(&mut self, cx: &mut Context<'_>, segment: Segment<P>) -> Effects {
+    /// Takes in one segment of this connection, and its data out of it. The segment is lent: it is too large to be handed on
+    /// from one to the next.
+    pub(crate) fn handle_segment(
+        &mut self,
+        cx: &mut Context<'_>,
+        segment: &mut Segment<P>,
+    ) -> Effects {
         let mut effects = Effects::default();
-        let Segment {
-            ecn,
-            header,
-            payload,
-            ..
-        } = segment;
         self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
         let outcome = match self.state {
-            State::SynSent => self.syn_sent(cx, &header, &mut effects),
-            _ => self.synchronizing(cx, ecn, header, payload, &mut effects),
+            State::SynSent => self.syn_sent(cx, &segment.header, &mut effects),
+            _ => self.synchronizing(cx, segment, &mut effects),
         };
         effects.refused = outcome.err();
         effects
@@ -45,7 +44,7 @@ impl<P: Payload> Connection<P> {
         let acks = flags.contains(Flags::ACK);
         if acks && (header.ack.at_or_before(self.tx.iss) || header.ack.after(self.tx.max)) {
             if !flags.contains(Flags::RST) {
-                effects.reset = Some(reset_for_ack(header.ack));
+                effects.reset = Some(Box::new(reset_for_ack(header.ack)));
             }
             return Err(Refusal::BadAck);
         }
@@ -119,20 +118,24 @@ impl<P: Payload> Connection<P> {
     fn synchronizing(
         &mut self,
         cx: &mut Context<'_>,
-        ecn: Ecn,
-        mut header: Header,
-        mut payload: Pieces<P>,
+        segment: &mut Segment<P>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
+        let Segment {
+            ecn,
+            header,
+            payload,
+            ..
+        } = segment;
         if self.state == State::SynReceived
             && header.flags.contains(Flags::SYN)
             && header.seq == self.rx.irs
         {
-            self.syn_again(&mut header)?;
+            self.syn_again(header)?;
         }
         let mut fin = header.flags.contains(Flags::FIN);
-        self.check_timestamp(cx, &header, &payload)?;
-        let current = self.check_sequence(cx, &mut header, &mut payload, &mut fin)?;
+        self.check_timestamp(cx, header, payload)?;
+        let current = self.check_sequence(cx, header, payload, &mut fin)?;
         if header.flags.contains(Flags::RST) {
             return self.take_reset(cx, header.seq, effects);
         }
@@ -146,23 +149,23 @@ impl<P: Payload> Connection<P> {
         }
         if self.state == State::SynReceived {
             if header.ack != self.tx.iss + 1 {
-                effects.reset = Some(reset_for_ack(header.ack));
+                effects.reset = Some(Box::new(reset_for_ack(header.ack)));
                 return Err(Refusal::BadAck);
             }
             self.establish(cx, effects);
-            self.update_first_window(&header);
+            self.update_first_window(header);
         }
         let carries = !current || !payload.is_empty();
         if !payload.is_empty() {
-            self.take_congestion_mark(cx, ecn, header.flags);
+            self.take_congestion_mark(cx, *ecn, header.flags);
         }
-        self.take_ack(cx, &header, carries, effects)?;
+        self.take_ack(cx, header, carries, effects)?;
         // Only now: a segment whose ACK is not acceptable may come from anybody.
         self.last_heard_at = Past::at(cx.now);
         self.timers.keepalive_probes = 0;
-        self.take_timestamp(cx.now, &header);
+        self.take_timestamp(cx.now, header);
         if effects.end.is_none() {
-            return self.take_text(cx, &header, payload, fin, effects);
+            return self.take_text(cx, header, payload, fin, effects);
         }
         Ok(())
     }
@@ -290,7 +293,7 @@ impl<P: Payload> Connection<P> {
         &mut self,
         cx: &mut Context<'_>,
         header: &Header,
-        payload: Pieces<P>,
+        payload: &mut Pieces<P>,
         fin: bool,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
@@ -301,7 +304,7 @@ impl<P: Payload> Connection<P> {
         if !payload.is_empty() {
             if self.wants_no_data() {
                 // Data for nobody (RFC 9293 3.6.1, RFC 1122 4.2.2.13), answered as what belongs to no connection.
-                effects.reset = Some(reset_for_ack(header.ack));
+                effects.reset = Some(Box::new(reset_for_ack(header.ack)));
                 effects.end = Some(End::Closed(CloseReason::Aborted));
                 return Err(Refusal::DataAfterClose);
             }
@@ -319,7 +322,7 @@ impl<P: Payload> Connection<P> {
             if let Some(known) = self.receive.known_part(seq, seq + len as u32) {
                 self.note_duplicate(cx.config, known.start, known.end);
             }
-            if !self.receive.keep(seq, payload, fin) {
+            if !self.receive.keep(seq, std::mem::take(payload), fin) {
                 cx.stats.out_of_order_dropped += 1;
             }
             return Ok(());

@@ -44,7 +44,7 @@ impl<P: Payload> Connection<P> {
             None => u32::from(probes) >= keepalive.probes,
         };
         if given_up {
-            effects.reset = Some(self.reset_header());
+            effects.reset = Some(Box::new(self.reset_header()));
             effects.end = Some(End::Closed(self.timed_out()));
             return;
         }

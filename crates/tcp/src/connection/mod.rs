@@ -229,8 +229,8 @@ pub(crate) struct Effects {
     /// The peer's FIN arrived in order.
     pub(crate) peer_closed: bool,
     pub(crate) end: Option<End>,
-    /// A reset to be sent.
-    pub(crate) reset: Option<Header>,
+    /// A reset to be sent. It is rare, and so does not take room in what every segment comes to.
+    pub(crate) reset: Option<Box<Header>>,
     pub(crate) refused: Option<Refusal>,
     /// The segment acknowledged something new.
     pub(crate) new_ack: bool,

@@ -67,6 +67,9 @@ impl<P: Payload> Connection<P> {
                 return Some(segment);
             }
         }
+        if self.has_sent_all() {
+            return None;
+        }
         if let Some(run) = self.recovery_run().or_else(|| self.tail_probe_run()) {
             return Some(self.send_run(cx, run));
         }
@@ -74,6 +77,17 @@ impl<P: Payload> Connection<P> {
         let limit = self.send_limit()?;
         let run = self.next_run(cx, limit)?;
         Some(self.send_run(cx, run))
+    }
+
+    /// All that was written was sent, and nothing is to be sent again: the usual case once a segment was sent or data arrived,
+    /// and quicker found out at once than by asking for each reason to send.
+    fn has_sent_all(&self) -> bool {
+        self.state == State::Established
+            && self.congestion.phase == Phase::Open
+            && self.tx.next == self.data_end()
+            && self.repair.flight.lost() == 0
+            && !self.repair.is_on(Switches::PROBE_TAIL)
+            && !self.marks.contains(Marks::SEND_FIRST_AGAIN)
     }
 
     /// How far beyond SND.UNA may be sent; `None` when recovery holds everything back.
@@ -364,6 +378,7 @@ impl<P: Payload> Connection<P> {
         self.segment(ecn, header, Pieces::new())
     }
 
+    #[inline]
     fn segment(&mut self, ecn: Ecn, header: Header, payload: Pieces<P>) -> Segment<P> {
         self.counts.segments_out = self.counts.segments_out.wrapping_add(1);
         Segment {
@@ -376,6 +391,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The header of a segment that acknowledges, which takes care of what was owed.
+    #[inline]
     fn header(&mut self, cx: &Context<'_>, seq: SeqNr, flags: Flags) -> Header {
         let options = self.options_of_ack(cx.now);
         self.rx.duplicate = None;
@@ -393,6 +409,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
+    #[inline]
     fn options_of_ack(&self, now: Time) -> Options {
         let timestamps = self.timestamps_option(now);
         let most = if timestamps.is_some() {

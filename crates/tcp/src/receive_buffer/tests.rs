@@ -81,9 +81,9 @@ proptest! {
             if start > end || (start == end && !fin) || model.next > STREAM {
                 continue;
             }
-            let payload = without_empty(data(start, end - start));
+            let mut payload = without_empty(data(start, end - start));
             if start == model.next {
-                let delivered = buffer.deliver(number(start), payload, fin);
+                let delivered = buffer.deliver(number(start), &mut payload, fin);
                 model.arrived[start..end].fill(true);
                 model.arrived[STREAM] |= fin;
                 model.advance();
@@ -143,7 +143,7 @@ fn nothing_is_taken_behind_a_fin() {
         buffer.keep(number(5), data(5, 40), false),
         "only what lies before it counts"
     );
-    let delivered = buffer.deliver(number(0), data(0, 6), false);
+    let delivered = buffer.deliver(number(0), &mut data(0, 6), false);
     assert_eq!(
         delivered,
         Delivered {

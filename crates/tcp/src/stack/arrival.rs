@@ -15,7 +15,7 @@ const ISN_DISTANCE: u32 = 1 << 16;
 
 impl<P: Payload> Stack<P> {
     /// Takes in one segment addressed to this stack.
-    pub fn handle_segment(&mut self, now: Time, segment: Segment<P>) -> Handled {
+    pub fn handle_segment(&mut self, now: Time, mut segment: Segment<P>) -> Handled {
         self.stats.segments_received += 1;
         let flags = segment.header.flags;
         let mut handled = Handled {
@@ -26,9 +26,9 @@ impl<P: Payload> Stack<P> {
             refused: None,
         };
         let flow = segment.flow_at_receiver();
-        match self.find(&flow) {
-            Some(id) => self.deliver(now, id, segment, &mut handled),
-            None => self.handle_stray(now, flow, segment, &mut handled),
+        match self.find_recent(&flow) {
+            Some(id) => self.deliver(now, id, &mut segment, &mut handled),
+            None => self.handle_stray(now, flow, &mut segment, &mut handled),
         }
         if let Some(reason) = handled.refused {
             self.stats.refused.count(reason);
@@ -54,7 +54,7 @@ impl<P: Payload> Stack<P> {
         &mut self,
         now: Time,
         id: ConnId,
-        segment: Segment<P>,
+        segment: &mut Segment<P>,
         handled: &mut Handled,
     ) {
         handled.conn = Some(id);
@@ -91,7 +91,13 @@ impl<P: Payload> Stack<P> {
     }
 
     /// A segment that belongs to no connection (RFC 9293 3.10.7.1 and 3.10.7.2).
-    fn handle_stray(&mut self, now: Time, flow: Flow, segment: Segment<P>, handled: &mut Handled) {
+    fn handle_stray(
+        &mut self,
+        now: Time,
+        flow: Flow,
+        segment: &mut Segment<P>,
+        handled: &mut Handled,
+    ) {
         let header = &segment.header;
         let mut beyond = None;
         let may_reopen = self
@@ -115,13 +121,13 @@ impl<P: Payload> Stack<P> {
         }
         match self.listener_of(flow.local) {
             Some(listener) if handled.syn && !header.flags.intersects(Flags::RST | Flags::FIN) => {
-                self.open_passively(now, flow, listener, &segment, beyond, handled);
+                self.open_passively(now, flow, listener, segment, beyond, handled);
             }
             Some(listener) => match self.returned_cookie(now, &flow, listener, header, handled) {
                 Some(mss) => self.open_from_cookie(now, listener, mss, segment, handled),
-                None => self.refuse_stray(flow, &segment, handled),
+                None => self.refuse_stray(flow, segment, handled),
             },
-            None => self.refuse_stray(flow, &segment, handled),
+            None => self.refuse_stray(flow, segment, handled),
         }
     }
 

@@ -94,7 +94,7 @@ impl<P: Payload> Stack<P> {
         now: Time,
         id: ListenerId,
         mss: u16,
-        segment: Segment<P>,
+        segment: &mut Segment<P>,
         handled: &mut Handled,
     ) {
         let (header, flow) = (&segment.header, segment.flow_at_receiver());

@@ -118,6 +118,16 @@ impl<P: Payload> Stack<P> {
             .map(ConnId)
     }
 
+    /// The same for a segment that arrived: the next one is often of the same connection.
+    fn find_recent(&mut self, flow: &Flow) -> Option<ConnId> {
+        let Self {
+            flows, connections, ..
+        } = self;
+        flows
+            .find_recent(flow, |slot| &connections[slot as usize].flow)
+            .map(ConnId)
+    }
+
     /// The connection's four-tuple.
     pub fn flow(&self, id: ConnId) -> Flow {
         self.conn(id).flow
@@ -481,7 +491,7 @@ impl<P: Payload> Stack<P> {
         }
         if let Some(reset) = effects.reset {
             let (flow, clock) = (conn.flow, conn.clock());
-            self.answer_by(flow, reset, Some(clock));
+            self.answer_by(flow, *reset, Some(clock));
         }
         match effects.end {
             Some(End::Closed(reason)) => self.finish(id, reason),
