@@ -4,6 +4,9 @@ use crate::config::{Config, RtoFloor};
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
+/// No measurement counts for more: what an echoed timestamp can tell at most (RFC 7323 4.1).
+const LONGEST: Span = Span::from_ms(i32::MAX as u64);
+
 /// The estimator of one connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RttEstimator {
@@ -27,6 +30,7 @@ impl RttEstimator {
 
     /// Takes in one measurement (RFC 6298 2.2, 2.3) and ends the backoff (5.7, Karn).
     pub(crate) fn sample(&mut self, rtt: Span, config: &Config) {
+        let rtt = rtt.min(LONGEST);
         let (srtt, rttvar) = match self.smoothed {
             None => (rtt, rtt / 2),
             Some((srtt, rttvar)) => {
@@ -45,6 +49,15 @@ impl RttEstimator {
             RtoFloor::Variance => (srtt + (rttvar * 4).clamp_to(least, most)).clamp_to(least, most),
         };
         self.backoff = 0;
+    }
+
+    /// The rule that is broken, if any.
+    pub(crate) fn verify(&self) -> Result<(), &'static str> {
+        let (srtt, rttvar) = self.smoothed.unwrap_or((Span::ZERO, Span::ZERO));
+        match srtt.max(rttvar) <= LONGEST && self.base <= Span::from_ms(u32::MAX.into()) {
+            true => Ok(()),
+            false => Err("round trips and timeouts are no longer than a clock can tell"),
+        }
     }
 
     /// SRTT and RTTVAR.

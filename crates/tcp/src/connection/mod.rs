@@ -540,6 +540,7 @@ impl<P: Payload> Connection<P> {
         if self.ended.is_some() {
             return self.verify_ended();
         }
+        self.rtt.verify()?;
         self.boundaries.verify(self.tx.una, self.data_end())?;
         self.verify_sequence(config)?;
         self.verify_timers()?;
@@ -577,6 +578,12 @@ impl<P: Payload> Connection<P> {
         let tx = &self.tx;
         if !(tx.una.at_or_before(tx.next) && tx.next.at_or_before(tx.max)) {
             return Err("SND.UNA <= SND.NXT <= the highest number sent");
+        }
+        if !self.is_synchronized() && (tx.una != tx.iss || tx.max.after(tx.iss + 1)) {
+            return Err("before the handshake is complete only the SYN was sent");
+        }
+        if self.state == State::SynReceived && self.rx.next != self.rx.irs + 1 {
+            return Err("before the handshake is complete only a SYN was received");
         }
         let fin = u32::from(self.fin_pending());
         if tx.max.after(self.data_end() + fin) {
