@@ -600,6 +600,11 @@ impl<P: Payload> Connection<P> {
             if self.receive.unconsumed() > config.receive_buffer && !shrank {
                 return Err("the receive buffer keeps its limit");
             }
+            let offered = self.rx.edge.saturating_since(self.rx.next);
+            let used = self.receive.unconsumed();
+            if u64::from(offered) + u64::from(used) > config.receive_buffer.into() && !shrank {
+                return Err("no more is offered than the receive buffer has room for");
+            }
         }
         let closing = matches!(
             self.state,
