@@ -2,85 +2,16 @@
 
 use std::fmt;
 
-/// Why a frame was not taken in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Refusal {
-    /// Shorter than an Ethernet header, or its source is a group.
-    BadFrame,
-    /// To another Ethernet address.
-    OtherMac,
-    /// Neither IPv4, IPv6 nor ARP.
-    UnknownEtherType,
-    /// An IP header or a length in it breaks the format.
-    BadIpHeader,
-    /// The IPv4 header's checksum is wrong (RFC 1122 3.2.1.2).
-    IpChecksum,
-    /// From an address that no host has (RFC 1122 3.2.1.3, RFC 4291 2.5, 2.7).
-    BadSource,
-    /// From one of the interface's own addresses.
-    OwnSource,
-    /// To another Internet address: a host does not forward (RFC 1122 3.3.1).
-    OtherDestination,
-    /// To all or many, in a protocol that speaks to one (RFC 9293 3.9.2.3, RFC 1122 3.2.2.6).
-    ToMany,
-    /// To one Internet address in a frame to all (RFC 1122 3.3.6).
-    UnicastInBroadcast,
-    /// A fragment.
-    Fragment,
-    /// Routed by its source (RFC 1122 3.2.1.8, RFC 5095).
-    SourceRoute,
-    /// An IPv6 extension header that is too long a chain, out of place or cut off.
-    BadExtension,
-    /// An IPv6 option that must not be skipped (RFC 8200 4.2).
-    UnknownOption,
-    /// A protocol that nobody here speaks.
-    UnknownProtocol,
-    /// UDP, which nobody here listens to.
-    NoUdpPort,
-    /// The TCP header breaks its format.
-    BadTcpHeader,
-    /// The TCP checksum is wrong (RFC 9293 3.1).
-    TcpChecksum,
-    /// An ICMP message that is cut off.
-    BadIcmp,
-    /// The ICMP checksum is wrong.
-    IcmpChecksum,
-    /// An ICMP message of a kind that is ignored: redirects, source quenches (RFC 6633), timestamps, replies, unknown ones.
-    IcmpIgnored,
-    /// An ICMP error that does not quote a TCP segment of this host.
-    ForeignQuote,
-    /// ARP about another kind of network, or cut off.
-    BadArp,
-    /// ARP for another host, from one that is no neighbour of note.
-    OtherArpTarget,
-    /// Somebody else says that an address of this host is theirs (RFC 5227 2.4).
-    AddressConflict,
-    /// Neighbour discovery that may have come from beyond the link, or breaks its rules (RFC 4861 7.1, 6.1.2).
-    BadDiscovery,
-    /// Neighbour discovery for an address that is not here.
-    OtherDiscoveryTarget,
-    /// To an address that is not known to be unique yet, or is not (RFC 4862 5.4).
-    TentativeAddress,
-}
+/// Reasons, named once, and their counts.
+macro_rules! reasons {
+    (
+        $(#[$reason_doc:meta])* $reason:ident { $($(#[$variant_doc:meta])* $variant:ident,)+ }
+        $(#[$doc:meta])* $name:ident
+    ) => {
+        $(#[$reason_doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $reason { $($(#[$variant_doc])* $variant,)+ }
 
-/// Why a segment was not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SendRefusal {
-    /// No route to its destination.
-    NoRoute,
-    /// It claims to come from an address that is not the interface's (RFC 1122 3.2.1.3), or that is not known to be unique.
-    NotOwnSource,
-    /// It is longer than the link takes.
-    TooLong,
-    /// It has no encoding: addresses of two versions, or too many options.
-    Unencodable,
-    /// The neighbour it should go to does not answer.
-    NeighbourFailed,
-}
-
-/// Counts by reason.
-macro_rules! counts {
-    ($(#[$doc:meta])* $name:ident, $reason:ident, [$($variant:ident),+ $(,)?]) => {
         impl $reason {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
@@ -120,48 +51,87 @@ macro_rules! counts {
     };
 }
 
-counts!(
-    /// Frames refused, by reason.
-    Refused,
-    Refusal,
-    [
+reasons! {
+    /// Why a frame was not taken in.
+    Refusal {
+        /// Shorter than an Ethernet header, or its source is a group.
         BadFrame,
+        /// To another Ethernet address.
         OtherMac,
+        /// Neither IPv4, IPv6 nor ARP.
         UnknownEtherType,
+        /// An IP header or a length in it breaks the format.
         BadIpHeader,
+        /// The IPv4 header's checksum is wrong (RFC 1122 3.2.1.2).
         IpChecksum,
+        /// From an address that no host has (RFC 1122 3.2.1.3, RFC 4291 2.5, 2.7).
         BadSource,
+        /// From one of the interface's own addresses.
         OwnSource,
+        /// To another Internet address: a host does not forward (RFC 1122 3.3.1).
         OtherDestination,
+        /// To all or many, in a protocol that speaks to one (RFC 9293 3.9.2.3, RFC 1122 3.2.2.6).
         ToMany,
+        /// To one Internet address in a frame to all (RFC 1122 3.3.6).
         UnicastInBroadcast,
+        /// A fragment.
         Fragment,
+        /// Routed by its source (RFC 1122 3.2.1.8, RFC 5095).
         SourceRoute,
+        /// An IPv6 extension header that is too long a chain, out of place or cut off.
         BadExtension,
+        /// An IPv6 option that must not be skipped (RFC 8200 4.2).
         UnknownOption,
+        /// A protocol that nobody here speaks.
         UnknownProtocol,
+        /// UDP, which nobody here listens to.
         NoUdpPort,
+        /// The TCP header breaks its format.
         BadTcpHeader,
+        /// The TCP checksum is wrong (RFC 9293 3.1).
         TcpChecksum,
+        /// An ICMP message that is cut off.
         BadIcmp,
+        /// The ICMP checksum is wrong.
         IcmpChecksum,
+        /// An ICMP message of a kind that is ignored: redirects, source quenches (RFC 6633), timestamps, replies, unknown ones.
         IcmpIgnored,
+        /// An ICMP error that does not quote a TCP segment of this host.
         ForeignQuote,
+        /// ARP about another kind of network, or cut off.
         BadArp,
+        /// ARP for another host, from one that is no neighbour of note.
         OtherArpTarget,
+        /// Somebody else says that an address of this host is theirs (RFC 5227 2.4).
         AddressConflict,
+        /// Neighbour discovery that may have come from beyond the link, or breaks its rules (RFC 4861 7.1, 6.1.2).
         BadDiscovery,
+        /// Neighbour discovery for an address that is not here.
         OtherDiscoveryTarget,
+        /// To an address that is not known to be unique yet, or is not (RFC 4862 5.4).
         TentativeAddress,
-    ]
-);
+    }
+    /// Frames refused, by reason.
+    Refused
+}
 
-counts!(
+reasons! {
+    /// Why a segment was not sent.
+    SendRefusal {
+        /// No route to its destination.
+        NoRoute,
+        /// It claims to come from an address that is not the interface's (RFC 1122 3.2.1.3), or that is not known to be unique.
+        NotOwnSource,
+        /// It is longer than the link takes.
+        TooLong,
+        /// It has no encoding: addresses of two versions, or too many options.
+        Unencodable,
+        /// The neighbour it should go to does not answer.
+        NeighbourFailed,
+    }
     /// Segments not sent, by reason.
-    SendRefused,
-    SendRefusal,
-    [NoRoute, NotOwnSource, TooLong, Unencodable, NeighbourFailed]
-);
+    SendRefused
+}
 
 /// Totals of an interface since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -381,18 +381,7 @@ fn receive(
     let (t, data) = (&table.0, table.0.userdata);
     let mut buffer = vec![0_u8; len];
     let at: *mut c_void = buffer.as_mut_ptr().cast();
-    // Two parts, to see that both are filled.
-    let half = len / 2;
-    let mut parts = [
-        libc::iovec {
-            iov_base: at,
-            iov_len: half,
-        },
-        libc::iovec {
-            iov_base: at.wrapping_byte_add(half),
-            iov_len: len - half,
-        },
-    ];
+    let mut parts = halves(at, len);
     let mut control = [0_u64; 8];
     let mut unread = None;
     // SAFETY: the instance lives; buffers have the lengths that are said.
@@ -444,13 +433,10 @@ fn receive(
     })
 }
 
-fn send(table: &Table, name: &str, fd: c_int, len: usize, flags: c_int, wire: &mut Wire) -> String {
-    let (t, data) = (&table.0, table.0.userdata);
-    let numbers = wire.written..wire.written + len as u32;
-    let mut buffer: Vec<u8> = numbers.map(pattern).collect();
-    let at: *mut c_void = buffer.as_mut_ptr().cast();
+/// A buffer as two parts, to see that both are used.
+fn halves(at: *mut c_void, len: usize) -> [libc::iovec; 2] {
     let half = len / 2;
-    let mut parts = [
+    [
         libc::iovec {
             iov_base: at,
             iov_len: half,
@@ -459,7 +445,15 @@ fn send(table: &Table, name: &str, fd: c_int, len: usize, flags: c_int, wire: &m
             iov_base: at.wrapping_byte_add(half),
             iov_len: len - half,
         },
-    ];
+    ]
+}
+
+fn send(table: &Table, name: &str, fd: c_int, len: usize, flags: c_int, wire: &mut Wire) -> String {
+    let (t, data) = (&table.0, table.0.userdata);
+    let numbers = wire.written..wire.written + len as u32;
+    let mut buffer: Vec<u8> = numbers.map(pattern).collect();
+    let at: *mut c_void = buffer.as_mut_ptr().cast();
+    let mut parts = halves(at, len);
     // SAFETY: the instance lives; buffers have the lengths that are said.
     let sent = unsafe {
         match name {
