@@ -354,6 +354,15 @@ impl Flight {
         self.again_segments -= again;
     }
 
+    /// The rule that is broken where no times are kept, if it is.
+    pub(crate) fn verify_unused(&self) -> Result<(), &'static str> {
+        let counts = [self.lost, self.reported_segments, self.again_segments];
+        match self.segments.is_empty() && counts == [0; 3] {
+            true => Ok(()),
+            false => Err("segments are recorded only where losses are noticed by time"),
+        }
+    }
+
     /// The rule that is broken, if any.
     pub(crate) fn verify(&self, una: SeqNr, max: SeqNr) -> Result<(), &'static str> {
         let mut counted = Self::default();

@@ -549,6 +549,8 @@ impl<P: Payload> Connection<P> {
         }
         if self.keeps_times() {
             self.repair.flight.verify(self.tx.una, self.tx.max)?;
+        } else {
+            self.repair.flight.verify_unused()?;
         }
         match &self.scoreboard {
             Some(scoreboard) => scoreboard.verify(self.tx.una, self.tx.max),
