@@ -595,25 +595,31 @@ impl<P: Payload> Connection<P> {
         if self.send.len() > config.send_buffer && !shrank {
             return Err("the send buffer keeps its limit");
         }
-        if self.is_synchronized() {
-            if self.rx.next.after(self.rx.edge + 1) {
-                return Err("RCV.NXT lies within the advertised window");
-            }
-            if self.receive.unconsumed() > config.receive_buffer && !shrank {
-                return Err("the receive buffer keeps its limit");
-            }
-            let offered = self.rx.edge.saturating_since(self.rx.next);
-            let used = self.receive.unconsumed();
-            if u64::from(offered) + u64::from(used) > config.receive_buffer.into() && !shrank {
-                return Err("no more is offered than the receive buffer has room for");
-            }
-        }
+        self.verify_receive_window(config)?;
         let closing = matches!(
             self.state,
             State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck
         );
         if self.is_synchronized() && closing != self.marks.contains(Marks::SEND_CLOSED) {
             return Err("the state tells whether the sending direction is closed");
+        }
+        Ok(())
+    }
+
+    fn verify_receive_window(&self, config: &Config) -> Result<(), &'static str> {
+        if self.rx.next.after(self.rx.edge + 1) {
+            return Err("RCV.NXT lies within the advertised window");
+        }
+        if self.marks.contains(Marks::BUFFERS_SHRANK) {
+            return Ok(());
+        }
+        let used = self.receive.unconsumed();
+        if used > config.receive_buffer {
+            return Err("the receive buffer keeps its limit");
+        }
+        let offered = self.rx.edge.saturating_since(self.rx.next);
+        if u64::from(offered) + u64::from(used) > config.receive_buffer.into() {
+            return Err("no more is offered than the receive buffer has room for");
         }
         Ok(())
     }
