@@ -334,6 +334,7 @@ fn bus(result: &Results) -> String {
         ("protocol headers", down.protocol_header, up.protocol_header),
         ("descriptors", down.descriptor, up.descriptor),
         ("events", down.event, up.event),
+        ("other", down.other, up.other),
         ("overhead", down.overhead, up.overhead),
     ] {
         if down + up > 0 {

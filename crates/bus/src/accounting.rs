@@ -1,7 +1,8 @@
 //! What crosses the bus, counted.
 
-use std::ops::AddAssign;
+use std::ops::{Add, AddAssign};
 
+use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
 /// Which way bytes move. Either side may start the transfer.
@@ -28,63 +29,133 @@ pub enum Category {
     Descriptor,
     /// Events from the NIC.
     Event,
+    /// Anything else: doorbells, traffic of other devices.
+    Other,
     /// What the interconnect itself adds: addresses, transaction headers, turnaround.
     Overhead,
 }
 
-/// All categories.
-const CATEGORIES: [Category; 6] = [
-    Category::Content,
-    Category::ProtocolHeader,
-    Category::HttpHeader,
-    Category::Descriptor,
-    Category::Event,
-    Category::Overhead,
-];
-
-/// Bytes by what they are for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BytesByCategory {
-    /// See [`Category::Content`].
-    pub content: u64,
-    /// See [`Category::ProtocolHeader`].
-    pub protocol_header: u64,
-    /// See [`Category::HttpHeader`].
-    pub http_header: u64,
-    /// See [`Category::Descriptor`].
-    pub descriptor: u64,
-    /// See [`Category::Event`].
-    pub event: u64,
-    /// See [`Category::Overhead`].
-    pub overhead: u64,
+impl Category {
+    /// All categories.
+    pub const ALL: [Self; 7] = [
+        Self::Content,
+        Self::ProtocolHeader,
+        Self::HttpHeader,
+        Self::Descriptor,
+        Self::Event,
+        Self::Other,
+        Self::Overhead,
+    ];
 }
 
-impl BytesByCategory {
-    /// Bytes of one category.
-    pub fn get(&self, category: Category) -> u64 {
+/// One value for each category.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByCategory<T> {
+    /// See [`Category::Content`].
+    pub content: T,
+    /// See [`Category::ProtocolHeader`].
+    pub protocol_header: T,
+    /// See [`Category::HttpHeader`].
+    pub http_header: T,
+    /// See [`Category::Descriptor`].
+    pub descriptor: T,
+    /// See [`Category::Event`].
+    pub event: T,
+    /// See [`Category::Other`].
+    #[serde(default)]
+    pub other: T,
+    /// See [`Category::Overhead`].
+    pub overhead: T,
+}
+
+/// Bytes by what they are for.
+pub type BytesByCategory = ByCategory<u64>;
+
+/// Time on the bus by what it is for. Written as picoseconds.
+pub type TimeByCategory = ByCategory<Span>;
+
+impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
+    /// Nothing but `value` of `category`.
+    pub fn of(category: Category, value: T) -> Self {
+        Self::default().with(category, value)
+    }
+
+    /// The same with `value` added to `category`.
+    #[must_use]
+    pub fn with(mut self, category: Category, value: T) -> Self {
+        let slot = self.get_mut(category);
+        *slot = *slot + value;
+        self
+    }
+
+    /// The value of one category.
+    pub fn get(&self, category: Category) -> T {
         match category {
             Category::Content => self.content,
             Category::ProtocolHeader => self.protocol_header,
             Category::HttpHeader => self.http_header,
             Category::Descriptor => self.descriptor,
             Category::Event => self.event,
+            Category::Other => self.other,
             Category::Overhead => self.overhead,
         }
     }
 
-    /// Bytes of all categories.
-    pub fn total(&self) -> u64 {
-        CATEGORIES.iter().map(|&category| self.get(category)).sum()
+    /// The sum of all categories.
+    pub fn total(&self) -> T {
+        self.content
+            + self.protocol_header
+            + self.http_header
+            + self.descriptor
+            + self.event
+            + self.other
+            + self.overhead
     }
 
-    fn get_mut(&mut self, category: Category) -> &mut u64 {
+    fn get_mut(&mut self, category: Category) -> &mut T {
         match category {
             Category::Content => &mut self.content,
             Category::ProtocolHeader => &mut self.protocol_header,
             Category::HttpHeader => &mut self.http_header,
             Category::Descriptor => &mut self.descriptor,
             Category::Event => &mut self.event,
+            Category::Other => &mut self.other,
             Category::Overhead => &mut self.overhead,
+        }
+    }
+}
+
+impl BytesByCategory {
+    /// Takes away up to `bytes`, headers before content as they stand in a packet, and says which they were.
+    pub fn take(&mut self, bytes: u64) -> Self {
+        if bytes >= self.total() {
+            return std::mem::take(self);
+        }
+        let (mut taken, mut left) = (Self::default(), bytes);
+        for category in [
+            Category::Descriptor,
+            Category::Event,
+            Category::ProtocolHeader,
+            Category::HttpHeader,
+            Category::Content,
+            Category::Other,
+            Category::Overhead,
+        ] {
+            let held = self.get_mut(category);
+            let part = left.min(*held);
+            *held -= part;
+            *taken.get_mut(category) = part;
+            left -= part;
+        }
+        taken
+    }
+}
+
+impl<T: Copy + Default + Add<Output = T>> AddAssign for ByCategory<T> {
+    fn add_assign(&mut self, other: Self) {
+        for category in Category::ALL {
+            let slot = self.get_mut(category);
+            *slot = *slot + other.get(category);
         }
     }
 }
@@ -149,9 +220,7 @@ impl Accounting {
 impl AddAssign for DirectionAccount {
     fn add_assign(&mut self, other: Self) {
         self.crossings += other.crossings;
-        for category in CATEGORIES {
-            *self.bytes.get_mut(category) += other.bytes.get(category);
-        }
+        self.bytes += other.bytes;
     }
 }
 
@@ -236,10 +305,10 @@ mod tests {
     #[test]
     fn every_category_is_kept_apart() {
         let mut account = Accounting::default();
-        for (n, category) in CATEGORIES.into_iter().enumerate() {
+        for (n, category) in Category::ALL.into_iter().enumerate() {
             account.cross(Direction::ToHost, category, 1 << n);
         }
-        for (n, category) in CATEGORIES.into_iter().enumerate() {
+        for (n, category) in Category::ALL.into_iter().enumerate() {
             assert_eq!(account.to_host.bytes.get(category), 1 << n, "{category:?}");
         }
         assert_eq!(account.to_nic, DirectionAccount::default());
@@ -266,6 +335,27 @@ mod tests {
             r#""to_nic":{"crossings":1,"bytes":{"content":0,"protocol_header":0,"http_header":240"#
         ));
         assert_eq!(serde_json::from_str::<Accounting>(&json).unwrap(), account);
+    }
+
+    #[test]
+    fn accounts_without_other_traffic_are_read() {
+        let old = r#"{"content":1,"protocol_header":2,"http_header":3,"descriptor":4,"event":5,"overhead":6}"#;
+        let bytes: BytesByCategory = serde_json::from_str(old).unwrap();
+        assert_eq!((bytes.other, bytes.total()), (0, 21));
+    }
+
+    #[test]
+    fn bytes_are_taken_headers_first() {
+        let packet =
+            BytesByCategory::of(Category::ProtocolHeader, 54).with(Category::Content, 1_460);
+        let mut left = packet;
+        let first = left.take(512);
+        assert_eq!((first.protocol_header, first.content), (54, 458));
+        let mut sum = first;
+        sum += left.take(512);
+        sum += left.take(5_000);
+        assert_eq!(sum, packet);
+        assert_eq!(left, BytesByCategory::default());
     }
 
     #[test]

@@ -1,0 +1,249 @@
+//! Who used the interconnect, how long, and for what.
+
+use std::ops::AddAssign;
+
+use baton_wire::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+use super::{DeviceId, Operation};
+use crate::{ByCategory, BytesByCategory, Category, TimeByCategory};
+
+/// Transfers by what they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfers {
+    /// See [`Operation::DmaRead`].
+    pub dma_read: u64,
+    /// See [`Operation::DmaWrite`].
+    pub dma_write: u64,
+    /// See [`Operation::RegisterWrite`].
+    pub register_write: u64,
+    /// See [`Operation::RegisterRead`].
+    pub register_read: u64,
+    /// See [`Operation::Interrupt`].
+    pub interrupt: u64,
+}
+
+impl Transfers {
+    /// Crossings of the bus in the papers' sense: DMA operations.
+    pub fn crossings(&self) -> u64 {
+        self.dma_read + self.dma_write
+    }
+
+    /// Transfers of all kinds.
+    pub fn total(&self) -> u64 {
+        self.crossings() + self.register_write + self.register_read + self.interrupt
+    }
+
+    pub(super) fn count(&mut self, operation: Operation) {
+        match operation {
+            Operation::DmaRead => self.dma_read += 1,
+            Operation::DmaWrite => self.dma_write += 1,
+            Operation::RegisterWrite => self.register_write += 1,
+            Operation::RegisterRead => self.register_read += 1,
+            Operation::Interrupt => self.interrupt += 1,
+        }
+    }
+}
+
+impl AddAssign for Transfers {
+    fn add_assign(&mut self, other: Self) {
+        self.dma_read += other.dma_read;
+        self.dma_write += other.dma_write;
+        self.register_write += other.register_write;
+        self.register_read += other.register_read;
+        self.interrupt += other.interrupt;
+    }
+}
+
+/// What one device did on one channel, or all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Transfers that are done.
+    pub transfers: Transfers,
+    /// Bytes that were moved for them; no overhead, which is counted in time alone.
+    pub bytes: BytesByCategory,
+    /// Time on the channel. That of bytes is what they take on an interconnect that moves data only; all else is overhead.
+    pub time: TimeByCategory,
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.transfers += other.transfers;
+        self.bytes += other.bytes;
+        self.time += other.time;
+    }
+}
+
+/// What carries one thing at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// A bus: both ways in turn.
+    Both,
+    /// The direction of a link from the host to the device.
+    ToDevice,
+    /// The direction of a link from the device to the host.
+    ToHost,
+}
+
+/// How one channel was used: a shared bus, or one direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelUsage {
+    /// Which link, counted from 0. A bus is link 0.
+    pub link: u8,
+    /// Which way it goes.
+    pub way: Way,
+    /// What each device did on it, by [`DeviceId`]. Accesses of the processor are counted with the device they go to.
+    pub devices: Vec<Traffic>,
+}
+
+impl ChannelUsage {
+    /// All devices together.
+    pub fn total(&self) -> Traffic {
+        sum(self.devices.iter())
+    }
+
+    /// Time in which it was not free.
+    pub fn busy(&self) -> Span {
+        self.total().time.total()
+    }
+}
+
+/// How an interconnect was used since counting began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Time since counting began.
+    pub elapsed: Span,
+    /// One for a bus, two for each link of PCI Express.
+    pub channels: Vec<ChannelUsage>,
+}
+
+impl Usage {
+    /// All devices on all channels.
+    pub fn total(&self) -> Traffic {
+        sum(self.channels.iter().flat_map(|channel| &channel.devices))
+    }
+
+    /// One device on all channels.
+    pub fn device(&self, device: DeviceId) -> Traffic {
+        sum(self
+            .channels
+            .iter()
+            .filter_map(|channel| channel.devices.get(device.index())))
+    }
+
+    /// Share of the time in which `channel` was not free, 0 to 1.
+    pub fn utilisation_of(&self, channel: &ChannelUsage) -> f64 {
+        share(channel.busy(), self.elapsed)
+    }
+
+    /// Utilisation of the channel that was used most.
+    pub fn utilisation(&self) -> f64 {
+        self.channels
+            .iter()
+            .map(|channel| self.utilisation_of(channel))
+            .fold(0.0, f64::max)
+    }
+
+    /// Share of the channels' time that each category took, 0 to 1. The sum is the mean utilisation of the channels.
+    pub fn shares(&self) -> ByCategory<f64> {
+        let (time, channels) = (self.total().time, self.channels.len().max(1) as u64);
+        Category::ALL
+            .into_iter()
+            .fold(ByCategory::default(), |shares, category| {
+                shares.with(category, share(time.get(category), self.elapsed * channels))
+            })
+    }
+}
+
+fn share(part: Span, whole: Span) -> f64 {
+    if whole == Span::ZERO {
+        return 0.0;
+    }
+    part.as_ps() as f64 / whole.as_ps() as f64
+}
+
+fn sum<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Traffic {
+    traffic.fold(Traffic::default(), |mut total, &part| {
+        total += part;
+        total
+    })
+}
+
+/// The books of one channel.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    since: Time,
+    devices: Box<[DeviceMeter]>,
+}
+
+/// What one device did on a channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct DeviceMeter {
+    transfers: Transfers,
+    bytes: BytesByCategory,
+    busy: Span,
+}
+
+impl Meter {
+    pub(super) fn new(devices: usize) -> Self {
+        Self {
+            since: Time::ZERO,
+            devices: vec![DeviceMeter::default(); devices].into(),
+        }
+    }
+
+    /// Counts `bytes` that were moved, and the time from `start` to `end`; what was before counting began is not counted.
+    pub(super) fn moved(
+        &mut self,
+        device: DeviceId,
+        bytes: &BytesByCategory,
+        start: Time,
+        end: Time,
+    ) {
+        let meter = &mut self.devices[device.index()];
+        meter.bytes += *bytes;
+        meter.busy += end.saturating_since(start.max(self.since));
+    }
+
+    /// Counts time that moved nothing.
+    pub(super) fn occupied(&mut self, device: DeviceId, start: Time, end: Time) {
+        self.devices[device.index()].busy += end.saturating_since(start.max(self.since));
+    }
+
+    /// Counts a transfer that is done.
+    pub(super) fn done(&mut self, device: DeviceId, operation: Operation) {
+        self.devices[device.index()].transfers.count(operation);
+    }
+
+    pub(super) fn restart(&mut self, now: Time) {
+        self.since = now;
+        self.devices.fill(DeviceMeter::default());
+    }
+
+    /// Time since counting began.
+    pub(super) fn elapsed(&self, now: Time) -> Span {
+        now.saturating_since(self.since)
+    }
+
+    /// `data` says how long bytes take on a channel without overhead.
+    pub(super) fn channel(&self, link: u8, way: Way, data: impl Fn(u64) -> Span) -> ChannelUsage {
+        let devices = self.devices.iter().map(|meter| {
+            let mut time = TimeByCategory::default();
+            for category in Category::ALL {
+                time = time.with(category, data(meter.bytes.get(category)));
+            }
+            time.overhead = meter.busy.saturating_sub(time.total());
+            Traffic {
+                transfers: meter.transfers,
+                bytes: meter.bytes,
+                time,
+            }
+        });
+        ChannelUsage {
+            link,
+            way,
+            devices: devices.collect(),
+        }
+    }
+}
