@@ -23,8 +23,7 @@ fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment
 }
 
 fn warm_machine(experiment: &Experiment) -> Machine {
-    let (load, _) = load_workload(&experiment.workload, experiment.run.seed)
-        .expect("the load is made, not read");
+    let (load, _) = load_workload(experiment).expect("the load is made, not read");
     let mut machine = Machine::new(experiment, load, &[]).expect("the experiment is valid");
     machine
         .run_until(100_000, 100_000, &mut NoObserver)

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// Facts about a workload, in words.
 pub type Facts = BTreeMap<String, String>;
 
-/// A source of connection scripts that can move between threads.
-pub type Load = Box<dyn Workload + Send>;
+/// Sources of connection scripts that can move between threads: one for each replayer, or one for all.
+pub type Load = Vec<Box<dyn Workload + Send>>;
 
 /// Runs `experiment` and measures it. `commit` is noted in the results; `captures` are written as it runs.
 ///
@@ -27,22 +27,20 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Results, RunError> {
     experiment.validate()?;
-    let (load, facts) = load_workload(&experiment.workload, experiment.run.seed)?;
+    let (load, facts) = load_workload(experiment)?;
     let mut results = Machine::new(experiment, load, captures)?.run(commit, observer)?;
     results.workload = facts;
     Ok(results)
 }
 
-/// The workload that a configuration describes, and facts about it in words.
+/// The workload that an experiment describes, dealt out to its replayers, and facts about it in words.
 ///
 /// # Errors
 /// A log that cannot be read or replayed, an unknown generator.
-pub fn load_workload(config: &WorkloadConfig, seed: u64) -> Result<(Load, Facts), RunError> {
-    let rule = |persistent_s, pipeline_s| SessionRule {
-        persistent_s,
-        pipeline_s,
-    };
-    match config {
+pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError> {
+    let seed = experiment.run.seed;
+    let replayers = experiment.clients.replayers;
+    match &experiment.workload {
         WorkloadConfig::Log {
             path,
             persistent_s,
@@ -57,33 +55,58 @@ pub fn load_workload(config: &WorkloadConfig, seed: u64) -> Result<(Load, Facts)
                 let why = format!("{left_out}, of 2 GiB or more each");
                 facts.insert("responses_left_out".to_owned(), why);
             }
-            Ok((replay(&log, rule(*persistent_s, *pipeline_s))?, facts))
+            let rule = rule(*persistent_s, *pipeline_s);
+            Ok((replay(&log, rule, replayers)?, facts))
         }
         WorkloadConfig::Generated {
             preset,
             requests,
             persistent_s,
+            pipeline_s,
         } => {
-            let Some(preset) = Preset::from_name(preset) else {
-                return Err(RunError::Workload(format!(
-                    "workload.preset: no generator is called {preset:?}; expected demo, ibm or worldcup-lifetimes"
-                )));
-            };
-            let (load, mut facts) =
-                generated(&preset.spec(), seed, *requests, rule(*persistent_s, None))?;
+            let preset = named(preset)?;
+            let rule = rule(*persistent_s, *pipeline_s);
+            let log = generate(&preset.spec(), seed, *requests)?;
+            let mut facts = facts(&log);
             facts.insert("generator".to_owned(), preset.name().to_owned());
-            Ok((load, facts))
+            Ok((replay(&log, rule, replayers)?, facts))
         }
         WorkloadConfig::Generator {
             spec,
             requests,
             persistent_s,
-        } => generated(spec, seed, *requests, rule(*persistent_s, None)),
-        WorkloadConfig::Specweb(spec) => {
-            Ok((Box::new(SpecWeb::new(*spec, seed)), specweb_facts(spec)))
+            pipeline_s,
+        } => {
+            let rule = rule(*persistent_s, *pipeline_s);
+            let log = generate(spec, seed, *requests)?;
+            Ok((replay(&log, rule, replayers)?, facts(&log)))
         }
-        WorkloadConfig::Fixed(spec) => Ok((Box::new(Fixed::new(*spec)), BTreeMap::new())),
+        WorkloadConfig::Specweb(spec) => {
+            let load: Load = vec![Box::new(SpecWeb::new(*spec, seed))];
+            Ok((load, specweb_facts(spec)))
+        }
+        WorkloadConfig::Fixed(spec) => {
+            let load: Load = vec![Box::new(Fixed::new(*spec))];
+            Ok((load, BTreeMap::new()))
+        }
     }
+}
+
+fn rule(persistent_s: u32, pipeline_s: Option<u32>) -> SessionRule {
+    SessionRule {
+        persistent_s,
+        pipeline_s,
+    }
+}
+
+/// The preset of this name.
+fn named(preset: &str) -> Result<Preset, RunError> {
+    Preset::from_name(preset).ok_or_else(|| {
+        let names = Preset::ALL.map(Preset::name).join(", ");
+        RunError::Workload(format!(
+            "workload.preset: no generator is called {preset:?}; expected one of {names}"
+        ))
+    })
 }
 
 /// Removes what the simulator's HTTP cannot express, and says how much that was.
@@ -118,21 +141,15 @@ fn specweb_facts(spec: &SpecWebSpec) -> Facts {
     ])
 }
 
-fn generated(
-    spec: &GeneratorSpec,
-    seed: u64,
-    requests: u32,
-    rule: SessionRule,
-) -> Result<(Load, Facts), RunError> {
-    let log = spec
-        .generate(seed, requests)
-        .map_err(|error| RunError::Workload(error.to_string()))?;
-    Ok((replay(&log, rule)?, facts(&log)))
+fn generate(spec: &GeneratorSpec, seed: u64, requests: u32) -> Result<Log, RunError> {
+    spec.generate(seed, requests)
+        .map_err(|error| RunError::Workload(error.to_string()))
 }
 
-fn replay(log: &Log, rule: SessionRule) -> Result<Load, RunError> {
+fn replay(log: &Log, rule: SessionRule, replayers: u32) -> Result<Load, RunError> {
     let replay = Replay::new(log, rule).map_err(|error| RunError::Workload(error.to_string()))?;
-    Ok(Box::new(replay))
+    let parts = replay.split(replayers as usize).into_iter();
+    Ok(parts.map(|part| Box::new(part) as _).collect())
 }
 
 fn facts(log: &Log) -> Facts {

@@ -157,3 +157,24 @@ fn a_wait_for_descriptors_never_loses_them() {
     assert_eq!(run.ended, Ended::Complete);
     assert!(run.handoff.accepted > 0);
 }
+
+#[test]
+fn two_nics_carry_twice_what_one_wire_can() {
+    let with = |nics| {
+        let mut experiment = experiment(64, 0);
+        experiment.run.cost_models = false;
+        experiment.run.check = true;
+        experiment.run.warmup_packets = 2_000;
+        experiment.run.measured_packets = 8_000;
+        experiment.wire.rate_mbps = 1_000;
+        experiment.nics = nics;
+        experiment.clients.replayers = 4;
+        results(&experiment)
+    };
+    let (one, two) = (with(1), with(2));
+    let ratio = two.clients.content_mbps / one.clients.content_mbps;
+    assert!(
+        one.clients.content_mbps > 800.0 && (1.9..2.1).contains(&ratio),
+        "{ratio}"
+    );
+}

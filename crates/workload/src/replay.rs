@@ -3,6 +3,8 @@
 use crate::log::{Log, NotReplayable};
 use crate::session::{SessionRule, Sessions};
 use crate::source::{FileSet, RequestSpec, Workload};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// A log turned into connection scripts, handed out in order of each connection's first request.
 ///
@@ -13,11 +15,11 @@ use crate::source::{FileSet, RequestSpec, Workload};
 /// that the log gives for it: see [`crate::log`] for the rule.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// All scripts, one after the other.
-    specs: Vec<RequestSpec>,
-    /// Script `c` is `specs[starts[c]..starts[c + 1]]`.
-    starts: Vec<u32>,
-    files: FileSet,
+    /// All scripts of the log, one after the other.
+    specs: Arc<[RequestSpec]>,
+    /// Where in them the script of each connection lies.
+    scripts: Vec<Range<u32>>,
+    files: Arc<FileSet>,
     next: usize,
     laps: u64,
 }
@@ -31,29 +33,57 @@ impl Replay {
         log.replayable()?;
         let sessions = Sessions::new(&log.requests, rule);
         let mut specs = Vec::with_capacity(log.requests.len());
-        let mut starts = Vec::with_capacity(sessions.len() + 1);
+        let mut scripts = Vec::with_capacity(sessions.len());
         for connection in sessions.iter() {
-            starts.push(specs.len() as u32);
+            let start = specs.len() as u32;
             push_script(log, rule, connection, &mut specs);
+            scripts.push(start..specs.len() as u32);
         }
-        starts.push(specs.len() as u32);
         Ok(Self {
-            specs,
-            starts,
-            files: log.files.clone(),
+            specs: specs.into(),
+            scripts,
+            files: Arc::new(log.files.clone()),
             next: 0,
             laps: 0,
         })
     }
 
+    /// Deals the log out to `parts` replayers, connection by connection: each connection goes to the replayer with the fewest
+    /// requests so far, so that all get equal shares ("split equally among all four replayers", data caching paper 5.2).
+    ///
+    /// # Panics
+    /// If `parts` is 0.
+    pub fn split(self, parts: usize) -> Vec<Self> {
+        assert!(parts > 0, "somebody replays the log");
+        let mut shares = vec![(0_u32, Vec::new()); parts];
+        for script in self.scripts {
+            let (requests, share) = shares
+                .iter_mut()
+                .min_by_key(|(requests, _)| *requests)
+                .expect("there is at least one part");
+            *requests += script.len() as u32;
+            share.push(script);
+        }
+        let replayers = shares.into_iter().map(|(_, scripts)| Self {
+            specs: Arc::clone(&self.specs),
+            scripts,
+            files: Arc::clone(&self.files),
+            next: 0,
+            laps: 0,
+        });
+        replayers
+            .filter(|replayer| !replayer.scripts.is_empty())
+            .collect()
+    }
+
     /// Connections in one pass over the log.
     pub const fn connections(&self) -> usize {
-        self.starts.len() - 1
+        self.scripts.len()
     }
 
     /// Requests in one pass over the log.
-    pub const fn requests(&self) -> usize {
-        self.specs.len()
+    pub fn requests(&self) -> usize {
+        self.scripts.iter().map(Range::len).sum()
     }
 
     /// How often the log ended and was started again.
@@ -69,9 +99,9 @@ impl Replay {
 
 impl Workload for Replay {
     fn next_connection(&mut self, script: &mut Vec<RequestSpec>) {
-        let range = self.starts[self.next] as usize..self.starts[self.next + 1] as usize;
+        let Range { start, end } = self.scripts[self.next];
         script.clear();
-        script.extend_from_slice(&self.specs[range]);
+        script.extend_from_slice(&self.specs[start as usize..end as usize]);
         self.next += 1;
         if self.next == self.connections() {
             self.next = 0;

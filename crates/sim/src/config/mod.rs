@@ -8,17 +8,21 @@ mod workload;
 
 pub use host::{HostConfig, HostInstructions, HostScale};
 pub use nic::{InterruptConfig, NicConfig, NicInstructions, NicScale};
+pub(crate) use workload::MOST_CLIENTS;
 pub use workload::{ClientsConfig, WorkloadConfig};
 
 use crate::hardware::{ConfigError, WireConfig};
+use crate::machine::MOST_NICS;
 use serde::{Deserialize, Serialize};
 
 /// Everything a run depends on. Two runs with equal experiments give equal results.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Experiment {
     /// What to call it.
     pub name: String,
+    /// How many NICs the server has, all alike, each with a wire and a subnet of its own.
+    pub nics: u32,
     /// How long to run, and the seed.
     pub run: RunConfig,
     /// What the clients ask for.
@@ -29,10 +33,26 @@ pub struct Experiment {
     pub tcp: baton_tcp::Config,
     /// The server.
     pub host: HostConfig,
-    /// Its NIC.
+    /// Its NICs.
     pub nic: NicConfig,
-    /// The wire between NIC and clients, each direction.
+    /// The wire between each NIC and its clients, each direction.
     pub wire: WireConfig,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            nics: 1,
+            run: RunConfig::default(),
+            workload: WorkloadConfig::default(),
+            clients: ClientsConfig::default(),
+            tcp: baton_tcp::Config::default(),
+            host: HostConfig::default(),
+            nic: NicConfig::default(),
+            wire: WireConfig::default(),
+        }
+    }
 }
 
 /// How long to run.
@@ -108,6 +128,7 @@ impl Experiment {
     /// # Errors
     /// The first value that cannot be.
     pub fn validate(&self) -> Result<(), Invalid> {
+        one_to(MOST_NICS, "nics", self.nics)?;
         self.host.validate()?;
         self.nic.validate()?;
         self.wire.validate().map_err(|e| e.within("wire"))?;

@@ -31,6 +31,9 @@ pub enum WorkloadConfig {
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
         persistent_s: u32,
+        /// Requests of one connection closer than this are pipelined, seconds; absent: never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pipeline_s: Option<u32>,
     },
     /// Replay a synthetic log of a generator that is written out.
     Generator {
@@ -42,6 +45,9 @@ pub enum WorkloadConfig {
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
         persistent_s: u32,
+        /// Requests of one connection closer than this are pipelined, seconds; absent: never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pipeline_s: Option<u32>,
     },
     /// SPECweb99-like load.
     Specweb(SpecWebSpec),
@@ -63,6 +69,7 @@ impl Default for WorkloadConfig {
             preset: "demo".to_owned(),
             requests: two_hundred_thousand(),
             persistent_s: fifteen(),
+            pipeline_s: None,
         }
     }
 }
@@ -99,7 +106,7 @@ const MOST_REQUESTS: u32 = 100_000_000;
 const MOST_FIXED_REQUESTS: u32 = 1_000_000;
 
 /// Each has an address of its own in 10/8, and the file set of SPECweb99 grows with them.
-const MOST_CLIENTS: u32 = 1_000_000;
+pub(crate) const MOST_CLIENTS: u32 = 1_000_000;
 
 fn throttle(Throttle { min_bps, max_bps }: Throttle) -> Result<(), Invalid> {
     positive("workload.throttle.max_bps", max_bps)?;
@@ -136,6 +143,9 @@ fn percent(path: &str, value: u32) -> Result<(), Invalid> {
 pub struct ClientsConfig {
     /// Clients, and so concurrent connections.
     pub connections: u32,
+    /// Trace replayers: the log is split equally among them, and so are the clients. NICs and replayers are dealt out to the
+    /// clients in turn, so that where there are as many replayers as NICs, or a multiple, each replayer uses one NIC.
+    pub replayers: u32,
     /// At the start, one client follows another after this many microseconds.
     pub start_interval_us: u64,
     /// The clients' TCP.
@@ -146,6 +156,7 @@ impl Default for ClientsConfig {
     fn default() -> Self {
         Self {
             connections: 2048,
+            replayers: 1,
             start_interval_us: 50,
             tcp: baton_tcp::Config::default(),
         }
@@ -154,6 +165,7 @@ impl Default for ClientsConfig {
 
 impl ClientsConfig {
     pub(super) fn validate(&self) -> Result<(), Invalid> {
-        one_to(MOST_CLIENTS, "clients.connections", self.connections)
+        one_to(MOST_CLIENTS, "clients.connections", self.connections)?;
+        one_to(self.connections, "clients.replayers", self.replayers)
     }
 }

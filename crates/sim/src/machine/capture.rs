@@ -1,5 +1,6 @@
 //! Captures of simulated links, as files that packet tools read.
 
+use crate::config::Experiment;
 use baton_apps::symbolic::render;
 use baton_tcp::{Segment, Symbolic};
 use baton_wire::{CaptureWriter, Packet, Time, encode_frame};
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 /// Which link to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// All frames at the server's NIC.
+    /// All frames at the server's NICs.
     Server,
     /// Only those of one client, by its number.
     Client(u32),
@@ -41,8 +42,11 @@ struct Tap {
 }
 
 impl Taps {
-    pub(super) fn new(captures: &[Capture]) -> io::Result<Self> {
-        let taps = captures.iter().map(Tap::new).collect::<io::Result<_>>()?;
+    pub(super) fn new(captures: &[Capture], experiment: &Experiment) -> io::Result<Self> {
+        let taps = captures
+            .iter()
+            .map(|capture| Tap::new(capture, experiment))
+            .collect::<io::Result<_>>()?;
         Ok(Self {
             taps,
             error: None,
@@ -98,11 +102,11 @@ impl Taps {
 }
 
 impl Tap {
-    fn new(capture: &Capture) -> io::Result<Self> {
+    fn new(capture: &Capture, experiment: &Experiment) -> io::Result<Self> {
         let (client, name) = match capture.link {
             Link::Server => (None, "server".to_owned()),
             Link::Client(number) => (
-                Some(super::clients::client_addr(number)),
+                Some(super::clients::client_addr(experiment, number)),
                 format!("client {number}"),
             ),
         };

@@ -2,16 +2,18 @@
 //! costs nothing.
 
 use super::delay::Delays;
+use super::subnets;
 use super::violation::Violation;
 use crate::EventQueue;
 use crate::config::Experiment;
 use crate::results::ClientResults;
+use crate::run::Load;
 use baton_apps::symbolic::{self, ResponseReader};
 use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use baton_workload::{Demand, RequestSpec, Throttle, Workload};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 /// Lowest port a client uses.
 const FIRST_PORT: u16 = 1024;
@@ -28,6 +30,10 @@ struct Outstanding {
 #[derive(Debug)]
 struct Client {
     addr: IpAddr,
+    /// The NIC through which it reaches the server.
+    nic: u8,
+    /// Whose share of the workload it replays.
+    replayer: u32,
     port: u16,
     conn: Option<ConnId>,
     script: Vec<RequestSpec>,
@@ -46,16 +52,16 @@ enum WaitingTo {
     Send,
 }
 
-/// All clients on their side of the wire.
+/// All clients on their side of the wires.
 pub(super) struct Clients {
     stack: Stack<Symbolic>,
     clients: Vec<Client>,
     /// Client of each connection slot.
     owner_of: Vec<u32>,
-    workload: Box<dyn Workload + Send>,
+    /// One for each replayer, or fewer: then replayers share.
+    workloads: Load,
     demand: Demand,
     throttle: Option<Throttle>,
-    server: Endpoint,
     wakeups: EventQueue<u32>,
     /// Clients without a connection, for open loops.
     idle: Vec<u32>,
@@ -66,7 +72,8 @@ pub(super) struct Clients {
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) responses: u64,
-    content_bytes: u64,
+    /// By NIC.
+    content_bytes: Vec<u64>,
     connections: u64,
     failed: BTreeMap<&'static str, u64>,
     response: Delays,
@@ -75,17 +82,14 @@ pub(super) struct Measured {
 }
 
 impl Clients {
-    pub(super) fn new(
-        experiment: &Experiment,
-        server: Endpoint,
-        workload: Box<dyn Workload + Send>,
-    ) -> Self {
+    /// Clients at rest, with `workloads` for their replayers, at least one.
+    pub(super) fn new(experiment: &Experiment, workloads: Load) -> Self {
         let count = experiment.clients.connections;
         let clients = (0..count)
-            .map(|number| Client::new(client_addr(number)))
+            .map(|number| Client::new(experiment, workloads.len() as u32, number))
             .collect();
         let mut wakeups = EventQueue::new();
-        let demand = workload.demand();
+        let demand = workloads[0].demand();
         let mut idle = Vec::new();
         match demand {
             Demand::Infinite => {
@@ -104,12 +108,11 @@ impl Clients {
             clients,
             owner_of: Vec::new(),
             demand,
-            throttle: workload.throttle(),
-            workload,
-            server,
+            throttle: workloads[0].throttle(),
+            workloads,
             wakeups,
             idle,
-            measured: Measured::new(),
+            measured: Measured::new(experiment.nics),
         }
     }
 
@@ -175,11 +178,11 @@ impl Clients {
             client.conn.is_none(),
             "a client has one connection at a time"
         );
-        client.start(&mut *self.workload);
+        client.start(&mut *self.workloads[client.replayer as usize]);
         let conn = loop {
             let flow = Flow {
                 local: client.next_endpoint(),
-                remote: self.server,
+                remote: subnets::server(client.nic),
             };
             if let Some(conn) = self.stack.connect(now, flow) {
                 break conn;
@@ -294,7 +297,7 @@ impl Clients {
 
     /// Forgets what was measured so far.
     pub(super) fn restart_counts(&mut self) {
-        self.measured = Measured::new();
+        self.measured = Measured::new(self.measured.content_bytes.len() as u32);
         self.measured.retransmissions_before = self.stack.stats().retransmissions;
         self.measured.timeouts_before = self.stack.stats().timeouts;
     }
@@ -305,7 +308,7 @@ impl Clients {
         ClientResults {
             responses: this.responses,
             request_rate: this.responses as f64 / seconds,
-            content_mbps: this.content_bytes as f64 * 8e-6 / seconds,
+            content_mbps: this.content_bytes.iter().sum::<u64>() as f64 * 8e-6 / seconds,
             connections: this.connections,
             failed: this
                 .failed
@@ -320,9 +323,12 @@ impl Clients {
 }
 
 impl Client {
-    fn new(addr: IpAddr) -> Self {
+    fn new(experiment: &Experiment, replayers: u32, number: u32) -> Self {
+        let nic = nic_of_client(experiment, number);
         Self {
-            addr,
+            addr: subnets::client(nic, number),
+            nic,
+            replayer: number % experiment.clients.replayers % replayers,
             port: FIRST_PORT,
             conn: None,
             script: Vec::new(),
@@ -367,7 +373,7 @@ impl Client {
             if first.reader.is_complete() {
                 let response = self.outstanding.pop_front().expect("it was just read");
                 measured.responses += 1;
-                measured.content_bytes += response.content_len;
+                measured.content_bytes[self.nic as usize] += response.content_len;
                 measured.response.record(now - response.sent);
                 completed = true;
             }
@@ -377,10 +383,10 @@ impl Client {
 }
 
 impl Measured {
-    fn new() -> Self {
+    fn new(nics: u32) -> Self {
         Self {
             responses: 0,
-            content_bytes: 0,
+            content_bytes: vec![0; nics as usize],
             connections: 0,
             failed: BTreeMap::new(),
             response: Delays::new(),
@@ -390,9 +396,14 @@ impl Measured {
     }
 }
 
-pub(super) fn client_addr(number: u32) -> IpAddr {
-    // 10.1.0.1 and up: the server lives in 10.0/16.
-    IpAddr::V4(Ipv4Addr::from(0x0a01_0001 + number))
+/// The NIC through which the client of this number reaches the server.
+fn nic_of_client(experiment: &Experiment, number: u32) -> u8 {
+    (number % experiment.nics) as u8
+}
+
+/// The address of the client of this number.
+pub(super) fn client_addr(experiment: &Experiment, number: u32) -> IpAddr {
+    subnets::client(nic_of_client(experiment, number), number)
 }
 
 fn reason_name(reason: CloseReason) -> &'static str {

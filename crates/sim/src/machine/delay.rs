@@ -20,6 +20,18 @@ impl Delays {
         }
     }
 
+    /// The times of all `parts`.
+    pub(super) fn joined<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+        let mut whole = Self::new();
+        for part in parts {
+            whole
+                .histogram
+                .add(&part.histogram)
+                .expect("all have the same bounds");
+        }
+        whole
+    }
+
     #[inline]
     pub(super) fn record(&mut self, span: Span) {
         self.histogram.saturating_record(span.as_ps() / 1_000);

@@ -2,33 +2,29 @@
 
 use super::meter::HostMeter;
 use super::names::{counts, since, snake_case};
-use super::outbox::Outbox;
+use super::port::Port;
+use super::subnets;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
 use baton_apps::symbolic::SymbolicHttp;
 use baton_apps::web;
-use baton_bus::Ring;
 use baton_host::{Kernel, LAYERS, Ready};
-use baton_nic::ToHost;
+use baton_nic::ToNic;
 use baton_tcp::Symbolic;
-use baton_wire::{Endpoint, Span, Time};
+use baton_wire::{Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The server without its NIC.
+/// The server without its NICs.
 pub(super) struct HostSide {
     pub(super) kernel: Kernel<Symbolic>,
     pub(super) meter: HostMeter,
     server: web::Server<Symbolic, SymbolicHttp>,
     processor: Processor,
-    /// Packets and events that the NIC has put into host memory.
-    pub(super) ring: Ring<ToHost<Symbolic>>,
-    /// Packets and commands for the NIC.
-    pub(super) outbox: Outbox,
-    /// An interrupt was raised and not yet taken.
-    interrupt_pending: bool,
-    /// The interrupt handler is emptying the ring.
-    in_handler: bool,
+    /// NICs whose interrupts were raised and not yet taken, in order.
+    interrupts_pending: VecDeque<u8>,
+    /// The interrupt handler is emptying the ring of this NIC.
+    in_handler: Option<u8>,
     ready: VecDeque<Ready>,
     ready_batch: Vec<Ready>,
     wait_events: usize,
@@ -40,24 +36,24 @@ pub(super) struct HostSide {
 }
 
 impl HostSide {
-    pub(super) fn new(experiment: &Experiment, address: Endpoint) -> Result<Self, Invalid> {
+    pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
         let host = &experiment.host;
         let mut kernel = Kernel::new(
             host.kernel.clone(),
             experiment.tcp.clone(),
             experiment.run.seed ^ 0x5e17_e700,
         );
-        kernel.listen(address);
+        for nic in 0..experiment.nics as u8 {
+            kernel.listen(subnets::server(nic));
+        }
         kernel.attach_nic(experiment.nic.firmware.connections);
         Ok(Self {
             kernel,
             meter: HostMeter::new(host, experiment.run.cost_models)?,
             server: web::Server::new(SymbolicHttp),
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
-            ring: Ring::new(host.kernel.receive_ring_entries as usize),
-            outbox: Outbox::default(),
-            interrupt_pending: false,
-            in_handler: false,
+            interrupts_pending: VecDeque::with_capacity(experiment.nics as usize),
+            in_handler: None,
             ready: VecDeque::new(),
             ready_batch: Vec::new(),
             wait_events: host.wait_events as usize,
@@ -69,35 +65,34 @@ impl HostSide {
         })
     }
 
-    /// The NIC may interrupt: no earlier interrupt is being handled.
-    pub(super) fn takes_interrupts(&self) -> bool {
-        !self.interrupt_pending && !self.in_handler
+    /// The NIC may interrupt: no earlier interrupt of it is being handled.
+    pub(super) fn takes_interrupts(&self, nic: u8) -> bool {
+        self.in_handler != Some(nic) && !self.interrupts_pending.contains(&nic)
     }
 
-    pub(super) fn raise_interrupt(&mut self) {
+    pub(super) fn raise_interrupt(&mut self, nic: u8) {
         debug_assert!(
-            self.takes_interrupts(),
+            self.takes_interrupts(nic),
             "the NIC waits until its last interrupt was handled"
         );
-        self.interrupt_pending = true;
+        self.interrupts_pending.push_back(nic);
     }
 
-    /// Does the next piece of work, most urgent first: interrupt, ring, timers, application. Gives the moment it ends,
+    /// Does the next piece of work, most urgent first: ring, interrupt, timers, application. Gives the moment it ends,
     /// or nothing when there is nothing to do.
-    pub(super) fn work(&mut self, now: Time) -> Option<Time> {
+    pub(super) fn work(&mut self, now: Time, ports: &mut [Port]) -> Option<Time> {
         self.meter.begin(self.processor.cycle_at(now));
-        if self.in_handler {
-            match self.ring.pop() {
+        if let Some(nic) = self.in_handler {
+            match ports[nic as usize].ring.pop() {
                 Some(upcall) => {
                     self.kernel.handle_upcall(now, upcall, &mut self.meter);
-                    return Some(self.charge(now));
+                    return Some(self.charge(now, ports));
                 }
-                None => self.in_handler = false,
+                None => self.in_handler = None,
             }
         }
-        if self.interrupt_pending {
-            self.interrupt_pending = false;
-            self.in_handler = true;
+        if let Some(nic) = self.interrupts_pending.pop_front() {
+            self.in_handler = Some(nic);
             self.interrupts += 1;
             self.kernel.handle_interrupt(now, &mut self.meter);
         } else if self.kernel.poll_timeout().is_some_and(|due| due <= now) {
@@ -105,7 +100,7 @@ impl HostSide {
         } else if !self.application(now) {
             return None;
         }
-        Some(self.charge(now))
+        Some(self.charge(now, ports))
     }
 
     /// One step of the web server; false when it has nothing to do.
@@ -130,7 +125,7 @@ impl HostSide {
     }
 
     /// Lets the piece of work that began at `now` take its time; what it posted is posted as it goes along.
-    fn charge(&mut self, now: Time) -> Time {
+    fn charge(&mut self, now: Time, ports: &mut [Port]) -> Time {
         let (executed, stalled) = self.meter.spent();
         let cycles = executed + stalled;
         let end = if cycles == 0 {
@@ -142,7 +137,8 @@ impl HostSide {
             let (executed, stalled) = self.meter.next_posted();
             let share = u128::from((end - now).as_ps()) * u128::from(executed + stalled);
             let after = Span::from_ps((share / u128::from(cycles.max(1))) as u64);
-            self.outbox.post(now + after, descriptor);
+            let nic = nic_for(&descriptor);
+            ports[nic as usize].outbox.post(now + after, descriptor);
         }
         end
     }
@@ -204,5 +200,13 @@ impl HostSide {
             retransmissions: self.kernel.tcp_stats().retransmissions - self.retransmissions_before,
             timeouts: self.kernel.tcp_stats().timeouts - self.timeouts_before,
         }
+    }
+}
+
+/// The NIC on whose subnet a packet's addresses are.
+fn nic_for(descriptor: &ToNic<Symbolic>) -> u8 {
+    match descriptor {
+        ToNic::Packet(segment) => subnets::nic_of(segment.src.addr),
+        ToNic::Command(_) => 0,
     }
 }

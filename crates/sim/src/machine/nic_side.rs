@@ -31,12 +31,12 @@ pub(super) struct NicSide {
 }
 
 impl NicSide {
-    pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
+    pub(super) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Invalid> {
         let nic = &experiment.nic;
         let firmware = Firmware::new(
             nic.firmware.clone(),
             experiment.tcp.clone(),
-            experiment.run.seed ^ 0x0f1c_4a4e,
+            seed ^ 0x0f1c_4a4e,
         );
         Ok(Self {
             firmware,
@@ -94,29 +94,39 @@ impl NicSide {
         ])
     }
 
-    pub(super) fn results(&self, now: Time, connections_mean: f64) -> NicResults {
-        let busy = self.processor.busy(now).as_ps() as f64;
-        let idle = self.processor.idle(now).as_ps() as f64;
+    /// What all of `nics` together did, at least one: sums, and shares of the time of all.
+    pub(super) fn results(nics: &[&Self], now: Time, connections_mean: f64) -> NicResults {
+        let sum = |value: &dyn Fn(&Self) -> u64| nics.iter().map(|nic| value(nic)).sum::<u64>();
+        let busy = sum(&|nic| nic.processor.busy(now).as_ps()) as f64;
+        let idle = sum(&|nic| nic.processor.idle(now).as_ps()) as f64;
         let task = |&task: &Task| {
-            let count = self.meter.counts[task as usize];
+            let count = sum(&|nic| nic.meter.counts[task as usize]);
             (
                 snake_case(task),
                 TaskResults {
                     count,
-                    instructions: count * self.meter.cost(task),
+                    instructions: count * nics[0].meter.cost(task),
                 },
             )
         };
+        let mut drops = BTreeMap::new();
+        for nic in nics {
+            for (reason, count) in since(&nic.drops_before, nic.drops()) {
+                *drops.entry(reason).or_default() += count;
+            }
+        }
         NicResults {
             idle_percent: 100.0 * idle / (busy + idle).max(1.0),
             tasks: TASKS.iter().map(task).collect(),
-            send_delay_us: self.send_delay.distribution(1e3),
-            receive_delay_us: self.receive_delay.distribution(1e3),
-            drops: since(&self.drops_before, self.drops()),
+            send_delay_us: Delays::joined(nics.iter().map(|nic| &nic.send_delay)).distribution(1e3),
+            receive_delay_us: Delays::joined(nics.iter().map(|nic| &nic.receive_delay))
+                .distribution(1e3),
+            drops,
             connections_mean,
-            retransmissions: self.firmware.tcp_stats().retransmissions
-                - self.retransmissions_before,
-            timeouts: self.firmware.tcp_stats().timeouts - self.timeouts_before,
+            retransmissions: sum(&|nic| {
+                nic.firmware.tcp_stats().retransmissions - nic.retransmissions_before
+            }),
+            timeouts: sum(&|nic| nic.firmware.tcp_stats().timeouts - nic.timeouts_before),
         }
     }
 }

@@ -67,3 +67,25 @@ fn every_request_fits_its_file() {
         );
     }
 }
+
+#[test]
+fn replayers_get_equal_shares_and_together_everything() {
+    let whole = replay(SessionRule::PAPERS);
+    let mut parts = whole.split(2);
+    assert_eq!(parts.len(), 2);
+    let mut script = Vec::new();
+    // The first connection has three requests; the two others, with one each, make up for it.
+    parts[0].next_connection(&mut script);
+    assert_eq!(bytes(&script), [500, 0, 500]);
+    for expected in [70, 10, 70] {
+        parts[1].next_connection(&mut script);
+        assert_eq!(bytes(&script), [expected]);
+    }
+    assert_eq!([parts[0].requests(), parts[1].requests()], [3, 2]);
+    assert_eq!([parts[0].laps(), parts[1].laps()], [1, 1]);
+}
+
+#[test]
+fn a_log_has_no_more_replayers_than_connections() {
+    assert_eq!(replay(SessionRule::PAPERS).split(9).len(), 3);
+}

@@ -1,0 +1,81 @@
+//! What happens at the host: work begins and ends, descriptors go down, interrupts come up.
+
+use super::tick::{NicTick, Tick};
+use super::{Machine, crossings};
+use baton_wire::{Span, Time};
+
+impl Machine {
+    /// Starts the host's next piece of work unless it is busy.
+    pub(super) fn drive_host(&mut self) {
+        while !self.host.busy {
+            let Some(end) = self.host.work(self.now, &mut self.ports) else {
+                break;
+            };
+            if end > self.now {
+                self.host.busy = true;
+                self.arm(Tick::HostDone, Some(end));
+            }
+            self.each_nic(Self::expect_descriptors);
+        }
+        if !self.host.busy {
+            self.arm(Tick::HostTimer, self.host.kernel.poll_timeout());
+        }
+    }
+
+    pub(super) fn host_done(&mut self) {
+        self.host.busy = false;
+        self.drive_host();
+        // The handler may just have ended with entries still waiting, or room made for the NIC.
+        self.each_nic(Self::request_interrupt);
+        self.each_nic(Self::drive_nic);
+    }
+
+    fn each_nic(&mut self, act: impl Fn(&mut Self, u8)) {
+        for nic in 0..self.ports.len() as u8 {
+            act(self, nic);
+        }
+    }
+
+    /// Hands the host's packets and commands that are posted by now to the NIC, in order, as far as its queues take them.
+    pub(super) fn deliver_descriptors(&mut self, nic: u8) {
+        let port = &mut self.ports[nic as usize];
+        while let Some((posted, descriptor)) = port.outbox.take(self.now) {
+            let crossing = crossings::of_descriptor(&descriptor);
+            match port.nic.firmware.handle_descriptor(self.now, descriptor) {
+                Ok(()) => crossing.count(&mut self.bus),
+                Err(descriptor) => port.outbox.give_back(posted, descriptor),
+            }
+        }
+        self.expect_descriptors(nic);
+        self.drive_nic(nic);
+    }
+
+    /// Looks forward to the next descriptor for which the NIC may have room.
+    pub(super) fn expect_descriptors(&mut self, nic: u8) {
+        let next = self.ports[nic as usize].outbox.next();
+        self.arm(Tick::Nic(NicTick::Descriptors, nic), next);
+    }
+
+    /// Interrupts the host now or arms the coalescing timer.
+    pub(super) fn request_interrupt(&mut self, nic: u8) {
+        let port = &self.ports[nic as usize];
+        let waiting = port.ring.len();
+        if waiting == 0 || !self.host.takes_interrupts(nic) {
+            return;
+        }
+        if waiting >= port.nic.interrupt_count || port.nic.interrupt_delay == Span::ZERO {
+            self.interrupt_due(nic);
+        } else {
+            let due = self.now + port.nic.interrupt_delay;
+            self.arm(Tick::Nic(NicTick::Interrupt, nic), Some(due));
+        }
+    }
+
+    pub(super) fn interrupt_due(&mut self, nic: u8) {
+        self.due[Tick::Nic(NicTick::Interrupt, nic).index()] = Time::NEVER;
+        if !self.ports[nic as usize].ring.is_empty() && self.host.takes_interrupts(nic) {
+            self.host.raise_interrupt(nic);
+            self.drive_host();
+        }
+    }
+}

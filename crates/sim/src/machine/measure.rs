@@ -1,0 +1,124 @@
+//! What is measured: the time series while it runs, and the results at the end.
+
+use super::Machine;
+use super::names::{counts, since};
+use super::nic_side::NicSide;
+use super::tick::Tick;
+use crate::results::{Ended, HandoffResults, Results, Sample};
+use baton_bus::Accounting;
+use baton_nic::Firmware;
+use baton_tcp::Symbolic;
+use baton_wire::{Span, Time};
+use std::collections::BTreeMap;
+
+impl Machine {
+    pub(super) fn sample(&mut self) {
+        let owned = self.host.kernel.connections();
+        let of_nics = |value: fn(&Firmware<Symbolic>) -> u32| {
+            self.ports
+                .iter()
+                .map(|port| value(&port.nic.firmware))
+                .sum()
+        };
+        self.series.push(Sample {
+            time_us: self.now.as_ps() / 1_000_000,
+            open: owned.host + owned.on_nic(),
+            connections: of_nics(Firmware::connections),
+            qlen: of_nics(Firmware::qlen),
+            soft_limit: of_nics(Firmware::soft_limit),
+            responses: self.responses_before + self.clients.measured.responses,
+        });
+        self.arm(
+            Tick::Sample,
+            Some(self.now + Span::from_us(self.experiment.run.sample_us)),
+        );
+    }
+
+    pub(super) fn restart_counts(&mut self) {
+        self.responses_before = self.clients.measured.responses;
+        self.handoffs_before = self.handoffs();
+        self.host.restart_counts(self.now);
+        for port in &mut self.ports {
+            port.nic.restart_counts(self.now);
+        }
+        self.clients.restart_counts();
+        self.bus = Accounting::default();
+    }
+
+    /// Handoffs since the start of the run.
+    pub(super) fn handoffs(&self) -> HandoffResults {
+        let stats = self.host.kernel.stats();
+        HandoffResults {
+            attempted: stats.handoffs_attempted,
+            accepted: stats.handoffs_accepted,
+            restored: stats.restored,
+            forwarded: stats.forwarded,
+            not_offloaded: counts(stats.not_offloaded()),
+            offloaded_packets_percent: 0.0,
+        }
+    }
+
+    pub(super) fn handoffs_measured(&self) -> HandoffResults {
+        let (before, now) = (&self.handoffs_before, self.handoffs());
+        let (host, nic) = self.packets_by_owner();
+        HandoffResults {
+            attempted: now.attempted - before.attempted,
+            accepted: now.accepted - before.accepted,
+            restored: now.restored - before.restored,
+            forwarded: now.forwarded - before.forwarded,
+            not_offloaded: since(&before.not_offloaded, now.not_offloaded),
+            offloaded_packets_percent: 100.0 * nic as f64 / (host + nic).max(1) as f64,
+        }
+    }
+
+    /// Measured frames of connections on the host, and of those on the NICs.
+    fn packets_by_owner(&self) -> (u64, u64) {
+        let nics = || self.ports.iter().map(|port| &port.nic);
+        (
+            nics().map(|nic| nic.host_packets).sum(),
+            nics().map(NicSide::nic_packets).sum(),
+        )
+    }
+
+    pub(super) fn results(
+        &self,
+        commit: &str,
+        started: Time,
+        packets_before: u64,
+        ended: Ended,
+    ) -> Results {
+        let measured = self.now - started;
+        let from_us = started.as_ps() / 1_000_000;
+        let samples: Vec<_> = self
+            .series
+            .iter()
+            .filter(|sample| sample.time_us >= from_us)
+            .collect();
+        let on_nic: u64 = samples
+            .iter()
+            .map(|sample| u64::from(sample.connections))
+            .sum();
+        let connections_mean = on_nic as f64 / samples.len().max(1) as f64;
+        let (host_packets, nic_packets) = self.packets_by_owner();
+        Results {
+            version: 1,
+            experiment: self.experiment.clone(),
+            commit: commit.to_owned(),
+            workload: BTreeMap::new(),
+            warmup_s: started.as_secs_f64(),
+            measured_s: measured.as_secs_f64(),
+            packets: self.packets - packets_before,
+            ended,
+            clients: self.clients.results(measured),
+            host: self.host.results(self.now, host_packets, nic_packets),
+            nic: NicSide::results(
+                &self.ports.iter().map(|port| &port.nic).collect::<Vec<_>>(),
+                self.now,
+                connections_mean,
+            ),
+            handoff: self.handoffs_measured(),
+            bus: self.bus,
+            series: self.series.clone(),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Who has which address: each NIC has a subnet with the server and its clients in it.
+
+use super::tick::MOST_NICS;
+use crate::config::MOST_CLIENTS;
+use baton_wire::Endpoint;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The server's port.
+const PORT: u16 = 80;
+
+/// A NIC's subnet is a share of 10/8: so many bits of the address are its number.
+const SUBNET_BITS: u32 = MOST_NICS.trailing_zeros();
+const SUBNET_SHIFT: u32 = 24 - SUBNET_BITS;
+
+/// The server's address, and within a subnet the clients' first, 10.0.0.1 and 10.1.0.1 at the first NIC.
+const SERVER: u32 = 0x0a00_0001;
+const FIRST_CLIENT: u32 = 0x0a01_0001;
+
+const _: () = assert!(
+    (FIRST_CLIENT & 0x00ff_ffff) + MOST_CLIENTS < 1 << SUBNET_SHIFT,
+    "all clients fit into one subnet"
+);
+
+/// Where the server listens on this NIC.
+pub(super) fn server(nic: u8) -> Endpoint {
+    Endpoint::new(address(SERVER, nic), PORT)
+}
+
+/// The address of a client that reaches the server through this NIC.
+pub(super) fn client(nic: u8, number: u32) -> IpAddr {
+    address(FIRST_CLIENT + number, nic)
+}
+
+/// The NIC whose subnet an address is in. Panics if it is not one of ours.
+#[inline]
+pub(super) fn nic_of(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(address) => (address.to_bits() >> SUBNET_SHIFT) as u8 & (MOST_NICS as u8 - 1),
+        IpAddr::V6(address) => panic!("{address} is in no subnet"),
+    }
+}
+
+fn address(in_first_subnet: u32, nic: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from_bits(
+        in_first_subnet + (u32::from(nic) << SUBNET_SHIFT),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_tells_its_nic() {
+        for nic in 0..MOST_NICS as u8 {
+            assert_eq!(nic_of(server(nic).addr), nic);
+            assert_eq!(nic_of(client(nic, 0)), nic);
+            assert_eq!(nic_of(client(nic, MOST_CLIENTS - 1)), nic);
+        }
+    }
+
+    #[test]
+    fn the_first_subnet_begins_with_10_0() {
+        assert_eq!(server(0).to_string(), "10.0.0.1:80");
+        assert_eq!(client(0, 0).to_string(), "10.1.0.1");
+        assert_eq!(client(1, 0).to_string(), "10.33.0.1");
+    }
+}
