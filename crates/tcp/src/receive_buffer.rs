@@ -319,6 +319,11 @@ impl<P: Payload> ReceiveBuffer<P> {
         }
     }
 
+    /// Nothing has ever been received, or all that was is gone.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.ready.is_empty() && self.unconsumed == 0 && self.behind.is_none()
+    }
+
     /// The rule that is broken, if any. `next` is RCV.NXT, `edge` the right edge of the window.
     pub(crate) fn verify(&self, next: SeqNr, edge: SeqNr) -> Result<(), &'static str> {
         let ready: usize = self.ready.iter().map(Payload::len).sum();

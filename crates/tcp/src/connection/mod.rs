@@ -610,6 +610,9 @@ impl<P: Payload> Connection<P> {
         if self.rx.next.after(self.rx.edge + 1) {
             return Err("RCV.NXT lies within the advertised window");
         }
+        if !self.is_synchronized() && !self.receive.is_unused() {
+            return Err("before the handshake is complete no data was received");
+        }
         if self.marks.contains(Marks::BUFFERS_SHRANK) {
             return Ok(());
         }
