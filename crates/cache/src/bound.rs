@@ -1,0 +1,108 @@
+//! A bound on the bytes that any policy can hit.
+
+use crate::{Optimum, Reference};
+
+/// Layers into which bytes are cut.
+const LAYERS: usize = 16;
+/// Marks a block that was not referenced yet.
+const NEVER: u32 = u32::MAX;
+
+/// The most bytes that any policy can hit, or a little more: an upper bound where hits are worth different numbers of
+/// bytes (the last block of a file is partial), for which the exact optimum would be a minimum-cost flow through the
+/// whole string.
+///
+/// The bytes of all hits are summed layer by layer, as areas are by horizontal slices: a hit of `b` bytes adds to every
+/// layer below `b`. The hits that reach into a layer are some of the references that do, and of those no policy can hit
+/// more than [`Optimum`] does when all others are left out. So thickness of the layer times that optimum bounds what
+/// the layer adds. Exact if all hits are worth the same; otherwise too high because every layer has its own best choice
+/// and because a hit counts for the whole of the layer that it ends in.
+///
+/// The optimum itself is between [`Self::hits_of_optimum`], which a cache can really reach, and [`Self::hit_bytes`].
+#[derive(Clone, Debug)]
+pub struct ByteBound {
+    /// Each reference to a block that was referenced before.
+    again: Vec<Again>,
+    references: usize,
+    /// The upper ends of the layers in bytes, ascending.
+    layers: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    previous: u32,
+    now: u32,
+    bytes: u32,
+}
+
+impl ByteBound {
+    /// For these references, to blocks that are small numbers.
+    pub fn new(references: &[Reference]) -> Self {
+        let mut latest = Vec::new();
+        let mut again = Vec::new();
+        for (now, reference) in (0u32..).zip(references) {
+            let block = reference.block as usize;
+            if block >= latest.len() {
+                latest.resize(block + 1, NEVER);
+            }
+            let previous = std::mem::replace(&mut latest[block], now);
+            if previous != NEVER {
+                again.push(Again {
+                    previous,
+                    now,
+                    bytes: reference.bytes,
+                });
+            }
+        }
+        Self {
+            layers: layers(&again),
+            again,
+            references: references.len(),
+        }
+    }
+
+    /// No policy hits more bytes than this in a cache of `slots` slots.
+    pub fn hit_bytes(&self, slots: u32) -> u64 {
+        let below = std::iter::once(0).chain(self.layers.iter().copied());
+        let layers = below.zip(&self.layers);
+        layers
+            .map(|(bottom, top)| u64::from(top - bottom) * self.hits_above(slots, bottom))
+            .sum()
+    }
+
+    /// The most of the references of more than `bytes` bytes that can be hits when no others are.
+    fn hits_above(&self, slots: u32, bytes: u32) -> u64 {
+        let mut optimum = Optimum::new(slots, self.references);
+        let reach = self.again.iter().filter(|again| again.bytes > bytes);
+        let hits = reach.filter(|again| optimum.reference(again.previous, again.now));
+        hits.count() as u64
+    }
+
+    /// The bytes that the policy of most hits ([`Optimum`]) hits.
+    pub fn hits_of_optimum(&self, slots: u32) -> u64 {
+        let mut optimum = Optimum::new(slots, self.references);
+        let hits = self
+            .again
+            .iter()
+            .filter(|again| optimum.reference(again.previous, again.now));
+        hits.map(|again| u64::from(again.bytes)).sum()
+    }
+}
+
+/// The upper ends of the layers: all values that occur, or values with about equally many references in between.
+fn layers(again: &[Again]) -> Vec<u32> {
+    let mut bytes: Vec<u32> = again.iter().map(|a| a.bytes).filter(|&b| b > 0).collect();
+    bytes.sort_unstable();
+    let mut values = bytes.clone();
+    values.dedup();
+    if values.len() <= LAYERS {
+        return values;
+    }
+    // Full blocks are many and need one layer only: the others are spread over the partial ones.
+    let most = values[values.len() - 1];
+    let partial = &bytes[..bytes.partition_point(|&b| b < most)];
+    let quantile = |i: usize| partial[(i * partial.len() / (LAYERS - 1)).max(1) - 1];
+    let mut ends: Vec<u32> = (1..LAYERS).map(quantile).collect();
+    ends.push(most);
+    ends.dedup();
+    ends
+}

@@ -1,0 +1,102 @@
+//! Names of blocks that are not in a cache, or no longer.
+
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// The names added last, at most a fixed number.
+#[derive(Clone, Debug)]
+pub struct Ghosts {
+    /// In order of arrival, with the arrival's number; entries that [`Self::take`] has taken stay until their turn.
+    queue: VecDeque<(u64, u64)>,
+    /// The arrival of each name that is present.
+    arrivals: FxHashMap<u64, u64>,
+    limit: usize,
+    next: u64,
+}
+
+impl Ghosts {
+    /// At most `limit` names.
+    pub fn new(limit: u32) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            arrivals: FxHashMap::default(),
+            limit: limit as usize,
+            next: 0,
+        }
+    }
+
+    /// Adds `key`; the oldest goes if there is no room. A name that is present already becomes the newest.
+    pub fn add(&mut self, key: u64) {
+        if self.limit == 0 {
+            return;
+        }
+        self.queue.push_back((key, self.next));
+        self.arrivals.insert(key, self.next);
+        self.next += 1;
+        // Names taken out may leave the queue longer than the limit of names: it is bounded, too.
+        while self.queue.len() > self.limit {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some((key, arrival)) = self.queue.pop_front()
+            && self.arrivals.get(&key) == Some(&arrival)
+        {
+            self.arrivals.remove(&key);
+        }
+    }
+
+    /// Takes out `key`; true if it was there.
+    pub fn take(&mut self, key: u64) -> bool {
+        self.arrivals.remove(&key).is_some()
+    }
+
+    /// Checks the limit.
+    ///
+    /// # Panics
+    /// If it is not kept.
+    pub fn check(&self) {
+        assert!(self.queue.len() <= self.limit, "too many ghosts");
+        assert!(
+            self.arrivals.len() <= self.queue.len(),
+            "a ghost without a place"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_name_is_forgotten_first() {
+        let mut ghosts = Ghosts::new(2);
+        for key in [1, 2, 3] {
+            ghosts.add(key);
+            ghosts.check();
+        }
+        assert!(!ghosts.take(1));
+        assert!(ghosts.take(3) && ghosts.take(2));
+        assert!(!ghosts.take(2), "a name is taken once");
+    }
+
+    #[test]
+    fn a_name_that_comes_again_becomes_the_newest() {
+        let mut ghosts = Ghosts::new(3);
+        for key in [1, 2, 1, 3] {
+            ghosts.add(key);
+        }
+        ghosts.add(4);
+        assert!(!ghosts.take(2));
+        assert!(ghosts.take(1));
+    }
+
+    #[test]
+    fn no_room_means_no_names() {
+        let mut ghosts = Ghosts::new(0);
+        ghosts.add(1);
+        assert!(!ghosts.take(1));
+        ghosts.check();
+    }
+}
