@@ -3,7 +3,7 @@
 
 use baton_apps::symbolic::{self, ResponseReader, SymbolicHttp};
 use baton_apps::web::Server;
-use baton_host::{Config, Connections, Kernel, NoMeter, SelectionConfig};
+use baton_host::{Config, Connections, Kernel, NicId, NoMeter, SelectionConfig};
 use baton_nic::Firmware;
 use baton_tcp::{CloseReason, ConnId, Event, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
@@ -44,7 +44,7 @@ impl World {
         };
         let mut kernel = Kernel::new(config, tcp.clone(), 1);
         kernel.listen(endpoint(1, 80));
-        kernel.attach_nic(nic_connections);
+        kernel.attach_nic(endpoint(1, 80).addr, nic_connections);
         let nic = baton_nic::Config {
             connections: nic_connections,
             ..Default::default()
@@ -99,7 +99,7 @@ impl World {
         let mut any = false;
         loop {
             let mut idle = true;
-            while let Some(descriptor) = self.kernel.poll_descriptor() {
+            while let Some((_, descriptor)) = self.kernel.poll_descriptor() {
                 idle = false;
                 assert!(
                     self.firmware
@@ -118,7 +118,7 @@ impl World {
                 }
                 while let Some(upcall) = self.firmware.poll_upcall() {
                     self.kernel
-                        .handle_upcall(self.now, upcall.item, &mut NoMeter);
+                        .handle_upcall(self.now, NicId(0), upcall.item, &mut NoMeter);
                 }
             }
             if self.kernel.has_ready() {

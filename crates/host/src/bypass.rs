@@ -4,10 +4,11 @@
 use crate::footprint::{self, PAGE_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::Meter;
+use crate::nics::NicId;
 use crate::socket::{Deferred, Mode};
 use crate::sockets::SocketId;
 use crate::stats::DropReason;
-use baton_nic::{Command, Control, Event, Handle};
+use baton_nic::{Command, Control, Event, Handle, ToNic};
 use baton_tcp::{Payload, Segment};
 use baton_wire::Time;
 
@@ -21,18 +22,24 @@ fn handle_of<P>(event: &Event<P>) -> Option<Handle> {
         | Event::PeerClosed { handle }
         | Event::Closed { handle, .. }
         | Event::Relief { handle } => Some(*handle),
-        Event::SoftLimit(_) | Event::Memory(_) => None,
+        Event::SoftLimit(_) | Event::Memory(_) | Event::CacheReady(_) | Event::Reset => None,
     }
 }
 
 impl<P: Payload> Kernel<P> {
-    /// One event of the NIC.
-    pub(crate) fn handle_event<M: Meter>(&mut self, now: Time, event: Event<P>, m: &mut M) {
+    /// One event of a NIC.
+    pub(crate) fn handle_event<M: Meter>(
+        &mut self,
+        now: Time,
+        nic: NicId,
+        event: Event<P>,
+        m: &mut M,
+    ) {
         footprint::driver_event(m);
         self.stats.events += 1;
         match (handle_of(&event), event) {
-            (_, Event::SoftLimit(limit)) => self.nic_soft_limit = limit,
-            (_, Event::Memory(connections)) => self.nic_memory = connections,
+            (_, Event::SoftLimit(limit)) => self.nics[nic].soft_limit = limit,
+            (_, Event::Memory(connections)) => self.nics[nic].memory = connections,
             (Some(handle), event) => {
                 let socket = self
                     .handle_sockets
@@ -72,7 +79,7 @@ impl<P: Payload> Kernel<P> {
             Event::PeerClosed { .. } => self.peer_closed(id, m),
             Event::Closed { reason, .. } => {
                 self.release_handle(id, handle);
-                self.command(Command::Release { handle }, m);
+                self.command(self.sockets[id].nic, Command::Release { handle }, m);
                 self.connection_over(id, reason, m);
             }
             Event::Relief { .. } => {
@@ -80,7 +87,9 @@ impl<P: Payload> Kernel<P> {
                     self.stats.reliefs += 1;
                 }
             }
-            Event::SoftLimit(_) | Event::Memory(_) => unreachable!("these are about no connection"),
+            Event::SoftLimit(_) | Event::Memory(_) | Event::CacheReady(_) | Event::Reset => {
+                unreachable!("these are about no connection")
+            }
         }
     }
 
@@ -107,7 +116,8 @@ impl<P: Payload> Kernel<P> {
         let len = self.config.post_receive_bytes.saturating_sub(socket.posted);
         if len > 0 && matches!(socket.mode, Mode::Offloaded(_)) {
             socket.posted += len;
-            self.command(Command::PostReceive { handle, len }, m);
+            let nic = socket.nic;
+            self.command(nic, Command::PostReceive { handle, len }, m);
         }
     }
 
@@ -136,13 +146,18 @@ impl<P: Payload> Kernel<P> {
     pub(crate) fn forward<M: Meter>(&mut self, handle: Handle, segment: Segment<P>, m: &mut M) {
         self.stats.forwarded += 1;
         footprint::bypass_request(m, handle.0);
-        self.command(Command::Forward { handle, segment }, m);
+        self.command(self.nic_of(handle), Command::Forward { handle, segment }, m);
     }
 
     /// Appends data to the send buffer of an offloaded connection.
     pub(crate) fn command_send<M: Meter>(&mut self, handle: Handle, data: P, m: &mut M) {
         footprint::bypass_request(m, handle.0);
-        self.command(Command::Send { handle, data }, m);
+        let command = Command::Send {
+            handle,
+            data,
+            cached: None,
+        };
+        self.command(self.nic_of(handle), command, m);
     }
 
     /// A socket request that is neither send nor receive.
@@ -153,7 +168,7 @@ impl<P: Payload> Kernel<P> {
         m: &mut M,
     ) {
         footprint::bypass_request(m, handle.0);
-        self.command(Command::Control { handle, control }, m);
+        self.command(self.nic_of(handle), Command::Control { handle, control }, m);
     }
 
     /// Tells the NIC how much the application has read, once that is worth a command.
@@ -167,15 +182,24 @@ impl<P: Payload> Kernel<P> {
         if len >= worth {
             self.sockets[id].unreported = 0;
             footprint::bypass_request(m, handle.0);
-            self.command(Command::Received { handle, len }, m);
+            let nic = self.sockets[id].nic;
+            self.command(nic, Command::Received { handle, len }, m);
         }
     }
 
-    /// Gives the NIC a command.
-    pub(crate) fn command<M: Meter>(&mut self, command: Command<P>, m: &mut M) {
+    /// Gives a NIC a command.
+    pub(crate) fn command<M: Meter>(&mut self, nic: NicId, command: Command<P>, m: &mut M) {
         self.stats.commands += 1;
-        self.stats.commands_over_limit += u64::from(!self.driver.has_room());
-        self.driver.command(command, m);
+        self.stats.commands_over_limit += u64::from(!self.has_room(nic));
+        let entry = self.nics[nic].driver.command_entry();
+        footprint::driver_command(m, entry);
+        self.nics.post(nic, ToNic::Command(command));
+    }
+
+    /// The NIC that has the connection of a handle in use.
+    fn nic_of(&self, handle: Handle) -> NicId {
+        let id = self.handle_sockets[handle.0 as usize];
+        self.sockets[id.expect("a handle in use has a socket")].nic
     }
 }
 

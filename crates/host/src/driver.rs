@@ -4,17 +4,15 @@ use crate::config::Config;
 use crate::footprint;
 use crate::memory::Buffers;
 use crate::meter::Meter;
-use baton_nic::{Command, ToNic};
-use baton_tcp::{Payload, Segment};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// The mbufs of one packet: headers first, then one for each run of data.
 pub(crate) type PacketMbufs = SmallVec<[u32; 4]>;
 
-/// The driver. What goes to the NIC leaves in the order in which it came.
+/// The driver of one NIC.
 #[derive(Debug)]
-pub(crate) struct Driver<P> {
+pub(crate) struct Driver {
     /// mbuf and cluster behind each entry of the receive ring.
     posted: Vec<(u32, u32)>,
     next_posted: usize,
@@ -22,14 +20,16 @@ pub(crate) struct Driver<P> {
     next_received: u32,
     transmit_ring_entries: u32,
     next_transmit: u32,
-    queue: VecDeque<ToNic<P>>,
-    queue_limit: usize,
+    /// Numbers of the entries of its rings among those of all NICs' rings: where its own begin.
+    first_received: u32,
+    first_transmit: u32,
     /// Packets given to the NIC that it has not reported as sent.
     unsent: VecDeque<PacketMbufs>,
 }
 
-impl<P: Payload> Driver<P> {
-    pub fn new(config: &Config, buffers: &mut Buffers) -> Self {
+impl Driver {
+    /// The driver of the NIC with this number.
+    pub fn new(config: &Config, nic: u32, buffers: &mut Buffers) -> Self {
         let posted = (0..config.receive_ring_entries.max(1))
             .map(|_| buffers.allocate_reserved_pair())
             .collect();
@@ -40,20 +40,10 @@ impl<P: Payload> Driver<P> {
             next_received: 0,
             transmit_ring_entries: config.transmit_ring_entries.max(1),
             next_transmit: 0,
-            queue: VecDeque::new(),
-            queue_limit: config.transmit_queue_entries as usize,
+            first_received: nic * config.receive_ring_entries.max(1),
+            first_transmit: nic * config.transmit_ring_entries.max(1),
             unsent: VecDeque::new(),
         }
-    }
-
-    /// Whether a packet, or a command that may be refused, still finds room.
-    pub fn has_room(&self) -> bool {
-        self.queue.len() < self.queue_limit
-    }
-
-    /// Next thing for the NIC.
-    pub fn poll(&mut self) -> Option<ToNic<P>> {
-        self.queue.pop_front()
     }
 
     /// mbufs that the driver holds.
@@ -68,8 +58,8 @@ impl<P: Payload> Driver<P> {
 
     /// Reads the next entry of the receive ring, whatever it is; gives its number.
     pub fn next_entry<M: Meter>(&mut self, m: &mut M) -> u32 {
-        let slot = self.next_received;
-        self.next_received = (slot + 1) % self.receive_ring_entries;
+        let slot = self.first_received + self.next_received;
+        self.next_received = (self.next_received + 1) % self.receive_ring_entries;
         footprint::ring_read(m, slot);
         slot
     }
@@ -89,26 +79,24 @@ impl<P: Payload> Driver<P> {
         Some(packet)
     }
 
-    /// Queues a packet. The caller has seen that there [is room](Self::has_room).
-    pub fn transmit<M: Meter>(&mut self, segment: Segment<P>, mbufs: PacketMbufs, m: &mut M) {
-        let (first, entries) = (self.next_transmit, self.transmit_ring_entries);
-        let count = mbufs.len() as u32;
-        self.next_transmit = (first + count) % entries;
+    /// Puts a packet of `entries` descriptors on the ring.
+    pub fn transmit<M: Meter>(&mut self, entries: u32, mbufs: PacketMbufs, m: &mut M) {
+        let (first, ring) = (self.next_transmit, self.transmit_ring_entries);
+        self.next_transmit = (first + entries) % ring;
+        let base = self.first_transmit;
         footprint::driver_transmit(
             m,
-            (first..first + count).map(|slot| slot % entries),
+            (first..first + entries).map(|slot| base + slot % ring),
             mbufs[0],
         );
         self.unsent.push_back(mbufs);
-        self.queue.push_back(ToNic::Packet(segment));
     }
 
-    /// Queues a command, room or not.
-    pub fn command<M: Meter>(&mut self, command: Command<P>, m: &mut M) {
-        let slot = self.next_transmit;
-        self.next_transmit = (slot + 1) % self.transmit_ring_entries;
-        footprint::driver_command(m, slot);
-        self.queue.push_back(ToNic::Command(command));
+    /// Takes one entry of the ring for a command.
+    pub fn command_entry(&mut self) -> u32 {
+        let slot = self.first_transmit + self.next_transmit;
+        self.next_transmit = (self.next_transmit + 1) % self.transmit_ring_entries;
+        slot
     }
 
     /// Frees the mbufs of the `count` oldest packets, which the NIC has sent.

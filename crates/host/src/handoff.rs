@@ -61,8 +61,8 @@ impl<P: Payload> Kernel<P> {
             bytes_in_send_buffer: socket.send_len as u32,
             failures: socket.failures,
             was_offloaded: socket.offloaded_once,
-            nic_connections: self.connections.on_nic(),
-            nic_soft_limit: self.nic_soft_limit,
+            nic_connections: self.nics[socket.nic].connections,
+            nic_soft_limit: self.nics[socket.nic].soft_limit,
         }
     }
 
@@ -109,7 +109,8 @@ impl<P: Payload> Kernel<P> {
         self.sockets[socket].not_offloaded = None;
         self.sockets[socket].posted = 0;
         self.stats.handoffs_attempted += 1;
-        self.command(Command::Handoff { handle, state }, m);
+        let nic = self.sockets[socket].nic;
+        self.command(nic, Command::Handoff { handle, state }, m);
         Ok(())
     }
 
@@ -127,13 +128,14 @@ impl<P: Payload> Kernel<P> {
         {
             return Err(NotOffloaded::State);
         }
-        if self.connections.on_nic() >= self.nic_soft_limit {
+        let nic = &self.nics[socket.nic];
+        if nic.connections >= nic.soft_limit {
             return Err(NotOffloaded::SoftLimit);
         }
-        if self.nic_memory == 0 {
+        if nic.memory == 0 {
             return Err(NotOffloaded::Memory);
         }
-        if !self.driver.has_room() {
+        if !self.has_room(socket.nic) {
             return Err(NotOffloaded::QueueFull);
         }
         Ok(conn)
@@ -191,7 +193,8 @@ impl<P: Payload> Kernel<P> {
         );
         self.stats.handoffs_refused += 1;
         if refusal == Refusal::Memory {
-            self.nic_memory = 0;
+            let nic = self.sockets[id].nic;
+            self.nics[nic].memory = 0;
         }
         let socket = &mut self.sockets[id];
         socket.failures += 1;
@@ -211,10 +214,11 @@ impl<P: Payload> Kernel<P> {
         };
         match state.mode {
             Mode::Offloaded(handle) => {
+                let nic = state.nic;
                 self.set_mode(socket, Mode::Restoring(handle));
                 self.stats.restores_attempted += 1;
                 footprint::bypass_request(m, handle.0);
-                self.command(Command::Restore { handle }, m);
+                self.command(nic, Command::Restore { handle }, m);
                 true
             }
             Mode::HandingOff(_) => {

@@ -3,6 +3,7 @@
 use crate::footprint::{self, RECEIVE_BUFFER_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::Meter;
+use crate::nics::NicId;
 use crate::socket::{Mode, ReceiveBuffer, Storage};
 use crate::sockets::SocketId;
 use crate::stats::DropReason;
@@ -10,17 +11,17 @@ use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Payload, Segment, State}
 use baton_wire::Time;
 
 impl<P: Payload> Kernel<P> {
-    /// A packet that the NIC passed to the host, in ring entry `ring_slot`.
+    /// A packet that a NIC passed to the host, in ring entry `ring_slot`.
     pub(crate) fn receive_packet<M: Meter>(
         &mut self,
         now: Time,
+        nic: NicId,
         ring_slot: u32,
         segment: Segment<P>,
         m: &mut M,
     ) {
-        let Some(packet) =
-            self.driver
-                .receive(ring_slot, segment.frame_len(), &mut self.buffers, m)
+        let driver = &mut self.nics[nic].driver;
+        let Some(packet) = driver.receive(ring_slot, segment.frame_len(), &mut self.buffers, m)
         else {
             self.stats.drop(DropReason::ReceiveBuffers);
             return;
@@ -117,7 +118,9 @@ impl<P: Payload> Kernel<P> {
             let Some(conn) = self.stack.accept(listener) else {
                 return;
             };
-            let id = self.sockets.insert(conn, self.stack.flow(conn), now);
+            let flow = self.stack.flow(conn);
+            let nic = self.nics.of_address(flow.local.addr);
+            let id = self.sockets.insert(conn, flow, nic, now);
             footprint::socket_create(m, id.0);
             self.set_socket_of(conn, Some(id));
             self.count_mode(Mode::Host(conn), |n| *n += 1);

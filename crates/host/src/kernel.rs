@@ -7,6 +7,7 @@ use crate::driver::Driver;
 use crate::footprint;
 use crate::memory::{Buffers, Slots};
 use crate::meter::{Meter, Owner};
+use crate::nics::{NicId, Nics};
 use crate::pcb_lists::PcbLists;
 use crate::selection::Selection;
 use crate::socket::{Mode, Socket, SocketTable, Storage};
@@ -51,13 +52,10 @@ pub struct Kernel<P> {
     pub(crate) handle_sockets: Vec<Option<SocketId>>,
     /// Connections that are not in the stack: on the NIC, or on their way.
     pub(crate) flows: FxHashMap<Flow, Handle>,
-    pub(crate) nic_soft_limit: u32,
-    /// Connections that the NIC's memory could still hold, as it told last.
-    pub(crate) nic_memory: u32,
 
     pub(crate) buffers: Buffers,
     pub(crate) pcbs: PcbLists,
-    pub(crate) driver: Driver<P>,
+    pub(crate) nics: Nics<P>,
     /// Buffer of the packet being processed, until somebody keeps it.
     pub(crate) arriving: Option<(u32, u32)>,
     /// Writers that found no mbufs.
@@ -68,7 +66,7 @@ pub struct Kernel<P> {
 }
 
 impl<P: Payload> Kernel<P> {
-    /// A kernel with no connections. `secret` seeds what TCP must not let be guessed.
+    /// A kernel with no connections and no NIC yet: see [`Kernel::attach_nic`]. `secret` seeds what TCP must not let be guessed.
     pub fn new(config: Config, tcp: baton_tcp::Config, secret: u64) -> Self {
         let selection = config.selection.build();
         Self::with_selection(config, tcp, secret, selection)
@@ -81,11 +79,10 @@ impl<P: Payload> Kernel<P> {
         secret: u64,
         selection: Box<dyn Selection>,
     ) -> Self {
-        let mut buffers = Buffers {
+        let buffers = Buffers {
             mbufs: Slots::new(config.mbufs),
             clusters: Slots::new(config.clusters),
         };
-        let driver = Driver::new(&config, &mut buffers);
         Self {
             send_limit: tcp.send_buffer as usize,
             stack: Stack::new(tcp, secret),
@@ -100,11 +97,9 @@ impl<P: Payload> Kernel<P> {
             handles: Slots::new(config.handles),
             handle_sockets: Vec::new(),
             flows: FxHashMap::default(),
-            nic_soft_limit: u32::MAX,
-            nic_memory: u32::MAX,
             buffers,
             pcbs: PcbLists::new(config.hash_buckets),
-            driver,
+            nics: Nics::new(),
             arriving: None,
             memory_waiters: VecDeque::new(),
             connections: Connections::default(),
@@ -133,11 +128,6 @@ impl<P: Payload> Kernel<P> {
     /// Connections by owner.
     pub fn connections(&self) -> Connections {
         self.connections
-    }
-
-    /// Soft_Limit, as the NIC told it last.
-    pub fn nic_soft_limit(&self) -> u32 {
-        self.nic_soft_limit
     }
 
     /// All sockets, those not yet accepted and those closed by the application among them.
@@ -174,24 +164,27 @@ impl<P: Payload> Kernel<P> {
 
     // --- events in ---
 
-    /// The NIC interrupted. What it has to say follows, entry by entry, in [`Kernel::handle_upcall`].
-    pub fn handle_interrupt<M: Meter>(&mut self, now: Time, m: &mut M) {
-        let _ = now;
+    /// A NIC interrupted. What it has to say follows, entry by entry, in [`Kernel::handle_upcall`].
+    pub fn handle_interrupt<M: Meter>(&mut self, now: Time, nic: NicId, m: &mut M) {
+        let _ = (now, nic);
         footprint::interrupt(m);
     }
 
-    /// Takes one entry off the ring from the NIC and does everything that follows from it.
-    pub fn handle_upcall<M: Meter>(&mut self, now: Time, entry: ToHost<P>, m: &mut M) {
+    /// Takes one entry off the ring from a NIC and does everything that follows from it.
+    pub fn handle_upcall<M: Meter>(&mut self, now: Time, nic: NicId, entry: ToHost<P>, m: &mut M) {
         m.owner(if matches!(entry, ToHost::Event(_)) {
             Owner::Nic
         } else {
             Owner::Host
         });
-        let slot = self.driver.next_entry(m);
+        let slot = self.nics[nic].driver.next_entry(m);
         match entry {
-            ToHost::Packet(segment) => self.receive_packet(now, slot, segment, m),
-            ToHost::Event(event) => self.handle_event(now, event, m),
-            ToHost::Sent(count) => self.driver.complete(count, &mut self.buffers, m),
+            ToHost::Packet(segment) => self.receive_packet(now, nic, slot, segment, m),
+            ToHost::Event(event) => self.handle_event(now, nic, event, m),
+            ToHost::Sent(count) => {
+                let driver = &mut self.nics[nic].driver;
+                driver.complete(count, &mut self.buffers, m);
+            }
         }
         self.wake_memory_waiter(m);
     }
@@ -213,12 +206,6 @@ impl<P: Payload> Kernel<P> {
     pub fn listen(&mut self, local: Endpoint) {
         let listener = self.stack.listen(local, self.config.backlog as usize);
         self.listeners.push(listener);
-    }
-
-    /// The NIC said that it holds at most so many connections (its Hard_Limit). Until it says so the host does not know, and
-    /// finds out by being refused.
-    pub fn attach_nic(&mut self, connections: u32) {
-        self.nic_soft_limit = connections;
     }
 
     /// System calls of the application at `now`.
@@ -273,9 +260,9 @@ impl<P: Payload> Kernel<P> {
 
     // --- effects out ---
 
-    /// The next packet or command for the NIC, in order.
-    pub fn poll_descriptor(&mut self) -> Option<ToNic<P>> {
-        self.driver.poll()
+    /// The next packet or command for a NIC, in order.
+    pub fn poll_descriptor(&mut self) -> Option<(NicId, ToNic<P>)> {
+        self.nics.poll()
     }
 
     /// When [`Kernel::handle_timeouts`] must next be called, if ever. May be early, never late.
@@ -333,7 +320,10 @@ impl<P: Payload> Kernel<P> {
     }
 
     pub(crate) fn set_mode(&mut self, id: SocketId, mode: Mode) {
-        let old = std::mem::replace(&mut self.sockets[id].mode, mode);
+        let socket = &mut self.sockets[id];
+        let old = std::mem::replace(&mut socket.mode, mode);
+        let on_nic = &mut self.nics[socket.nic].connections;
+        *on_nic = *on_nic + u32::from(mode.is_away()) - u32::from(old.is_away());
         self.count_mode(old, |n| *n -= 1);
         self.count_mode(mode, |n| *n += 1);
     }
@@ -361,7 +351,10 @@ impl<P: Payload> Kernel<P> {
         );
         let mut connections = Connections::default();
         let mut ready = 0;
-        let (mut mbufs, mut clusters) = (self.driver.mbufs_held(), self.driver.clusters_held());
+        self.nics.check();
+        let drivers = || self.nics.iter().map(|(_, nic)| &nic.driver);
+        let mut mbufs: usize = drivers().map(Driver::mbufs_held).sum();
+        let mut clusters: usize = drivers().map(Driver::clusters_held).sum();
         for (id, socket) in self.sockets.iter() {
             self.check_socket(id, socket);
             match socket.mode {
@@ -383,6 +376,12 @@ impl<P: Payload> Kernel<P> {
         assert_eq!(
             connections, self.connections,
             "connections are counted by owner"
+        );
+        let on_nics: u32 = self.nics.iter().map(|(_, nic)| nic.connections).sum();
+        assert_eq!(
+            on_nics,
+            connections.on_nic(),
+            "and counted by the NIC they are on"
         );
         assert_eq!(ready, self.ready_count, "ready sockets are counted");
         assert_eq!(

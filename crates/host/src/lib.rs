@@ -13,6 +13,7 @@ mod input;
 mod kernel;
 mod memory;
 mod meter;
+mod nics;
 mod output;
 mod pcb_lists;
 mod ready;
@@ -25,6 +26,7 @@ mod syscalls;
 pub use config::{Config, ConfigError};
 pub use kernel::Kernel;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
+pub use nics::NicId;
 pub use selection::{
     Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig, Threshold, View,
 };

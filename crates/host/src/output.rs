@@ -5,6 +5,7 @@ use crate::footprint;
 use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::stats::DropReason;
+use baton_nic::ToNic;
 use baton_tcp::{ConnId, Payload, Segment};
 
 impl<P: Payload> Kernel<P> {
@@ -15,7 +16,12 @@ impl<P: Payload> Kernel<P> {
         segment: Segment<P>,
         m: &mut M,
     ) {
-        if !self.driver.has_room() {
+        let id = conn.and_then(|conn| self.socket_of(conn));
+        let nic = id.map_or_else(
+            || self.nics.of_address(segment.src.addr),
+            |id| self.sockets[id].nic,
+        );
+        if !self.has_room(nic) {
             self.stats.drop(DropReason::TransmitQueue);
             return;
         }
@@ -30,7 +36,9 @@ impl<P: Payload> Kernel<P> {
         }
         footprint::ip_output(m, connection, mbufs[0]);
         self.stats.packets_sent += 1;
-        self.driver.transmit(segment, mbufs, m);
+        let entries = mbufs.len() as u32;
+        self.nics[nic].driver.transmit(entries, mbufs, m);
+        self.nics.post(nic, ToNic::Packet(segment));
     }
 
     fn allocate_mbufs(&mut self, count: usize) -> Option<PacketMbufs> {

@@ -1,5 +1,6 @@
 //! Sockets: what the kernel keeps of each connection, whoever processes it.
 
+use crate::nics::NicId;
 use crate::sockets::SocketId;
 use crate::stats::NotOffloaded;
 use baton_nic::Handle;
@@ -21,6 +22,16 @@ pub enum Mode {
     Restoring(Handle),
     /// It is over; the application has not closed the socket yet.
     Closed(CloseReason),
+}
+
+impl Mode {
+    /// On a NIC, or on the way to or from one.
+    pub(crate) fn is_away(self) -> bool {
+        matches!(
+            self,
+            Self::HandingOff(_) | Self::Offloaded(_) | Self::Restoring(_)
+        )
+    }
 }
 
 /// A modelled receive buffer (mbuf with cluster) and how much unread data it holds.
@@ -77,6 +88,8 @@ pub(crate) struct Socket<P> {
     pub in_use: bool,
     pub mode: Mode,
     pub flow: Flow,
+    /// The NIC on which the connection came.
+    pub nic: NicId,
 
     /// Received in order and not yet read.
     pub receive: VecDeque<P>,
@@ -125,11 +138,12 @@ pub(crate) struct Socket<P> {
 }
 
 impl<P: Payload> Socket<P> {
-    fn new(conn: ConnId, flow: Flow, now: Time) -> Self {
+    fn new(conn: ConnId, flow: Flow, nic: NicId, now: Time) -> Self {
         Self {
             in_use: true,
             mode: Mode::Host(conn),
             flow,
+            nic,
             receive: VecDeque::new(),
             receive_len: 0,
             receive_buffers: VecDeque::new(),
@@ -159,7 +173,7 @@ impl<P: Payload> Socket<P> {
     }
 
     /// Makes a freed slot a new socket, keeping the queues' memory and the slot's place in the ready queue.
-    fn renew(&mut self, conn: ConnId, flow: Flow, now: Time) {
+    fn renew(&mut self, conn: ConnId, flow: Flow, nic: NicId, now: Time) {
         debug_assert!(
             self.receive.is_empty() && self.receive_buffers.is_empty(),
             "nothing received is left"
@@ -168,7 +182,7 @@ impl<P: Payload> Socket<P> {
             self.send_buffers.is_empty() && self.deferred.is_empty(),
             "nothing sent or kept is left"
         );
-        let old = std::mem::replace(self, Self::new(conn, flow, now));
+        let old = std::mem::replace(self, Self::new(conn, flow, nic, now));
         self.receive = old.receive;
         self.receive_buffers = old.receive_buffers;
         self.send_buffers = old.send_buffers;
@@ -213,12 +227,12 @@ impl<P: Payload> SocketTable<P> {
         }
     }
 
-    pub fn insert(&mut self, conn: ConnId, flow: Flow, now: Time) -> SocketId {
+    pub fn insert(&mut self, conn: ConnId, flow: Flow, nic: NicId, now: Time) -> SocketId {
         if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize].renew(conn, flow, now);
+            self.slots[slot as usize].renew(conn, flow, nic, now);
             return SocketId(slot);
         }
-        self.slots.push(Socket::new(conn, flow, now));
+        self.slots.push(Socket::new(conn, flow, nic, now));
         SocketId(self.slots.len() as u32 - 1)
     }
 

@@ -1,8 +1,8 @@
 //! The kernel alone: a client's stack on one side, the test in the place of the NIC on the other.
 
 use baton_host::{
-    Config, DropReason, Kernel, Mode, NoMeter, NotOffloaded, Ready, Receive, SelectionConfig,
-    SocketId, Sockets,
+    Config, DropReason, Kernel, Mode, NicId, NoMeter, NotOffloaded, Ready, Receive,
+    SelectionConfig, SocketId, Sockets,
 };
 use baton_nic::{Command, Control, Event, Handle, Refusal, ToHost, ToNic};
 use baton_tcp::{CloseReason, ConnId, Portable, Stack, Symbolic};
@@ -35,6 +35,7 @@ impl Bench {
     fn new(config: Config) -> Self {
         let mut kernel = Kernel::new(config, baton_tcp::Config::default(), 1);
         kernel.listen(endpoint(1, 80));
+        kernel.attach_nic(endpoint(1, 80).addr, u32::MAX);
         let client = Stack::new(baton_tcp::Config::default(), 2);
         Self {
             kernel,
@@ -59,7 +60,7 @@ impl Bench {
                 idle = false;
                 self.event(ToHost::Packet(segment));
             }
-            while let Some(descriptor) = self.kernel.poll_descriptor() {
+            while let Some((_, descriptor)) = self.kernel.poll_descriptor() {
                 idle = false;
                 match descriptor {
                     ToNic::Packet(segment) => {
@@ -67,6 +68,7 @@ impl Bench {
                         self.event(ToHost::Sent(1));
                     }
                     ToNic::Command(command) => self.commands.push(command),
+                    ToNic::Cache(command) => panic!("there is no cache: {command:?}"),
                 }
             }
             if idle {
@@ -77,7 +79,8 @@ impl Bench {
     }
 
     fn event(&mut self, item: ToHost<Symbolic>) {
-        self.kernel.handle_upcall(self.now, item, &mut NoMeter);
+        self.kernel
+            .handle_upcall(self.now, NicId(0), item, &mut NoMeter);
         self.kernel.check();
     }
 
@@ -334,7 +337,7 @@ fn a_refused_connection_goes_on_as_if_nothing_had_been_tried() {
 #[test]
 fn a_nic_known_to_be_full_is_not_asked() {
     let mut bench = Bench::with_selection(SelectionConfig::Fcfs);
-    bench.kernel.attach_nic(1);
+    bench.nic(Event::SoftLimit(1));
     bench.connect(1000);
     let first = bench.accept();
     assert_eq!(bench.commands.len(), 1);

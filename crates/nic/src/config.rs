@@ -53,6 +53,60 @@ impl Default for LoadControl {
     }
 }
 
+/// How cached data gets from the cache to the wire (data-caching 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transmit {
+    /// The engine that sends gathers a packet from disjoint regions of on-board memory: nothing is copied.
+    Gather,
+    /// The NIC's processor copies cached data into the transmit buffer.
+    Copy,
+}
+
+/// The data cache (data-caching 4.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CacheConfig {
+    /// On-board memory set aside for it, KiB; 0: there is no cache.
+    pub kib: u32,
+    /// How cached data is sent.
+    pub transmit: Transmit,
+    /// Most bytes of a packet that the host describes part by part, IP header included: the size of a transmit buffer.
+    pub packet_bytes: u32,
+}
+
+impl CacheConfig {
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u32 {
+        self.kib.saturating_mul(1024)
+    }
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            kib: 0,
+            transmit: Transmit::Gather,
+            packet_bytes: 9000,
+        }
+    }
+}
+
+/// A parameter that no firmware can work with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} = {value}: expected {expected}")]
+pub struct ConfigError {
+    /// Name of the field.
+    pub field: &'static str,
+    /// What it was set to.
+    pub value: u32,
+    /// What it must be.
+    pub expected: &'static str,
+}
+
+/// The largest cache, KiB: offsets in it are 32-bit numbers.
+const MOST_CACHE_KIB: u32 = (1 << 22) - 1;
+
 /// Parameters of the firmware. Times and rates belong to the machine around it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -78,6 +132,36 @@ pub struct Config {
     pub acknowledge_bytes: u32,
     /// Segments that the NIC's TCP sends in one piece of work, which nothing interrupts.
     pub transmit_burst_segments: u32,
+    /// The data cache, a part of the on-board memory.
+    pub cache: CacheConfig,
+}
+
+impl Config {
+    /// Whether the data cache fits: connections need their memory, and packets need some too.
+    ///
+    /// # Errors
+    /// Names the first field with which it does not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let connections = u64::from(self.connections) * u64::from(self.connection_bytes);
+        let left = (u64::from(self.memory_kib) * 1024)
+            .saturating_sub(connections + crate::memory::PACKETS_LEAST);
+        let kib = self.cache.kib;
+        if kib > MOST_CACHE_KIB || u64::from(kib) * 1024 > left && kib > 0 {
+            return Err(ConfigError {
+                field: "cache.kib",
+                value: kib,
+                expected: "no more than memory_kib less what connections take and 16 KiB for packets, and below 4 GiB",
+            });
+        }
+        if self.cache.packet_bytes < 576 {
+            return Err(ConfigError {
+                field: "cache.packet_bytes",
+                value: self.cache.packet_bytes,
+                expected: "at least 576",
+            });
+        }
+        Ok(())
+    }
 }
 
 impl Default for Config {
@@ -93,6 +177,42 @@ impl Default for Config {
             descriptor_queue_entries: 512,
             acknowledge_bytes: 8192,
             transmit_burst_segments: 1,
+            cache: CacheConfig::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_larger_than_the_memory_is_an_error() {
+        let with_cache = |kib| Config {
+            connections: 0,
+            memory_kib: 1024,
+            cache: CacheConfig {
+                kib,
+                ..CacheConfig::default()
+            },
+            ..Config::default()
+        };
+        assert_eq!(Config::default().validate(), Ok(()));
+        assert_eq!(with_cache(1008).validate(), Ok(()));
+        let error = with_cache(1009)
+            .validate()
+            .expect_err("nothing for packets");
+        assert_eq!((error.field, error.value), ("cache.kib", 1009));
+        assert!(
+            error
+                .to_string()
+                .starts_with("cache.kib = 1009: expected no more than")
+        );
+        let crowded = Config {
+            connections: 512,
+            connection_bytes: 1024,
+            ..with_cache(600)
+        };
+        assert!(crowded.validate().is_err(), "connections need theirs");
     }
 }

@@ -1,6 +1,7 @@
 //! The connections on the NIC: by the host's handle and by the TCP engine's slot. Both are small dense integers, so both
 //! ways are one array access.
 
+use crate::cache::references::References;
 use crate::descriptor::Handle;
 use crate::relief::Activity;
 use baton_tcp::ConnId;
@@ -21,6 +22,8 @@ pub(crate) struct Offloaded {
     pub(crate) peer_closed: bool,
     /// How busy it was lately.
     pub(crate) activity: Activity,
+    /// Which of its data also stands in the cache.
+    pub(crate) references: References,
     /// The host was asked to take it back.
     relief_asked: bool,
 }
@@ -61,7 +64,14 @@ impl Connections {
     }
 
     /// Enters a connection under a handle that is free.
-    pub(crate) fn insert(&mut self, handle: Handle, conn: ConnId, peer_closed: bool) {
+    /// It brings `unacknowledged` bytes in its send buffer.
+    pub(crate) fn insert(
+        &mut self,
+        handle: Handle,
+        conn: ConnId,
+        peer_closed: bool,
+        unacknowledged: usize,
+    ) {
         debug_assert!(
             handle.0 < HANDLES && self.get(handle).is_none() && self.handle(conn).is_none()
         );
@@ -71,6 +81,7 @@ impl Connections {
             acknowledged: 0,
             peer_closed,
             activity: Activity::default(),
+            references: References::new(unacknowledged),
             relief_asked: false,
         };
         *slot(&mut self.by_handle, handle.0) = Some(offloaded);
@@ -163,6 +174,7 @@ impl Connections {
             .count();
         assert_eq!(self.asked as usize, asked, "connections asked for");
         for (handle, offloaded) in self.iter_active() {
+            offloaded.references.check();
             assert_eq!(
                 offloaded.conn.and_then(|conn| self.handle(conn)),
                 Some(handle),
@@ -188,7 +200,7 @@ mod tests {
     #[test]
     fn a_connection_is_over_before_it_is_released() {
         let mut connections = Connections::default();
-        connections.insert(Handle(7), ConnId(2), false);
+        connections.insert(Handle(7), ConnId(2), false, 0);
         connections.check();
         assert_eq!(connections.handle(ConnId(2)), Some(Handle(7)));
         assert_eq!((connections.active(), connections.held()), (1, 1));
@@ -198,7 +210,7 @@ mod tests {
         assert_eq!(connections.handle(ConnId(2)), None);
         assert_eq!((connections.active(), connections.held()), (0, 1));
         // The engine reuses its slot at once, the host its handle only after the release.
-        connections.insert(Handle(8), ConnId(2), false);
+        connections.insert(Handle(8), ConnId(2), false, 0);
         connections.remove(Handle(7));
         connections.check();
         assert!(connections.get(Handle(7)).is_none());

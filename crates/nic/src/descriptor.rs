@@ -4,6 +4,7 @@
 //! both owners are done with it: the NIC says so with [`Event::Closed`], [`Event::Restored`] or a refusal,
 //! the host with [`Command::Release`].
 
+use crate::cache::CacheReference;
 use baton_tcp::{CloseReason, Portable, Segment};
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +15,80 @@ pub struct Handle(pub u32);
 /// From host to NIC, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToNic<P> {
-    /// A packet of a host connection, to be sent as it is.
+    /// A packet of a host connection, to be sent as it is: the run of nic_pkt_append_mm commands of a packet that has
+    /// nothing from the cache, as one entry.
     Packet(Segment<P>),
     /// A command about an offloaded connection.
     Command(Command<P>),
+    /// A command of the data cache, or a part of a packet. Carried out in order with packets.
+    Cache(CacheCommand<P>),
+}
+
+impl<P> ToNic<P> {
+    /// Whether it stands in line with packets to send; otherwise it does with commands.
+    pub fn is_in_packet_order(&self) -> bool {
+        !matches!(self, Self::Command(_))
+    }
+
+    /// Whether it is a part of a packet but not the first: the driver posted it along with those before it.
+    pub fn continues_packet(&self) -> bool {
+        match self {
+            Self::Cache(
+                CacheCommand::AppendMemory { flags, .. } | CacheCommand::AppendCache { flags, .. },
+            ) => !flags.first,
+            _ => false,
+        }
+    }
+}
+
+/// Commands of the data cache (data-caching 4.3, Figure 6). They refer to host memory by what stands there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CacheCommand<P> {
+    /// nic_cache_init: start the cache, empty. Answered by [`Event::CacheReady`].
+    Init,
+    /// nic_cache_insert(mmaddr, ncoffset, len): fetch data from host memory into the cache.
+    Insert {
+        /// What stands in host memory, in one piece.
+        data: P,
+        /// Where it goes, from the start of the cache.
+        offset: u32,
+        /// The number of this insert, for references to it; not 0.
+        generation: u32,
+    },
+    /// nic_pkt_append_mm(mmaddr, len, flags): append data from host memory to the packet.
+    AppendMemory {
+        /// What stands in host memory, in one piece.
+        part: MainMemory<P>,
+        /// Its place in the packet.
+        flags: PartFlags,
+    },
+    /// nic_pkt_append_cache(ncoffset, len, flags): append data from the cache to the packet.
+    AppendCache {
+        /// First byte, from the start of the cache.
+        offset: u32,
+        /// Bytes.
+        len: u32,
+        /// Its place in the packet.
+        flags: PartFlags,
+    },
+}
+
+/// A part of a packet in host memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MainMemory<P> {
+    /// The protocol headers; what is in the segment's payload follows them. Always the first part, and only that.
+    Headers(Segment<P>),
+    /// Data.
+    Data(P),
+}
+
+/// The place of a part in its packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartFlags {
+    /// It begins a packet.
+    pub first: bool,
+    /// The packet is complete and may go; checksums are computed over what is sent.
+    pub last: bool,
 }
 
 /// Handoff commands (host to NIC).
@@ -47,6 +118,8 @@ pub enum Command<P> {
         handle: Handle,
         /// What to append.
         data: P,
+        /// Where it also stands in the cache. Used if that is still so when the data is sent.
+        cached: Option<CacheReference>,
     },
     /// Receive buffers for this many more bytes stand ready in host memory.
     PostReceive {
@@ -106,7 +179,7 @@ pub enum ToHost<P> {
     Packet(Segment<P>),
     /// Something happened to an offloaded connection, or to the NIC.
     Event(Event<P>),
-    /// This many packets of the host have left; their buffers may be reused.
+    /// The NIC is done with this many packets of the host, sent or not; their buffers may be reused.
     Sent(u32),
 }
 
@@ -165,6 +238,10 @@ pub enum Event<P> {
     SoftLimit(u32),
     /// Connections that the NIC's free memory could still hold: 0 told with [`Refusal::Memory`], more once there is room again.
     Memory(u32),
+    /// The answer to [`CacheCommand::Init`]: the size of the cache in bytes; 0 where there is none.
+    CacheReady(u32),
+    /// The NIC has been reset: packets under way, the cache and all commands for it are lost. Connections on the NIC are not.
+    Reset,
 }
 
 /// Why the NIC refused a handoff.

@@ -1,24 +1,41 @@
 //! The firmware: one piece of work at a time.
 
 mod commands;
+mod host_work;
+mod reset;
 mod upcalls;
 
+use crate::cache::DataCache;
+use crate::cache::assembly::Assembly;
+use crate::cache::region::Storable;
 use crate::config::{Config, Relief, Scheduler};
 use crate::connections::Connections;
-use crate::descriptor::{ToHost, ToNic};
+use crate::descriptor::ToHost;
 use crate::load_control::{Governor, LoadState, Step};
 use crate::memory::Memory;
 use crate::meter::{Meter, Task};
-use crate::queues::{HostPacket, QueueLengths, Queues, Received, Stamp};
+use crate::queues::{QueueLengths, Queues, Received, Stamp};
 use crate::relief::{ActivityClock, ReliefRequests};
 use crate::scheduler::{Heads, Source, pick};
 use crate::stats::{Drop, Stats};
-use baton_tcp::{Payload, Segment, Stack};
+use baton_tcp::{Pieces, Segment, Stack};
 use baton_wire::Time;
 use std::collections::VecDeque;
 
 /// Host packets that left are reported in batches of at most so many.
 const SENT_BATCH: u32 = 16;
+
+/// Host memory that a piece of work read by DMA, for the machine to make it wait. What it writes to host memory are the upcalls,
+/// and descriptors are fetched before they are handed in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostRead<P> {
+    /// Protocol headers, from Ethernet up, bytes.
+    pub headers: u32,
+    /// A connection's state, bytes.
+    pub state: u32,
+    /// Data.
+    pub data: Pieces<P>,
+}
 
 /// A frame on its way out.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +78,8 @@ pub enum Work {
     Timers,
     /// Asked the host to take a connection back.
     Relief,
+    /// Carried out a command of the data cache.
+    Cache,
 }
 
 /// The NIC's firmware.
@@ -70,7 +89,7 @@ pub enum Work {
 /// piece of work fills, and a machine whose host ring is full stops the firmware by not taking). [`Firmware::handle_timeouts`]
 /// is to be called when [`Firmware::poll_timeout`]'s moment has come. Time never goes back.
 #[derive(Debug)]
-pub struct Firmware<P> {
+pub struct Firmware<P: Storable> {
     config: Config,
     stack: Stack<P>,
     connections: Connections,
@@ -89,17 +108,23 @@ pub struct Firmware<P> {
     sent: u32,
     /// A handoff was refused for want of memory, and the host has not been told that there is some again.
     memory_short: bool,
+    cache: DataCache<P>,
+    /// The packet whose parts are arriving.
+    assembly: Assembly<P>,
     frames: VecDeque<Outgoing<P>>,
     upcalls: VecDeque<Upcall<P>>,
+    /// What was read of host memory; noted only for a machine that asks.
+    reads: VecDeque<HostRead<P>>,
+    notes_reads: bool,
 }
 
-impl<P: Payload> Firmware<P> {
+impl<P: Storable> Firmware<P> {
     /// Firmware without connections. `tcp` and `secret` are for the TCP engine; connections bring their own parameters.
     pub fn new(config: Config, tcp: baton_tcp::Config, secret: u64) -> Self {
         Self {
             stack: Stack::new(tcp, secret),
             connections: Connections::default(),
-            memory: Memory::new(config.memory_kib),
+            memory: Memory::new(config.memory_kib, config.cache.kib),
             governor: Governor::new(config.load_control.clone(), config.connections),
             activity_clock: ActivityClock::default(),
             relief: ReliefRequests::default(),
@@ -110,8 +135,12 @@ impl<P: Payload> Firmware<P> {
             timers: None,
             sent: 0,
             memory_short: false,
+            cache: DataCache::new(config.cache.clone()),
+            assembly: Assembly::Between,
             frames: VecDeque::new(),
             upcalls: VecDeque::new(),
+            reads: VecDeque::new(),
+            notes_reads: false,
             config,
         }
     }
@@ -179,6 +208,7 @@ impl<P: Payload> Firmware<P> {
         self.connections.check();
         self.queues.check();
         self.governor.check();
+        self.cache.check();
         assert_eq!(
             self.stack.len(),
             self.connections.active() as usize,
@@ -234,37 +264,6 @@ impl<P: Payload> Firmware<P> {
         Ok(())
     }
 
-    /// A descriptor arrived from the host.
-    ///
-    /// # Errors
-    /// Gives the descriptor back when its queue is full; the host's driver keeps it in its ring and tries again.
-    #[expect(
-        clippy::result_large_err,
-        reason = "it goes back whole to the ring it came from"
-    )]
-    pub fn handle_descriptor(&mut self, now: Time, descriptor: ToNic<P>) -> Result<(), ToNic<P>> {
-        let stamp = self.next_stamp.take();
-        let entered = match descriptor {
-            ToNic::Packet(segment) => {
-                let packet = HostPacket {
-                    segment,
-                    since: now,
-                };
-                self.queues
-                    .host_send
-                    .push(stamp, packet)
-                    .map_err(|packet| ToNic::Packet(packet.segment))
-            }
-            ToNic::Command(command) => self
-                .queues
-                .commands
-                .push(stamp, command)
-                .map_err(ToNic::Command),
-        };
-        self.stats.descriptors_given_back += u64::from(entered.is_err());
-        entered
-    }
-
     /// Makes TCP timers that are due pending work.
     pub fn handle_timeouts(&mut self, now: Time) {
         let due = self.stack.poll_timeout().is_some_and(|at| at <= now);
@@ -273,12 +272,24 @@ impl<P: Payload> Firmware<P> {
         }
     }
 
+    // --- mutators ---
+
+    /// From now on every read of host memory is told by [`Firmware::poll_read`].
+    pub fn note_reads(&mut self) {
+        self.notes_reads = true;
+    }
+
+    /// The memory of the data cache, for a machine that watches it.
+    pub fn cache_region_mut(&mut self) -> &mut P::Region {
+        self.cache.region_mut()
+    }
+
     // --- work ---
 
     /// Takes one piece of work, as the scheduler says, and does it. `None`: there is none.
     pub fn poll_work(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
         debug_assert!(
-            self.frames.is_empty() && self.upcalls.is_empty(),
+            self.frames.is_empty() && self.upcalls.is_empty() && self.reads.is_empty(),
             "outputs are taken before more work is done"
         );
         // A source that turns out to hold nothing is no longer picked, so this ends.
@@ -315,7 +326,7 @@ impl<P: Payload> Firmware<P> {
                 self.pass_to_host(packet.segment, Some(packet.since), meter);
                 Some(Work::HostReceive)
             }
-            Source::HostSend => self.send_host_packet(meter),
+            Source::HostSend => self.work_for_host(meter),
             Source::NicReceive => {
                 let (stamp, packet) = self.queues.nic_receive.pop()?;
                 Some(self.receive(stamp, now, packet, meter))
@@ -368,25 +379,6 @@ impl<P: Payload> Firmware<P> {
         });
     }
 
-    fn send_host_packet(&mut self, meter: &mut impl Meter) -> Option<Work> {
-        let (_, packet) = self.queues.host_send.pop()?;
-        self.charge(Task::HostSend, meter);
-        self.stats.host_packets_sent += 1;
-        self.frames.push_back(Outgoing {
-            segment: packet.segment,
-            host_since: Some(packet.since),
-        });
-        self.sent += 1;
-        if self.sent == SENT_BATCH || self.queues.host_send.len() == 0 {
-            self.upcalls.push_back(Upcall {
-                item: ToHost::Sent(self.sent),
-                host_since: None,
-            });
-            self.sent = 0;
-        }
-        Some(Work::HostSend)
-    }
-
     /// TCP input of a packet that lookup found to be the NIC's. If its connection has left since, it goes on to the host.
     fn receive(
         &mut self,
@@ -427,11 +419,12 @@ impl<P: Payload> Firmware<P> {
     /// Sends a burst of segments of the NIC's TCP, as far as it has any.
     fn transmit(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
         for sent in 0..self.config.transmit_burst_segments {
-            let Some((_, segment)) = self.stack.poll_transmit(now) else {
+            let Some((conn, mut segment)) = self.stack.poll_transmit(now) else {
                 self.transmit = None;
                 return (sent > 0).then_some(Work::Transmit);
             };
             self.charge(Task::Transmit, meter);
+            self.fetch_data(conn, &mut segment, meter);
             self.stats.nic_packets_sent += 1;
             self.frames.push_back(Outgoing {
                 segment,
@@ -460,6 +453,11 @@ impl<P: Payload> Firmware<P> {
     fn charge(&mut self, task: Task, meter: &mut impl Meter) {
         self.stats.tasks[task as usize] += 1;
         meter.run(task);
+    }
+
+    fn charge_many(&mut self, task: Task, count: u32, meter: &mut impl Meter) {
+        self.stats.tasks[task as usize] += u64::from(count);
+        meter.run_many(task, count);
     }
 
     fn drop_packet(&mut self, reason: Drop) -> Drop {
@@ -519,6 +517,12 @@ impl<P: Payload> Firmware<P> {
     /// The next descriptor for the host.
     pub fn poll_upcall(&mut self) -> Option<Upcall<P>> {
         self.upcalls.pop_front()
+    }
+
+    /// The next read of host memory that the last piece of work did; none are noted unless [`Firmware::note_reads`] was called.
+    /// To be taken like frames and upcalls, which are not to be seen before these reads are over.
+    pub fn poll_read(&mut self) -> Option<HostRead<P>> {
+        self.reads.pop_front()
     }
 
     /// When [`Firmware::handle_timeouts`] must next be called, if ever. May be early, never late.

@@ -3,10 +3,12 @@
 //! [`Firmware`] is sans-I/O: frames, descriptors and time go in; one piece of work at a time is done; frames and
 //! descriptors come out. A [`Meter`] hears of every task, so that a simulated machine can charge it.
 
+mod cache;
 mod config;
 mod connections;
 mod descriptor;
 mod firmware;
+mod frame;
 mod load_control;
 mod memory;
 mod meter;
@@ -15,10 +17,17 @@ mod relief;
 mod scheduler;
 mod stats;
 
-pub use config::{Config, LoadControl, Relief, Scheduler};
-pub use descriptor::{Command, Control, Event, Handle, Refusal, ToHost, ToNic};
-pub use firmware::{Firmware, Outgoing, Upcall, Work};
+pub use cache::region::{ByteRegion, Region, Render, Storable, SymbolicRegion};
+pub use cache::{CacheReference, UNIT_BYTES};
+pub use config::{CacheConfig, Config, ConfigError, LoadControl, Relief, Scheduler, Transmit};
+pub use descriptor::{
+    CacheCommand, Command, Control, Event, Handle, MainMemory, PartFlags, Refusal, ToHost, ToNic,
+};
+pub use firmware::{Firmware, HostRead, Outgoing, Upcall, Work};
+pub use frame::write_frame;
 pub use load_control::LoadState;
 pub use meter::{Meter, NoMeter, TASKS, Task};
 pub use queues::QueueLengths;
-pub use stats::{Drop, Drops, Ignored, IgnoredCommands, Refusals, Stats};
+pub use stats::{
+    CacheRefusal, CacheRefusals, CacheStats, Drop, Drops, Ignored, IgnoredCommands, Refusals, Stats,
+};

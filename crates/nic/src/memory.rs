@@ -5,20 +5,22 @@ const PACKETS_SHARE: u64 = 8;
 
 /// ... and at least this many bytes: a few frames of any size. Were connections to take it all, no packet could reach them
 /// (nor the host), and none would ever end.
-const PACKETS_LEAST: u64 = 16 * 1024;
+pub(crate) const PACKETS_LEAST: u64 = 16 * 1024;
 
 /// Accounts of on-board memory, in bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
+    /// All but what the data cache takes.
     size: u64,
     connections: u64,
     packets: u64,
 }
 
 impl Memory {
-    pub(crate) fn new(size_kib: u32) -> Self {
+    /// Memory of `size_kib` of which `cache_kib` is set aside for the data cache.
+    pub(crate) fn new(size_kib: u32, cache_kib: u32) -> Self {
         Self {
-            size: u64::from(size_kib) * 1024,
+            size: u64::from(size_kib.saturating_sub(cache_kib)) * 1024,
             connections: 0,
             packets: 0,
         }
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn connections_and_packets_share() {
-        let mut memory = Memory::new(20);
+        let mut memory = Memory::new(20, 0);
         assert_eq!(memory.room_for_connections(2048), 2);
         assert!(memory.reserve_connection(2048));
         assert!(memory.reserve_packet(16_384));
@@ -107,11 +109,11 @@ mod tests {
 
     #[test]
     fn connections_leave_room_for_packets() {
-        let mut memory = Memory::new(1024);
+        let mut memory = Memory::new(1024 + 512, 512);
         assert_eq!(memory.room_for_connections(1024), 1024 - 1024 / 8);
         while memory.reserve_connection(1024) {}
         assert_eq!(memory.free(), 1024 * 1024 / 8);
         assert_eq!(memory.room_for_connections(1024), 0);
-        assert_eq!(Memory::new(8).room_for_connections(1), 0);
+        assert_eq!(Memory::new(8, 0).room_for_connections(1), 0);
     }
 }

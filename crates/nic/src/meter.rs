@@ -24,10 +24,18 @@ pub enum Task {
     Event,
     /// Run a timer of a connection.
     Timer,
+    /// Carry out a nic_cache_init or nic_cache_insert.
+    CacheInsert,
+    /// Append a part in host memory to a packet, headers aside.
+    AppendMemory,
+    /// Append a part in the cache to a packet.
+    AppendCache,
+    /// Copy 64 bytes within on-board memory, where the transmit engine cannot gather.
+    CopyLine,
 }
 
 /// All tasks, in order of their discriminants.
-pub const TASKS: [Task; 10] = [
+pub const TASKS: [Task; 14] = [
     Task::Lookup,
     Task::HostReceive,
     Task::HostSend,
@@ -38,12 +46,23 @@ pub const TASKS: [Task; 10] = [
     Task::Restore,
     Task::Event,
     Task::Timer,
+    Task::CacheInsert,
+    Task::AppendMemory,
+    Task::AppendCache,
+    Task::CopyLine,
 ];
 
 /// Receives every task as it is done. The simulated machine charges instructions; the live one counts.
 pub trait Meter {
     /// One `task` was done.
     fn run(&mut self, task: Task);
+
+    /// The same `task` was done `count` times.
+    fn run_many(&mut self, task: Task, count: u32) {
+        for _ in 0..count {
+            self.run(task);
+        }
+    }
 }
 
 /// A meter that takes no notice.

@@ -1,6 +1,8 @@
 //! Where work waits: finite queues whose entries remember when they arrived.
 
+use crate::cache::assembly::Gathered;
 use crate::descriptor::Command;
+use crate::stats::CacheRefusal;
 use baton_tcp::Segment;
 use baton_wire::Time;
 use std::collections::VecDeque;
@@ -65,6 +67,11 @@ impl<T> Queue<T> {
         self.entries.front().map(|(stamp, _)| *stamp)
     }
 
+    /// Whether `more` entries find room.
+    pub(crate) fn has_room_for(&self, more: usize) -> bool {
+        self.entries.len() + more <= self.limit
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|(_, item)| item)
     }
@@ -95,12 +102,38 @@ pub(crate) struct Received<P> {
     pub(crate) bytes: u32,
 }
 
-/// A packet of the host on its way out.
+/// What the host wants done in order: packets on their way out, and what the data cache needs for them.
 #[derive(Debug)]
-pub(crate) struct HostPacket<P> {
-    pub(crate) segment: Segment<P>,
-    /// When its descriptor arrived at the NIC.
-    pub(crate) since: Time,
+pub(crate) enum HostWork<P> {
+    /// A packet that is all in host memory.
+    Packet {
+        segment: Segment<P>,
+        /// When its descriptor arrived at the NIC.
+        since: Time,
+    },
+    /// A packet in parts.
+    Gather {
+        packet: Gathered<P>,
+        /// When its last part arrived at the NIC.
+        since: Time,
+    },
+    /// A packet whose parts made no sense: it is only reported as done with.
+    Refused(CacheRefusal),
+    /// nic_cache_init.
+    CacheInit,
+    /// nic_cache_insert.
+    CacheInsert {
+        data: P,
+        offset: u32,
+        generation: u32,
+    },
+}
+
+impl<P> HostWork<P> {
+    /// Whether the host waits for it to be reported in [`crate::ToHost::Sent`].
+    pub(crate) fn is_packet(&self) -> bool {
+        !matches!(self, Self::CacheInit | Self::CacheInsert { .. })
+    }
 }
 
 /// How many entries wait in each queue.
@@ -124,7 +157,7 @@ pub(crate) struct Queues<P> {
     pub(crate) arrivals: Queue<Received<P>>,
     pub(crate) host_receive: Queue<Received<P>>,
     pub(crate) nic_receive: Queue<Received<P>>,
-    pub(crate) host_send: Queue<HostPacket<P>>,
+    pub(crate) host_send: Queue<HostWork<P>>,
     pub(crate) commands: Queue<Command<P>>,
 }
 

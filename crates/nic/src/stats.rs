@@ -32,6 +32,9 @@ pub enum Drop {
     /// On-board memory is full.
     #[error("on-board memory is full")]
     Memory,
+    /// The NIC was reset while the packet waited.
+    #[error("the NIC was reset")]
+    Reset,
 }
 
 /// Dropped packets by reason.
@@ -45,6 +48,8 @@ pub struct Drops {
     pub nic_receive_queue: u64,
     /// [`Drop::Memory`].
     pub memory: u64,
+    /// [`Drop::Reset`].
+    pub reset: u64,
 }
 
 impl Drops {
@@ -54,6 +59,7 @@ impl Drops {
             Drop::HostReceiveQueue => &mut self.host_receive_queue,
             Drop::NicReceiveQueue => &mut self.nic_receive_queue,
             Drop::Memory => &mut self.memory,
+            Drop::Reset => &mut self.reset,
         } += 1;
     }
 
@@ -69,6 +75,7 @@ impl Drops {
             ("host_receive_queue", self.host_receive_queue),
             ("nic_receive_queue", self.nic_receive_queue),
             ("memory", self.memory),
+            ("reset", self.reset),
         ]
         .into_iter()
     }
@@ -159,6 +166,108 @@ impl IgnoredCommands {
     }
 }
 
+/// Why a command of the data cache, or a packet that it was part of, was not carried out. Each but [`CacheRefusal::NoCache`]
+/// and [`CacheRefusal::NoFirst`], which commands meet that were under way during a reset, is a fault of the driver.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    thiserror::Error,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheRefusal {
+    /// There is no cache, or it was not started since the last reset.
+    #[error("there is no cache")]
+    NoCache,
+    /// The range does not lie within the cache.
+    #[error("the range does not lie within the cache")]
+    OutsideCache,
+    /// A part of a packet that was not begun.
+    #[error("no first part came before")]
+    NoFirst,
+    /// A first part that carries no headers.
+    #[error("the first part carries no headers")]
+    FirstWithoutHeaders,
+    /// Headers in a part that is not the first.
+    #[error("headers come in the first part only")]
+    HeadersNotFirst,
+    /// Something else came before the last part of a packet.
+    #[error("the packet's last part did not come")]
+    Unfinished,
+    /// The packet is longer than a transmit buffer.
+    #[error("the packet is longer than a transmit buffer")]
+    TooLong,
+}
+
+/// Refused commands of the data cache by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheRefusals {
+    /// [`CacheRefusal::NoCache`].
+    pub no_cache: u64,
+    /// [`CacheRefusal::OutsideCache`].
+    pub outside_cache: u64,
+    /// [`CacheRefusal::NoFirst`].
+    pub no_first: u64,
+    /// [`CacheRefusal::FirstWithoutHeaders`].
+    pub first_without_headers: u64,
+    /// [`CacheRefusal::HeadersNotFirst`].
+    pub headers_not_first: u64,
+    /// [`CacheRefusal::Unfinished`].
+    pub unfinished: u64,
+    /// [`CacheRefusal::TooLong`].
+    pub too_long: u64,
+}
+
+impl CacheRefusals {
+    pub(crate) fn count(&mut self, reason: CacheRefusal) {
+        *match reason {
+            CacheRefusal::NoCache => &mut self.no_cache,
+            CacheRefusal::OutsideCache => &mut self.outside_cache,
+            CacheRefusal::NoFirst => &mut self.no_first,
+            CacheRefusal::FirstWithoutHeaders => &mut self.first_without_headers,
+            CacheRefusal::HeadersNotFirst => &mut self.headers_not_first,
+            CacheRefusal::Unfinished => &mut self.unfinished,
+            CacheRefusal::TooLong => &mut self.too_long,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.no_cache
+            + self.outside_cache
+            + self.no_first
+            + self.first_without_headers
+            + self.headers_not_first
+            + self.unfinished
+            + self.too_long
+    }
+}
+
+/// What the data cache did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheStats {
+    /// Inserts carried out.
+    pub inserts: u64,
+    /// Bytes they fetched from host memory.
+    pub inserted_bytes: u64,
+    /// Parts of packets that came from the cache.
+    pub appends: u64,
+    /// Bytes they had: what did not cross the bus again.
+    pub appended_bytes: u64,
+    /// Parts of offloaded connections' packets whose place in the cache had been used for something else, and that were
+    /// fetched from host memory.
+    pub overwritten: u64,
+    /// Commands refused, and packets with them.
+    pub refused: CacheRefusals,
+}
+
 /// Totals since the firmware started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
@@ -202,6 +311,10 @@ pub struct Stats {
     pub soft_limit_lowered: u64,
     /// Times Soft_Limit was raised.
     pub soft_limit_raised: u64,
+    /// The data cache.
+    pub cache: CacheStats,
+    /// Resets.
+    pub resets: u64,
 }
 
 impl Stats {

@@ -566,6 +566,7 @@ fn data_after_shutdown_is_ignored() {
     world.host.to_nic.push_back(ToNic::Command(Command::Send {
         handle: taken,
         data,
+        cached: None,
     }));
     world.settle();
     assert_eq!(world.nic.stats().ignored.closed_for_writing, 1);

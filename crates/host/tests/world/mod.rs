@@ -7,7 +7,7 @@ mod random;
 use bounds::BoundsMeter;
 pub use random::Random;
 
-use baton_host::{Config, Kernel, Mode, Ready, Receive, SelectionConfig, SocketId, Sockets};
+use baton_host::{Config, Kernel, Mode, NicId, Ready, Receive, SelectionConfig, SocketId, Sockets};
 use baton_nic::{Firmware, LoadControl, Relief, Scheduler, ToHost, ToNic};
 use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
@@ -185,9 +185,9 @@ impl World {
         let mut kernel = Kernel::new(host_config(random), tcp.clone(), random.next());
         kernel.listen(endpoint(1, PORT));
         let nic = nic_config(random);
-        if random.percent(50) {
-            kernel.attach_nic(nic.connections);
-        }
+        let known = random.percent(50);
+        let connections = if known { nic.connections } else { u32::MAX };
+        kernel.attach_nic(endpoint(1, PORT).addr, connections);
         let firmware = Firmware::new(nic, tcp, random.next());
         let client_tcp = tcp_config(random);
         let mut client = Stack::new(client_tcp, random.next());
@@ -268,8 +268,9 @@ impl World {
 
     /// The kernel has done something: its descriptors go to its ring.
     fn kernel_settles(&mut self) {
-        self.descriptors
-            .extend(std::iter::from_fn(|| self.kernel.poll_descriptor()));
+        while let Some((_, descriptor)) = self.kernel.poll_descriptor() {
+            self.descriptors.push_back(descriptor);
+        }
         self.kernel.check();
     }
 
@@ -383,8 +384,9 @@ impl World {
         let Some(item) = self.ring.pop_front() else {
             return false;
         };
-        self.kernel.handle_interrupt(self.now, &mut BoundsMeter);
-        self.kernel.handle_upcall(self.now, item, &mut BoundsMeter);
+        let (nic, m) = (NicId(0), &mut BoundsMeter);
+        self.kernel.handle_interrupt(self.now, nic, m);
+        self.kernel.handle_upcall(self.now, nic, item, m);
         self.kernel_settles();
         true
     }

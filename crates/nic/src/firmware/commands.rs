@@ -1,15 +1,17 @@
 //! The host's commands.
 
-use super::{Firmware, Work};
+use super::{Firmware, HostRead, Work};
+use crate::cache::CacheReference;
+use crate::cache::region::Storable;
 use crate::connections::HANDLES;
 use crate::descriptor::{Command, Control, Event, Handle, Refusal};
 use crate::meter::{Meter, Task};
 use crate::queues::Stamp;
 use crate::stats::Ignored;
-use baton_tcp::{ConnId, Payload, Portable, State};
+use baton_tcp::{ConnId, Pieces, Portable, State};
 use baton_wire::Time;
 
-impl<P: Payload> Firmware<P> {
+impl<P: Storable> Firmware<P> {
     /// Carries out one command.
     pub(super) fn carry_out(
         &mut self,
@@ -69,9 +71,13 @@ impl<P: Payload> Firmware<P> {
     /// Socket calls that the host's bypass passed on.
     fn call_tcp(&mut self, command: Command<P>, meter: &mut impl Meter) {
         let done = match command {
-            Command::Send { handle, data } => {
-                self.conn_of(handle).and_then(|conn| self.write(conn, data))
-            }
+            Command::Send {
+                handle,
+                data,
+                cached,
+            } => self
+                .conn_of(handle)
+                .and_then(|conn| self.write(handle, conn, data, cached)),
             Command::PostReceive { handle, len } => self.conn_of(handle).map(|conn| {
                 if let Some(offloaded) = self.connections.get_mut(handle) {
                     offloaded.posted = offloaded.posted.saturating_add(len);
@@ -96,7 +102,13 @@ impl<P: Payload> Firmware<P> {
         }
     }
 
-    fn write(&mut self, conn: ConnId, data: P) -> Result<(), Ignored> {
+    fn write(
+        &mut self,
+        handle: Handle,
+        conn: ConnId,
+        data: P,
+        cached: Option<CacheReference>,
+    ) -> Result<(), Ignored> {
         let len = data.len();
         let taken = self
             .stack
@@ -105,6 +117,9 @@ impl<P: Payload> Firmware<P> {
         if taken < len {
             self.stack.abort(conn);
             return Err(Ignored::BeyondSendBuffer);
+        }
+        if let Some(offloaded) = self.connections.get_mut(handle) {
+            offloaded.references.written(len, cached);
         }
         Ok(())
     }
@@ -169,9 +184,17 @@ impl<P: Payload> Firmware<P> {
             state.state,
             State::CloseWait | State::Closing | State::LastAck
         );
+        if self.notes_reads {
+            self.reads.push_back(HostRead {
+                headers: 0,
+                state: state.memory_len() as u32,
+                data: Pieces::new(),
+            });
+        }
         match self.stack.import(now, *state) {
             Ok(conn) => {
-                self.connections.insert(handle, conn, peer_closed);
+                let brought = self.stack.unacknowledged(conn);
+                self.connections.insert(handle, conn, peer_closed, brought);
                 Ok(conn)
             }
             Err(state) => {

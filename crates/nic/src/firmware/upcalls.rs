@@ -1,11 +1,12 @@
 //! Events to the host: in order for each connection, acknowledgments gathered.
 
 use super::{Firmware, Upcall};
+use crate::cache::region::Storable;
 use crate::descriptor::{Event, Handle, ToHost};
 use crate::meter::{Meter, Task};
-use baton_tcp::{CloseReason, ConnId, Payload};
+use baton_tcp::{CloseReason, ConnId};
 
-impl<P: Payload> Firmware<P> {
+impl<P: Storable> Firmware<P> {
     /// Turns what happened to connections into events to the host.
     pub(super) fn tell_events(&mut self, meter: &mut impl Meter) {
         while let Some((conn, event)) = self.stack.poll_event() {
@@ -71,6 +72,10 @@ impl<P: Payload> Firmware<P> {
             return;
         };
         offloaded.acknowledged += len;
+        if !offloaded.references.is_empty() {
+            let unacknowledged = self.stack.unacknowledged(conn);
+            offloaded.references.prune(unacknowledged);
+        }
         let enough = offloaded.acknowledged >= self.config.acknowledge_bytes;
         if enough || self.stack.unacknowledged(conn) == 0 {
             self.flush_acknowledged(handle, meter);

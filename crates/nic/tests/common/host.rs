@@ -173,7 +173,11 @@ impl Host {
             }
             Place::Nic(handle) => {
                 if len > 0 {
-                    self.command(Command::Send { handle, data });
+                    self.command(Command::Send {
+                        handle,
+                        data,
+                        cached: None,
+                    });
                 }
                 if shut {
                     self.command(Command::Control {
@@ -294,6 +298,7 @@ impl Host {
             Event::Relief { handle } => self.relief.extend(self.by_handle.get(&handle)),
             Event::SoftLimit(limit) => self.soft_limits.push(limit),
             Event::Memory(connections) => self.memory.push(connections),
+            Event::CacheReady(_) | Event::Reset => unreachable!("nobody asked for it"),
         }
     }
 

@@ -93,6 +93,10 @@ nic_instructions! {
     restore = Restore: 3000,
     event = Event: 400,
     timer = Timer: 300,
+    cache_insert = CacheInsert: 300,
+    append_memory = AppendMemory: 100,
+    append_cache = AppendCache: 100,
+    copy_line = CopyLine: 32,
 }
 
 impl Default for NicConfig {
@@ -111,7 +115,13 @@ impl NicConfig {
     /// Instructions of one `task`, scaled.
     pub(crate) fn instructions_of(&self, task: Task) -> u32 {
         let scale = match task {
-            Task::Lookup | Task::HostReceive | Task::HostSend => self.scale.host,
+            Task::Lookup
+            | Task::HostReceive
+            | Task::HostSend
+            | Task::CacheInsert
+            | Task::AppendMemory
+            | Task::AppendCache
+            | Task::CopyLine => self.scale.host,
             _ => self.scale.offload,
         };
         let scaled = u64::from(self.instructions.of(task)) * u64::from(scale) / 100;

@@ -2,7 +2,7 @@
 
 use baton_apps::symbolic::{Kind, kind};
 use baton_bus::{Accounting, Category, Direction};
-use baton_nic::{Command, Event, ToHost, ToNic};
+use baton_nic::{CacheCommand, Command, Event, MainMemory, ToHost, ToNic};
 use baton_tcp::{Segment, Symbolic};
 
 /// Bytes of a descriptor or event.
@@ -74,7 +74,14 @@ pub(super) fn of_descriptor(descriptor: &ToNic<Symbolic>) -> Crossing {
             let bytes = DESCRIPTOR_BYTES + state.memory_len() as u64;
             Crossing::new(Direction::ToNic, Some((Category::Descriptor, bytes)))
         }
-        ToNic::Command(_) => crossing,
+        ToNic::Cache(CacheCommand::AppendMemory { part, .. }) => match part {
+            MainMemory::Headers(segment) => crossing.carry_packet(segment),
+            MainMemory::Data(data) => crossing.carry(data),
+        },
+        ToNic::Cache(CacheCommand::Insert { data, .. }) => crossing.carry(data),
+        ToNic::Cache(CacheCommand::Init | CacheCommand::AppendCache { .. }) | ToNic::Command(_) => {
+            crossing
+        }
     }
 }
 

@@ -9,8 +9,7 @@ use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
 use baton_apps::symbolic::SymbolicHttp;
 use baton_apps::web;
-use baton_host::{Kernel, LAYERS, Ready};
-use baton_nic::ToNic;
+use baton_host::{Kernel, LAYERS, NicId, Ready};
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,9 +43,10 @@ impl HostSide {
             experiment.run.seed ^ 0x5e17_e700,
         );
         for nic in 0..experiment.nics as u8 {
-            kernel.listen(subnets::server(nic));
+            let address = subnets::server(nic);
+            kernel.listen(address);
+            kernel.attach_nic(address.addr, experiment.nic.firmware.connections);
         }
-        kernel.attach_nic(experiment.nic.firmware.connections);
         Ok(Self {
             kernel,
             meter: HostMeter::new(host, experiment.run.cost_models)?,
@@ -85,7 +85,8 @@ impl HostSide {
         if let Some(nic) = self.in_handler {
             match ports[nic as usize].ring.pop() {
                 Some(upcall) => {
-                    self.kernel.handle_upcall(now, upcall, &mut self.meter);
+                    self.kernel
+                        .handle_upcall(now, NicId(nic), upcall, &mut self.meter);
                     return Some(self.charge(now, ports));
                 }
                 None => self.in_handler = None,
@@ -94,7 +95,8 @@ impl HostSide {
         if let Some(nic) = self.interrupts_pending.pop_front() {
             self.in_handler = Some(nic);
             self.interrupts += 1;
-            self.kernel.handle_interrupt(now, &mut self.meter);
+            self.kernel
+                .handle_interrupt(now, NicId(nic), &mut self.meter);
         } else if self.kernel.poll_timeout().is_some_and(|due| due <= now) {
             self.kernel.handle_timeouts(now, &mut self.meter);
         } else if !self.application(now) {
@@ -133,12 +135,15 @@ impl HostSide {
         } else {
             self.processor.run(now, executed, stalled)
         };
-        while let Some(descriptor) = self.kernel.poll_descriptor() {
-            let (executed, stalled) = self.meter.next_posted();
+        let mut posted = (0, 0);
+        while let Some((nic, descriptor)) = self.kernel.poll_descriptor() {
+            if !descriptor.continues_packet() {
+                posted = self.meter.next_posted();
+            }
+            let (executed, stalled) = posted;
             let share = u128::from((end - now).as_ps()) * u128::from(executed + stalled);
             let after = Span::from_ps((share / u128::from(cycles.max(1))) as u64);
-            let nic = nic_for(&descriptor);
-            ports[nic as usize].outbox.post(now + after, descriptor);
+            ports[nic.0 as usize].outbox.post(now + after, descriptor);
         }
         end
     }
@@ -200,13 +205,5 @@ impl HostSide {
             retransmissions: self.kernel.tcp_stats().retransmissions - self.retransmissions_before,
             timeouts: self.kernel.tcp_stats().timeouts - self.timeouts_before,
         }
-    }
-}
-
-/// The NIC on whose subnet a packet's addresses are.
-fn nic_for(descriptor: &ToNic<Symbolic>) -> u8 {
-    match descriptor {
-        ToNic::Packet(segment) => subnets::nic_of(segment.src.addr),
-        ToNic::Command(_) => 0,
     }
 }

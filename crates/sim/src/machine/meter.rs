@@ -214,4 +214,12 @@ impl baton_nic::Meter for NicMeter {
             self.spent += u64::from(self.instructions[task as usize]);
         }
     }
+
+    #[inline]
+    fn run_many(&mut self, task: Task, count: u32) {
+        self.counts[task as usize] += u64::from(count);
+        if self.enabled {
+            self.spent += u64::from(self.instructions[task as usize]) * u64::from(count);
+        }
+    }
 }

@@ -31,9 +31,10 @@ impl Ring {
 
 impl Outbox {
     fn ring(&mut self, descriptor: &ToNic<Symbolic>) -> &mut Ring {
-        match descriptor {
-            ToNic::Packet(_) => &mut self.packets,
-            ToNic::Command(_) => &mut self.commands,
+        if descriptor.is_in_packet_order() {
+            &mut self.packets
+        } else {
+            &mut self.commands
         }
     }
 

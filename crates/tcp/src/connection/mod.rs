@@ -361,6 +361,11 @@ impl<P: Payload> Connection<P> {
         self.send.len() as usize
     }
 
+    /// How far the byte of sequence number `seq` is from the first that was written and not acknowledged.
+    pub(crate) fn send_offset(&self, seq: SeqNr) -> u32 {
+        seq - self.tx.una
+    }
+
     /// Bytes that wait to be read.
     pub(crate) fn readable_len(&self) -> usize {
         self.receive.ready_len() as usize

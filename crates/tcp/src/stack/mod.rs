@@ -22,7 +22,7 @@ use crate::segment::Segment;
 use crate::time_wait::TimeWait;
 use crate::types::{CloseReason, ConnId, Event, ListenerId, State, Stats, WriteError, WriteFlags};
 use crate::wheel::Wheel;
-use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, Span, Time};
+use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, SeqNr, Span, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -148,6 +148,11 @@ impl<P: Payload> Stack<P> {
     /// Bytes written and not yet acknowledged.
     pub fn unacknowledged(&self, id: ConnId) -> usize {
         self.conn(id).unacknowledged()
+    }
+
+    /// How far the byte of sequence number `seq` is from the first that was written and not acknowledged.
+    pub fn send_offset(&self, id: ConnId, seq: SeqNr) -> u32 {
+        self.conn(id).send_offset(seq)
     }
 
     /// Bytes that wait to be read.
