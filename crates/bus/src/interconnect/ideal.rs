@@ -26,7 +26,7 @@ impl Ideal {
 
 impl Interconnect for Ideal {
     fn submit(&mut self, now: Time, transfer: Transfer) {
-        self.meter.moved(transfer.device, &transfer.bytes, now, now);
+        self.meter.moved(transfer.device, transfer.bytes, now, now);
         self.meter.done(transfer.device, transfer.operation);
         self.done.push_back(Done {
             device: transfer.device,
@@ -48,7 +48,7 @@ impl Interconnect for Ideal {
     fn usage(&self, now: Time) -> Usage {
         Usage {
             elapsed: self.meter.elapsed(now),
-            channels: vec![self.meter.channel(0, Way::Both, |_| Span::ZERO)],
+            channels: vec![self.meter.channel(now, 0, Way::Both, |_| Span::ZERO)],
         }
     }
 

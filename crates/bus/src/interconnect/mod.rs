@@ -6,14 +6,25 @@
 //! needs no event for each burst or packet, and results do not depend on how often it calls.
 
 mod config;
+mod done;
 mod error;
 mod ideal;
+mod job;
+mod pci;
+mod pcie;
+mod preset;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod usage;
 
 pub use config::InterconnectConfig;
 pub use error::InterconnectError;
 pub use ideal::Ideal;
+pub use pci::{PciConfig, PciXConfig, SharedBus};
+pub use pcie::{CreditConfig, PciExpress, PciExpressConfig};
 pub use transfer::{DeviceId, Done, Operation, Transfer};
 pub use usage::{ChannelUsage, Traffic, Transfers, Usage, Way};
 

@@ -175,6 +175,8 @@ fn sum<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Traffic {
 pub(super) struct Meter {
     since: Time,
     devices: Box<[DeviceMeter]>,
+    /// The latest thing on the channel. It may end later than now, so it is added to the books by the next, or when asked.
+    latest: Option<Occupation>,
 }
 
 /// What one device did on a channel.
@@ -185,30 +187,55 @@ struct DeviceMeter {
     busy: Span,
 }
 
+/// Something on the channel, from its start to its end.
+#[derive(Clone, Copy, Debug)]
+struct Occupation {
+    device: DeviceId,
+    bytes: BytesByCategory,
+    start: Time,
+    end: Time,
+}
+
+impl DeviceMeter {
+    /// Adds `occupation`, without the time before `since`.
+    fn add(&mut self, occupation: &Occupation, since: Time) {
+        self.bytes += occupation.bytes;
+        self.busy += occupation.end.saturating_since(occupation.start.max(since));
+    }
+}
+
 impl Meter {
     pub(super) fn new(devices: usize) -> Self {
         Self {
             since: Time::ZERO,
             devices: vec![DeviceMeter::default(); devices].into(),
+            latest: None,
         }
     }
 
-    /// Counts `bytes` that were moved, and the time from `start` to `end`; what was before counting began is not counted.
+    /// Counts `bytes` of a device that are on the channel from `start` to `end`. Nothing else is at that time.
     pub(super) fn moved(
         &mut self,
         device: DeviceId,
-        bytes: &BytesByCategory,
+        bytes: BytesByCategory,
         start: Time,
         end: Time,
     ) {
-        let meter = &mut self.devices[device.index()];
-        meter.bytes += *bytes;
-        meter.busy += end.saturating_since(start.max(self.since));
+        let latest = self.latest.replace(Occupation {
+            device,
+            bytes,
+            start,
+            end,
+        });
+        if let Some(before) = latest {
+            debug_assert!(before.end <= start, "two things on the channel");
+            self.devices[before.device.index()].add(&before, self.since);
+        }
     }
 
-    /// Counts time that moved nothing.
+    /// Counts time that moves nothing.
     pub(super) fn occupied(&mut self, device: DeviceId, start: Time, end: Time) {
-        self.devices[device.index()].busy += end.saturating_since(start.max(self.since));
+        self.moved(device, BytesByCategory::default(), start, end);
     }
 
     /// Counts a transfer that is done.
@@ -219,6 +246,7 @@ impl Meter {
     pub(super) fn restart(&mut self, now: Time) {
         self.since = now;
         self.devices.fill(DeviceMeter::default());
+        self.latest = self.latest.filter(|latest| latest.end > now);
     }
 
     /// Time since counting began.
@@ -226,24 +254,49 @@ impl Meter {
         now.saturating_since(self.since)
     }
 
-    /// `data` says how long bytes take on a channel without overhead.
-    pub(super) fn channel(&self, link: u8, way: Way, data: impl Fn(u64) -> Span) -> ChannelUsage {
-        let devices = self.devices.iter().map(|meter| {
-            let mut time = TimeByCategory::default();
-            for category in Category::ALL {
-                time = time.with(category, data(meter.bytes.get(category)));
+    /// The books at `now`. `data` says how long bytes take on a channel without overhead.
+    pub(super) fn channel(
+        &self,
+        now: Time,
+        link: u8,
+        way: Way,
+        data: impl Fn(u64) -> Span,
+    ) -> ChannelUsage {
+        let latest = self.latest.filter(|latest| latest.end <= now);
+        let traffic = |(device, mut meter): (usize, DeviceMeter)| {
+            if let Some(latest) = latest
+                && latest.device.index() == device
+            {
+                meter.add(&latest, self.since);
             }
-            time.overhead = meter.busy.saturating_sub(time.total());
-            Traffic {
-                transfers: meter.transfers,
-                bytes: meter.bytes,
-                time,
-            }
-        });
+            meter.traffic(&data)
+        };
         ChannelUsage {
             link,
             way,
-            devices: devices.collect(),
+            devices: self
+                .devices
+                .iter()
+                .copied()
+                .enumerate()
+                .map(traffic)
+                .collect(),
+        }
+    }
+}
+
+impl DeviceMeter {
+    fn traffic(&self, data: impl Fn(u64) -> Span) -> Traffic {
+        let mut time = Category::ALL
+            .into_iter()
+            .fold(TimeByCategory::default(), |time, category| {
+                time.with(category, data(self.bytes.get(category)))
+            });
+        time.overhead = self.busy.saturating_sub(time.total());
+        Traffic {
+            transfers: self.transfers,
+            bytes: self.bytes,
+            time,
         }
     }
 }

@@ -1,0 +1,243 @@
+//! PCI and PCI-X buses as data.
+//!
+//! Sources: "PCI" is the PCI Local Bus Specification 2.2 or 3.0, "PCI-X" the PCI-X Addendum 1.0; *assumed* is what they leave
+//! to chipsets and devices. Clocks are bus clocks.
+
+use baton_wire::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::interconnect::InterconnectError;
+use crate::interconnect::error::{check_power_of_two, check_range};
+
+/// No phase of a transaction is longer than this many clocks.
+const MOST_CLOCKS: u32 = 4_096;
+
+/// A conventional PCI bus, between a host bridge and its devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PciConfig {
+    /// Data lines: 32 or 64 (PCI 3.8).
+    pub width_bits: u32,
+    /// Clock, MHz: 33 or 66 (PCI 7). They stand for 33 1/3 and 66 2/3.
+    pub clock_mhz: u32,
+    /// Addresses above 4 GiB: transactions have a second address phase (PCI 3.9).
+    pub dual_address_cycle: bool,
+    /// From a request on an idle bus to the transaction, clocks (PCI 3.4; the number is assumed).
+    pub arbitration_clocks: u32,
+    /// Whether the next master is chosen while the bus is busy (PCI 3.4: it may be). If not, arbitration adds to each transaction.
+    pub hidden_arbitration: bool,
+    /// Idle clocks after each transaction, for the change of drivers (PCI 3.3.1, 3.4.3 without fast back-to-back).
+    pub idle_clocks: u32,
+    /// Between the address phase and the data of a read, for the change of drivers of the address lines (PCI 3.3.1).
+    pub read_turnaround_clocks: u32,
+    /// Wait states of the bridge before the first word of a write into its buffer (medium decoding; assumed).
+    pub write_wait_clocks: u32,
+    /// Wait states before the first word of a read of memory (PCI 3.5.1.1: at most 16, for a host bridge 32; the number is assumed).
+    /// With delayed reads: from the first attempt until the bridge has the data.
+    pub read_wait_clocks: u32,
+    /// The same for the further bursts of one transfer, which a bridge may have read ahead (assumed).
+    pub read_next_wait_clocks: u32,
+    /// Wait states in each data phase (assumed).
+    pub data_wait_clocks: u32,
+    /// Bytes after which the bridge disconnects a write (PCI 3.3.3.2; the number is assumed).
+    pub write_burst_bytes: u32,
+    /// Bytes after which the bridge disconnects a read, having fetched no more (assumed).
+    pub read_burst_bytes: u32,
+    /// Clocks after the start of a transaction when its master must leave the bus to another that wants it (PCI 3.5.4; 64 is
+    /// what firmware sets for network cards; assumed).
+    pub latency_timer_clocks: u32,
+    /// Whether the bridge answers a read with retry and fetches the data meanwhile (PCI 3.3.3.3), instead of adding wait states.
+    pub delayed_reads: bool,
+    /// Length of an attempt that is answered with retry: address, decoding, stop (PCI 3.3.3.2).
+    pub retry_clocks: u32,
+    /// From such an attempt to the next of the same master (assumed).
+    pub retry_interval_clocks: u32,
+    /// Wait states of a device whose register the processor writes (assumed).
+    pub register_write_wait_clocks: u32,
+    /// Wait states of a device whose register the processor reads (assumed).
+    pub register_read_wait_clocks: u32,
+    /// From the bridge's buffer to memory, nanoseconds: a write is done so much after its last data phase (assumed).
+    pub posted_write_ns: u32,
+}
+
+/// 64 bits at 33 MHz behind a server chipset of about 2002.
+impl Default for PciConfig {
+    fn default() -> Self {
+        Self {
+            width_bits: 64,
+            clock_mhz: 33,
+            dual_address_cycle: false,
+            arbitration_clocks: 2,
+            hidden_arbitration: true,
+            idle_clocks: 1,
+            read_turnaround_clocks: 1,
+            write_wait_clocks: 1,
+            read_wait_clocks: 10,
+            read_next_wait_clocks: 10,
+            data_wait_clocks: 0,
+            write_burst_bytes: 4_096,
+            read_burst_bytes: 512,
+            latency_timer_clocks: 64,
+            delayed_reads: false,
+            retry_clocks: 3,
+            retry_interval_clocks: 4,
+            register_write_wait_clocks: 1,
+            register_read_wait_clocks: 8,
+            posted_write_ns: 100,
+        }
+    }
+}
+
+impl PciConfig {
+    /// Whether there can be such a bus.
+    ///
+    /// # Errors
+    /// Names the field, its value and what was expected.
+    pub fn validate(&self) -> Result<(), InterconnectError> {
+        check_width(self.width_bits)?;
+        check_one_of("clock_mhz", self.clock_mhz, &[33, 66])?;
+        for (field, clocks, least) in [
+            ("arbitration_clocks", self.arbitration_clocks, 0),
+            ("idle_clocks", self.idle_clocks, 0),
+            ("read_turnaround_clocks", self.read_turnaround_clocks, 0),
+            ("write_wait_clocks", self.write_wait_clocks, 0),
+            ("read_wait_clocks", self.read_wait_clocks, 0),
+            ("read_next_wait_clocks", self.read_next_wait_clocks, 0),
+            ("data_wait_clocks", self.data_wait_clocks, 0),
+            ("latency_timer_clocks", self.latency_timer_clocks, 0),
+            ("retry_clocks", self.retry_clocks, 1),
+            ("retry_interval_clocks", self.retry_interval_clocks, 1),
+            (
+                "register_write_wait_clocks",
+                self.register_write_wait_clocks,
+                0,
+            ),
+            (
+                "register_read_wait_clocks",
+                self.register_read_wait_clocks,
+                0,
+            ),
+        ] {
+            check_range(field, clocks, least, MOST_CLOCKS)?;
+        }
+        check_power_of_two("write_burst_bytes", self.write_burst_bytes, 16, 1 << 20)?;
+        check_power_of_two("read_burst_bytes", self.read_burst_bytes, 16, 1 << 20)?;
+        check_range("posted_write_ns", self.posted_write_ns, 0, 1_000_000)
+    }
+}
+
+/// A PCI-X bus: split transactions instead of retries, and bursts that end where the address is a multiple of 128.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PciXConfig {
+    /// Data lines: 32 or 64.
+    pub width_bits: u32,
+    /// Clock, MHz: 66, 100 or 133. 66 and 133 stand for 66 2/3 and 133 1/3.
+    pub clock_mhz: u32,
+    /// Addresses above 4 GiB: transactions have a second address phase.
+    pub dual_address_cycle: bool,
+    /// From a request on an idle bus to the transaction, clocks (assumed; signals are registered, so one more than on PCI).
+    pub arbitration_clocks: u32,
+    /// Whether the next master is chosen while the bus is busy.
+    pub hidden_arbitration: bool,
+    /// Idle clocks after each transaction, for the change of drivers (PCI-X 2.2).
+    pub idle_clocks: u32,
+    /// The attribute phase: who asks, and for how many bytes (PCI-X 2.3).
+    pub attribute_clocks: u32,
+    /// From the attribute phase to the first word of a write or of a completion, or to the split response (PCI-X 2.9: decoding
+    /// takes one to three clocks, the response one).
+    pub response_clocks: u32,
+    /// Wait states before the first word of a write or completion, always an even number on PCI-X (assumed).
+    pub initial_wait_clocks: u32,
+    /// Clocks after the start of a transaction when its master must leave the bus at the next multiple of 128 bytes (PCI-X 4.4: 64).
+    pub latency_timer_clocks: u32,
+    /// Bytes after which a target disconnects: a multiple of 128 (assumed).
+    pub burst_bytes: u32,
+    /// Most bytes that one read asks for (PCI-X 7.2.3: 512 to 4096).
+    pub max_read_bytes: u32,
+    /// Reads of one device that may wait for their data (PCI-X 7.2.3: 1 to 32).
+    pub outstanding_splits: u32,
+    /// From the end of the request until the bridge has the data, nanoseconds (assumed).
+    pub memory_latency_ns: u32,
+    /// Wait states of a device whose register the processor reads (assumed).
+    pub register_read_wait_clocks: u32,
+    /// From the bridge's buffer to memory, nanoseconds (assumed).
+    pub posted_write_ns: u32,
+}
+
+/// 64 bits at 133 MHz.
+impl Default for PciXConfig {
+    fn default() -> Self {
+        Self {
+            width_bits: 64,
+            clock_mhz: 133,
+            dual_address_cycle: false,
+            arbitration_clocks: 3,
+            hidden_arbitration: true,
+            idle_clocks: 1,
+            attribute_clocks: 1,
+            response_clocks: 2,
+            initial_wait_clocks: 0,
+            latency_timer_clocks: 64,
+            burst_bytes: 4_096,
+            max_read_bytes: 2_048,
+            outstanding_splits: 4,
+            memory_latency_ns: 400,
+            register_read_wait_clocks: 12,
+            posted_write_ns: 100,
+        }
+    }
+}
+
+impl PciXConfig {
+    /// Whether there can be such a bus.
+    ///
+    /// # Errors
+    /// Names the field, its value and what was expected.
+    pub fn validate(&self) -> Result<(), InterconnectError> {
+        check_width(self.width_bits)?;
+        check_one_of("clock_mhz", self.clock_mhz, &[66, 100, 133])?;
+        for (field, clocks, least) in [
+            ("arbitration_clocks", self.arbitration_clocks, 0),
+            ("idle_clocks", self.idle_clocks, 0),
+            ("attribute_clocks", self.attribute_clocks, 1),
+            ("response_clocks", self.response_clocks, 1),
+            ("initial_wait_clocks", self.initial_wait_clocks, 0),
+            ("latency_timer_clocks", self.latency_timer_clocks, 0),
+            (
+                "register_read_wait_clocks",
+                self.register_read_wait_clocks,
+                0,
+            ),
+        ] {
+            check_range(field, clocks, least, MOST_CLOCKS)?;
+        }
+        check_power_of_two("burst_bytes", self.burst_bytes, 128, 1 << 20)?;
+        check_power_of_two("max_read_bytes", self.max_read_bytes, 512, 4_096)?;
+        check_range("outstanding_splits", self.outstanding_splits, 1, 32)?;
+        check_range("memory_latency_ns", self.memory_latency_ns, 0, 1_000_000)?;
+        check_range("posted_write_ns", self.posted_write_ns, 0, 1_000_000)
+    }
+}
+
+fn check_width(width_bits: u32) -> Result<(), InterconnectError> {
+    check_one_of("width_bits", width_bits, &[32, 64])
+}
+
+fn check_one_of(field: &'static str, value: u32, known: &[u32]) -> Result<(), InterconnectError> {
+    if known.contains(&value) {
+        return Ok(());
+    }
+    let known: Vec<String> = known.iter().map(u32::to_string).collect();
+    Err(InterconnectError::new(field, value, known.join(" or ")))
+}
+
+/// One clock: the names of clocks leave out the thirds.
+pub(super) fn clock_period(clock_mhz: u32) -> Span {
+    Span::from_ps(match clock_mhz {
+        33 => 30_000,
+        66 => 15_000,
+        133 => 7_500,
+        other => 1_000_000 / u64::from(other),
+    })
+}

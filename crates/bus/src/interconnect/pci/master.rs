@@ -1,0 +1,90 @@
+//! Who wants the bus: devices with their queues, and the bridge for the processor.
+
+use std::collections::VecDeque;
+
+use baton_wire::Time;
+
+use super::rules::ReadRule;
+use crate::interconnect::job::Job;
+use crate::interconnect::{DeviceId, Operation};
+
+/// A device as a master of the bus. Its transfers go in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Device {
+    pub(super) queue: VecDeque<Job>,
+    /// Bursts of the first transfer have been made, or it has been asked for in part.
+    pub(super) started: bool,
+    /// After an attempt that was answered with retry it does not ask for the bus before.
+    pub(super) eligible_at: Time,
+    /// When the bridge has the data of a delayed read; unknown before the first attempt.
+    pub(super) data_at: Option<Time>,
+    /// Bytes of the first transfer that were asked for by split requests.
+    pub(super) requested: u64,
+    /// Reads that wait for their data, in order. The first of `queue` may be among them when it is asked for in part.
+    pub(super) splits: VecDeque<Job>,
+    /// Split requests whose completion is not over.
+    pub(super) under_way: u32,
+}
+
+impl Device {
+    /// When it asks for the bus.
+    pub(super) fn wants_at(&self, rule: &ReadRule) -> Option<Time> {
+        let head = self.queue.front()?;
+        if let ReadRule::Split { outstanding, .. } = rule
+            && head.operation == Operation::DmaRead
+            && self.under_way >= *outstanding
+        {
+            return None;
+        }
+        Some(head.arrival.max(self.eligible_at))
+    }
+
+    /// Goes on to the next transfer, and gives the one before.
+    pub(super) fn advance(&mut self) -> Option<Job> {
+        self.started = false;
+        self.eligible_at = Time::ZERO;
+        self.data_at = None;
+        self.requested = 0;
+        self.queue.pop_front()
+    }
+}
+
+/// The host bridge as a master: for the processor, and for the data of split reads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bridge {
+    /// Register accesses, in order.
+    pub(super) accesses: VecDeque<Job>,
+    /// Data on their way to devices, in order of the time when they are there.
+    pub(super) completions: VecDeque<Completion>,
+}
+
+/// Data that one split request asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    pub(super) device: DeviceId,
+    pub(super) ready_at: Time,
+    /// Bytes that are left to bring.
+    pub(super) bytes: u64,
+    /// Whether the transfer is done with it.
+    pub(super) last: bool,
+}
+
+impl Bridge {
+    /// When it asks for the bus.
+    pub(super) fn wants_at(&self) -> Option<Time> {
+        let access = self.accesses.front().map(|job| job.arrival);
+        let data = self.completions.front().map(|data| data.ready_at);
+        match (access, data) {
+            (Some(access), Some(data)) => Some(access.min(data)),
+            (access, data) => access.or(data),
+        }
+    }
+
+    /// Whether an access is to go next: what has waited longer goes first.
+    pub(super) fn accesses_first(&self) -> bool {
+        match (self.accesses.front(), self.completions.front()) {
+            (Some(access), Some(data)) => access.arrival <= data.ready_at,
+            (access, _) => access.is_some(),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! PCI and PCI-X: one bus that several devices and the processor share.
+
+mod bus;
+mod config;
+mod master;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use bus::SharedBus;
+pub use config::{PciConfig, PciXConfig};

@@ -1,0 +1,159 @@
+//! PCI Express as data.
+//!
+//! Sources: "PCIe" is the PCI Express Base Specification 5.0, "PCIe 6" its version 6.0; *assumed* is what they leave to
+//! implementations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::interconnect::InterconnectError;
+use crate::interconnect::error::{check_power_of_two, check_range};
+
+/// Bytes that one flow-control credit for data stands for (PCIe 2.6.1).
+pub(super) const CREDIT_BYTES: u32 = 16;
+
+/// Links between the root complex and devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PciExpressConfig {
+    /// Generation: 1 to 6 (2.5, 5, 8, 16, 32, 64 GT/s).
+    pub generation: u32,
+    /// Lanes of a link: 1, 2, 4, 8, 16 or 32.
+    pub lanes: u32,
+    /// Whether all devices share one link, as ports of one card do; if not, each has its own.
+    pub shared_link: bool,
+    /// Maximum payload size, bytes: 128 to 4096 (PCIe 7.5.3.4).
+    pub max_payload_bytes: u32,
+    /// Maximum read request size, bytes: 128 to 4096 (PCIe 7.5.3.4).
+    pub max_read_request_bytes: u32,
+    /// Read completion boundary, bytes: a completion that is not the last ends on a multiple of it; 64 or 128 (PCIe 2.3.1.1).
+    pub read_completion_boundary_bytes: u32,
+    /// Most bytes the root complex puts into one completion: a multiple of the boundary, at most the payload size. The boundary
+    /// itself on older chipsets (assumed).
+    pub completion_bytes: u32,
+    /// How far after a completion boundary each read request begins, bytes: the first completion is so much shorter (PCIe 2.3.1.1).
+    pub misaligned_bytes: u32,
+    /// Addresses of 64 bits: requests have a header of four words instead of three (PCIe 2.2.4.1).
+    pub long_addresses: bool,
+    /// An end-to-end check sequence of one word on every packet (PCIe 2.7.1).
+    pub ecrc: bool,
+    /// Read requests of one device that may wait for their data (PCIe 2.2.6.2: 32, 256, 768; PCIe 6: 15,360).
+    pub tags: u32,
+    /// What the root complex lends each link; nothing is ever sent without credit (PCIe 2.6.1).
+    pub credits: CreditConfig,
+    /// From the end of a packet until its credits are back at the sender, nanoseconds (assumed).
+    pub credit_return_ns: u32,
+    /// From one end of a link to the other with both physical layers, nanoseconds (assumed).
+    pub link_latency_ns: u32,
+    /// From the arrival of a read request at the root complex to its first completion, nanoseconds (assumed).
+    pub read_latency_ns: u32,
+    /// From the arrival of a write at the root complex until it is in memory, nanoseconds (assumed).
+    pub write_latency_ns: u32,
+    /// From the arrival of a register read at the device to its answer, nanoseconds (assumed).
+    pub register_read_latency_ns: u32,
+}
+
+/// Flow-control credits, 0 for infinite. Credits for data are for 16 bytes each (PCIe 2.6.1). All numbers are assumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CreditConfig {
+    /// Writes and messages of devices.
+    pub posted_headers: u32,
+    /// Their data.
+    pub posted_data: u32,
+    /// Read requests of devices.
+    pub non_posted_headers: u32,
+    /// Completions to devices. Endpoints must lend infinite ones (PCIe 2.6.1), so a device that has less limits its own requests.
+    pub completion_headers: u32,
+    /// Their data.
+    pub completion_data: u32,
+}
+
+impl Default for CreditConfig {
+    fn default() -> Self {
+        Self {
+            posted_headers: 256,
+            posted_data: 4_096,
+            non_posted_headers: 256,
+            completion_headers: 0,
+            completion_data: 0,
+        }
+    }
+}
+
+/// Generation 4, 16 lanes. A read of 64 bytes takes about half a microsecond (pcie-bench, figure 6).
+impl Default for PciExpressConfig {
+    fn default() -> Self {
+        Self {
+            generation: 4,
+            lanes: 16,
+            shared_link: false,
+            max_payload_bytes: 256,
+            max_read_request_bytes: 512,
+            read_completion_boundary_bytes: 64,
+            completion_bytes: 256,
+            misaligned_bytes: 0,
+            long_addresses: true,
+            ecrc: false,
+            tags: 256,
+            credits: CreditConfig::default(),
+            credit_return_ns: 300,
+            link_latency_ns: 120,
+            read_latency_ns: 260,
+            write_latency_ns: 100,
+            register_read_latency_ns: 200,
+        }
+    }
+}
+
+impl PciExpressConfig {
+    /// Whether there can be such links.
+    ///
+    /// # Errors
+    /// Names the field, its value and what was expected.
+    pub fn validate(&self) -> Result<(), InterconnectError> {
+        check_range("generation", self.generation, 1, 6)?;
+        check_power_of_two("lanes", self.lanes, 1, 32)?;
+        check_power_of_two("max_payload_bytes", self.max_payload_bytes, 128, 4_096)?;
+        let request = self.max_read_request_bytes;
+        check_power_of_two("max_read_request_bytes", request, 128, 4_096)?;
+        let boundary = self.read_completion_boundary_bytes;
+        check_power_of_two("read_completion_boundary_bytes", boundary, 64, 128)?;
+        let (field, payload) = ("completion_bytes", self.max_payload_bytes);
+        check_power_of_two(field, self.completion_bytes, boundary, payload)?;
+        check_range("misaligned_bytes", self.misaligned_bytes, 0, boundary - 1)?;
+        check_range("tags", self.tags, 1, 15_360)?;
+        let credits = &self.credits;
+        check_credits("credits.posted_data", credits.posted_data, payload)?;
+        check_credits("credits.completion_data", credits.completion_data, request)?;
+        let completions = self.completions_of_largest_read();
+        if (1..completions).contains(&credits.completion_headers) {
+            let expected = format!("0 or at least {completions}, for one read request");
+            let (field, value) = ("credits.completion_headers", credits.completion_headers);
+            return Err(InterconnectError::new(field, value, expected));
+        }
+        for (field, value) in [
+            ("credit_return_ns", self.credit_return_ns),
+            ("link_latency_ns", self.link_latency_ns),
+            ("read_latency_ns", self.read_latency_ns),
+            ("write_latency_ns", self.write_latency_ns),
+            ("register_read_latency_ns", self.register_read_latency_ns),
+        ] {
+            check_range(field, value, 0, 1_000_000)?;
+        }
+        Ok(())
+    }
+
+    fn completions_of_largest_read(&self) -> u32 {
+        (self.max_read_request_bytes + self.misaligned_bytes).div_ceil(self.completion_bytes)
+    }
+}
+
+/// Credits for data must be enough for the largest packet, or nothing would ever be sent.
+fn check_credits(field: &'static str, credits: u32, bytes: u32) -> Result<(), InterconnectError> {
+    let least = bytes / CREDIT_BYTES;
+    if credits == 0 || credits >= least {
+        return Ok(());
+    }
+    let expected = format!("0 or at least {least}, for {bytes} bytes");
+    Err(InterconnectError::new(field, credits, expected))
+}

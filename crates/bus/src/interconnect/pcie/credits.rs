@@ -1,0 +1,98 @@
+//! What a sender may have under way: flow-control credits, tags.
+
+use std::collections::VecDeque;
+
+use baton_wire::Time;
+
+/// A stock of headers and of data. What is taken comes back at a known time, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Credits {
+    headers: Option<u32>,
+    data: Option<u32>,
+    back: VecDeque<Back>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Back {
+    at: Time,
+    headers: u32,
+    data: u32,
+}
+
+impl Credits {
+    /// 0 stands for infinite.
+    pub(super) fn new(headers: u32, data: u32) -> Self {
+        Self {
+            headers: (headers > 0).then_some(headers),
+            data: (data > 0).then_some(data),
+            back: VecDeque::new(),
+        }
+    }
+
+    /// When so much is there: `None` if what is on its way back is not enough.
+    pub(super) fn available_at(&self, headers: u32, data: u32) -> Option<Time> {
+        let (mut have_headers, mut have_data) = (
+            self.headers.unwrap_or(u32::MAX),
+            self.data.unwrap_or(u32::MAX),
+        );
+        let mut at = Time::ZERO;
+        let mut back = self.back.iter();
+        while have_headers < headers || have_data < data {
+            let next = back.next()?;
+            have_headers = have_headers.saturating_add(next.headers);
+            have_data = have_data.saturating_add(next.data);
+            at = next.at;
+        }
+        Some(at)
+    }
+
+    /// Takes so much at `now`, when it must be there. It comes back through [`Credits::give_back`].
+    pub(super) fn take(&mut self, now: Time, headers: u32, data: u32) {
+        while let Some(back) = self.back.pop_front_if(|back| back.at <= now) {
+            add(&mut self.headers, back.headers);
+            add(&mut self.data, back.data);
+        }
+        if let Some(stock) = &mut self.headers {
+            *stock -= headers;
+        }
+        if let Some(stock) = &mut self.data {
+            *stock -= data;
+        }
+    }
+
+    /// What was taken is there again from `at` on, which must not be before that of earlier calls.
+    pub(super) fn give_back(&mut self, at: Time, headers: u32, data: u32) {
+        if self.headers.is_none() && self.data.is_none() {
+            return;
+        }
+        debug_assert!(self.back.back().is_none_or(|last| last.at <= at));
+        self.back.push_back(Back { at, headers, data });
+    }
+}
+
+fn add(stock: &mut Option<u32>, more: u32) {
+    if let Some(stock) = stock {
+        *stock += more;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_comes_back_in_time() {
+        let (soon, later) = (Time::from_ps(10), Time::from_ps(20));
+        let mut credits = Credits::new(2, 0);
+        assert_eq!(credits.available_at(2, 1_000), Some(Time::ZERO));
+        credits.take(Time::ZERO, 2, 1_000);
+        assert_eq!(credits.available_at(1, 0), None);
+        credits.give_back(soon, 1, 500);
+        credits.give_back(later, 1, 500);
+        assert_eq!(credits.available_at(1, 0), Some(soon));
+        assert_eq!(credits.available_at(2, 0), Some(later));
+        credits.take(soon, 1, 1);
+        assert_eq!(credits.available_at(1, 0), Some(later));
+        assert_eq!(credits.available_at(2, 0), None);
+    }
+}

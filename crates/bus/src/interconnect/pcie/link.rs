@@ -1,0 +1,396 @@
+//! One link: two directions, each of which sends one packet, or train of packets, after the other.
+
+use std::collections::VecDeque;
+
+use baton_wire::{Span, Time};
+
+use super::config::PciExpressConfig;
+use super::credits::Credits;
+use super::endpoint::{Endpoint, Next};
+use super::rate::{self, PerByte};
+use super::tlp::Packets;
+use crate::interconnect::done::DoneQueue;
+use crate::interconnect::job::Job;
+use crate::interconnect::usage::Meter;
+use crate::interconnect::{ChannelUsage, DeviceId, Done, Operation, Transfer, Way};
+
+/// A link between the root complex and one device or several ports of one.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    first_device: u8,
+    endpoints: Box<[Endpoint]>,
+    /// Who sent last to the host: an endpoint, or with their number the answers to register reads.
+    last_sender: usize,
+    to_host: Lane,
+    to_device: Lane,
+    /// Register accesses of the processor, in order.
+    accesses: VecDeque<Job>,
+    /// Answers to register reads, in order of the time when the device has them.
+    answers: VecDeque<Answer>,
+    /// Data for read requests, in order of the time when the root complex has them.
+    completions: VecDeque<Completion>,
+    posted: Credits,
+    non_posted: Credits,
+    packets: Packets,
+    packet_rate: PerByte,
+    raw_rate: PerByte,
+    latencies: Latencies,
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+struct Lane {
+    free_at: Time,
+    meter: Meter,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Completion {
+    endpoint: usize,
+    ready_at: Time,
+    bytes: u64,
+    /// Whether the transfer is done with it.
+    last: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    ready_at: Time,
+    job: Job,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Latencies {
+    link: Span,
+    read: Span,
+    write: Span,
+    register_read: Span,
+    credit_return: Span,
+}
+
+/// Who sends to the host.
+#[derive(Clone, Copy, Debug)]
+enum Sender {
+    Endpoint(usize, Next),
+    Answer,
+}
+
+impl Link {
+    /// A link of the devices from `first_device` on; the books have a row for each of `all_devices`.
+    pub(super) fn new(
+        config: &PciExpressConfig,
+        first_device: u8,
+        devices: usize,
+        all_devices: usize,
+    ) -> Self {
+        let lane = Lane {
+            free_at: Time::ZERO,
+            meter: Meter::new(all_devices),
+        };
+        let credits = &config.credits;
+        let ns = |ns: u32| Span::from_ns(ns.into());
+        Self {
+            first_device,
+            endpoints: vec![Endpoint::new(config); devices].into(),
+            last_sender: devices,
+            to_host: lane.clone(),
+            to_device: lane,
+            accesses: VecDeque::new(),
+            answers: VecDeque::new(),
+            completions: VecDeque::new(),
+            posted: Credits::new(credits.posted_headers, credits.posted_data),
+            non_posted: Credits::new(credits.non_posted_headers, 0),
+            packets: Packets::new(config),
+            packet_rate: rate::packets(config),
+            raw_rate: rate::raw(config),
+            latencies: Latencies {
+                link: ns(config.link_latency_ns),
+                read: ns(config.read_latency_ns),
+                write: ns(config.write_latency_ns),
+                register_read: ns(config.register_read_latency_ns),
+                credit_return: ns(config.credit_return_ns),
+            },
+        }
+    }
+
+    pub(super) fn submit(&mut self, now: Time, transfer: &Transfer) {
+        if transfer.operation.is_register_access() {
+            self.accesses.push_back(Job::new(now, transfer));
+        } else {
+            let endpoint = transfer.device.index() - usize::from(self.first_device);
+            self.endpoints[endpoint].submit(now, transfer);
+        }
+    }
+
+    /// Works out what is sent before `now`. What is decided at `now` itself waits for the next call, so that it does not depend
+    /// on the order of calls at one time.
+    pub(super) fn advance(&mut self, now: Time, done: &mut DoneQueue) {
+        loop {
+            let to_host = self.next_to_host();
+            let to_device = self.next_to_device();
+            match (to_host, to_device) {
+                (Some((at, sender)), other)
+                    if at < now && other.is_none_or(|other| at <= other) =>
+                {
+                    self.send_to_host(at, sender, done);
+                }
+                (_, Some(at)) if at < now => self.send_to_device(at, done),
+                _ => return,
+            }
+        }
+    }
+
+    fn device(&self, endpoint: usize) -> DeviceId {
+        DeviceId(self.first_device + endpoint as u8)
+    }
+
+    /// What is sent to the host next, and when: round robin between those that could send by then.
+    fn next_to_host(&self) -> Option<(Time, Sender)> {
+        let senders = self.endpoints.len() + 1;
+        (1..=senders)
+            .map(|step| (self.last_sender + step) % senders)
+            .filter_map(|place| self.sender(place))
+            // Of equals the first stays, and all times are at least that at which the lane is free.
+            .reduce(|first, other| if other.0 < first.0 { other } else { first })
+    }
+
+    fn sender(&self, place: usize) -> Option<(Time, Sender)> {
+        let free_at = self.to_host.free_at;
+        let Some(endpoint) = self.endpoints.get(place) else {
+            return self.answer_at().map(|at| (at.max(free_at), Sender::Answer));
+        };
+        let (at, next) = endpoint.next(free_at, &self.packets, &self.posted, &self.non_posted)?;
+        Some((at, Sender::Endpoint(place, next)))
+    }
+
+    /// When the first answer to a register read can be sent: never before writes that the device made earlier (PCIe 2.4.1).
+    fn answer_at(&self) -> Option<Time> {
+        let answer = self.answers.front()?;
+        let endpoint = answer.job.device.index() - usize::from(self.first_device);
+        let earlier = self.endpoints[endpoint]
+            .first_write()
+            .is_some_and(|write| write.arrival <= answer.ready_at);
+        (!earlier).then_some(answer.ready_at)
+    }
+
+    /// When the next packet to a device is sent.
+    fn next_to_device(&self) -> Option<Time> {
+        let access = self.accesses.front().map(|job| job.arrival);
+        let data = self.completions.front().map(|data| data.ready_at);
+        let first = match (access, data) {
+            (Some(access), Some(data)) => access.min(data),
+            (access, data) => access.or(data)?,
+        };
+        Some(first.max(self.to_device.free_at))
+    }
+
+    fn send_to_host(&mut self, at: Time, sender: Sender, done: &mut DoneQueue) {
+        match sender {
+            Sender::Endpoint(endpoint, Next::Write) => {
+                self.last_sender = endpoint;
+                self.send_write(at, endpoint, done);
+            }
+            Sender::Endpoint(endpoint, Next::Request) => {
+                self.last_sender = endpoint;
+                self.send_request(at, endpoint);
+            }
+            Sender::Answer => {
+                self.last_sender = self.endpoints.len();
+                self.send_answer(at, done);
+            }
+        }
+    }
+
+    fn send_write(&mut self, at: Time, endpoint: usize, done: &mut DoneQueue) {
+        let Some(left) = self.endpoints[endpoint].first_write().map(Job::left_bytes) else {
+            return;
+        };
+        // With one device nothing comes between the packets of a transfer, so they go as one.
+        let all = self.packets.writes(left);
+        let have_credits = |credits: &Credits| {
+            credits
+                .available_at(all.packets, all.data_credits)
+                .is_some_and(|available_at| available_at <= at)
+        };
+        let train = if self.endpoints.len() == 1 && have_credits(&self.posted) {
+            all
+        } else {
+            self.packets.first_write(left)
+        };
+        let end = at + self.packet_rate.span(train.line_bytes);
+        self.to_host.free_at = end;
+        self.posted.take(at, train.packets, train.data_credits);
+        let returned_at = end + self.latencies.credit_return;
+        self.posted
+            .give_back(returned_at, train.packets, train.data_credits);
+        let device = self.device(endpoint);
+        if let Some((moved, job)) = self.endpoints[endpoint].write(&train) {
+            self.to_host.meter.moved(device, moved, at, end);
+            if let Some(job) = job {
+                let in_memory = end + self.latencies.link + self.latencies.write;
+                complete(&mut self.to_host.meter, &job, in_memory, done);
+            }
+        }
+    }
+
+    fn send_request(&mut self, at: Time, endpoint: usize) {
+        let Some((bytes, last)) = self.endpoints[endpoint].request(at, &self.packets) else {
+            return;
+        };
+        let end = at + self.packet_rate.span(self.packets.request_bytes());
+        self.to_host.free_at = end;
+        let device = self.device(endpoint);
+        self.to_host.meter.occupied(device, at, end);
+        self.non_posted.take(at, 1, 0);
+        self.non_posted
+            .give_back(end + self.latencies.credit_return, 1, 0);
+        self.completions.push_back(Completion {
+            endpoint,
+            ready_at: end + self.latencies.link + self.latencies.read,
+            bytes,
+            last,
+        });
+    }
+
+    fn send_answer(&mut self, at: Time, done: &mut DoneQueue) {
+        let Some(Answer { mut job, .. }) = self.answers.pop_front() else {
+            return;
+        };
+        let train = self.packets.completions(job.left_bytes());
+        let end = at + self.packet_rate.span(train.line_bytes);
+        self.to_host.free_at = end;
+        let moved = job.take(train.payload);
+        self.to_host.meter.moved(job.device, moved, at, end);
+        let meter = &mut self.to_host.meter;
+        complete(meter, &job, end + self.latencies.link, done);
+    }
+
+    fn send_to_device(&mut self, at: Time, done: &mut DoneQueue) {
+        let access_first = match (self.accesses.front(), self.completions.front()) {
+            (Some(access), Some(data)) => access.arrival <= data.ready_at,
+            (access, _) => access.is_some(),
+        };
+        if access_first {
+            self.send_access(at, done);
+        } else {
+            self.send_completions(at, done);
+        }
+    }
+
+    fn send_access(&mut self, at: Time, done: &mut DoneQueue) {
+        let Some(mut job) = self.accesses.pop_front() else {
+            return;
+        };
+        let lane = &mut self.to_device;
+        if job.operation == Operation::RegisterRead {
+            let end = at + self.packet_rate.span(self.packets.request_bytes());
+            lane.free_at = end;
+            lane.meter.occupied(job.device, at, end);
+            let ready_at = end + self.latencies.link + self.latencies.register_read;
+            self.answers.push_back(Answer { ready_at, job });
+            return;
+        }
+        let train = self.packets.writes(job.left_bytes());
+        let end = at + self.packet_rate.span(train.line_bytes);
+        lane.free_at = end;
+        let moved = job.take(train.payload);
+        lane.meter.moved(job.device, moved, at, end);
+        complete(&mut lane.meter, &job, end + self.latencies.link, done);
+    }
+
+    /// The completions of one read request: the root complex has its data together.
+    fn send_completions(&mut self, at: Time, done: &mut DoneQueue) {
+        let Some(data) = self.completions.pop_front() else {
+            return;
+        };
+        let train = self.packets.completions(data.bytes);
+        let end = at + self.packet_rate.span(train.line_bytes);
+        self.to_device.free_at = end;
+        let arrival = end + self.latencies.link;
+        let device = self.device(data.endpoint);
+        let endpoint = &mut self.endpoints[data.endpoint];
+        if let Some((moved, job)) = endpoint.receive(arrival, &train, data.last) {
+            self.to_device.meter.moved(device, moved, at, end);
+            if let Some(job) = job {
+                complete(&mut self.to_device.meter, &job, arrival, done);
+            }
+        }
+    }
+
+    /// No transfer that is not known to be done is done before. What was not sent before `now` is sent later.
+    pub(super) fn earliest_done(&self, now: Time) -> Option<Time> {
+        let up_free_at = self.to_host.free_at.max(now);
+        let down_free_at = self.to_device.free_at.max(now);
+        let writes = self.endpoints.iter().filter_map(|endpoint| {
+            let job = endpoint.first_write()?;
+            let line = self.packets.writes(job.left_bytes()).line_bytes;
+            let sent = up_free_at + self.packet_rate.span(line);
+            Some(sent + self.latencies.link + self.latencies.write)
+        });
+        let reads = self.endpoints.iter().filter_map(|endpoint| {
+            let (_, left) = endpoint.first_read()?;
+            let asked = up_free_at + self.packet_rate.span(self.packets.request_bytes());
+            let ready = asked + self.latencies.link + self.latencies.read;
+            let line = self.packets.all_completion_bytes(left);
+            let sent = down_free_at.max(ready) + self.packet_rate.span(line);
+            Some(sent + self.latencies.link)
+        });
+        writes
+            .chain(reads)
+            .chain(self.completions_done(down_free_at))
+            .chain(self.access_done(down_free_at))
+            .chain(self.answer_done(up_free_at))
+            .min()
+    }
+
+    /// When the first read can be done all of whose data are on their way.
+    fn completions_done(&self, free_at: Time) -> Option<Time> {
+        let first = self.completions.front()?;
+        let mut line = 0;
+        let last = self.completions.iter().find(|data| {
+            line += self.packets.completions(data.bytes).line_bytes;
+            data.last
+        })?;
+        let own = self.packets.completions(last.bytes).line_bytes;
+        let behind_others = free_at.max(first.ready_at) + self.packet_rate.span(line);
+        let alone = free_at.max(last.ready_at) + self.packet_rate.span(own);
+        Some(behind_others.max(alone) + self.latencies.link)
+    }
+
+    fn access_done(&self, free_at: Time) -> Option<Time> {
+        self.accesses.front()?;
+        let request = self.packet_rate.span(self.packets.request_bytes());
+        Some(free_at + request + self.latencies.link)
+    }
+
+    fn answer_done(&self, free_at: Time) -> Option<Time> {
+        let answer = self.answers.front()?;
+        let line = self.packets.completions(answer.job.left_bytes()).line_bytes;
+        let sent = free_at.max(answer.ready_at) + self.packet_rate.span(line);
+        Some(sent + self.latencies.link)
+    }
+
+    /// The books of both directions.
+    pub(super) fn usage(&self, now: Time, link: u8) -> [ChannelUsage; 2] {
+        let raw = |bytes| self.raw_rate.span(bytes);
+        let (down, up) = (&self.to_device.meter, &self.to_host.meter);
+        [
+            down.channel(now, link, Way::ToDevice, raw),
+            up.channel(now, link, Way::ToHost, raw),
+        ]
+    }
+
+    pub(super) fn restart_counts(&mut self, now: Time) {
+        self.to_host.meter.restart(now);
+        self.to_device.meter.restart(now);
+    }
+}
+
+fn complete(meter: &mut Meter, job: &Job, at: Time, done: &mut DoneQueue) {
+    meter.done(job.device, job.operation);
+    done.push(Done {
+        device: job.device,
+        tag: job.tag,
+        at,
+    });
+}

@@ -1,0 +1,98 @@
+//! PCI Express: links of packets, both ways at once.
+
+mod config;
+mod credits;
+mod endpoint;
+mod link;
+mod rate;
+#[cfg(test)]
+mod tests;
+mod tlp;
+
+pub use config::{CreditConfig, PciExpressConfig};
+
+use baton_wire::{Span, Time};
+
+use super::done::DoneQueue;
+use super::{Done, Interconnect, Transfer, Usage};
+use link::Link;
+
+/// The links of a root complex.
+#[derive(Clone, Debug)]
+pub struct PciExpress {
+    /// One for each device, or one for all.
+    links: Box<[Link]>,
+    devices: usize,
+    done: DoneQueue,
+    since: Time,
+}
+
+impl PciExpress {
+    /// Links for `devices`. The configuration must be valid.
+    pub fn new(config: &PciExpressConfig, devices: usize) -> Self {
+        let link = |first: usize, count| Link::new(config, first as u8, count, devices);
+        let links = if config.shared_link {
+            vec![link(0, devices)]
+        } else {
+            (0..devices).map(|device| link(device, 1)).collect()
+        };
+        Self {
+            links: links.into(),
+            devices,
+            done: DoneQueue::default(),
+            since: Time::ZERO,
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.done.advance(now);
+        for link in &mut self.links {
+            link.advance(now, &mut self.done);
+        }
+    }
+}
+
+impl Interconnect for PciExpress {
+    fn submit(&mut self, now: Time, transfer: Transfer) {
+        let (device, devices) = (transfer.device, self.devices);
+        assert!(
+            device.index() < devices,
+            "{device:?} of {devices}: no such device"
+        );
+        self.advance(now);
+        let link = device.index().min(self.links.len() - 1);
+        self.links[link].submit(now, &transfer);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let now = self.done.now();
+        let later = self.links.iter().filter_map(|link| link.earliest_done(now));
+        later.chain(self.done.next_at()).min()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.advance(now);
+    }
+
+    fn poll_done(&mut self) -> Option<Done> {
+        self.done.pop()
+    }
+
+    fn usage(&self, now: Time) -> Usage {
+        let elapsed: Span = now.saturating_since(self.since);
+        let links = self.links.iter().enumerate();
+        Usage {
+            elapsed,
+            channels: links
+                .flat_map(|(place, link)| link.usage(now, place as u8))
+                .collect(),
+        }
+    }
+
+    fn restart_counts(&mut self, now: Time) {
+        self.since = now;
+        for link in &mut self.links {
+            link.restart_counts(now);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Sizes of transaction-layer packets on a link.
+
+use super::config::{CREDIT_BYTES, PciExpressConfig};
+use super::rate::has_flits;
+
+/// Framing, sequence number and link check sequence around a packet (PCIe 3.6, 4.2.1, 4.2.2). In flits there are none.
+const LINK_BYTES: u64 = 8;
+
+/// One word of a header.
+const WORD: u64 = 4;
+
+/// How packets are made of transfers.
+#[derive(Clone, Debug)]
+pub(super) struct Packets {
+    /// Bytes of a write or read request on the link, without payload.
+    request_bytes: u64,
+    /// Bytes of a completion on the link, without payload.
+    completion_header_bytes: u64,
+    max_payload: u64,
+    max_read_request: u64,
+    max_completion: u64,
+    misaligned: u64,
+}
+
+/// Packets that are sent one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Train {
+    /// Payload.
+    pub(super) payload: u64,
+    /// Packets: credits for headers.
+    pub(super) packets: u32,
+    /// Credits for data.
+    pub(super) data_credits: u32,
+    /// Bytes on the link.
+    pub(super) line_bytes: u64,
+}
+
+impl Packets {
+    pub(super) fn new(config: &PciExpressConfig) -> Self {
+        let link = if has_flits(config) { 0 } else { LINK_BYTES };
+        let around = link + if config.ecrc { WORD } else { 0 };
+        let request_words = if config.long_addresses { 4 } else { 3 };
+        Self {
+            request_bytes: around + request_words * WORD,
+            completion_header_bytes: around + 3 * WORD,
+            max_payload: config.max_payload_bytes.into(),
+            max_read_request: config.max_read_request_bytes.into(),
+            max_completion: config.completion_bytes.into(),
+            misaligned: config.misaligned_bytes.into(),
+        }
+    }
+
+    /// The first packet of a write that has `bytes` left.
+    pub(super) fn first_write(&self, bytes: u64) -> Train {
+        self.train(bytes.min(self.max_payload), 1, self.request_bytes)
+    }
+
+    /// All packets of a write that has `bytes` left.
+    pub(super) fn writes(&self, bytes: u64) -> Train {
+        let packets = bytes.div_ceil(self.max_payload).max(1);
+        self.train(bytes, packets, self.request_bytes)
+    }
+
+    /// A read request on the link, without data.
+    pub(super) fn request_bytes(&self) -> u64 {
+        self.request_bytes
+    }
+
+    /// Bytes that the next request asks for of a read that has `bytes` left to ask for.
+    pub(super) fn first_read(&self, bytes: u64) -> u64 {
+        bytes.min(self.max_read_request)
+    }
+
+    /// The completions of one read request.
+    pub(super) fn completions(&self, bytes: u64) -> Train {
+        let packets = (self.misaligned + bytes)
+            .div_ceil(self.max_completion)
+            .max(1);
+        self.train(bytes, packets, self.completion_header_bytes)
+    }
+
+    /// The completions of all read requests that `bytes` need: payload and headers on the link.
+    pub(super) fn all_completion_bytes(&self, bytes: u64) -> u64 {
+        let whole = bytes / self.max_read_request;
+        let rest = bytes % self.max_read_request;
+        let last = if rest > 0 || whole == 0 {
+            self.completions(rest).line_bytes
+        } else {
+            0
+        };
+        whole * self.completions(self.max_read_request).line_bytes + last
+    }
+
+    fn train(&self, payload: u64, packets: u64, header: u64) -> Train {
+        Train {
+            payload,
+            packets: packets as u32,
+            // Every packet but the last is a multiple of a credit's bytes long.
+            data_credits: payload.div_ceil(u64::from(CREDIT_BYTES)) as u32,
+            line_bytes: payload + packets * header,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packets(change: impl FnOnce(&mut PciExpressConfig)) -> Packets {
+        let mut config = PciExpressConfig::default();
+        change(&mut config);
+        Packets::new(&config)
+    }
+
+    #[test]
+    fn headers_are_as_long_as_in_pcie_bench() {
+        let default = packets(|_| ());
+        assert_eq!(default.request_bytes(), 24);
+        assert_eq!(default.completions(64).line_bytes, 84);
+        assert_eq!(default.writes(1_500).line_bytes, 1_500 + 6 * 24);
+        let short = packets(|config| (config.long_addresses, config.ecrc) = (false, true));
+        assert_eq!(short.request_bytes(), 24);
+        assert_eq!(short.completions(64).line_bytes, 88);
+        let flits = packets(|config| config.generation = 6);
+        assert_eq!(flits.request_bytes(), 16);
+        assert_eq!(flits.completions(64).line_bytes, 76);
+    }
+
+    #[test]
+    fn completions_end_on_the_boundary() {
+        let aligned = packets(|config| config.completion_bytes = 64);
+        assert_eq!(aligned.completions(512).packets, 8);
+        let misaligned = packets(|config| {
+            (config.completion_bytes, config.misaligned_bytes) = (64, 4);
+        });
+        assert_eq!(misaligned.completions(512).packets, 9);
+        assert_eq!(misaligned.completions(60).packets, 1);
+        assert_eq!(misaligned.completions(61).packets, 2);
+    }
+
+    #[test]
+    fn a_transfer_of_nothing_is_one_packet() {
+        let default = packets(|_| ());
+        assert_eq!(default.writes(0).packets, 1);
+        assert_eq!(default.first_write(0).line_bytes, 24);
+        assert_eq!(default.completions(0).line_bytes, 20);
+        assert_eq!(default.all_completion_bytes(0), 20);
+        assert_eq!(default.all_completion_bytes(1_500), 1_500 + 6 * 20);
+        assert_eq!(default.all_completion_bytes(1_024), 1_024 + 4 * 20);
+    }
+}

@@ -1,0 +1,286 @@
+//! What holds for every interconnect, whatever is asked of it.
+
+use baton_wire::{Span, Time};
+use proptest::prelude::*;
+
+use super::testing::{run, transfer};
+use super::{
+    CreditConfig, DeviceId, Done, Interconnect, InterconnectConfig, Operation, PciConfig,
+    PciExpressConfig, PciXConfig, Transfer,
+};
+use crate::{BytesByCategory, Category};
+
+const DEVICES: u8 = 3;
+
+fn models() -> Vec<InterconnectConfig> {
+    let pci = PciConfig::default();
+    let link = PciExpressConfig::default();
+    vec![
+        InterconnectConfig::Ideal,
+        InterconnectConfig::Pci(pci.clone()),
+        InterconnectConfig::Pci(PciConfig {
+            width_bits: 32,
+            hidden_arbitration: false,
+            latency_timer_clocks: 16,
+            data_wait_clocks: 1,
+            dual_address_cycle: true,
+            read_burst_bytes: 64,
+            read_next_wait_clocks: 2,
+            ..pci.clone()
+        }),
+        InterconnectConfig::Pci(PciConfig {
+            clock_mhz: 66,
+            delayed_reads: true,
+            read_wait_clocks: 40,
+            ..pci
+        }),
+        InterconnectConfig::PciX(PciXConfig::default()),
+        InterconnectConfig::PciX(PciXConfig {
+            outstanding_splits: 1,
+            max_read_bytes: 512,
+            latency_timer_clocks: 8,
+            burst_bytes: 256,
+            ..PciXConfig::default()
+        }),
+        InterconnectConfig::PciExpress(link.clone()),
+        InterconnectConfig::PciExpress(PciExpressConfig {
+            generation: 1,
+            lanes: 1,
+            shared_link: true,
+            tags: 2,
+            completion_bytes: 64,
+            misaligned_bytes: 12,
+            ecrc: true,
+            credits: CreditConfig {
+                posted_headers: 2,
+                posted_data: 16,
+                non_posted_headers: 1,
+                completion_headers: 9,
+                completion_data: 40,
+            },
+            ..link.clone()
+        }),
+        InterconnectConfig::PciExpress(PciExpressConfig {
+            generation: 6,
+            lanes: 32,
+            shared_link: true,
+            ..link
+        }),
+    ]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        4 => Just(Operation::DmaRead),
+        4 => Just(Operation::DmaWrite),
+        1 => Just(Operation::RegisterWrite),
+        1 => Just(Operation::RegisterRead),
+        1 => Just(Operation::Interrupt),
+    ]
+}
+
+/// Transfers, each with the time since the one before.
+fn script() -> impl Strategy<Value = Vec<(Span, Transfer)>> {
+    let one = (
+        prop_oneof![Just(0_u64), 0..200_000_u64, 0..20_000_000_u64],
+        0..DEVICES,
+        operation(),
+        prop_oneof![Just(0_u64), 1..70_u64, 1..5_000_u64],
+        0..200_u64,
+    );
+    proptest::collection::vec(one, 1..60).prop_map(|steps| {
+        let numbered = steps.into_iter().enumerate();
+        numbered
+            .map(|(tag, (gap, device, operation, content, header))| {
+                // A register is one or two words.
+                let (content, header) = if operation.is_register_access() {
+                    (4, 4 * (header % 2))
+                } else {
+                    (content, header)
+                };
+                let transfer = Transfer {
+                    device: DeviceId(device),
+                    operation,
+                    bytes: BytesByCategory::of(Category::Content, content)
+                        .with(Category::ProtocolHeader, header),
+                    tag: tag as u64,
+                };
+                (Span::from_ps(gap), transfer)
+            })
+            .collect()
+    })
+}
+
+/// Plays a script, with a call to `handle_timeout` at each bound, and `extra` calls between any two.
+fn play(bus: &mut dyn Interconnect, script: &[(Span, Transfer)], extra: u64) -> Vec<Done> {
+    let (mut now, mut all) = (Time::ZERO, Vec::new());
+    for &(gap, transfer) in script {
+        let next = now + gap;
+        for part in 1..=extra {
+            now += gap * part / (extra + 1) - gap * (part - 1) / (extra + 1);
+            bus.handle_timeout(now);
+            all.extend(std::iter::from_fn(|| bus.poll_done()));
+        }
+        while extra > 0
+            && let Some(at) = bus.poll_timeout().filter(|&at| at <= next)
+        {
+            now = at.max(now);
+            bus.handle_timeout(now);
+            all.extend(std::iter::from_fn(|| bus.poll_done()));
+        }
+        now = next;
+        bus.submit(now, transfer);
+    }
+    all.extend(std::iter::from_fn(|| bus.poll_done()));
+    all.extend(run(bus));
+    all
+}
+
+fn submitted_at(script: &[(Span, Transfer)]) -> Vec<Time> {
+    let steps = script.iter();
+    steps
+        .scan(Time::ZERO, |now, &(gap, _)| {
+            *now += gap;
+            Some(*now)
+        })
+        .collect()
+}
+
+/// Reads of a device stay in order among each other, so do writes and messages, and so do accesses to its registers of each kind.
+fn assert_in_order(script: &[(Span, Transfer)], all: &[Done]) {
+    let class = |operation: Operation| match operation {
+        Operation::DmaRead => 0,
+        Operation::DmaWrite => 1,
+        Operation::RegisterWrite => 2,
+        Operation::RegisterRead => 3,
+        Operation::Interrupt => 4,
+    };
+    let mut last = [[None; 5]; DEVICES as usize];
+    for done in all {
+        let operation = script[done.tag as usize].1.operation;
+        let last = &mut last[done.device.index()][class(operation)];
+        assert!(*last < Some(done.tag), "{operation:?} out of order");
+        *last = Some(done.tag);
+    }
+}
+
+fn assert_books(bus: &dyn Interconnect, script: &[(Span, Transfer)], end: Time) {
+    let usage = bus.usage(end);
+    let mut bytes = BytesByCategory::default();
+    for (_, transfer) in script {
+        bytes += transfer.bytes;
+    }
+    // A pin carries no bytes.
+    let pins: u64 = script
+        .iter()
+        .filter(|(_, transfer)| transfer.operation == Operation::Interrupt)
+        .map(|(_, transfer)| transfer.bytes.total())
+        .sum();
+    let total = usage.total();
+    assert!(
+        total.bytes == bytes || total.bytes.total() + pins == bytes.total(),
+        "bytes are conserved"
+    );
+    assert_eq!(total.transfers.total(), script.len() as u64);
+    for channel in &usage.channels {
+        assert!(
+            channel.busy() <= usage.elapsed,
+            "busy for more than all the time"
+        );
+    }
+    let devices = (0..DEVICES).map(|device| usage.device(DeviceId(device)).transfers.total());
+    assert_eq!(devices.sum::<u64>(), script.len() as u64);
+}
+
+proptest! {
+    #[test]
+    fn everything_is_done_once_and_in_order(script in script()) {
+        let times = submitted_at(&script);
+        for config in models() {
+            let mut bus = config.build(DEVICES.into()).unwrap();
+            let all = play(bus.as_mut(), &script, 0);
+            let mut tags: Vec<u64> = all.iter().map(|done| done.tag).collect();
+            tags.sort_unstable();
+            prop_assert_eq!(tags, (0..script.len() as u64).collect::<Vec<_>>());
+            prop_assert!(all.is_sorted_by_key(|done| done.at));
+            for done in &all {
+                prop_assert!(done.at >= times[done.tag as usize]);
+                prop_assert_eq!(done.device, script[done.tag as usize].1.device);
+            }
+            assert_in_order(&script, &all);
+            let end = times.iter().copied().chain(all.iter().map(|done| done.at)).max();
+            assert_books(bus.as_ref(), &script, end.unwrap() + Span::from_us(1));
+        }
+    }
+
+    #[test]
+    fn results_do_not_depend_on_how_often_it_is_asked(script in script(), extra in 1..5_u64) {
+        for config in models() {
+            let mut seldom = config.build(DEVICES.into()).unwrap();
+            let mut often = seldom_again(&config);
+            let sorted = |mut all: Vec<Done>| {
+                all.sort_by_key(|done| (done.at, done.device, done.tag));
+                all
+            };
+            prop_assert_eq!(
+                sorted(play(seldom.as_mut(), &script, 0)),
+                sorted(play(often.as_mut(), &script, extra)),
+                "{:?}", config
+            );
+        }
+    }
+}
+
+fn seldom_again(config: &InterconnectConfig) -> Box<dyn Interconnect> {
+    config.build(DEVICES.into()).unwrap()
+}
+
+#[test]
+fn devices_take_turns() {
+    for config in models() {
+        let mut bus = config.build(DEVICES.into()).unwrap();
+        for round in 0..50 {
+            for device in 0..DEVICES {
+                let tag = round * u64::from(DEVICES) + u64::from(device);
+                bus.submit(Time::ZERO, transfer(device, Operation::DmaWrite, 128, tag));
+            }
+        }
+        let mut counts = [0_i64; DEVICES as usize];
+        for done in run(bus.as_mut()) {
+            counts[done.device.index()] += 1;
+            // On the ideal interconnect the order is that of submission, which is fair, too.
+            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            assert!(most - least <= 1, "{counts:?} on {config:?}");
+        }
+    }
+}
+
+#[test]
+fn counts_restart() {
+    for config in models() {
+        let mut bus = config.build(DEVICES.into()).unwrap();
+        bus.submit(Time::ZERO, transfer(0, Operation::DmaRead, 1_500, 0));
+        let first = run(bus.as_mut()).last().unwrap().at + Span::from_us(10);
+        bus.handle_timeout(first);
+        bus.restart_counts(first);
+        assert_eq!(bus.usage(first).total().transfers.total(), 0);
+        bus.submit(first, transfer(1, Operation::DmaWrite, 700, 1));
+        let end = run(bus.as_mut()).last().unwrap().at + Span::from_us(10);
+        let usage = bus.usage(end);
+        assert_eq!(usage.elapsed, end - first);
+        assert_eq!(usage.total().bytes.content, 700);
+        assert_eq!(usage.total().transfers.crossings(), 1);
+        assert!(usage.utilisation() <= 1.0);
+        let shares = usage.shares();
+        assert!((0.0..=1.0).contains(&shares.total()));
+    }
+}
+
+#[test]
+#[should_panic(expected = "no such device")]
+fn an_unknown_device_is_refused() {
+    let mut bus = InterconnectConfig::Pci(PciConfig::default())
+        .build(1)
+        .unwrap();
+    bus.submit(Time::ZERO, transfer(1, Operation::DmaRead, 4, 0));
+}
