@@ -131,32 +131,35 @@ impl BytesByCategory {
         if bytes >= self.total() {
             return std::mem::take(self);
         }
-        let (mut taken, mut left) = (Self::default(), bytes);
-        for category in [
-            Category::Descriptor,
-            Category::Event,
-            Category::ProtocolHeader,
-            Category::HttpHeader,
-            Category::Content,
-            Category::Other,
-            Category::Overhead,
-        ] {
-            let held = self.get_mut(category);
+        let mut left = bytes;
+        let mut part = |held: &mut u64| {
             let part = left.min(*held);
             *held -= part;
-            *taken.get_mut(category) = part;
             left -= part;
+            part
+        };
+        // The order of these lines is that of taking.
+        Self {
+            descriptor: part(&mut self.descriptor),
+            event: part(&mut self.event),
+            protocol_header: part(&mut self.protocol_header),
+            http_header: part(&mut self.http_header),
+            content: part(&mut self.content),
+            other: part(&mut self.other),
+            overhead: part(&mut self.overhead),
         }
-        taken
     }
 }
 
-impl<T: Copy + Default + Add<Output = T>> AddAssign for ByCategory<T> {
+impl<T: AddAssign> AddAssign for ByCategory<T> {
     fn add_assign(&mut self, other: Self) {
-        for category in Category::ALL {
-            let slot = self.get_mut(category);
-            *slot = *slot + other.get(category);
-        }
+        self.content += other.content;
+        self.protocol_header += other.protocol_header;
+        self.http_header += other.http_header;
+        self.descriptor += other.descriptor;
+        self.event += other.event;
+        self.other += other.other;
+        self.overhead += other.overhead;
     }
 }
 

@@ -26,18 +26,22 @@ impl DoneQueue {
     }
 
     pub(super) fn push(&mut self, done: Done) {
-        let later = self
-            .queue
-            .iter()
-            .rev()
-            .take_while(|waiting| (waiting.at, waiting.device) > (done.at, done.device))
-            .count();
-        self.queue.insert(self.queue.len() - later, done);
+        let before = |waiting: &Done| (waiting.at, waiting.device) <= (done.at, done.device);
+        let mut place = self.queue.len();
+        while place > 0 && !before(&self.queue[place - 1]) {
+            place -= 1;
+        }
+        if place == self.queue.len() {
+            self.queue.push_back(done);
+        } else {
+            self.queue.insert(place, done);
+        }
     }
 
     /// The next, if it is done by now.
     pub(super) fn pop(&mut self) -> Option<Done> {
-        self.queue.pop_front_if(|done| done.at <= self.now)
+        let due = self.queue.front()?.at <= self.now;
+        due.then(|| self.queue.pop_front())?
     }
 
     /// When the next is done.

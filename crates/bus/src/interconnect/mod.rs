@@ -13,6 +13,7 @@ mod job;
 mod pci;
 mod pcie;
 mod preset;
+mod size;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub struct SharedBus {
     rules: Rules,
     devices: Box<[Device]>,
     bridge: Bridge,
+    /// When each master wants the bus, [`Time::NEVER`] if it does not: devices, then the bridge.
+    wants: Box<[Time]>,
     /// Who had the bus last: a device by its number, the bridge after them.
     last_master: usize,
     free_at: Time,
@@ -69,6 +71,7 @@ impl SharedBus {
             rules,
             devices: vec![Device::default(); devices].into(),
             bridge: Bridge::default(),
+            wants: vec![Time::NEVER; devices + 1].into(),
             last_master: devices,
             free_at: Time::ZERO,
             transaction: None,
@@ -81,19 +84,27 @@ impl SharedBus {
         self.rules.clock * clocks
     }
 
-    fn wants_at(&self, master: usize) -> Option<Time> {
-        match self.devices.get(master) {
+    /// Asks `master` again when it wants the bus.
+    fn ask(&mut self, master: usize) {
+        let wants = match self.devices.get(master) {
             Some(device) => device.wants_at(&self.rules.read),
             None => self.bridge.wants_at(),
-        }
+        };
+        self.wants[master] = wants.unwrap_or(Time::NEVER);
+    }
+
+    /// When the first master wants the bus.
+    fn first_want(&self) -> Time {
+        self.wants
+            .iter()
+            .fold(Time::NEVER, |first, &want| first.min(want))
     }
 
     /// When the first of the masters other than `except` wants the bus.
-    fn first_want(&self, except: Option<usize>) -> Option<Time> {
-        (0..=self.devices.len())
-            .filter(|&master| Some(master) != except)
-            .filter_map(|master| self.wants_at(master))
-            .min()
+    fn first_other_want(&self, except: usize) -> Time {
+        let (before, after) = (&self.wants[..except], &self.wants[except + 1..]);
+        let others = before.iter().chain(after);
+        others.fold(Time::NEVER, |first, &want| first.min(want))
     }
 
     /// Works out everything before `now`. What is decided at `now` itself waits for the next call, so that it does not
@@ -115,20 +126,19 @@ impl SharedBus {
 
     /// Gives the bus to the next master, if one wants it before `now`.
     fn arbitrate(&mut self, now: Time) -> bool {
-        let Some(wanted) = self.first_want(None) else {
+        let wanted = self.first_want();
+        if self.free_at.max(wanted) >= now {
             return false;
+        }
+        let at = if wanted <= self.free_at {
+            self.free_at
+        } else {
+            self.rules.edge(wanted)
         };
-        let at = self.rules.edge(self.free_at.max(wanted));
         if at >= now {
             return false;
         }
-        let masters = self.devices.len() + 1;
-        let next = (1..=masters)
-            .map(|step| (self.last_master + step) % masters)
-            .find(|&master| self.wants_at(master).is_some_and(|wants| wants <= at));
-        let Some(master) = next else {
-            return false;
-        };
+        let master = self.next_master(at);
         self.last_master = master;
         let waited = self.clocks(self.rules.arbitration);
         let (from, start) = match (self.rules.hidden_arbitration, wanted >= self.free_at) {
@@ -138,11 +148,20 @@ impl SharedBus {
             (false, _) => (at, at + waited),
         };
         let mut transaction = self.begin(master, from, start);
-        if let Some(other) = self.first_want(Some(master)) {
+        let other = self.first_other_want(master);
+        if other < transaction.data_end {
             self.make_room(&mut transaction, other);
         }
         self.transaction = Some(transaction);
         true
+    }
+
+    /// The first after the last master, all around, that wants the bus at `at`. One does.
+    fn next_master(&self, at: Time) -> usize {
+        let wants = |&master: &usize| self.wants[master] <= at;
+        let after = self.last_master + 1..self.wants.len();
+        let around = 0..=self.last_master;
+        after.chain(around).find(wants).unwrap_or(self.last_master)
     }
 
     /// The transaction that `master` makes from `start` if nobody else wants the bus.
@@ -182,7 +201,7 @@ impl SharedBus {
             return (access.device, Kind::Data, head, access.left_bytes());
         }
         let (data, phases) = (&self.bridge.completions[0], self.completion_phases());
-        let bytes = data.bytes.min(phases.burst_bytes);
+        let bytes = data.bytes.min(phases.burst_bytes.get());
         (data.device, Kind::SplitCompletion, phases.head, bytes)
     }
 
@@ -208,7 +227,7 @@ impl SharedBus {
         }
         let clocks = (limit - transaction.data_at).as_ps() / rules.clock.as_ps();
         let words = (clocks / rules.per_word).max(1);
-        let bytes = (words * rules.width).next_multiple_of(rules.cut_bytes);
+        let bytes = (words * rules.width.get()).next_multiple_of(rules.cut_bytes);
         if bytes < transaction.bytes {
             transaction.bytes = bytes;
             transaction.data_end =
@@ -226,6 +245,13 @@ impl SharedBus {
             Kind::Retry => self.finish_retry(&transaction, end),
             Kind::SplitRequest => self.finish_request(&transaction, end),
             Kind::SplitCompletion => self.finish_completion(&transaction, end),
+        }
+        self.ask(transaction.master);
+        // The other side of a split read: the bridge has data to bring, the device may ask again.
+        match transaction.kind {
+            Kind::SplitRequest => self.ask(self.devices.len()),
+            Kind::SplitCompletion => self.ask(transaction.device.index()),
+            Kind::Data | Kind::Retry => {}
         }
     }
 
@@ -352,7 +378,7 @@ impl SharedBus {
 fn device_transaction(device: &Device, rules: &Rules, start: Time) -> (Kind, u64, u64) {
     let job = &device.queue[0];
     let left = job.left_bytes();
-    let data = |phases: Phases| (Kind::Data, phases.head, left.min(phases.burst_bytes));
+    let data = |phases: Phases| (Kind::Data, phases.head, left.min(phases.burst_bytes.get()));
     if job.operation != Operation::DmaRead {
         return data(rules.write);
     }
@@ -517,6 +543,7 @@ impl Interconnect for SharedBus {
             None => &mut self.bridge.accesses,
         };
         queue.push_back(job);
+        self.ask(master);
         if let Some(mut transaction) = self.transaction
             && transaction.master != master
         {

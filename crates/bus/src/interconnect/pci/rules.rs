@@ -3,6 +3,7 @@
 use baton_wire::{Span, Time};
 
 use super::config::{PciConfig, PciXConfig, clock_period};
+use crate::interconnect::size::PowerOfTwo;
 
 /// PCI-X disconnects where the address is a multiple of this many bytes (PCI-X 2.2, allowable disconnect boundary).
 const DISCONNECT_BOUNDARY: u64 = 128;
@@ -12,7 +13,7 @@ const DISCONNECT_BOUNDARY: u64 = 128;
 pub(super) struct Rules {
     pub(super) clock: Span,
     /// Bytes of a data phase.
-    pub(super) width: u64,
+    pub(super) width: PowerOfTwo,
     /// Clocks of a data phase.
     pub(super) per_word: u64,
     pub(super) arbitration: u64,
@@ -36,7 +37,7 @@ pub(super) struct Phases {
     /// Clocks before the first data phase.
     pub(super) head: u64,
     /// The most bytes it moves.
-    pub(super) burst_bytes: u64,
+    pub(super) burst_bytes: PowerOfTwo,
 }
 
 /// How devices read memory.
@@ -81,13 +82,13 @@ impl Rules {
         let turnaround = address + clocks(config.read_turnaround_clocks);
         let read = |wait| Phases {
             head: turnaround + wait,
-            burst_bytes: config.read_burst_bytes.into(),
+            burst_bytes: PowerOfTwo::new(config.read_burst_bytes),
         };
         let (first, next) = (
             clocks(config.read_wait_clocks),
             clocks(config.read_next_wait_clocks),
         );
-        let width = u64::from(config.width_bits / 8);
+        let width = PowerOfTwo::new(config.width_bits / 8);
         Self {
             clock: clock_period(config.clock_mhz),
             width,
@@ -96,10 +97,10 @@ impl Rules {
             hidden_arbitration: config.hidden_arbitration,
             idle: config.idle_clocks.into(),
             latency_timer: config.latency_timer_clocks.into(),
-            cut_bytes: width,
+            cut_bytes: width.get(),
             write: Phases {
                 head: address + clocks(config.write_wait_clocks),
-                burst_bytes: config.write_burst_bytes.into(),
+                burst_bytes: PowerOfTwo::new(config.write_burst_bytes),
             },
             read: if config.delayed_reads {
                 ReadRule::Delayed {
@@ -128,11 +129,11 @@ impl Rules {
             + u64::from(config.response_clocks);
         let data = Phases {
             head: before_response + u64::from(config.initial_wait_clocks),
-            burst_bytes: config.burst_bytes.into(),
+            burst_bytes: PowerOfTwo::new(config.burst_bytes),
         };
         Self {
             clock: clock_period(config.clock_mhz),
-            width: u64::from(config.width_bits / 8),
+            width: PowerOfTwo::new(config.width_bits / 8),
             per_word: 1,
             arbitration: config.arbitration_clocks.into(),
             hidden_arbitration: config.hidden_arbitration,
@@ -160,17 +161,17 @@ impl Rules {
 
     /// Clocks of the data phases that move `bytes`. A transfer of nothing has a data phase with no byte enabled.
     pub(super) fn data_clocks(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(self.width).max(1) * self.per_word
+        self.width.count(bytes).max(1) * self.per_word
     }
 
     /// How long `bytes` take if every clock moves a full word.
     pub(super) fn data_time(&self, bytes: u64) -> Span {
-        Span::from_ps(bytes * self.clock.as_ps() / self.width)
+        Span::from_ps(bytes * self.clock.as_ps() / self.width.get())
     }
 
     /// Clocks that `bytes` need in bursts with nothing else on the bus, up to the last data phase.
     pub(super) fn clocks_alone(&self, phases: Phases, bytes: u64) -> u64 {
-        let bursts = bytes.div_ceil(phases.burst_bytes).max(1);
+        let bursts = phases.burst_bytes.count(bytes).max(1);
         bursts * (phases.head + self.idle) + self.data_clocks(bytes) - self.idle
     }
 }

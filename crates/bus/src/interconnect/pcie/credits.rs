@@ -29,12 +29,29 @@ impl Credits {
         }
     }
 
+    /// Whether nothing ever waits for them.
+    pub(super) fn are_infinite(&self) -> bool {
+        self.headers.is_none() && self.data.is_none()
+    }
+
     /// When so much is there: `None` if what is on its way back is not enough.
     pub(super) fn available_at(&self, headers: u32, data: u32) -> Option<Time> {
-        let (mut have_headers, mut have_data) = (
+        let (have_headers, have_data) = (
             self.headers.unwrap_or(u32::MAX),
             self.data.unwrap_or(u32::MAX),
         );
+        if have_headers >= headers && have_data >= data {
+            return Some(Time::ZERO);
+        }
+        self.returned_at(
+            headers - have_headers.min(headers),
+            data - have_data.min(data),
+        )
+    }
+
+    /// When so much is back.
+    fn returned_at(&self, headers: u32, data: u32) -> Option<Time> {
+        let (mut have_headers, mut have_data) = (0_u32, 0_u32);
         let mut at = Time::ZERO;
         let mut back = self.back.iter();
         while have_headers < headers || have_data < data {
@@ -48,7 +65,8 @@ impl Credits {
 
     /// Takes so much at `now`, when it must be there. It comes back through [`Credits::give_back`].
     pub(super) fn take(&mut self, now: Time, headers: u32, data: u32) {
-        while let Some(back) = self.back.pop_front_if(|back| back.at <= now) {
+        while let Some(&back) = self.back.front().filter(|back| back.at <= now) {
+            self.back.pop_front();
             add(&mut self.headers, back.headers);
             add(&mut self.data, back.data);
         }
@@ -62,7 +80,7 @@ impl Credits {
 
     /// What was taken is there again from `at` on, which must not be before that of earlier calls.
     pub(super) fn give_back(&mut self, at: Time, headers: u32, data: u32) {
-        if self.headers.is_none() && self.data.is_none() {
+        if self.are_infinite() {
             return;
         }
         debug_assert!(self.back.back().is_none_or(|last| last.at <= at));

@@ -98,11 +98,9 @@ impl Endpoint {
             .front()
             .filter(|read| write.is_none_or(|write| read.order < write.order))
             .and_then(|read| {
-                let train = packets.completions(self.next_request(packets)?);
                 let tag_at = self.tags.available_at(1, 0)?;
-                let room_at = self.room.available_at(train.packets, train.data_credits)?;
                 let credit_at = non_posted.available_at(1, 0)?;
-                let ready_at = tag_at.max(room_at).max(credit_at);
+                let ready_at = tag_at.max(credit_at).max(self.room_at(packets)?);
                 Some(read.job.arrival.max(ready_at).max(free_at))
             });
         match (write_at, read_at) {
@@ -111,6 +109,15 @@ impl Endpoint {
             (Some(write_at), None) => Some((write_at, Next::Write)),
             (None, None) => None,
         }
+    }
+
+    /// When there is room for the completions of the next read request.
+    fn room_at(&self, packets: &Packets) -> Option<Time> {
+        if self.room.are_infinite() {
+            return Some(Time::ZERO);
+        }
+        let train = packets.completions(self.next_request(packets)?);
+        self.room.available_at(train.packets, train.data_credits)
     }
 
     /// Bytes that its next read request asks for.
@@ -130,9 +137,11 @@ impl Endpoint {
     /// Sends the next read request; gives the bytes that it asks for, and whether they are the last of the transfer.
     pub(super) fn request(&mut self, now: Time, packets: &Packets) -> Option<(u64, bool)> {
         let bytes = self.next_request(packets)?;
-        let train = packets.completions(bytes);
         self.tags.take(now, 1, 0);
-        self.room.take(now, train.packets, train.data_credits);
+        if !self.room.are_infinite() {
+            let train = packets.completions(bytes);
+            self.room.take(now, train.packets, train.data_credits);
+        }
         let job = &self.reads.front()?.job;
         if self.requested == 0 {
             self.waiting.push_back(job.clone());

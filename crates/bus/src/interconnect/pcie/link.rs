@@ -35,6 +35,8 @@ pub(super) struct Link {
     packet_rate: PerByte,
     raw_rate: PerByte,
     latencies: Latencies,
+    /// Nothing is sent before.
+    idle_until: Time,
 }
 
 /// One direction.
@@ -110,10 +112,12 @@ impl Link {
                 register_read: ns(config.register_read_latency_ns),
                 credit_return: ns(config.credit_return_ns),
             },
+            idle_until: Time::NEVER,
         }
     }
 
     pub(super) fn submit(&mut self, now: Time, transfer: &Transfer) {
+        self.idle_until = now;
         if transfer.operation.is_register_access() {
             self.accesses.push_back(Job::new(now, transfer));
         } else {
@@ -125,19 +129,38 @@ impl Link {
     /// Works out what is sent before `now`. What is decided at `now` itself waits for the next call, so that it does not depend
     /// on the order of calls at one time.
     pub(super) fn advance(&mut self, now: Time, done: &mut DoneQueue) {
+        if self.idle_until >= now {
+            return;
+        }
+        let mut to_host = self.next_to_host();
         loop {
-            let to_host = self.next_to_host();
             let to_device = self.next_to_device();
-            match (to_host, to_device) {
-                (Some((at, sender)), other)
-                    if at < now && other.is_none_or(|other| at <= other) =>
-                {
+            match to_host {
+                Some((at, sender)) if at < now && at <= to_device => {
                     self.send_to_host(at, sender, done);
+                    to_host = self.next_to_host();
                 }
-                (_, Some(at)) if at < now => self.send_to_device(at, done),
-                _ => return,
+                _ if to_device < now => {
+                    self.send_to_device(to_device, done);
+                    if !self.is_sole_request(to_host) {
+                        to_host = self.next_to_host();
+                    }
+                }
+                _ => {
+                    let to_host = to_host.map_or(Time::NEVER, |(at, _)| at);
+                    self.idle_until = to_host.min(to_device);
+                    return;
+                }
             }
         }
+    }
+
+    /// Whether nothing that happens on the other direction can change what is sent to the host next: the only device asks for
+    /// data, and has a tag for it.
+    fn is_sole_request(&self, next: Option<(Time, Sender)>) -> bool {
+        self.endpoints.len() == 1
+            && self.answers.is_empty()
+            && matches!(next, Some((_, Sender::Endpoint(_, Next::Request))))
     }
 
     fn device(&self, endpoint: usize) -> DeviceId {
@@ -147,11 +170,18 @@ impl Link {
     /// What is sent to the host next, and when: round robin between those that could send by then.
     fn next_to_host(&self) -> Option<(Time, Sender)> {
         let senders = self.endpoints.len() + 1;
-        (1..=senders)
-            .map(|step| (self.last_sender + step) % senders)
-            .filter_map(|place| self.sender(place))
+        let mut first: Option<(Time, Sender)> = None;
+        let mut place = self.last_sender;
+        for _ in 0..senders {
+            place = if place + 1 == senders { 0 } else { place + 1 };
             // Of equals the first stays, and all times are at least that at which the lane is free.
-            .reduce(|first, other| if other.0 < first.0 { other } else { first })
+            if let Some(sender) = self.sender(place)
+                && first.is_none_or(|first| sender.0 < first.0)
+            {
+                first = Some(sender);
+            }
+        }
+        first
     }
 
     fn sender(&self, place: usize) -> Option<(Time, Sender)> {
@@ -173,15 +203,14 @@ impl Link {
         (!earlier).then_some(answer.ready_at)
     }
 
-    /// When the next packet to a device is sent.
-    fn next_to_device(&self) -> Option<Time> {
-        let access = self.accesses.front().map(|job| job.arrival);
-        let data = self.completions.front().map(|data| data.ready_at);
-        let first = match (access, data) {
-            (Some(access), Some(data)) => access.min(data),
-            (access, data) => access.or(data)?,
-        };
-        Some(first.max(self.to_device.free_at))
+    /// When the next packet to a device is sent; [`Time::NEVER`] if none waits.
+    fn next_to_device(&self) -> Time {
+        let access = self.accesses.front().map_or(Time::NEVER, |job| job.arrival);
+        let data = self
+            .completions
+            .front()
+            .map_or(Time::NEVER, |data| data.ready_at);
+        access.min(data).max(self.to_device.free_at)
     }
 
     fn send_to_host(&mut self, at: Time, sender: Sender, done: &mut DoneQueue) {

@@ -26,7 +26,12 @@ impl PerByte {
 
     /// The time of `bytes`, rounded to the nearest picosecond.
     pub(super) fn span(self, bytes: u64) -> Span {
-        let scaled = u128::from(bytes) * u128::from(self.0) + (1 << (FRACTION_BITS - 1));
+        const HALF: u64 = 1 << (FRACTION_BITS - 1);
+        // No link is slower than 2^33 units a byte, so this fits for all packets and most totals.
+        if bytes < 1 << 30 {
+            return Span::from_ps((bytes * self.0 + HALF) >> FRACTION_BITS);
+        }
+        let scaled = u128::from(bytes) * u128::from(self.0) + u128::from(HALF);
         Span::from_ps((scaled >> FRACTION_BITS) as u64)
     }
 

@@ -2,6 +2,7 @@
 
 use super::config::{CREDIT_BYTES, PciExpressConfig};
 use super::rate::has_flits;
+use crate::interconnect::size::PowerOfTwo;
 
 /// Framing, sequence number and link check sequence around a packet (PCIe 3.6, 4.2.1, 4.2.2). In flits there are none.
 const LINK_BYTES: u64 = 8;
@@ -16,9 +17,9 @@ pub(super) struct Packets {
     request_bytes: u64,
     /// Bytes of a completion on the link, without payload.
     completion_header_bytes: u64,
-    max_payload: u64,
-    max_read_request: u64,
-    max_completion: u64,
+    max_payload: PowerOfTwo,
+    max_read_request: PowerOfTwo,
+    max_completion: PowerOfTwo,
     misaligned: u64,
 }
 
@@ -43,21 +44,21 @@ impl Packets {
         Self {
             request_bytes: around + request_words * WORD,
             completion_header_bytes: around + 3 * WORD,
-            max_payload: config.max_payload_bytes.into(),
-            max_read_request: config.max_read_request_bytes.into(),
-            max_completion: config.completion_bytes.into(),
+            max_payload: PowerOfTwo::new(config.max_payload_bytes),
+            max_read_request: PowerOfTwo::new(config.max_read_request_bytes),
+            max_completion: PowerOfTwo::new(config.completion_bytes),
             misaligned: config.misaligned_bytes.into(),
         }
     }
 
     /// The first packet of a write that has `bytes` left.
     pub(super) fn first_write(&self, bytes: u64) -> Train {
-        self.train(bytes.min(self.max_payload), 1, self.request_bytes)
+        self.train(bytes.min(self.max_payload.get()), 1, self.request_bytes)
     }
 
     /// All packets of a write that has `bytes` left.
     pub(super) fn writes(&self, bytes: u64) -> Train {
-        let packets = bytes.div_ceil(self.max_payload).max(1);
+        let packets = self.max_payload.count(bytes).max(1);
         self.train(bytes, packets, self.request_bytes)
     }
 
@@ -68,27 +69,24 @@ impl Packets {
 
     /// Bytes that the next request asks for of a read that has `bytes` left to ask for.
     pub(super) fn first_read(&self, bytes: u64) -> u64 {
-        bytes.min(self.max_read_request)
+        bytes.min(self.max_read_request.get())
     }
 
     /// The completions of one read request.
     pub(super) fn completions(&self, bytes: u64) -> Train {
-        let packets = (self.misaligned + bytes)
-            .div_ceil(self.max_completion)
-            .max(1);
+        let packets = self.max_completion.count(self.misaligned + bytes).max(1);
         self.train(bytes, packets, self.completion_header_bytes)
     }
 
     /// The completions of all read requests that `bytes` need: payload and headers on the link.
     pub(super) fn all_completion_bytes(&self, bytes: u64) -> u64 {
-        let whole = bytes / self.max_read_request;
-        let rest = bytes % self.max_read_request;
+        let (whole, rest) = self.max_read_request.divide(bytes);
         let last = if rest > 0 || whole == 0 {
             self.completions(rest).line_bytes
         } else {
             0
         };
-        whole * self.completions(self.max_read_request).line_bytes + last
+        whole * self.completions(self.max_read_request.get()).line_bytes + last
     }
 
     fn train(&self, payload: u64, packets: u64, header: u64) -> Train {
