@@ -8,7 +8,7 @@ use crate::nics::NicId;
 use crate::socket::{Deferred, Mode};
 use crate::sockets::SocketId;
 use crate::stats::DropReason;
-use baton_nic::{Command, Control, Event, Handle, ToNic};
+use baton_nic::{CacheReference, Command, Control, Event, Handle, ToNic};
 use baton_tcp::{Payload, Segment};
 use baton_wire::Time;
 
@@ -40,6 +40,8 @@ impl<P: Payload> Kernel<P> {
         match (handle_of(&event), event) {
             (_, Event::SoftLimit(limit)) => self.nics[nic].soft_limit = limit,
             (_, Event::Memory(connections)) => self.nics[nic].memory = connections,
+            (_, Event::CacheReady(bytes)) => self.cache_ready(nic, bytes),
+            (_, Event::Reset) => self.nic_was_reset(nic, m),
             (Some(handle), event) => {
                 let socket = self
                     .handle_sockets
@@ -150,12 +152,18 @@ impl<P: Payload> Kernel<P> {
     }
 
     /// Appends data to the send buffer of an offloaded connection.
-    pub(crate) fn command_send<M: Meter>(&mut self, handle: Handle, data: P, m: &mut M) {
+    pub(crate) fn command_send<M: Meter>(
+        &mut self,
+        handle: Handle,
+        data: P,
+        cached: Option<CacheReference>,
+        m: &mut M,
+    ) {
         footprint::bypass_request(m, handle.0);
         let command = Command::Send {
             handle,
             data,
-            cached: None,
+            cached,
         };
         self.command(self.nic_of(handle), command, m);
     }

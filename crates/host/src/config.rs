@@ -1,5 +1,8 @@
 //! Parameters of the kernel.
 
+use crate::affinity::AffinityConfig;
+use crate::files::FileCacheConfig;
+use crate::nic_cache::NicCacheConfig;
 use crate::selection::SelectionConfig;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +38,12 @@ pub struct Config {
     pub received_bytes: u32,
     /// Whether the host takes a connection back when the NIC asks to be relieved of it.
     pub relief: bool,
+    /// The file cache of main memory.
+    pub file_cache: FileCacheConfig,
+    /// How the NICs' data caches are used.
+    pub nic_cache: NicCacheConfig,
+    /// Which NIC answers a connection.
+    pub affinity: AffinityConfig,
 }
 
 impl Default for Config {
@@ -54,21 +63,44 @@ impl Default for Config {
             post_receive_bytes: 65_536,
             received_bytes: 8192,
             relief: true,
+            file_cache: FileCacheConfig::default(),
+            nic_cache: NicCacheConfig::default(),
+            affinity: AffinityConfig::Arrival,
         }
     }
 }
 
 /// A parameter that no kernel can work with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} = {value}: expected at least {least}")]
+#[error("{field} = {value}: expected {expected}")]
 pub struct ConfigError {
     /// Name of the field.
     pub field: &'static str,
     /// What it was set to.
     pub value: u32,
-    /// What it must be at least.
-    pub least: u32,
+    /// What it must be.
+    pub expected: Expected,
 }
+
+/// What a parameter must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Expected {
+    /// No less than this.
+    #[error("at least {0}")]
+    AtLeast(u32),
+    /// Zero, or no less than this.
+    #[error("0 or at least {0}")]
+    ZeroOrAtLeast(u32),
+    /// A power of two, and no less than this.
+    #[error("a power of two of at least {0}")]
+    PowerOfTwo(u32),
+    /// In words.
+    #[error("{0}")]
+    Words(&'static str),
+}
+
+/// The smallest file cache, KiB: with less a handful of connections could stop all others.
+const LEAST_FILE_CACHE_KIB: u32 = 64;
 
 /// Buffers that a kernel needs beside those on the receive ring, to get anywhere at all.
 const LEAST_BUFFERS: u32 = 64;
@@ -91,13 +123,45 @@ impl Config {
             ("post_receive_bytes", self.post_receive_bytes, 1),
         ];
         let wrong = fields.into_iter().find(|&(_, value, least)| value < least);
-        wrong.map_or(Ok(()), |(field, value, least)| {
+        if let Some((field, value, least)) = wrong {
+            return Err(ConfigError {
+                field,
+                value,
+                expected: Expected::AtLeast(least),
+            });
+        }
+        self.validate_caches()
+    }
+
+    fn validate_caches(&self) -> Result<(), ConfigError> {
+        let error = |field, value, expected| {
             Err(ConfigError {
                 field,
                 value,
-                least,
+                expected,
             })
-        })
+        };
+        let (files, nic) = (&self.file_cache, &self.nic_cache);
+        if (1..LEAST_FILE_CACHE_KIB).contains(&files.kib) {
+            let expected = Expected::ZeroOrAtLeast(LEAST_FILE_CACHE_KIB);
+            return error("file_cache.kib", files.kib, expected);
+        }
+        if files.read_pages == 0 {
+            return error("file_cache.read_pages", 0, Expected::AtLeast(1));
+        }
+        if files.reads == 0 {
+            return error("file_cache.reads", 0, Expected::AtLeast(1));
+        }
+        let least = baton_nic::UNIT_BYTES;
+        if !nic.block_bytes.is_power_of_two() || nic.block_bytes < least {
+            let expected = Expected::PowerOfTwo(least);
+            return error("nic_cache.block_bytes", nic.block_bytes, expected);
+        }
+        if let Err(wrong) = nic.admission.validate() {
+            let expected = Expected::Words(wrong.expected);
+            return error("nic_cache.admission", wrong.found, expected);
+        }
+        Ok(())
     }
 }
 
@@ -122,6 +186,25 @@ mod tests {
             config.validate().map_err(|error| error.field),
             Err("post_receive_bytes")
         );
+    }
+
+    #[test]
+    fn blocks_are_powers_of_two() {
+        for block_bytes in [0, 256, 3000, 6144] {
+            let config = Config {
+                nic_cache: NicCacheConfig {
+                    block_bytes,
+                    ..NicCacheConfig::default()
+                },
+                ..Config::default()
+            };
+            let error = config.validate().expect_err("no size for a block");
+            let expected = "a power of two of at least 512";
+            assert_eq!(
+                error.to_string(),
+                format!("nic_cache.block_bytes = {block_bytes}: expected {expected}")
+            );
+        }
     }
 
     #[test]

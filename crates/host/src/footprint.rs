@@ -5,6 +5,7 @@
 //! field here is a group of members that share lines, not one member.
 
 use crate::meter::{Access, Layer, Meter, Op, Pool};
+use crate::nics::NicId;
 use Access::{Read, Write};
 
 /// A part of a structure.
@@ -100,6 +101,15 @@ const FILE_HEAD: Field = field(0, 128);
 const VM_PAGE: Field = field(0, 64);
 /// `struct sf_buf` and the page-table entry of its address.
 const SF_BUF: Field = field(0, 64);
+
+/// Pointer of a hash bucket.
+const HASH_POINTER: Field = field(0, 16);
+/// Buckets of the tables of blocks and pages: more than there are of either, up to a limit.
+const TABLE_BUCKETS: u32 = 1 << 16;
+/// A directory's entry.
+const DIRECTORY_BLOCK: Field = field(0, 64);
+/// The structures of one NIC's directory stand so far from those of the next.
+const DIRECTORY_SLOTS: u32 = 1 << 22;
 
 /// The application's buffer of a connection, `Pool::AppBuffer`, has the number of the connection's socket. Received data
 /// is copied to its start ...
@@ -549,4 +559,95 @@ pub fn file_page<M: Meter>(m: &mut M, mbuf: u32, page: u32) {
     at(m, Layer::Syscall, Pool::VmPage, page, VM_PAGE, Write);
     at(m, Layer::Syscall, Pool::SfBuf, mbuf, SF_BUF, Write);
     at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+}
+
+/// sendfile looks for a page in the file cache.
+pub fn file_page_lookup<M: Meter>(m: &mut M, name: u32) {
+    m.run(Op::FilePageLookup, 1);
+    let bucket = name.wrapping_mul(0x9e37_79b1) % TABLE_BUCKETS;
+    at(
+        m,
+        Layer::Syscall,
+        Pool::PageBucket,
+        bucket,
+        HASH_POINTER,
+        Read,
+    );
+}
+
+/// A read of the disk is started.
+pub fn disk_read<M: Meter>(m: &mut M) {
+    m.run(Op::DiskRead, 1);
+    global(m, Layer::Syscall, GLOBAL_PAGES);
+}
+
+/// A read of the disk is over: so many pages came, and so many went for them.
+pub fn disk_done<M: Meter>(m: &mut M, came: u32, went: u32) {
+    m.run(Op::DiskDone, 1);
+    if came + went > 0 {
+        m.run(Op::FilePageEnter, came + went);
+    }
+    global(m, Layer::Syscall, GLOBAL_PAGES);
+}
+
+fn directory_slot(nic: NicId, slot: u32) -> u32 {
+    u32::from(nic.0) * DIRECTORY_SLOTS + slot % DIRECTORY_SLOTS
+}
+
+/// The driver looks a block up in a directory, and finds it in `slot` or not.
+pub fn directory_lookup<M: Meter>(m: &mut M, nic: NicId, name: u32, slot: Option<u32>) {
+    m.run(Op::CacheLookup, 1);
+    let bucket = name.wrapping_mul(0x9e37_79b1) % TABLE_BUCKETS;
+    at(
+        m,
+        Layer::Driver,
+        Pool::DirectoryBucket,
+        directory_slot(nic, bucket),
+        HASH_POINTER,
+        Read,
+    );
+    if let Some(slot) = slot {
+        at(
+            m,
+            Layer::Driver,
+            Pool::DirectoryBlock,
+            directory_slot(nic, slot),
+            DIRECTORY_BLOCK,
+            Write,
+        );
+    }
+}
+
+/// A block leaves its directory.
+pub fn directory_change<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
+    m.run(Op::CacheRemove, 1);
+    at(
+        m,
+        Layer::Driver,
+        Pool::DirectoryBlock,
+        directory_slot(nic, slot),
+        DIRECTORY_BLOCK,
+        Write,
+    );
+}
+
+/// A block enters a directory, and an insert command goes on the ring.
+pub fn cache_insert<M: Meter>(m: &mut M, nic: NicId, slot: u32, ring_slot: u32) {
+    m.run(Op::CacheInsert, 1);
+    at(
+        m,
+        Layer::Driver,
+        Pool::DirectoryBlock,
+        directory_slot(nic, slot),
+        DIRECTORY_BLOCK,
+        Write,
+    );
+    at(
+        m,
+        Layer::Driver,
+        Pool::TransmitRing,
+        ring_slot,
+        RING_ENTRY,
+        Write,
+    );
 }

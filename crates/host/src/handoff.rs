@@ -135,6 +135,9 @@ impl<P: Payload> Kernel<P> {
         if nic.memory == 0 {
             return Err(NotOffloaded::Memory);
         }
+        if socket.out != socket.nic {
+            return Err(NotOffloaded::Affinity);
+        }
         if !self.has_room(socket.nic) {
             return Err(NotOffloaded::QueueFull);
         }
@@ -160,10 +163,15 @@ impl<P: Payload> Kernel<P> {
         socket.offloaded_once = true;
         socket.deferred_packets = 0;
         let mut deferred = std::mem::take(&mut socket.deferred);
+        let mut unsent: usize = deferred.iter().map(Deferred::send_len).sum();
         for kept in deferred.drain(..) {
             match kept {
                 Deferred::Packet(segment) => self.forward(handle, segment, m),
-                Deferred::Send(data) => self.command_send(handle, data, m),
+                Deferred::Send(data) => {
+                    let len = data.len();
+                    self.send_kept(id, handle, unsent, data, m);
+                    unsent -= len;
+                }
                 Deferred::Cork(cork) => self.command_control(handle, Control::Cork(cork), m),
                 Deferred::Close => self.command_control(handle, Control::Close, m),
             }

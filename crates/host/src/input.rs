@@ -1,10 +1,11 @@
 //! From the driver up: packets and stack events into sockets.
 
+use crate::files::FilePage;
 use crate::footprint::{self, RECEIVE_BUFFER_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::nics::NicId;
-use crate::socket::{Mode, ReceiveBuffer, Storage};
+use crate::socket::{Mode, ReceiveBuffer, SendBuffer, Storage};
 use crate::sockets::SocketId;
 use crate::stats::DropReason;
 use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Payload, Segment, State};
@@ -216,25 +217,42 @@ impl<P: Payload> Kernel<P> {
         let mut left = len.min(socket.send_len as u32);
         socket.send_len -= left as usize;
         while left > 0 {
+            let socket = &mut self.sockets[id];
             let buffer = socket
                 .send_buffers
                 .front_mut()
                 .expect("unacknowledged bytes have buffers");
             if buffer.len > left {
                 buffer.len -= left;
+                buffer.skipped += left;
                 return;
             }
             left -= buffer.len;
-            let (mbuf, storage) = (buffer.mbuf, buffer.storage);
+            let buffer = *buffer;
+            let mbuf = buffer.mbuf;
             socket.send_buffers.pop_front();
             footprint::free_mbuf(m, crate::Layer::Socket, mbuf);
             self.buffers.mbufs.release(mbuf);
-            match storage {
+            match buffer.storage {
                 Storage::Internal => {}
                 Storage::Cluster(cluster) => self.buffers.clusters.release(cluster),
                 Storage::Page(page) => footprint::free_page(m, mbuf, page),
+                Storage::File(page) => self.release_page(id, page, &buffer, m),
             }
         }
+    }
+
+    /// A run of a page was acknowledged as a whole.
+    fn release_page<M: Meter>(
+        &mut self,
+        id: SocketId,
+        page: FilePage,
+        buffer: &SendBuffer,
+        m: &mut M,
+    ) {
+        footprint::free_page(m, buffer.mbuf, page.frame);
+        self.unwire(page.frame);
+        self.release_blocks(id, page, buffer, m);
     }
 
     /// The peer will send no more.
@@ -263,6 +281,7 @@ impl<P: Payload> Kernel<P> {
         socket.deferred_packets = 0;
         let unacknowledged = socket.send_len as u32;
         self.release_sent(id, unacknowledged, m);
+        self.drop_open_page(id);
         self.set_mode(id, Mode::Closed(reason));
         if self.sockets[id].closed {
             self.free_socket(id, m);
@@ -285,6 +304,7 @@ impl<P: Payload> Kernel<P> {
     pub(crate) fn free_socket<M: Meter>(&mut self, id: SocketId, m: &mut M) {
         footprint::socket_free(m, id.0);
         self.drop_received(id);
+        self.drop_open_page(id);
         self.sockets.remove(id);
     }
 }

@@ -2,16 +2,19 @@
 //! [`input`](crate::input), [`output`](crate::output), [`bypass`](crate::bypass), [`handoff`](crate::handoff),
 //! [`syscalls`](crate::syscalls).
 
+use crate::affinity::Affinity;
 use crate::config::Config;
 use crate::driver::Driver;
+use crate::files::Files;
 use crate::footprint;
 use crate::memory::{Buffers, Slots};
 use crate::meter::{Meter, Owner};
+use crate::nic_cache::Coherence;
 use crate::nics::{NicId, Nics};
 use crate::pcb_lists::PcbLists;
 use crate::selection::Selection;
 use crate::socket::{Mode, Socket, SocketTable, Storage};
-use crate::sockets::{Ready, SocketId};
+use crate::sockets::{FileId, Ready, SocketId};
 use crate::stats::{Connections, NotOffloaded, Stats};
 use crate::syscalls::Syscalls;
 use baton_nic::{Handle, ToHost, ToNic};
@@ -56,6 +59,12 @@ pub struct Kernel<P> {
     pub(crate) buffers: Buffers,
     pub(crate) pcbs: PcbLists,
     pub(crate) nics: Nics<P>,
+    pub(crate) files: Files<P>,
+    pub(crate) coherence: Box<dyn Coherence>,
+    /// None: every connection is answered by the NIC on which it came.
+    pub(crate) affinity: Option<Box<dyn Affinity>>,
+    /// The read of the disk that the application sleeps for.
+    pub(crate) sleeps_for: Option<u64>,
     /// Buffer of the packet being processed, until somebody keeps it.
     pub(crate) arriving: Option<(u32, u32)>,
     /// Writers that found no mbufs.
@@ -63,6 +72,13 @@ pub struct Kernel<P> {
 
     pub(crate) connections: Connections,
     pub(crate) stats: Stats,
+
+    /// Room for what one call works on, kept from call to call: pieces of a file ...
+    pub(crate) pieces: Vec<P>,
+    /// ... pages that leave memory ...
+    pub(crate) evicted: Vec<(FileId, u32)>,
+    /// ... and blocks that each NIC has.
+    pub(crate) cached_counts: Vec<u32>,
 }
 
 impl<P: Payload> Kernel<P> {
@@ -100,10 +116,17 @@ impl<P: Payload> Kernel<P> {
             buffers,
             pcbs: PcbLists::new(config.hash_buckets),
             nics: Nics::new(),
+            files: Files::new(&config.file_cache),
+            coherence: config.nic_cache.coherence.build(),
+            affinity: config.affinity.build(),
+            sleeps_for: None,
             arriving: None,
             memory_waiters: VecDeque::new(),
             connections: Connections::default(),
             stats: Stats::default(),
+            pieces: Vec::new(),
+            evicted: Vec::new(),
+            cached_counts: Vec::new(),
             config,
         }
     }
@@ -340,6 +363,8 @@ impl<P: Payload> Kernel<P> {
 
     /// Asserts every invariant of the kernel, its stack included. Takes time in proportion to the connections.
     pub fn check(&self) {
+        self.check_files();
+        self.check_caches();
         self.stack.check();
         self.buffers.mbufs.check();
         self.buffers.clusters.check();
@@ -406,6 +431,28 @@ impl<P: Payload> Kernel<P> {
         );
     }
 
+    /// Asserts that the pages in memory are those that something is sent from, and others.
+    fn check_files(&self) {
+        let Some(cache) = &self.files.cache else {
+            return;
+        };
+        let mut wires = vec![0; cache.frames()];
+        for (_, socket) in self.sockets.iter() {
+            let sent = socket
+                .send_buffers
+                .iter()
+                .filter_map(|buffer| match buffer.storage {
+                    Storage::File(page) => Some(page.frame),
+                    _ => None,
+                });
+            let open = socket.open_page.iter().map(|open| open.page.frame);
+            for frame in sent.chain(open) {
+                wires[frame as usize] += 1;
+            }
+        }
+        cache.check(&wires);
+    }
+
     fn check_socket(&self, id: SocketId, socket: &Socket<P>) {
         let received: usize = socket.receive.iter().map(Payload::len).sum();
         assert_eq!(
@@ -430,6 +477,13 @@ impl<P: Payload> Kernel<P> {
             unacknowledged, socket.send_len,
             "{id:?}: unacknowledged bytes have buffers"
         );
+        if let Some(front) = socket.send_buffers.front() {
+            assert_eq!(
+                front.at + u64::from(front.skipped),
+                socket.bytes_sent - socket.send_len as u64,
+                "{id:?}: buffers know their place among all that was sent"
+            );
+        }
         assert!(
             socket.send_len <= self.send_limit,
             "{id:?}: the send buffer keeps its limit"

@@ -4,15 +4,18 @@
 //! out. A [`Meter`] hears of every operation and every structure touched, so that a simulated machine can charge them.
 //! Applications see [`Sockets`] and never learn which connections are on the NIC.
 
+mod affinity;
 mod bypass;
 mod config;
 mod driver;
+mod files;
 pub mod footprint;
 mod handoff;
 mod input;
 mod kernel;
 mod memory;
 mod meter;
+mod nic_cache;
 mod nics;
 mod output;
 mod pcb_lists;
@@ -23,9 +26,15 @@ mod sockets;
 mod stats;
 mod syscalls;
 
-pub use config::{Config, ConfigError};
+pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
+pub use config::{Config, ConfigError, Expected};
+pub use files::{DiskRead, FileCacheConfig, FileCacheStats, FileStore};
 pub use kernel::Kernel;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
+pub use nic_cache::{
+    Bypass, Coherence, CoherenceConfig, Eager, Freshness, Lazy, NicCacheConfig, NicCacheStats,
+    OnChange, Update,
+};
 pub use nics::NicId;
 pub use selection::{
     Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig, Threshold, View,

@@ -123,10 +123,24 @@ pub enum Op {
     AppDynamic,
     /// Application: log the request, finish.
     AppFinish,
+    /// Driver: look one block up in the directory of a NIC's cache.
+    CacheLookup,
+    /// Driver: give a block a place in a NIC's cache and put one insert command on the ring.
+    CacheInsert,
+    /// Driver: take a block out of a directory.
+    CacheRemove,
+    /// File system: find a page's memory in the file cache.
+    FilePageLookup,
+    /// File system: start a read of the disk.
+    DiskRead,
+    /// Disk controller's driver: take the interrupt that ends a read, wake who waits.
+    DiskDone,
+    /// File system: enter one page that was read into the file cache, or take one out.
+    FilePageEnter,
 }
 
 /// All operations, in order of their discriminants.
-pub const OPS: [Op; 37] = [
+pub const OPS: [Op; 44] = [
     Op::InterruptEntry,
     Op::DriverReceive,
     Op::DriverTransmit,
@@ -164,6 +178,13 @@ pub const OPS: [Op; 37] = [
     Op::AppHeader,
     Op::AppDynamic,
     Op::AppFinish,
+    Op::CacheLookup,
+    Op::CacheInsert,
+    Op::CacheRemove,
+    Op::FilePageLookup,
+    Op::DiskRead,
+    Op::DiskDone,
+    Op::FilePageEnter,
 ];
 
 impl Op {
@@ -175,7 +196,10 @@ impl Op {
             | Self::DriverTransmit
             | Self::DriverComplete
             | Self::DriverCommand
-            | Self::DriverEvent => Layer::Driver,
+            | Self::DriverEvent
+            | Self::CacheLookup
+            | Self::CacheInsert
+            | Self::CacheRemove => Layer::Driver,
             Self::IpInput | Self::IpOutput => Layer::Ip,
             Self::TcpInput | Self::TcpOutput | Self::TcpOpen | Self::TcpClose | Self::TcpTimer => {
                 Layer::Tcp
@@ -192,7 +216,11 @@ impl Op {
             | Self::SyscallClose
             | Self::SyscallOption
             | Self::SyscallWait
-            | Self::SyscallWaitEvent => Layer::Syscall,
+            | Self::SyscallWaitEvent
+            | Self::FilePageLookup
+            | Self::DiskRead
+            | Self::DiskDone
+            | Self::FilePageEnter => Layer::Syscall,
             Self::AppLoop
             | Self::AppAccept
             | Self::AppParse
@@ -240,10 +268,16 @@ pub enum Pool {
     AppBuffer,
     /// Application's global data.
     AppGlobal,
+    /// Bucket of the directory of a NIC's cache.
+    DirectoryBucket,
+    /// Entry of the directory of a NIC's cache: file, offset, revision, place, links of the replacement policy.
+    DirectoryBlock,
+    /// Bucket of the table by which the file cache finds pages.
+    PageBucket,
 }
 
 /// All pools, in order of their discriminants, with the size of a slot in bytes.
-pub const POOLS: [(Pool, u32); 16] = [
+pub const POOLS: [(Pool, u32); 19] = [
     (Pool::Socket, 512),
     (Pool::Connection, 1024),
     (Pool::Bypass, 128),
@@ -260,6 +294,9 @@ pub const POOLS: [(Pool, u32); 16] = [
     (Pool::AppFile, 256),
     (Pool::AppBuffer, 16384),
     (Pool::AppGlobal, 4096),
+    (Pool::DirectoryBucket, 16),
+    (Pool::DirectoryBlock, 64),
+    (Pool::PageBucket, 16),
 ];
 
 /// Read or written.

@@ -3,6 +3,7 @@
 
 use crate::driver::Driver;
 use crate::kernel::Kernel;
+use crate::nic_cache::NicCache;
 use baton_nic::ToNic;
 use baton_tcp::Payload;
 use std::collections::VecDeque;
@@ -26,6 +27,8 @@ pub(crate) struct Nic {
     pub(crate) connections: u32,
     /// Packets and commands that wait in the driver for a place on the ring.
     pub(crate) queued: usize,
+    /// Its data cache, if it is used.
+    pub(crate) cache: Option<Box<NicCache>>,
 }
 
 /// All NICs, and what is for them, in the order in which it was posted.
@@ -114,18 +117,21 @@ impl<P: Payload> Kernel<P> {
     pub fn attach_nic(&mut self, address: IpAddr, connections: u32) -> NicId {
         let first_entry = self.nics.len() as u32;
         let driver = Driver::new(&self.config, first_entry, &mut self.buffers);
-        self.nics.attach(Nic {
+        let id = self.nics.attach(Nic {
             address,
             driver,
             soft_limit: connections,
             memory: u32::MAX,
             connections: 0,
             queued: 0,
-        })
+            cache: None,
+        });
+        self.start_cache(id);
+        id
     }
 
     /// NICs attached.
-    pub fn nics(&self) -> impl Iterator<Item = NicId> {
+    pub fn nics(&self) -> impl Iterator<Item = NicId> + use<P> {
         (0..self.nics.len()).map(|index| NicId(index as u8))
     }
 

@@ -19,7 +19,7 @@ impl<P: Payload> Kernel<P> {
         let id = conn.and_then(|conn| self.socket_of(conn));
         let nic = id.map_or_else(
             || self.nics.of_address(segment.src.addr),
-            |id| self.sockets[id].nic,
+            |id| self.sockets[id].out,
         );
         if !self.has_room(nic) {
             self.stats.drop(DropReason::TransmitQueue);
@@ -36,6 +36,13 @@ impl<P: Payload> Kernel<P> {
         }
         footprint::ip_output(m, connection, mbufs[0]);
         self.stats.packets_sent += 1;
+        if let (Some(id), Some(conn)) = (id, conn)
+            && self.nics[nic].cache.is_some()
+            && !segment.payload.is_empty()
+        {
+            self.transmit_with_cache(nic, (id, conn), segment, mbufs, m);
+            return;
+        }
         let entries = mbufs.len() as u32;
         self.nics[nic].driver.transmit(entries, mbufs, m);
         self.nics.post(nic, ToNic::Packet(segment));
@@ -61,6 +68,9 @@ impl<P: Payload> Kernel<P> {
     /// Wakes the writer that has waited longest for memory, one for each piece of work.
     pub(crate) fn wake_memory_waiter<M: Meter>(&mut self, m: &mut M) {
         if self.memory_waiters.is_empty() || !self.buffers.has_some_for_writers() {
+            return;
+        }
+        if self.files.cache.as_ref().is_some_and(|cache| !cache.has_room()) {
             return;
         }
         if let Some(id) = self.memory_waiters.pop_front() {

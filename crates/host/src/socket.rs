@@ -1,5 +1,6 @@
 //! Sockets: what the kernel keeps of each connection, whoever processes it.
 
+use crate::files::{FilePage, OpenPage};
 use crate::nics::NicId;
 use crate::sockets::SocketId;
 use crate::stats::NotOffloaded;
@@ -49,6 +50,10 @@ pub(crate) struct SendBuffer {
     pub mbuf: u32,
     pub storage: Storage,
     pub len: u32,
+    /// Acknowledged bytes before those.
+    pub skipped: u32,
+    /// Bytes put into the send buffer before this buffer's first.
+    pub at: u64,
 }
 
 /// Where the data of an mbuf is.
@@ -58,8 +63,10 @@ pub(crate) enum Storage {
     Internal,
     /// In this cluster.
     Cluster(u32),
-    /// In this page of the file cache.
+    /// In this page of memory; the kernel does not know what it is.
     Page(u32),
+    /// In a page of a file that the kernel knows.
+    File(FilePage),
 }
 
 /// What is kept, in order, while a connection is on its way to the NIC or back.
@@ -90,6 +97,10 @@ pub(crate) struct Socket<P> {
     pub flow: Flow,
     /// The NIC on which the connection came.
     pub nic: NicId,
+    /// The NIC that sends what the host's stack has for it.
+    pub out: NicId,
+    /// Its first response has been seen by the affinity policy.
+    pub nic_chosen: bool,
 
     /// Received in order and not yet read.
     pub receive: VecDeque<P>,
@@ -105,6 +116,10 @@ pub(crate) struct Socket<P> {
     /// Taken from the application and not yet known to be acknowledged, bytes.
     pub send_len: usize,
     pub send_buffers: VecDeque<SendBuffer>,
+    /// The rest of a page that `sendfile` began and had no room for.
+    pub open_page: Option<OpenPage<P>>,
+    /// The read of the disk that its writer waits for.
+    pub waits_for_read: Option<u64>,
     /// A send came short: its writer waits for room.
     pub wants_room: bool,
     /// It has an entry among those that wait for memory.
@@ -144,6 +159,8 @@ impl<P: Payload> Socket<P> {
             mode: Mode::Host(conn),
             flow,
             nic,
+            out: nic,
+            nic_chosen: false,
             receive: VecDeque::new(),
             receive_len: 0,
             receive_buffers: VecDeque::new(),
@@ -152,6 +169,8 @@ impl<P: Payload> Socket<P> {
             peer_closed: false,
             send_len: 0,
             send_buffers: VecDeque::new(),
+            open_page: None,
+            waits_for_read: None,
             wants_room: false,
             waits_for_memory: false,
             deferred: Vec::new(),
@@ -178,6 +197,7 @@ impl<P: Payload> Socket<P> {
             self.receive.is_empty() && self.receive_buffers.is_empty(),
             "nothing received is left"
         );
+        debug_assert!(self.open_page.is_none(), "no page is kept wired");
         debug_assert!(
             self.send_buffers.is_empty() && self.deferred.is_empty(),
             "nothing sent or kept is left"

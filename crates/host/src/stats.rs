@@ -19,6 +19,8 @@ pub enum NotOffloaded {
     Handles,
     /// Chosen, but the driver's queue to the NIC was full.
     QueueFull,
+    /// Chosen, but it is answered by another NIC than the one on which it came.
+    Affinity,
     /// Refused by the NIC: Soft_Limit reached.
     RefusedSoftLimit,
     /// Refused by the NIC: Hard_Limit reached.
@@ -43,6 +45,7 @@ impl NotOffloaded {
             Self::State => "state",
             Self::Handles => "handles",
             Self::QueueFull => "queue_full",
+            Self::Affinity => "affinity",
             Self::RefusedSoftLimit => "refused_soft_limit",
             Self::RefusedHardLimit => "refused_hard_limit",
             Self::RefusedMemory => "refused_memory",
@@ -83,6 +86,8 @@ pub enum DropReason {
     StaleEvent,
     /// A connection's state that came back from the NIC and could not be taken in.
     BadState,
+    /// A request to send what a file has no longer: it was truncated while it was being sent.
+    FileShrunk,
     /// TCP: no connection and no listener.
     NoConnection,
     /// TCP: the listener's backlog was full.
@@ -124,6 +129,7 @@ impl DropReason {
             Self::ConnectionEnded => "connection_ended",
             Self::StaleEvent => "stale_event",
             Self::BadState => "bad_state",
+            Self::FileShrunk => "file_shrunk",
             Self::NoConnection => "no_connection",
             Self::BacklogFull => "backlog_full",
             Self::OutOfWindow => "out_of_window",
@@ -200,6 +206,8 @@ pub struct Stats {
     pub events: u64,
     /// Commands queued although the driver's queue was full: a command, unlike a packet, cannot be dropped.
     pub commands_over_limit: u64,
+    /// Connections that are answered by another NIC than the one on which they came.
+    pub answered_elsewhere: u64,
     /// How often each reason was the one why a connection is not on the NIC; a connection counts once for each that held for it in turn.
     pub not_offloaded: BTreeMap<NotOffloaded, u64>,
     /// What was dropped.

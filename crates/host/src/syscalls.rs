@@ -31,7 +31,7 @@ enum Source {
 const MEMORY_PAGES: u64 = 1 << 19;
 
 /// The page of memory that holds this offset of a file. Pages of a file that was read long ago lie anywhere.
-fn memory_page(file: FileId, offset: u64) -> u32 {
+pub(crate) fn memory_page(file: FileId, offset: u64) -> u32 {
     let page = (u64::from(file.0) << 32) | (offset / u64::from(PAGE_BYTES));
     (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % MEMORY_PAGES as u32
 }
@@ -75,6 +75,10 @@ impl<P: Payload, M: Meter> Sockets<P> for Syscalls<'_, P, M> {
     ) -> Result<usize, Gone> {
         self.begin(socket, Op::SyscallSendfile);
         footprint::file_lookup(self.meter, file.0);
+        if self.kernel.files.store.is_some() {
+            let (at, len) = ((file, offset), data.len());
+            return self.kernel.send_pages(self.now, socket, at, len, self.meter);
+        }
         self.kernel.enqueue(
             self.now,
             socket,
@@ -264,10 +268,10 @@ impl<P: Payload> Kernel<P> {
                 self.stats.deferred_requests += 1;
             }
             Mode::Offloaded(handle) => match from {
-                Source::Copy => self.command_send(handle, data, m),
+                Source::Copy => self.command_send(handle, data, None, m),
                 Source::File(_, offset) => {
                     for (start, run) in pages(offset, len) {
-                        self.command_send(handle, data.slice(start, run), m);
+                        self.command_send(handle, data.slice(start, run), None, m);
                     }
                 }
             },
@@ -295,13 +299,16 @@ impl<P: Payload> Kernel<P> {
             };
             let cluster = match storage {
                 Storage::Cluster(cluster) => Some(cluster),
-                Storage::Internal | Storage::Page(_) => None,
+                Storage::Internal | Storage::Page(_) | Storage::File(_) => None,
             };
             footprint::copy_in(m, id.0, mbuf, cluster, copied, run);
-            self.sockets[id].send_buffers.push_back(SendBuffer {
+            let socket = &mut self.sockets[id];
+            socket.send_buffers.push_back(SendBuffer {
                 mbuf,
                 storage,
                 len: run,
+                skipped: 0,
+                at: socket.bytes_sent + u64::from(copied),
             });
             copied += run;
         }
@@ -324,10 +331,13 @@ impl<P: Payload> Kernel<P> {
             };
             let page = memory_page(file, offset + start as u64);
             footprint::file_page(m, mbuf, page);
-            self.sockets[id].send_buffers.push_back(SendBuffer {
+            let socket = &mut self.sockets[id];
+            socket.send_buffers.push_back(SendBuffer {
                 mbuf,
                 storage: Storage::Page(page),
                 len: run as u32,
+                skipped: 0,
+                at: socket.bytes_sent + wrapped as u64,
             });
             wrapped += run;
         }
@@ -357,6 +367,8 @@ impl<P: Payload> Kernel<P> {
     fn close<M: Meter>(&mut self, now: Time, id: SocketId, m: &mut M) {
         self.clear_ready(id);
         self.sockets[id].wants_room = false;
+        self.sockets[id].waits_for_read = None;
+        self.drop_open_page(id);
         self.drop_received(id);
         self.wake_memory_waiter(m);
         let socket = &mut self.sockets[id];

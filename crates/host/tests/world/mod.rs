@@ -149,6 +149,7 @@ fn host_config(random: &mut Random) -> Config {
         post_receive_bytes: 1 + random.below(20_000) as u32,
         received_bytes: random.below(20_000) as u32,
         relief: random.percent(80),
+        ..Config::default()
     }
 }
 

@@ -115,6 +115,20 @@ host_instructions! {
     app_header = AppHeader: 1000,
     app_dynamic = AppDynamic: 1000,
     app_finish = AppFinish: 800,
+    /// Assumed: hash, compare, queue links.
+    cache_lookup = CacheLookup: 150,
+    /// Assumed: as much as a command, and a place in the directory.
+    cache_insert = CacheInsert: 300,
+    /// Assumed.
+    cache_remove = CacheRemove: 100,
+    /// Assumed: a part of the work on a page that memory without limit spares.
+    file_page_lookup = FilePageLookup: 100,
+    /// Assumed: down through file system, buffer layer and disk driver.
+    disk_read = DiskRead: 6000,
+    /// Assumed: interrupt, completion, wake-up.
+    disk_done = DiskDone: 4000,
+    /// Assumed: allocate, enter, queue.
+    file_page_enter = FilePageEnter: 300,
 }
 
 impl Default for HostConfig {
@@ -161,7 +175,7 @@ impl HostConfig {
         self.memory().validate().map_err(|e| e.within("host"))?;
         self.kernel.validate().map_err(|error| {
             let path = format!("host.kernel.{}", error.field);
-            Invalid::new(&path, error.value, &format!("at least {}", error.least))
+            Invalid::new(&path, error.value, &error.expected.to_string())
         })?;
         one_to(
             1 << 24,

@@ -1,0 +1,115 @@
+//! Files: what the kernel knows of them beside what their store holds, and the memory that caches their pages.
+//!
+//! A file has a revision, which every change makes anew; what `sendfile` puts into a send buffer is annotated with file, offset
+//! and revision (data-caching 4.2). A page that is being sent never changes: a change makes a new page, and send buffers keep
+//! referring to the old one until it is acknowledged. So nobody ever receives a page that is partly of one revision and partly
+//! of another.
+
+mod cache;
+mod change;
+mod disk;
+mod send;
+
+pub use cache::{FileCacheConfig, FileCacheStats};
+pub use disk::DiskRead;
+
+pub(crate) use cache::FileCache;
+
+use crate::footprint::PAGE_BYTES;
+use crate::sockets::FileId;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt::Debug;
+
+/// Where the content of files comes from: what is on the disk.
+pub trait FileStore<P>: Debug + Send {
+    /// The present length of a file, bytes. `asked` is the end of what somebody asks for: a store that makes its files up may
+    /// let them be as long as that.
+    fn len(&mut self, file: FileId, asked: u64) -> u64;
+
+    /// `len` bytes from `offset` on as they are now. The range lies within the file and within one page.
+    fn read(&self, file: FileId, offset: u64, len: u32) -> P;
+
+    /// `len` bytes from `offset` on are other ones from now on, which makes `revision` of the file. It grows if need be.
+    fn edit(&mut self, file: FileId, revision: u32, offset: u64, len: u64);
+
+    /// The file ends at `len` from now on, which makes `revision` of it.
+    fn truncate(&mut self, file: FileId, revision: u32, len: u64);
+}
+
+/// What the kernel knows of files.
+#[derive(Debug)]
+pub(crate) struct Files<P> {
+    /// Without a store `sendfile` sends what the application gives it.
+    pub(crate) store: Option<Box<dyn FileStore<P>>>,
+    /// Revisions of the files that were ever changed.
+    revisions: FxHashMap<FileId, u32>,
+    /// Files whose blocks leave the NICs' caches as soon as they are delivered.
+    pub(crate) transient: FxHashSet<FileId>,
+    /// The pages in memory; without it all pages of all files are.
+    pub(crate) cache: Option<FileCache>,
+}
+
+impl<P> Files<P> {
+    pub(crate) fn new(config: &FileCacheConfig) -> Self {
+        Self {
+            store: None,
+            revisions: FxHashMap::default(),
+            transient: FxHashSet::default(),
+            cache: (config.kib > 0).then(|| FileCache::new(config)),
+        }
+    }
+
+    /// The present revision of a file.
+    pub(crate) fn revision(&self, file: FileId) -> u32 {
+        // Most servers never change a file: then nothing is looked up.
+        if self.revisions.is_empty() {
+            return 0;
+        }
+        self.revisions.get(&file).copied().unwrap_or(0)
+    }
+
+    fn next_revision(&mut self, file: FileId) -> u32 {
+        let revision = self.revisions.entry(file).or_insert(0);
+        *revision += 1;
+        *revision
+    }
+
+    /// Whether all pages of `len` bytes at `offset` of a file, at least one, are in memory.
+    pub(crate) fn resident(&self, file: FileId, offset: u64, len: u32) -> bool {
+        let Some(cache) = &self.cache else {
+            return true;
+        };
+        let page = |offset: u64| (offset / u64::from(PAGE_BYTES)) as u32;
+        let last = offset + u64::from(len.max(1)) - 1;
+        (page(offset)..=page(last)).all(|number| cache.find(file, number).is_some())
+    }
+}
+
+/// A run of bytes in one page of a file, as `sendfile` found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FilePage {
+    /// The page of memory.
+    pub(crate) frame: u32,
+    pub(crate) file: FileId,
+    /// Number of the page within the file.
+    pub(crate) number: u32,
+    /// First byte within the page.
+    pub(crate) start: u16,
+    /// Revision of the file.
+    pub(crate) revision: u32,
+}
+
+impl FilePage {
+    /// Offset of its `skipped`-th byte within the file.
+    pub(crate) fn offset(&self, skipped: u32) -> u64 {
+        u64::from(self.number) * u64::from(PAGE_BYTES) + u64::from(self.start) + u64::from(skipped)
+    }
+}
+
+/// What is left of a page that a `sendfile` began to send and had no room for. The next one goes on with it, whatever has become of
+/// the file meanwhile.
+#[derive(Debug)]
+pub(crate) struct OpenPage<P> {
+    pub(crate) page: FilePage,
+    pub(crate) data: P,
+}

@@ -1,0 +1,80 @@
+//! Changes of files: by remote writers, by other processes.
+
+use super::FileStore;
+use crate::footprint::PAGE_BYTES;
+use crate::kernel::Kernel;
+use crate::meter::Meter;
+use crate::sockets::FileId;
+use baton_tcp::Payload;
+use baton_wire::Time;
+
+impl<P: Payload> Kernel<P> {
+    /// From now on the kernel itself finds the content of what `sendfile` sends, in `store`; without one it sends what the
+    /// application gives it, and nothing of it is ever cached.
+    pub fn set_file_store(&mut self, store: Box<dyn FileStore<P>>) {
+        self.files.store = Some(store);
+    }
+
+    /// The present revision of a file; 0 for one that was never changed.
+    pub fn file_revision(&self, file: FileId) -> u32 {
+        self.files.revision(file)
+    }
+
+    /// What is sent of `file` from now on is not asked for again (a live stream): its blocks leave a NIC's cache as soon as all
+    /// that has been given to sockets is acknowledged.
+    pub fn set_transient(&mut self, file: FileId) {
+        self.files.transient.insert(file);
+    }
+
+    /// `len` bytes from `offset` on of a file are changed. What is being sent goes on as it was.
+    pub fn edit<M: Meter>(&mut self, now: Time, file: FileId, offset: u64, len: u64, m: &mut M) {
+        if len == 0 {
+            return;
+        }
+        let revision = self.files.next_revision(file);
+        if let Some(store) = &mut self.files.store {
+            store.edit(file, revision, offset, len);
+        }
+        let page = |offset: u64| (offset / u64::from(PAGE_BYTES)) as u32;
+        let mut evicted = std::mem::take(&mut self.evicted);
+        if let Some(cache) = &mut self.files.cache {
+            for number in page(offset)..=page(offset + len - 1) {
+                if !cache.replace(file, number, &mut evicted) {
+                    evicted.push((file, number));
+                }
+            }
+        }
+        self.leave_memory(&mut evicted, m);
+        self.evicted = evicted;
+        self.file_changed(now, file, offset, Some(len), m);
+    }
+
+    /// A file ends at `len` from now on. Of what is beyond, only that is still sent which was given to a socket before, and the
+    /// rest of the page of which some was: `sendfile` of more answers [`Gone`](crate::Gone), and the application must close the connection.
+    pub fn truncate<M: Meter>(&mut self, now: Time, file: FileId, len: u64, m: &mut M) {
+        let revision = self.files.next_revision(file);
+        if let Some(store) = &mut self.files.store {
+            store.truncate(file, revision, len);
+        }
+        let first = len.div_ceil(u64::from(PAGE_BYTES)) as u32;
+        let mut evicted = std::mem::take(&mut self.evicted);
+        if let Some(cache) = &mut self.files.cache {
+            for number in cache.pages_from(file, first) {
+                cache.forget(file, number);
+                evicted.push((file, number));
+            }
+            // The last page lost its end, which a new one of it has not.
+            if let Some(last) = first
+                .checked_sub(1)
+                .filter(|_| !len.is_multiple_of(u64::from(PAGE_BYTES)))
+                && cache.find(file, last).is_some()
+                && !cache.replace(file, last, &mut evicted)
+            {
+                evicted.push((file, last));
+            }
+        }
+        self.leave_memory(&mut evicted, m);
+        self.evicted = evicted;
+        self.file_changed(now, file, len, None, m);
+    }
+}

@@ -1,0 +1,68 @@
+//! The disk behind the file cache: reads go out, and what follows when they are done.
+
+use crate::footprint;
+use crate::kernel::Kernel;
+use crate::meter::{Meter, Owner};
+use crate::sockets::FileId;
+use baton_tcp::Payload;
+use baton_wire::Time;
+
+/// Pages that are to be read from the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRead {
+    /// Names the read in [`Kernel::handle_disk`].
+    pub token: u64,
+    /// The file.
+    pub file: FileId,
+    /// Number of the first page within the file.
+    pub first_page: u32,
+    /// Pages.
+    pub pages: u32,
+}
+
+impl<P: Payload> Kernel<P> {
+    /// The next read for the disk.
+    pub fn poll_disk(&mut self) -> Option<DiskRead> {
+        self.files.cache.as_mut()?.asked.pop_front()
+    }
+
+    /// Whether the application sleeps until a read of the disk is over: meanwhile it must not run, nothing else is held up.
+    pub fn application_sleeps(&self) -> bool {
+        self.sleeps_for.is_some()
+    }
+
+    /// The disk is done with a read, and its data is in memory.
+    pub fn handle_disk<M: Meter>(&mut self, now: Time, token: u64, m: &mut M) {
+        let _ = now;
+        m.owner(Owner::Host);
+        let Some(cache) = &mut self.files.cache else {
+            return;
+        };
+        let mut evicted = std::mem::take(&mut self.evicted);
+        let arrived = cache.arrived(token, &mut evicted);
+        self.sleeps_for = self.sleeps_for.filter(|&awaited| awaited != token);
+        if let Some((read, waiters)) = arrived {
+            footprint::disk_done(m, read.pages, evicted.len() as u32);
+            for id in waiters {
+                let waits = self
+                    .sockets
+                    .get(id)
+                    .is_some_and(|socket| socket.waits_for_read == Some(token));
+                if waits {
+                    self.sockets[id].waits_for_read = None;
+                    self.wake_writer(id, m);
+                }
+            }
+        }
+        self.leave_memory(&mut evicted, m);
+        self.evicted = evicted;
+        self.wake_memory_waiter(m);
+    }
+
+    /// Pages have left main memory: their blocks leave the NICs' caches, for the one includes the others (data-caching 4.2).
+    pub(crate) fn leave_memory<M: Meter>(&mut self, evicted: &mut Vec<(FileId, u32)>, m: &mut M) {
+        for (file, number) in evicted.drain(..) {
+            self.drop_blocks_of_page(file, number, m);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The directory of one NIC's cache: which block of which file stands where, and since which revision.
+
+use super::NicCacheConfig;
+use crate::sockets::FileId;
+use baton_cache::{Admission, AdmissionConfig, Replacement};
+use rustc_hash::FxHashMap;
+
+/// A cached block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) file: FileId,
+    /// Number of the block within the file.
+    pub(crate) number: u32,
+    /// Revision of the file when it was put here.
+    pub(crate) since: u32,
+    /// Its length; the last block of a file is partial.
+    pub(crate) bytes: u32,
+    /// The number of its insert.
+    pub(crate) generation: u32,
+}
+
+impl Block {
+    /// A block's name for policies.
+    fn key(file: FileId, number: u32) -> u64 {
+        u64::from(file.0) << 32 | u64::from(number)
+    }
+}
+
+/// The directory. Block `slot` stands at `slot * block_bytes` in the NIC's cache.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    slots: Vec<Option<Block>>,
+    index: FxHashMap<(FileId, u32), u32>,
+    free: Vec<u32>,
+    replacement: Box<dyn Replacement>,
+    admission: Box<dyn Admission>,
+    admits_all: bool,
+}
+
+impl Directory {
+    pub(crate) fn new(config: &NicCacheConfig, blocks: u32) -> Self {
+        Self {
+            slots: vec![None; blocks as usize],
+            index: FxHashMap::default(),
+            free: (0..blocks).rev().collect(),
+            replacement: config.replacement.build(blocks),
+            admission: config.admission.build(blocks),
+            admits_all: config.admission == AdmissionConfig::All,
+        }
+    }
+
+    /// Blocks that it has.
+    pub(crate) fn len(&self) -> u32 {
+        self.index.len() as u32
+    }
+
+    /// Blocks that it may have.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Block> {
+        self.slots.iter().flatten()
+    }
+
+    pub(crate) fn find(&self, file: FileId, number: u32) -> Option<(u32, Block)> {
+        let slot = *self.index.get(&(file, number))?;
+        Some((slot, self.slots[slot as usize]?))
+    }
+
+    /// A request hit the block in `slot`.
+    pub(crate) fn used(&mut self, slot: u32, block: &Block) {
+        self.replacement.used(slot);
+        self.admission.used(Block::key(block.file, block.number));
+    }
+
+    /// Whether a block that is asked for is worth a place. `begins`: it is asked for anew, and not the rest of it by a later
+    /// packet of one request.
+    pub(crate) fn admits(&mut self, file: FileId, number: u32, bytes: u32, begins: bool) -> bool {
+        let full = self.free.is_empty();
+        self.admits_all
+            || begins
+                && self
+                    .admission
+                    .admits(Block::key(file, number), bytes, full)
+    }
+
+    /// An empty slot; if need be a block makes room, but none for which `spare` holds. True: one did.
+    pub(crate) fn take_slot(&mut self, spare: impl Fn(u32) -> bool) -> Option<(u32, bool)> {
+        if let Some(slot) = self.free.pop() {
+            return Some((slot, false));
+        }
+        let slot = self.replacement.victim()?;
+        let block = self.slots[slot as usize].expect("a policy names slots in use");
+        if spare(slot) {
+            let key = Block::key(block.file, block.number);
+            self.replacement.inserted(slot, key, block.bytes);
+            return None;
+        }
+        self.slots[slot as usize] = None;
+        self.index.remove(&(block.file, block.number));
+        Some((slot, true))
+    }
+
+    /// Puts a block into an empty slot.
+    pub(crate) fn put(&mut self, slot: u32, block: Block) {
+        debug_assert!(
+            self.slots[slot as usize].is_none(),
+            "slot {slot} is empty before"
+        );
+        let before = self.index.insert((block.file, block.number), slot);
+        debug_assert_eq!(before, None, "a block is cached once");
+        self.slots[slot as usize] = Some(block);
+        let key = Block::key(block.file, block.number);
+        self.replacement.inserted(slot, key, block.bytes);
+    }
+
+    /// Removes a block, if it is there.
+    pub(crate) fn remove(&mut self, file: FileId, number: u32) -> bool {
+        let Some(slot) = self.index.remove(&(file, number)) else {
+            return false;
+        };
+        self.slots[slot as usize] = None;
+        self.replacement.removed(slot);
+        self.free.push(slot);
+        true
+    }
+
+    /// The numbers of a file's blocks from `first` on.
+    pub(crate) fn blocks_from(&self, file: FileId, first: u32) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self
+            .iter()
+            .filter(|block| block.file == file && block.number >= first)
+            .map(|block| block.number)
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Asserts that names, slots and free slots agree.
+    pub(crate) fn check(&self) {
+        self.replacement.check();
+        for (slot, block) in self.slots.iter().enumerate() {
+            let Some(block) = block else { continue };
+            assert_eq!(
+                self.index.get(&(block.file, block.number)),
+                Some(&(slot as u32)),
+                "a block is found by its name"
+            );
+            assert!(block.bytes > 0, "no block is empty");
+        }
+        assert_eq!(
+            self.iter().count(),
+            self.index.len(),
+            "each name leads to a block of its own"
+        );
+        assert_eq!(
+            self.index.len() + self.free.len(),
+            self.slots.len(),
+            "a slot is free or in use"
+        );
+        let mut free = self.free.clone();
+        free.sort_unstable();
+        free.dedup();
+        assert_eq!(free.len(), self.free.len(), "a slot is free once");
+    }
+}

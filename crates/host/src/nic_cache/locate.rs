@@ -1,0 +1,403 @@
+//! Looking content up in a NIC's directory, putting it into the cache, and keeping the two in step with the files.
+
+use super::directory::{Block, Directory};
+use super::{Bypass, Freshness, NicCache, OnChange};
+use crate::files::FilePage;
+use crate::footprint::{self, PAGE_BYTES};
+use crate::kernel::Kernel;
+use crate::meter::Meter;
+use crate::nics::NicId;
+use crate::socket::{SendBuffer, Storage};
+use crate::sockets::{FileId, SocketId};
+use baton_nic::{CacheCommand, CacheReference};
+use baton_tcp::Payload;
+use baton_wire::Time;
+use smallvec::SmallVec;
+
+/// A part of what is sent, and where it stands in the cache, if it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) len: u32,
+    pub(crate) cached: Option<CacheReference>,
+}
+
+/// What is sent at one time, part by part.
+pub(crate) type Parts = SmallVec<[Part; 4]>;
+
+/// Content of a file that lies in one block.
+#[derive(Clone, Copy, Debug)]
+struct Content {
+    file: FileId,
+    offset: u64,
+    len: u32,
+    /// Revision of the file when the content was given to the socket.
+    revision: u32,
+}
+
+impl<P: Payload> Kernel<P> {
+    /// Cuts `len` bytes of a send buffer, from `position` of all that was ever put there, into parts; looks up each that is content
+    /// of a file, and may put its block into the cache.
+    pub(crate) fn locate<M: Meter>(
+        &mut self,
+        nic: NicId,
+        id: SocketId,
+        position: u64,
+        len: u32,
+        m: &mut M,
+    ) -> Parts {
+        let mut parts = Parts::new();
+        // It is put back below: meanwhile it and the rest of the kernel can be changed side by side.
+        let Some(mut cache) = self.nics[nic].cache.take() else {
+            return parts;
+        };
+        let block_bytes = u64::from(cache.config.block_bytes);
+        let mut at = position;
+        let end = position + u64::from(len);
+        while at < end {
+            let (run, page) = self.run_at(id, at);
+            let mut len = run.min((end - at) as u32);
+            let cached = page.and_then(|(page, skipped)| {
+                let offset = page.offset(skipped);
+                len = len.min((block_bytes - offset % block_bytes) as u32);
+                let content = Content {
+                    file: page.file,
+                    offset,
+                    len,
+                    revision: page.revision,
+                };
+                self.find_or_insert(nic, &mut cache, content, &parts, m)
+            });
+            parts.push(Part { len, cached });
+            at += u64::from(len);
+        }
+        self.nics[nic].cache = Some(cache);
+        parts
+    }
+
+    /// What stands at `at` of all that was ever put into a send buffer: how many bytes of its buffer are left, and for content of a
+    /// file its page and how many bytes of that run come before.
+    fn run_at(&self, id: SocketId, at: u64) -> (u32, Option<(FilePage, u32)>) {
+        let buffers = &self.sockets[id].send_buffers;
+        let index = buffers
+            .partition_point(|buffer| buffer.at + u64::from(buffer.skipped + buffer.len) <= at);
+        let buffer = buffers[index];
+        let before = (at - buffer.at) as u32;
+        let left = buffer.skipped + buffer.len - before;
+        match buffer.storage {
+            Storage::File(page) => (left, Some((page, before))),
+            Storage::Internal | Storage::Cluster(_) | Storage::Page(_) => (left, None),
+        }
+    }
+
+    /// Where content stands in the cache; it may be put there now.
+    fn find_or_insert<M: Meter>(
+        &mut self,
+        nic: NicId,
+        cache: &mut NicCache,
+        content: Content,
+        parts: &Parts,
+        m: &mut M,
+    ) -> Option<CacheReference> {
+        let block_bytes = cache.config.block_bytes;
+        let number = (content.offset / u64::from(block_bytes)) as u32;
+        let within = (content.offset % u64::from(block_bytes)) as u32;
+        cache.stats.lookups += 1;
+        let Some(directory) = &mut cache.directory else {
+            cache.stats.bypass(Bypass::NotReady, content.len);
+            return None;
+        };
+        let found = directory.find(content.file, number);
+        footprint::directory_lookup(m, nic, content.file.0 ^ number, found.map(|(slot, _)| slot));
+        // Packets of one request share blocks; the one with the block's first byte stands for the request.
+        let begins = within == 0;
+        if let Some((slot, block)) = found {
+            match self.coherence.compare(block.since, content.revision) {
+                Freshness::Same if within + content.len <= block.bytes => {
+                    if begins {
+                        directory.used(slot, &block);
+                    }
+                    cache.stats.hits += 1;
+                    cache.stats.hit_bytes += u64::from(content.len);
+                    return Some(reference(slot, within, block_bytes, block.generation));
+                }
+                Freshness::Same => cache.stats.grown += 1,
+                Freshness::Older => cache.stats.stale += 1,
+                Freshness::Newer => {
+                    cache.stats.bypass(Bypass::NewerCached, content.len);
+                    return None;
+                }
+            }
+            footprint::directory_change(m, nic, slot);
+            directory.remove(content.file, number);
+        }
+        match self.insert(nic, cache, content, begins, parts, m) {
+            Ok((slot, generation)) => Some(reference(slot, within, block_bytes, generation)),
+            Err(reason) => {
+                cache.stats.bypass(reason, content.len);
+                None
+            }
+        }
+    }
+
+    /// Puts the whole block of some content into the cache; gives its slot and the number of the insert.
+    fn insert<M: Meter>(
+        &mut self,
+        nic: NicId,
+        cache: &mut NicCache,
+        content: Content,
+        begins: bool,
+        parts: &Parts,
+        m: &mut M,
+    ) -> Result<(u32, u32), Bypass> {
+        let Content { file, revision, .. } = content;
+        let block_bytes = cache.config.block_bytes;
+        let directory = cache.directory.as_mut().ok_or(Bypass::NotReady)?;
+        if revision != self.files.revision(file) {
+            return Err(Bypass::OldRevision);
+        }
+        let number = (content.offset / u64::from(block_bytes)) as u32;
+        let asked = content.offset + u64::from(content.len);
+        let bytes = self.bytes_of_block(file, number, block_bytes, asked);
+        let start = u64::from(number) * u64::from(block_bytes);
+        if start + u64::from(bytes) < asked || !self.files.resident(file, start, bytes) {
+            return Err(Bypass::NotResident);
+        }
+        if !directory.admits(file, number, bytes, begins) {
+            return Err(Bypass::NotAdmitted);
+        }
+        // Inserts are carried out before the packet: what other parts of it refer to must stay.
+        let used = |slot: u32| {
+            let refers =
+                |part: &Part| part.cached.is_some_and(|at| at.offset / block_bytes == slot);
+            parts.iter().any(refers)
+        };
+        let (slot, evicted) = directory.take_slot(used).ok_or(Bypass::Busy)?;
+        cache.stats.evictions += u64::from(evicted);
+        cache.stats.inserts += 1;
+        let block = Block {
+            file,
+            number,
+            since: revision,
+            bytes,
+            generation: 0,
+        };
+        Ok((slot, self.fill(nic, cache, slot, block, m)))
+    }
+
+    /// How long a block is, when its file reaches at least to `asked`.
+    fn bytes_of_block(&mut self, file: FileId, number: u32, block_bytes: u32, asked: u64) -> u32 {
+        let start = u64::from(number) * u64::from(block_bytes);
+        let store = self.files.store.as_mut();
+        let file_len = store.map_or(0, |store| store.len(file, asked));
+        file_len.saturating_sub(start).min(u64::from(block_bytes)) as u32
+    }
+
+    /// Fills an empty slot with a block as it is now; gives the number of the insert. Pages of main memory lie anywhere, so that each
+    /// needs a command of its own (data-caching 4.3).
+    fn fill<M: Meter>(
+        &mut self,
+        nic: NicId,
+        cache: &mut NicCache,
+        slot: u32,
+        mut block: Block,
+        m: &mut M,
+    ) -> u32 {
+        let block_bytes = cache.config.block_bytes;
+        cache.generation += 1;
+        block.generation = cache.generation;
+        let start = u64::from(block.number) * u64::from(block_bytes);
+        let (mut done, mut commands) = (0, 0);
+        while done < block.bytes {
+            let at = start + u64::from(done);
+            let in_page = PAGE_BYTES - (at % u64::from(PAGE_BYTES)) as u32;
+            let run = in_page.min(block.bytes - done);
+            let Some(store) = &self.files.store else {
+                break;
+            };
+            let data = store.read(block.file, at, run);
+            let entry = self.nics[nic].driver.command_entry();
+            footprint::cache_insert(m, nic, slot, entry);
+            self.post_cache(
+                nic,
+                CacheCommand::Insert {
+                    data,
+                    offset: slot * block_bytes + done,
+                    generation: block.generation,
+                },
+            );
+            done += run;
+            commands += 1;
+        }
+        cache.stats.inserted_bytes += u64::from(block.bytes);
+        cache.stats.disjoint_inserts += u64::from(commands > 1);
+        if let Some(directory) = &mut cache.directory {
+            directory.put(slot, block);
+        }
+        block.generation
+    }
+
+    // --- what follows from changes elsewhere ---
+
+    /// A page has left main memory: its blocks leave all caches.
+    pub(crate) fn drop_blocks_of_page<M: Meter>(&mut self, file: FileId, number: u32, m: &mut M) {
+        let offset = u64::from(number) * u64::from(PAGE_BYTES);
+        for nic in self.nics() {
+            let Some(cache) = self.nics[nic].cache.as_deref_mut() else {
+                continue;
+            };
+            for block in cache.blocks(offset, u64::from(PAGE_BYTES)) {
+                let Some(directory) = &mut cache.directory else {
+                    break;
+                };
+                cache.stats.excluded += u64::from(remove(nic, directory, file, block, m));
+            }
+        }
+    }
+
+    /// `len` bytes at `offset` of a file were changed; `None`: the file ends at `offset` now.
+    pub(crate) fn file_changed<M: Meter>(
+        &mut self,
+        now: Time,
+        file: FileId,
+        offset: u64,
+        len: Option<u64>,
+        m: &mut M,
+    ) {
+        let _ = now;
+        let on_change = self.coherence.on_change();
+        if on_change == OnChange::Leave {
+            return;
+        }
+        for nic in self.nics() {
+            let Some(mut cache) = self.nics[nic].cache.take() else {
+                continue;
+            };
+            let numbers = cache.changed_blocks(file, offset, len);
+            for number in numbers {
+                self.block_changed(nic, &mut cache, file, number, on_change, m);
+            }
+            self.nics[nic].cache = Some(cache);
+        }
+    }
+
+    fn block_changed<M: Meter>(
+        &mut self,
+        nic: NicId,
+        cache: &mut NicCache,
+        file: FileId,
+        number: u32,
+        on_change: OnChange,
+        m: &mut M,
+    ) {
+        let block_bytes = cache.config.block_bytes;
+        let Some(directory) = &mut cache.directory else {
+            return;
+        };
+        if !remove(nic, directory, file, number, m) {
+            return;
+        }
+        let bytes = self.bytes_of_block(file, number, block_bytes, 0);
+        let start = u64::from(number) * u64::from(block_bytes);
+        let stays = on_change == OnChange::Update
+            && bytes > 0
+            && self.files.resident(file, start, bytes);
+        let slot = cache
+            .directory
+            .as_mut()
+            .filter(|_| stays)
+            .and_then(|directory| directory.take_slot(|_| false));
+        let Some((slot, _)) = slot else {
+            cache.stats.invalidated += 1;
+            return;
+        };
+        cache.stats.updated += 1;
+        let block = Block {
+            file,
+            number,
+            since: self.files.revision(file),
+            bytes,
+            generation: 0,
+        };
+        self.fill(nic, cache, slot, block, m);
+    }
+
+    // --- transient files ---
+
+    /// A run of a page goes into a send buffer: if its file is transient its blocks are referred to once more.
+    pub(crate) fn refer_to_blocks(&mut self, id: SocketId, page: FilePage, len: u32) {
+        if self.files.transient.is_empty() || !self.files.transient.contains(&page.file) {
+            return;
+        }
+        let nic = self.sockets[id].out;
+        if let Some(cache) = self.nics[nic].cache.as_deref_mut() {
+            for number in cache.blocks(page.offset(0), u64::from(len)) {
+                *cache.references.entry((page.file, number)).or_insert(0) += 1;
+            }
+        }
+    }
+
+    /// A run of a page was acknowledged as a whole. With the last reference to a block of a transient file the block goes.
+    pub(crate) fn release_blocks<M: Meter>(
+        &mut self,
+        id: SocketId,
+        page: FilePage,
+        buffer: &SendBuffer,
+        m: &mut M,
+    ) {
+        if self.files.transient.is_empty() {
+            return;
+        }
+        let nic = self.sockets[id].out;
+        let Some(cache) = self.nics[nic].cache.as_deref_mut() else {
+            return;
+        };
+        let len = u64::from(buffer.skipped + buffer.len);
+        for number in cache.blocks(page.offset(0), len) {
+            let key = (page.file, number);
+            let Some(references) = cache.references.get_mut(&key) else {
+                continue;
+            };
+            *references -= 1;
+            if *references > 0 {
+                continue;
+            }
+            cache.references.remove(&key);
+            if let Some(directory) = &mut cache.directory {
+                cache.stats.delivered += u64::from(remove(nic, directory, page.file, number, m));
+            }
+        }
+    }
+}
+
+impl NicCache {
+    /// The blocks of a file that a change touches and that may be cached.
+    fn changed_blocks(&self, file: FileId, offset: u64, len: Option<u64>) -> Vec<u32> {
+        let first = *self.blocks(offset, 1).start();
+        match (len, &self.directory) {
+            (_, None) => Vec::new(),
+            (Some(len), Some(_)) => self.blocks(offset, len).collect(),
+            (None, Some(directory)) => directory.blocks_from(file, first),
+        }
+    }
+}
+
+fn remove<M: Meter>(
+    nic: NicId,
+    directory: &mut Directory,
+    file: FileId,
+    number: u32,
+    m: &mut M,
+) -> bool {
+    let Some((slot, _)) = directory.find(file, number) else {
+        return false;
+    };
+    footprint::directory_change(m, nic, slot);
+    directory.remove(file, number)
+}
+
+fn reference(slot: u32, within: u32, block_bytes: u32, generation: u32) -> CacheReference {
+    CacheReference {
+        offset: slot * block_bytes + within,
+        generation,
+    }
+}
