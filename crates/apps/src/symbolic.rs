@@ -2,14 +2,18 @@
 //! yet every byte that arrives can be checked, and rendered when somebody wants to look at it.
 //!
 //! A range's source has, from the top: 8 bits of [`Kind`], 24 bits of file, 1 bit *dynamic*, 31 bits of content length.
-//! All ranges of one exchange differ in the kind only.
+//! All ranges of one exchange differ in the kind only, but for content of files: that is the same whoever asks for how much of it, so
+//! its source has no length. Its offset has, from the top, 32 bits of *revision* and 32 bits of offset in the file; the revision is
+//! the one at which the file's page (4 KB) was last changed, so that pieces of different revisions never join.
 
+mod files;
 mod reader;
 mod render;
 
 #[cfg(test)]
 mod tests;
 
+pub use files::SymbolicFiles;
 pub use reader::ResponseReader;
 pub use render::render;
 
@@ -110,12 +114,41 @@ impl Exchange {
             offset + u64::from(len) <= self.content_len,
             "the range lies within the content"
         );
-        Symbolic {
-            source: self.source(self.content_kind()),
-            offset,
-            len,
+        match self.content_kind() {
+            Kind::File => file_content(self.file, 0, offset, len),
+            kind => Symbolic {
+                source: self.source(kind),
+                offset,
+                len,
+            },
         }
     }
+}
+
+const REVISION_SHIFT: u32 = 32;
+const OFFSET_MASK: u64 = (1 << REVISION_SHIFT) - 1;
+
+/// The name of content of a file: `len` bytes from `offset` on, as they are since `revision`.
+fn file_content(file: u32, revision: u32, offset: u64, len: u32) -> Symbolic {
+    debug_assert!(
+        offset + u64::from(len) <= CONTENT_LIMIT,
+        "content has less than {CONTENT_LIMIT} bytes"
+    );
+    Symbolic {
+        source: (Kind::File as u64) << KIND_SHIFT | u64::from(file) << FILE_SHIFT,
+        offset: u64::from(revision) << REVISION_SHIFT | offset,
+        len,
+    }
+}
+
+/// The revision since which content of a file is what it is; 0 for everything else.
+pub fn revision(data: &Symbolic) -> u32 {
+    (data.offset >> REVISION_SHIFT) as u32
+}
+
+/// The offset within its file, header or request.
+pub fn offset(data: &Symbolic) -> u64 {
+    data.offset & OFFSET_MASK
 }
 
 /// What a range is part of. Panics when it has not been made here.

@@ -40,9 +40,12 @@ impl Affinity for MostCached {
         let has = |nic: NicId| view.cached[nic.0 as usize];
         (0..view.cached.len())
             .map(|index| NicId(index as u8))
-            .fold(view.arrival, |best, nic| {
-                if has(nic) > has(best) { nic } else { best }
-            })
+            .fold(
+                view.arrival,
+                |best, nic| {
+                    if has(nic) > has(best) { nic } else { best }
+                },
+            )
     }
 }
 

@@ -13,7 +13,6 @@ mod stats;
 pub use coherence::{Coherence, CoherenceConfig, Eager, Freshness, Lazy, OnChange, Update};
 pub use stats::{Bypass, NicCacheStats};
 
-
 use crate::footprint;
 use crate::kernel::Kernel;
 use crate::meter::Meter;
@@ -106,9 +105,7 @@ impl<P: Payload> Kernel<P> {
     pub fn nic_cache_blocks(&self, nic: NicId) -> (u32, u32) {
         let cache = self.nics[nic].cache.as_deref();
         let directory = cache.and_then(|cache| cache.directory.as_ref());
-        directory.map_or((0, 0), |directory| {
-            (directory.len(), directory.capacity())
-        })
+        directory.map_or((0, 0), |directory| (directory.len(), directory.capacity()))
     }
 
     /// Starts the cache of a NIC, if it is to be used.

@@ -70,7 +70,12 @@ impl<P: Payload> Kernel<P> {
         if self.memory_waiters.is_empty() || !self.buffers.has_some_for_writers() {
             return;
         }
-        if self.files.cache.as_ref().is_some_and(|cache| !cache.has_room()) {
+        if self
+            .files
+            .cache
+            .as_ref()
+            .is_some_and(|cache| !cache.has_room())
+        {
             return;
         }
         if let Some(id) = self.memory_waiters.pop_front() {

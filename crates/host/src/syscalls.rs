@@ -77,7 +77,9 @@ impl<P: Payload, M: Meter> Sockets<P> for Syscalls<'_, P, M> {
         footprint::file_lookup(self.meter, file.0);
         if self.kernel.files.store.is_some() {
             let (at, len) = ((file, offset), data.len());
-            return self.kernel.send_pages(self.now, socket, at, len, self.meter);
+            return self
+                .kernel
+                .send_pages(self.now, socket, at, len, self.meter);
         }
         self.kernel.enqueue(
             self.now,

@@ -1,20 +1,22 @@
 //! Ranges as the bytes they stand for.
 
-use super::{Exchange, HEAD_BYTES, Kind};
+use super::{Exchange, HEAD_BYTES, Kind, offset, revision};
 use baton_tcp::Symbolic;
 use std::io::Write;
 
 /// Appends the bytes of `data` to `out`: HTTP that a packet analyser understands; content is a pattern that tells its file
 /// and offset. Ranges of unknown sources are zeros.
 pub fn render(data: &Symbolic, out: &mut Vec<u8>) {
-    let range = data.offset..data.offset + u64::from(data.len);
+    let start = offset(data);
+    let range = start..start + u64::from(data.len);
     match Exchange::of(data.source) {
         None => out.resize(out.len() + data.len as usize, 0),
         Some(exchange) => match exchange.kind {
             Kind::Request => out.extend_from_slice(&request_text(exchange)[index(&range)]),
             Kind::Head => out.extend_from_slice(&head_text(exchange)[index(&range)]),
             Kind::File | Kind::Dynamic => {
-                out.extend(range.map(|offset| content_byte(exchange.file, offset)))
+                let revision = revision(data);
+                out.extend(range.map(|offset| content_byte(exchange.file, revision, offset)));
             }
         },
     }
@@ -24,8 +26,8 @@ fn index(range: &std::ops::Range<u64>) -> std::ops::Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// A line of 32 bytes, over and over: file, offset of the line, end of line.
-fn content_byte(file: u32, offset: u64) -> u8 {
+/// A line of 32 bytes, over and over: file, offset of the line, revision of a file that was changed, end of line.
+fn content_byte(file: u32, revision: u32, offset: u64) -> u8 {
     let hex = |value: u64, digit: u64| b"0123456789abcdef"[(value >> (4 * digit)) as usize & 15];
     let line = offset / 32 * 32;
     match offset % 32 {
@@ -33,6 +35,7 @@ fn content_byte(file: u32, offset: u64) -> u8 {
         8 => b'@',
         column @ 9..25 => hex(line, 24 - column),
         31 => b'\n',
+        column @ 26..31 if revision > 0 => hex(u64::from(revision), 30 - column),
         _ => b'.',
     }
 }

@@ -174,3 +174,71 @@ fn the_longest_texts_find_room() {
         }
     }
 }
+
+#[test]
+fn content_of_a_file_is_the_same_whoever_asks() {
+    let (short, long) = (
+        response(request(7, 100, false)),
+        response(request(7, 9000, false)),
+    );
+    assert_eq!(short[1], long[1].slice(0, 100));
+    assert_ne!(short[0], long[0], "headers tell the length");
+    let mut files = SymbolicFiles::new();
+    assert_eq!(
+        baton_host::FileStore::len(&mut files, FileId(7), 9000),
+        9000
+    );
+    assert_eq!(
+        baton_host::FileStore::read(&files, FileId(7), 4096, 100),
+        long[1].slice(4096, 100)
+    );
+}
+
+#[test]
+fn changes_make_pages_of_new_revisions() {
+    use baton_host::FileStore;
+    let file = FileId(7);
+    let mut files = SymbolicFiles::new();
+    assert_eq!(files.len(file, 20_000), 20_000);
+    files.edit(file, 1, 5000, 10);
+    let revisions = |files: &SymbolicFiles| {
+        [0, 4096, 8192, 16_384].map(|at| revision(&files.read(file, at, 1)))
+    };
+    assert_eq!(revisions(&files), [0, 1, 0, 0]);
+    files.truncate(file, 2, 9000);
+    assert_eq!(
+        (files.len(file, 20_000), revisions(&files)),
+        (9000, [0, 1, 2, 2])
+    );
+    files.edit(file, 3, 17_000, 1000);
+    assert_eq!(revisions(&files), [0, 1, 3, 3], "a gap is filled");
+    assert_eq!(files.len(file, 0), 18_000);
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    render(&files.read(FileId(8), 4096, 64), &mut old);
+    files.edit(FileId(8), 1, 4096, 1);
+    render(&files.read(FileId(8), 4096, 64), &mut new);
+    assert_ne!(old, new, "bytes show the revision");
+}
+
+#[test]
+fn a_reader_refuses_two_revisions_in_one_page() {
+    use baton_host::FileStore;
+    let file = FileId(3);
+    let asked = request(3, 9000, false);
+    let mut files = SymbolicFiles::new();
+    files.len(file, 9000);
+    let mut reader = ResponseReader::new(asked);
+    assert_eq!(reader.take(&mut response(asked)[0].clone()), Ok(()));
+    assert_eq!(reader.take(&mut files.read(file, 0, 4096)), Ok(()));
+    assert_eq!(reader.take(&mut files.read(file, 4096, 1000)), Ok(()));
+    files.edit(file, 1, 4096, 1);
+    assert!(reader.take(&mut files.read(file, 5096, 100)).is_err());
+    files.edit(file, 2, 8192, 1);
+    let mut reader = ResponseReader::new(asked);
+    assert_eq!(reader.take(&mut response(asked)[0].clone()), Ok(()));
+    for (at, len) in [(0, 4096), (4096, 4096), (8192, 808)] {
+        assert_eq!(reader.take(&mut files.read(file, at, len)), Ok(()));
+    }
+    assert!(reader.is_complete());
+    assert_eq!(reader.revisions(), Some((0, 2)));
+}

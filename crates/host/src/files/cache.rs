@@ -366,10 +366,7 @@ impl FileCache {
             "every name leads to a page of its own"
         );
         let arriving: u32 = self.reads.values().map(|(read, _)| read.pages).sum();
-        assert_eq!(
-            arriving, self.reserved,
-            "reads under way have their memory"
-        );
+        assert_eq!(arriving, self.reserved, "reads under way have their memory");
         assert_eq!(
             self.arriving.len(),
             arriving as usize,

@@ -78,11 +78,7 @@ impl Directory {
     /// packet of one request.
     pub(crate) fn admits(&mut self, file: FileId, number: u32, bytes: u32, begins: bool) -> bool {
         let full = self.free.is_empty();
-        self.admits_all
-            || begins
-                && self
-                    .admission
-                    .admits(Block::key(file, number), bytes, full)
+        self.admits_all || begins && self.admission.admits(Block::key(file, number), bytes, full)
     }
 
     /// An empty slot; if need be a block makes room, but none for which `spare` holds. True: one did.

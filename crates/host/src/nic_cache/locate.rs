@@ -167,8 +167,10 @@ impl<P: Payload> Kernel<P> {
         }
         // Inserts are carried out before the packet: what other parts of it refer to must stay.
         let used = |slot: u32| {
-            let refers =
-                |part: &Part| part.cached.is_some_and(|at| at.offset / block_bytes == slot);
+            let refers = |part: &Part| {
+                part.cached
+                    .is_some_and(|at| at.offset / block_bytes == slot)
+            };
             parts.iter().any(refers)
         };
         let (slot, evicted) = directory.take_slot(used).ok_or(Bypass::Busy)?;
@@ -298,9 +300,8 @@ impl<P: Payload> Kernel<P> {
         }
         let bytes = self.bytes_of_block(file, number, block_bytes, 0);
         let start = u64::from(number) * u64::from(block_bytes);
-        let stays = on_change == OnChange::Update
-            && bytes > 0
-            && self.files.resident(file, start, bytes);
+        let stays =
+            on_change == OnChange::Update && bytes > 0 && self.files.resident(file, start, bytes);
         let slot = cache
             .directory
             .as_mut()

@@ -116,10 +116,7 @@ impl baton_host::Meter for HostMeter {
         let layer = op.layer();
         self.layers[layer as usize].execute += cycles;
         self.executed += cycles;
-        if matches!(
-            op,
-            Op::DriverTransmit | Op::DriverCommand | Op::CacheInsert
-        ) {
+        if matches!(op, Op::DriverTransmit | Op::DriverCommand | Op::CacheInsert) {
             self.posted.push_back(self.spent());
         }
         if layer.is_network_stack() {

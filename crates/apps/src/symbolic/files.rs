@@ -1,0 +1,82 @@
+//! Files whose content follows from their names, for a kernel that finds content itself.
+
+use super::{FILES, file_content};
+use baton_host::{FileId, FileStore};
+use baton_tcp::Symbolic;
+use rustc_hash::FxHashMap;
+
+/// Unit in which a file's content has a revision, bytes.
+const PAGE_BYTES: u64 = 4096;
+
+/// What is known of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct File {
+    len: u64,
+    /// It was truncated or edited: from then on its length is what that made it, and no more what somebody asks for.
+    fixed: bool,
+    /// Revision at which each page was last changed; those beyond were not.
+    pages: Vec<u32>,
+}
+
+impl File {
+    fn touch(&mut self, revision: u32, pages: std::ops::Range<u64>) {
+        if self.pages.len() < pages.end as usize {
+            self.pages.resize(pages.end as usize, 0);
+        }
+        self.pages[pages.start as usize..pages.end as usize].fill(revision);
+    }
+}
+
+/// All files there can be. Each is as long as the longest request for it asks, until it is changed.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolicFiles {
+    files: FxHashMap<FileId, File>,
+}
+
+impl SymbolicFiles {
+    /// Files that nobody has asked for or changed.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the length of a file, whoever asks for more.
+    pub fn set_len(&mut self, file: FileId, len: u64) {
+        let file = self.files.entry(file).or_default();
+        (file.len, file.fixed) = (len, true);
+    }
+}
+
+impl FileStore<Symbolic> for SymbolicFiles {
+    fn len(&mut self, file: FileId, asked: u64) -> u64 {
+        let file = self.files.entry(file).or_default();
+        if !file.fixed {
+            file.len = file.len.max(asked);
+        }
+        file.len
+    }
+
+    fn read(&self, file: FileId, offset: u64, len: u32) -> Symbolic {
+        debug_assert!(file.0 < FILES, "{file:?} has a number below {FILES}");
+        let page = (offset / PAGE_BYTES) as usize;
+        let pages = self.files.get(&file).map_or(&[][..], |file| &file.pages);
+        let revision = pages.get(page).copied().unwrap_or(0);
+        file_content(file.0, revision, offset, len)
+    }
+
+    fn edit(&mut self, file: FileId, revision: u32, offset: u64, len: u64) {
+        let file = self.files.entry(file).or_default();
+        file.fixed = true;
+        // What lies between the old end and the change becomes zeros, which is a change too.
+        let first = offset.min(file.len) / PAGE_BYTES;
+        file.len = file.len.max(offset + len);
+        file.touch(revision, first..(offset + len).div_ceil(PAGE_BYTES));
+    }
+
+    fn truncate(&mut self, file: FileId, revision: u32, len: u64) {
+        let file = self.files.entry(file).or_default();
+        file.fixed = true;
+        let end = file.len.max(len).div_ceil(PAGE_BYTES);
+        file.touch(revision, len / PAGE_BYTES..end);
+        file.len = len;
+    }
+}
