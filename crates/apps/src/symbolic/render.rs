@@ -35,7 +35,7 @@ fn content_byte(file: u32, revision: u32, offset: u64) -> u8 {
         8 => b'@',
         column @ 9..25 => hex(line, 24 - column),
         31 => b'\n',
-        column @ 26..31 if revision > 0 => hex(u64::from(revision), 30 - column),
+        column @ 25..31 if revision > 0 => hex(u64::from(revision), 30 - column),
         _ => b'.',
     }
 }
