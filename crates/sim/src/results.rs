@@ -1,6 +1,8 @@
 //! What a run measured. Everything here is serialised as it is; equal experiments give equal bytes.
 
 use crate::config::Experiment;
+use baton_bus::interconnect::Usage;
+use baton_bus::{ByCategory, Category};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,6 +35,9 @@ pub struct Results {
     pub handoff: HandoffResults,
     /// Crossings and bytes between host and NIC.
     pub bus: baton_bus::Accounting,
+    /// How the interconnect was used; none where it is ideal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interconnect: Option<InterconnectResults>,
     /// Time series over the whole run, warm-up included.
     pub series: Vec<Sample>,
 }
@@ -183,6 +188,47 @@ pub struct HandoffResults {
     pub not_offloaded: BTreeMap<String, u64>,
     /// Share of packets at the NIC that belonged to offloaded connections, per cent.
     pub offloaded_packets_percent: f64,
+}
+
+/// How the interconnect was used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InterconnectResults {
+    /// Share of the time in which the channel that was used most was not free, per cent: a bus, or a direction of a link.
+    pub utilisation_percent: f64,
+    /// Share of the channels' time that each category took, per cent; the sum is their mean utilisation.
+    pub time_percent: ByCategory<f64>,
+    /// Time and bytes by channel, device and category.
+    pub usage: Usage,
+}
+
+impl InterconnectResults {
+    /// Share that a category has in all traffic, in bus time, per cent.
+    pub fn share_percent(&self, category: Category) -> f64 {
+        let all = self.time_percent.total();
+        if all > 0.0 {
+            100.0 * self.time_percent.get(category) / all
+        } else {
+            0.0
+        }
+    }
+}
+
+impl From<Usage> for InterconnectResults {
+    fn from(usage: Usage) -> Self {
+        let shares = usage.shares();
+        let percent = |shares: ByCategory<f64>| {
+            Category::ALL
+                .into_iter()
+                .fold(ByCategory::default(), |percent, category| {
+                    percent.with(category, 100.0 * shares.get(category))
+                })
+        };
+        Self {
+            utilisation_percent: 100.0 * usage.utilisation(),
+            time_percent: percent(shares),
+            usage,
+        }
+    }
 }
 
 /// One point of the time series.

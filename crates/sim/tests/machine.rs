@@ -2,6 +2,7 @@
 //!
 //! The machine itself checks every byte that clients receive; a run that returns results has passed that check.
 
+use baton_bus::interconnect::InterconnectConfig;
 use baton_nic::{LoadControl, Relief, Scheduler};
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{Ended, Results};
@@ -177,4 +178,63 @@ fn two_nics_carry_twice_what_one_wire_can() {
         one.clients.content_mbps > 800.0 && (1.9..2.1).contains(&ratio),
         "{ratio}"
     );
+}
+
+/// Two gigabit NICs on one PCI bus, and large files.
+fn on_pci() -> Experiment {
+    let mut experiment = experiment(64, 0);
+    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(100_000, 10, None));
+    experiment.interconnect = InterconnectConfig::preset("pci-64-33").expect("a bus");
+    experiment.nics = 2;
+    experiment.clients.replayers = 4;
+    experiment.wire.rate_mbps = 1_000;
+    experiment.run.cost_models = false;
+    experiment.run.check = true;
+    experiment.run.warmup_packets = 5_000;
+    experiment.run.measured_packets = 20_000;
+    experiment
+}
+
+#[test]
+fn a_saturated_bus_holds_the_server_back() {
+    let run = results(&on_pci());
+    let bus = run.interconnect.expect("a bus that takes time");
+    assert!(bus.utilisation_percent > 99.0, "{bus:?}");
+    // Less than both wires could carry, and more than one.
+    assert!(
+        (1_000.0..1_600.0).contains(&run.clients.content_mbps),
+        "{:?}",
+        run.clients
+    );
+    // What clients got has crossed the bus; what crosses when measurement begins and ends makes the difference.
+    let got = run.clients.content_mbps * run.measured_s / 8e-6;
+    let crossed = bus.usage.total().bytes.content as f64;
+    assert!((crossed / got - 1.0).abs() < 0.05, "{crossed} of {got}");
+}
+
+#[test]
+fn a_faster_bus_is_not_the_bottleneck() {
+    let mut experiment = on_pci();
+    experiment.interconnect = InterconnectConfig::preset("pcie-4-x16").expect("a link");
+    let run = results(&experiment);
+    assert!(run.clients.content_mbps > 1_750.0, "{:?}", run.clients);
+    let link = run.interconnect.expect("a link that takes time");
+    assert!(link.utilisation_percent < 5.0, "{link:?}");
+}
+
+#[test]
+fn every_byte_is_right_over_a_bus_with_handoff_and_losses() {
+    for seed in 0..10 {
+        let mut experiment = faulty(seed);
+        experiment.interconnect = InterconnectConfig::preset("pci-32-33").expect("a bus");
+        experiment.nics = 2;
+        experiment.nic.dma.reads_in_flight = 1;
+        experiment.nic.dma.writes_in_flight = 1;
+        experiment.nic.dma.packets_in_flight = 2;
+        let run = results(&experiment);
+        assert!(
+            run.clients.responses > 0 && run.handoff.accepted > 0,
+            "seed {seed}: something happened"
+        );
+    }
 }

@@ -7,12 +7,13 @@ mod nic;
 mod workload;
 
 pub use host::{HostConfig, HostInstructions, HostScale};
-pub use nic::{InterruptConfig, NicConfig, NicInstructions, NicScale};
+pub use nic::{DmaConfig, InterruptConfig, NicConfig, NicInstructions, NicScale};
 pub(crate) use workload::MOST_CLIENTS;
 pub use workload::{ClientsConfig, WorkloadConfig};
 
 use crate::hardware::{ConfigError, WireConfig};
 use crate::machine::MOST_NICS;
+use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
 use serde::{Deserialize, Serialize};
 
 /// Everything a run depends on. Two runs with equal experiments give equal results.
@@ -37,6 +38,8 @@ pub struct Experiment {
     pub nic: NicConfig,
     /// The wire between each NIC and its clients, each direction.
     pub wire: WireConfig,
+    /// What joins host memory, NICs and disks.
+    pub interconnect: InterconnectConfig,
 }
 
 impl Default for Experiment {
@@ -51,6 +54,7 @@ impl Default for Experiment {
             host: HostConfig::default(),
             nic: NicConfig::default(),
             wire: WireConfig::default(),
+            interconnect: InterconnectConfig::default(),
         }
     }
 }
@@ -132,6 +136,9 @@ impl Experiment {
         self.host.validate()?;
         self.nic.validate()?;
         self.wire.validate().map_err(|e| e.within("wire"))?;
+        self.interconnect
+            .validate()
+            .map_err(|error| of_interconnect(&error))?;
         self.workload.validate()?;
         self.clients.validate()?;
         positive("run.measured_packets", self.run.measured_packets)?;
@@ -141,6 +148,12 @@ impl Experiment {
         validate_tcp("clients.tcp", &self.clients.tcp)?;
         Ok(())
     }
+}
+
+/// What is wrong with an interconnect, from the experiment's point of view.
+pub(crate) fn of_interconnect(error: &InterconnectError) -> Invalid {
+    let path = format!("interconnect.{}", error.field);
+    Invalid::new(&path, &error.value, &error.expected)
 }
 
 fn validate_tcp(section: &str, tcp: &baton_tcp::Config) -> Result<(), Invalid> {

@@ -1,6 +1,6 @@
 //! The NIC's processor, interrupts and firmware costs.
 
-use super::{Invalid, positive};
+use super::{Invalid, one_to, positive};
 use crate::hardware::NicProcessorConfig;
 use baton_nic::Task;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ pub struct NicConfig {
     pub firmware: baton_nic::Config,
     /// When the host is interrupted.
     pub interrupt: InterruptConfig,
+    /// How it uses the interconnect, where that takes time.
+    pub dma: DmaConfig,
     /// Multipliers of the instruction counts, in per cent.
     pub scale: NicScale,
     /// Instructions per task.
@@ -56,6 +58,80 @@ impl Default for InterruptConfig {
             count: 8,
             delay_us: 20,
         }
+    }
+}
+
+/// How a NIC uses the interconnect. Without effect where that is ideal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DmaConfig {
+    /// Bytes of an entry of the driver's ring: one contiguous piece of host memory.
+    pub descriptor_bytes: u32,
+    /// Most entries fetched at once.
+    pub descriptors_per_fetch: u32,
+    /// Bytes of an entry of the host's ring, and of the descriptor of a receive buffer.
+    pub event_bytes: u32,
+    /// Most entries written at once.
+    pub events_per_write: u32,
+    /// Descriptors of receive buffers fetched at once.
+    pub buffers_per_fetch: u32,
+    /// Packets that were sent are reported when there are so many ...
+    pub sent_per_event: u32,
+    /// ... or when the first has waited this long, microseconds, or with other entries before that.
+    pub sent_delay_us: u64,
+    /// Reads of packet data under way at a time.
+    pub reads_in_flight: u32,
+    /// Writes under way at a time.
+    pub writes_in_flight: u32,
+    /// Packets that may wait for data from host memory, and as many for a write to it; the firmware pauses meanwhile.
+    pub packets_in_flight: u32,
+    /// Frames that may wait for the wire, KiB.
+    pub transmit_buffer_kib: u32,
+    /// Registers of the NIC that the driver writes while it handles an interrupt.
+    pub interrupt_register_writes: u32,
+}
+
+impl Default for DmaConfig {
+    fn default() -> Self {
+        Self {
+            descriptor_bytes: 32,
+            descriptors_per_fetch: 16,
+            event_bytes: 32,
+            events_per_write: 16,
+            buffers_per_fetch: 16,
+            sent_per_event: 16,
+            sent_delay_us: 1000,
+            reads_in_flight: 16,
+            writes_in_flight: 16,
+            packets_in_flight: 64,
+            transmit_buffer_kib: 128,
+            interrupt_register_writes: 1,
+        }
+    }
+}
+
+impl DmaConfig {
+    fn validate(&self) -> Result<(), Invalid> {
+        for (name, value, most) in [
+            ("descriptor_bytes", self.descriptor_bytes, 4096),
+            ("descriptors_per_fetch", self.descriptors_per_fetch, 4096),
+            ("event_bytes", self.event_bytes, 4096),
+            ("events_per_write", self.events_per_write, 4096),
+            ("buffers_per_fetch", self.buffers_per_fetch, 4096),
+            ("sent_per_event", self.sent_per_event, 4096),
+            ("reads_in_flight", self.reads_in_flight, 65_536),
+            ("writes_in_flight", self.writes_in_flight, 65_536),
+            ("packets_in_flight", self.packets_in_flight, 65_536),
+            ("transmit_buffer_kib", self.transmit_buffer_kib, 1 << 20),
+        ] {
+            one_to(most, &format!("nic.dma.{name}"), value)?;
+        }
+        if self.interrupt_register_writes > 1000 {
+            let path = "nic.dma.interrupt_register_writes";
+            let found = self.interrupt_register_writes;
+            return Err(Invalid::new(path, found, "0 to 1000"));
+        }
+        Ok(())
     }
 }
 
@@ -105,6 +181,7 @@ impl Default for NicConfig {
             mips: 400,
             firmware: baton_nic::Config::default(),
             interrupt: InterruptConfig::default(),
+            dma: DmaConfig::default(),
             scale: NicScale::default(),
             instructions: NicInstructions::default(),
         }
@@ -135,6 +212,7 @@ impl NicConfig {
 
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         self.processor().validate().map_err(|e| e.within("nic"))?;
+        self.dma.validate()?;
         let burst = u64::from(self.firmware.transmit_burst_segments);
         positive("nic.firmware.transmit_burst_segments", burst)?;
         positive("nic.interrupt.count", u64::from(self.interrupt.count))?;

@@ -1,8 +1,10 @@
 //! What each descriptor moves across the bus (DESIGN "The bus": every crossing counted).
 
+use super::dma::{Part, Parts};
 use baton_apps::symbolic::{Kind, kind};
-use baton_bus::{Accounting, Category, Direction};
-use baton_nic::{CacheCommand, Command, Event, MainMemory, ToHost, ToNic};
+use baton_bus::{Accounting, BytesByCategory, Category, Direction};
+use baton_host::footprint::PAGE_BYTES;
+use baton_nic::{CacheCommand, Command, Event, HostRead, MainMemory, ToHost, ToNic};
 use baton_tcp::{Segment, Symbolic};
 
 /// Bytes of a descriptor or event.
@@ -41,6 +43,16 @@ impl Crossing {
     fn carry_packet(mut self, segment: &Segment<Symbolic>) -> Self {
         self.protocol_header += 14 + segment.header_len() as u64;
         segment.payload.iter().fold(self, Self::carry)
+    }
+
+    /// What it moves beside the descriptor or event.
+    pub(super) fn data(&self) -> BytesByCategory {
+        BytesByCategory {
+            protocol_header: self.protocol_header,
+            http_header: self.http_header,
+            content: self.content,
+            ..BytesByCategory::default()
+        }
     }
 
     /// Adds it to the books: one DMA for the descriptor, one for what it carries.
@@ -108,5 +120,51 @@ pub(super) fn of_upcall(upcall: &ToHost<Symbolic>) -> Crossing {
             Crossing::new(Direction::ToHost, Some((Category::Event, bytes)))
         }
         ToHost::Event(_) | ToHost::Sent(_) => event,
+    }
+}
+
+/// Entries of the driver's ring that a descriptor takes, each for one contiguous piece of host memory.
+pub(super) fn ring_entries(descriptor: &ToNic<Symbolic>, entry_bytes: u32) -> u32 {
+    match descriptor {
+        ToNic::Packet(segment) => {
+            let mut runs = Parts::new();
+            push_data(&segment.payload, &mut runs);
+            1 + runs.len() as u32
+        }
+        ToNic::Command(Command::Handoff { state, .. }) => {
+            1 + (state.memory_len() as u32).div_ceil(entry_bytes)
+        }
+        ToNic::Command(_) | ToNic::Cache(_) => 1,
+    }
+}
+
+/// What a piece of work read of host memory, one DMA for each contiguous part.
+pub(super) fn push_parts(read: &HostRead<Symbolic>, parts: &mut Parts) {
+    for (category, bytes) in [
+        (Category::ProtocolHeader, read.headers),
+        (Category::Descriptor, read.state),
+    ] {
+        if bytes > 0 {
+            parts.push(Part { category, bytes });
+        }
+    }
+    push_data(&read.data, parts);
+}
+
+/// Content lies in pages; all else is in one piece.
+fn push_data<'a>(pieces: impl IntoIterator<Item = &'a Symbolic>, parts: &mut Parts) {
+    for piece in pieces {
+        let category = match kind(piece) {
+            Kind::Request | Kind::Head => Category::HttpHeader,
+            Kind::File | Kind::Dynamic => Category::Content,
+        };
+        let mut in_page = (piece.offset % u64::from(PAGE_BYTES)) as u32;
+        let mut left = piece.len;
+        while left > 0 {
+            let bytes = left.min(PAGE_BYTES - in_page);
+            parts.push(Part { category, bytes });
+            left -= bytes;
+            in_page = 0;
+        }
     }
 }

@@ -36,13 +36,23 @@ impl Machine {
         }
     }
 
+    /// The driver has posted descriptors: they are on the NIC at once, or on their way to it.
+    pub(super) fn descriptors_posted(&mut self, nic: u8) {
+        if self.ports[nic as usize].dma.is_some() {
+            self.ring_doorbell(nic);
+            self.hand_in(nic);
+        } else {
+            self.deliver_descriptors(nic);
+        }
+    }
+
     /// Hands the host's packets and commands that are posted by now to the NIC, in order, as far as its queues take them.
     pub(super) fn deliver_descriptors(&mut self, nic: u8) {
         let port = &mut self.ports[nic as usize];
         while let Some((posted, descriptor)) = port.outbox.take(self.now) {
             let crossing = crossings::of_descriptor(&descriptor);
             match port.nic.firmware.handle_descriptor(self.now, descriptor) {
-                Ok(()) => crossing.count(&mut self.bus),
+                Ok(()) => crossing.count(&mut self.crossings),
                 Err(descriptor) => port.outbox.give_back(posted, descriptor),
             }
         }
@@ -50,9 +60,13 @@ impl Machine {
         self.drive_nic(nic);
     }
 
-    /// Looks forward to the next descriptor for which the NIC may have room.
+    /// Looks forward to the next descriptor for which the NIC may have room, or of which it does not know.
     pub(super) fn expect_descriptors(&mut self, nic: u8) {
-        let next = self.ports[nic as usize].outbox.next();
+        let port = &self.ports[nic as usize];
+        let next = match &port.dma {
+            None => port.outbox.next(),
+            Some(dma) => dma.descriptors.unknown(&port.outbox),
+        };
         self.arm(Tick::Nic(NicTick::Descriptors, nic), next);
     }
 
@@ -61,6 +75,11 @@ impl Machine {
         let port = &self.ports[nic as usize];
         let waiting = port.ring.len();
         if waiting == 0 || !self.host.takes_interrupts(nic) {
+            return;
+        }
+        if port.dma.is_some() {
+            // Entries were held back before they were written: now they are here.
+            self.send_interrupt(nic);
             return;
         }
         if waiting >= port.nic.interrupt_count || port.nic.interrupt_delay == Span::ZERO {
@@ -73,6 +92,10 @@ impl Machine {
 
     pub(super) fn interrupt_due(&mut self, nic: u8) {
         self.due[Tick::Nic(NicTick::Interrupt, nic).index()] = Time::NEVER;
+        if self.ports[nic as usize].dma.is_some() {
+            self.flush_entries(nic);
+            return;
+        }
         if !self.ports[nic as usize].ring.is_empty() && self.host.takes_interrupts(nic) {
             self.host.raise_interrupt(nic);
             self.drive_host();

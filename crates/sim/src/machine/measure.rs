@@ -4,7 +4,7 @@ use super::Machine;
 use super::names::{counts, since};
 use super::nic_side::NicSide;
 use super::tick::Tick;
-use crate::results::{Ended, HandoffResults, Results, Sample};
+use crate::results::{Ended, HandoffResults, InterconnectResults, Results, Sample};
 use baton_bus::Accounting;
 use baton_nic::Firmware;
 use baton_tcp::Symbolic;
@@ -42,7 +42,10 @@ impl Machine {
             port.nic.restart_counts(self.now);
         }
         self.clients.restart_counts();
-        self.bus = Accounting::default();
+        self.crossings = Accounting::default();
+        if let Some(bus) = &mut self.bus {
+            bus.restart_counts(self.now);
+        }
     }
 
     /// Handoffs since the start of the run.
@@ -117,7 +120,11 @@ impl Machine {
                 connections_mean,
             ),
             handoff: self.handoffs_measured(),
-            bus: self.bus,
+            bus: self.crossings,
+            interconnect: self
+                .bus
+                .as_ref()
+                .map(|bus| InterconnectResults::from(bus.usage(self.now))),
             series: self.series.clone(),
         }
     }

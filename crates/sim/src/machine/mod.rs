@@ -4,10 +4,13 @@
 //! before anybody sees the effects. Each component has at most one pending event of each kind, so the event queue stays
 //! short however many connections there are.
 
+mod bus;
+mod bus_events;
 mod capture;
 mod clients;
 mod crossings;
 mod delay;
+mod dma;
 mod host_events;
 mod host_side;
 mod measure;
@@ -32,6 +35,7 @@ use crate::results::{Ended, HandoffResults, Results, Sample};
 use crate::run::Load;
 use baton_bus::Accounting;
 use baton_wire::{Span, Time};
+use bus::Bus;
 use capture::Taps;
 use clients::Clients;
 use host_side::HostSide;
@@ -95,7 +99,9 @@ pub struct Machine {
     /// One for each NIC.
     ports: Vec<Port>,
     clients: Clients,
-    bus: Accounting,
+    /// None where the interconnect is ideal.
+    bus: Option<Bus>,
+    crossings: Accounting,
     taps: Taps,
     packets: u64,
     series: Vec<Sample>,
@@ -124,7 +130,8 @@ impl Machine {
             host: HostSide::new(experiment)?,
             ports,
             clients: Clients::new(experiment, load),
-            bus: Accounting::default(),
+            bus: Bus::new(experiment)?,
+            crossings: Accounting::default(),
             taps: Taps::new(captures, experiment)?,
             packets: 0,
             series: Vec::new(),
@@ -258,8 +265,9 @@ impl Machine {
                 self.clients_acted();
             }
             Tick::Sample => self.sample(),
+            Tick::Interconnect => self.transfers_done(),
             Tick::Nic(tick, nic) => match tick {
-                NicTick::Descriptors => self.deliver_descriptors(nic),
+                NicTick::Descriptors => self.descriptors_posted(nic),
                 NicTick::Done => self.nic_done(nic),
                 NicTick::AtNic => self.frame_at_nic(nic),
                 NicTick::AtClients => self.frame_at_clients(nic)?,
@@ -270,6 +278,7 @@ impl Machine {
                 }
             },
         }
+        self.expect_transfers();
         Ok(())
     }
 }

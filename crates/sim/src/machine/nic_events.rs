@@ -11,7 +11,7 @@ impl Machine {
     pub(super) fn drive_nic(&mut self, nic: u8) {
         loop {
             let port = &mut self.ports[nic as usize];
-            if port.nic.busy || port.ring.free() <= HOST_RING_RESERVE {
+            if port.nic.busy || !port.has_room() {
                 break;
             }
             let Some(end) = port.nic.work(self.now) else {
@@ -33,14 +33,27 @@ impl Machine {
         let port = &mut self.ports[nic as usize];
         port.nic.busy = false;
         self.release_nic_output(nic);
-        if self.ports[nic as usize].outbox.retry() {
-            self.deliver_descriptors(nic);
+        let port = &mut self.ports[nic as usize];
+        match &mut port.dma {
+            None => {
+                if port.outbox.retry() {
+                    self.deliver_descriptors(nic);
+                }
+            }
+            Some(dma) => {
+                dma.descriptors.fetched.retry();
+                self.hand_in(nic);
+            }
         }
         self.drive_nic(nic);
     }
 
     /// Puts the NIC's frames on the wire and its descriptors into host memory.
     fn release_nic_output(&mut self, nic: u8) {
+        if self.ports[nic as usize].dma.is_some() {
+            self.take_nic_output(nic);
+            return;
+        }
         let now = self.now;
         let port = &mut self.ports[nic as usize];
         while let Some(frame) = port.nic.firmware.poll_frame() {
@@ -52,7 +65,7 @@ impl Machine {
                 }
                 None => {
                     port.nic.nic_packets_sent += 1;
-                    crossings::of_offloaded_data(&frame.segment).count(&mut self.bus);
+                    crossings::of_offloaded_data(&frame.segment).count(&mut self.crossings);
                 }
             }
             self.taps.frame(now, &frame.segment);
@@ -64,7 +77,7 @@ impl Machine {
                 port.nic.host_packets += 1;
                 port.nic.receive_delay.record(now - since);
             }
-            crossings::of_upcall(&upcall.item).count(&mut self.bus);
+            crossings::of_upcall(&upcall.item).count(&mut self.crossings);
             let pushed = port.ring.try_push(upcall.item);
             assert!(
                 pushed.is_ok(),

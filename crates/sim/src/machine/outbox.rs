@@ -48,6 +48,24 @@ impl Outbox {
         entries.push_back((posted, descriptor));
     }
 
+    /// Entries in both rings.
+    pub(super) fn len(&self) -> usize {
+        self.packets.entries.len() + self.commands.entries.len()
+    }
+
+    /// When the first of those entries is posted that are posted after `time`; of all entries without it.
+    pub(super) fn next_after(&self, time: Option<Time>) -> Option<Time> {
+        let first_after = |ring: &Ring| {
+            let earlier = |(posted, _): &(Time, _)| time.is_some_and(|time| *posted <= time);
+            let index = ring.entries.partition_point(earlier);
+            ring.entries.get(index).map(|(posted, _)| *posted)
+        };
+        match (first_after(&self.packets), first_after(&self.commands)) {
+            (Some(packet), Some(command)) => Some(packet.min(command)),
+            (packet, command) => packet.or(command),
+        }
+    }
+
     /// When there is something to take.
     pub(super) fn next(&self) -> Option<Time> {
         let (packet, command) = (self.packets.next(), self.commands.next());

@@ -1,10 +1,13 @@
 //! A NIC where it is plugged in: its rings in host memory, its wires, its place in the time series.
 
+use super::dma::Dma;
+use super::nic_events::HOST_RING_RESERVE;
 use super::nic_side::NicSide;
 use super::outbox::Outbox;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Wire;
 use baton_bus::Ring;
+use baton_bus::interconnect::InterconnectConfig;
 use baton_nic::ToHost;
 use baton_tcp::{Segment, Symbolic};
 
@@ -15,6 +18,8 @@ pub(super) struct Port {
     pub(super) ring: Ring<ToHost<Symbolic>>,
     /// Packets and commands for the NIC.
     pub(super) outbox: Outbox,
+    /// What it has on the interconnect, where that takes time.
+    pub(super) dma: Option<Dma>,
     pub(super) to_nic: Wire<Segment<Symbolic>>,
     pub(super) to_clients: Wire<Segment<Symbolic>>,
 }
@@ -24,15 +29,38 @@ impl Port {
     pub(super) fn new(experiment: &Experiment, number: u8) -> Result<Self, Invalid> {
         // The first NIC's seeds are the run's own; those of the others differ in bits that no other salt has.
         let seed = experiment.run.seed ^ u64::from(number) << 48;
+        let takes_time = experiment.interconnect != InterconnectConfig::Ideal;
         let wire = |salt: u64| {
             Wire::new(&experiment.wire, seed ^ salt).map_err(|e| Invalid::from(e.within("wire")))
         };
+        let mut nic = NicSide::new(experiment, seed)?;
+        if takes_time {
+            nic.firmware.note_reads();
+        }
         Ok(Self {
-            nic: NicSide::new(experiment, seed)?,
+            nic,
             ring: Ring::new(experiment.host.kernel.receive_ring_entries as usize),
             outbox: Outbox::default(),
+            dma: takes_time.then(|| {
+                Dma::new(
+                    &experiment.nic.dma,
+                    experiment.nic.interrupt.count,
+                    experiment.wire.rate_mbps,
+                )
+            }),
             to_nic: wire(1)?,
             to_clients: wire(2)?,
         })
+    }
+}
+
+impl Port {
+    /// Whether the NIC may do a piece of work: there is room for what comes of it.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        match &self.dma {
+            None => self.ring.free() > HOST_RING_RESERVE,
+            Some(dma) => dma.has_room() && self.ring.free() > HOST_RING_RESERVE + dma.upward.len(),
+        }
     }
 }

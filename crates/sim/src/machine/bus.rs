@@ -1,0 +1,145 @@
+//! The interconnect, and what its transfers are for.
+
+use crate::config::{Experiment, Invalid, of_interconnect};
+use baton_bus::interconnect::{
+    DeviceId, Done, Interconnect, InterconnectConfig, Operation, Transfer, Usage,
+};
+use baton_bus::{BytesByCategory, Category};
+use baton_wire::Time;
+
+/// Bytes of a register.
+const REGISTER_BYTES: u64 = 4;
+
+/// What a device's transfer is for: its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Purpose {
+    /// The driver tells of new descriptors.
+    Doorbell,
+    /// A NIC fetches descriptors.
+    Descriptors,
+    /// A NIC reads what it sends, or keeps.
+    Data,
+    /// A NIC writes what it received.
+    Received,
+    /// A NIC writes entries of the host's ring.
+    Entries,
+    /// A NIC fetches descriptors of receive buffers.
+    Buffers,
+    /// A device interrupts the host.
+    Interrupt,
+    /// The driver writes a register while it handles an interrupt.
+    Register,
+}
+
+impl Purpose {
+    const ALL: [Self; 8] = [
+        Self::Doorbell,
+        Self::Descriptors,
+        Self::Data,
+        Self::Received,
+        Self::Entries,
+        Self::Buffers,
+        Self::Interrupt,
+        Self::Register,
+    ];
+
+    /// Of the transfer that is done.
+    pub(super) fn of(done: &Done) -> Self {
+        Self::ALL[done.tag as usize]
+    }
+
+    fn operation(self) -> Operation {
+        match self {
+            Self::Doorbell | Self::Register => Operation::RegisterWrite,
+            Self::Descriptors | Self::Data | Self::Buffers => Operation::DmaRead,
+            Self::Received | Self::Entries => Operation::DmaWrite,
+            Self::Interrupt => Operation::Interrupt,
+        }
+    }
+}
+
+/// The interconnect of a machine, where it takes time.
+pub(super) struct Bus {
+    model: Box<dyn Interconnect>,
+    /// Something was submitted since somebody asked when it would be done.
+    touched: bool,
+}
+
+impl Bus {
+    /// The interconnect of an experiment; none where it is ideal: then everything is where it should be at once.
+    pub(super) fn new(experiment: &Experiment) -> Result<Option<Self>, Invalid> {
+        if experiment.interconnect == InterconnectConfig::Ideal {
+            return Ok(None);
+        }
+        let devices = experiment.nics as usize;
+        let model = experiment
+            .interconnect
+            .build(devices)
+            .map_err(|error| of_interconnect(&error))?;
+        Ok(Some(Self {
+            model,
+            touched: false,
+        }))
+    }
+
+    /// Begins a transfer.
+    pub(super) fn submit(
+        &mut self,
+        now: Time,
+        device: u8,
+        purpose: Purpose,
+        bytes: BytesByCategory,
+    ) {
+        self.touched = true;
+        self.model.submit(
+            now,
+            Transfer {
+                device: DeviceId(device),
+                operation: purpose.operation(),
+                bytes,
+                tag: purpose as u64,
+            },
+        );
+    }
+
+    /// The processor writes a register of a device.
+    pub(super) fn write_register(&mut self, now: Time, device: u8, purpose: Purpose) {
+        let bytes = BytesByCategory::of(Category::Other, REGISTER_BYTES);
+        self.submit(now, device, purpose, bytes);
+    }
+
+    /// A device interrupts the processor.
+    pub(super) fn interrupt(&mut self, now: Time, device: u8) {
+        self.submit(now, device, Purpose::Interrupt, BytesByCategory::default());
+    }
+
+    /// Lets time pass up to `now`.
+    pub(super) fn advance(&mut self, now: Time) {
+        self.touched = true;
+        self.model.handle_timeout(now);
+    }
+
+    /// The next transfer that is done.
+    pub(super) fn poll_done(&mut self) -> Option<Done> {
+        self.model.poll_done()
+    }
+
+    /// When to look again; `None` if nothing has changed since this was last asked, or nothing is under way.
+    pub(super) fn next(&mut self) -> Option<Time> {
+        if !std::mem::take(&mut self.touched) {
+            return None;
+        }
+        self.model.poll_timeout()
+    }
+
+    /// How it was used since [`Bus::restart_counts`].
+    pub(super) fn usage(&self, now: Time) -> Usage {
+        self.model.usage(now)
+    }
+
+    /// Begins to count anew.
+    pub(super) fn restart_counts(&mut self, now: Time) {
+        self.model.restart_counts(now);
+    }
+}

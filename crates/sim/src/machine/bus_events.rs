@@ -1,0 +1,310 @@
+//! What happens on the interconnect, where that takes time.
+
+use super::bus::{Bus, Purpose};
+use super::dma::{Dma, Parts, Release, Write};
+use super::port::Port;
+use super::tick::{NicTick, Tick};
+use super::{Machine, crossings};
+use baton_bus::interconnect::Done;
+use baton_bus::{BytesByCategory, Category};
+use baton_nic::ToHost;
+
+impl Machine {
+    /// Looks forward to the next transfer that will be done.
+    #[inline]
+    pub(super) fn expect_transfers(&mut self) {
+        if let Some(bus) = &mut self.bus {
+            let next = bus.next();
+            self.arm(Tick::Interconnect, next);
+        }
+    }
+
+    pub(super) fn transfers_done(&mut self) {
+        if let Some(bus) = &mut self.bus {
+            bus.advance(self.now);
+        }
+        while let Some(done) = self.bus.as_mut().and_then(Bus::poll_done) {
+            self.transfer_done(&done);
+        }
+    }
+
+    fn transfer_done(&mut self, done: &Done) {
+        let nic = done.device.0;
+        match Purpose::of(done) {
+            Purpose::Doorbell => {
+                self.dma(nic).descriptors.rung();
+                self.fetch_descriptors(nic);
+                self.ring_doorbell(nic);
+            }
+            Purpose::Descriptors => {
+                self.dma(nic).descriptors.arrived();
+                self.hand_in(nic);
+                self.fetch_descriptors(nic);
+            }
+            Purpose::Data => {
+                self.dma(nic).outgoing.part_done();
+                self.release(nic);
+                self.pump(nic);
+                self.hand_in(nic);
+            }
+            Purpose::Received => {
+                let delay = self.ports[nic as usize].nic.interrupt_delay;
+                let now = self.now;
+                self.dma(nic).upward.data_written(now, delay);
+                self.pump(nic);
+                self.drive_nic(nic);
+            }
+            Purpose::Entries => {
+                self.entries_written(nic);
+                self.pump(nic);
+                self.request_interrupt(nic);
+            }
+            Purpose::Interrupt => self.interrupt_arrived(nic),
+            Purpose::Buffers | Purpose::Register => {}
+        }
+    }
+
+    /// The transfers of a NIC; only asked for where there are some.
+    fn dma(&mut self, nic: u8) -> &mut Dma {
+        self.ports[nic as usize]
+            .dma
+            .as_mut()
+            .expect("there is an interconnect that takes time")
+    }
+
+    /// A NIC and the interconnect.
+    fn nic_and_bus(&mut self, nic: u8) -> Option<(&mut Port, &mut Bus)> {
+        Some((&mut self.ports[nic as usize], self.bus.as_mut()?))
+    }
+
+    // --- from the host ---
+
+    /// The driver tells the NIC of what it has posted.
+    pub(super) fn ring_doorbell(&mut self, nic: u8) {
+        let now = self.now;
+        let Some((
+            Port {
+                dma: Some(dma),
+                outbox,
+                ..
+            },
+            bus,
+        )) = self.nic_and_bus(nic)
+        else {
+            return;
+        };
+        match dma.descriptors.unknown(outbox) {
+            Some(posted) if posted <= now => {
+                dma.descriptors.ring(now);
+                bus.write_register(now, nic, Purpose::Doorbell);
+            }
+            later => self.arm(Tick::Nic(NicTick::Descriptors, nic), later),
+        }
+    }
+
+    fn fetch_descriptors(&mut self, nic: u8) {
+        let now = self.now;
+        let Some((
+            Port {
+                dma: Some(dma),
+                outbox,
+                ..
+            },
+            bus,
+        )) = self.nic_and_bus(nic)
+        else {
+            return;
+        };
+        let entry_bytes = dma.config.descriptor_bytes;
+        let entries =
+            dma.descriptors
+                .fetch(outbox, dma.config.descriptors_per_fetch, |descriptor| {
+                    crossings::ring_entries(descriptor, entry_bytes)
+                });
+        if let Some(entries) = entries {
+            let bytes = u64::from(entries) * u64::from(entry_bytes);
+            let bytes = BytesByCategory::of(Category::Descriptor, bytes);
+            bus.submit(now, nic, Purpose::Descriptors, bytes);
+        }
+    }
+
+    /// Hands descriptors that are on the NIC to the firmware, as far as there is room for their packets.
+    pub(super) fn hand_in(&mut self, nic: u8) {
+        let now = self.now;
+        let port = &mut self.ports[nic as usize];
+        let Some(dma) = &mut port.dma else { return };
+        loop {
+            let inside = port.nic.firmware.queue_lengths().host_send + dma.outgoing.len();
+            if inside >= dma.config.packets_in_flight as usize {
+                break;
+            }
+            let room_at = dma.room_at(port.to_clients.free_at());
+            if room_at > now {
+                if dma.descriptors.fetched.len() > 0 {
+                    self.arm(Tick::Nic(NicTick::Descriptors, nic), Some(room_at));
+                }
+                break;
+            }
+            let Some((posted, descriptor)) = dma.descriptors.fetched.take(now) else {
+                break;
+            };
+            let crossing = crossings::of_descriptor(&descriptor);
+            match port.nic.firmware.handle_descriptor(now, descriptor) {
+                Ok(()) => crossing.count(&mut self.crossings),
+                Err(descriptor) => dma.descriptors.fetched.give_back(posted, descriptor),
+            }
+        }
+        self.fetch_descriptors(nic);
+        self.drive_nic(nic);
+    }
+
+    // --- from the NIC ---
+
+    /// A piece of work of the NIC is over: its frames wait for their data, what it tells the host is to be written.
+    pub(super) fn take_nic_output(&mut self, nic: u8) {
+        let now = self.now;
+        let port = &mut self.ports[nic as usize];
+        let delay = port.nic.interrupt_delay;
+        let Some(dma) = &mut port.dma else { return };
+        let mut parts = Parts::new();
+        let mut release = Release::default();
+        while let Some(read) = port.nic.firmware.poll_read() {
+            crossings::push_parts(&read, &mut parts);
+        }
+        while let Some(frame) = port.nic.firmware.poll_frame() {
+            if frame.host_since.is_none() {
+                crossings::of_offloaded_data(&frame.segment).count(&mut self.crossings);
+            }
+            release.frames.push(frame);
+        }
+        while let Some(upcall) = port.nic.firmware.poll_upcall() {
+            crossings::of_upcall(&upcall.item).count(&mut self.crossings);
+            if let Some(since) = upcall.host_since {
+                port.nic.host_packets += 1;
+                port.nic.receive_delay.record(now - since);
+            }
+            match upcall.item {
+                ToHost::Sent(packets) => release.sent += packets,
+                item => {
+                    dma.buffers_used += u32::from(matches!(item, ToHost::Packet(_)));
+                    dma.upward.push(now, item, delay);
+                }
+            }
+        }
+        if !parts.is_empty() || !release.frames.is_empty() || release.sent > 0 {
+            dma.outgoing.push(parts, release);
+        }
+        self.release(nic);
+        self.pump(nic);
+    }
+
+    /// Puts frames whose data is there on the wire.
+    fn release(&mut self, nic: u8) {
+        let now = self.now;
+        let port = &mut self.ports[nic as usize];
+        let Some(dma) = &mut port.dma else { return };
+        while let Some(release) = dma.outgoing.pop_complete() {
+            for frame in release.frames {
+                self.packets += 1;
+                match frame.host_since {
+                    Some(since) => {
+                        port.nic.host_packets += 1;
+                        port.nic.send_delay.record(now - since);
+                    }
+                    None => port.nic.nic_packets_sent += 1,
+                }
+                self.taps.frame(now, &frame.segment);
+                port.to_clients
+                    .send(now, frame.segment.frame_len(), frame.segment);
+            }
+            dma.upward.sent(now, release.sent);
+        }
+        let arrival = port.to_clients.next_arrival();
+        self.arm(Tick::Nic(NicTick::AtClients, nic), arrival);
+    }
+
+    /// Begins as many transfers as may be under way.
+    fn pump(&mut self, nic: u8) {
+        let now = self.now;
+        let Some((Port { dma: Some(dma), .. }, bus)) = self.nic_and_bus(nic) else {
+            return;
+        };
+        while let Some(part) = dma.outgoing.next_part(dma.config.reads_in_flight) {
+            let bytes = BytesByCategory::of(part.category, part.bytes.into());
+            bus.submit(now, nic, Purpose::Data, bytes);
+        }
+        while let Some(write) = dma.upward.next_write() {
+            match write {
+                Write::Data(bytes) => bus.submit(now, nic, Purpose::Received, bytes),
+                Write::Entries(bytes) => bus.submit(now, nic, Purpose::Entries, bytes),
+            }
+        }
+        let batch = dma.config.buffers_per_fetch;
+        while dma.buffers_used >= batch {
+            dma.buffers_used -= batch;
+            let bytes = u64::from(batch) * u64::from(dma.config.event_bytes);
+            let bytes = BytesByCategory::of(Category::Descriptor, bytes);
+            bus.submit(now, nic, Purpose::Buffers, bytes);
+        }
+        let due = dma.upward.due();
+        self.arm(Tick::Nic(NicTick::Interrupt, nic), due);
+    }
+
+    // --- to the host ---
+
+    /// Entries have waited long enough.
+    pub(super) fn flush_entries(&mut self, nic: u8) {
+        let now = self.now;
+        let upward = &mut self.dma(nic).upward;
+        if upward.due().is_some_and(|due| due <= now) {
+            upward.flush();
+        }
+        self.pump(nic);
+    }
+
+    fn entries_written(&mut self, nic: u8) {
+        let Port { dma, ring, .. } = &mut self.ports[nic as usize];
+        let Some(dma) = dma else { return };
+        for item in dma.upward.entries_written() {
+            let pushed = ring.try_push(item);
+            assert!(
+                pushed.is_ok(),
+                "the NIC leaves room in the ring before it works"
+            );
+        }
+    }
+
+    /// Sends the host an interrupt unless one is on its way.
+    pub(super) fn send_interrupt(&mut self, nic: u8) {
+        let now = self.now;
+        if let Some((Port { dma: Some(dma), .. }, bus)) = self.nic_and_bus(nic)
+            && !std::mem::replace(&mut dma.interrupting, true)
+        {
+            bus.interrupt(now, nic);
+        }
+    }
+
+    fn interrupt_arrived(&mut self, nic: u8) {
+        let now = self.now;
+        let Some((
+            Port {
+                dma: Some(dma),
+                ring,
+                ..
+            },
+            bus,
+        )) = self.nic_and_bus(nic)
+        else {
+            return;
+        };
+        dma.interrupting = false;
+        let any = !ring.is_empty();
+        for _ in 0..dma.config.interrupt_register_writes {
+            bus.write_register(now, nic, Purpose::Register);
+        }
+        if any && self.host.takes_interrupts(nic) {
+            self.host.raise_interrupt(nic);
+            self.drive_host();
+        }
+    }
+}
