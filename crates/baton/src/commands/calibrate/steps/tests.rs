@@ -30,6 +30,7 @@ fn run() -> Results {
         nic: NicResults::default(),
         handoff: HandoffResults::default(),
         bus: Default::default(),
+        interconnect: None,
         series: Vec::new(),
     }
 }
