@@ -1,6 +1,7 @@
 //! A bound on the bytes that any policy can hit.
 
 use crate::{Optimum, Reference};
+use std::cmp::Reverse;
 
 /// Layers into which bytes are cut.
 const LAYERS: usize = 16;
@@ -13,9 +14,9 @@ const NEVER: u32 = u32::MAX;
 ///
 /// The bytes of all hits are summed layer by layer, as areas are by horizontal slices: a hit of `b` bytes adds to every
 /// layer below `b`. The hits that reach into a layer are some of the references that do, and of those no policy can hit
-/// more than [`Optimum`] does when all others are left out. So thickness of the layer times that optimum bounds what
-/// the layer adds. Exact if all hits are worth the same; otherwise too high because every layer has its own best choice
-/// and because a hit counts for the whole of the layer that it ends in.
+/// more than [`Optimum`] does when all others are left out: so many of the largest references bound what the layer adds.
+/// Exact if all hits are worth the same, and where everything fits; otherwise too high, because every layer has its own
+/// best choice.
 ///
 /// The optimum itself is between [`Self::hits_of_optimum`], which a cache can really reach, and [`Self::hit_bytes`].
 #[derive(Clone, Debug)]
@@ -23,6 +24,10 @@ pub struct ByteBound {
     /// Each reference to a block that was referenced before.
     again: Vec<Again>,
     references: usize,
+    /// The bytes of each of these, the largest first.
+    bytes: Vec<u32>,
+    /// The sum of so many of them.
+    sums: Vec<u64>,
     /// The upper ends of the layers in bytes, ascending.
     layers: Vec<u32>,
 }
@@ -53,8 +58,18 @@ impl ByteBound {
                 });
             }
         }
+        let mut bytes: Vec<u32> = again.iter().map(|again| again.bytes).collect();
+        bytes.sort_unstable_by_key(|&bytes| Reverse(bytes));
+        let sum = |sum: &mut u64, &bytes: &u32| {
+            *sum += u64::from(bytes);
+            Some(*sum)
+        };
         Self {
-            layers: layers(&again),
+            layers: layers(&bytes),
+            sums: std::iter::once(0)
+                .chain(bytes.iter().scan(0, sum))
+                .collect(),
+            bytes,
             again,
             references: references.len(),
         }
@@ -65,16 +80,24 @@ impl ByteBound {
         let below = std::iter::once(0).chain(self.layers.iter().copied());
         let layers = below.zip(&self.layers);
         layers
-            .map(|(bottom, top)| u64::from(top - bottom) * self.hits_above(slots, bottom))
+            .map(|(bottom, &top)| self.largest(self.hits_above(slots, bottom), bottom, top))
             .sum()
     }
 
+    /// What the largest `count` references have between `bottom` and `top` together. All of them reach above `bottom`.
+    fn largest(&self, count: usize, bottom: u32, top: u32) -> u64 {
+        let through = self.bytes.partition_point(|&bytes| bytes >= top).min(count);
+        let whole = through as u64 * u64::from(top - bottom);
+        let partial = (count - through) as u64 * u64::from(bottom);
+        whole + (self.sums[count] - self.sums[through]) - partial
+    }
+
     /// The most of the references of more than `bytes` bytes that can be hits when no others are.
-    fn hits_above(&self, slots: u32, bytes: u32) -> u64 {
+    fn hits_above(&self, slots: u32, bytes: u32) -> usize {
         let mut optimum = Optimum::new(slots, self.references);
         let reach = self.again.iter().filter(|again| again.bytes > bytes);
         let hits = reach.filter(|again| optimum.reference(again.previous, again.now));
-        hits.count() as u64
+        hits.count()
     }
 
     /// The bytes that the policy of most hits ([`Optimum`]) hits.
@@ -88,21 +111,24 @@ impl ByteBound {
     }
 }
 
-/// The upper ends of the layers: all values that occur, or values with about equally many references in between.
-fn layers(again: &[Again]) -> Vec<u32> {
-    let mut bytes: Vec<u32> = again.iter().map(|a| a.bytes).filter(|&b| b > 0).collect();
-    bytes.sort_unstable();
-    let mut values = bytes.clone();
+/// The upper ends of the layers for `bytes` in descending order: all values that occur, or values with about equally
+/// many references in between.
+fn layers(bytes: &[u32]) -> Vec<u32> {
+    let mut values = bytes.to_vec();
     values.dedup();
-    if values.len() <= LAYERS {
-        return values;
+    values.retain(|&value| value > 0);
+    if values.len() > LAYERS {
+        // Full blocks are many and need one layer only: the others are spread over the partial ones.
+        let most = values[0];
+        let partial = &bytes[bytes.partition_point(|&b| b == most)..];
+        let quantile = |i: usize| partial[i * partial.len() / (LAYERS - 1)];
+        values = (0..LAYERS - 1)
+            .map(quantile)
+            .filter(|&value| value > 0)
+            .collect();
+        values.insert(0, most);
+        values.dedup();
     }
-    // Full blocks are many and need one layer only: the others are spread over the partial ones.
-    let most = values[values.len() - 1];
-    let partial = &bytes[..bytes.partition_point(|&b| b < most)];
-    let quantile = |i: usize| partial[(i * partial.len() / (LAYERS - 1)).max(1) - 1];
-    let mut ends: Vec<u32> = (1..LAYERS).map(quantile).collect();
-    ends.push(most);
-    ends.dedup();
-    ends
+    values.reverse();
+    values
 }

@@ -5,8 +5,8 @@ use crate::bits::CountingSet;
 
 /// Fewest positions, so that small reference strings do not renumber all the time.
 const MIN_POSITIONS: usize = 1 << 15;
-/// Marks a key that was not referenced yet.
-const NEVER: u32 = u32::MAX;
+/// Marks a key that was not referenced yet. Nought, so that memory for keys that never come is never touched.
+const NEVER: u32 = 0;
 
 /// Computes the LRU stack distance of each reference to keys that are small numbers, in nearly constant time.
 ///
@@ -15,7 +15,7 @@ const NEVER: u32 = u32::MAX;
 /// keys are renumbered in order, which costs about as much as one reference for each key.
 #[derive(Clone, Debug)]
 pub struct StackDistance {
-    /// By key.
+    /// By key, counted from 1.
     positions: Vec<u32>,
     occupied: CountingSet,
     next: usize,
@@ -49,13 +49,14 @@ impl StackDistance {
         if key >= self.positions.len() {
             self.positions.resize(key + 1, NEVER);
         }
-        let old = std::mem::replace(&mut self.positions[key], self.next as u32);
+        let old = std::mem::replace(&mut self.positions[key], self.next as u32 + 1);
         let distance = if old == NEVER {
             self.distinct += 1;
             None
         } else {
-            let distance = self.occupied.count_above(old as usize);
-            self.occupied.remove(old as usize);
+            let old = old as usize - 1;
+            let distance = self.occupied.count_above(old);
+            self.occupied.remove(old);
             Some(distance)
         };
         self.occupied.insert(self.next);
@@ -73,7 +74,7 @@ impl StackDistance {
         let ranks = self.occupied.ranks_of_words();
         for position in &mut self.positions {
             if *position != NEVER {
-                *position = self.occupied.rank(&ranks, *position as usize);
+                *position = self.occupied.rank(&ranks, *position as usize - 1) + 1;
             }
         }
         if self.occupied.len() < 2 * self.distinct {

@@ -13,7 +13,6 @@ pub mod analyse;
 pub mod fit;
 pub mod generate;
 pub mod log;
-pub mod lru;
 pub mod micro;
 pub mod replay;
 pub mod session;

@@ -1,8 +1,9 @@
 //! Temporal locality: what LRU caches of several sizes would hit.
 
+use super::blocks::Blocks;
 use super::ratio;
 use crate::log::Log;
-use crate::lru::StackDistance;
+use baton_cache::StackDistance;
 use serde::Serialize;
 
 /// Block size of the NIC data cache, network interface data caching paper, section 5.
@@ -27,7 +28,7 @@ const CACHE_FILES: [u64; 6] = [10, 30, 100, 300, 1000, 3000];
 /// What LRU caches hit, starting empty.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Locality {
-    /// Caches of 4 KB blocks by size in bytes; empty if the log has no sizes.
+    /// Caches of 4 KB blocks by size in bytes; empty if the log has no sizes, or impossible ones.
     pub caches: Vec<CachePoint>,
     /// Caches of a number of files, whatever their size.
     pub files: Vec<FilePoint>,
@@ -54,11 +55,13 @@ pub struct FilePoint {
 impl Locality {
     /// The locality of `log` in its order of requests.
     pub fn of(log: &Log) -> Self {
-        let requests = log.requests.iter().map(|r| (r.file, r.bytes));
-        let caches = if log.has_sizes {
-            byte_hits(requests, &CACHE_BYTES)
-        } else {
-            Vec::new()
+        let blocks = Blocks::new(log.files.sizes(), BLOCK_BYTES);
+        let caches = match blocks {
+            Ok(blocks) if log.has_sizes => {
+                let requests = log.requests.iter().map(|r| (r.file, r.bytes));
+                byte_hits(&blocks, requests, &CACHE_BYTES)
+            }
+            _ => Vec::new(),
         };
         Self {
             caches,
@@ -78,30 +81,28 @@ impl Locality {
 /// Replays every block of every response (file and content bytes) through LRU caches of these sizes, in ascending
 /// order.
 pub(crate) fn byte_hits(
+    blocks: &Blocks,
     requests: impl Iterator<Item = (u32, u64)>,
     cache_bytes: &[u64],
 ) -> Vec<CachePoint> {
     debug_assert!(cache_bytes.is_sorted());
-    let mut stack = StackDistance::new();
+    let slots: Vec<u64> = cache_bytes
+        .iter()
+        .map(|bytes| bytes / u64::from(blocks.block_bytes()))
+        .collect();
+    let mut stack = StackDistance::new(blocks.count() as usize);
     // Bytes whose distance first fits the cache of this index.
     let mut hits = vec![0u64; cache_bytes.len()];
     let mut total = 0;
-    for (file, content) in requests {
-        let mut left = content;
-        let mut block = u64::from(file) << 32;
-        while left > 0 {
-            let bytes = left.min(BLOCK_BYTES);
-            if let Some(distance) = stack.reference(block) {
-                let fits =
-                    cache_bytes.partition_point(|&size| size / BLOCK_BYTES <= u64::from(distance));
-                if let Some(hit) = hits.get_mut(fits) {
-                    *hit += bytes;
-                }
+    for reference in requests.flat_map(|(file, content)| blocks.of_request(file, content)) {
+        let bytes = u64::from(reference.bytes);
+        if let Some(distance) = stack.reference(reference.block) {
+            let fits = slots.partition_point(|&slots| slots <= u64::from(distance));
+            if let Some(hit) = hits.get_mut(fits) {
+                *hit += bytes;
             }
-            total += bytes;
-            left -= bytes;
-            block += 1;
         }
+        total += bytes;
     }
     let mut so_far = 0;
     let point = |(&cache_bytes, hit)| {
@@ -115,10 +116,10 @@ pub(crate) fn byte_hits(
 }
 
 fn request_hits(log: &Log) -> Vec<FilePoint> {
-    let mut stack = StackDistance::new();
+    let mut stack = StackDistance::new(log.files.len());
     let mut hits = [0u64; CACHE_FILES.len()];
     for request in &log.requests {
-        if let Some(distance) = stack.reference(u64::from(request.file)) {
+        if let Some(distance) = stack.reference(request.file) {
             let fits = CACHE_FILES.partition_point(|&files| files <= u64::from(distance));
             if let Some(hit) = hits.get_mut(fits) {
                 *hit += 1;

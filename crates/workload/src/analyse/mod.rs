@@ -1,12 +1,16 @@
 //! What is in a log: the numbers behind `baton trace`, and those by which a generated log is compared with its model.
 
+mod blocks;
+mod curves;
 mod lifetimes;
 mod locality;
 mod popularity;
 mod sizes;
 
+pub use blocks::{BlockString, Blocks, BlocksError};
+pub use curves::{Policy, hit_bytes, lru_hit_bytes, optimal_hit_bytes};
 pub use lifetimes::{Connections, LifetimePoint, Lifetimes, packets_sent};
-pub(crate) use locality::byte_hits;
+pub(crate) use locality::{BLOCK_BYTES, byte_hits};
 pub use locality::{CachePoint, FilePoint, Locality};
 pub(crate) use popularity::zipf_exponent;
 pub use popularity::{Popularity, TopShare};

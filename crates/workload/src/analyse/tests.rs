@@ -1,7 +1,7 @@
 //! Each number on small examples, and locality against a plain LRU cache.
 
 use super::*;
-use crate::lru::StackDistance;
+use baton_cache::{AdmissionConfig, ByteBound, ReplacementConfig};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::Path;
@@ -179,19 +179,68 @@ proptest! {
             prop_assert_eq!(point.byte_hits, naive_byte_hits(&log, point.cache_bytes));
         }
     }
+}
 
-    #[test]
-    fn the_distance_counts_distinct_keys_between(keys in prop::collection::vec(0u64..20, 1..100)) {
-        let mut stack = StackDistance::new();
-        for (i, &key) in keys.iter().enumerate() {
-            let since = keys[..i].iter().rposition(|&k| k == key);
-            let expected = since.map(|j| {
-                let mut between = keys[j + 1..i].to_vec();
-                between.sort_unstable();
-                between.dedup();
-                between.len() as u32
-            });
-            prop_assert_eq!(stack.reference(key), expected);
+/// Every policy over a generated log, one cache and two.
+#[test]
+fn curves_of_policies_are_within_the_optimum() {
+    let log = crate::Preset::Demo.spec().generate(5, 4000).unwrap();
+    let sessions = Sessions::new(&log.requests, SessionRule::PAPERS);
+    let slots = [16, 64, 256, 1024];
+    for caches in [1, 2] {
+        let strings = BlockString::split(&log, &sessions, caches, 4096).unwrap();
+        assert_eq!(strings.len(), caches);
+        let bytes: u64 = strings.iter().map(|string| string.bytes).sum();
+        assert_eq!(bytes, log.content_bytes());
+        for string in &strings {
+            assert!(string.bytes > log.content_bytes() / 3, "split evenly");
+            let bound = ByteBound::new(&string.references);
+            let in_one_pass = lru_hit_bytes(string, &slots);
+            for (&slots, lru) in slots.iter().zip(in_one_pass) {
+                let most = optimal_hit_bytes(string, &bound, slots, true);
+                let min = optimal_hit_bytes(string, &bound, slots, false);
+                assert!(min <= most && most <= string.again_bytes);
+                for policy in ReplacementConfig::ALL {
+                    let hits = hit_bytes(string, slots, policy, AdmissionConfig::All);
+                    assert!(hits <= most, "{policy:?} hits {hits} of {most}");
+                    assert!(policy != ReplacementConfig::Lru || hits == lru);
+                }
+            }
         }
     }
+}
+
+#[test]
+fn one_cache_of_the_blocks_agrees_with_the_quick_table() {
+    let log = crate::Preset::Demo.spec().generate(5, 4000).unwrap();
+    let sessions = Sessions::new(&log.requests, SessionRule::PAPERS);
+    let string = &BlockString::split(&log, &sessions, 1, 4096).unwrap()[0];
+    for point in Locality::of(&log).caches {
+        let slots = (point.cache_bytes / 4096) as u32;
+        let hits = lru_hit_bytes(string, &[slots])[0];
+        assert_eq!(point.byte_hits, ratio(hits, string.bytes));
+    }
+}
+
+#[test]
+fn blocks_that_make_no_sense_are_refused() {
+    assert_eq!(
+        Blocks::new(&[1], 4000).unwrap_err(),
+        BlocksError::BlockBytes(4000)
+    );
+    assert_eq!(
+        Blocks::new(&[1], 256).unwrap_err(),
+        BlocksError::BlockBytes(256)
+    );
+    let huge = Blocks::new(&[u64::MAX, u64::MAX], 4096).unwrap_err();
+    assert!(matches!(huge, BlocksError::TooManyBlocks(_)), "{huge}");
+    let blocks = Blocks::new(&[5000, 0, 4096], 4096).unwrap();
+    assert_eq!(blocks.count(), 3);
+    let of = |file, bytes| -> Vec<_> {
+        let references = blocks.of_request(file, bytes);
+        references.map(|r| (r.block, r.bytes)).collect()
+    };
+    assert_eq!(of(0, 5000), [(0, 4096), (1, 904)]);
+    assert_eq!(of(0, 100), [(0, 100)]);
+    assert_eq!((of(1, 0), of(2, 4096)), (vec![], vec![(2, 4096)]));
 }

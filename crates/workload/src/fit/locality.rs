@@ -1,7 +1,7 @@
 //! The search for the temporal locality: burst share and gap such that LRU caches hit as they do in the log.
 
 use super::files::Usage;
-use crate::analyse::{CachePoint, byte_hits};
+use crate::analyse::{BLOCK_BYTES, Blocks, BlocksError, CachePoint, byte_hits};
 use crate::generate::{Distribution, FileTable, LocalitySpec, references};
 use crate::log::Log;
 use rand::SeedableRng;
@@ -58,19 +58,24 @@ impl Point {
 struct Target {
     requests: u32,
     table: FileTable,
+    blocks: Blocks,
     hits: Vec<CachePoint>,
 }
 
 impl Target {
     /// The first `limit` requests of `log`, or all.
-    fn of(log: &Log, limit: usize) -> Self {
+    fn of(log: &Log, limit: usize) -> Result<Self, BlocksError> {
         let sample = &log.requests[..log.requests.len().min(limit)];
         let usage = Usage::of(sample.iter(), log.files.len());
-        Self {
+        let table = FileTable::new(&usage.classes());
+        let blocks = Blocks::new(log.files.sizes(), BLOCK_BYTES)?;
+        let requests = sample.iter().map(|r| (r.file, r.bytes));
+        Ok(Self {
             requests: sample.len() as u32,
-            table: FileTable::new(&usage.classes()),
-            hits: byte_hits(sample.iter().map(|r| (r.file, r.bytes)), &CACHE_BYTES),
-        }
+            blocks: Blocks::new(&table.sizes, BLOCK_BYTES)?,
+            hits: byte_hits(&blocks, requests, &CACHE_BYTES),
+            table,
+        })
     }
 
     /// How far the hits of generated orders are off, squared, for this many seeds.
@@ -86,7 +91,7 @@ impl Target {
         let requests = order
             .iter()
             .map(|&file| (file, self.table.sizes[file as usize]));
-        let got = byte_hits(requests, &CACHE_BYTES);
+        let got = byte_hits(&self.blocks, requests, &CACHE_BYTES);
         let square = |(got, wanted): (&CachePoint, &CachePoint)| {
             let difference = got.byte_hits - wanted.byte_hits;
             difference * difference
@@ -97,8 +102,11 @@ impl Target {
 
 /// Finds the locality of `log`: the best of a coarse grid over a short sample, then ever smaller steps around the best
 /// so far over a long one, averaged over seeds.
-pub(super) fn fit(log: &Log) -> LocalitySpec {
-    let coarse = Target::of(log, COARSE_REQUESTS);
+///
+/// # Errors
+/// The files are too large to be cut into blocks.
+pub(super) fn fit(log: &Log) -> Result<LocalitySpec, BlocksError> {
+    let coarse = Target::of(log, COARSE_REQUESTS)?;
     let mut search = Search::from(Point::NONE, |point| coarse.distance(point, 1));
     for burst_share in [0.15, 0.35, 0.55, 0.75] {
         for median_gap in [10.0, 100.0, 1000.0, 10_000.0] {
@@ -108,14 +116,14 @@ pub(super) fn fit(log: &Log) -> LocalitySpec {
             });
         }
     }
-    let fine = Target::of(log, SAMPLE_REQUESTS);
+    let fine = Target::of(log, SAMPLE_REQUESTS)?;
     let mut search = Search::from(search.best, |point| fine.distance(point, SEEDS));
     for (add, factor) in [(0.1, 3.0), (0.05, 1.7), (0.025, 1.3)] {
         for (add, factor) in [(add, 1.0), (-add, 1.0), (0.0, factor), (0.0, 1.0 / factor)] {
             search.consider(search.best.moved(add, factor));
         }
     }
-    search.best.spec()
+    Ok(search.best.spec())
 }
 
 /// The point of least distance so far.

@@ -25,13 +25,13 @@ impl Fit {
     /// search for the temporal locality looks at the first 200,000 requests only.
     ///
     /// # Errors
-    /// If the log has no sizes, so that there is nothing to fit.
+    /// If the log has no sizes, so that there is nothing to fit, or impossible ones.
     pub fn of(log: &Log, rule: SessionRule) -> Result<Self, NotReplayable> {
         log.replayable()?;
         let sessions = Sessions::new(&log.requests, rule);
         let usage = files::Usage::of(log.requests.iter(), log.files.len());
         let spec = GeneratorSpec {
-            locality: locality::fit(log),
+            locality: locality::fit(log).map_err(NotReplayable::Blocks)?,
             connections: connections(log, &sessions),
             files: usage.classes(),
         };

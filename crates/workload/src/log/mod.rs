@@ -24,6 +24,7 @@ pub use names::Names;
 pub use skipped::{SkipReason, Skipped, SkippedLine};
 pub use write::write_common_log;
 
+use crate::analyse::BlocksError;
 use crate::source::FileSet;
 use lines::{Lines, RawLine};
 use parse::{Entry, Parsed, Parser};
@@ -158,6 +159,9 @@ pub enum NotReplayable {
     /// All responses are empty.
     #[error("all responses in the log are of 0 bytes, so there is nothing to send")]
     NoContent,
+    /// The files are larger than any server's.
+    #[error("{0}")]
+    Blocks(BlocksError),
 }
 
 impl Log {

@@ -1,0 +1,86 @@
+//! Hits of caches over their sizes: figure 3 of the network interface data caching paper, for any policy.
+
+use super::blocks::BlockString;
+use baton_cache::{AdmissionConfig, ByteBound, ReplacementConfig, Simulation, StackDistance};
+use serde::{Serialize, Serializer};
+
+/// Who decides what is in a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// An online policy.
+    Online(ReplacementConfig, AdmissionConfig),
+    /// Belady's MIN, which may let blocks pass by: the most *blocks* that can be hit, counted in bytes. A real cache
+    /// that knew the future would do at least as well.
+    Min,
+    /// The upper bound of the bytes that any policy can hit: [`ByteBound`].
+    Bound,
+}
+
+impl Policy {
+    /// The name in tables and on the command line, as in `lru`, `sieve+second-request` or `min`.
+    pub fn name(self) -> String {
+        match self {
+            Self::Online(replacement, AdmissionConfig::All) => replacement.name().to_owned(),
+            Self::Online(replacement, admission) => {
+                format!("{}+{}", replacement.name(), admission.name())
+            }
+            Self::Min => "min".to_owned(),
+            Self::Bound => "bound".to_owned(),
+        }
+    }
+}
+
+impl Serialize for Policy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name())
+    }
+}
+
+/// Bytes that an LRU cache of each of these numbers of slots hits, ascending: all in one pass.
+pub fn lru_hit_bytes(string: &BlockString, slots: &[u32]) -> Vec<u64> {
+    debug_assert!(slots.is_sorted());
+    let mut stack = StackDistance::new(string.blocks as usize);
+    // Bytes whose distance first fits the cache of this index.
+    let mut hits = vec![0u64; slots.len() + 1];
+    for reference in &string.references {
+        if let Some(distance) = stack.reference(reference.block) {
+            let fits = slots.partition_point(|&slots| slots <= distance);
+            hits[fits] += u64::from(reference.bytes);
+        }
+    }
+    hits.pop();
+    let mut so_far = 0;
+    for hit in &mut hits {
+        so_far += *hit;
+        *hit = so_far;
+    }
+    hits
+}
+
+/// Bytes that one cache of `slots` slots hits.
+pub fn hit_bytes(
+    string: &BlockString,
+    slots: u32,
+    replacement: ReplacementConfig,
+    admission: AdmissionConfig,
+) -> u64 {
+    if slots >= string.distinct && admission == AdmissionConfig::All {
+        return string.again_bytes;
+    }
+    let mut cache = Simulation::new(slots, string.blocks as usize, replacement, admission);
+    for &reference in &string.references {
+        cache.reference(reference);
+    }
+    cache.hits().bytes
+}
+
+/// Bytes that a cache of `slots` slots would hit if it knew the future; `bound` was made for `string`.
+pub fn optimal_hit_bytes(string: &BlockString, bound: &ByteBound, slots: u32, upper: bool) -> u64 {
+    if slots >= string.distinct {
+        string.again_bytes
+    } else if upper {
+        bound.hit_bytes(slots)
+    } else {
+        bound.hits_of_optimum(slots)
+    }
+}
