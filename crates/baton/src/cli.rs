@@ -266,21 +266,80 @@ pub struct CalibrateArgs {
 
 /// `baton trace`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
   baton trace nasa_http_19950701_first9999.tsv.xz
+  baton trace locality nasa_http_19950701_first9999.tsv.xz --figure nasa.svg
 
-The format (Common, Combined, W3C and others) and the compression (gzip, xz, Zstandard) are told by content.")]
+The format (Common, Combined, W3C and others) and the compression (gzip, xz, Zstandard) are told by content."
+)]
 pub struct TraceArgs {
     /// The access log
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub log: PathBuf,
+    #[arg(value_hint = ValueHint::FilePath, required = true)]
+    pub log: Option<PathBuf>,
     /// Requests of one client closer than this share a connection, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     pub persistent: u32,
     /// Write the analysis to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
+    /// A question of its own.
+    #[command(subcommand)]
+    pub part: Option<TracePart>,
+}
+
+/// Parts of `baton trace` that take longer.
+#[derive(Debug, Subcommand)]
+pub enum TracePart {
+    /// Say what share of content caches of all sizes on the NIC would keep off the bus, for many policies
+    Locality(LocalityArgs),
+}
+
+/// `baton trace locality`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton trace locality access.log.xz
+  baton trace locality access.log.xz --policies lru,sieve,min --sizes 1M,4M,16M --caches 2
+  baton trace locality access.log.xz --admission second-request --json curves.json --figure curves.png
+
+Policies: lru, lfu, fifo, sieve, s3-fifo, w-tinylfu, gdsf; `min` hits the most blocks that a cache which knows the future can
+hit, `bound` is more than any policy can hit in bytes. Two caches are two NICs: connections are dealt out in turn.")]
+pub struct LocalityArgs {
+    /// The access log
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub log: PathBuf,
+    /// Which policies, separated by commas [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub policies: Vec<String>,
+    /// Sizes of a cache in bytes, or with K, M or G for powers of 1024, separated by commas [default: 64K to 1G]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    pub sizes: Vec<String>,
+    /// How many independent caches, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2], value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub caches: Vec<u8>,
+    /// Bytes of a block, a power of two; K and M as above
+    #[arg(long, value_name = "BYTES", default_value = "4096")]
+    pub block_size: String,
+    /// What enters a cache: all, second-request or tinylfu
+    #[arg(long, value_name = "NAME", default_value = "all")]
+    pub admission: String,
+    /// Requests of one client closer than this share a connection, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    pub persistent: u32,
+    /// Write the curves to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Draw the curves to this file, .svg or .png: solid lines for one cache, dashed for more
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub figure: Option<PathBuf>,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
 }
 
 /// `baton generate`.
@@ -288,9 +347,10 @@ pub struct TraceArgs {
 #[command(after_help = "\
 Examples:
   baton generate worldcup-lifetimes --requests 200000 --out generated.log
+  baton generate nasa --seed 3 --out nasa-like.log
   baton generate --fit access.log.xz --requests 100000 --seed 7 --out like-mine.log")]
 pub struct GenerateArgs {
-    /// A preset: demo, ibm, worldcup-lifetimes
+    /// A preset: demo, berkeley, ibm, nasa, rice, worldcup, worldcup-lifetimes, cdn
     #[arg(required_unless_present = "fit", conflicts_with = "fit")]
     pub preset: Option<String>,
     /// Fit the generator to this access log instead

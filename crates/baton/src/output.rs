@@ -1,7 +1,9 @@
 //! Output: text to the terminal, files written whole or not at all.
 
+mod figure;
 mod part;
 
+pub use figure::PendingFigure;
 pub use part::remove_all_parts;
 
 use crate::failure::Failure;

@@ -1,11 +1,12 @@
-//! Results as tables and small figures in text.
+//! Results as tables, small figures in text, and figures as files ([`figure`]).
 //!
-//! Everything here is a pure function from plain rows to a `String` that ends with a newline. Nothing depends on
+//! Everything here is a pure function from plain rows to a `String` that ends with a newline, or to the bytes of a picture. Nothing depends on
 //! the simulator: whoever has results maps them to these rows.
 
 mod comparison;
 mod cycles;
 mod facts;
+pub mod figure;
 mod handoff;
 mod number;
 mod runs;

@@ -56,7 +56,7 @@ fn fitted(arguments: &GenerateArgs, model: &Path) -> Result<(Log, String), Failu
         .generate(arguments.seed, requests)
         .map_err(impossible)?;
     let error = FitError::between(&original, &log, rule);
-    Ok((log, fit_table(&error)))
+    Ok((log, fit_table("fit", "original", &error)))
 }
 
 /// A log of a preset, and what is in it.
@@ -74,15 +74,21 @@ fn of_preset(arguments: &GenerateArgs, name: &str) -> Result<(Log, String), Fail
         .spec()
         .generate(arguments.seed, requests)
         .map_err(impossible)?;
-    let text = trace::describe(&arguments.out, &Analysis::of(&log, SessionRule::PAPERS));
+    let mut text = trace::describe(&arguments.out, &Analysis::of(&log, SessionRule::PAPERS));
+    if let Some(published) = preset.published() {
+        let error = FitError::against(&published, &log)
+            .map_err(|error| Failure::Failed(format!("the preset {name}: {error}")))?;
+        text.push('\n');
+        text.push_str(&fit_table("fit to what is published", "published", &error));
+    }
     Ok((log, text))
 }
 
-/// The numbers of both logs with the error of the fit.
-fn fit_table(error: &FitError) -> String {
+/// The numbers of both logs with the error of the fit. `original` is what the log is compared with.
+fn fit_table(head: &str, original: &str, error: &FitError) -> String {
     let mut table = Table::new(vec![
-        Column::words("fit"),
-        Column::numbers("original"),
+        Column::words(head),
+        Column::numbers(original),
         Column::numbers("generated"),
         Column::numbers("error"),
     ]);

@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub mod calibrate;
+mod curves;
 pub mod demo;
 pub mod generate;
 pub mod live;

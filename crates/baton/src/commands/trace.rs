@@ -1,6 +1,8 @@
 //! `baton trace`: what is in an access log.
 
-use crate::cli::TraceArgs;
+mod locality;
+
+use crate::cli::{TraceArgs, TracePart};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print, spare};
 use crate::runner::{Interrupt, Spinner};
@@ -26,10 +28,21 @@ struct Document<'a> {
 /// # Errors
 /// The log cannot be read, or the JSON not be written.
 pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    spare(&arguments.log, "--json", arguments.json.as_deref())?;
+    match (&arguments.part, &arguments.log) {
+        (Some(TracePart::Locality(arguments)), _) => locality::execute(arguments, interrupt),
+        (None, Some(log)) => analyse(arguments, log, interrupt),
+        (None, None) => Err(Failure::BadInput(
+            "trace: expected an access log".to_owned(),
+        )),
+    }
+}
+
+/// All that is quickly told.
+fn analyse(arguments: &TraceArgs, path: &Path, interrupt: &Interrupt) -> Result<(), Failure> {
+    spare(path, "--json", arguments.json.as_deref())?;
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let spinner = Spinner::new("reading the log");
-    let log = Log::read(&arguments.log).map_err(|error| Failure::BadInput(error.to_string()))?;
+    let log = Log::read(path).map_err(|error| Failure::BadInput(error.to_string()))?;
     let rule = SessionRule {
         persistent_s: arguments.persistent,
         pipeline_s: None,
@@ -37,11 +50,11 @@ pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failu
     let analysis = Analysis::of(&log, rule);
     drop(spinner);
     interrupt.check()?;
-    let text = describe(&arguments.log, &analysis);
+    let text = describe(path, &analysis);
     match json {
         Some(json) => json.write(
             &Document {
-                log: &arguments.log,
+                log: path,
                 analysis: &analysis,
             },
             &text,
@@ -60,7 +73,7 @@ pub fn describe(path: &Path, analysis: &Analysis) -> String {
     if let Some(sizes) = &analysis.sizes {
         parts.push(size_table(sizes));
     }
-    parts.push(locality(&analysis.locality));
+    parts.push(lru_locality(&analysis.locality));
     parts.push(connections(&analysis.connections));
     match &analysis.lifetimes {
         Some(found) => parts.push(lifetimes(found)),
@@ -219,7 +232,7 @@ fn distribution(head: &str, rows: &[(&str, &Sizes)]) -> String {
     table.render()
 }
 
-fn locality(locality: &Locality) -> String {
+fn lru_locality(locality: &Locality) -> String {
     let mut text = String::new();
     if !locality.caches.is_empty() {
         let mut table = Table::new(vec![

@@ -2,9 +2,11 @@
 
 mod interrupt;
 mod progress;
+mod tasks;
 
 pub use interrupt::Interrupt;
 pub use progress::Spinner;
+pub use tasks::for_all;
 
 use crate::failure::Failure;
 use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
@@ -41,7 +43,7 @@ pub fn run_all(
 ) -> Result<Vec<Results>, Failure> {
     let packets =
         |job: &Job| job.experiment.run.warmup_packets + job.experiment.run.measured_packets;
-    let progress = Progress::new(jobs.len(), jobs.iter().map(packets).sum());
+    let progress = Progress::of("packets", jobs.len(), jobs.iter().map(packets).sum());
     let outcomes: Vec<Mutex<Option<Result<Results, Failure>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Nobody misses a bar before this.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Packets simulated by all jobs together.
+/// What all jobs together have done.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -17,12 +17,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For so many jobs of `packets` packets together.
-    pub fn new(jobs: usize, packets: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(packets), ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template(
-            "{bar:40} {percent:>3} % of {human_len} packets, {eta} left",
-        );
+    /// For so many jobs of `total` things together; `unit` is what the things are.
+    pub fn of(unit: &'static str, jobs: usize, total: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template(&format!(
+            "{{bar:40}} {{percent:>3}} % of {{human_len}} {unit}, {{eta}} left"
+        ));
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self {
             bar,
@@ -31,9 +31,9 @@ impl Progress {
         }
     }
 
-    /// `job` has simulated `packets` packets.
-    pub fn set(&self, job: usize, packets: u64) {
-        self.done[job].store(packets, Ordering::Relaxed);
+    /// `job` has done this many.
+    pub fn set(&self, job: usize, done: u64) {
+        self.done[job].store(done, Ordering::Relaxed);
         if self.bar.elapsed() > PATIENCE {
             // Draws nothing if stderr is no terminal.
             self.shown

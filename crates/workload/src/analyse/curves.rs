@@ -17,6 +17,14 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// The policy whose hits follow for all sizes from one pass: [`lru_hit_bytes`].
+    pub const LRU: Self = Self::Online(ReplacementConfig::Lru, AdmissionConfig::All);
+
+    /// Whether no real cache could have it.
+    pub const fn knows_future(self) -> bool {
+        matches!(self, Self::Min | Self::Bound)
+    }
+
     /// The name in tables and on the command line, as in `lru`, `sieve+second-request` or `min`.
     pub fn name(self) -> String {
         match self {

@@ -1,8 +1,9 @@
 //! How far a generated log is from its model.
 
-use crate::analyse::Analysis;
+use crate::analyse::{Analysis, BLOCK_BYTES, BlockString, BlocksError, lru_hit_bytes, ratio};
+use crate::generate::PublishedTrace;
 use crate::log::Log;
-use crate::session::SessionRule;
+use crate::session::{SessionRule, Sessions};
 use serde::Serialize;
 
 /// The numbers of a log beside those of the log generated from its fit.
@@ -64,6 +65,36 @@ impl FitError {
         Self {
             rows: original.into_iter().zip(generated).map(row).collect(),
         }
+    }
+
+    /// Compares a generated log with what is published of the trace it stands for, `original` in the rows.
+    ///
+    /// # Errors
+    /// The log's files are too large to be cut into blocks.
+    pub fn against(published: &PublishedTrace, generated: &Log) -> Result<Self, BlocksError> {
+        let sessions = Sessions::new(&generated.requests, SessionRule::PAPERS);
+        let strings = BlockString::split(generated, &sessions, 2, BLOCK_BYTES)?;
+        let mean = ratio(generated.content_bytes(), generated.requests.len() as u64);
+        let mut rows = vec![FitRow {
+            metric: "mean response".to_owned(),
+            unit: Unit::Bytes,
+            original: published.mean_bytes,
+            generated: mean,
+        }];
+        let all: u64 = strings.iter().map(|string| string.bytes).sum();
+        for (mib, original) in [4u64, 8, 16].into_iter().zip(published.hits_4_8_16_mib) {
+            let slots = [((mib << 20) / BLOCK_BYTES) as u32];
+            let hits = strings
+                .iter()
+                .map(|string| lru_hit_bytes(string, &slots)[0]);
+            rows.push(FitRow {
+                metric: format!("LRU byte hits, two caches of {mib} MB"),
+                unit: Unit::Share,
+                original,
+                generated: ratio(hits.sum(), all),
+            });
+        }
+        Ok(Self { rows })
     }
 
     /// The row of this metric.

@@ -21,7 +21,7 @@ mod references;
 pub use connections::ConnectionSpec;
 pub use distribution::{Distribution, Step};
 pub use files::{FileClass, Files};
-pub use presets::Preset;
+pub use presets::{Preset, PublishedTrace};
 pub use references::LocalitySpec;
 
 pub(crate) use files::FileTable;

@@ -7,22 +7,64 @@ use super::{ConnectionSpec, Distribution, Files, GeneratorSpec, LocalitySpec};
 pub enum Preset {
     /// A small log for a first look.
     Demo,
+    /// A stand-in for the trace of Berkeley's CS department, which is not public.
+    Berkeley,
     /// A stand-in for the IBM trace of the papers, which is not public.
     Ibm,
+    /// A stand-in for the whole NASA trace, of which excerpts are public.
+    Nasa,
+    /// A stand-in for the trace of Rice's CS department, which is not public.
+    Rice,
+    /// A stand-in for the World Cup trace as the data caching paper used it.
+    WorldCup,
     /// World Cup sizes and locality, with the published connection lifetimes, which the public excerpt does not have.
     WorldCupLifetimes,
+    /// What a node of a content delivery network is asked for. Nothing is fitted.
+    Cdn,
+}
+
+/// What is published of a trace, to which a preset was fitted (network interface data caching paper).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PublishedTrace {
+    /// Uncached content throughput over request rate.
+    pub mean_bytes: f64,
+    /// Share of content bytes that LRU caches of 4, 8 and 16 MB keep off the bus, one on each of two network interfaces.
+    pub hits_4_8_16_mib: [f64; 3],
 }
 
 impl Preset {
     /// All presets.
-    pub const ALL: [Self; 3] = [Self::Demo, Self::Ibm, Self::WorldCupLifetimes];
+    pub const ALL: [Self; 8] = [
+        Self::Demo,
+        Self::Berkeley,
+        Self::Ibm,
+        Self::Nasa,
+        Self::Rice,
+        Self::WorldCup,
+        Self::WorldCupLifetimes,
+        Self::Cdn,
+    ];
+
+    /// Those of the data caching paper, in its order.
+    pub const DATA_CACHING: [Self; 5] = [
+        Self::Berkeley,
+        Self::Ibm,
+        Self::Nasa,
+        Self::Rice,
+        Self::WorldCup,
+    ];
 
     /// The name used on the command line and in experiment files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Demo => "demo",
+            Self::Berkeley => "berkeley",
             Self::Ibm => "ibm",
+            Self::Nasa => "nasa",
+            Self::Rice => "rice",
+            Self::WorldCup => "worldcup",
             Self::WorldCupLifetimes => "worldcup-lifetimes",
+            Self::Cdn => "cdn",
         }
     }
 
@@ -35,16 +77,41 @@ impl Preset {
     pub const fn requests(self) -> u32 {
         match self {
             Self::Demo => 20_000,
-            Self::Ibm | Self::WorldCupLifetimes => 200_000,
+            Self::Nasa => 60_000,
+            Self::Rice => 150_000,
+            Self::Ibm | Self::WorldCup | Self::WorldCupLifetimes | Self::Cdn => 200_000,
+            Self::Berkeley => 500_000,
         }
+    }
+
+    /// What it was fitted to; `None` where nothing like that is published.
+    pub const fn published(self) -> Option<PublishedTrace> {
+        let (mean_bytes, hits_4_8_16_mib) = match self {
+            // Throughput in Mb/s over requests/s: 161/828, 502/22777, 1198/2755, 1126/4361, 794/15190.
+            Self::Berkeley => (24_306.0, [0.04, 0.06, 0.09]),
+            Self::Ibm => (2755.0, [0.44, 0.52, 0.60]),
+            Self::Nasa => (54_356.0, [0.13, 0.51, 0.70]),
+            Self::Rice => (32_275.0, [0.27, 0.40, 0.51]),
+            Self::WorldCup => (6534.0, [0.49, 0.66, 0.83]),
+            Self::Demo | Self::WorldCupLifetimes | Self::Cdn => return None,
+        };
+        Some(PublishedTrace {
+            mean_bytes,
+            hits_4_8_16_mib,
+        })
     }
 
     /// The parameters.
     pub fn spec(self) -> GeneratorSpec {
         match self {
             Self::Demo => demo(),
+            Self::Berkeley => berkeley(),
             Self::Ibm => ibm(),
+            Self::Nasa => nasa(),
+            Self::Rice => rice(),
+            Self::WorldCup => world_cup(),
             Self::WorldCupLifetimes => world_cup_lifetimes(),
+            Self::Cdn => cdn(),
         }
     }
 }
@@ -70,7 +137,7 @@ fn demo() -> GeneratorSpec {
 }
 
 /// Fitted to what is published of the IBM trace. Mean response 2755 bytes (502 Mb/s at 22777 requests/s) and LRU byte
-/// hits of 44, 52 and 60 % at 4, 8 and 16 MB: data caching paper. Half of the connections with under 10 % of the
+/// hits of 44, 52 and 60 % at 4, 8 and 16 MB, in one cache or in two: data caching paper. Half of the connections with under 10 % of the
 /// packets, a tenth with over 45 %: handoff policies paper. The rest (share of 304s, spread of sizes, pauses) is
 /// assumed.
 fn ibm() -> GeneratorSpec {
@@ -114,12 +181,137 @@ fn world_cup_lifetimes() -> GeneratorSpec {
     }
 }
 
+/// Fitted to [`Preset::published`] of the Berkeley trace by a random search over share and gap of bursts and the Zipf
+/// exponent. Assumed: 150,000 files of 3.5 GB, more than the 2 GB of main memory, so that the disks are needed ("large
+/// working set": paper, section 3); spread and tail of sizes; the share of 304s; connections as in the other presets.
+fn berkeley() -> GeneratorSpec {
+    GeneratorSpec {
+        locality: bursts(0.56, 1414.0, 2.0),
+        connections: connections(5.0, 1.4),
+        files: zipf(
+            150_000,
+            0.413,
+            0.05,
+            Distribution::LogNormalPareto {
+                median: 5366.0,
+                sigma: 1.6,
+                tail_share: 0.03,
+                tail_exponent: 1.2,
+                max: 2e7,
+            },
+        ),
+    }
+}
+
+/// Fitted to [`Preset::published`] of the NASA trace by a random search over all parameters of locality and files. The
+/// steep rise between 4 and 8 MB comes out of files that are asked for in bursts and of a few of some megabytes each.
+/// Assumed: the share of 304s; connections as in the other presets.
+fn nasa() -> GeneratorSpec {
+    GeneratorSpec {
+        locality: bursts(0.853, 103.3, 1.075),
+        connections: connections(5.0, 1.4),
+        files: zipf(
+            1316,
+            0.1,
+            0.05,
+            Distribution::LogNormalPareto {
+                median: 1440.0,
+                sigma: 1.944,
+                tail_share: 0.048_937,
+                tail_exponent: 0.4197,
+                max: 5.275e6,
+            },
+        ),
+    }
+}
+
+/// Fitted to [`Preset::published`] of the Rice trace by a random search over all parameters of locality and files.
+/// Assumed: the share of 304s; connections as in the other presets.
+fn rice() -> GeneratorSpec {
+    GeneratorSpec {
+        locality: bursts(0.167, 366.0, 1.174),
+        connections: connections(5.0, 1.4),
+        files: zipf(
+            2446,
+            0.777,
+            0.05,
+            Distribution::LogNormalPareto {
+                median: 22_800.0,
+                sigma: 0.9,
+                tail_share: 0.005,
+                tail_exponent: 1.576,
+                max: 9.7e6,
+            },
+        ),
+    }
+}
+
+/// Fitted to [`Preset::published`] of the World Cup trace by a random search over all parameters of locality and files.
+/// 13 % of status 304 and about as many files as in the public excerpt of day 6. Assumed: connections as in the other
+/// presets.
+fn world_cup() -> GeneratorSpec {
+    GeneratorSpec {
+        locality: bursts(0.651, 253.3, 1.497),
+        connections: connections(5.0, 1.4),
+        files: zipf(
+            2560,
+            0.471,
+            0.13,
+            Distribution::LogNormalPareto {
+                median: 1910.0,
+                sigma: 1.669,
+                tail_share: 0.0411,
+                tail_exponent: 1.008,
+                max: 1.56e5,
+            },
+        ),
+    }
+}
+
+/// All assumed, within what is published of content delivery networks: objects from under a kilobyte to 64 MB, half of
+/// them under 50 KB, 190 KB in the mean; popularity by Zipf's law with exponent 0.9 (Breslau et al., INFOCOM 1999:
+/// 0.64 to 0.83 at proxies; later measurements of delivery networks: 0.8 to 1.0); about half of the objects that are
+/// asked for at all are asked for once (Maggs and Sitaraman, Computer Communication Review 2015: three quarters at
+/// Akamai). No bursts beyond popularity, no 304s: clients' own caches have had these.
+fn cdn() -> GeneratorSpec {
+    GeneratorSpec {
+        locality: LocalitySpec::default(),
+        connections: connections(5.0, 1.4),
+        files: zipf(
+            100_000,
+            0.9,
+            0.0,
+            Distribution::LogNormalPareto {
+                median: 50_000.0,
+                sigma: 1.5,
+                tail_share: 0.05,
+                tail_exponent: 1.1,
+                max: 64e6,
+            },
+        ),
+    }
+}
+
+const fn zipf(count: u32, exponent: f64, not_modified: f64, size: Distribution) -> Files {
+    Files::Zipf {
+        count,
+        exponent,
+        not_modified,
+        size,
+    }
+}
+
+/// Bursts of the papers' older presets.
 const fn locality(burst_share: f64, median_gap: f64) -> LocalitySpec {
+    bursts(burst_share, median_gap, 1.4)
+}
+
+const fn bursts(burst_share: f64, median_gap: f64, sigma: f64) -> LocalitySpec {
     LocalitySpec {
         burst_share,
         gap: Distribution::LogNormal {
             median: median_gap,
-            sigma: 1.4,
+            sigma,
             max: 200_000.0,
         },
     }

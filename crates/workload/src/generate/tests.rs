@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::analyse::Analysis;
+use crate::fit::FitError;
 use crate::log::write_common_log;
 use crate::session::{SessionRule, Sessions};
 use std::path::Path;
@@ -169,7 +170,7 @@ fn presets_have_names_and_pass_their_own_check() {
             preset.spec()
         );
     }
-    assert_eq!(Preset::from_name("nasa"), None);
+    assert_eq!(Preset::from_name("clarknet"), None);
 }
 
 fn analyse(preset: Preset, seed: u64) -> Analysis {
@@ -203,6 +204,37 @@ fn assert_published(analysis: &Analysis, mean_bytes: f64, hits_4_8_16_mib: [f64;
         bottom < 0.10,
         "the bottom half of the connections has {bottom} of the packets"
     );
+}
+
+/// Stand-ins have the mean response and the locality that are published.
+#[test]
+fn stand_ins_are_within_a_few_points_of_what_is_published() {
+    for preset in Preset::DATA_CACHING {
+        for seed in [1, 2] {
+            let log = preset.spec().generate(seed, preset.requests()).unwrap();
+            let error = FitError::against(&preset.published().unwrap(), &log).unwrap();
+            assert_eq!(error.rows.len(), 4);
+            for row in &error.rows {
+                assert!(
+                    row.error().abs() < 0.035,
+                    "{} {seed}: {row:?}",
+                    preset.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn half_of_what_a_delivery_network_is_asked_for_is_asked_for_once() {
+    let analysis = analyse(Preset::Cdn, 1);
+    let once = analysis.popularity.once as f64;
+    let requested = analysis.totals.urls as f64;
+    assert!(
+        (0.4..0.6).contains(&(once / requested)),
+        "{once} of {requested}"
+    );
+    assert!((150e3..250e3).contains(&analysis.totals.mean_bytes()));
 }
 
 #[test]

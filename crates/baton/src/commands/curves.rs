@@ -1,0 +1,222 @@
+//! Curves of cache hits over sizes, for every policy: computed, as tables and as figures.
+
+use crate::failure::Failure;
+use crate::runner::{Interrupt, for_all};
+use baton_cache::ByteBound;
+use baton_report::figure::{Curve as Line, Curves as Figure};
+use baton_report::{self as report, Column, Table};
+use baton_workload::analyse::{BlockString, Policy, hit_bytes, lru_hit_bytes, optimal_hit_bytes};
+use baton_workload::{Log, SessionRule, Sessions};
+use serde::Serialize;
+use std::ops::{Range, RangeInclusive};
+
+/// Exponents of the sizes of figure 3 of the network interface data caching paper and on: 64 KB to 1 GB.
+const SIZES: RangeInclusive<u32> = 16..=30;
+
+/// The sizes that are computed unless others are asked for.
+pub fn default_sizes() -> Vec<u64> {
+    SIZES.map(|power| 1 << power).collect()
+}
+
+/// What is to be computed.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Whose curves.
+    pub policies: Vec<Policy>,
+    /// Sizes of a cache in bytes, ascending.
+    pub sizes: Vec<u64>,
+    /// Numbers of independent caches.
+    pub caches: Vec<u8>,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Which requests share a connection, which stays with one cache.
+    pub rule: SessionRule,
+}
+
+/// A policy's hits over sizes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// Whose.
+    pub policy: Policy,
+    /// In how many independent caches of each size.
+    pub caches: u8,
+    /// In order of size.
+    pub points: Vec<Point>,
+}
+
+/// One size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Size of each cache.
+    pub cache_bytes: u64,
+    /// Share of content bytes kept off the bus, 0 to 1.
+    pub share: f64,
+}
+
+/// Hits of some sizes of one cache, to be computed on one thread.
+struct Task<'a> {
+    policy: Policy,
+    string: &'a BlockString,
+    /// For the policies that know the future.
+    bound: Option<&'a ByteBound>,
+    /// Which of the request's sizes.
+    sizes: Range<usize>,
+    slots: &'a [u32],
+}
+
+impl Task<'_> {
+    /// Bytes hit at each size.
+    fn run(&self) -> Vec<u64> {
+        let slots = &self.slots[self.sizes.clone()];
+        if self.policy == Policy::LRU {
+            return lru_hit_bytes(self.string, slots);
+        }
+        let hits = |&slots: &u32| match (self.policy, self.bound) {
+            (Policy::Online(replacement, admission), _) => {
+                hit_bytes(self.string, slots, replacement, admission)
+            }
+            (policy, Some(bound)) => {
+                optimal_hit_bytes(self.string, bound, slots, policy == Policy::Bound)
+            }
+            (Policy::Min | Policy::Bound, None) => unreachable!("a bound was made"),
+        };
+        slots.iter().map(hits).collect()
+    }
+}
+
+/// Computes all curves of `log`: by policy, then by number of caches.
+///
+/// # Errors
+/// The log cannot be cut into blocks, or the user interrupted.
+pub fn compute(
+    log: &Log,
+    request: &Request,
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<Curve>, Failure> {
+    let sessions = Sessions::new(&log.requests, request.rule);
+    let mut curves = Vec::new();
+    for &caches in &request.caches {
+        let strings = BlockString::split(log, &sessions, caches.into(), request.block_bytes)
+            .map_err(|error| Failure::BadInput(format!("the log: {error}")))?;
+        curves.extend(curves_of(&strings, request, threads, interrupt)?);
+    }
+    let place = |curve: &Curve| request.policies.iter().position(|p| *p == curve.policy);
+    curves.sort_by_key(place);
+    Ok(curves)
+}
+
+/// The curves for one number of caches.
+fn curves_of(
+    strings: &[BlockString],
+    request: &Request,
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<Curve>, Failure> {
+    let bounds = if request.policies.iter().any(|policy| policy.knows_future()) {
+        let bound = |string: &BlockString| ByteBound::new(&string.references);
+        for_all(strings, "caches", threads, interrupt, bound)?
+    } else {
+        Vec::new()
+    };
+    let slots = |bytes: &u64| u32::try_from(bytes / request.block_bytes).unwrap_or(u32::MAX);
+    let slots: Vec<u32> = request.sizes.iter().map(slots).collect();
+    let mut tasks = Vec::new();
+    for &policy in &request.policies {
+        for (i, string) in strings.iter().enumerate() {
+            let all = 0..slots.len();
+            let step = if policy == Policy::LRU {
+                slots.len().max(1)
+            } else {
+                1
+            };
+            tasks.extend(all.clone().step_by(step).map(|first| Task {
+                policy,
+                string,
+                bound: bounds.get(i),
+                sizes: first..(first + step).min(all.end),
+                slots: &slots,
+            }));
+        }
+    }
+    let hits = for_all(&tasks, "caches", threads, interrupt, Task::run)?;
+    let total: u64 = strings.iter().map(|string| string.bytes).sum();
+    let curve = |&policy: &Policy| {
+        let mut sums = vec![0; slots.len()];
+        for (task, hits) in tasks
+            .iter()
+            .zip(&hits)
+            .filter(|(task, _)| task.policy == policy)
+        {
+            for (sum, hit) in sums[task.sizes.clone()].iter_mut().zip(hits) {
+                *sum += hit;
+            }
+        }
+        let point = |(&cache_bytes, sum): (&u64, u64)| Point {
+            cache_bytes,
+            share: sum as f64 / total.max(1) as f64,
+        };
+        Curve {
+            policy,
+            caches: strings.len() as u8,
+            points: request.sizes.iter().zip(sums).map(point).collect(),
+        }
+    };
+    Ok(request.policies.iter().map(curve).collect())
+}
+
+/// One table for each number of caches: sizes down, policies across.
+pub fn tables(curves: &[Curve]) -> String {
+    let mut caches: Vec<u8> = curves.iter().map(|curve| curve.caches).collect();
+    caches.sort_unstable();
+    caches.dedup();
+    let table = |&caches: &u8| {
+        let of: Vec<&Curve> = curves.iter().filter(|c| c.caches == caches).collect();
+        table(caches, &of)
+    };
+    caches.iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+fn table(caches: u8, curves: &[&Curve]) -> String {
+    let title = match caches {
+        1 => "Share of content bytes that one cache keeps off the bus:".to_owned(),
+        _ => format!(
+            "The same with {caches} caches of that size each, connections dealt out in turn:"
+        ),
+    };
+    let mut columns = vec![Column::numbers("cache")];
+    columns.extend(curves.iter().map(|c| Column::numbers(c.policy.name())));
+    let mut table = Table::new(columns).titled(title);
+    let sizes = curves.first().map_or(&[][..], |curve| &curve.points);
+    for (i, size) in sizes.iter().enumerate() {
+        let mut cells = vec![size_text(size.cache_bytes)];
+        let share = |curve: &&Curve| format!("{:.1} %", 100.0 * curve.points[i].share);
+        cells.extend(curves.iter().map(share));
+        table.row(cells);
+    }
+    table.render()
+}
+
+/// `64 KiB`, `16 MiB`.
+pub fn size_text(bytes: u64) -> String {
+    report::bytes(bytes).replace(".0 ", " ")
+}
+
+/// The curves as a figure: solid lines for one cache, dashed for several. `name` says what a curve is called.
+pub fn figure(title: String, curves: &[Curve], name: impl Fn(&Curve) -> String) -> Figure {
+    let line = |curve: &Curve| Line {
+        name: name(curve),
+        dashed: curve.caches > 1,
+        points: curve
+            .points
+            .iter()
+            .map(|point| (point.cache_bytes, 100.0 * point.share))
+            .collect(),
+    };
+    Figure {
+        title,
+        x: "size of each cache (solid: one cache, dashed: several independent ones)".to_owned(),
+        y: "content bytes kept off the bus".to_owned(),
+        curves: curves.iter().map(line).collect(),
+    }
+}

@@ -1,0 +1,195 @@
+//! `baton trace locality`: what caches of all sizes on the NIC would keep off the bus.
+
+use crate::cli::LocalityArgs;
+use crate::commands::curves::{self, Curve, Request};
+use crate::failure::Failure;
+use crate::output::{JsonOutput, PendingFigure, print, spare};
+use crate::runner::{Interrupt, Spinner};
+use baton_cache::{AdmissionConfig, ReplacementConfig};
+use baton_workload::analyse::{Blocks, Policy};
+use baton_workload::{Log, SessionRule};
+use serde::Serialize;
+use std::path::Path;
+
+/// What `--json` holds.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    log: &'a Path,
+    requests: usize,
+    content_bytes: u64,
+    footprint_bytes: u64,
+    block_bytes: u64,
+    curves: &'a [Curve],
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, an output that cannot be written, an interrupt.
+pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let request = request(arguments)?;
+    spare(&arguments.log, "--json", arguments.json.as_deref())?;
+    spare(&arguments.log, "--figure", arguments.figure.as_deref())?;
+    let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let figure = arguments.figure.as_deref().map(PendingFigure::new);
+    let figure = figure.transpose()?;
+    let log = read(&arguments.log)?;
+    let curves = curves::compute(&log, &request, arguments.threads.get(), interrupt)?;
+    let name = arguments.log.display();
+    if let Some(figure) = figure {
+        let title = format!("Content kept off the bus by caches on the NIC: {name}");
+        let drawing = curves::figure(title, &curves, |curve| curve.policy.name());
+        figure.write(|picture| drawing.draw(picture))?;
+    }
+    let document = Document {
+        log: &arguments.log,
+        requests: log.requests.len(),
+        content_bytes: log.content_bytes(),
+        footprint_bytes: log.files.footprint(),
+        block_bytes: request.block_bytes,
+        curves: &curves,
+    };
+    let text = format!(
+        "{name}, blocks of {} bytes\n\n{}",
+        request.block_bytes,
+        curves::tables(&curves)
+    );
+    match json {
+        Some(json) => json.write(&document, &text),
+        None => print(&text),
+    }
+}
+
+/// The log, if it can be measured at all.
+fn read(path: &Path) -> Result<Log, Failure> {
+    let _spinner = Spinner::new("reading the log");
+    let log = Log::read(path).map_err(|error| Failure::BadInput(error.to_string()))?;
+    log.replayable()
+        .map_err(|reason| Failure::BadInput(format!("{}: {reason}", path.display())))?;
+    Ok(log)
+}
+
+fn request(arguments: &LocalityArgs) -> Result<Request, Failure> {
+    let admission = admission(&arguments.admission)?;
+    let all = || {
+        let online = ReplacementConfig::ALL.map(|policy| Policy::Online(policy, admission));
+        online
+            .into_iter()
+            .chain([Policy::Min, Policy::Bound])
+            .collect()
+    };
+    let mut policies: Vec<Policy> = if arguments.policies.is_empty() {
+        all()
+    } else {
+        let policy = |name: &String| policy(name, admission);
+        arguments
+            .policies
+            .iter()
+            .map(policy)
+            .collect::<Result<_, _>>()?
+    };
+    let mut seen = Vec::new();
+    policies.retain(|policy| {
+        !seen.contains(policy) && {
+            seen.push(*policy);
+            true
+        }
+    });
+    let block_bytes = size("--block-size", &arguments.block_size)?;
+    Blocks::new(&[], block_bytes)
+        .map_err(|error| Failure::BadInput(format!("--block-size: {error}")))?;
+    let mut caches = arguments.caches.clone();
+    caches.sort_unstable();
+    caches.dedup();
+    Ok(Request {
+        policies,
+        sizes: sizes(&arguments.sizes, block_bytes)?,
+        caches,
+        block_bytes,
+        rule: SessionRule {
+            persistent_s: arguments.persistent,
+            pipeline_s: None,
+        },
+    })
+}
+
+fn policy(name: &str, admission: AdmissionConfig) -> Result<Policy, Failure> {
+    let online = ReplacementConfig::from_name(name).map(|p| Policy::Online(p, admission));
+    let future = [Policy::Min, Policy::Bound]
+        .into_iter()
+        .find(|p| p.name() == name);
+    online.or(future).ok_or_else(|| {
+        let names = ReplacementConfig::ALL.map(ReplacementConfig::name);
+        unknown(
+            "--policies",
+            name,
+            "policy",
+            names.into_iter().chain(["min", "bound"]),
+        )
+    })
+}
+
+fn admission(name: &str) -> Result<AdmissionConfig, Failure> {
+    let all = [
+        AdmissionConfig::All,
+        AdmissionConfig::SECOND_REQUEST,
+        AdmissionConfig::TINY_LFU,
+    ];
+    let found = all.into_iter().find(|admission| admission.name() == name);
+    found.ok_or_else(|| {
+        let names = all.iter().map(|admission| admission.name());
+        unknown("--admission", name, "admission policy", names)
+    })
+}
+
+fn unknown(
+    flag: &str,
+    name: &str,
+    what: &str,
+    known: impl Iterator<Item = &'static str>,
+) -> Failure {
+    let known: Vec<&str> = known.collect();
+    let known = known.join(", ");
+    Failure::BadInput(format!(
+        "{flag} {name}: no such {what}; expected one of {known}"
+    ))
+}
+
+/// The sizes in ascending order, each of at least a block.
+fn sizes(given: &[String], block_bytes: u64) -> Result<Vec<u64>, Failure> {
+    if given.is_empty() {
+        let fits = |size: &u64| *size >= block_bytes;
+        return Ok(curves::default_sizes().into_iter().filter(fits).collect());
+    }
+    let mut sizes = Vec::new();
+    for text in given {
+        let bytes = size("--sizes", text)?;
+        if bytes < block_bytes {
+            return Err(Failure::BadInput(format!(
+                "--sizes {text}: smaller than a block; expected at least {block_bytes} bytes"
+            )));
+        }
+        sizes.push(bytes);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    Ok(sizes)
+}
+
+/// `4096`, `64K`, `16M`, `1G`.
+fn size(flag: &str, text: &str) -> Result<u64, Failure> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((end, 'k' | 'K')) => (&text[..end], 1 << 10),
+        Some((end, 'm' | 'M')) => (&text[..end], 1 << 20),
+        Some((end, 'g' | 'G')) => (&text[..end], 1 << 30),
+        _ => (text, 1u64),
+    };
+    let number = digits.parse::<u64>().ok();
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| {
+            Failure::BadInput(format!(
+                "{flag} {text}: no number of bytes; expected one as in 4096, 64K, 16M or 1G"
+            ))
+        })
+}

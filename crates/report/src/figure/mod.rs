@@ -1,0 +1,49 @@
+//! Figures as files: curves and stacked bars, as SVG or PNG.
+//!
+//! What is drawn is data ([`Curves`], [`Bars`]); the drawing is the same for both kinds of file.
+
+mod bars;
+mod curves;
+mod picture;
+
+pub use bars::{Bar, Bars};
+pub use curves::{Curve, Curves};
+pub use picture::Picture;
+
+use plotters::style::RGBColor;
+
+/// What a figure gives, or why it could not be drawn.
+pub type Drawn = Result<Vec<u8>, NotDrawn>;
+
+/// The drawing library failed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the figure cannot be drawn: {0}")]
+pub struct NotDrawn(String);
+
+impl NotDrawn {
+    fn because(reason: impl std::fmt::Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
+/// Colours that people of all kinds of sight can tell apart (Okabe and Ito, "Color universal design", 2008), then greys.
+const COLOURS: [RGBColor; 10] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(170, 150, 20),
+    RGBColor(0, 0, 0),
+    RGBColor(130, 130, 130),
+    RGBColor(190, 190, 190),
+];
+
+/// The colour of the `i`-th thing in a figure.
+const fn colour(i: usize) -> RGBColor {
+    COLOURS[i % COLOURS.len()]
+}
+
+#[cfg(test)]
+mod tests;

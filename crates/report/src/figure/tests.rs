@@ -1,0 +1,103 @@
+//! Figures are files of their kind with all names in them.
+
+use super::*;
+use std::path::Path;
+
+fn curves() -> Curves {
+    let curve = |name: &str, dashed, points: &[(u64, f64)]| Curve {
+        name: name.to_owned(),
+        dashed,
+        points: points.to_vec(),
+    };
+    Curves {
+        title: "Kept off the bus".to_owned(),
+        x: "cache".to_owned(),
+        y: "content".to_owned(),
+        curves: vec![
+            curve(
+                "lru",
+                false,
+                &[(1 << 16, 3.0), (1 << 20, 40.0), (1 << 24, 80.0)],
+            ),
+            curve("lru", true, &[(1 << 16, 2.0), (1 << 24, 70.0)]),
+            curve("sieve", false, &[(1 << 16, 4.0), (1 << 24, 85.0)]),
+        ],
+    }
+}
+
+fn bars() -> Bars {
+    let bar = |name: &str, parts: &[f64]| Bar {
+        name: name.to_owned(),
+        parts: parts.to_vec(),
+    };
+    Bars {
+        title: "Bus".to_owned(),
+        y: "utilisation, %".to_owned(),
+        most: 100.0,
+        parts: vec!["content".to_owned(), "overhead".to_owned()],
+        bars: vec![
+            bar("nasa\n0 MB", &[60.0, 30.0]),
+            bar("nasa\n4 MB", &[40.0, 20.0]),
+        ],
+    }
+}
+
+#[test]
+fn the_ending_of_a_path_says_the_kind() {
+    assert_eq!(Picture::of_path(Path::new("a/b.SVG")), Some(Picture::Svg));
+    assert_eq!(Picture::of_path(Path::new("b.png")), Some(Picture::Png));
+    assert_eq!(Picture::of_path(Path::new("b.jpg")), None);
+    assert_eq!(Picture::of_path(Path::new("svg")), None);
+}
+
+#[test]
+fn a_drawing_has_its_words_and_lines() {
+    let svg = String::from_utf8(curves().draw(Picture::Svg).unwrap()).unwrap();
+    for words in [
+        "<svg",
+        "Kept off the bus",
+        "64 KiB",
+        "16 MiB",
+        "100 %",
+        "cache",
+        "content",
+        "lru",
+        "sieve",
+    ] {
+        assert!(svg.contains(words), "{words}");
+    }
+    assert_eq!(
+        svg.matches("\nlru\n").count(),
+        1,
+        "one entry in the legend for both"
+    );
+    let svg = String::from_utf8(bars().draw(Picture::Svg).unwrap()).unwrap();
+    for words in ["Bus", "utilisation, %", "overhead", "nasa", "4 MB"] {
+        assert!(svg.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_bitmap_is_a_png_that_is_not_empty() {
+    for file in [curves().draw(Picture::Png), bars().draw(Picture::Png)] {
+        let file = file.unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(file))
+            .read_info()
+            .unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut pixels).unwrap();
+        let inked = pixels.iter().filter(|&&value| value < 128).count();
+        assert!(inked > 5000, "{inked} dark values");
+    }
+}
+
+#[test]
+fn nothing_and_a_single_point_are_drawn_too() {
+    let mut empty = curves();
+    empty.curves.clear();
+    empty.draw(Picture::Svg).unwrap();
+    let mut point = curves();
+    point.curves.truncate(1);
+    point.curves[0].points.truncate(1);
+    point.draw(Picture::Png).unwrap();
+}
