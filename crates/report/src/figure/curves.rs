@@ -90,7 +90,8 @@ impl Draw for Curves {
             .map_err(NotDrawn::because)?;
         chart
             .configure_mesh()
-            .light_line_style(FAINT)
+            .max_light_lines(0)
+            .bold_line_style(FAINT)
             .x_labels((most - least) as usize + 1)
             .x_label_formatter(&|size| bytes(size.exp2().round() as u64).replace(".0", ""))
             .y_labels(11)

@@ -37,7 +37,11 @@ pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Fa
     let curves = curves::compute(&log, &request, arguments.threads.get(), interrupt)?;
     let name = arguments.log.display();
     if let Some(figure) = figure {
-        let title = format!("Content kept off the bus by caches on the NIC: {name}");
+        let short = arguments
+            .log
+            .file_name()
+            .unwrap_or(arguments.log.as_os_str());
+        let title = format!("Content kept off the bus: {}", short.display());
         let drawing = curves::figure(title, &curves, |curve| curve.policy.name());
         figure.write(|picture| drawing.draw(picture))?;
     }
