@@ -199,14 +199,21 @@ fn parse_link(text: &str) -> Result<Link, String> {
 /// `baton reproduce`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  baton reproduce handoff-table1 --log worldcup98_day6_sample200k.csv.xz --json table1.json")]
+Examples:
+  baton reproduce handoff-table1 --log worldcup98_day6_sample200k.csv.xz --json table1.json
+  baton reproduce dcache-locality --data logs/ --figure locality.svg")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
     pub name: Option<String>,
     /// The log of the published experiment, or an excerpt of it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
+    /// A folder with public excerpts of the published experiments' logs, under their public names
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub data: Option<PathBuf>,
+    /// Draw the figure of the experiment, if it has one, to this file, .svg or .png
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub figure: Option<PathBuf>,
     /// Write rows of configuration, metric, published and simulated value to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,

@@ -12,6 +12,28 @@ pub use picture::Picture;
 
 use plotters::style::RGBColor;
 
+/// Any figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure {
+    /// Curves over sizes.
+    Curves(Curves),
+    /// Stacked bars.
+    Bars(Bars),
+}
+
+impl Figure {
+    /// The figure as a file.
+    ///
+    /// # Errors
+    /// The drawing library fails.
+    pub fn draw(&self, picture: Picture) -> Drawn {
+        match self {
+            Self::Curves(curves) => curves.draw(picture),
+            Self::Bars(bars) => bars.draw(picture),
+        }
+    }
+}
+
 /// What a figure gives, or why it could not be drawn.
 pub type Drawn = Result<Vec<u8>, NotDrawn>;
 

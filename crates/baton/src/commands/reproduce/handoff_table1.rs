@@ -94,7 +94,11 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         .collect();
     let title = "Handoff policies (OSDI 2006), Table 1, published and simulated:";
     let text = format!("{}\n{}", table(title, &rows), lifetimes(context, &jobs)?);
-    Ok(Outcome { rows, text })
+    Ok(Outcome {
+        rows,
+        text,
+        figure: None,
+    })
 }
 
 /// The four rows on the log that was given, or on the generated one.

@@ -2,13 +2,14 @@
 //!
 //! One module per experiment; [`ALL`] lists them.
 
+mod dcache;
 pub(super) mod handoff_table1;
 
 use crate::cli::ReproduceArgs;
 use crate::failure::Failure;
-use crate::output::{JsonOutput, print, spare};
+use crate::output::{JsonOutput, PendingFigure, print, spare};
 use crate::runner::Interrupt;
-use baton_report as report;
+use baton_report::{self as report, figure::Figure};
 use serde::Serialize;
 use std::path::Path;
 
@@ -23,11 +24,13 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-const ALL: [Reproduction; 1] = [handoff_table1::REPRODUCTION];
+const ALL: [Reproduction; 2] = [handoff_table1::REPRODUCTION, dcache::locality::REPRODUCTION];
 
 /// What the user gave.
 pub struct Context<'a> {
     log: Option<&'a Path>,
+    /// A folder with public logs.
+    data: Option<&'a Path>,
     seed: u64,
     threads: usize,
     interrupt: &'a Interrupt,
@@ -39,6 +42,8 @@ pub struct Outcome {
     rows: Vec<Row>,
     /// For people.
     text: String,
+    /// For `--figure`; `None` if there is nothing to draw.
+    figure: Option<Figure>,
 }
 
 /// One metric of one configuration.
@@ -90,13 +95,23 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         spare(log, "--json", arguments.json.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let picture = arguments.figure.as_deref().map(PendingFigure::new);
+    let picture = picture.transpose()?;
     let context = Context {
         log: arguments.log.as_deref(),
+        data: arguments.data.as_deref(),
         seed: arguments.seed,
         threads: arguments.threads.get(),
         interrupt,
     };
-    let Outcome { rows, text } = (reproduction.run)(&context)?;
+    let Outcome { rows, text, figure } = (reproduction.run)(&context)?;
+    match (picture, figure) {
+        (Some(picture), Some(figure)) => picture.write(|kind| figure.draw(kind))?,
+        (Some(_), None) => {
+            return Err(Failure::BadInput(format!("--figure: {name} has no figure")));
+        }
+        (None, _) => {}
+    }
     match json {
         Some(json) => json.write(&rows, &text),
         None => print(&text),

@@ -1,0 +1,199 @@
+//! Figure 3 of the data-caching paper: what caches of 64 KB to 16 MB would keep off the bus. Needs no machine.
+
+use super::Source;
+use crate::commands::curves::{self, Curve, Request};
+use crate::commands::reproduce::{Context, Outcome, Reproduction, Row, Shown, table};
+use crate::failure::Failure;
+use baton_cache::{AdmissionConfig, ReplacementConfig};
+use baton_report::figure::Figure;
+use baton_report::{Column, Scale, Table};
+use baton_workload::analyse::Policy;
+use baton_workload::{Preset, SessionRule};
+
+/// The entry in the list.
+pub const REPRODUCTION: Reproduction = Reproduction {
+    name: "dcache-locality",
+    about: "content that caches of 64 KB to 16 MB on one and two NICs keep off the bus (ASPLOS 2002, Figure 3)",
+    run,
+};
+
+/// 64 KB to 16 MB.
+const SIZES: std::ops::RangeInclusive<u32> = 16..=24;
+/// Sizes of which numbers are published.
+const PUBLISHED_MIB: [u64; 3] = [4, 8, 16];
+const BLOCK_BYTES: u64 = 4096;
+
+/// A log and its curves.
+struct Measured {
+    source: Source,
+    curves: Vec<Curve>,
+}
+
+impl Measured {
+    fn share(&self, policy: Policy, caches: u8, cache_bytes: u64) -> Option<f64> {
+        let same = |curve: &&Curve| curve.policy == policy && curve.caches == caches;
+        let curve = self.curves.iter().find(same)?;
+        let point = curve.points.iter().find(|p| p.cache_bytes == cache_bytes)?;
+        Some(100.0 * point.share)
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let mut measured = Vec::new();
+    for source in Source::all(context, &Preset::DATA_CACHING)? {
+        let log = source.read(context.seed)?;
+        let curves = curves::compute(&log, &request(), context.threads, context.interrupt)?;
+        measured.push(Measured { source, curves });
+    }
+    let rows: Vec<Row> = measured.iter().flat_map(rows_of).collect();
+    let text = format!(
+        "{}\n{}\n{}\n{}\n{}",
+        sizes_table("one LRU cache", &measured, 1),
+        sizes_table(
+            "two LRU caches of that size, connections dealt out in turn,",
+            &measured,
+            2
+        ),
+        policies_table(&measured),
+        published_table(&rows),
+        note(context),
+    );
+    let lru = measured.iter().flat_map(|m| {
+        let lru = m.curves.iter().filter(|curve| curve.policy == Policy::LRU);
+        lru.map(|curve| (m.source.name(), curve))
+    });
+    let (names, lru): (Vec<String>, Vec<Curve>) = lru.map(|(n, c)| (n, c.clone())).unzip();
+    let title = "Content kept off the bus by LRU caches on the NIC (after Figure 3)".to_owned();
+    let mut figure = curves::figure(title, &lru, |_| String::new());
+    for (line, name) in figure.curves.iter_mut().zip(names) {
+        line.name = name;
+    }
+    Ok(Outcome {
+        rows,
+        text,
+        figure: Some(Figure::Curves(figure)),
+    })
+}
+
+fn request() -> Request {
+    let online = ReplacementConfig::ALL.map(|p| Policy::Online(p, AdmissionConfig::All));
+    Request {
+        policies: online.into_iter().chain([Policy::Min]).collect(),
+        sizes: SIZES.map(|power| 1 << power).collect(),
+        caches: vec![1, 2],
+        block_bytes: BLOCK_BYTES,
+        rule: SessionRule::PIPELINED,
+    }
+}
+
+/// All points of all curves. Published: LRU on two NICs, whole traces.
+fn rows_of(measured: &Measured) -> Vec<Row> {
+    let published = |curve: &Curve, cache_bytes: u64| {
+        let Source::Generated(preset) = measured.source else {
+            return None;
+        };
+        let place = PUBLISHED_MIB
+            .iter()
+            .position(|mib| mib << 20 == cache_bytes)?;
+        let comparable = curve.policy == Policy::LRU && curve.caches == 2;
+        let shares = preset.published().filter(|_| comparable)?.hits_4_8_16_mib;
+        Some(100.0 * shares[place])
+    };
+    let name = measured.source.name();
+    let row = |curve: &Curve, cache_bytes: u64, share: f64| Row {
+        config: format!(
+            "{name}, {} of {}, {}",
+            if curve.caches == 1 {
+                "one cache"
+            } else {
+                "two caches"
+            },
+            curves::size_text(cache_bytes),
+            curve.policy.name(),
+        ),
+        metric: "content_kept_off_bus_percent",
+        published: published(curve, cache_bytes),
+        simulated: 100.0 * share,
+        shown: Shown {
+            name: "content kept off the bus, %",
+            scale: Scale::Points,
+        },
+    };
+    let of_curve = |curve: &Curve| -> Vec<Row> {
+        let points = curve.points.iter();
+        points
+            .map(|point| row(curve, point.cache_bytes, point.share))
+            .collect()
+    };
+    measured.curves.iter().flat_map(of_curve).collect()
+}
+
+/// Sizes down, logs across.
+fn sizes_table(what: &str, measured: &[Measured], caches: u8) -> String {
+    let mut columns = vec![Column::numbers("cache")];
+    columns.extend(
+        measured
+            .iter()
+            .map(|m| Column::numbers(in_two_lines(&m.source.name()))),
+    );
+    let title = format!("Share of content bytes that {what} would keep off the bus:");
+    let mut table = Table::new(columns).titled(title);
+    for size in SIZES.map(|power| 1u64 << power) {
+        let mut cells = vec![curves::size_text(size)];
+        cells.extend(
+            measured
+                .iter()
+                .map(|m| percent(m.share(Policy::LRU, caches, size))),
+        );
+        table.row(cells);
+    }
+    table.render()
+}
+
+/// Logs down, policies across, for two caches of 8 MB.
+fn policies_table(measured: &[Measured]) -> String {
+    let policies = request().policies;
+    let mut columns = vec![Column::words("log")];
+    columns.extend(policies.iter().map(|p| Column::numbers(p.name())));
+    let title = "The same for other policies, two caches of 8 MiB (min: the most blocks, knowing the future):";
+    let mut table = Table::new(columns).titled(title);
+    for log in measured {
+        let mut cells = vec![log.source.name()];
+        cells.extend(policies.iter().map(|p| percent(log.share(*p, 2, 8 << 20))));
+        table.row(cells);
+    }
+    table.render()
+}
+
+fn published_table(rows: &[Row]) -> String {
+    let published: Vec<Row> = rows
+        .iter()
+        .filter(|row| row.published.is_some())
+        .cloned()
+        .collect();
+    let title = "Published, and what the generated logs give, which were fitted to it:";
+    table(title, &published)
+}
+
+fn note(context: &Context<'_>) -> String {
+    let mut text = String::new();
+    if context.data.is_none() {
+        text.push_str(
+            "No --data FOLDER with the public excerpts of the NASA and World Cup logs was given: generated logs only.\n",
+        );
+    } else {
+        text.push_str(
+            "Excerpts are measured as they are, nothing is fitted; they are not the whole traces that the paper used.\n",
+        );
+    }
+    text
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"))
+}
+
+/// `nasa (generated)` in two lines, for heads of columns.
+fn in_two_lines(name: &str) -> String {
+    name.replacen(" (", "\n(", 1)
+}

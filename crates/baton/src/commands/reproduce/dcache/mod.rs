@@ -1,0 +1,100 @@
+//! The experiments of "Increasing Web Server Throughput with Network Interface Data Caching" (ASPLOS 2002).
+//!
+//! They run on the public excerpts of two of its five traces where the user gives these, and always on logs generated
+//! to be like all five. What is printed says which is which. Numbers of an excerpt are not compared with published
+//! ones, which are those of whole traces.
+
+pub(super) mod locality;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::runner::Spinner;
+use baton_workload::{Log, LogError, Preset};
+use std::path::{Path, PathBuf};
+
+/// Names of the public excerpts in the folder that `--data` gives.
+const EXCERPTS: [(&str, &str); 2] = [
+    ("nasa", "nasa_http_19950701_first9999.tsv.xz"),
+    ("worldcup", "worldcup98_day6_sample200k.csv.xz"),
+];
+
+/// A log that an experiment runs on.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    /// A public excerpt of a trace of the paper.
+    Excerpt { trace: &'static str, path: PathBuf },
+    /// Another log of the user's.
+    Own(PathBuf),
+    /// Generated to be like a trace of the paper.
+    Generated(Preset),
+}
+
+impl Source {
+    /// All logs: the user's first.
+    ///
+    /// # Errors
+    /// The folder of excerpts has none.
+    fn all(context: &Context<'_>, presets: &[Preset]) -> Result<Vec<Self>, Failure> {
+        let mut all = Vec::new();
+        if let Some(folder) = context.data {
+            all.extend(excerpts(folder)?);
+        }
+        all.extend(context.log.map(|path| Self::Own(path.to_owned())));
+        all.extend(presets.iter().copied().map(Self::Generated));
+        Ok(all)
+    }
+
+    /// What rows call it: says whether it is real.
+    fn name(&self) -> String {
+        match self {
+            Self::Excerpt { trace, .. } => format!("{trace} (real excerpt)"),
+            Self::Own(path) => {
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                name.to_string_lossy().into_owned()
+            }
+            Self::Generated(preset) => format!("{} (generated)", preset.name()),
+        }
+    }
+
+    /// Reads or generates it.
+    ///
+    /// # Errors
+    /// It cannot be read, or has no sizes.
+    fn read(&self, seed: u64) -> Result<Log, Failure> {
+        let _spinner = Spinner::new("reading or generating a log");
+        match self {
+            Self::Excerpt { path, .. } | Self::Own(path) => {
+                let log = Log::read(path)
+                    .map_err(|error: LogError| Failure::BadInput(error.to_string()))?;
+                log.replayable()
+                    .map_err(|reason| Failure::BadInput(format!("{}: {reason}", path.display())))?;
+                Ok(log)
+            }
+            Self::Generated(preset) => preset
+                .spec()
+                .generate(seed, preset.requests())
+                .map_err(|error| Failure::Failed(format!("{}: {error}", preset.name()))),
+        }
+    }
+}
+
+/// The excerpts in `folder`.
+fn excerpts(folder: &Path) -> Result<Vec<Source>, Failure> {
+    let found: Vec<Source> = EXCERPTS
+        .iter()
+        .map(|(trace, name)| Source::Excerpt {
+            trace,
+            path: folder.join(name),
+        })
+        .filter(|source| matches!(source, Source::Excerpt { path, .. } if path.is_file()))
+        .collect();
+    if found.is_empty() {
+        let names: Vec<&str> = EXCERPTS.iter().map(|(_, name)| *name).collect();
+        return Err(Failure::BadInput(format!(
+            "--data {}: expected a folder with {}",
+            folder.display(),
+            names.join(" or ")
+        )));
+    }
+    Ok(found)
+}
