@@ -7,15 +7,21 @@
 //! the one at which the file's page (4 KB) was last changed, so that pieces of different revisions never join.
 
 mod files;
+mod live;
 mod reader;
+mod remote_files;
 mod render;
+mod service;
 
 #[cfg(test)]
 mod tests;
 
 pub use files::SymbolicFiles;
+pub use live::LiveHttp;
 pub use reader::ResponseReader;
+pub use remote_files::{RemoteFileCalls, Write, read_call, write_call};
 pub use render::render;
+pub use service::{Service, Session};
 
 use crate::web::{Http, Parsed, Request};
 use baton_host::FileId;
@@ -34,6 +40,26 @@ pub enum Kind {
     File = 3,
     /// Content made for this response.
     Dynamic = 4,
+    /// A call that reads a range of a remote file.
+    ReadCall = 5,
+    /// A call that writes one; what is to be written follows.
+    WriteCall = 6,
+    /// The header of the reply to either.
+    Reply = 7,
+    /// What is to be written.
+    Upload = 8,
+}
+
+impl Kind {
+    /// Whether a range of this kind is content, and not a header of the application's protocol.
+    pub fn is_content(self) -> bool {
+        matches!(self, Self::File | Self::Dynamic | Self::Upload)
+    }
+
+    /// Whether it begins an exchange.
+    fn is_request(self) -> bool {
+        matches!(self, Self::Request | Self::ReadCall | Self::WriteCall)
+    }
 }
 
 /// Files have numbers below this.
@@ -67,6 +93,10 @@ impl Exchange {
             2 => Kind::Head,
             3 => Kind::File,
             4 => Kind::Dynamic,
+            5 => Kind::ReadCall,
+            6 => Kind::WriteCall,
+            7 => Kind::Reply,
+            8 => Kind::Upload,
             _ => return None,
         };
         let file = (source >> FILE_SHIFT) as u32 & (FILES - 1);
@@ -95,17 +125,45 @@ impl Exchange {
         }
     }
 
-    /// Length of its request: that of the name and of the client's headers vary.
+    /// Length of its request: in HTTP that of the name and of the client's headers vary.
     fn request_len(self) -> u32 {
-        LEAST_REQUEST_BYTES
-            + self.file.wrapping_mul(0x9e37_79b1) % (MOST_REQUEST_BYTES - LEAST_REQUEST_BYTES + 1)
+        match self.kind {
+            Kind::ReadCall => remote_files::READ_CALL_BYTES,
+            Kind::WriteCall => remote_files::WRITE_CALL_BYTES,
+            _ => {
+                let varies = MOST_REQUEST_BYTES - LEAST_REQUEST_BYTES + 1;
+                LEAST_REQUEST_BYTES + self.file.wrapping_mul(0x9e37_79b1) % varies
+            }
+        }
     }
 
+    /// The header of the response. That to a write has no content behind it.
     fn head(self) -> Symbolic {
+        let (kind, content_len, len) = match self.kind {
+            Kind::ReadCall => (
+                Kind::Reply,
+                self.content_len,
+                remote_files::READ_REPLY_BYTES,
+            ),
+            Kind::WriteCall => (Kind::Reply, 0, remote_files::WRITE_REPLY_BYTES),
+            _ => (Kind::Head, self.content_len, HEAD_BYTES),
+        };
+        let exchange = Self {
+            content_len,
+            ..self
+        };
         Symbolic {
-            source: self.source(Kind::Head),
+            source: exchange.source(kind),
             offset: 0,
-            len: HEAD_BYTES,
+            len,
+        }
+    }
+
+    /// Bytes of content in the response.
+    fn response_len(self) -> u64 {
+        match self.kind {
+            Kind::WriteCall => 0,
+            _ => self.content_len,
         }
     }
 

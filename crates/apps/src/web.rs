@@ -106,6 +106,14 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
         self.open
     }
 
+    /// The sockets of the connections it has open.
+    pub fn sockets(&self) -> impl Iterator<Item = SocketId> {
+        let connections = (0..).zip(&self.connections);
+        connections
+            .filter(|(_, connection)| connection.is_open())
+            .map(|(socket, _)| SocketId(socket))
+    }
+
     /// What it speaks.
     pub fn http(&self) -> &H {
         &self.http

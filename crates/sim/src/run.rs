@@ -5,7 +5,8 @@ use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
 use baton_workload::{
-    Fixed, GeneratorSpec, Log, Preset, Replay, SessionRule, SpecWeb, SpecWebSpec, Workload,
+    Fixed, GeneratorSpec, Log, OnDemand, Preset, RemoteFiles, Replay, SessionRule, SpecWeb,
+    SpecWebSpec, Workload,
 };
 use std::collections::BTreeMap;
 
@@ -84,6 +85,14 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
         WorkloadConfig::Specweb(spec) => {
             let load: Load = vec![Box::new(SpecWeb::new(*spec, seed))];
             Ok((load, specweb_facts(spec)))
+        }
+        WorkloadConfig::OnDemand(spec) => {
+            let load: Load = vec![Box::new(OnDemand::new(spec.clone(), seed))];
+            Ok((load, BTreeMap::new()))
+        }
+        WorkloadConfig::RemoteFiles(spec) => {
+            let load: Load = vec![Box::new(RemoteFiles::new(*spec, seed))];
+            Ok((load, BTreeMap::new()))
         }
         WorkloadConfig::Fixed(spec) => {
             let load: Load = vec![Box::new(Fixed::new(*spec))];

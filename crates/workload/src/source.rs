@@ -18,6 +18,9 @@ pub struct RequestSpec {
     /// Sent together with the previous request of the connection, without waiting for that one's response.
     /// Never set on the first request of a connection.
     pub pipelined: bool,
+    /// The client writes `bytes` of the file instead of reading them. Only servers of remote files take writes.
+    #[serde(default)]
+    pub write: bool,
 }
 
 impl RequestSpec {
@@ -29,6 +32,7 @@ impl RequestSpec {
             think_us: 0,
             dynamic: false,
             pipelined: false,
+            write: false,
         }
     }
 }

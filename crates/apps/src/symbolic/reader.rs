@@ -1,6 +1,6 @@
 //! The client's side: is every byte of a response the right one?
 
-use super::{Exchange, Kind, offset, revision};
+use super::{Exchange, offset, revision};
 use baton_tcp::{Payload, Symbolic};
 
 /// Reads one response and checks that it is exactly the header and then the content of what was asked for.
@@ -21,8 +21,7 @@ const PAGE_BYTES: u64 = 4096;
 impl ResponseReader {
     /// A reader of the response to `request`. Panics when that is no request.
     pub fn new(request: Symbolic) -> Self {
-        let exchange =
-            Exchange::of(request.source).filter(|exchange| exchange.kind == Kind::Request);
+        let exchange = Exchange::of(request.source).filter(|exchange| exchange.kind.is_request());
         Self {
             exchange: exchange.expect("a request"),
             head_read: 0,
@@ -49,11 +48,12 @@ impl ResponseReader {
                 return Err(expected);
             }
             let mut taken = data.len.min(expected.len);
-            if expected.source != self.exchange.source(Kind::Head) {
+            let head = self.exchange.head().source;
+            if expected.source != head {
                 taken = taken.min((PAGE_BYTES - expected.offset % PAGE_BYTES) as u32);
                 self.note_revision(data).ok_or(expected)?;
             }
-            if expected.source == self.exchange.source(Kind::Head) {
+            if expected.source == head {
                 self.head_read += taken;
             } else {
                 self.content_read += u64::from(taken);
@@ -85,12 +85,13 @@ impl ResponseReader {
         }
         self.exchange.content(
             self.content_read,
-            (self.exchange.content_len - self.content_read) as u32,
+            (self.exchange.response_len() - self.content_read) as u32,
         )
     }
 
     /// Whether the whole response was read.
     pub fn is_complete(&self) -> bool {
-        self.head_read == self.exchange.head().len && self.content_read == self.exchange.content_len
+        self.head_read == self.exchange.head().len
+            && self.content_read == self.exchange.response_len()
     }
 }

@@ -1,6 +1,6 @@
 //! Ranges as the bytes they stand for.
 
-use super::{Exchange, HEAD_BYTES, Kind, offset, revision};
+use super::{Exchange, HEAD_BYTES, Kind, offset, remote_files, revision};
 use baton_tcp::Symbolic;
 use std::io::Write;
 
@@ -14,7 +14,19 @@ pub fn render(data: &Symbolic, out: &mut Vec<u8>) {
         Some(exchange) => match exchange.kind {
             Kind::Request => out.extend_from_slice(&request_text(exchange)[index(&range)]),
             Kind::Head => out.extend_from_slice(&head_text(exchange)[index(&range)]),
-            Kind::File | Kind::Dynamic => {
+            Kind::ReadCall | Kind::WriteCall => {
+                let data_len = match exchange.kind {
+                    Kind::WriteCall => exchange.content_len as u32,
+                    _ => 0,
+                };
+                out.extend_from_slice(&record(exchange.request_len(), data_len)[index(&range)]);
+            }
+            Kind::Reply => {
+                let header_len = remote_files::reply_len(exchange.content_len);
+                let header = record(header_len, exchange.content_len as u32);
+                out.extend_from_slice(&header[index(&range)]);
+            }
+            Kind::File | Kind::Dynamic | Kind::Upload => {
                 let revision = revision(data);
                 out.extend(range.map(|offset| content_byte(exchange.file, revision, offset)));
             }
@@ -38,6 +50,16 @@ fn content_byte(file: u32, revision: u32, offset: u64) -> u8 {
         column @ 25..31 if revision > 0 => hex(u64::from(revision), 30 - column),
         _ => b'.',
     }
+}
+
+/// A record's mark and the zeros that stand for the rest of its header (RFC 5531 section 11).
+fn record(header_len: u32, data_len: u32) -> Vec<u8> {
+    const LAST_FRAGMENT: u32 = 1 << 31;
+    const MARK_BYTES: u32 = 4;
+    let mark = LAST_FRAGMENT | (header_len - MARK_BYTES + data_len);
+    let mut header = mark.to_be_bytes().to_vec();
+    header.resize(header_len as usize, 0);
+    header
 }
 
 fn request_text(exchange: Exchange) -> Vec<u8> {

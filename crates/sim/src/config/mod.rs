@@ -2,10 +2,12 @@
 //!
 //! Every section has defaults; profiles and experiment files only say what differs. Unknown keys are errors.
 
+mod application;
 mod host;
 mod nic;
 mod workload;
 
+pub use application::{ApplicationConfig, LiveConfig};
 pub use host::{HostConfig, HostInstructions, HostScale};
 pub use nic::{DmaConfig, InterruptConfig, NicConfig, NicInstructions, NicScale};
 pub(crate) use workload::MOST_CLIENTS;
@@ -28,6 +30,8 @@ pub struct Experiment {
     pub run: RunConfig,
     /// What the clients ask for.
     pub workload: WorkloadConfig,
+    /// What the server does for them.
+    pub application: ApplicationConfig,
     /// Who asks.
     pub clients: ClientsConfig,
     /// The server's TCP, on the host and on the NIC.
@@ -49,6 +53,7 @@ impl Default for Experiment {
             nics: 1,
             run: RunConfig::default(),
             workload: WorkloadConfig::default(),
+            application: ApplicationConfig::default(),
             clients: ClientsConfig::default(),
             tcp: baton_tcp::Config::default(),
             host: HostConfig::default(),
@@ -140,6 +145,7 @@ impl Experiment {
             .validate()
             .map_err(|error| of_interconnect(&error))?;
         self.workload.validate()?;
+        self.application.validate(&self.workload)?;
         self.clients.validate()?;
         positive("run.measured_packets", self.run.measured_packets)?;
         positive("run.sample_us", self.run.sample_us)?;

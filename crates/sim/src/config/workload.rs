@@ -1,8 +1,10 @@
 //! What the clients ask for, and who they are.
 
 use super::{Invalid, one_to, positive};
-use baton_apps::symbolic::CONTENT_LIMIT;
-use baton_workload::{FixedSpec, GeneratorSpec, SpecWebSpec, Throttle};
+use baton_apps::symbolic::{CONTENT_LIMIT, FILES};
+use baton_workload::{
+    FixedSpec, GeneratorSpec, OnDemandSpec, RemoteFilesSpec, SpecWebSpec, Throttle,
+};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -53,6 +55,10 @@ pub enum WorkloadConfig {
     Specweb(SpecWebSpec),
     /// Files of one size.
     Fixed(FixedSpec),
+    /// Titles played at a steady rate.
+    OnDemand(OnDemandSpec),
+    /// Reads and writes of a remote file system.
+    RemoteFiles(RemoteFilesSpec),
 }
 
 const fn fifteen() -> u32 {
@@ -95,6 +101,11 @@ impl WorkloadConfig {
                 spec.throttle.map_or(Ok(()), throttle)
             }
             Self::Fixed(spec) => fixed(spec),
+            Self::OnDemand(spec) => spec.check().map_err(|error| {
+                let path = format!("workload.{}", error.field);
+                Invalid::new(&path, error.value, error.expected)
+            }),
+            Self::RemoteFiles(spec) => remote_files(spec),
         }
     }
 }
@@ -128,6 +139,16 @@ fn fixed(spec: &FixedSpec) -> Result<(), Invalid> {
     }
     Ok(())
 }
+
+fn remote_files(spec: &RemoteFilesSpec) -> Result<(), Invalid> {
+    one_to(FILES, "workload.ranges", spec.ranges)?;
+    one_to(MOST_RANGE_BYTES, "workload.bytes", spec.bytes)?;
+    one_to(MOST_FIXED_REQUESTS, "workload.operations", spec.operations)?;
+    percent("workload.write_percent", spec.write_percent)
+}
+
+/// A client writes a range into its send buffer as a whole.
+const MOST_RANGE_BYTES: u32 = 32 * 1024;
 
 fn percent(path: &str, value: u32) -> Result<(), Invalid> {
     if value > 100 {

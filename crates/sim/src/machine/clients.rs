@@ -1,14 +1,16 @@
 //! The clients: each keeps one connection at a time, asks for what the workload says, checks every byte it gets, and
 //! costs nothing.
 
+use super::changes::{Change, Changes};
 use super::delay::Delays;
 use super::subnets;
 use super::violation::Violation;
 use crate::EventQueue;
-use crate::config::Experiment;
+use crate::config::{ApplicationConfig, Experiment};
 use crate::results::ClientResults;
 use crate::run::Load;
 use baton_apps::symbolic::{self, ResponseReader};
+use baton_host::FileId;
 use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use baton_workload::{Demand, RequestSpec, Throttle, Workload};
@@ -22,6 +24,7 @@ const FIRST_PORT: u16 = 1024;
 #[derive(Debug)]
 struct Outstanding {
     sent: Time,
+    file: FileId,
     reader: ResponseReader,
     content_len: u64,
 }
@@ -65,6 +68,10 @@ pub(super) struct Clients {
     wakeups: EventQueue<u32>,
     /// Clients without a connection, for open loops.
     idle: Vec<u32>,
+    /// Requests are calls of a remote file system, not HTTP.
+    calls: bool,
+    /// What became of the files they ask for.
+    changes: Changes,
     pub(super) measured: Measured,
 }
 
@@ -112,6 +119,8 @@ impl Clients {
             workloads,
             wakeups,
             idle,
+            calls: experiment.application == ApplicationConfig::RemoteFiles,
+            changes: Changes::default(),
             measured: Measured::new(experiment.nics),
         }
     }
@@ -127,6 +136,11 @@ impl Clients {
             (Some(timer), Some(wakeup)) => Some(timer.min(wakeup)),
             (timer, wakeup) => timer.or(wakeup),
         }
+    }
+
+    /// A file was changed on the server.
+    pub(super) fn note(&mut self, change: Change) {
+        self.changes.note(change);
     }
 
     /// Segments to put on the wire.
@@ -236,21 +250,23 @@ impl Clients {
         loop {
             let spec = client.script[client.next];
             client.next += 1;
-            let request = symbolic::request(spec.file, spec.bytes, spec.dynamic);
-            let reader = ResponseReader::new(request);
+            let (request, upload) = request(&spec, self.calls);
             client.outstanding.push_back(Outstanding {
                 sent: now,
-                reader,
-                content_len: spec.bytes,
+                file: FileId(spec.file),
+                reader: ResponseReader::new(request),
+                content_len: if spec.write { 0 } else { spec.bytes },
             });
             if let Some(throttle) = self.throttle {
                 client.not_before = now + Span::from_ns(throttle.request_spacing_ns(spec.bytes));
             }
-            let taken = self.stack.write(conn, request);
-            debug_assert!(
-                taken.is_err() || taken == Ok(request.len as usize),
-                "requests fit the send buffer"
-            );
+            for part in std::iter::once(request).chain(upload) {
+                let taken = self.stack.write(conn, part);
+                debug_assert!(
+                    taken.is_err() || taken == Ok(part.len as usize),
+                    "requests fit the send buffer"
+                );
+            }
             if !client
                 .script
                 .get(client.next)
@@ -266,7 +282,7 @@ impl Clients {
         while let Some(data) = self.stack.read(conn, usize::MAX) {
             self.stack.consume(conn, data.len as usize);
             let client = &mut self.clients[number as usize];
-            done |= client.take(now, data, &mut self.measured)?;
+            done |= client.take(now, data, &self.changes, &mut self.measured)?;
         }
         if done && self.clients[number as usize].outstanding.is_empty() {
             self.proceed(now, number);
@@ -359,6 +375,7 @@ impl Client {
         &mut self,
         now: Time,
         mut data: Symbolic,
+        changes: &Changes,
         measured: &mut Measured,
     ) -> Result<bool, Violation> {
         let mut completed = false;
@@ -372,6 +389,9 @@ impl Client {
                 .map_err(|expected| Violation::WrongData { data, expected })?;
             if first.reader.is_complete() {
                 let response = self.outstanding.pop_front().expect("it was just read");
+                if let Some(revisions) = response.reader.revisions() {
+                    changes.check(response.file, revisions, response.sent)?;
+                }
                 measured.responses += 1;
                 measured.content_bytes[self.nic as usize] += response.content_len;
                 measured.response.record(now - response.sent);
@@ -394,6 +414,18 @@ impl Measured {
             timeouts_before: 0,
         }
     }
+}
+
+/// A request, and what is uploaded with it.
+fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symbolic>) {
+    if !calls {
+        return (symbolic::request(spec.file, spec.bytes, spec.dynamic), None);
+    }
+    if !spec.write {
+        return (symbolic::read_call(spec.file, spec.bytes), None);
+    }
+    let [call, data] = symbolic::write_call(spec.file, spec.bytes);
+    (call, Some(data))
 }
 
 /// The NIC through which the client of this number reaches the server.

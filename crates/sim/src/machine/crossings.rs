@@ -1,7 +1,7 @@
 //! What each descriptor moves across the bus (DESIGN "The bus": every crossing counted).
 
 use super::dma::{Part, Parts};
-use baton_apps::symbolic::{Kind, kind};
+use baton_apps::symbolic::kind;
 use baton_bus::{Accounting, BytesByCategory, Category, Direction};
 use baton_host::footprint::PAGE_BYTES;
 use baton_nic::{CacheCommand, Command, Event, HostRead, MainMemory, ToHost, ToNic};
@@ -33,9 +33,11 @@ impl Crossing {
     }
 
     fn carry(mut self, data: &Symbolic) -> Self {
-        match kind(data) {
-            Kind::Request | Kind::Head => self.http_header += u64::from(data.len),
-            Kind::File | Kind::Dynamic => self.content += u64::from(data.len),
+        let bytes = u64::from(data.len);
+        if kind(data).is_content() {
+            self.content += bytes;
+        } else {
+            self.http_header += bytes;
         }
         self
     }
@@ -154,9 +156,10 @@ pub(super) fn push_parts(read: &HostRead<Symbolic>, parts: &mut Parts) {
 /// Content lies in pages; all else is in one piece.
 fn push_data<'a>(pieces: impl IntoIterator<Item = &'a Symbolic>, parts: &mut Parts) {
     for piece in pieces {
-        let category = match kind(piece) {
-            Kind::Request | Kind::Head => Category::HttpHeader,
-            Kind::File | Kind::Dynamic => Category::Content,
+        let category = if kind(piece).is_content() {
+            Category::Content
+        } else {
+            Category::HttpHeader
         };
         let mut in_page = (piece.offset % u64::from(PAGE_BYTES)) as u32;
         let mut left = piece.len;

@@ -11,6 +11,9 @@ impl Machine {
             let Some(end) = self.host.work(self.now, &mut self.ports) else {
                 break;
             };
+            while let Some(change) = self.host.application.poll_change() {
+                self.clients.note(change);
+            }
             if end > self.now {
                 self.host.busy = true;
                 self.arm(Tick::HostDone, Some(end));
@@ -18,7 +21,7 @@ impl Machine {
             self.each_nic(Self::expect_descriptors);
         }
         if !self.host.busy {
-            self.arm(Tick::HostTimer, self.host.kernel.poll_timeout());
+            self.arm(Tick::HostTimer, self.host.poll_timeout());
         }
     }
 

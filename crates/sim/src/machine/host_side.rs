@@ -1,5 +1,6 @@
 //! The server's processor with its kernel and web server: one piece of work at a time.
 
+use super::application::Application;
 use super::meter::HostMeter;
 use super::names::{counts, since, snake_case};
 use super::port::Port;
@@ -7,8 +8,6 @@ use super::subnets;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
-use baton_apps::symbolic::SymbolicHttp;
-use baton_apps::web;
 use baton_host::{Kernel, LAYERS, NicId, Ready};
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time};
@@ -18,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct HostSide {
     pub(super) kernel: Kernel<Symbolic>,
     pub(super) meter: HostMeter,
-    server: web::Server<Symbolic, SymbolicHttp>,
+    pub(super) application: Application,
     processor: Processor,
     /// NICs whose interrupts were raised and not yet taken, in order.
     interrupts_pending: VecDeque<u8>,
@@ -48,9 +47,9 @@ impl HostSide {
             kernel.attach_nic(address.addr, experiment.nic.firmware.connections);
         }
         Ok(Self {
+            application: Application::new(&experiment.application, &mut kernel),
             kernel,
             meter: HostMeter::new(host, experiment.run.cost_models)?,
-            server: web::Server::new(SymbolicHttp),
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
             interrupts_pending: VecDeque::with_capacity(experiment.nics as usize),
             in_handler: None,
@@ -105,11 +104,29 @@ impl HostSide {
         Some(self.charge(now, ports))
     }
 
-    /// One step of the web server; false when it has nothing to do.
+    /// When something is due that nobody else causes.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match (self.kernel.poll_timeout(), self.application.poll_timeout()) {
+            (Some(kernel), Some(application)) => Some(kernel.min(application)),
+            (kernel, application) => kernel.or(application),
+        }
+    }
+
+    /// One step of the application; false when it has nothing to do.
     fn application(&mut self, now: Time) -> bool {
         if let Some(ready) = self.ready.pop_front() {
-            self.server
-                .step(&mut self.kernel.sockets(now, &mut self.meter), ready);
+            self.application
+                .step(now, &mut self.kernel, &mut self.meter, ready);
+            return true;
+        }
+        let due = self.application.poll_timeout();
+        if due.is_some_and(|due| due <= now) {
+            self.application.handle_timeout(
+                now,
+                &mut self.kernel,
+                &mut self.meter,
+                &mut self.ready,
+            );
             return true;
         }
         if !self.kernel.has_ready() {

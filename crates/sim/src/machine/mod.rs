@@ -4,9 +4,11 @@
 //! before anybody sees the effects. Each component has at most one pending event of each kind, so the event queue stays
 //! short however many connections there are.
 
+mod application;
 mod bus;
 mod bus_events;
 mod capture;
+mod changes;
 mod clients;
 mod crossings;
 mod delay;

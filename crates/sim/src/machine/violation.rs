@@ -17,4 +17,15 @@ pub enum Violation {
     #[error("the connection of client {client} ended before its last response was complete")]
     #[allow(missing_docs)]
     ShortResponse { client: u32 },
+    /// A client received content of a file that was not current at any time between its request and the delivery.
+    #[error(
+        "a client received revisions {oldest} to {newest} of file {file}, of {present}, outside of the time in which it waited"
+    )]
+    #[allow(missing_docs)]
+    OutOfDate {
+        file: u32,
+        oldest: u32,
+        newest: u32,
+        present: u32,
+    },
 }

@@ -1,0 +1,87 @@
+//! A live stream over HTTP: a client asks for the channel, and gets the present block, or the next if it has had that.
+
+use super::{Exchange, SymbolicHttp};
+use crate::web::{Http, Parsed, Request};
+use baton_tcp::Symbolic;
+use std::collections::VecDeque;
+
+/// HTTP in symbols for one channel: whatever file is asked for, a client gets no block twice; its request waits for the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LiveHttp {
+    http: SymbolicHttp,
+    /// The present block, counted from 1; 0 before the first.
+    block: u32,
+}
+
+impl LiveHttp {
+    /// There is a new block: requests that wait can be answered.
+    pub fn produced(&mut self) {
+        self.block += 1;
+    }
+
+    /// Blocks so far.
+    pub fn blocks(&self) -> u32 {
+        self.block
+    }
+}
+
+impl Http<Symbolic> for LiveHttp {
+    /// The last block that the client was sent.
+    type Session = u32;
+
+    fn parse(&mut self, seen: &mut u32, received: &mut VecDeque<Symbolic>) -> Parsed<Symbolic> {
+        let asks = received.front().is_some_and(|first| {
+            Exchange::of(first.source).is_some_and(|exchange| exchange.kind.is_request())
+        });
+        if asks && *seen == self.block {
+            return Parsed::Incomplete;
+        }
+        let parsed = self.http.parse(&mut (), received);
+        if matches!(parsed, Parsed::Request(_)) {
+            *seen = self.block;
+        }
+        parsed
+    }
+
+    fn head(&mut self, request: &Request) -> Symbolic {
+        self.http.head(request)
+    }
+
+    fn content(&mut self, request: &Request, offset: u64, len: u32) -> Option<Symbolic> {
+        self.http.content(request, offset, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbolic::request;
+
+    #[test]
+    fn a_client_gets_each_block_once() {
+        let (mut live, mut seen) = (LiveHttp::default(), 0);
+        let ask = |live: &mut LiveHttp, seen: &mut u32| {
+            let mut received = VecDeque::from([request(0, 1_000, false)]);
+            let parsed = live.parse(seen, &mut received);
+            matches!(parsed, Parsed::Request(_))
+        };
+        assert!(!ask(&mut live, &mut seen), "nothing was produced");
+        live.produced();
+        assert!(ask(&mut live, &mut seen));
+        assert!(!ask(&mut live, &mut seen), "it has had this one");
+        live.produced();
+        live.produced();
+        assert!(ask(&mut live, &mut seen));
+        assert_eq!(seen, 3, "a slow client misses a block");
+        assert!(
+            ask(&mut live, &mut 0),
+            "a new one gets the present block at once"
+        );
+        let mut nonsense = VecDeque::from([Symbolic {
+            source: 0,
+            offset: 0,
+            len: 1,
+        }]);
+        assert_eq!(live.parse(&mut seen, &mut nonsense), Parsed::Bad);
+    }
+}

@@ -1,0 +1,78 @@
+//! What the server does for its clients.
+
+use super::{Invalid, WorkloadConfig, one_to, positive};
+use serde::{Deserialize, Serialize};
+
+/// What the server does for its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
+pub enum ApplicationConfig {
+    /// A web server: files, and content made for each response.
+    #[default]
+    Web,
+    /// A live stream: a block every so often, sent to whoever asks for it (data-caching 6.4). Clients ask with a `fixed`
+    /// workload of blocks of this size.
+    Live(LiveConfig),
+    /// A server of remote files, read and written in ranges (data-caching 6.4). Clients ask with a `remote-files` workload.
+    RemoteFiles,
+}
+
+/// A live stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LiveConfig {
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// From one block to the next, microseconds.
+    pub interval_us: u32,
+    /// Tell the kernel that a block is not asked for again, so that it leaves a NIC's cache as soon as it is delivered.
+    pub evict_delivered: bool,
+}
+
+/// 4 Mb/s in blocks of half a second.
+impl Default for LiveConfig {
+    fn default() -> Self {
+        Self {
+            block_bytes: 250_000,
+            interval_us: 500_000,
+            evict_delivered: true,
+        }
+    }
+}
+
+/// A block is one file, kept in memory.
+const MOST_BLOCK_BYTES: u32 = 1 << 30;
+
+impl ApplicationConfig {
+    /// Checks what types cannot, and that clients ask for what there is.
+    pub(super) fn validate(&self, workload: &WorkloadConfig) -> Result<(), Invalid> {
+        let kind = "workload.kind";
+        match (self, workload) {
+            (Self::Live(live), WorkloadConfig::Fixed(fixed)) => {
+                one_to(
+                    MOST_BLOCK_BYTES,
+                    "application.block_bytes",
+                    live.block_bytes,
+                )?;
+                positive("application.interval_us", live.interval_us.into())?;
+                if fixed.bytes != u64::from(live.block_bytes) || fixed.dynamic {
+                    let expected =
+                        format!("{}, what application.block_bytes says", live.block_bytes);
+                    return Err(Invalid::new("workload.bytes", fixed.bytes, &expected));
+                }
+                Ok(())
+            }
+            (Self::Live(_), _) => Err(Invalid::new(kind, "another", "fixed, for a live stream")),
+            (Self::RemoteFiles, WorkloadConfig::RemoteFiles(_)) => Ok(()),
+            (Self::RemoteFiles, _) => {
+                let expected = "remote-files, for a server of remote files";
+                Err(Invalid::new(kind, "another", expected))
+            }
+            (Self::Web, WorkloadConfig::RemoteFiles(_)) => {
+                let expected = "remote-files, for this workload";
+                Err(Invalid::new("application.kind", "web", expected))
+            }
+            (Self::Web, _) => Ok(()),
+        }
+    }
+}

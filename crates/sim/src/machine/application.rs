@@ -1,0 +1,117 @@
+//! What runs on the server's sockets: a web server, a live stream, a server of remote files.
+
+use super::changes::Change;
+use super::meter::HostMeter;
+use crate::config::{ApplicationConfig, LiveConfig};
+use baton_apps::symbolic::{
+    LiveHttp, RemoteFileCalls, Service, SymbolicFiles, SymbolicHttp, Write,
+};
+use baton_apps::web;
+use baton_host::{FileId, Kernel, Ready};
+use baton_tcp::Symbolic;
+use baton_wire::{Span, Time};
+use std::collections::VecDeque;
+
+/// The file of a live stream: each block is a revision of it.
+const CHANNEL: FileId = FileId(0);
+
+/// The application, and when it acts by itself.
+pub(super) struct Application {
+    server: web::Server<Symbolic, Service>,
+    live: Option<Live>,
+    /// Changes of files that nobody has been told of.
+    changes: VecDeque<Change>,
+}
+
+/// A live stream.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    block_bytes: u64,
+    interval: Span,
+    next_block: Time,
+}
+
+impl Live {
+    fn new(config: &LiveConfig) -> Self {
+        Self {
+            block_bytes: config.block_bytes.into(),
+            interval: Span::from_us(config.interval_us.into()),
+            next_block: Time::ZERO + Span::from_us(config.interval_us.into()),
+        }
+    }
+}
+
+impl Application {
+    /// The application that `config` describes, which may have to tell the kernel something beforehand.
+    pub(super) fn new(config: &ApplicationConfig, kernel: &mut Kernel<Symbolic>) -> Self {
+        let (service, live) = match config {
+            ApplicationConfig::Web => (Service::Web(SymbolicHttp), None),
+            ApplicationConfig::Live(config) => {
+                let mut files = SymbolicFiles::new();
+                files.set_len(CHANNEL, config.block_bytes.into());
+                kernel.set_file_store(Box::new(files));
+                if config.evict_delivered {
+                    kernel.set_transient(CHANNEL);
+                }
+                (Service::Live(LiveHttp::default()), Some(Live::new(config)))
+            }
+            ApplicationConfig::RemoteFiles => {
+                kernel.set_file_store(Box::new(SymbolicFiles::new()));
+                (Service::RemoteFiles(RemoteFileCalls::default()), None)
+            }
+        };
+        Self {
+            server: web::Server::new(service),
+            live,
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// Handles one readiness event; writes that were received are carried out at once.
+    pub(super) fn step(
+        &mut self,
+        now: Time,
+        kernel: &mut Kernel<Symbolic>,
+        meter: &mut HostMeter,
+        ready: Ready,
+    ) {
+        self.server.step(&mut kernel.sockets(now, meter), ready);
+        while let Service::RemoteFiles(calls) = self.server.http_mut()
+            && let Some(Write { file, len }) = calls.poll_write()
+        {
+            kernel.edit(now, file, 0, len, meter);
+            self.changes.push_back(Change { file, at: now });
+        }
+    }
+
+    /// When it acts by itself.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.live.map(|live| live.next_block)
+    }
+
+    /// Acts by itself: a live stream has its next block, and looks at all its connections in turn.
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Time,
+        kernel: &mut Kernel<Symbolic>,
+        meter: &mut HostMeter,
+        ready: &mut VecDeque<Ready>,
+    ) {
+        let (Some(live), Service::Live(http)) = (&mut self.live, self.server.http_mut()) else {
+            return;
+        };
+        live.next_block += live.interval;
+        http.produced();
+        kernel.edit(now, CHANNEL, 0, live.block_bytes, meter);
+        self.changes.push_back(Change {
+            file: CHANNEL,
+            at: now,
+        });
+        ready.extend(self.server.sockets().map(Ready::Readable));
+    }
+
+    /// A change of a file that happened since this was last asked.
+    pub(super) fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+}
