@@ -16,7 +16,9 @@ pub use disk::DiskRead;
 pub(crate) use cache::FileCache;
 
 use crate::footprint::PAGE_BYTES;
+use crate::kernel::Kernel;
 use crate::sockets::FileId;
+use baton_tcp::Payload;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Debug;
 
@@ -42,11 +44,18 @@ pub(crate) struct Files<P> {
     /// Without a store `sendfile` sends what the application gives it.
     pub(crate) store: Option<Box<dyn FileStore<P>>>,
     /// Revisions of the files that were ever changed.
-    revisions: FxHashMap<FileId, u32>,
+    revisions: FxHashMap<FileId, Revisions>,
     /// Files whose blocks leave the NICs' caches as soon as they are delivered.
     pub(crate) transient: FxHashSet<FileId>,
     /// The pages in memory; without it all pages of all files are.
     pub(crate) cache: Option<FileCache>,
+}
+
+impl<P: Payload> Kernel<P> {
+    /// What the file cache did; `None` where all files are always in memory.
+    pub fn file_cache_stats(&self) -> Option<&FileCacheStats> {
+        self.files.cache.as_ref().map(|cache| &cache.stats)
+    }
 }
 
 impl<P> Files<P> {
@@ -65,13 +74,24 @@ impl<P> Files<P> {
         if self.revisions.is_empty() {
             return 0;
         }
-        self.revisions.get(&file).copied().unwrap_or(0)
+        let revisions = self.revisions.get(&file);
+        revisions.map_or(0, |revisions| revisions.current)
     }
 
-    fn next_revision(&mut self, file: FileId) -> u32 {
-        let revision = self.revisions.entry(file).or_insert(0);
-        *revision += 1;
-        *revision
+    /// A file changes. `appends`: nothing that it had does.
+    fn next_revision(&mut self, file: FileId, appends: bool) -> u32 {
+        let revisions = self.revisions.entry(file).or_default();
+        revisions.current += 1;
+        if !appends {
+            revisions.rewritten = revisions.current;
+        }
+        revisions.current
+    }
+
+    /// Whether anything that a file had at `revision` has changed since.
+    fn rewritten_since(&self, file: FileId, revision: u32) -> bool {
+        let revisions = self.revisions.get(&file);
+        revisions.is_some_and(|revisions| revisions.rewritten > revision)
     }
 
     /// Whether all pages of `len` bytes at `offset` of a file, at least one, are in memory.
@@ -83,6 +103,14 @@ impl<P> Files<P> {
         let last = offset + u64::from(len.max(1)) - 1;
         (page(offset)..=page(last)).all(|number| cache.find(file, number).is_some())
     }
+}
+
+/// Revisions of one file.
+#[derive(Clone, Copy, Debug, Default)]
+struct Revisions {
+    current: u32,
+    /// The last one that was more than an append.
+    rewritten: u32,
 }
 
 /// A run of bytes in one page of a file, as `sendfile` found it.
@@ -103,6 +131,26 @@ impl FilePage {
     /// Offset of its `skipped`-th byte within the file.
     pub(crate) fn offset(&self, skipped: u32) -> u64 {
         u64::from(self.number) * u64::from(PAGE_BYTES) + u64::from(self.start) + u64::from(skipped)
+    }
+}
+
+/// Where a file ended within a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MetEnd {
+    pub(crate) file: FileId,
+    pub(crate) offset: u64,
+    pub(crate) revision: u32,
+}
+
+impl MetEnd {
+    /// The end that a run of `len` bytes met, if it does not end where its page does.
+    fn after(page: FilePage, len: usize) -> Option<Self> {
+        let offset = page.offset(len as u32);
+        (!offset.is_multiple_of(u64::from(PAGE_BYTES))).then_some(Self {
+            file: page.file,
+            offset,
+            revision: page.revision,
+        })
     }
 }
 

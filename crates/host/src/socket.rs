@@ -1,6 +1,6 @@
 //! Sockets: what the kernel keeps of each connection, whoever processes it.
 
-use crate::files::{FilePage, OpenPage};
+use crate::files::{FilePage, MetEnd, OpenPage};
 use crate::nics::NicId;
 use crate::sockets::SocketId;
 use crate::stats::NotOffloaded;
@@ -118,6 +118,8 @@ pub(crate) struct Socket<P> {
     pub send_buffers: VecDeque<SendBuffer>,
     /// The rest of a page that `sendfile` began and had no room for.
     pub open_page: Option<OpenPage<P>>,
+    /// Where `sendfile` last met the end of a file within a page: it may go on there only if that page has just grown.
+    pub met_end: Option<MetEnd>,
     /// The read of the disk that its writer waits for.
     pub waits_for_read: Option<u64>,
     /// A send came short: its writer waits for room.
@@ -170,6 +172,7 @@ impl<P: Payload> Socket<P> {
             send_len: 0,
             send_buffers: VecDeque::new(),
             open_page: None,
+            met_end: None,
             waits_for_read: None,
             wants_room: false,
             waits_for_memory: false,

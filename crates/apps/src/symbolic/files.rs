@@ -66,10 +66,16 @@ impl FileStore<Symbolic> for SymbolicFiles {
     fn edit(&mut self, file: FileId, revision: u32, offset: u64, len: u64) {
         let file = self.files.entry(file).or_default();
         file.fixed = true;
-        // What lies between the old end and the change becomes zeros, which is a change too.
-        let first = offset.min(file.len) / PAGE_BYTES;
+        // What lies between the old end and the change becomes zeros, which is a change too; but a page that only grows keeps the
+        // revision of what it had.
+        let first = if offset >= file.len {
+            file.len.div_ceil(PAGE_BYTES)
+        } else {
+            offset / PAGE_BYTES
+        };
         file.len = file.len.max(offset + len);
-        file.touch(revision, first..(offset + len).div_ceil(PAGE_BYTES));
+        let end = (offset + len).div_ceil(PAGE_BYTES);
+        file.touch(revision, first.min(end)..end);
     }
 
     fn truncate(&mut self, file: FileId, revision: u32, len: u64) {

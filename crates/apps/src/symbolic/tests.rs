@@ -211,7 +211,11 @@ fn changes_make_pages_of_new_revisions() {
         (9000, [0, 1, 2, 2])
     );
     files.edit(file, 3, 17_000, 1000);
-    assert_eq!(revisions(&files), [0, 1, 3, 3], "a gap is filled");
+    assert_eq!(
+        revisions(&files),
+        [0, 1, 2, 3],
+        "a page that grows keeps what it had"
+    );
     assert_eq!(files.len(file, 0), 18_000);
     let (mut old, mut new) = (Vec::new(), Vec::new());
     render(&files.read(FileId(8), 4096, 64), &mut old);

@@ -31,7 +31,9 @@ impl<P: Payload> Kernel<P> {
         if len == 0 {
             return;
         }
-        let revision = self.files.next_revision(file);
+        let store = self.files.store.as_mut();
+        let appends = store.is_some_and(|store| offset >= store.len(file, 0));
+        let revision = self.files.next_revision(file, appends);
         if let Some(store) = &mut self.files.store {
             store.edit(file, revision, offset, len);
         }
@@ -52,7 +54,7 @@ impl<P: Payload> Kernel<P> {
     /// A file ends at `len` from now on. Of what is beyond, only that is still sent which was given to a socket before, and the
     /// rest of the page of which some was: `sendfile` of more answers [`Gone`](crate::Gone), and the application must close the connection.
     pub fn truncate<M: Meter>(&mut self, now: Time, file: FileId, len: u64, m: &mut M) {
-        let revision = self.files.next_revision(file);
+        let revision = self.files.next_revision(file, false);
         if let Some(store) = &mut self.files.store {
             store.truncate(file, revision, len);
         }

@@ -1,7 +1,7 @@
 //! `sendfile` of files that the kernel knows: page by page, as far as there are room, memory and pages.
 
 use super::cache::Wanted;
-use super::{FilePage, OpenPage};
+use super::{FilePage, MetEnd, OpenPage};
 use crate::footprint::{self, PAGE_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::Meter;
@@ -46,13 +46,14 @@ impl<P: Payload> Kernel<P> {
             Stop::Done => {}
             Stop::NoMemory => self.wait_for_memory(id),
             Stop::Read => self.sockets[id].wants_room = false,
-            Stop::End if taken == 0 && fits > 0 => {
-                self.sockets[id].wants_room = false;
-                self.pieces = pieces;
-                self.stats.drop(DropReason::FileShrunk);
-                return Err(Gone);
+            Stop::End => {
+                if taken == 0 {
+                    self.sockets[id].wants_room = false;
+                    self.pieces = pieces;
+                    self.stats.drop(DropReason::FileShrunk);
+                    return Err(Gone);
+                }
             }
-            Stop::End => {}
         }
         if taken > 0 {
             footprint::send_append(m, id.0);
@@ -102,6 +103,7 @@ impl<P: Payload> Kernel<P> {
             }
             self.refer_to_blocks(id, page, run as u32);
             let socket = &mut self.sockets[id];
+            socket.met_end = MetEnd::after(page, run).filter(|_| rest == 0);
             socket.send_buffers.push_back(SendBuffer {
                 mbuf,
                 storage: Storage::File(page),
@@ -130,6 +132,12 @@ impl<P: Payload> Kernel<P> {
                 return Ok((open.page, open.data));
             }
             self.unwire(open.page.frame);
+        }
+        if let Some(end) = self.sockets[id].met_end
+            && (end.file, end.offset) == (file, at)
+            && self.files.rewritten_since(file, end.revision)
+        {
+            return Err(Stop::End);
         }
         let Some(store) = &mut self.files.store else {
             return Err(Stop::End);

@@ -111,7 +111,8 @@ impl<P: Payload> Kernel<P> {
         // Packets of one request share blocks; the one with the block's first byte stands for the request.
         let begins = within == 0;
         if let Some((slot, block)) = found {
-            match self.coherence.compare(block.since, content.revision) {
+            let freshness = self.coherence.compare(block.since, content.revision);
+            match freshness {
                 Freshness::Same if within + content.len <= block.bytes => {
                     if begins {
                         directory.used(slot, &block);
@@ -119,6 +120,11 @@ impl<P: Payload> Kernel<P> {
                     cache.stats.hits += 1;
                     cache.stats.hit_bytes += u64::from(content.len);
                     return Some(reference(slot, within, block_bytes, block.generation));
+                }
+                // Inserts are carried out before the packet: what an earlier part of it refers to must stay.
+                Freshness::Same | Freshness::Older if refers(parts, slot, block_bytes) => {
+                    cache.stats.bypass(Bypass::Busy, content.len);
+                    return None;
                 }
                 Freshness::Same => cache.stats.grown += 1,
                 Freshness::Older => cache.stats.stale += 1,
@@ -165,14 +171,7 @@ impl<P: Payload> Kernel<P> {
         if !directory.admits(file, number, bytes, begins) {
             return Err(Bypass::NotAdmitted);
         }
-        // Inserts are carried out before the packet: what other parts of it refer to must stay.
-        let used = |slot: u32| {
-            let refers = |part: &Part| {
-                part.cached
-                    .is_some_and(|at| at.offset / block_bytes == slot)
-            };
-            parts.iter().any(refers)
-        };
+        let used = |slot: u32| refers(parts, slot, block_bytes);
         let (slot, evicted) = directory.take_slot(used).ok_or(Bypass::Busy)?;
         cache.stats.evictions += u64::from(evicted);
         cache.stats.inserts += 1;
@@ -380,6 +379,15 @@ impl NicCache {
             (None, Some(directory)) => directory.blocks_from(file, first),
         }
     }
+}
+
+/// Whether one of `parts` is in this slot.
+fn refers(parts: &Parts, slot: u32, block_bytes: u32) -> bool {
+    let in_slot = |part: &Part| {
+        part.cached
+            .is_some_and(|at| at.offset / block_bytes == slot)
+    };
+    parts.iter().any(in_slot)
 }
 
 fn remove<M: Meter>(
