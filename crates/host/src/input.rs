@@ -281,7 +281,7 @@ impl<P: Payload> Kernel<P> {
         socket.deferred_packets = 0;
         let unacknowledged = socket.send_len as u32;
         self.release_sent(id, unacknowledged, m);
-        self.drop_open_page(id);
+        self.drop_kept_pages(id);
         self.set_mode(id, Mode::Closed(reason));
         if self.sockets[id].closed {
             self.free_socket(id, m);
@@ -304,7 +304,7 @@ impl<P: Payload> Kernel<P> {
     pub(crate) fn free_socket<M: Meter>(&mut self, id: SocketId, m: &mut M) {
         footprint::socket_free(m, id.0);
         self.drop_received(id);
-        self.drop_open_page(id);
+        self.drop_kept_pages(id);
         self.sockets.remove(id);
     }
 }

@@ -446,7 +446,7 @@ impl<P: Payload> Kernel<P> {
                     _ => None,
                 });
             let open = socket.open_page.iter().map(|open| open.page.frame);
-            for frame in sent.chain(open) {
+            for frame in sent.chain(open).chain(socket.held_page) {
                 wires[frame as usize] += 1;
             }
         }

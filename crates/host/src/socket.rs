@@ -120,6 +120,8 @@ pub(crate) struct Socket<P> {
     pub open_page: Option<OpenPage<P>>,
     /// Where `sendfile` last met the end of a file within a page: it may go on there only if that page has just grown.
     pub met_end: Option<MetEnd>,
+    /// The page of memory that its writer waited for, wired until it is used.
+    pub held_page: Option<u32>,
     /// The read of the disk that its writer waits for.
     pub waits_for_read: Option<u64>,
     /// A send came short: its writer waits for room.
@@ -173,6 +175,7 @@ impl<P: Payload> Socket<P> {
             send_buffers: VecDeque::new(),
             open_page: None,
             met_end: None,
+            held_page: None,
             waits_for_read: None,
             wants_room: false,
             waits_for_memory: false,
@@ -200,7 +203,10 @@ impl<P: Payload> Socket<P> {
             self.receive.is_empty() && self.receive_buffers.is_empty(),
             "nothing received is left"
         );
-        debug_assert!(self.open_page.is_none(), "no page is kept wired");
+        debug_assert!(
+            self.open_page.is_none() && self.held_page.is_none(),
+            "no page is kept wired"
+        );
         debug_assert!(
             self.send_buffers.is_empty() && self.deferred.is_empty(),
             "nothing sent or kept is left"

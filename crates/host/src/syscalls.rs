@@ -369,8 +369,7 @@ impl<P: Payload> Kernel<P> {
     fn close<M: Meter>(&mut self, now: Time, id: SocketId, m: &mut M) {
         self.clear_ready(id);
         self.sockets[id].wants_room = false;
-        self.sockets[id].waits_for_read = None;
-        self.drop_open_page(id);
+        self.drop_kept_pages(id);
         self.drop_received(id);
         self.wake_memory_waiter(m);
         let socket = &mut self.sockets[id];

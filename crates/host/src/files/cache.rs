@@ -64,8 +64,11 @@ pub struct FileCacheStats {
     pub no_read: u64,
 }
 
-/// Who waits for a page.
-type Waiters = SmallVec<[SocketId; 2]>;
+/// Who waits for which page of a read.
+type Waiters = SmallVec<[(SocketId, u32); 2]>;
+
+/// A socket and the page of memory that is held for it.
+pub(crate) type Held = (SocketId, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame {
@@ -191,8 +194,10 @@ impl FileCache {
     ) -> Wanted {
         self.stats.misses += 1;
         if let Some(&token) = self.arriving.get(&(file, number)) {
-            if let Some((_, waiters)) = self.reads.get_mut(&token) {
-                waiters.push(socket);
+            if let Some((_, waiters)) = self.reads.get_mut(&token)
+                && !waiters.contains(&(socket, number))
+            {
+                waiters.push((socket, number));
             }
             return Wanted::Read(token);
         }
@@ -226,26 +231,35 @@ impl FileCache {
         self.stats.reads += 1;
         self.asked.push_back(read);
         self.reads
-            .insert(token, (read, std::iter::once(socket).collect()));
+            .insert(token, (read, std::iter::once((socket, number)).collect()));
         Wanted::Read(token)
     }
 
-    /// A read is over: its pages are in memory. Gives who waits for them; those that made room are appended to `evicted`.
+    /// A read is over: its pages are in memory; those that made room are appended to `evicted`. Gives who waits. What somebody waits
+    /// for is wired for him, or it could make room for what another waits for, and so on for ever.
     pub(crate) fn arrived(
         &mut self,
         token: u64,
+        waits: impl Fn(SocketId) -> bool,
         evicted: &mut Vec<(FileId, u32)>,
-    ) -> Option<(DiskRead, Waiters)> {
+    ) -> Option<(DiskRead, SmallVec<[Held; 2]>)> {
         let (read, waiters) = self.reads.remove(&token)?;
+        let mut held = SmallVec::new();
         self.reserved -= read.pages;
         self.stats.pages_read += u64::from(read.pages);
         for number in read.first_page..read.first_page + read.pages {
             self.arriving.remove(&(read.file, number));
             if let Some(frame) = self.make_room(evicted) {
                 self.name(frame, read.file, number);
+                for &(socket, wanted) in &waiters {
+                    if wanted == number && waits(socket) {
+                        self.wire(frame);
+                        held.push((socket, frame));
+                    }
+                }
             }
         }
-        Some((read, waiters))
+        Some((read, held))
     }
 
     fn name(&mut self, frame: u32, file: FileId, number: u32) {

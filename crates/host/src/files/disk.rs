@@ -3,7 +3,7 @@
 use crate::footprint;
 use crate::kernel::Kernel;
 use crate::meter::{Meter, Owner};
-use crate::sockets::FileId;
+use crate::sockets::{FileId, SocketId};
 use baton_tcp::Payload;
 use baton_wire::Time;
 
@@ -39,19 +39,22 @@ impl<P: Payload> Kernel<P> {
             return;
         };
         let mut evicted = std::mem::take(&mut self.evicted);
-        let arrived = cache.arrived(token, &mut evicted);
+        let sockets = &self.sockets;
+        let waits = |id: SocketId| {
+            let socket = sockets.get(id);
+            socket.is_some_and(|socket| socket.waits_for_read == Some(token))
+        };
+        let arrived = cache.arrived(token, waits, &mut evicted);
         self.sleeps_for = self.sleeps_for.filter(|&awaited| awaited != token);
-        if let Some((read, waiters)) = arrived {
+        if let Some((read, held)) = arrived {
             footprint::disk_done(m, read.pages, evicted.len() as u32);
-            for id in waiters {
-                let waits = self
-                    .sockets
-                    .get(id)
-                    .is_some_and(|socket| socket.waits_for_read == Some(token));
-                if waits {
-                    self.sockets[id].waits_for_read = None;
-                    self.wake_writer(id, m);
+            for (id, frame) in held {
+                self.sockets[id].waits_for_read = None;
+                let before = self.sockets[id].held_page.replace(frame);
+                if let Some(frame) = before {
+                    self.unwire(frame);
                 }
+                self.wake_writer(id, m);
             }
         }
         self.leave_memory(&mut evicted, m);

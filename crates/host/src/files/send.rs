@@ -41,6 +41,9 @@ impl<P: Payload> Kernel<P> {
         let fits = len.min(self.send_limit - self.sockets[id].send_len);
         let mut pieces = std::mem::take(&mut self.pieces);
         let (taken, stop) = self.wrap_pages(id, file, offset, fits, &mut pieces, m);
+        if fits > 0 {
+            self.release_held_page(id);
+        }
         self.sockets[id].wants_room = taken < len;
         match stop {
             Stop::Done => {}
@@ -266,10 +269,19 @@ impl<P: Payload> Kernel<P> {
         }
     }
 
-    /// The socket will not go on with the page that it began.
-    pub(crate) fn drop_open_page(&mut self, id: SocketId) {
+    /// The page that the socket's writer waited for is used, or not wanted any more.
+    fn release_held_page(&mut self, id: SocketId) {
+        if let Some(frame) = self.sockets[id].held_page.take() {
+            self.unwire(frame);
+        }
+    }
+
+    /// The socket will not send from the pages that are kept for it.
+    pub(crate) fn drop_kept_pages(&mut self, id: SocketId) {
         if let Some(open) = self.sockets[id].open_page.take() {
             self.unwire(open.page.frame);
         }
+        self.release_held_page(id);
+        self.sockets[id].waits_for_read = None;
     }
 }

@@ -151,8 +151,7 @@ impl Client {
             let content = &self.received[HEAD_BYTES..HEAD_BYTES + got];
             history.verify(asked.request.file, offset, content, asked.moment);
         }
-        let truncated =
-            |asked: &Asked| history.was_truncated(asked.request.file, asked.moment);
+        let truncated = |asked: &Asked| history.was_truncated(asked.request.file, asked.moment);
         assert!(
             self.asked.iter().any(truncated),
             "a response ends early because a file was truncated: {self:?}"

@@ -154,10 +154,14 @@ impl World {
             }
         }
         panic!(
-            "stuck at {:?}: {:#?}, {:#?}",
+            "stuck at {:?}: {:#?}, {:#?}, {:#?}, asleep {}, ready {}, reads {:?}",
             self.now,
             self.clients,
-            self.kernel.stats()
+            self.kernel.stats(),
+            self.kernel.file_cache_stats(),
+            self.kernel.application_sleeps(),
+            self.kernel.has_ready(),
+            self.disk,
         );
     }
 
@@ -238,7 +242,8 @@ impl World {
             let len = self.random.below(len + 1);
             self.kernel.truncate(self.now, file, len, m);
         } else {
-            let offset = self.random.below(len + 100);
+            let beyond = if self.random.percent(15) { 9000 } else { 100 };
+            let offset = self.random.below(len + beyond);
             let most = (MOST_FILE_BYTES.saturating_sub(offset)).min(9000);
             let len = 1 + self.random.below(most);
             self.kernel.edit(self.now, file, offset, len, m);
