@@ -1,5 +1,8 @@
 //! The Internet checksum (RFC 1071). It is the one thing done to every byte of a segment besides copying it, so it is
-//! summed in vectors; header libraries add one word after the other.
+//! summed in vectors, the longest that the processor has; header libraries add one word after the other.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 
 use etherparse::{Ipv4Header, Ipv4HeaderSlice};
 use wide::{bytemuck, i16x8, i32x4};
@@ -9,6 +12,9 @@ const ABREAST: usize = 4;
 
 /// Bytes of a vector.
 const VECTOR: usize = 16;
+
+/// Shorter runs, such as headers, are summed word by word: gathering a vector's lanes would cost more.
+const LEAST_BYTES: usize = 64;
 
 /// Most bytes before the sums are gathered into one: each vector changes a lane by 2^16 at most, so that none overflows.
 const MOST_BYTES: usize = 1 << 18;
@@ -29,9 +35,7 @@ impl Checksum {
     /// Adds bytes; a last odd one counts as if a zero followed it (RFC 1071 1), so only the last run may be odd.
     #[must_use]
     pub fn add_bytes(self, bytes: &[u8]) -> Self {
-        let (vectors, rest) = bytes.as_chunks::<VECTOR>();
-        let runs = vectors.chunks(MOST_BYTES / VECTOR);
-        let vectors: u64 = runs.map(sum_of_vectors).sum();
+        let (vectors, rest) = sum_of_most(bytes);
         let (words, rest) = rest.as_chunks::<4>();
         let words: u64 = words
             .iter()
@@ -98,6 +102,25 @@ impl Checksum {
     }
 }
 
+/// The sum of as many bytes as are summed in vectors, and the bytes that are left.
+#[inline]
+fn sum_of_most(bytes: &[u8]) -> (u64, &[u8]) {
+    if bytes.len() < LEAST_BYTES {
+        return (0, bytes);
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (vectors, rest) = bytes.as_chunks();
+        let runs = vectors.chunks(MOST_BYTES / avx2::VECTOR);
+        if let Some(sum) = runs.map(avx2::sum_of_vectors).sum() {
+            return (sum, rest);
+        }
+    }
+    let (vectors, rest) = bytes.as_chunks::<VECTOR>();
+    let runs = vectors.chunks(MOST_BYTES / VECTOR);
+    (runs.map(sum_of_vectors).sum(), rest)
+}
+
 /// The sum of 16-bit words. Vector units multiply and add neighbouring *signed* words in one instruction; with its highest bit
 /// flipped, an unsigned word is a signed one that is smaller by 2^15.
 fn sum_of_vectors(vectors: &[[u8; VECTOR]]) -> u64 {
@@ -116,7 +139,12 @@ fn sum_of_vectors(vectors: &[[u8; VECTOR]]) -> u64 {
     }
     let sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     let signed: i64 = sum.to_array().map(i64::from).iter().sum();
-    let words = vectors.len() * VECTOR / 2;
+    unflipped(signed, vectors.len() * VECTOR)
+}
+
+/// The sum of words in so many bytes, from that of the same words with their highest bits flipped.
+fn unflipped(signed: i64, bytes: usize) -> u64 {
+    let words = bytes / 2;
     (signed + ((words as i64) << 15)) as u64
 }
 
@@ -152,6 +180,17 @@ mod tests {
             let sum = Checksum::new().add_bytes(&bytes[..cut]).add_bytes(&bytes[cut..]);
             prop_assert_eq!(sum.to_bytes(), plain(&bytes));
             prop_assert_eq!(Checksum::new().add_u16(0x1234), Checksum::new().add_bytes(&[0x12, 0x34]));
+        }
+    }
+
+    #[test]
+    fn short_and_long_vectors_come_to_the_same() {
+        let bytes: Vec<u8> = (0..4096u32).map(|at| (at * at >> 3) as u8).collect();
+        for blocks in 0..64 {
+            let bytes = &bytes[..blocks * 64];
+            let short = sum_of_vectors(bytes.as_chunks().0);
+            let (sum, rest) = sum_of_most(bytes);
+            assert_eq!((sum, rest.len()), (short, 0), "{blocks} blocks");
         }
     }
 

@@ -1,8 +1,7 @@
 //! TCP headers as values (RFC 9293 3.1), and how long they are on a wire.
 
-use crate::SeqNr;
+use crate::{SackBlocks, SeqNr};
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 
 bitflags::bitflags! {
     /// Control bits (RFC 9293 3.1, RFC 3168 6.1).
@@ -73,7 +72,7 @@ pub struct Timestamps {
 }
 
 /// One block of a SACK option: `start` up to but not including `end` (RFC 2018 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct SackBlock {
     /// First sequence number of the block.
     pub start: SeqNr,
@@ -81,11 +80,8 @@ pub struct SackBlock {
     pub end: SeqNr,
 }
 
-/// The blocks of one SACK option: as many as a header has room for (RFC 2018 3).
-pub type SackBlocks = SmallVec<[SackBlock; 4]>;
-
 /// The options that Baton reads and writes.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Options {
     /// Maximum segment size (SYN only).
     pub mss: Option<u16>,
@@ -127,7 +123,7 @@ impl Options {
 }
 
 /// A TCP header without ports (those are in the segment's endpoints) and checksum.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Header {
     /// Sequence number of the first byte (or of the SYN).
     pub seq: SeqNr,

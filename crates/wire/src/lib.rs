@@ -13,6 +13,7 @@ mod header;
 mod lower;
 mod options;
 mod packet;
+mod sack_blocks;
 mod seq;
 mod time;
 
@@ -23,10 +24,10 @@ pub use decode::{decode_frame, decode_packet, decode_tcp};
 pub use encode::{encode_frame, encode_link, encode_packet, encode_pieces};
 pub use flow::{Endpoint, Flow};
 pub use header::{
-    ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, SackBlocks, Timestamps, frame_len,
-    line_len,
+    ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, Timestamps, frame_len, line_len,
 };
 pub use lower::{HOP_LIMIT, LowerHeaders, pseudo_header};
 pub use packet::{DecodeError, EncodeError, Head, Link, Packet};
+pub use sack_blocks::{SackBlocks, TooManyBlocks};
 pub use seq::SeqNr;
 pub use time::{Span, Time};

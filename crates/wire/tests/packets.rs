@@ -28,7 +28,7 @@ fn options() -> impl Strategy<Value = Options> {
                 window_scale,
                 sack_permitted,
                 timestamps,
-                sack: sack.into(),
+                sack: sack.into_iter().collect(),
             },
         )
         .prop_filter("at most 40 bytes of options", |options| options.len() <= 40)

@@ -427,7 +427,7 @@ impl<P: Payload> Connection<P> {
         if let Some(duplicate) = self.rx.duplicate {
             // First, and the block that holds it second (RFC 2883 4).
             options.sack.truncate(most - 1);
-            options.sack.insert(0, duplicate);
+            options.sack.push_front(duplicate);
         }
         options
     }

@@ -32,7 +32,7 @@ impl<P: Payload> Connection<P> {
             return false;
         }
         let (una, max) = (self.tx.una, self.tx.max);
-        let mut blocks = header.options.sack.clone();
+        let mut blocks = header.options.sack;
         blocks.sort_unstable_by_key(|block| block.start - una);
         let keeps_times = self.keeps_times();
         let repair = &mut self.repair;
