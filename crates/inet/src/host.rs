@@ -1,6 +1,8 @@
 //! An interface and a stack joined: frames in, frames out, connections between.
 
-use crate::{ConfigError, Input, Interface, InterfaceConfig, Refusal, Sent};
+use crate::icmp::Quote;
+use crate::interface::{Received, empty_segment};
+use crate::{ConfigError, Interface, InterfaceConfig, Refusal, Sent};
 use baton_tcp::{Config, Handled, PathError, Segment, Stack};
 use baton_wire::{Buffer, Flow, SeqNr, Time};
 use bytes::Bytes;
@@ -28,6 +30,8 @@ pub enum Arrived {
 pub struct Host {
     stack: Stack<Bytes>,
     interface: Interface,
+    /// The segment that arrived last, without its data: segments are too large to be moved about.
+    arrived: Segment<Bytes>,
 }
 
 impl Host {
@@ -47,7 +51,11 @@ impl Host {
 
     /// A host made of a stack and an interface.
     pub fn join(stack: Stack<Bytes>, interface: Interface) -> Self {
-        Self { stack, interface }
+        Self {
+            stack,
+            interface,
+            arrived: empty_segment(),
+        }
     }
 
     // --- getters ---
@@ -82,20 +90,19 @@ impl Host {
 
     /// Takes in a frame, and hands what it carries to the stack.
     pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Arrived {
-        match self.interface.handle_frame(now, frame) {
-            Input::Segment(segment) => {
-                let remote = segment.src.addr;
-                let handled = self.stack.handle_segment(now, segment);
+        match self.interface.receive(now, frame, &mut self.arrived) {
+            Received::Segment => {
+                let handled = self.stack.handle_lent(now, &mut self.arrived);
                 if handled.new_ack {
-                    self.interface.confirm(now, remote);
+                    self.interface.confirm(now, self.arrived.src.addr);
                 }
                 Arrived::Segment(handled)
             }
-            Input::PathError { flow, seq, error } => {
+            Received::PathError(Quote { flow, seq }, error) => {
                 Arrived::PathError(self.stack.handle_path_error(now, &flow, seq, error))
             }
-            Input::Consumed => Arrived::Consumed,
-            Input::Refused(reason) => Arrived::Refused(reason),
+            Received::Consumed => Arrived::Consumed,
+            Received::Refused(reason) => Arrived::Refused(reason),
         }
     }
 
@@ -120,7 +127,7 @@ impl Host {
         if self.interface.poll_frame(now, frame) {
             return true;
         }
-        while let Some((_, segment)) = self.stack.poll_transmit(now) {
+        while let Some(segment) = self.stack.poll_outgoing(now) {
             match self.interface.send(now, &segment, frame) {
                 Sent::Frame => return true,
                 Sent::Waits => {
@@ -131,14 +138,12 @@ impl Host {
                 }
                 Sent::Refused(reason) => {
                     if let Some(error) = reason.path_error(self.interface.mtu()) {
-                        let Segment {
-                            src, dst, header, ..
-                        } = segment;
                         let flow = Flow {
-                            local: src,
-                            remote: dst,
+                            local: segment.src,
+                            remote: segment.dst,
                         };
-                        self.report(now, &flow, header.seq, error);
+                        let seq = segment.header.seq;
+                        self.report(now, &flow, seq, error);
                     }
                 }
             }

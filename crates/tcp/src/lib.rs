@@ -53,7 +53,8 @@ pub use info::{CongestionPhase, Info};
 pub use path_error::PathError;
 pub use payload::{Payload, Pieces, Symbolic};
 pub use portable::{DecodeError, Portable};
-pub use segment::Segment;
+pub use segment::{Outgoing, Segment};
+pub use send_buffer::Lent;
 pub use stack::Stack;
 pub use time_wait::PortableTimeWait;
 pub use types::{

@@ -1,7 +1,9 @@
 //! A TCP segment between two named ends.
 
 use crate::payload::{Payload, Pieces};
-use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, frame_len};
+use crate::send_buffer::Lent;
+use crate::types::ConnId;
+use baton_wire::{Ecn, Endpoint, Flags, Flow, Head, Header, frame_len};
 use std::net::IpAddr;
 
 /// One segment: what a frame carries.
@@ -43,15 +45,67 @@ impl<P: Payload> Segment<P> {
 
     /// Bytes of IP and TCP headers.
     pub fn header_len(&self) -> usize {
-        let ip = match self.dst.addr {
-            IpAddr::V4(_) => 20,
-            IpAddr::V6(_) => 40,
-        };
-        ip + 20 + self.header.options.len()
+        header_len(self.dst, &self.header)
     }
 
     /// Bytes of the Ethernet frame, check sequence included.
     pub fn frame_len(&self) -> usize {
         frame_len(self.header_len() + self.payload_len())
     }
+}
+
+/// A segment to send, lent for as long as it takes to write it into a frame: its data stays in the send buffer.
+#[derive(Clone, Debug)]
+pub struct Outgoing<'a, P> {
+    /// The connection it is of; none when it belongs to no connection, or no longer.
+    pub conn: Option<ConnId>,
+    /// Sender.
+    pub src: Endpoint,
+    /// Receiver.
+    pub dst: Endpoint,
+    /// ECN field of the IP header.
+    pub ecn: Ecn,
+    /// TCP header.
+    pub header: Header,
+    /// Data, in order.
+    pub payload: Lent<'a, P>,
+}
+
+impl<P: Payload> Outgoing<'_, P> {
+    /// All of it but its data.
+    pub fn head(&self) -> Head<'_> {
+        Head {
+            src: self.src,
+            dst: self.dst,
+            ecn: self.ecn,
+            header: &self.header,
+        }
+    }
+
+    /// Bytes of IP and TCP headers and data.
+    #[inline]
+    pub fn packet_len(&self) -> usize {
+        header_len(self.dst, &self.header) + self.payload.len()
+    }
+
+    /// The same as a value of its own, which shares the data.
+    pub fn to_segment(&self) -> Segment<P> {
+        Segment {
+            src: self.src,
+            dst: self.dst,
+            ecn: self.ecn,
+            header: self.header,
+            payload: self.payload.to_pieces(),
+        }
+    }
+}
+
+/// Bytes of the IP and TCP headers of a segment to `dst`.
+#[inline]
+fn header_len(dst: Endpoint, header: &Header) -> usize {
+    let ip = match dst.addr {
+        IpAddr::V4(_) => 20,
+        IpAddr::V6(_) => 40,
+    };
+    ip + 20 + header.options.len()
 }

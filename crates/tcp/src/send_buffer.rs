@@ -2,6 +2,7 @@
 
 use crate::payload::{Payload, Pieces, push_joined};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A queue of pieces, addressed by distance in bytes from the first unacknowledged byte.
 #[derive(Clone, Debug)]
@@ -72,35 +73,38 @@ impl<P: Payload> SendBuffer<P> {
         }
     }
 
-    /// Copies (by reference) the `len` bytes from `offset` on to the end of `out`.
-    pub(crate) fn copy_range(&mut self, offset: u32, len: u32, out: &mut Pieces<P>) {
+    /// Lends the `len` bytes from `offset` on.
+    #[inline]
+    pub(crate) fn lend(&mut self, offset: u32, len: u32) -> Lent<'_, P> {
         debug_assert!(offset + len <= self.len, "the range lies within the buffer");
         if len == 0 {
-            return;
+            return Lent::nothing();
         }
-        let mut at = offset + self.skipped;
-        let mut remaining = len;
+        let at = offset + self.skipped;
+        self.seek(at);
+        Lent {
+            pieces: Some(&self.pieces),
+            first: self.cursor.index,
+            start: at - self.cursor.start,
+            len,
+        }
+    }
+
+    /// Moves the cursor to the piece that holds the byte `at` this distance from the start of the first piece.
+    fn seek(&mut self, at: u32) {
         let mut cursor = if at < self.cursor.start {
             Cursor::default()
         } else {
             self.cursor
         };
         loop {
-            let piece = &self.pieces[cursor.index];
-            let piece_len = piece.len() as u32;
-            let within = at - cursor.start;
-            if within < piece_len {
-                let take = remaining.min(piece_len - within);
-                out.push(piece.slice(within as usize, take as usize));
-                at += take;
-                remaining -= take;
-                if remaining == 0 {
-                    break;
-                }
+            let end = cursor.start + self.pieces[cursor.index].len() as u32;
+            if at < end {
+                break;
             }
             cursor = Cursor {
                 index: cursor.index + 1,
-                start: cursor.start + piece_len,
+                start: end,
             };
         }
         self.cursor = cursor;
@@ -157,6 +161,70 @@ impl<P: Payload> SendBuffer<P> {
             return Err("the send cursor stands at the start of a piece");
         }
         Ok(())
+    }
+}
+
+/// Part of a send buffer: the data of one segment, which lies in one piece or in several in a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Lent<'a, P> {
+    /// None when there is no data.
+    pieces: Option<&'a VecDeque<P>>,
+    /// The piece it starts in, and where in that piece.
+    first: usize,
+    start: u32,
+    len: u32,
+}
+
+impl<'a, P: Payload> Lent<'a, P> {
+    pub(crate) fn nothing() -> Self {
+        Self {
+            pieces: None,
+            first: 0,
+            start: 0,
+            len: 0,
+        }
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// True when there is no data.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The pieces it lies in, each with the range of its bytes that belong to it.
+    #[inline]
+    pub fn parts(&self) -> impl Iterator<Item = (&'a P, Range<usize>)> + Clone + use<'a, P> {
+        let Self {
+            pieces,
+            first,
+            start,
+            len,
+        } = *self;
+        let mut start = start as usize;
+        let mut remaining = len as usize;
+        let mut index = first;
+        std::iter::from_fn(move || {
+            if remaining == 0 {
+                return None;
+            }
+            let piece = &pieces?[index];
+            let take = remaining.min(piece.len() - start);
+            let range = start..start + take;
+            (index, start, remaining) = (index + 1, 0, remaining - take);
+            Some((piece, range))
+        })
+    }
+
+    /// The same as pieces of its own, which share the bytes.
+    pub fn to_pieces(&self) -> Pieces<P> {
+        self.parts()
+            .map(|(piece, range)| piece.slice(range.start, range.len()))
+            .collect()
     }
 }
 

@@ -82,35 +82,49 @@ fn decode_carried(
     ecn: Ecn,
     carried: &[u8],
 ) -> Result<(Packet, &[u8]), DecodeError> {
-    let (packet, header_len) = decode_tcp(src, dst, ecn, carried, true)?;
-    Ok((packet, &carried[header_len..]))
+    let tcp = decode_tcp(Some(pseudo_header(src, dst, IpNumber::TCP.0, 0)), carried)?;
+    let packet = Packet {
+        src: Endpoint::new(src, tcp.src_port),
+        dst: Endpoint::new(dst, tcp.dst_port),
+        ecn,
+        header: tcp.header,
+    };
+    Ok((packet, &carried[tcp.header_len..]))
 }
 
-/// Reads what an IP packet from `src` to `dst` carries; gives the segment and the length of its TCP header, after which its
-/// data starts. The checksum is verified when `verify_checksum` says so: it may have been left to hardware.
+/// What stands before a segment's data.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpPart {
+    /// Port of the sender.
+    pub src_port: u16,
+    /// Port of the receiver.
+    pub dst_port: u16,
+    /// The rest of the header.
+    pub header: Header,
+    /// Bytes of the header: data starts after them.
+    pub header_len: usize,
+}
+
+/// Reads the segment that an IP packet carries. `pseudo_header` is the sum of that packet's pseudo-header, its length taken
+/// as zero; without it the checksum is not verified, for it may have been left to hardware.
 ///
 /// # Errors
 /// When it is not a right TCP segment.
-#[inline]
+#[inline(always)]
 pub fn decode_tcp(
-    src: IpAddr,
-    dst: IpAddr,
-    ecn: Ecn,
+    pseudo_header: Option<Checksum>,
     carried: &[u8],
-    verify_checksum: bool,
-) -> Result<(Packet, usize), DecodeError> {
+) -> Result<TcpPart, DecodeError> {
     let tcp = TcpHeaderSlice::from_slice(carried).map_err(|_| DecodeError::Malformed)?;
-    if verify_checksum {
+    if let Some(sum) = pseudo_header {
         let len = u16::try_from(carried.len()).map_err(|_| DecodeError::Malformed)?;
-        let sum = pseudo_header(src, dst, IpNumber::TCP.0, len);
-        if !sum.add_bytes(carried).is_right() {
+        if !sum.add_u16(len).add_bytes(carried).is_right() {
             return Err(DecodeError::TcpChecksum);
         }
     }
-    let packet = Packet {
-        src: Endpoint::new(src, tcp.source_port()),
-        dst: Endpoint::new(dst, tcp.destination_port()),
-        ecn,
+    Ok(TcpPart {
+        src_port: tcp.source_port(),
+        dst_port: tcp.destination_port(),
         header: Header {
             seq: SeqNr(tcp.sequence_number()),
             ack: SeqNr(tcp.acknowledgment_number()),
@@ -118,6 +132,6 @@ pub fn decode_tcp(
             window: tcp.window_size(),
             options: options::read(tcp.options()),
         },
-    };
-    Ok((packet, tcp.slice().len()))
+        header_len: tcp.slice().len(),
+    })
 }

@@ -1,7 +1,7 @@
 //! TCP segments to bytes. A library lays out the headers below TCP; here are TCP's, and the checksum.
 
 use crate::lower::{LowerHeaders, MOST_LOWER_LEN, ethernet_header};
-use crate::options::{self, OptionBytes};
+use crate::options;
 use crate::{Buffer, EncodeError, Head, Link, Packet};
 use std::net::IpAddr;
 
@@ -57,17 +57,18 @@ pub fn encode_pieces<'a>(
     pieces: impl Iterator<Item = &'a [u8]> + Clone,
     out: &mut impl Buffer,
 ) -> Result<(), EncodeError> {
-    let options = &head.header.options;
-    let too_many = EncodeError::TooManyOptions(options.len());
-    let options = OptionBytes::new(options).ok_or(too_many)?;
-    let header_len = TCP_HEADER_LEN + options.len();
+    let options_len = head.header.options.len();
+    if options_len > options::MOST_LEN {
+        return Err(EncodeError::TooManyOptions(options_len));
+    }
+    let header_len = TCP_HEADER_LEN + options_len;
     let tcp_len = header_len + pieces.clone().map(<[u8]>::len).sum::<usize>();
     // All headers are put together first: one append costs less than many.
     let mut headers = [0; MOST_HEADER_LEN];
     let lower_part = headers.first_chunk_mut().expect("room for all headers");
     let pseudo_header = lower.write(tcp_len, head.ecn, lower_part)?;
     let tcp_part = headers[lower.len()..].first_chunk_mut();
-    write_tcp_header(head, &options, tcp_part.expect("room for all headers"));
+    write_tcp_header(head, header_len, tcp_part.expect("room for all headers"));
     let start = out.len() + lower.len();
     out.make_room(lower.len() + tcp_len);
     out.append(&headers[..lower.len() + header_len]);
@@ -80,12 +81,12 @@ pub fn encode_pieces<'a>(
     Ok(())
 }
 
-/// Writes the TCP header, its checksum still zero (RFC 9293 3.1), and room for more options. TCP is Baton's own matter, and
-/// this is written for each segment; so no library does it.
+/// Writes a TCP header of this length, its checksum still zero (RFC 9293 3.1). TCP is Baton's own matter, and this is written
+/// for each segment; so no library does it.
 #[inline]
 fn write_tcp_header(
     head: Head<'_>,
-    options: &OptionBytes,
+    header_len: usize,
     bytes: &mut [u8; TCP_HEADER_LEN + options::MOST_LEN],
 ) {
     let header = head.header;
@@ -93,9 +94,9 @@ fn write_tcp_header(
     bytes[2..4].copy_from_slice(&head.dst.port.to_be_bytes());
     bytes[4..8].copy_from_slice(&header.seq.0.to_be_bytes());
     bytes[8..12].copy_from_slice(&header.ack.0.to_be_bytes());
-    bytes[12] = ((TCP_HEADER_LEN + options.len()) as u8 / 4) << 4;
+    bytes[12] = (header_len as u8 / 4) << 4;
     bytes[13] = header.flags.bits();
     bytes[14..16].copy_from_slice(&header.window.to_be_bytes());
-    // All the room for options is written: its length is known beforehand.
-    bytes[TCP_HEADER_LEN..].copy_from_slice(options.room());
+    let room = bytes[TCP_HEADER_LEN..].first_chunk_mut();
+    options::write(&header.options, room.expect("room for all options"));
 }

@@ -20,7 +20,7 @@ mod time;
 pub use buffer::Buffer;
 pub use capture::CaptureWriter;
 pub use checksum::Checksum;
-pub use decode::{decode_frame, decode_packet, decode_tcp};
+pub use decode::{TcpPart, decode_frame, decode_packet, decode_tcp};
 pub use encode::{encode_frame, encode_link, encode_packet, encode_pieces};
 pub use flow::{Endpoint, Flow};
 pub use header::{

@@ -13,80 +13,67 @@ pub(crate) const MOST_LEN: usize = 40;
 /// Two no-operations and the kind and length of timestamps: how nearly every segment's options start.
 const ALIGNED_TIMESTAMPS: [u8; 4] = [KIND_NOOP, KIND_NOOP, KIND_TIMESTAMP, LEN_TIMESTAMP];
 
-/// Options as they stand in a header.
-pub(crate) struct OptionBytes {
-    bytes: [u8; MOST_LEN],
+/// Lays options out in Linux's order, where numbers of four bytes are aligned: MSS, SACK-permitted, timestamps, window scale,
+/// SACK. They must fit.
+#[inline]
+pub(crate) fn write(options: &Options, room: &mut [u8; MOST_LEN]) {
+    let rare = options.mss.is_some() || options.window_scale.is_some() || options.sack_permitted;
+    match options.timestamps {
+        Some(Timestamps { value, echo }) if !rare && options.sack.is_empty() => {
+            room[0..4].copy_from_slice(&ALIGNED_TIMESTAMPS);
+            room[4..8].copy_from_slice(&value.to_be_bytes());
+            room[8..12].copy_from_slice(&echo.to_be_bytes());
+        }
+        None if !rare && options.sack.is_empty() => {}
+        _ => write_any(options, room),
+    }
+}
+
+fn write_any(options: &Options, room: &mut [u8; MOST_LEN]) {
+    room.fill(KIND_NOOP);
+    let mut out = Cursor { room, len: 0 };
+    if let Some(mss) = options.mss {
+        out.push([KIND_MAXIMUM_SEGMENT_SIZE, LEN_MAXIMUM_SEGMENT_SIZE]);
+        out.push(mss.to_be_bytes());
+    }
+    // SACK-permitted takes the room of two no-operations before timestamps.
+    if options.sack_permitted {
+        if options.timestamps.is_none() {
+            out.pad();
+        }
+        out.push([KIND_SELECTIVE_ACK_PERMITTED, LEN_SELECTIVE_ACK_PERMITTED]);
+    }
+    if let Some(Timestamps { value, echo }) = options.timestamps {
+        if !options.sack_permitted {
+            out.pad();
+        }
+        out.push([KIND_TIMESTAMP, LEN_TIMESTAMP]);
+        out.push(value.to_be_bytes());
+        out.push(echo.to_be_bytes());
+    }
+    if let Some(shift) = options.window_scale {
+        out.push([KIND_NOOP, KIND_WINDOW_SCALE, LEN_WINDOW_SCALE, shift]);
+    }
+    if !options.sack.is_empty() {
+        out.pad();
+        out.push([KIND_SELECTIVE_ACK, 2 + 8 * options.sack.len() as u8]);
+        for block in &options.sack {
+            out.push(block.start.0.to_be_bytes());
+            out.push(block.end.0.to_be_bytes());
+        }
+    }
+    debug_assert_eq!(out.len, options.len(), "options take the room they say");
+}
+
+/// Where the next option goes. What is passed over holds no-operations.
+struct Cursor<'a> {
+    room: &'a mut [u8; MOST_LEN],
     len: usize,
 }
 
-impl OptionBytes {
-    /// Lays options out in Linux's order, where numbers of four bytes are aligned: MSS, SACK-permitted, timestamps, window
-    /// scale, SACK. `None` when they do not fit.
-    #[inline]
-    pub(crate) fn new(options: &Options) -> Option<Self> {
-        let len = options.len();
-        if len > MOST_LEN {
-            return None;
-        }
-        let mut out = Self {
-            bytes: [KIND_NOOP; MOST_LEN],
-            len: 0,
-        };
-        if let Some(timestamps) = options.timestamps
-            && len == ALIGNED_TIMESTAMPS.len() + 8
-            && !options.sack_permitted
-        {
-            out.push(ALIGNED_TIMESTAMPS);
-            out.push(timestamps.value.to_be_bytes());
-            out.push(timestamps.echo.to_be_bytes());
-            return Some(out);
-        }
-        if let Some(mss) = options.mss {
-            out.push([KIND_MAXIMUM_SEGMENT_SIZE, LEN_MAXIMUM_SEGMENT_SIZE]);
-            out.push(mss.to_be_bytes());
-        }
-        // SACK-permitted takes the room of two no-operations before timestamps.
-        if options.sack_permitted {
-            if options.timestamps.is_none() {
-                out.pad();
-            }
-            out.push([KIND_SELECTIVE_ACK_PERMITTED, LEN_SELECTIVE_ACK_PERMITTED]);
-        }
-        if let Some(Timestamps { value, echo }) = options.timestamps {
-            if !options.sack_permitted {
-                out.pad();
-            }
-            out.push([KIND_TIMESTAMP, LEN_TIMESTAMP]);
-            out.push(value.to_be_bytes());
-            out.push(echo.to_be_bytes());
-        }
-        if let Some(shift) = options.window_scale {
-            out.push([KIND_NOOP, KIND_WINDOW_SCALE, LEN_WINDOW_SCALE, shift]);
-        }
-        if !options.sack.is_empty() {
-            out.pad();
-            out.push([KIND_SELECTIVE_ACK, 2 + 8 * options.sack.len() as u8]);
-            for block in &options.sack {
-                out.push(block.start.0.to_be_bytes());
-                out.push(block.end.0.to_be_bytes());
-            }
-        }
-        debug_assert_eq!(out.len, len, "options take the room they say");
-        Some(out)
-    }
-
-    /// How many bytes they are.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// The bytes, and no-operations after them.
-    pub(crate) fn room(&self) -> &[u8; MOST_LEN] {
-        &self.bytes
-    }
-
+impl Cursor<'_> {
     fn push<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
+        self.room[self.len..self.len + N].copy_from_slice(&bytes);
         self.len += N;
     }
 

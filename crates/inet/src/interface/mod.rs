@@ -16,12 +16,14 @@ use crate::rate_limit::RateLimit;
 use crate::routes::Routes;
 use crate::stats::{Refusal, Stats};
 use baton_tcp::{PathError, Pieces, Segment};
-use baton_wire::{Flow, LowerHeaders, Packet, SeqNr, Time};
+use baton_wire::{
+    Checksum, Ecn, Endpoint, Flow, Header, LowerHeaders, SeqNr, Time, pseudo_header,
+};
 use bytes::{Buf, Bytes};
 use discovery::Duties;
-use etherparse::{EtherType, Ethernet2HeaderSlice};
+use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber};
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 
 /// Most own frames (answers, errors, packets whose neighbour became known) that wait to be polled.
@@ -50,14 +52,19 @@ pub enum Input {
     Refused(Refusal),
 }
 
-/// What a frame is, before the segment is given its data.
+/// What a frame is. A segment's headers were written where the caller wanted them; its data is in this part of the frame.
 enum Taken {
-    Segment {
-        packet: Packet,
-        payload: Range<usize>,
-    },
+    Segment { payload: Range<usize> },
     PathError(Quote, PathError),
     Consumed,
+}
+
+/// What a frame turned out to be, when a segment is written to where its receiver keeps one.
+pub(crate) enum Received {
+    Segment,
+    PathError(Quote, PathError),
+    Consumed,
+    Refused(Refusal),
 }
 
 /// What the link says of a frame.
@@ -86,11 +93,30 @@ pub struct Interface {
     path_errors: VecDeque<(Quote, PathError)>,
     /// The remote address that TCP confirmed last, and when: it need not be looked up for each segment.
     confirmed: Option<(IpAddr, Time)>,
-    /// Source and destination of the last packet to this host alone that kept the rules: the next one's are mostly the same.
-    known_pair: Option<(IpAddr, IpAddr)>,
+    /// Of the last packet to this host alone that kept the rules: the next one's are mostly the same.
+    known_pair: Option<Pair>,
     /// The way that the last segment went: the next one mostly goes there too.
     known_way: Option<Way>,
     stats: Stats,
+}
+
+/// Source and destination of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    src: IpAddr,
+    dst: IpAddr,
+    /// Sum of the pseudo-header of segments between them, but for the length.
+    pseudo_header: Checksum,
+}
+
+impl Pair {
+    fn new(src: IpAddr, dst: IpAddr) -> Self {
+        Self {
+            src,
+            dst,
+            pseudo_header: pseudo_header(src, dst, IpNumber::TCP.0, 0),
+        }
+    }
 }
 
 /// Where segments from `src` to `dst` go, for as long as nothing is heard of neighbours.
@@ -190,44 +216,61 @@ impl Interface {
     // --- events in ---
 
     /// Takes in what arrived: an Ethernet frame without check sequence, or an IP packet, as the medium has it.
-    pub fn handle_frame(&mut self, now: Time, mut frame: Bytes) -> Input {
+    pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Input {
+        let mut segment = empty_segment();
+        match self.receive(now, frame, &mut segment) {
+            Received::Segment => Input::Segment(segment),
+            Received::PathError(Quote { flow, seq }, error) => {
+                Input::PathError { flow, seq, error }
+            }
+            Received::Consumed => Input::Consumed,
+            Received::Refused(reason) => Input::Refused(reason),
+        }
+    }
+
+    /// The same; a segment is written to `segment`, whose old content is lost.
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        mut frame: Bytes,
+        segment: &mut Segment<Bytes>,
+    ) -> Received {
         self.stats.frames_received += 1;
         self.stats.bytes_received += frame.len() as u64;
         let taken = match self.config.medium {
-            Medium::Ethernet => self.take_ethernet(now, &frame),
-            Medium::Ip => self.take_ip(now, &frame, 0, Arrival { to_many: false }),
+            Medium::Ethernet => self.take_ethernet(now, &frame, segment),
+            Medium::Ip => self.take_ip(now, &frame, 0, Arrival { to_many: false }, segment),
         };
         match taken {
-            Ok(Taken::Segment { packet, payload }) => {
+            Ok(Taken::Segment { payload }) => {
                 self.stats.segments_received += 1;
-                // The frame becomes the data: no copy, and no further count of references.
-                frame.truncate(payload.end);
-                frame.advance(payload.start);
-                let mut pieces = Pieces::new();
-                if !frame.is_empty() {
-                    pieces.push(frame);
+                segment.payload.clear();
+                if !payload.is_empty() {
+                    // The frame becomes the data: no copy, and no further count of references.
+                    frame.truncate(payload.end);
+                    frame.advance(payload.start);
+                    segment.payload.push(frame);
                 }
-                Input::Segment(Segment {
-                    src: packet.src,
-                    dst: packet.dst,
-                    ecn: packet.ecn,
-                    header: packet.header,
-                    payload: pieces,
-                })
+                Received::Segment
             }
-            Ok(Taken::PathError(Quote { flow, seq }, error)) => {
+            Ok(Taken::PathError(quote, error)) => {
                 self.stats.path_errors += 1;
-                Input::PathError { flow, seq, error }
+                Received::PathError(quote, error)
             }
-            Ok(Taken::Consumed) => Input::Consumed,
+            Ok(Taken::Consumed) => Received::Consumed,
             Err(reason) => {
                 self.stats.refused.count(reason);
-                Input::Refused(reason)
+                Received::Refused(reason)
             }
         }
     }
 
-    fn take_ethernet(&mut self, now: Time, frame: &[u8]) -> Result<Taken, Refusal> {
+    fn take_ethernet(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        segment: &mut Segment<Bytes>,
+    ) -> Result<Taken, Refusal> {
         let ethernet = Ethernet2HeaderSlice::from_slice(frame).map_err(|_| Refusal::BadFrame)?;
         let (src, dst) = (ethernet.source(), ethernet.destination());
         if is_group_mac(src) {
@@ -243,7 +286,7 @@ impl Interface {
         let start = ethernet.slice().len();
         match ethernet.ether_type() {
             EtherType::IPV4 | EtherType::IPV6 => {
-                self.take_ip(now, frame, start, Arrival { to_many })
+                self.take_ip(now, frame, start, Arrival { to_many }, segment)
             }
             EtherType::ARP => self.take_arp(now, &frame[start..], dst == BROADCAST_MAC),
             _ => Err(Refusal::UnknownEtherType),
@@ -257,10 +300,11 @@ impl Interface {
         frame: &[u8],
         start: usize,
         arrival: Arrival,
+        segment: &mut Segment<Bytes>,
     ) -> Result<Taken, Refusal> {
         match frame.get(start).map(|first| first >> 4) {
-            Some(4) => self.take_v4(now, frame, start, arrival),
-            Some(6) => self.take_v6(now, frame, start, arrival),
+            Some(4) => self.take_v4(now, frame, start, arrival, segment),
+            Some(6) => self.take_v6(now, frame, start, arrival, segment),
             // RFC 1122 3.2.1.1.
             _ => Err(Refusal::BadIpHeader),
         }
@@ -314,5 +358,17 @@ impl Interface {
             self.mtu <= self.config.mtu,
             "nobody can raise the link's MTU"
         );
+    }
+}
+
+/// A segment of nobody, to be filled.
+pub(crate) fn empty_segment() -> Segment<Bytes> {
+    let nobody = Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    Segment {
+        src: nobody,
+        dst: nobody,
+        ecn: Ecn::NotCapable,
+        header: Header::default(),
+        payload: Pieces::new(),
     }
 }

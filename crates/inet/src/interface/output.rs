@@ -6,8 +6,8 @@ use crate::arp;
 use crate::config::Medium;
 use crate::neighbours::{Released, Resolution};
 use crate::stats::SendRefusal;
-use baton_tcp::{PathError, Segment};
-use baton_wire::{Buffer, Head, Link, LowerHeaders, Span, Time, encode_link, encode_pieces};
+use baton_tcp::{Outgoing, PathError};
+use baton_wire::{Buffer, Link, LowerHeaders, Span, Time, encode_link, encode_pieces};
 use bytes::Bytes;
 use std::net::IpAddr;
 
@@ -39,7 +39,13 @@ impl SendRefusal {
 
 impl Interface {
     /// Sends a segment: appends its frame to `frame`, with one copy of its data, or lets it wait for its neighbour.
-    pub fn send(&mut self, now: Time, segment: &Segment<Bytes>, frame: &mut impl Buffer) -> Sent {
+    #[inline]
+    pub fn send(
+        &mut self,
+        now: Time,
+        segment: &Outgoing<'_, Bytes>,
+        frame: &mut impl Buffer,
+    ) -> Sent {
         let start = frame.len();
         let sent = self
             .place(now, segment, frame)
@@ -55,13 +61,14 @@ impl Interface {
         sent
     }
 
+    #[inline]
     fn place(
         &mut self,
         now: Time,
-        segment: &Segment<Bytes>,
+        segment: &Outgoing<'_, Bytes>,
         frame: &mut impl Buffer,
     ) -> Result<Sent, SendRefusal> {
-        if segment.header_len() + segment.payload_len() > usize::from(self.mtu) {
+        if segment.packet_len() > usize::from(self.mtu) {
             return Err(SendRefusal::TooLong);
         }
         let (src, dst) = (segment.src.addr, segment.dst.addr);
@@ -72,6 +79,17 @@ impl Interface {
             encode(&way.headers, segment, frame)?;
             return Ok(Sent::Frame);
         }
+        self.find_way(now, segment, frame)
+    }
+
+    /// Finds out where the segment goes, and sends it there if that is known.
+    fn find_way(
+        &mut self,
+        now: Time,
+        segment: &Outgoing<'_, Bytes>,
+        frame: &mut impl Buffer,
+    ) -> Result<Sent, SendRefusal> {
+        let (src, dst) = (segment.src.addr, segment.dst.addr);
         if !self.addresses.owns(src) {
             return Err(SendRefusal::NotOwnSource);
         }
@@ -202,15 +220,10 @@ fn lower_headers(
 
 fn encode(
     headers: &LowerHeaders,
-    segment: &Segment<Bytes>,
+    segment: &Outgoing<'_, Bytes>,
     out: &mut impl Buffer,
 ) -> Result<(), SendRefusal> {
-    let head = Head {
-        src: segment.src,
-        dst: segment.dst,
-        ecn: segment.ecn,
-        header: &segment.header,
-    };
-    let pieces = segment.payload.iter().map(|piece| &piece[..]);
-    encode_pieces(headers, head, pieces, out).map_err(|_| SendRefusal::Unencodable)
+    let pieces = segment.payload.parts();
+    let pieces = pieces.map(|(piece, range)| &piece[range]);
+    encode_pieces(headers, segment.head(), pieces, out).map_err(|_| SendRefusal::Unencodable)
 }

@@ -1,13 +1,16 @@
 //! What arrives by IPv4: header rules of RFC 1122 3.2.1, ICMP of 3.2.2.
 
-use super::{Arrival, Interface, Taken};
+use super::{Arrival, Interface, Pair, Taken};
 use crate::addresses::{Destination, is_bad_source_v4};
 use crate::icmp::{self, Quote};
 use crate::stats::Refusal;
-use baton_wire::{Checksum, DecodeError, Ecn, Time, decode_tcp};
+use baton_tcp::Segment;
+use baton_wire::{Checksum, DecodeError, Ecn, Endpoint, Time, decode_tcp};
+use bytes::Bytes;
 use etherparse::icmpv4::DestUnreachableHeader;
 use etherparse::{Icmpv4Slice, Icmpv4Type, IpNumber, Ipv4HeaderSlice};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 
 /// Options by which a source routes a packet: loose and strict (RFC 791 3.1).
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
@@ -24,6 +27,7 @@ impl Interface {
         frame: &[u8],
         start: usize,
         arrival: Arrival,
+        segment: &mut Segment<Bytes>,
     ) -> Result<Taken, Refusal> {
         let ip = Ipv4HeaderSlice::from_slice(&frame[start..]).map_err(|_| Refusal::BadIpHeader)?;
         let header_len = ip.slice().len();
@@ -37,11 +41,13 @@ impl Interface {
             return Err(Refusal::IpChecksum);
         }
         let (src, dst) = (ip.source_addr(), ip.destination_addr());
-        let pair = Some((IpAddr::V4(src), IpAddr::V4(dst)));
-        if self.known_pair != pair {
-            self.check_pair_v4(src, dst)?;
-            self.known_pair = pair;
-        }
+        let pair = match self.known_pair {
+            Some(pair) if pair.src == src && pair.dst == dst => pair,
+            _ => {
+                self.check_pair_v4(src, dst)?;
+                *self.known_pair.insert(Pair::new(src.into(), dst.into()))
+            }
+        };
         if arrival.to_many {
             return Err(Refusal::UnicastInBroadcast);
         }
@@ -55,7 +61,7 @@ impl Interface {
             IpNumber::TCP => {
                 let ecn = Ecn::of_traffic_class(ip.ecn().value());
                 let range = start + header_len..start + total_len;
-                self.take_tcp(src.into(), dst.into(), ecn, frame, range)
+                self.take_tcp(&pair, ecn, frame, range, segment)
             }
             IpNumber::ICMP => self.take_icmp_v4(now, src, dst, &packet[header_len..]),
             IpNumber::UDP => {
@@ -90,25 +96,27 @@ impl Interface {
         }
     }
 
-    /// Takes in the TCP segment in this range of the frame.
+    /// Takes in the TCP segment in this range of the frame: writes its headers to `segment`.
+    #[inline]
     pub(super) fn take_tcp(
         &self,
-        src: IpAddr,
-        dst: IpAddr,
+        pair: &Pair,
         ecn: Ecn,
         frame: &[u8],
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
+        segment: &mut Segment<Bytes>,
     ) -> Result<Taken, Refusal> {
-        let end = range.end;
-        let start = range.start;
-        let outcome = decode_tcp(src, dst, ecn, &frame[range], self.config.verify_checksums);
-        let (packet, header_len) = outcome.map_err(|error| match error {
+        let verified = self.config.verify_checksums.then_some(pair.pseudo_header);
+        let tcp = decode_tcp(verified, &frame[range.clone()]).map_err(|error| match error {
             DecodeError::TcpChecksum => Refusal::TcpChecksum,
             _ => Refusal::BadTcpHeader,
         })?;
+        segment.src = Endpoint::new(pair.src, tcp.src_port);
+        segment.dst = Endpoint::new(pair.dst, tcp.dst_port);
+        segment.ecn = ecn;
+        segment.header = tcp.header;
         Ok(Taken::Segment {
-            packet,
-            payload: start + header_len..end,
+            payload: range.start + tcp.header_len..range.end,
         })
     }
 

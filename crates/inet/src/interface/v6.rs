@@ -1,12 +1,14 @@
 //! What arrives by IPv6: header rules of RFC 8200, ICMP of RFC 4443.
 
 use super::extensions::{self, Carried};
-use super::{Arrival, Interface, Taken};
+use super::{Arrival, Interface, Pair, Taken};
 use crate::addresses::Destination;
 use crate::icmp;
 use crate::ndp;
 use crate::stats::Refusal;
+use baton_tcp::Segment;
 use baton_wire::{Ecn, HOP_LIMIT, Time, pseudo_header};
+use bytes::Bytes;
 use etherparse::icmpv6::{DestUnreachableCode, ParameterProblemCode, ParameterProblemHeader};
 use etherparse::{Icmpv6Slice, Icmpv6Type, IpNumber, Ipv6Header, Ipv6HeaderSlice};
 use std::net::{IpAddr, Ipv6Addr};
@@ -33,6 +35,7 @@ impl Interface {
         frame: &[u8],
         start: usize,
         arrival: Arrival,
+        segment: &mut Segment<Bytes>,
     ) -> Result<Taken, Refusal> {
         let ip = Ipv6HeaderSlice::from_slice(&frame[start..]).map_err(|_| Refusal::BadIpHeader)?;
         let total_len = Ipv6Header::LEN + usize::from(ip.payload_length());
@@ -41,14 +44,17 @@ impl Interface {
             .get(..total_len)
             .ok_or(Refusal::BadIpHeader)?;
         let (src, dst) = (ip.source_addr(), ip.destination_addr());
-        let pair = Some((IpAddr::V6(src), IpAddr::V6(dst)));
-        let destination = match self.known_pair == pair {
-            true => Destination::Own,
-            false => self.check_pair_v6(src, dst)?,
+        let (pair, destination) = match self.known_pair {
+            Some(pair) if pair.src == src && pair.dst == dst => (pair, Destination::Own),
+            _ => {
+                let destination = self.check_pair_v6(src, dst)?;
+                let pair = Pair::new(src.into(), dst.into());
+                if destination == Destination::Own {
+                    self.known_pair = Some(pair);
+                }
+                (pair, destination)
+            }
         };
-        if destination == Destination::Own {
-            self.known_pair = pair;
-        }
         let to_group = destination == Destination::Group;
         if arrival.to_many && !to_group {
             return Err(Refusal::UnicastInBroadcast);
@@ -70,8 +76,12 @@ impl Interface {
         if src.is_unspecified() && carried.protocol != IpNumber::IPV6_ICMP {
             return Err(Refusal::BadSource);
         }
-        let ecn = Ecn::of_traffic_class(ip.traffic_class());
-        self.take_carried(now, frame, start, outer, carried, ecn)
+        if carried.protocol == IpNumber::TCP && !to_group {
+            let ecn = Ecn::of_traffic_class(ip.traffic_class());
+            let range = start + carried.start..start + total_len;
+            return self.take_tcp(&pair, ecn, frame, range, segment);
+        }
+        self.take_carried(now, outer, carried)
     }
 
     /// The rules for addresses (RFC 4291 2.5, 2.7); gives what the destination is.
@@ -92,21 +102,15 @@ impl Interface {
         }
     }
 
+    /// Takes in what is no segment to this host.
     fn take_carried(
         &mut self,
         now: Time,
-        frame: &[u8],
-        start: usize,
         outer: Outer<'_>,
         carried: Carried,
-        ecn: Ecn,
     ) -> Result<Taken, Refusal> {
         match carried.protocol {
-            IpNumber::TCP if outer.to_group => Err(Refusal::ToMany),
-            IpNumber::TCP => {
-                let range = start + carried.start..start + outer.packet.len();
-                self.take_tcp(outer.src.into(), outer.dst.into(), ecn, frame, range)
-            }
+            IpNumber::TCP => Err(Refusal::ToMany),
             IpNumber::IPV6_ICMP => self.take_icmp_v6(now, outer, &outer.packet[carried.start..]),
             IpNumber::UDP => {
                 let why = Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Port);

@@ -21,6 +21,7 @@ mod user_timeout;
 mod window;
 
 pub(crate) use moving::PortableInner;
+pub(crate) use output::Departure;
 
 use crate::challenge::ChallengeLimit;
 use crate::clock::{Past, TimestampClock};

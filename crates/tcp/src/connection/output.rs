@@ -5,9 +5,9 @@ use super::{Connection, Context, Marks};
 use crate::clock::Past;
 use crate::config::{Config, NagleRule, WindowCounting, WindowProbe};
 use crate::congestion::Phase;
-use crate::payload::{Payload, Pieces};
+use crate::payload::Payload;
 use crate::sack::Scoreboard;
-use crate::segment::Segment;
+use crate::send_buffer::Lent;
 use crate::types::State;
 use baton_wire::{Ecn, Flags, Header, Options, SeqNr, Span, Time, Timestamps};
 
@@ -29,9 +29,24 @@ impl Run {
     }
 }
 
+/// A segment that is to be sent. Its data is in the send buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    pub(crate) ecn: Ecn,
+    pub(crate) header: Header,
+    /// Where its data starts, as distance from the first byte that is not acknowledged, and its length.
+    offset: u32,
+    len: u32,
+}
+
 impl<P: Payload> Connection<P> {
+    /// The data of a segment to be sent.
+    pub(crate) fn lend(&mut self, departure: &Departure) -> Lent<'_, P> {
+        self.send.lend(departure.offset, departure.len)
+    }
+
     /// The next segment to send, if any may be sent now.
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Segment<P>> {
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
         if self.ended.is_some() {
             return None;
         }
@@ -60,7 +75,7 @@ impl<P: Payload> Connection<P> {
         None
     }
 
-    fn synchronized_output(&mut self, cx: &mut Context<'_>) -> Option<Segment<P>> {
+    fn synchronized_output(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
         if self.marks.contains(Marks::PROBE) {
             self.marks.remove(Marks::PROBE);
             if let Some(segment) = self.probe(cx) {
@@ -247,7 +262,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A window probe: what fits, and a byte or FIN even if nothing does (RFC 9293 3.8.6.1).
-    fn probe(&mut self, cx: &mut Context<'_>) -> Option<Segment<P>> {
+    fn probe(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
         let una = self.tx.una;
         let available = self.data_end() - una;
         let fin_pending = self.fin_pending();
@@ -279,13 +294,13 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A segment without data just before the window, which must be answered by an ACK (RFC 9293 3.8.4, 3.10.7.4).
-    fn old_number(&mut self, cx: &Context<'_>) -> Segment<P> {
+    fn old_number(&mut self, cx: &Context<'_>) -> Departure {
         let header = self.header(cx, self.tx.una - 1, Flags::ACK);
-        self.segment(Ecn::NotCapable, header, Pieces::new())
+        self.without_data(Ecn::NotCapable, header)
     }
 
     /// Sends a run and keeps the books.
-    pub(super) fn send_run(&mut self, cx: &mut Context<'_>, run: Run) -> Segment<P> {
+    pub(super) fn send_run(&mut self, cx: &mut Context<'_>, run: Run) -> Departure {
         if let Some(idle) = self.idle_time(cx) {
             self.congestion.restart(idle, self.restart_window(cx));
         }
@@ -349,7 +364,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    fn segment_of(&mut self, cx: &Context<'_>, run: Run, new_data: bool) -> Segment<P> {
+    fn segment_of(&mut self, cx: &Context<'_>, run: Run, new_data: bool) -> Departure {
         let (ecn, ecn_flags) = self.notification.of_segment(new_data);
         let mut flags = Flags::ACK | ecn_flags;
         if run.fin {
@@ -358,11 +373,14 @@ impl<P: Payload> Connection<P> {
         if run.len > 0 && self.boundaries.push_within(run.seq, run.seq + run.len) {
             flags |= Flags::PSH;
         }
-        let mut payload = Pieces::new();
-        self.send
-            .copy_range(run.seq - self.tx.una, run.len, &mut payload);
         let header = self.header(cx, run.seq, flags);
-        self.segment(ecn, header, payload)
+        self.count_segment();
+        Departure {
+            ecn,
+            header,
+            offset: run.seq - self.tx.una,
+            len: run.len,
+        }
     }
 
     /// The number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,
@@ -372,22 +390,25 @@ impl<P: Payload> Connection<P> {
         tx.una.latest(tx.max.earliest(tx.una + tx.window))
     }
 
-    fn pure_ack(&mut self, cx: &Context<'_>) -> Segment<P> {
+    fn pure_ack(&mut self, cx: &Context<'_>) -> Departure {
         let (ecn, flags) = self.notification.of_segment(false);
         let header = self.header(cx, self.acceptable_seq(), Flags::ACK | flags);
-        self.segment(ecn, header, Pieces::new())
+        self.without_data(ecn, header)
     }
 
     #[inline]
-    fn segment(&mut self, ecn: Ecn, header: Header, payload: Pieces<P>) -> Segment<P> {
-        self.counts.segments_out = self.counts.segments_out.wrapping_add(1);
-        Segment {
-            src: self.flow.local,
-            dst: self.flow.remote,
+    fn without_data(&mut self, ecn: Ecn, header: Header) -> Departure {
+        self.count_segment();
+        Departure {
             ecn,
             header,
-            payload,
+            offset: 0,
+            len: 0,
         }
+    }
+
+    fn count_segment(&mut self) {
+        self.counts.segments_out = self.counts.segments_out.wrapping_add(1);
     }
 
     /// The header of a segment that acknowledges, which takes care of what was owed.
@@ -440,7 +461,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A SYN or a SYN with ACK (RFC 9293 3.5).
-    fn syn(&mut self, cx: &mut Context<'_>) -> Segment<P> {
+    fn syn(&mut self, cx: &mut Context<'_>) -> Departure {
         let iss = self.tx.iss;
         let answers = self.state == State::SynReceived;
         let again = self.tx.max != iss;
@@ -484,7 +505,7 @@ impl<P: Payload> Connection<P> {
             self.rx.last_ack = self.rx.next;
             self.rx.acks_owed = 0;
         }
-        self.segment(Ecn::NotCapable, header, Pieces::new())
+        self.without_data(Ecn::NotCapable, header)
     }
 
     /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5). Its timestamp is filled in when it

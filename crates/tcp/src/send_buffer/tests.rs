@@ -46,9 +46,11 @@ proptest! {
                 Step::Copy { from, part } => {
                     let offset = share(model.len(), from);
                     let len = share(model.len() - offset as usize, part);
-                    let mut out = Pieces::new();
-                    buffer.copy_range(offset, len, &mut out);
-                    let got: Vec<u8> = out.iter().flat_map(|piece| piece.to_vec()).collect();
+                    let lent = buffer.lend(offset, len);
+                    let parts = lent.parts().map(|(piece, range)| &piece[range]);
+                    let got: Vec<u8> = parts.flatten().copied().collect();
+                    prop_assert_eq!(lent.len(), got.len());
+                    prop_assert_eq!(&lent.to_pieces().concat(), &got);
                     prop_assert_eq!(&got, &model[offset as usize..(offset + len) as usize]);
                 }
                 Step::Move => buffer = SendBuffer::from_pieces(buffer.into_pieces()),

@@ -16,6 +16,11 @@ const ISN_DISTANCE: u32 = 1 << 16;
 impl<P: Payload> Stack<P> {
     /// Takes in one segment addressed to this stack.
     pub fn handle_segment(&mut self, now: Time, mut segment: Segment<P>) -> Handled {
+        self.handle_lent(now, &mut segment)
+    }
+
+    /// The same for a segment that is lent, for one who uses its memory for the next: its data is taken out of it.
+    pub fn handle_lent(&mut self, now: Time, segment: &mut Segment<P>) -> Handled {
         self.stats.segments_received += 1;
         let flags = segment.header.flags;
         let mut handled = Handled {
@@ -27,8 +32,8 @@ impl<P: Payload> Stack<P> {
         };
         let flow = segment.flow_at_receiver();
         match self.find_recent(&flow) {
-            Some(id) => self.deliver(now, id, &mut segment, &mut handled),
-            None => self.handle_stray(now, flow, &mut segment, &mut handled),
+            Some(id) => self.deliver(now, id, segment, &mut handled),
+            None => self.handle_stray(now, flow, segment, &mut handled),
         }
         if let Some(reason) = handled.refused {
             self.stats.refused.count(reason);

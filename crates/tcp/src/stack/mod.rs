@@ -12,13 +12,14 @@ mod table;
 use crate::challenge::ChallengeLimit;
 use crate::clock::TimestampClock;
 use crate::config::Config;
-use crate::connection::{Connection, Context, Effects, End, Marks};
+use crate::connection::{Connection, Context, Departure, Effects, End, Marks};
 use crate::flow_table::FlowTable;
 use crate::isn::Secret;
 use crate::listener::Listener;
-use crate::payload::{Payload, Pieces};
+use crate::payload::Payload;
 use crate::profiles::{ProfileId, Profiles};
-use crate::segment::Segment;
+use crate::segment::{Outgoing, Segment};
+use crate::send_buffer::Lent;
 use crate::time_wait::TimeWait;
 use crate::types::{CloseReason, ConnId, Event, ListenerId, State, Stats, WriteError, WriteFlags};
 use crate::wheel::Wheel;
@@ -51,7 +52,7 @@ pub struct Stack<P> {
     /// Connections that may have something to send. Entries whose connection is not `queued` no longer hold.
     output: VecDeque<u32>,
     /// Segments that belong to no connection: resets, and acknowledgments of TIME-WAIT.
-    answers: VecDeque<Answer<P>>,
+    answers: VecDeque<Answer>,
     events: VecDeque<(ConnId, Event)>,
     stats: Stats,
     challenges: ChallengeLimit,
@@ -364,38 +365,72 @@ impl<P: Payload> Stack<P> {
 
     /// The next segment to send, if any may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<(Option<ConnId>, Segment<P>)> {
-        if let Some(answer) = self.answers.pop_front() {
-            self.stats.segments_sent += 1;
-            return Some((None, answer.at(now)));
+        let outgoing = self.poll_outgoing(now)?;
+        Some((outgoing.conn, outgoing.to_segment()))
+    }
+
+    /// The same, lent: for those who write it into a frame at once.
+    #[inline]
+    pub fn poll_outgoing(&mut self, now: Time) -> Option<Outgoing<'_, P>> {
+        if !self.answers.is_empty() {
+            return self.poll_answer(now);
         }
         while let Some(&slot) = self.output.front() {
-            let Self {
-                connections,
-                profiles,
-                stats,
-                challenges,
-                wheel,
-                ..
-            } = self;
-            if let Some(conn) = connections.get_mut(slot as usize)
-                && conn.queued
-            {
-                let segment = conn.poll_transmit(&mut Context {
-                    now,
-                    config: &profiles[conn.profile],
-                    stats,
-                    challenges,
+            if let Some(departure) = self.poll_connection(now, slot) {
+                self.stats.segments_sent += 1;
+                let conn = &mut self.connections[slot as usize];
+                return Some(Outgoing {
+                    conn: Some(ConnId(slot)),
+                    src: conn.flow.local,
+                    dst: conn.flow.remote,
+                    ecn: departure.ecn,
+                    header: departure.header,
+                    payload: conn.lend(&departure),
                 });
-                wheel.schedule(now, slot, conn.next_deadline());
-                if let Some(segment) = segment {
-                    stats.segments_sent += 1;
-                    return Some((Some(ConnId(slot)), segment));
-                }
-                conn.queued = false;
             }
             self.output.pop_front();
         }
         None
+    }
+
+    fn poll_answer(&mut self, now: Time) -> Option<Outgoing<'_, P>> {
+        let mut answer = self.answers.pop_front()?;
+        if let (Some(clock), Some(timestamps)) =
+            (answer.clock, &mut answer.header.options.timestamps)
+        {
+            timestamps.value = clock.value(now);
+        }
+        self.stats.segments_sent += 1;
+        Some(Outgoing {
+            conn: None,
+            src: answer.flow.local,
+            dst: answer.flow.remote,
+            ecn: Ecn::NotCapable,
+            header: answer.header,
+            payload: Lent::nothing(),
+        })
+    }
+
+    /// The next segment of a connection in the output queue; without one, the connection is no longer `queued`.
+    fn poll_connection(&mut self, now: Time, slot: u32) -> Option<Departure> {
+        let Self {
+            connections,
+            profiles,
+            stats,
+            challenges,
+            wheel,
+            ..
+        } = self;
+        let conn = connections.get_mut(slot as usize).filter(|it| it.queued)?;
+        let departure = conn.poll_transmit(&mut Context {
+            now,
+            config: &profiles[conn.profile],
+            stats,
+            challenges,
+        });
+        wheel.schedule(now, slot, conn.next_deadline());
+        conn.queued = departure.is_some();
+        departure
     }
 
     /// The next thing that happened.
@@ -564,37 +599,21 @@ impl<P: Payload> Stack<P> {
         if header.flags.contains(Flags::RST) {
             self.stats.resets_sent += 1;
         }
-        let Flow { local, remote } = flow;
-        let payload = Pieces::new();
-        let segment = Segment {
-            src: local,
-            dst: remote,
-            ecn: Ecn::NotCapable,
+        self.answers.push_back(Answer {
+            flow,
             header,
-            payload,
-        };
-        self.answers.push_back(Answer { segment, clock });
+            clock,
+        });
     }
 }
 
 /// A segment that belongs to no connection, or no longer.
 #[derive(Debug)]
-struct Answer<P> {
-    segment: Segment<P>,
+struct Answer {
+    flow: Flow,
+    header: Header,
     /// Where its timestamp comes from, unless it stands there already.
     clock: Option<TimestampClock>,
-}
-
-impl<P> Answer<P> {
-    /// As it is sent at `now`.
-    fn at(mut self, now: Time) -> Segment<P> {
-        if let (Some(clock), Some(timestamps)) =
-            (self.clock, &mut self.segment.header.options.timestamps)
-        {
-            timestamps.value = clock.value(now);
-        }
-        self.segment
-    }
 }
 
 /// One event may stand for many acknowledgments in a row.
