@@ -68,6 +68,14 @@ pub(crate) struct Found {
     pub(crate) wait: Span,
 }
 
+/// Segments that arrived in the order in which they were sent, each sent once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    pub(crate) first: Sent,
+    pub(crate) last: Sent,
+    pub(crate) segments: u32,
+}
+
 /// All segments from SND.UNA on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Flight {
@@ -102,6 +110,11 @@ impl Flight {
     /// True when segments may have arrived out of the order in which they were last sent.
     pub(crate) fn is_mixed(&self) -> bool {
         self.reported_segments > 0 || self.again_segments > 0
+    }
+
+    /// True when nothing is known of any segment but that it was sent, once.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.lost | self.reported_segments | self.again_segments == 0
     }
 
     /// Begins with what is outstanding already, as far as it is known: its times are not, so it counts as sent now.
@@ -174,11 +187,40 @@ impl Flight {
             }
             start = first.end;
         }
-        match self.segments.front() {
+        if let Some(first) = self.segments.front()
+            && first.known.contains(Known::LOST)
+        {
             // Part of it is acknowledged.
-            Some(first) if first.known.contains(Known::LOST) => self.lost -= ack - start,
-            None if self.segments.capacity() > KEPT_CAPACITY => self.segments = VecDeque::new(),
-            _ => {}
+            self.lost -= ack - start;
+        }
+        self.shrink_if_empty();
+    }
+
+    /// The same where all is in order; gives what arrived, if that is a whole segment.
+    #[inline]
+    pub(crate) fn advance_in_order(&mut self, ack: SeqNr) -> Option<Arrived> {
+        debug_assert!(self.is_in_order(), "nothing else is known of any segment");
+        let first = *self.segments.front().filter(|it| it.end.at_or_before(ack))?;
+        let (mut last, mut segments) = (first, 0);
+        while let Some(&next) = self.segments.front() {
+            if next.end.after(ack) {
+                break;
+            }
+            self.segments.pop_front();
+            last = next;
+            segments += 1;
+        }
+        self.shrink_if_empty();
+        Some(Arrived {
+            first,
+            last,
+            segments,
+        })
+    }
+
+    fn shrink_if_empty(&mut self) {
+        if self.segments.is_empty() && self.segments.capacity() > KEPT_CAPACITY {
+            self.segments = VecDeque::new();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::clock::Moment;
 use crate::congestion::DUPLICATE_THRESHOLD;
-use crate::flight::{Judgment, Sent};
+use crate::flight::{Arrived, Judgment, Sent};
 use baton_wire::{SackBlock, SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,21 @@ impl Rack {
         if self.latest.is_none_or(|latest| sent.after(&latest)) {
             self.latest = Some(*sent);
         }
+    }
+
+    /// The same for segments that arrived in order, each of which was sent once; gives the round-trip times of the first and
+    /// the last. Times of sending do not run back, so the last one's is the shortest.
+    pub(crate) fn arrived_in_order(&mut self, arrived: &Arrived, now: Moment) -> (Span, Span) {
+        let Arrived { first, last, .. } = arrived;
+        let rtt = now.since(last.at);
+        self.reordering |= first.end.before(self.forward);
+        self.least.sample(now, rtt);
+        self.forward = self.forward.latest(last.end);
+        self.rtt = rtt;
+        if self.latest.is_none_or(|latest| last.after(&latest)) {
+            self.latest = Some(*last);
+        }
+        (now.since(first.at), rtt)
     }
 
     /// SND.UNA is `una` now, and more was sent up to `max`. A duplicate shows that the window is too small (step 4).

@@ -82,17 +82,19 @@ impl<P: Payload> ReceiveBuffer<P> {
             .is_some_and(|behind| !behind.ranges.is_empty())
     }
 
-    /// Takes in a segment's data, which starts at RCV.NXT.
-    pub(crate) fn deliver(&mut self, next: SeqNr, payload: &mut Pieces<P>, fin: bool) -> Delivered {
-        let mut end = next;
+    /// Takes in a segment's data, which is the next in sequence; gives its length.
+    #[inline]
+    pub(crate) fn append(&mut self, payload: &mut Pieces<P>) -> u32 {
         if payload.len() > 1 {
-            for piece in payload.drain(..) {
-                end += self.push_ready(piece);
-            }
-        } else if let Some(only) = payload.pop() {
-            // What arrives is mostly one piece, and popping costs less than draining.
-            end += self.push_ready(only);
+            return payload.drain(..).map(|piece| self.push_ready(piece)).sum();
         }
+        // What arrives is mostly one piece, and popping costs less than draining.
+        payload.pop().map_or(0, |only| self.push_ready(only))
+    }
+
+    /// The same where there may be holes, and a FIN after it. It starts at RCV.NXT.
+    pub(crate) fn deliver(&mut self, next: SeqNr, payload: &mut Pieces<P>, fin: bool) -> Delivered {
+        let end = next + self.append(payload);
         if fin {
             if let Some(behind) = &mut self.behind {
                 behind.ranges.clear();

@@ -5,7 +5,7 @@ use crate::clock::{Past, TIMESTAMP_TICK};
 use crate::payload::Payload;
 use crate::rack::Delivery;
 use crate::types::{CloseReason, Refusal, State};
-use baton_wire::{Flags, Header, Time};
+use baton_wire::{Flags, Header, SeqNr, Span, Time};
 
 impl<P: Payload> Connection<P> {
     /// Both SYNs are acknowledged.
@@ -182,26 +182,11 @@ impl<P: Payload> Connection<P> {
         if self.keeps_times() {
             self.note_arrivals(ack, delivery);
         }
-        self.measure(cx, header, delivery);
-        self.send.release(data_acked);
-        self.counts.bytes_acked += u64::from(data_acked);
-        self.tx.una = ack;
-        self.boundaries.release(ack);
-        self.marks.remove(Marks::MORE);
-        self.start_waiting(cx.now);
-        self.tx.next = self.tx.next.latest(ack);
-        self.tx.window = self.tx.window.saturating_sub(acked);
-        self.tx.partial_end = self.tx.partial_end.latest(ack);
-        self.timers.retries = 0;
-        effects.acknowledged += data_acked;
-        effects.new_ack = true;
-        let restart = self.progress(cx, acked, delivery);
-        if self.flight() == 0 {
-            self.timers.retransmit = Time::NEVER;
-            self.timers.loss = Time::NEVER;
-        } else if restart && self.timers.persist == Time::NEVER {
-            // RFC 6298 5.3.
-            self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
+        let timed = self.measure(cx, header, delivery.first_rtt);
+        delivery.last_rtt = delivery.last_rtt.or(timed);
+        self.advance_una(cx, ack, data_acked, effects);
+        if self.progress(cx, acked, delivery) || self.flight() == 0 {
+            self.restart_retransmit(cx);
         }
         if fin_acked {
             self.fin_acknowledged(effects);
@@ -211,21 +196,62 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A round-trip measurement, if this ACK completes one (RFC 6298 3, RFC 7323 4).
-    fn measure(&mut self, cx: &Context<'_>, header: &Header, delivery: &mut Delivery) {
-        if let Some((end, sent)) = self.timed {
-            if header.ack.at_or_after(end) {
-                self.timed = None;
-                let rtt = sent.elapsed(cx.now);
-                delivery.last_rtt.get_or_insert(rtt);
-                self.rtt.sample(rtt, cx.config);
-            }
-            return;
+    /// The numbers up to `ack` are acknowledged, and with them `data_acked` bytes of data.
+    #[inline]
+    pub(super) fn advance_una(
+        &mut self,
+        cx: &Context<'_>,
+        ack: SeqNr,
+        data_acked: u32,
+        effects: &mut Effects,
+    ) {
+        self.send.release(data_acked);
+        self.counts.bytes_acked += u64::from(data_acked);
+        self.tx.window = self.tx.window.saturating_sub(ack - self.tx.una);
+        self.tx.una = ack;
+        self.tx.next = self.tx.next.latest(ack);
+        self.tx.partial_end = self.tx.partial_end.latest(ack);
+        self.boundaries.release(ack);
+        self.marks.remove(Marks::MORE);
+        self.start_waiting(cx.now);
+        self.timers.retries = 0;
+        effects.acknowledged += data_acked;
+        effects.new_ack = true;
+    }
+
+    /// Something new was acknowledged (RFC 6298 5.2, 5.3).
+    #[inline]
+    pub(super) fn restart_retransmit(&mut self, cx: &Context<'_>) {
+        if self.flight() == 0 {
+            self.timers.retransmit = Time::NEVER;
+            self.timers.loss = Time::NEVER;
+        } else if self.timers.persist == Time::NEVER {
+            self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
         }
-        if let Some(rtt) = delivery.first_rtt {
+    }
+
+    /// A round-trip measurement, if this ACK completes one (RFC 6298 3, RFC 7323 4). `first_rtt` is what the first segment
+    /// took that newly arrived and was sent only once. Gives what the timed segment took, if there was one.
+    #[inline]
+    pub(super) fn measure(
+        &mut self,
+        cx: &Context<'_>,
+        header: &Header,
+        first_rtt: Option<Span>,
+    ) -> Option<Span> {
+        if let Some((end, sent)) = self.timed {
+            if header.ack.before(end) {
+                return None;
+            }
+            self.timed = None;
+            let rtt = sent.elapsed(cx.now);
+            self.rtt.sample(rtt, cx.config);
+            return Some(rtt);
+        }
+        if let Some(rtt) = first_rtt {
             // Something else was sent again, but this only once.
             self.rtt.sample(rtt, cx.config);
-            return;
+            return None;
         }
         // Something was sent again. The echo tells which copy is acknowledged.
         if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
@@ -235,6 +261,7 @@ impl<P: Payload> Connection<P> {
                     .sample(TIMESTAMP_TICK * u64::from(ticks), cx.config);
             }
         }
+        None
     }
 
     fn fin_acknowledged(&mut self, effects: &mut Effects) {
@@ -247,7 +274,8 @@ impl<P: Payload> Connection<P> {
     }
 
     /// SND.WND, unless the segment is older than the one that set it.
-    fn update_window(&mut self, header: &Header, window: u32) {
+    #[inline]
+    pub(super) fn update_window(&mut self, header: &Header, window: u32) {
         let tx = &mut self.tx;
         let newer = tx.window_seq.before(header.seq)
             || (tx.window_seq == header.seq && tx.window_ack.at_or_before(header.ack));

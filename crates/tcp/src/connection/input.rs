@@ -25,6 +25,14 @@ impl<P: Payload> Connection<P> {
     ) -> Effects {
         let mut effects = Effects::default();
         self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
+        let len = segment.payload_len() as u32;
+        if self.is_predicted(segment, len) {
+            let Segment {
+                header, payload, ..
+            } = segment;
+            self.take_predicted(cx, header, payload, len, &mut effects);
+            return effects;
+        }
         let outcome = match self.state {
             State::SynSent => self.syn_sent(cx, &segment.header, &mut effects),
             _ => self.synchronizing(cx, segment, &mut effects),
@@ -310,16 +318,13 @@ impl<P: Payload> Connection<P> {
             }
             self.note_data_arrival(cx);
         }
-        let len: usize = payload.iter().map(Payload::len).sum();
-        self.rx.largest_segment = self
-            .rx
-            .largest_segment
-            .max(len.min(cx.config.mss.into()) as u16);
+        let len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
+        self.note_segment_len(len, cx.config);
         if seq != self.rx.next {
             // Out of order: at once an ACK of its own, so that the sender can count (RFC 5681 4.2).
             self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);
             self.counts.out_of_order_segments = self.counts.out_of_order_segments.wrapping_add(1);
-            if let Some(known) = self.receive.known_part(seq, seq + len as u32) {
+            if let Some(known) = self.receive.known_part(seq, seq + len) {
                 self.note_duplicate(cx.config, known.start, known.end);
             }
             if !self.receive.keep(seq, std::mem::take(payload), fin) {
@@ -348,6 +353,12 @@ impl<P: Payload> Connection<P> {
             self.take_fin(effects);
         }
         Ok(())
+    }
+
+    /// A segment with so much data arrived.
+    pub(super) fn note_segment_len(&mut self, len: u32, config: &Config) {
+        let len = len.min(config.mss.into()) as u16;
+        self.rx.largest_segment = self.rx.largest_segment.max(len);
     }
 
     /// The owner closed, or shut both directions.

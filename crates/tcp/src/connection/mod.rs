@@ -11,6 +11,7 @@ mod keepalive;
 mod moving;
 mod output;
 mod path;
+mod prediction;
 mod recovery;
 mod repair;
 mod settings;

@@ -50,6 +50,9 @@ impl<P: Payload> Connection<P> {
         if self.ended.is_some() {
             return None;
         }
+        if self.sends_only_new() {
+            return self.new_data(cx).or_else(|| self.due_ack(cx));
+        }
         self.limit_fin_wait(cx);
         match self.state {
             State::SynSent | State::SynReceived if self.tx.next == self.tx.iss => {
@@ -69,10 +72,23 @@ impl<P: Payload> Connection<P> {
             cx.stats.keepalive_probes += 1;
             return Some(self.old_number(cx));
         }
-        if self.rx.acks_owed > 0 || self.owes_window_update(cx.config) {
-            return Some(self.pure_ack(cx));
+        self.due_ack(cx)
+    }
+
+    /// An ACK without data, if one is due.
+    fn due_ack(&mut self, cx: &Context<'_>) -> Option<Departure> {
+        let due = self.rx.acks_owed > 0 || self.owes_window_update(cx.config);
+        due.then(|| self.pure_ack(cx))
+    }
+
+    /// A segment of new data while nothing is missing.
+    fn new_data(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
+        if self.tx.next == self.data_end() {
+            return None;
         }
-        None
+        let limit = self.tx.window.min(self.congestion.window());
+        let run = self.next_run(cx, limit)?;
+        Some(self.send_run_as(cx, run, false))
     }
 
     fn synchronized_output(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
@@ -301,11 +317,16 @@ impl<P: Payload> Connection<P> {
 
     /// Sends a run and keeps the books.
     pub(super) fn send_run(&mut self, cx: &mut Context<'_>, run: Run) -> Departure {
+        self.send_run_as(cx, run, run.seq.before(self.tx.max))
+    }
+
+    /// The same, of which is known whether it is sent again.
+    #[inline(always)]
+    fn send_run_as(&mut self, cx: &mut Context<'_>, run: Run, again: bool) -> Departure {
         if let Some(idle) = self.idle_time(cx) {
             self.congestion.restart(idle, self.restart_window(cx));
         }
         let end = run.end();
-        let again = run.seq.before(self.tx.max);
         if again {
             cx.stats.retransmissions += 1;
             self.counts.total_retransmissions = self.counts.total_retransmissions.wrapping_add(1);

@@ -155,6 +155,14 @@ impl Repair {
         self.episode = None;
     }
 
+    /// No loss is being repaired or in doubt, no tail probed, nothing sent again or reported.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.forward == ForwardRto::Off
+            && self.tail.is_none()
+            && self.episode.is_none()
+            && self.flight.is_in_order()
+    }
+
     pub(crate) fn is_on(&self, switch: Switches) -> bool {
         self.switches.contains(switch)
     }

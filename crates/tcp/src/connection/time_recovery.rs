@@ -87,9 +87,7 @@ impl<P: Payload> Connection<P> {
     /// RFC 8985 6.2, step 5. True when something newly counts as lost. `ended` says that a recovery just ended: what was
     /// sent during it may be lost.
     fn detect_losses(&mut self, cx: &mut Context<'_>, delivered: u32, ended: bool) -> bool {
-        if self.repair.timer == LossTimer::Reordering {
-            self.timers.loss = Time::NEVER;
-        }
+        self.stop_reordering_timer();
         let repair = &mut self.repair;
         if !repair.flight.is_mixed() {
             return false;
@@ -114,6 +112,13 @@ impl<P: Payload> Connection<P> {
             self.enter_recovery(cx.stats, delivered);
         }
         found.lost
+    }
+
+    /// What a reordering timer waited for is heard of, or looked at now.
+    pub(super) fn stop_reordering_timer(&mut self) {
+        if self.repair.timer == LossTimer::Reordering {
+            self.timers.loss = Time::NEVER;
+        }
     }
 
     /// The timer for losses is due.

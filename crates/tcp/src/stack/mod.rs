@@ -379,6 +379,9 @@ impl<P: Payload> Stack<P> {
             if let Some(departure) = self.poll_connection(now, slot) {
                 self.stats.segments_sent += 1;
                 let conn = &mut self.connections[slot as usize];
+                if !conn.queued {
+                    self.output.pop_front();
+                }
                 return Some(Outgoing {
                     conn: Some(ConnId(slot)),
                     src: conn.flow.local,
@@ -411,7 +414,7 @@ impl<P: Payload> Stack<P> {
         })
     }
 
-    /// The next segment of a connection in the output queue; without one, the connection is no longer `queued`.
+    /// The next segment of a connection in the output queue; without another one after it, it is no longer `queued`.
     fn poll_connection(&mut self, now: Time, slot: u32) -> Option<Departure> {
         let Self {
             connections,
@@ -429,7 +432,7 @@ impl<P: Payload> Stack<P> {
             challenges,
         });
         wheel.schedule(now, slot, conn.next_deadline());
-        conn.queued = departure.is_some();
+        conn.queued = departure.is_some() && !conn.has_nothing_to_send();
         departure
     }
 

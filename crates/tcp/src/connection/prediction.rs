@@ -1,0 +1,181 @@
+//! The usual case, found out at once (Jacobson, "4BSD TCP header prediction", Computer Communication Review 20(2), 1990).
+//!
+//! While nothing is missing in either direction, the next segment in sequence with nothing but an ACK and data in it passes
+//! every check of RFC 9293 3.10.7.4, and of what may follow from an ACK (recovery, its end, undoing it, reports) nothing does.
+//! Such a segment is taken in by what is left of those rules. Whether it is such a one makes no difference to the state that
+//! the connection ends up in; the tests hold the two ways against each other.
+
+use super::repair::Switches;
+use super::{Connection, Context, Effects, Marks};
+use crate::clock::Past;
+use crate::congestion::{Acked, Phase};
+use crate::payload::{Payload, Pieces};
+use crate::segment::Segment;
+use crate::types::State;
+use baton_wire::{Ecn, Flags, Header, Time};
+
+impl<P: Payload> Connection<P> {
+    /// Nothing is missing, as far as is known: no loss is being repaired or in doubt, no tail probed, nothing reported out of
+    /// order, nothing received out of order.
+    fn is_undisturbed(&self) -> bool {
+        #[cfg(test)]
+        if !tests::is_allowed() {
+            return false;
+        }
+        self.state == State::Established
+            && self.keeps_times()
+            && self.congestion.phase == Phase::Open
+            && self.repair.is_undisturbed()
+            && self.reported() == 0
+            && !self.receive.has_holes()
+    }
+
+    /// The segment, which holds `len` bytes of data, is the next in sequence, and nothing else is to be said of it.
+    pub(super) fn is_predicted(&self, segment: &Segment<P>, len: u32) -> bool {
+        let header = &segment.header;
+        header.flags.difference(Flags::PSH) == Flags::ACK
+            && header.seq == self.rx.next
+            && header.options.sack.is_empty()
+            && self.is_undisturbed()
+            && segment.ecn != Ecn::Congested
+            && len <= self.rx.edge.saturating_since(self.rx.next)
+            && self.is_timely(header)
+            && self.acknowledges_simply(header)
+    }
+
+    /// PAWS has nothing against it (RFC 7323 5.3).
+    fn is_timely(&self, header: &Header) -> bool {
+        !self.options.timestamps
+            || header
+                .options
+                .timestamps
+                .is_some_and(|it| it.value.wrapping_sub(self.options.recent) as i32 >= 0)
+    }
+
+    /// It acknowledges something new that was sent, or there is nothing to acknowledge.
+    fn acknowledges_simply(&self, header: &Header) -> bool {
+        let (ack, una, max) = (header.ack, self.tx.una, self.tx.max);
+        ack.at_or_before(max) && (ack.after(una) || (ack == una && una == max))
+    }
+
+    /// Takes in a segment as predicted.
+    pub(super) fn take_predicted(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        payload: &mut Pieces<P>,
+        len: u32,
+        effects: &mut Effects,
+    ) {
+        #[cfg(test)]
+        tests::count();
+        self.timers.unanswered = 0;
+        self.soft_error = None;
+        let window = u32::from(header.window) << self.options.send_shift;
+        if header.ack == self.tx.una {
+            self.update_window(header, window);
+            let now = self.clock.moment(cx.now);
+            let (una, max) = (self.tx.una, self.tx.max);
+            self.repair.rate.delivered(0, now, una, max);
+        } else {
+            self.take_predicted_ack(cx, header, window, effects);
+        }
+        self.last_heard_at = Past::at(cx.now);
+        self.timers.keepalive_probes = 0;
+        self.take_timestamp(cx.now, header);
+        if len > 0 {
+            self.take_predicted_data(cx, payload, len, effects);
+        }
+    }
+
+    /// What [`Connection::take_ack`] comes to.
+    fn take_predicted_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        window: u32,
+        effects: &mut Effects,
+    ) {
+        let ack = header.ack;
+        let acked = ack - self.tx.una;
+        let now = self.clock.moment(cx.now);
+        let arrived = self.repair.flight.advance_in_order(ack);
+        let rtts = arrived.map(|arrived| self.repair.rack.arrived_in_order(&arrived, now));
+        let timed = self.measure(cx, header, rtts.map(|(first, _)| first));
+        let rtt = rtts.map(|(_, last)| last).or(timed);
+        self.advance_una(cx, ack, acked, effects);
+        if let Some(scoreboard) = &mut self.scoreboard {
+            scoreboard.advance(ack);
+        }
+        self.notification.keep_near(ack);
+        self.restart_retransmit(cx);
+        if self.send.is_empty() {
+            self.timers.persist = Time::NEVER;
+        }
+        self.update_window(header, window);
+        let max = self.tx.max;
+        let repair = &mut self.repair;
+        repair.rate.delivered(acked, now, ack, max);
+        let segments = arrived.map_or(0, |arrived| arrived.segments);
+        repair.delivered = repair.delivered.wrapping_add(segments);
+        repair.rack.note_duplicates(false, ack, max);
+        self.congestion.keep_mark_near(ack);
+        self.stop_reordering_timer();
+        let acked = Acked {
+            now,
+            bytes: acked,
+            smss: self.smss(),
+            rtt,
+            srtt: self.rtt.srtt(),
+        };
+        self.congestion.grow(&acked, ack, max);
+        self.restart_probe(cx);
+    }
+
+    /// What [`Connection::take_text`] comes to.
+    fn take_predicted_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        payload: &mut Pieces<P>,
+        len: u32,
+        effects: &mut Effects,
+    ) {
+        self.note_data_arrival(cx);
+        self.note_segment_len(len, cx.config);
+        self.receive.append(payload);
+        self.counts.bytes_received += u64::from(len);
+        self.rx.next += len;
+        if !self.marks.contains(Marks::READABLE_TOLD) {
+            effects.readable = true;
+        }
+        self.acknowledge_text(cx, false);
+    }
+
+    /// Of all that may be to be sent, only new data and an ACK can be: nothing is to be sent again, and nothing probed.
+    pub(super) fn sends_only_new(&self) -> bool {
+        let asked = Marks::SEND_FIRST_AGAIN | Marks::PROBE | Marks::KEEPALIVE_PROBE;
+        #[cfg(test)]
+        if !tests::is_allowed() {
+            return false;
+        }
+        self.state == State::Established
+            && self.tx.next == self.tx.max
+            && !self.marks.intersects(asked)
+            && self.keeps_times()
+            && self.congestion.phase == Phase::Open
+            && !self.repair.is_on(Switches::PROBE_TAIL)
+            && self.repair.is_undisturbed()
+            && self.reported() == 0
+    }
+
+    /// Nothing is left to be sent now, which is quickly said of a connection that answered what it was asked.
+    pub(crate) fn has_nothing_to_send(&self) -> bool {
+        self.tx.next == self.data_end()
+            && self.rx.acks_owed == 0
+            && self.rx.given_back == 0
+            && self.sends_only_new()
+    }
+}
+
+#[cfg(test)]
+mod tests;
