@@ -200,7 +200,10 @@ impl Flight {
     #[inline]
     pub(crate) fn advance_in_order(&mut self, ack: SeqNr) -> Option<Arrived> {
         debug_assert!(self.is_in_order(), "nothing else is known of any segment");
-        let first = *self.segments.front().filter(|it| it.end.at_or_before(ack))?;
+        let first = *self
+            .segments
+            .front()
+            .filter(|it| it.end.at_or_before(ack))?;
         let (mut last, mut segments) = (first, 0);
         while let Some(&next) = self.segments.front() {
             if next.end.after(ack) {

@@ -66,7 +66,7 @@ pub struct Outgoing<'a, P> {
     /// ECN field of the IP header.
     pub ecn: Ecn,
     /// TCP header.
-    pub header: Header,
+    pub header: &'a Header,
     /// Data, in order.
     pub payload: Lent<'a, P>,
 }
@@ -78,14 +78,14 @@ impl<P: Payload> Outgoing<'_, P> {
             src: self.src,
             dst: self.dst,
             ecn: self.ecn,
-            header: &self.header,
+            header: self.header,
         }
     }
 
     /// Bytes of IP and TCP headers and data.
     #[inline]
     pub fn packet_len(&self) -> usize {
-        header_len(self.dst, &self.header) + self.payload.len()
+        header_len(self.dst, self.header) + self.payload.len()
     }
 
     /// The same as a value of its own, which shares the data.
@@ -94,7 +94,7 @@ impl<P: Payload> Outgoing<'_, P> {
             src: self.src,
             dst: self.dst,
             ecn: self.ecn,
-            header: self.header,
+            header: *self.header,
             payload: self.payload.to_pieces(),
         }
     }

@@ -82,30 +82,30 @@ fn decode_carried(
     ecn: Ecn,
     carried: &[u8],
 ) -> Result<(Packet, &[u8]), DecodeError> {
-    let tcp = decode_tcp(Some(pseudo_header(src, dst, IpNumber::TCP.0, 0)), carried)?;
+    let mut header = Header::default();
+    let sum = pseudo_header(src, dst, IpNumber::TCP.0, 0);
+    let tcp = decode_tcp(Some(sum), carried, &mut header)?;
     let packet = Packet {
         src: Endpoint::new(src, tcp.src_port),
         dst: Endpoint::new(dst, tcp.dst_port),
         ecn,
-        header: tcp.header,
+        header,
     };
     Ok((packet, &carried[tcp.header_len..]))
 }
 
-/// What stands before a segment's data.
+/// What stands before a segment's data, besides the header as a value.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpPart {
     /// Port of the sender.
     pub src_port: u16,
     /// Port of the receiver.
     pub dst_port: u16,
-    /// The rest of the header.
-    pub header: Header,
     /// Bytes of the header: data starts after them.
     pub header_len: usize,
 }
 
-/// Reads the segment that an IP packet carries. `pseudo_header` is the sum of that packet's pseudo-header, its length taken
+/// Reads the segment that an IP packet carries, and writes its header to `header`. `pseudo_header` is the sum of that packet's pseudo-header, its length taken
 /// as zero; without it the checksum is not verified, for it may have been left to hardware.
 ///
 /// # Errors
@@ -114,6 +114,7 @@ pub struct TcpPart {
 pub fn decode_tcp(
     pseudo_header: Option<Checksum>,
     carried: &[u8],
+    header: &mut Header,
 ) -> Result<TcpPart, DecodeError> {
     let tcp = TcpHeaderSlice::from_slice(carried).map_err(|_| DecodeError::Malformed)?;
     if let Some(sum) = pseudo_header {
@@ -122,16 +123,14 @@ pub fn decode_tcp(
             return Err(DecodeError::TcpChecksum);
         }
     }
+    header.seq = SeqNr(tcp.sequence_number());
+    header.ack = SeqNr(tcp.acknowledgment_number());
+    header.flags = Flags::from_bits_retain(carried[TCP_FLAGS_AT]);
+    header.window = tcp.window_size();
+    options::read(tcp.options(), &mut header.options);
     Ok(TcpPart {
         src_port: tcp.source_port(),
         dst_port: tcp.destination_port(),
-        header: Header {
-            seq: SeqNr(tcp.sequence_number()),
-            ack: SeqNr(tcp.acknowledgment_number()),
-            flags: Flags::from_bits_retain(carried[TCP_FLAGS_AT]),
-            window: tcp.window_size(),
-            options: options::read(tcp.options()),
-        },
         header_len: tcp.slice().len(),
     })
 }

@@ -83,20 +83,27 @@ impl Cursor<'_> {
     }
 }
 
-/// Reads the options of a header.
+/// Reads the options of a header into `options`, whose old content is lost.
 ///
 /// Options that are not known are skipped by their length (RFC 9293 3.1, MUST-6), as are known ones with a wrong length. An
 /// impossible length (MUST-7) ends the reading: what came before it holds, and the segment is not refused for it. That is
 /// what Linux does; the RFC only suggests a reset.
-pub(crate) fn read(bytes: &[u8]) -> Options {
-    let mut options = Options::default();
+#[inline]
+pub(crate) fn read(bytes: &[u8], options: &mut Options) {
+    (options.mss, options.window_scale, options.sack_permitted) = (None, None, false);
+    options.timestamps = None;
+    options.sack.truncate(0);
     if let [a, b, c, d, value @ ..] = bytes
         && [*a, *b, *c, *d] == ALIGNED_TIMESTAMPS
-        && value.len() == 8
+        && let Some([value, echo]) = number_pair(value)
     {
-        take(&mut options, KIND_TIMESTAMP, value);
-        return options;
+        options.timestamps = Some(Timestamps { value, echo });
+    } else {
+        read_any(bytes, options);
     }
+}
+
+fn read_any(bytes: &[u8], options: &mut Options) {
     let mut rest = bytes;
     while let [kind, after @ ..] = rest {
         match *kind {
@@ -107,12 +114,11 @@ pub(crate) fn read(bytes: &[u8]) -> Options {
                 else {
                     break;
                 };
-                take(&mut options, kind, content);
+                take(options, kind, content);
                 rest = &rest[2 + content.len()..];
             }
         }
     }
-    options
 }
 
 /// Takes in one option, without its kind and length; ignores it when it is not known or not as long as its kind.

@@ -127,7 +127,10 @@ mod tests {
         blocks.truncate(2);
         blocks.push(block(9));
         assert_eq!(*blocks, [1, 2, 9].map(block));
-        assert_eq!(SackBlocks::try_from(vec![block(0); 5]), Err(TooManyBlocks(5)));
+        assert_eq!(
+            SackBlocks::try_from(vec![block(0); 5]),
+            Err(TooManyBlocks(5))
+        );
     }
 
     #[test]

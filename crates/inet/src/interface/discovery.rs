@@ -159,7 +159,7 @@ impl Interface {
         src: Ipv6Addr,
         said: Message,
     ) -> Result<Taken, Refusal> {
-        (self.known_pair, self.known_way) = (None, None);
+        (self.known_pair, self.known_head, self.known_way) = (None, None, None);
         match said {
             Message::Solicitation { target, source_mac } => {
                 self.take_solicitation(now, src, target, source_mac)?

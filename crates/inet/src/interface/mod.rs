@@ -3,6 +3,7 @@
 mod discovery;
 mod extensions;
 mod output;
+mod similar;
 mod v4;
 mod v6;
 
@@ -16,12 +17,11 @@ use crate::rate_limit::RateLimit;
 use crate::routes::Routes;
 use crate::stats::{Refusal, Stats};
 use baton_tcp::{PathError, Pieces, Segment};
-use baton_wire::{
-    Checksum, Ecn, Endpoint, Flow, Header, LowerHeaders, SeqNr, Time, pseudo_header,
-};
+use baton_wire::{Checksum, Ecn, Endpoint, Flow, Header, LowerHeaders, SeqNr, Time, pseudo_header};
 use bytes::{Buf, Bytes};
 use discovery::Duties;
 use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber};
+use similar::Head;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
@@ -95,6 +95,8 @@ pub struct Interface {
     confirmed: Option<(IpAddr, Time)>,
     /// Of the last packet to this host alone that kept the rules: the next one's are mostly the same.
     known_pair: Option<Pair>,
+    /// How the last frame with a segment began, if by Ethernet and IPv4 headers without options.
+    known_head: Option<Head>,
     /// The way that the last segment went: the next one mostly goes there too.
     known_way: Option<Way>,
     stats: Stats,
@@ -148,6 +150,7 @@ impl Interface {
             path_errors: VecDeque::new(),
             confirmed: None,
             known_pair: None,
+            known_head: None,
             known_way: None,
             stats: Stats::default(),
             config,
@@ -238,7 +241,10 @@ impl Interface {
         self.stats.frames_received += 1;
         self.stats.bytes_received += frame.len() as u64;
         let taken = match self.config.medium {
-            Medium::Ethernet => self.take_ethernet(now, &frame, segment),
+            Medium::Ethernet => match self.take_similar(&frame, segment) {
+                Some(taken) => taken,
+                None => self.take_ethernet(now, &frame, segment),
+            },
             Medium::Ip => self.take_ip(now, &frame, 0, Arrival { to_many: false }, segment),
         };
         match taken {
@@ -331,7 +337,7 @@ impl Interface {
         if self.poll_timeout().is_none_or(|at| at > now) {
             return;
         }
-        (self.known_pair, self.known_way) = (None, None);
+        (self.known_pair, self.known_head, self.known_way) = (None, None, None);
         self.routes.handle_timeouts(now);
         self.check_neighbours(now);
         self.check_addresses(now);

@@ -1,5 +1,6 @@
 //! What arrives by IPv4: header rules of RFC 1122 3.2.1, ICMP of 3.2.2.
 
+use super::similar::Head;
 use super::{Arrival, Interface, Pair, Taken};
 use crate::addresses::{Destination, is_bad_source_v4};
 use crate::icmp::{self, Quote};
@@ -60,6 +61,7 @@ impl Interface {
         match ip.protocol() {
             IpNumber::TCP => {
                 let ecn = Ecn::of_traffic_class(ip.ecn().value());
+                self.known_head = Head::of(frame, start, pair);
                 let range = start + header_len..start + total_len;
                 self.take_tcp(&pair, ecn, frame, range, segment)
             }
@@ -97,7 +99,7 @@ impl Interface {
     }
 
     /// Takes in the TCP segment in this range of the frame: writes its headers to `segment`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_tcp(
         &self,
         pair: &Pair,
@@ -107,14 +109,15 @@ impl Interface {
         segment: &mut Segment<Bytes>,
     ) -> Result<Taken, Refusal> {
         let verified = self.config.verify_checksums.then_some(pair.pseudo_header);
-        let tcp = decode_tcp(verified, &frame[range.clone()]).map_err(|error| match error {
-            DecodeError::TcpChecksum => Refusal::TcpChecksum,
-            _ => Refusal::BadTcpHeader,
-        })?;
+        let carried = &frame[range.clone()];
+        let tcp =
+            decode_tcp(verified, carried, &mut segment.header).map_err(|error| match error {
+                DecodeError::TcpChecksum => Refusal::TcpChecksum,
+                _ => Refusal::BadTcpHeader,
+            })?;
         segment.src = Endpoint::new(pair.src, tcp.src_port);
         segment.dst = Endpoint::new(pair.dst, tcp.dst_port);
         segment.ecn = ecn;
-        segment.header = tcp.header;
         Ok(Taken::Segment {
             payload: range.start + tcp.header_len..range.end,
         })

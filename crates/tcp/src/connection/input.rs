@@ -22,23 +22,22 @@ impl<P: Payload> Connection<P> {
         &mut self,
         cx: &mut Context<'_>,
         segment: &mut Segment<P>,
-    ) -> Effects {
-        let mut effects = Effects::default();
+        effects: &mut Effects,
+    ) {
         self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
         let len = segment.payload_len() as u32;
         if self.is_predicted(segment, len) {
             let Segment {
                 header, payload, ..
             } = segment;
-            self.take_predicted(cx, header, payload, len, &mut effects);
-            return effects;
+            self.take_predicted(cx, header, payload, len, effects);
+            return;
         }
         let outcome = match self.state {
-            State::SynSent => self.syn_sent(cx, &segment.header, &mut effects),
-            _ => self.synchronizing(cx, segment, &mut effects),
+            State::SynSent => self.syn_sent(cx, &segment.header, effects),
+            _ => self.synchronizing(cx, segment, effects),
         };
         effects.refused = outcome.err();
-        effects
     }
 
     /// RFC 9293 3.10.7.3.

@@ -29,8 +29,9 @@ impl Run {
     }
 }
 
-/// A segment that is to be sent. Its data is in the send buffer.
-#[derive(Clone, Copy, Debug)]
+/// A segment that is to be sent; its data is in the send buffer. Its stack lends one to be filled, for it is large, and is
+/// filled for each segment: each field is written once, to where whoever makes a frame of it reads it.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Departure {
     pub(crate) ecn: Ecn,
     pub(crate) header: Header,
@@ -45,24 +46,25 @@ impl<P: Payload> Connection<P> {
         self.send.lend(departure.offset, departure.len)
     }
 
-    /// The next segment to send, if any may be sent now.
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
+    /// Fills in the next segment to send; false when none may be sent now.
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         if self.ended.is_some() {
-            return None;
+            return false;
         }
         if self.sends_only_new() {
-            return self.new_data(cx).or_else(|| self.due_ack(cx));
+            return self.new_data(cx, out) || self.due_ack(cx, out);
         }
         self.limit_fin_wait(cx);
         match self.state {
             State::SynSent | State::SynReceived if self.tx.next == self.tx.iss => {
-                return Some(self.syn(cx));
+                self.syn(cx, out);
+                return true;
             }
-            State::SynSent => return None,
+            State::SynSent => return false,
             State::SynReceived => {}
             _ => {
-                if let Some(segment) = self.synchronized_output(cx) {
-                    return Some(segment);
+                if self.synchronized_output(cx, out) {
+                    return true;
                 }
             }
         }
@@ -70,44 +72,56 @@ impl<P: Payload> Connection<P> {
         self.marks.remove(Marks::KEEPALIVE_PROBE);
         if asks {
             cx.stats.keepalive_probes += 1;
-            return Some(self.old_number(cx));
+            self.old_number(cx, out);
+            return true;
         }
-        self.due_ack(cx)
+        self.due_ack(cx, out)
     }
 
     /// An ACK without data, if one is due.
-    fn due_ack(&mut self, cx: &Context<'_>) -> Option<Departure> {
+    fn due_ack(&mut self, cx: &Context<'_>, out: &mut Departure) -> bool {
         let due = self.rx.acks_owed > 0 || self.owes_window_update(cx.config);
-        due.then(|| self.pure_ack(cx))
+        if due {
+            self.pure_ack(cx, out);
+        }
+        due
     }
 
     /// A segment of new data while nothing is missing.
-    fn new_data(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
+    fn new_data(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         if self.tx.next == self.data_end() {
-            return None;
+            return false;
         }
         let limit = self.tx.window.min(self.congestion.window());
-        let run = self.next_run(cx, limit)?;
-        Some(self.send_run_as(cx, run, false))
+        let Some(run) = self.next_run(cx, limit) else {
+            return false;
+        };
+        self.send_run_as(cx, run, false, out);
+        true
     }
 
-    fn synchronized_output(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
+    fn synchronized_output(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         if self.marks.contains(Marks::PROBE) {
             self.marks.remove(Marks::PROBE);
-            if let Some(segment) = self.probe(cx) {
-                return Some(segment);
+            if self.probe(cx, out) {
+                return true;
             }
         }
         if self.has_sent_all() {
-            return None;
+            return false;
         }
-        if let Some(run) = self.recovery_run().or_else(|| self.tail_probe_run()) {
-            return Some(self.send_run(cx, run));
-        }
+        let run = self.recovery_run().or_else(|| self.tail_probe_run());
+        let Some(run) = run.or_else(|| self.run_of_new(cx)) else {
+            return false;
+        };
+        self.send_run(cx, run, out);
+        true
+    }
+
+    fn run_of_new(&mut self, cx: &Context<'_>) -> Option<Run> {
         self.skip_reported();
         let limit = self.send_limit()?;
-        let run = self.next_run(cx, limit)?;
-        Some(self.send_run(cx, run))
+        self.next_run(cx, limit)
     }
 
     /// All that was written was sent, and nothing is to be sent again: the usual case once a segment was sent or data arrived,
@@ -155,6 +169,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// What to send from SND.NXT on, within `limit` bytes of SND.UNA.
+    #[inline]
     fn next_run(&mut self, cx: &Context<'_>, limit: u32) -> Option<Run> {
         let seq = self.tx.next;
         let data_end = self.data_end();
@@ -272,13 +287,19 @@ impl<P: Payload> Connection<P> {
     /// Data that a segment may hold now: SACK blocks take their room from it (RFC 6691 3).
     pub(super) fn data_room(&self) -> u32 {
         match self.options.sack && (self.receive.has_holes() || self.rx.duplicate.is_some()) {
-            true => u32::from(self.segment_room()) - self.options_of_ack(Time::ZERO).len() as u32,
+            true => self.room_beside_reports(),
             false => self.smss(),
         }
     }
 
+    fn room_beside_reports(&self) -> u32 {
+        let mut options = Options::default();
+        self.options_of_ack(Time::ZERO, &mut options);
+        u32::from(self.segment_room()) - options.len() as u32
+    }
+
     /// A window probe: what fits, and a byte or FIN even if nothing does (RFC 9293 3.8.6.1).
-    fn probe(&mut self, cx: &mut Context<'_>) -> Option<Departure> {
+    fn probe(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         let una = self.tx.una;
         let available = self.data_end() - una;
         let fin_pending = self.fin_pending();
@@ -287,11 +308,18 @@ impl<P: Payload> Connection<P> {
             let len = available.min(self.tx.window).min(self.data_room());
             let fin = fin_pending && len == available && self.tx.window > len;
             let run = Run { seq: una, len, fin };
-            return (run.end() != una).then(|| self.send_run(cx, run));
+            if run.end() != una {
+                self.send_run(cx, run, out);
+            }
+            return run.end() != una;
         }
         cx.stats.window_probes += 1;
         if cx.config.window_probe == WindowProbe::OldNumber {
-            return (available > 0 || fin_pending).then(|| self.old_number(cx));
+            let due = available > 0 || fin_pending;
+            if due {
+                self.old_number(cx, out);
+            }
+            return due;
         }
         let run = Run {
             seq: una,
@@ -299,30 +327,31 @@ impl<P: Payload> Connection<P> {
             fin: fin_pending && available == 0,
         };
         if run.end() == una {
-            return None;
+            return false;
         }
         // SND.NXT stays: the probe does not count as sent, so the window's opening finds it in its place.
         if run.end().after(self.tx.max) {
             self.note_sent(cx, run, false);
             self.tx.max = run.end();
         }
-        Some(self.segment_of(cx, run, false))
+        self.segment_of(cx, run, false, out);
+        true
     }
 
     /// A segment without data just before the window, which must be answered by an ACK (RFC 9293 3.8.4, 3.10.7.4).
-    fn old_number(&mut self, cx: &Context<'_>) -> Departure {
-        let header = self.header(cx, self.tx.una - 1, Flags::ACK);
-        self.without_data(Ecn::NotCapable, header)
+    fn old_number(&mut self, cx: &Context<'_>, out: &mut Departure) {
+        self.without_data(Ecn::NotCapable, out);
+        self.header(cx, self.tx.una - 1, Flags::ACK, &mut out.header);
     }
 
     /// Sends a run and keeps the books.
-    pub(super) fn send_run(&mut self, cx: &mut Context<'_>, run: Run) -> Departure {
-        self.send_run_as(cx, run, run.seq.before(self.tx.max))
+    fn send_run(&mut self, cx: &mut Context<'_>, run: Run, out: &mut Departure) {
+        self.send_run_as(cx, run, run.seq.before(self.tx.max), out);
     }
 
     /// The same, of which is known whether it is sent again.
     #[inline(always)]
-    fn send_run_as(&mut self, cx: &mut Context<'_>, run: Run, again: bool) -> Departure {
+    fn send_run_as(&mut self, cx: &mut Context<'_>, run: Run, again: bool, out: &mut Departure) {
         if let Some(idle) = self.idle_time(cx) {
             self.congestion.restart(idle, self.restart_window(cx));
         }
@@ -360,7 +389,7 @@ impl<P: Payload> Connection<P> {
         if !again {
             self.restart_probe(cx);
         }
-        self.segment_of(cx, run, !again && run.len > 0)
+        self.segment_of(cx, run, !again && run.len > 0, out);
     }
 
     /// Keeps what recovery wants to know of a segment; SND.MAX is not yet moved.
@@ -385,7 +414,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    fn segment_of(&mut self, cx: &Context<'_>, run: Run, new_data: bool) -> Departure {
+    #[inline]
+    fn segment_of(&mut self, cx: &Context<'_>, run: Run, new_data: bool, out: &mut Departure) {
         let (ecn, ecn_flags) = self.notification.of_segment(new_data);
         let mut flags = Flags::ACK | ecn_flags;
         if run.fin {
@@ -394,14 +424,10 @@ impl<P: Payload> Connection<P> {
         if run.len > 0 && self.boundaries.push_within(run.seq, run.seq + run.len) {
             flags |= Flags::PSH;
         }
-        let header = self.header(cx, run.seq, flags);
+        out.ecn = ecn;
+        (out.offset, out.len) = (run.seq - self.tx.una, run.len);
+        self.header(cx, run.seq, flags, &mut out.header);
         self.count_segment();
-        Departure {
-            ecn,
-            header,
-            offset: run.seq - self.tx.una,
-            len: run.len,
-        }
     }
 
     /// The number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,
@@ -411,67 +437,61 @@ impl<P: Payload> Connection<P> {
         tx.una.latest(tx.max.earliest(tx.una + tx.window))
     }
 
-    fn pure_ack(&mut self, cx: &Context<'_>) -> Departure {
+    fn pure_ack(&mut self, cx: &Context<'_>, out: &mut Departure) {
         let (ecn, flags) = self.notification.of_segment(false);
-        let header = self.header(cx, self.acceptable_seq(), Flags::ACK | flags);
-        self.without_data(ecn, header)
+        self.without_data(ecn, out);
+        let seq = self.acceptable_seq();
+        self.header(cx, seq, Flags::ACK | flags, &mut out.header);
     }
 
-    #[inline]
-    fn without_data(&mut self, ecn: Ecn, header: Header) -> Departure {
+    fn without_data(&mut self, ecn: Ecn, out: &mut Departure) {
         self.count_segment();
-        Departure {
-            ecn,
-            header,
-            offset: 0,
-            len: 0,
-        }
+        out.ecn = ecn;
+        (out.offset, out.len) = (0, 0);
     }
 
     fn count_segment(&mut self) {
         self.counts.segments_out = self.counts.segments_out.wrapping_add(1);
     }
 
-    /// The header of a segment that acknowledges, which takes care of what was owed.
+    /// Fills in the header of a segment that acknowledges, which takes care of what was owed.
     #[inline]
-    fn header(&mut self, cx: &Context<'_>, seq: SeqNr, flags: Flags) -> Header {
-        let options = self.options_of_ack(cx.now);
+    fn header(&mut self, cx: &Context<'_>, seq: SeqNr, flags: Flags, out: &mut Header) {
+        self.options_of_ack(cx.now, &mut out.options);
         self.rx.duplicate = None;
-        let window = self.advertise(cx.config);
+        out.seq = seq;
+        out.ack = self.rx.next;
+        out.flags = flags;
+        out.window = self.advertise(cx.config);
         self.note_ack_sent();
         self.rx.last_ack = self.rx.next;
         self.rx.acks_owed = self.rx.acks_owed.saturating_sub(1);
         self.timers.delayed_ack = Time::NEVER;
-        Header {
-            seq,
-            ack: self.rx.next,
-            flags,
-            window,
-            options,
-        }
     }
 
     #[inline]
-    fn options_of_ack(&self, now: Time) -> Options {
-        let timestamps = self.timestamps_option(now);
-        let most = if timestamps.is_some() {
+    fn options_of_ack(&self, now: Time, out: &mut Options) {
+        (out.mss, out.window_scale, out.sack_permitted) = (None, None, false);
+        out.timestamps = self.timestamps_option(now);
+        out.sack.truncate(0);
+        if self.options.sack && (self.receive.has_holes() || self.rx.duplicate.is_some()) {
+            self.report_arrived(out);
+        }
+    }
+
+    /// SACK blocks of what arrived beyond holes, or twice.
+    fn report_arrived(&self, out: &mut Options) {
+        let most = if out.timestamps.is_some() {
             SACK_BLOCKS_WITH_TIMESTAMPS
         } else {
             SACK_BLOCKS
         };
-        let mut options = Options {
-            timestamps,
-            ..Options::default()
-        };
-        if self.options.sack && self.receive.has_holes() {
-            options.sack = self.receive.sack_blocks(most);
-        }
+        out.sack = self.receive.sack_blocks(most);
         if let Some(duplicate) = self.rx.duplicate {
             // First, and the block that holds it second (RFC 2883 4).
-            options.sack.truncate(most - 1);
-            options.sack.push_front(duplicate);
+            out.sack.truncate(most - 1);
+            out.sack.push_front(duplicate);
         }
-        options
     }
 
     fn timestamps_option(&self, now: Time) -> Option<Timestamps> {
@@ -482,7 +502,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A SYN or a SYN with ACK (RFC 9293 3.5).
-    fn syn(&mut self, cx: &mut Context<'_>) -> Departure {
+    fn syn(&mut self, cx: &mut Context<'_>, out: &mut Departure) {
         let iss = self.tx.iss;
         let answers = self.state == State::SynReceived;
         let again = self.tx.max != iss;
@@ -503,7 +523,7 @@ impl<P: Payload> Connection<P> {
         self.last_sent = Past::at(cx.now);
         self.start_retransmit(cx);
         let window = self.syn_window(cx.config);
-        let mut header = Header {
+        out.header = Header {
             seq: iss,
             ack: SeqNr(0),
             flags: Flags::SYN | ecn_flags,
@@ -520,13 +540,13 @@ impl<P: Payload> Connection<P> {
             },
         };
         if answers {
-            header.flags |= Flags::ACK;
-            header.ack = self.rx.next;
+            out.header.flags |= Flags::ACK;
+            out.header.ack = self.rx.next;
             self.rx.edge = self.rx.edge.latest(self.rx.next + u32::from(window));
             self.rx.last_ack = self.rx.next;
             self.rx.acks_owed = 0;
         }
-        self.without_data(Ecn::NotCapable, header)
+        self.without_data(Ecn::NotCapable, out);
     }
 
     /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5). Its timestamp is filled in when it

@@ -2,7 +2,7 @@
 
 use super::Stack;
 use crate::clock::TimestampClock;
-use crate::connection::{Connection, Context};
+use crate::connection::{Connection, Context, Effects};
 use crate::payload::Payload;
 use crate::segment::Segment;
 use crate::time_wait::Verdict;
@@ -81,18 +81,17 @@ impl<P: Payload> Stack<P> {
             handled.refused = Some(Refusal::AcceptQueueFull);
             return;
         }
-        let effects = conn.handle_segment(
-            &mut Context {
-                now,
-                config: &profiles[conn.profile],
-                stats,
-                challenges,
-            },
-            segment,
-        );
+        let mut context = Context {
+            now,
+            config: &profiles[conn.profile],
+            stats,
+            challenges,
+        };
+        let mut effects = Effects::default();
+        conn.handle_segment(&mut context, segment, &mut effects);
         handled.refused = effects.refused;
         handled.new_ack = effects.new_ack;
-        self.apply(now, id, effects);
+        self.apply(now, id, &mut effects);
     }
 
     /// A segment that belongs to no connection (RFC 9293 3.10.7.1 and 3.10.7.2).

@@ -53,6 +53,8 @@ pub struct Stack<P> {
     output: VecDeque<u32>,
     /// Segments that belong to no connection: resets, and acknowledgments of TIME-WAIT.
     answers: VecDeque<Answer>,
+    /// The segment that is being sent.
+    departure: Departure,
     events: VecDeque<(ConnId, Event)>,
     stats: Stats,
     challenges: ChallengeLimit,
@@ -74,6 +76,7 @@ impl<P: Payload> Stack<P> {
             wheel: Wheel::new(),
             output: VecDeque::new(),
             answers: VecDeque::new(),
+            departure: Departure::default(),
             events: VecDeque::new(),
             stats: Stats::default(),
             challenges: ChallengeLimit::new(key),
@@ -195,13 +198,13 @@ impl<P: Payload> Stack<P> {
                 continue;
             }
             count += 1;
-            let effects = conn.handle_timeouts(&mut Context {
+            let mut effects = conn.handle_timeouts(&mut Context {
                 now,
                 config: &profiles[conn.profile],
                 stats,
                 challenges,
             });
-            self.apply(now, ConnId(slot), effects);
+            self.apply(now, ConnId(slot), &mut effects);
         }
     }
 
@@ -376,7 +379,7 @@ impl<P: Payload> Stack<P> {
             return self.poll_answer(now);
         }
         while let Some(&slot) = self.output.front() {
-            if let Some(departure) = self.poll_connection(now, slot) {
+            if self.poll_connection(now, slot) {
                 self.stats.segments_sent += 1;
                 let conn = &mut self.connections[slot as usize];
                 if !conn.queued {
@@ -386,9 +389,9 @@ impl<P: Payload> Stack<P> {
                     conn: Some(ConnId(slot)),
                     src: conn.flow.local,
                     dst: conn.flow.remote,
-                    ecn: departure.ecn,
-                    header: departure.header,
-                    payload: conn.lend(&departure),
+                    ecn: self.departure.ecn,
+                    header: &self.departure.header,
+                    payload: conn.lend(&self.departure),
                 });
             }
             self.output.pop_front();
@@ -397,10 +400,10 @@ impl<P: Payload> Stack<P> {
     }
 
     fn poll_answer(&mut self, now: Time) -> Option<Outgoing<'_, P>> {
-        let mut answer = self.answers.pop_front()?;
-        if let (Some(clock), Some(timestamps)) =
-            (answer.clock, &mut answer.header.options.timestamps)
-        {
+        let answer = self.answers.pop_front()?;
+        let header = &mut self.departure.header;
+        *header = answer.header;
+        if let (Some(clock), Some(timestamps)) = (answer.clock, &mut header.options.timestamps) {
             timestamps.value = clock.value(now);
         }
         self.stats.segments_sent += 1;
@@ -409,31 +412,37 @@ impl<P: Payload> Stack<P> {
             src: answer.flow.local,
             dst: answer.flow.remote,
             ecn: Ecn::NotCapable,
-            header: answer.header,
+            header,
             payload: Lent::nothing(),
         })
     }
 
-    /// The next segment of a connection in the output queue; without another one after it, it is no longer `queued`.
-    fn poll_connection(&mut self, now: Time, slot: u32) -> Option<Departure> {
+    /// Fills in the next segment of a connection in the output queue, if it has one; without another one after it, the
+    /// connection is no longer `queued`.
+    fn poll_connection(&mut self, now: Time, slot: u32) -> bool {
         let Self {
             connections,
             profiles,
             stats,
             challenges,
             wheel,
+            departure,
             ..
         } = self;
-        let conn = connections.get_mut(slot as usize).filter(|it| it.queued)?;
-        let departure = conn.poll_transmit(&mut Context {
+        let conn = connections.get_mut(slot as usize);
+        let Some(conn) = conn.filter(|conn| conn.queued) else {
+            return false;
+        };
+        let mut context = Context {
             now,
             config: &profiles[conn.profile],
             stats,
             challenges,
-        });
+        };
+        let sends = conn.poll_transmit(&mut context, departure);
         wheel.schedule(now, slot, conn.next_deadline());
-        conn.queued = departure.is_some() && !conn.has_nothing_to_send();
-        departure
+        conn.queued = sends && !conn.has_nothing_to_send();
+        sends
     }
 
     /// The next thing that happened.
@@ -507,7 +516,7 @@ impl<P: Payload> Stack<P> {
     }
 
     /// Carries out what something done to a connection asks for.
-    fn apply(&mut self, now: Time, id: ConnId, effects: Effects) {
+    fn apply(&mut self, now: Time, id: ConnId, effects: &mut Effects) {
         let conn = &mut self.connections[id.0 as usize];
         if effects.established {
             match conn.listener {
@@ -532,7 +541,7 @@ impl<P: Payload> Stack<P> {
                 self.events.push_back((id, Event::PeerClosed));
             }
         }
-        if let Some(reset) = effects.reset {
+        if let Some(reset) = effects.reset.take() {
             let (flow, clock) = (conn.flow, conn.clock());
             self.answer_by(flow, *reset, Some(clock));
         }

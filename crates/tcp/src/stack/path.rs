@@ -30,7 +30,7 @@ impl<P: Payload> Stack<P> {
                     ..
                 } = self;
                 let conn = &mut connections[id.0 as usize];
-                let effects = conn.handle_path_error(
+                let mut effects = conn.handle_path_error(
                     &mut Context {
                         now,
                         config: &profiles[conn.profile],
@@ -41,7 +41,7 @@ impl<P: Payload> Stack<P> {
                     error,
                 );
                 let refused = effects.refused;
-                self.apply(now, id, effects);
+                self.apply(now, id, &mut effects);
                 refused.map_or(Ok(()), Err)
             }
             None => Err(Refusal::NoConnection),

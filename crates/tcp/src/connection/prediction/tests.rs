@@ -73,8 +73,8 @@ struct World {
 impl World {
     /// Two ends with an established connection.
     fn new(config: &Config) -> Self {
-        let [local, remote] = [1, 2]
-            .map(|last| Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), 80));
+        let [local, remote] =
+            [1, 2].map(|last| Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), 80));
         let mut world = Self {
             now: Time::from_ps(1 << 50),
             stacks: [1, 2].map(|secret| Stack::new(config.clone(), secret)),
@@ -107,7 +107,9 @@ impl World {
                 self.arrive(side, last);
             }
             Step::Mark => {
-                let first = self.sent[side].front_mut().filter(|it| it.ecn != Ecn::NotCapable);
+                let first = self.sent[side]
+                    .front_mut()
+                    .filter(|it| it.ecn != Ecn::NotCapable);
                 if let Some(first) = first {
                     first.ecn = Ecn::Congested;
                 }
@@ -202,7 +204,16 @@ fn play(config: &Config, steps: &[(bool, Step)], predicts: bool) -> (Trace, u64)
 
 fn config() -> impl Strategy<Value = Config> {
     (any::<[bool; 8]>(), 1..6u32).prop_map(|(on, ack_every_segments)| {
-        let [timestamps, sack, rack_tlp, ecn, nagle, eager_acks, hystart, linux] = on;
+        let [
+            timestamps,
+            sack,
+            rack_tlp,
+            ecn,
+            nagle,
+            eager_acks,
+            hystart,
+            linux,
+        ] = on;
         let config = Config {
             receive_buffer: 64 << 10,
             send_buffer: 64 << 10,
@@ -242,12 +253,19 @@ proptest! {
 
 #[test]
 fn segments_in_order_are_predicted() {
-    let write = Step::Write { len: 14_000, more: false };
+    let write = Step::Write {
+        len: 14_000,
+        more: false,
+    };
     let mut steps = Vec::new();
     for _ in 0..50 {
         steps.push((false, write));
         for _ in 0..10 {
-            steps.extend([(false, Step::Deliver), (true, Step::Read), (true, Step::Deliver)]);
+            steps.extend([
+                (false, Step::Deliver),
+                (true, Step::Read),
+                (true, Step::Deliver),
+            ]);
         }
         steps.push((false, Step::Wait { us: 100 }));
     }
@@ -255,5 +273,8 @@ fn segments_in_order_are_predicted() {
     let sent = trace.segments.len() as u64;
     assert!(sent > 500, "{sent} segments were sent");
     // All but the handshake's.
-    assert!(taken + 10 > sent, "{taken} of {sent} segments were predicted");
+    assert!(
+        taken + 10 > sent,
+        "{taken} of {sent} segments were predicted"
+    );
 }
