@@ -1,5 +1,6 @@
 //! Transfers that are done, or are known to be at a later time.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use baton_wire::Time;
@@ -11,6 +12,8 @@ use super::Done;
 pub(super) struct DoneQueue {
     queue: VecDeque<Done>,
     now: Time,
+    /// No transfer that is not in the queue is done before; worked out again when that time has come.
+    bound: Cell<Time>,
 }
 
 impl DoneQueue {
@@ -44,8 +47,22 @@ impl DoneQueue {
         due.then(|| self.queue.pop_front())?
     }
 
-    /// When the next is done.
-    pub(super) fn next_at(&self) -> Option<Time> {
-        self.queue.front().map(|done| done.at)
+    /// Something changed: the bound is to be worked out again.
+    pub(super) fn changed(&mut self) {
+        self.bound.set(Time::ZERO);
+    }
+
+    /// When the next is done, or could be: `bound` says when the first that is not in the queue could. It is asked only when
+    /// something changed, since drivers want to know this much more often.
+    pub(super) fn next_at(&self, bound: impl FnOnce() -> Option<Time>) -> Option<Time> {
+        if self.bound.get() <= self.now {
+            self.bound.set(bound().unwrap_or(Time::NEVER));
+        }
+        let bound = self.bound.get();
+        let next = match self.queue.front() {
+            Some(done) => done.at.min(bound),
+            None => bound,
+        };
+        (next < Time::NEVER).then_some(next)
     }
 }

@@ -153,6 +153,7 @@ impl SharedBus {
             self.make_room(&mut transaction, other);
         }
         self.transaction = Some(transaction);
+        self.done.changed();
         true
     }
 
@@ -238,6 +239,7 @@ impl SharedBus {
     /// Carries out the transaction on the bus.
     fn finish(&mut self, transaction: Transaction) {
         self.transaction = None;
+        self.done.changed();
         let end = transaction.data_end + self.clocks(self.rules.idle);
         self.free_at = end;
         match transaction.kind {
@@ -544,6 +546,7 @@ impl Interconnect for SharedBus {
         };
         queue.push_back(job);
         self.ask(master);
+        self.done.changed();
         if let Some(mut transaction) = self.transaction
             && transaction.master != master
         {
@@ -553,10 +556,7 @@ impl Interconnect for SharedBus {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match (self.done.next_at(), self.earliest_done()) {
-            (Some(known), Some(later)) => Some(known.min(later)),
-            (known, later) => known.or(later),
-        }
+        self.done.next_at(|| self.earliest_done())
     }
 
     fn handle_timeout(&mut self, now: Time) {

@@ -62,12 +62,14 @@ impl Interconnect for PciExpress {
         self.advance(now);
         let link = device.index().min(self.links.len() - 1);
         self.links[link].submit(now, &transfer);
+        self.done.changed();
     }
 
     fn poll_timeout(&self) -> Option<Time> {
         let now = self.done.now();
-        let later = self.links.iter().filter_map(|link| link.earliest_done(now));
-        later.chain(self.done.next_at()).min()
+        let links = || self.links.iter();
+        self.done
+            .next_at(|| links().filter_map(|link| link.earliest_done(now)).min())
     }
 
     fn handle_timeout(&mut self, now: Time) {
