@@ -1,7 +1,7 @@
 //! The host's half of handoff, as small as it can be: sockets that are on the host's stack, on the NIC, or between.
 
 use super::{SERVER, from_host, from_peer, take_in_order};
-use baton_nic::{Command, Control, Event, Handle, Refusal, ToHost, ToNic};
+use baton_nic::{CacheReference, Command, Control, Event, Handle, Refusal, ToHost, ToNic};
 use baton_tcp::{CloseReason, ConnId, ListenerId, Portable, Stack, State, Symbolic};
 use baton_wire::{Flow, Time};
 use rustc_hash::FxHashMap;
@@ -60,6 +60,8 @@ pub struct Host {
     pub relief: Vec<usize>,
     pub soft_limits: Vec<u32>,
     pub memory: Vec<u32>,
+    /// Sizes of the data cache that the NIC told.
+    pub cache_bytes: Vec<u32>,
     /// Packets that reached the host while their connection was the NIC's.
     pub forwarded: u32,
     /// Lengths of `Acknowledged` events.
@@ -83,6 +85,7 @@ impl Host {
             relief: Vec::new(),
             soft_limits: Vec::new(),
             memory: Vec::new(),
+            cache_bytes: Vec::new(),
             forwarded: 0,
             acknowledgments: Vec::new(),
         }
@@ -188,6 +191,30 @@ impl Host {
             }
             Place::Nowhere | Place::Leaving(_) | Place::Returning(_) | Place::Over => {}
         }
+    }
+
+    /// Writes `len` bytes, which are all, to socket `n`, which is on the NIC; they also stand in the cache.
+    pub fn write_cached(&mut self, n: usize, len: u32, reference: CacheReference) {
+        let socket = &mut self.sockets[n];
+        let Place::Nic(handle) = socket.place else {
+            panic!("it is on the NIC")
+        };
+        let data = Symbolic {
+            source: from_host(n),
+            offset: socket.written,
+            len,
+        };
+        socket.written += u64::from(len);
+        socket.shut = true;
+        self.command(Command::Send {
+            handle,
+            data,
+            cached: Some(reference),
+        });
+        self.command(Command::Control {
+            handle,
+            control: Control::Shutdown,
+        });
     }
 
     /// The application has room for `len` more bytes of socket `n`.
@@ -298,7 +325,8 @@ impl Host {
             Event::Relief { handle } => self.relief.extend(self.by_handle.get(&handle)),
             Event::SoftLimit(limit) => self.soft_limits.push(limit),
             Event::Memory(connections) => self.memory.push(connections),
-            Event::CacheReady(_) | Event::Reset => unreachable!("nobody asked for it"),
+            Event::CacheReady(bytes) => self.cache_bytes.push(bytes),
+            Event::Reset => unreachable!("nobody asked for it"),
         }
     }
 

@@ -348,7 +348,7 @@ impl World {
         assert_eq!(self.nic.connections(), 0);
         assert_eq!(
             self.nic.memory_free(),
-            u64::from(self.nic.config().memory_kib) * 1024
+            u64::from(self.nic.config().memory_kib - self.nic.config().cache.kib) * 1024
         );
         self.check();
     }
