@@ -29,8 +29,17 @@ pub struct Results {
     pub clients: ClientResults,
     /// Where host cycles went.
     pub host: HostResults,
-    /// What the NIC did.
+    /// What the NIC did; all together where there are several.
     pub nic: NicResults,
+    /// Each NIC, where there are several or they cache data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nics: Vec<PortResults>,
+    /// What the file cache of main memory did; none where it has no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_cache: Option<FileCacheResults>,
+    /// What the disks did; none where the file cache has no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskResults>,
     /// Handoffs and their fate.
     pub handoff: HandoffResults,
     /// Crossings and bytes between host and NIC.
@@ -163,6 +172,82 @@ pub struct NicResults {
     pub retransmissions: u64,
     /// Retransmission timeouts of the NIC's stack.
     pub timeouts: u64,
+}
+
+/// One NIC of several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortResults {
+    /// Bytes of response bodies that its clients received per second, Mb/s.
+    pub content_mbps: f64,
+    /// What it did.
+    pub nic: NicResults,
+    /// What its data cache did; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<NicCacheResults>,
+}
+
+/// What the data cache of a NIC did, as the host's directory sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NicCacheResults {
+    /// Blocks it holds at the end, and how many it may hold.
+    pub blocks: (u32, u32),
+    /// Parts of packets looked up.
+    pub lookups: u64,
+    /// Parts that were cached.
+    pub hits: u64,
+    /// Bytes they had.
+    pub hit_bytes: u64,
+    /// Blocks put into the cache because they were to be sent.
+    pub inserts: u64,
+    /// Bytes of all inserts.
+    pub inserted_bytes: u64,
+    /// Blocks that made room for others.
+    pub evictions: u64,
+    /// Blocks found to be of an old revision when looked up.
+    pub stale: u64,
+    /// Blocks that a change of their file removed at once.
+    pub invalidated: u64,
+    /// Blocks that a change of their file put into the cache again.
+    pub updated: u64,
+    /// Blocks removed because their page left main memory.
+    pub excluded: u64,
+    /// Blocks of transient files removed after their delivery.
+    pub delivered: u64,
+    /// Bytes of parts that bypassed the cache.
+    pub bypassed_bytes: u64,
+}
+
+impl NicCacheResults {
+    /// Share of the looked-up parts that were cached, per cent.
+    pub fn hit_percent(&self) -> f64 {
+        100.0 * self.hits as f64 / self.lookups.max(1) as f64
+    }
+}
+
+/// What the file cache of main memory did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileCacheResults {
+    /// Pages that `sendfile` found in memory.
+    pub hits: u64,
+    /// Times `sendfile` met a page that was not in memory.
+    pub misses: u64,
+    /// Pages read from the disks.
+    pub pages_read: u64,
+    /// Pages that made room for others.
+    pub evictions: u64,
+}
+
+/// What the disks did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskResults {
+    /// Share of the time in which each disk worked, per cent.
+    pub utilisation_percent: Vec<f64>,
+    /// Reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Mean time for one read, queueing not included.
+    pub service_ms: f64,
 }
 
 /// One kind of firmware task.

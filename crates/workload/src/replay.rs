@@ -112,6 +112,10 @@ impl Workload for Replay {
     fn files(&self) -> &FileSet {
         &self.files
     }
+
+    fn references(&self) -> &[RequestSpec] {
+        &self.specs
+    }
 }
 
 /// Appends the script of one connection, given as indices into the log's requests.

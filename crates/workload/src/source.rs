@@ -144,6 +144,11 @@ pub trait Workload {
     /// The files asked for.
     fn files(&self) -> &FileSet;
 
+    /// All requests of one pass over a log, whoever replays them; none where a load has no end of its own.
+    fn references(&self) -> &[RequestSpec] {
+        &[]
+    }
+
     /// When connections are opened.
     fn demand(&self) -> Demand {
         Demand::Infinite
@@ -162,6 +167,10 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn files(&self) -> &FileSet {
         (**self).files()
+    }
+
+    fn references(&self) -> &[RequestSpec] {
+        (**self).references()
     }
 
     fn demand(&self) -> Demand {

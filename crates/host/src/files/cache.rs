@@ -152,6 +152,17 @@ impl FileCache {
         self.wired + self.reserved < self.frames.len() as u32
     }
 
+    /// A page is in memory, used last of all, without a read: for memory that is warm when a simulation begins.
+    pub(crate) fn preload(&mut self, file: FileId, number: u32, evicted: &mut Vec<(FileId, u32)>) {
+        if let Some(frame) = self.find(file, number) {
+            self.replacement.used(frame);
+        } else if self.has_room()
+            && let Some(frame) = self.make_room(evicted)
+        {
+            self.name(frame, file, number);
+        }
+    }
+
     /// A page is used and sent from once more. None when it is not there, or when all other memory is spoken for.
     pub(crate) fn use_and_wire(&mut self, file: FileId, number: u32) -> Option<u32> {
         let frame = self.find(file, number)?;

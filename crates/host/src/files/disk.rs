@@ -1,8 +1,9 @@
 //! The disk behind the file cache: reads go out, and what follows when they are done.
 
 use crate::footprint;
+use crate::footprint::PAGE_BYTES;
 use crate::kernel::Kernel;
-use crate::meter::{Meter, Owner};
+use crate::meter::{Meter, NoMeter, Owner};
 use crate::sockets::{FileId, SocketId};
 use baton_tcp::Payload;
 use baton_wire::Time;
@@ -24,6 +25,20 @@ impl<P: Payload> Kernel<P> {
     /// The next read for the disk.
     pub fn poll_disk(&mut self) -> Option<DiskRead> {
         self.files.cache.as_mut()?.asked.pop_front()
+    }
+
+    /// The first `len` bytes of a file are in memory, as if they had been sent just now: what a server that has run for long
+    /// begins with. Nothing is charged. Of a file cache without limit nothing changes.
+    pub fn preload(&mut self, file: FileId, len: u64) {
+        let Some(cache) = &mut self.files.cache else {
+            return;
+        };
+        let mut evicted = std::mem::take(&mut self.evicted);
+        for number in 0..len.div_ceil(u64::from(PAGE_BYTES)) as u32 {
+            cache.preload(file, number, &mut evicted);
+        }
+        self.leave_memory(&mut evicted, &mut NoMeter);
+        self.evicted = evicted;
     }
 
     /// Whether the application sleeps until a read of the disk is over: meanwhile it must not run, nothing else is held up.

@@ -13,7 +13,7 @@ pub use nic::{DmaConfig, InterruptConfig, NicConfig, NicInstructions, NicScale};
 pub(crate) use workload::MOST_CLIENTS;
 pub use workload::{ClientsConfig, WorkloadConfig};
 
-use crate::hardware::{ConfigError, WireConfig};
+use crate::hardware::{ConfigError, DiskConfig, WireConfig};
 use crate::machine::MOST_NICS;
 use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,8 @@ pub struct Experiment {
     pub wire: WireConfig,
     /// What joins host memory, NICs and disks.
     pub interconnect: InterconnectConfig,
+    /// What is behind the file cache, where that has a limit (`host.kernel.file_cache.kib`).
+    pub disk: DiskConfig,
 }
 
 impl Default for Experiment {
@@ -60,6 +62,7 @@ impl Default for Experiment {
             nic: NicConfig::default(),
             wire: WireConfig::default(),
             interconnect: InterconnectConfig::default(),
+            disk: DiskConfig::default(),
         }
     }
 }
@@ -78,6 +81,9 @@ pub struct RunConfig {
     pub sample_us: u64,
     /// Simulated seconds after which the run ends even if it saw fewer packets.
     pub limit_s: u64,
+    /// Begin with a warm file cache: as if the log, or each file, had been asked for once. Without effect where the file cache
+    /// has no limit.
+    pub preload: bool,
     /// Charge processors and memory. Off: host and NIC take no time, only wires do.
     pub cost_models: bool,
     /// Call every `check()` after every event (slow; for tests).
@@ -92,6 +98,7 @@ impl Default for RunConfig {
             measured_packets: 600_000,
             sample_us: 10_000,
             limit_s: 600,
+            preload: true,
             cost_models: true,
             check: false,
         }
@@ -141,6 +148,7 @@ impl Experiment {
         self.host.validate()?;
         self.nic.validate()?;
         self.wire.validate().map_err(|e| e.within("wire"))?;
+        self.disk.validate().map_err(|e| e.within("disk"))?;
         self.interconnect
             .validate()
             .map_err(|error| of_interconnect(&error))?;

@@ -30,10 +30,12 @@ pub(super) enum Purpose {
     Interrupt,
     /// The driver writes a register while it handles an interrupt.
     Register,
+    /// The disks' controller writes what was read.
+    Disk,
 }
 
 impl Purpose {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Doorbell,
         Self::Descriptors,
         Self::Data,
@@ -42,6 +44,7 @@ impl Purpose {
         Self::Buffers,
         Self::Interrupt,
         Self::Register,
+        Self::Disk,
     ];
 
     /// Of the transfer that is done.
@@ -53,7 +56,7 @@ impl Purpose {
         match self {
             Self::Doorbell | Self::Register => Operation::RegisterWrite,
             Self::Descriptors | Self::Data | Self::Buffers => Operation::DmaRead,
-            Self::Received | Self::Entries => Operation::DmaWrite,
+            Self::Received | Self::Entries | Self::Disk => Operation::DmaWrite,
             Self::Interrupt => Operation::Interrupt,
         }
     }
@@ -72,7 +75,8 @@ impl Bus {
         if experiment.interconnect == InterconnectConfig::Ideal {
             return Ok(None);
         }
-        let devices = experiment.nics as usize;
+        // The disks' controller comes after the NICs.
+        let devices = experiment.nics as usize + 1;
         let model = experiment
             .interconnect
             .build(devices)

@@ -60,6 +60,7 @@ impl Machine {
                 self.request_interrupt(nic);
             }
             Purpose::Interrupt => self.interrupt_arrived(nic),
+            Purpose::Disk => self.disk_data_in_memory(),
             Purpose::Buffers | Purpose::Register => {}
         }
     }

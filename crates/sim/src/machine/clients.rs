@@ -318,6 +318,12 @@ impl Clients {
         self.measured.timeouts_before = self.stack.stats().timeouts;
     }
 
+    /// Content that the clients of one NIC received per second, Mb/s.
+    pub(super) fn content_mbps(&self, nic: u8, measured: Span) -> f64 {
+        let seconds = measured.as_secs_f64().max(f64::MIN_POSITIVE);
+        self.measured.content_bytes[nic as usize] as f64 * 8e-6 / seconds
+    }
+
     pub(super) fn results(&self, measured: Span) -> ClientResults {
         let seconds = measured.as_secs_f64().max(f64::MIN_POSITIVE);
         let this = &self.measured;

@@ -1,5 +1,6 @@
 //! What happens at the host: work begins and ends, descriptors go down, interrupts come up.
 
+use super::bus::Purpose;
 use super::tick::{NicTick, Tick};
 use super::{Machine, crossings};
 use baton_wire::{Span, Time};
@@ -19,6 +20,7 @@ impl Machine {
                 self.arm(Tick::HostDone, Some(end));
             }
             self.each_nic(Self::expect_descriptors);
+            self.ask_disks(end);
         }
         if !self.host.busy {
             self.arm(Tick::HostTimer, self.host.poll_timeout());
@@ -72,6 +74,40 @@ impl Machine {
         };
         self.arm(Tick::Nic(NicTick::Descriptors, nic), next);
     }
+
+    // --- disks ---
+
+    /// Hands the disks what the kernel asked of them by `now`.
+    fn ask_disks(&mut self, now: Time) {
+        while let Some(read) = self.host.kernel.poll_disk() {
+            self.storage.submit(now, read);
+            self.arm(Tick::Disk, self.storage.next_done());
+        }
+    }
+
+    pub(super) fn disk_done(&mut self) {
+        let now = self.now;
+        while let Some(fetched) = self.storage.poll_read(now) {
+            match &mut self.bus {
+                None => self.host.disk_interrupt(fetched.into()),
+                Some(bus) => {
+                    let controller = self.ports.len() as u8;
+                    bus.submit(now, controller, Purpose::Disk, fetched.traffic());
+                    self.storage.cross(fetched);
+                }
+            }
+        }
+        self.arm(Tick::Disk, self.storage.next_done());
+        self.drive_host();
+    }
+
+    pub(super) fn disk_data_in_memory(&mut self) {
+        let fetched = self.storage.crossed();
+        self.host.disk_interrupt(fetched.into());
+        self.drive_host();
+    }
+
+    // --- interrupts ---
 
     /// Interrupts the host now or arms the coalescing timer.
     pub(super) fn request_interrupt(&mut self, nic: u8) {

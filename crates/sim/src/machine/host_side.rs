@@ -8,9 +8,11 @@ use super::subnets;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
-use baton_host::{Kernel, LAYERS, NicId, Ready};
+use baton_apps::symbolic::SymbolicFiles;
+use baton_host::{FileId, Kernel, LAYERS, NicId, Ready};
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time};
+use baton_workload::Workload;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The server without its NICs.
@@ -23,6 +25,8 @@ pub(super) struct HostSide {
     interrupts_pending: VecDeque<u8>,
     /// The interrupt handler is emptying the ring of this NIC.
     in_handler: Option<u8>,
+    /// Reads that the disks are done with and the kernel was not told of.
+    disk_interrupts: VecDeque<u64>,
     ready: VecDeque<Ready>,
     ready_batch: Vec<Ready>,
     wait_events: usize,
@@ -34,13 +38,24 @@ pub(super) struct HostSide {
 }
 
 impl HostSide {
-    pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
+    /// A server at rest, to be asked for what `workload` asks for.
+    pub(super) fn new(experiment: &Experiment, workload: &dyn Workload) -> Result<Self, Invalid> {
         let host = &experiment.host;
+        let mut config = host.kernel.clone();
+        // Without memory set aside on the NICs there is nothing to look up.
+        config.nic_cache.enabled &= experiment.nic.firmware.cache.kib > 0;
+        let knows_files = config.nic_cache.enabled || config.file_cache.kib > 0;
         let mut kernel = Kernel::new(
-            host.kernel.clone(),
+            config,
             experiment.tcp.clone(),
             experiment.run.seed ^ 0x5e17_e700,
         );
+        if knows_files {
+            kernel.set_file_store(Box::new(SymbolicFiles::new()));
+        }
+        if experiment.run.preload {
+            preload(&mut kernel, workload);
+        }
         for nic in 0..experiment.nics as u8 {
             let address = subnets::server(nic);
             kernel.listen(address);
@@ -53,6 +68,7 @@ impl HostSide {
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
             interrupts_pending: VecDeque::with_capacity(experiment.nics as usize),
             in_handler: None,
+            disk_interrupts: VecDeque::new(),
             ready: VecDeque::new(),
             ready_batch: Vec::new(),
             wait_events: host.wait_events as usize,
@@ -77,6 +93,11 @@ impl HostSide {
         self.interrupts_pending.push_back(nic);
     }
 
+    /// The disks are done with a read.
+    pub(super) fn disk_interrupt(&mut self, token: u64) {
+        self.disk_interrupts.push_back(token);
+    }
+
     /// Does the next piece of work, most urgent first: ring, interrupt, timers, application. Gives the moment it ends,
     /// or nothing when there is nothing to do.
     pub(super) fn work(&mut self, now: Time, ports: &mut [Port]) -> Option<Time> {
@@ -96,6 +117,9 @@ impl HostSide {
             self.interrupts += 1;
             self.kernel
                 .handle_interrupt(now, NicId(nic), &mut self.meter);
+        } else if let Some(token) = self.disk_interrupts.pop_front() {
+            self.interrupts += 1;
+            self.kernel.handle_disk(now, token, &mut self.meter);
         } else if self.kernel.poll_timeout().is_some_and(|due| due <= now) {
             self.kernel.handle_timeouts(now, &mut self.meter);
         } else if !self.application(now) {
@@ -106,7 +130,11 @@ impl HostSide {
 
     /// When something is due that nobody else causes.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        match (self.kernel.poll_timeout(), self.application.poll_timeout()) {
+        let application = self
+            .application
+            .poll_timeout()
+            .filter(|_| !self.kernel.application_sleeps());
+        match (self.kernel.poll_timeout(), application) {
             (Some(kernel), Some(application)) => Some(kernel.min(application)),
             (kernel, application) => kernel.or(application),
         }
@@ -114,6 +142,9 @@ impl HostSide {
 
     /// One step of the application; false when it has nothing to do.
     fn application(&mut self, now: Time) -> bool {
+        if self.kernel.application_sleeps() {
+            return false;
+        }
         if let Some(ready) = self.ready.pop_front() {
             self.application
                 .step(now, &mut self.kernel, &mut self.meter, ready);
@@ -221,6 +252,21 @@ impl HostSide {
             drops: since(&self.drops_before, counts(self.kernel.stats().drops())),
             retransmissions: self.kernel.tcp_stats().retransmissions - self.retransmissions_before,
             timeouts: self.kernel.tcp_stats().timeouts - self.timeouts_before,
+        }
+    }
+}
+
+/// Fills the file cache as one pass over a log leaves it, or with all files of a load that has no end.
+fn preload(kernel: &mut Kernel<Symbolic>, workload: &dyn Workload) {
+    if kernel.config().file_cache.kib == 0 {
+        return;
+    }
+    for request in workload.references().iter().filter(|r| !r.dynamic) {
+        kernel.preload(FileId(request.file), request.bytes);
+    }
+    if workload.references().is_empty() {
+        for (file, &bytes) in (0..).zip(workload.files().sizes()) {
+            kernel.preload(FileId(file), bytes);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What is measured: the time series while it runs, and the results at the end.
 
 use super::Machine;
+use super::cache_counts::CacheCounts;
 use super::names::{counts, since};
 use super::nic_side::NicSide;
 use super::tick::Tick;
-use crate::results::{Ended, HandoffResults, InterconnectResults, Results, Sample};
+use crate::results::{Ended, HandoffResults, InterconnectResults, PortResults, Results, Sample};
 use baton_bus::Accounting;
 use baton_nic::Firmware;
 use baton_tcp::Symbolic;
@@ -42,6 +43,8 @@ impl Machine {
             port.nic.restart_counts(self.now);
         }
         self.clients.restart_counts();
+        self.storage.restart_counts(self.now);
+        self.caches_before = CacheCounts::of(&self.host.kernel);
         self.crossings = Accounting::default();
         if let Some(bus) = &mut self.bus {
             bus.restart_counts(self.now);
@@ -83,6 +86,27 @@ impl Machine {
         )
     }
 
+    /// Each NIC, where there is more to say than of all together.
+    fn ports_results(&self, measured: Span) -> Vec<PortResults> {
+        let kernel = &self.host.kernel;
+        let results: Vec<_> = self
+            .ports
+            .iter()
+            .zip(kernel.nics())
+            .map(|(port, nic)| PortResults {
+                content_mbps: self.clients.content_mbps(nic.0, measured),
+                nic: NicSide::results(&[&port.nic], self.now, port.nic.connections_now()),
+                cache: self.caches_before.nic_cache(kernel, nic),
+            })
+            .collect();
+        let one_without_cache = matches!(&results[..], [PortResults { cache: None, .. }]);
+        if one_without_cache {
+            Vec::new()
+        } else {
+            results
+        }
+    }
+
     pub(super) fn results(
         &self,
         commit: &str,
@@ -103,6 +127,7 @@ impl Machine {
             .sum();
         let connections_mean = on_nic as f64 / samples.len().max(1) as f64;
         let (host_packets, nic_packets) = self.packets_by_owner();
+        let file_cache = self.caches_before.file_cache(&self.host.kernel);
         Results {
             version: 1,
             experiment: self.experiment.clone(),
@@ -119,6 +144,9 @@ impl Machine {
                 self.now,
                 connections_mean,
             ),
+            nics: self.ports_results(measured),
+            file_cache,
+            disk: file_cache.map(|_| self.storage.results(self.now)),
             handoff: self.handoffs_measured(),
             bus: self.crossings,
             interconnect: self

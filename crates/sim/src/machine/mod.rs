@@ -7,6 +7,7 @@
 mod application;
 mod bus;
 mod bus_events;
+mod cache_counts;
 mod capture;
 mod changes;
 mod clients;
@@ -22,6 +23,7 @@ mod nic_events;
 mod nic_side;
 mod outbox;
 mod port;
+mod storage;
 mod subnets;
 mod tick;
 mod violation;
@@ -38,10 +40,12 @@ use crate::run::Load;
 use baton_bus::Accounting;
 use baton_wire::{Span, Time};
 use bus::Bus;
+use cache_counts::CacheCounts;
 use capture::Taps;
 use clients::Clients;
 use host_side::HostSide;
 use port::Port;
+use storage::Storage;
 use tick::{NicTick, TICKS, Tick};
 
 /// Events between two looks at the observer.
@@ -100,6 +104,7 @@ pub struct Machine {
     host: HostSide,
     /// One for each NIC.
     ports: Vec<Port>,
+    storage: Storage,
     clients: Clients,
     /// None where the interconnect is ideal.
     bus: Option<Bus>,
@@ -109,6 +114,7 @@ pub struct Machine {
     series: Vec<Sample>,
     responses_before: u64,
     handoffs_before: HandoffResults,
+    caches_before: CacheCounts,
 }
 
 impl Machine {
@@ -129,8 +135,9 @@ impl Machine {
             now: Time::ZERO,
             queue: EventQueue::with_capacity(64),
             due: [Time::NEVER; TICKS],
-            host: HostSide::new(experiment)?,
+            host: HostSide::new(experiment, &*load[0])?,
             ports,
+            storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
             clients: Clients::new(experiment, load),
             bus: Bus::new(experiment)?,
             crossings: Accounting::default(),
@@ -139,6 +146,7 @@ impl Machine {
             series: Vec::new(),
             responses_before: 0,
             handoffs_before: HandoffResults::default(),
+            caches_before: CacheCounts::default(),
             experiment: experiment.clone(),
         };
         machine.arm(Tick::ClientTimer, machine.clients.poll_timeout());
@@ -268,6 +276,7 @@ impl Machine {
             }
             Tick::Sample => self.sample(),
             Tick::Interconnect => self.transfers_done(),
+            Tick::Disk => self.disk_done(),
             Tick::Nic(tick, nic) => match tick {
                 NicTick::Descriptors => self.descriptors_posted(nic),
                 NicTick::Done => self.nic_done(nic),

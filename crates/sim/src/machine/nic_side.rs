@@ -71,6 +71,11 @@ impl NicSide {
         self.nic_packets_sent + self.meter.counts[Task::Receive as usize]
     }
 
+    /// Connections on it at this moment.
+    pub(super) fn connections_now(&self) -> f64 {
+        f64::from(self.firmware.connections())
+    }
+
     /// Forgets what was counted so far.
     pub(super) fn restart_counts(&mut self, now: Time) {
         self.meter.restart_counts();

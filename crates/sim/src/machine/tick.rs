@@ -18,6 +18,8 @@ pub(super) enum Tick {
     Sample,
     /// A transfer on the interconnect is done.
     Interconnect,
+    /// A disk is done with a request.
+    Disk,
     /// Something happens at the NIC of this number.
     Nic(NicTick, u8),
 }
@@ -41,7 +43,7 @@ pub(super) enum NicTick {
 }
 
 const NIC_TICKS: usize = NicTick::Timer as usize + 1;
-const FIRST_NIC_TICK: usize = 6;
+const FIRST_NIC_TICK: usize = 7;
 /// How many ticks there are.
 pub(super) const TICKS: usize = FIRST_NIC_TICK + NIC_TICKS * MOST_NICS as usize;
 
@@ -56,6 +58,7 @@ impl Tick {
             Self::ClientOpen => 3,
             Self::Sample => 4,
             Self::Interconnect => 5,
+            Self::Disk => 6,
             Self::Nic(tick, nic) => FIRST_NIC_TICK + nic as usize * NIC_TICKS + tick as usize,
         }
     }

@@ -1,0 +1,62 @@
+//! What caches did since measurement began: their kernel counts from the start of the run.
+
+use crate::results::{FileCacheResults, NicCacheResults};
+use baton_host::{FileCacheStats, Kernel, NicCacheStats, NicId};
+use baton_tcp::Symbolic;
+
+/// Counts when measurement began.
+#[derive(Debug, Default)]
+pub(super) struct CacheCounts {
+    files: FileCacheStats,
+    nics: Vec<NicCacheStats>,
+}
+
+impl CacheCounts {
+    /// The present counts.
+    pub(super) fn of(kernel: &Kernel<Symbolic>) -> Self {
+        Self {
+            files: kernel.file_cache_stats().copied().unwrap_or_default(),
+            nics: kernel
+                .nics()
+                .map(|nic| kernel.nic_cache_stats(nic).cloned().unwrap_or_default())
+                .collect(),
+        }
+    }
+
+    /// What the file cache did since then.
+    pub(super) fn file_cache(&self, kernel: &Kernel<Symbolic>) -> Option<FileCacheResults> {
+        let (now, before) = (kernel.file_cache_stats()?, &self.files);
+        Some(FileCacheResults {
+            hits: now.hits - before.hits,
+            misses: now.misses - before.misses,
+            pages_read: now.pages_read - before.pages_read,
+            evictions: now.evictions - before.evictions,
+        })
+    }
+
+    /// What the cache of a NIC did since then.
+    pub(super) fn nic_cache(
+        &self,
+        kernel: &Kernel<Symbolic>,
+        nic: NicId,
+    ) -> Option<NicCacheResults> {
+        let now = kernel.nic_cache_stats(nic)?;
+        let nothing = NicCacheStats::default();
+        let before = self.nics.get(usize::from(nic.0)).unwrap_or(&nothing);
+        Some(NicCacheResults {
+            blocks: kernel.nic_cache_blocks(nic),
+            lookups: now.lookups - before.lookups,
+            hits: now.hits - before.hits,
+            hit_bytes: now.hit_bytes - before.hit_bytes,
+            inserts: now.inserts - before.inserts,
+            inserted_bytes: now.inserted_bytes - before.inserted_bytes,
+            evictions: now.evictions - before.evictions,
+            stale: now.stale - before.stale,
+            invalidated: now.invalidated - before.invalidated,
+            updated: now.updated - before.updated,
+            excluded: now.excluded - before.excluded,
+            delivered: now.delivered - before.delivered,
+            bypassed_bytes: now.bypassed_bytes - before.bypassed_bytes,
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! The server's disks behind one controller, and where files lie on them.
+
+use crate::config::Experiment;
+use crate::hardware::{ConfigError, Disk, DiskConfig, DiskRequest};
+use crate::results::DiskResults;
+use baton_bus::{BytesByCategory, Category};
+use baton_host::{DiskRead, FileId};
+use baton_wire::Time;
+use std::collections::VecDeque;
+
+/// Bytes of a page of a file.
+const PAGE_BYTES: u64 = baton_host::footprint::PAGE_BYTES as u64;
+
+/// Requests' tokens carry the read's above so many bits, and its pages below.
+const PAGES_BITS: u32 = 24;
+
+/// A read whose data is on its way to memory, or there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fetched {
+    token: u64,
+    bytes: u64,
+}
+
+impl Fetched {
+    /// What its data is on the interconnect.
+    pub(super) fn traffic(&self) -> BytesByCategory {
+        BytesByCategory::of(Category::Other, self.bytes)
+    }
+}
+
+/// The disks.
+pub(super) struct Storage {
+    config: DiskConfig,
+    disks: Vec<Disk>,
+    /// Read, on the way through the interconnect, in order.
+    crossing: VecDeque<Fetched>,
+    bytes: u64,
+    measured_from: Time,
+}
+
+impl Storage {
+    pub(super) fn new(experiment: &Experiment) -> Result<Self, ConfigError> {
+        let config = &experiment.disk;
+        let disks = (0..config.disks)
+            .map(|_| Disk::new(config))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            config: config.clone(),
+            disks,
+            crossing: VecDeque::new(),
+            bytes: 0,
+            measured_from: Time::ZERO,
+        })
+    }
+
+    /// The kernel wants pages of a file.
+    pub(super) fn submit(&mut self, now: Time, read: DiskRead) {
+        let (disk, start) = self.place(read.file);
+        debug_assert!(read.pages < 1 << PAGES_BITS, "reads are short");
+        let request = DiskRequest {
+            position: start + u64::from(read.first_page) * PAGE_BYTES,
+            bytes: u64::from(read.pages) * PAGE_BYTES,
+            token: read.token << PAGES_BITS | u64::from(read.pages),
+        };
+        self.disks[disk].submit(now, request);
+    }
+
+    /// When a disk is done with a request.
+    pub(super) fn next_done(&self) -> Option<Time> {
+        self.disks.iter().filter_map(Disk::next_done).min()
+    }
+
+    /// The next read that the disks are done with by `now`.
+    pub(super) fn poll_read(&mut self, now: Time) -> Option<Fetched> {
+        let request = self.disks.iter_mut().find_map(|disk| disk.poll_done(now))?;
+        self.bytes += request.bytes;
+        Some(Fetched {
+            token: request.token >> PAGES_BITS,
+            bytes: request.bytes,
+        })
+    }
+
+    /// The controller writes the data of a read into memory.
+    pub(super) fn cross(&mut self, fetched: Fetched) {
+        self.crossing.push_back(fetched);
+    }
+
+    /// The data of the oldest read under way is in memory.
+    pub(super) fn crossed(&mut self) -> Fetched {
+        self.crossing.pop_front().expect("it was on its way")
+    }
+
+    /// Where a file lies. The file system (FFS) spreads directories over all of the disk and keeps a file in one piece, so a
+    /// file's place is as good as random, and its pages follow each other.
+    fn place(&self, file: FileId) -> (usize, u64) {
+        let hash = (u64::from(file.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let pages = self.config.capacity_bytes() / PAGE_BYTES;
+        let disk = (hash >> 40) % u64::from(self.config.disks);
+        (disk as usize, (hash & 0xff_ffff_ffff) % pages * PAGE_BYTES)
+    }
+
+    /// Forgets what was counted.
+    pub(super) fn restart_counts(&mut self, now: Time) {
+        self.measured_from = now;
+        self.bytes = 0;
+        for disk in &mut self.disks {
+            disk.start_measurement(now);
+        }
+    }
+
+    pub(super) fn results(&self, now: Time) -> DiskResults {
+        let elapsed = now.saturating_since(self.measured_from).as_ps().max(1) as f64;
+        let busy = |disk: &Disk| 100.0 * disk.busy(now).as_ps() as f64 / elapsed;
+        let requests: u64 = self.disks.iter().map(Disk::requests).sum();
+        let total: f64 = self
+            .disks
+            .iter()
+            .map(|disk| disk.busy(now).as_ps() as f64)
+            .sum();
+        DiskResults {
+            utilisation_percent: self.disks.iter().map(busy).collect(),
+            reads: requests,
+            bytes: self.bytes,
+            service_ms: total * 1e-9 / requests.max(1) as f64,
+        }
+    }
+}
+
+impl From<Fetched> for u64 {
+    /// The read's token.
+    fn from(fetched: Fetched) -> Self {
+        fetched.token
+    }
+}
