@@ -9,10 +9,16 @@ use std::fs;
 use std::path::Path;
 
 /// Profiles by name, as in `profiles/*.toml`.
-pub(super) const PROFILES: [(&str, &str); 1] = [(
-    "handoff-2006",
-    include_str!("../../../../profiles/handoff-2006.toml"),
-)];
+pub(super) const PROFILES: [(&str, &str); 2] = [
+    (
+        "handoff-2006",
+        include_str!("../../../../profiles/handoff-2006.toml"),
+    ),
+    (
+        "dcache-2002",
+        include_str!("../../../../profiles/dcache-2002.toml"),
+    ),
+];
 
 /// The text of the profile of this name.
 fn text(name: &str) -> Option<&'static str> {

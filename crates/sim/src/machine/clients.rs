@@ -9,7 +9,7 @@ use crate::EventQueue;
 use crate::config::{ApplicationConfig, Experiment};
 use crate::results::ClientResults;
 use crate::run::Load;
-use baton_apps::symbolic::{self, ResponseReader};
+use baton_apps::symbolic::{self, Kind, ResponseReader};
 use baton_host::FileId;
 use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
@@ -26,7 +26,6 @@ struct Outstanding {
     sent: Time,
     file: FileId,
     reader: ResponseReader,
-    content_len: u64,
 }
 
 /// One client. Between connections it has no `conn`.
@@ -255,7 +254,6 @@ impl Clients {
                 sent: now,
                 file: FileId(spec.file),
                 reader: ResponseReader::new(request),
-                content_len: if spec.write { 0 } else { spec.bytes },
             });
             if let Some(throttle) = self.throttle {
                 client.not_before = now + Span::from_ns(throttle.request_spacing_ns(spec.bytes));
@@ -389,17 +387,20 @@ impl Client {
             let Some(first) = self.outstanding.front_mut() else {
                 return Err(Violation::UnexpectedData { data });
             };
+            let before = data;
             first
                 .reader
                 .take(&mut data)
                 .map_err(|expected| Violation::WrongData { data, expected })?;
+            if matches!(symbolic::kind(&before), Kind::File | Kind::Dynamic) {
+                measured.content_bytes[self.nic as usize] += u64::from(before.len - data.len);
+            }
             if first.reader.is_complete() {
                 let response = self.outstanding.pop_front().expect("it was just read");
                 if let Some(revisions) = response.reader.revisions() {
                     changes.check(response.file, revisions, response.sent)?;
                 }
                 measured.responses += 1;
-                measured.content_bytes[self.nic as usize] += response.content_len;
                 measured.response.record(now - response.sent);
                 completed = true;
             }
