@@ -182,14 +182,14 @@ fn world_cup_lifetimes() -> GeneratorSpec {
 }
 
 /// Fitted to [`Preset::published`] of the Berkeley trace by a random search over share and gap of bursts and the Zipf
-/// exponent. Assumed: 150,000 files of 3.5 GB, more than the 2 GB of main memory, so that the disks are needed ("large
+/// exponent. Assumed: 65,000 files of 1.7 GB, more than 2 GB of main memory leave for files, so that the disks are needed ("large
 /// working set": paper, section 3); spread and tail of sizes; the share of 304s; connections as in the other presets.
 fn berkeley() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.56, 1414.0, 2.0),
         connections: connections(5.0, 1.4),
         files: zipf(
-            150_000,
+            65_000,
             0.413,
             0.05,
             Distribution::LogNormalPareto {
