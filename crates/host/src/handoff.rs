@@ -95,6 +95,7 @@ impl<P: Payload> Kernel<P> {
         let conn = self.may_hand_off(socket)?;
         let slot = self.handles.allocate().ok_or(NotOffloaded::Handles)?;
         let handle = Handle(slot);
+        let cached = self.locate_unacknowledged(socket, m);
         let flow = self.sockets[socket].flow;
         footprint::hand_off(m, conn.0, socket.0, handle.0, self.bucket(&flow));
         self.pcbs.remove(conn.0, m);
@@ -110,7 +111,12 @@ impl<P: Payload> Kernel<P> {
         self.sockets[socket].posted = 0;
         self.stats.handoffs_attempted += 1;
         let nic = self.sockets[socket].nic;
-        self.command(nic, Command::Handoff { handle, state }, m);
+        let command = Command::Handoff {
+            handle,
+            state,
+            cached,
+        };
+        self.command(nic, command, m);
         Ok(())
     }
 

@@ -589,3 +589,27 @@ fn one_hit_wonders_are_not_admitted() {
     bench.serve(FILE);
     assert_eq!(bench.stats().inserts, 3);
 }
+
+#[test]
+fn what_a_connection_brings_to_the_nic_comes_from_the_cache_too() {
+    let config = Config {
+        selection: SelectionConfig::Threshold { enqueues: 8 },
+        nic_cache: NicCacheConfig {
+            enabled: true,
+            ..NicCacheConfig::default()
+        },
+        ..Config::default()
+    };
+    let mut bench = Bench::new(config, 1, 64);
+    let (id, conn) = bench.connect(0);
+    let data = content(LONG, 9, LONG_BYTES);
+    let sent = bench.call(|sockets| sockets.send_file(id, LONG, 0, data));
+    assert_eq!(sent, Ok(LONG_BYTES as usize));
+    bench.run();
+    assert_eq!(bench.received(conn), [content(LONG, 0, LONG_BYTES)]);
+    assert_eq!(bench.kernel.stats().handoffs_accepted, 1);
+    let nic = bench.nics[0].stats();
+    assert_eq!(nic.host_packets_sent, 1, "only the handshake");
+    assert_eq!(nic.cache.appended_bytes, LONG_BYTES);
+    assert_eq!(nic.cache.inserted_bytes, LONG_BYTES);
+}

@@ -134,7 +134,7 @@ impl Bench {
 
     fn take_handoff(&mut self) -> (Handle, Box<Portable<Symbolic>>) {
         match self.commands.remove(0) {
-            Command::Handoff { handle, state } => (handle, state),
+            Command::Handoff { handle, state, .. } => (handle, state),
             other => panic!("a handoff is expected, not {other:?}"),
         }
     }

@@ -64,13 +64,13 @@ impl Connections {
     }
 
     /// Enters a connection under a handle that is free.
-    /// It brings `unacknowledged` bytes in its send buffer.
+    /// `references` are those of what it brings in its send buffer.
     pub(crate) fn insert(
         &mut self,
         handle: Handle,
         conn: ConnId,
         peer_closed: bool,
-        unacknowledged: usize,
+        references: References,
     ) {
         debug_assert!(
             handle.0 < HANDLES && self.get(handle).is_none() && self.handle(conn).is_none()
@@ -81,7 +81,7 @@ impl Connections {
             acknowledged: 0,
             peer_closed,
             activity: Activity::default(),
-            references: References::new(unacknowledged),
+            references,
             relief_asked: false,
         };
         *slot(&mut self.by_handle, handle.0) = Some(offloaded);
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_connection_is_over_before_it_is_released() {
         let mut connections = Connections::default();
-        connections.insert(Handle(7), ConnId(2), false, 0);
+        connections.insert(Handle(7), ConnId(2), false, References::default());
         connections.check();
         assert_eq!(connections.handle(ConnId(2)), Some(Handle(7)));
         assert_eq!((connections.active(), connections.held()), (1, 1));
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(connections.handle(ConnId(2)), None);
         assert_eq!((connections.active(), connections.held()), (0, 1));
         // The engine reuses its slot at once, the host its handle only after the release.
-        connections.insert(Handle(8), ConnId(2), false, 0);
+        connections.insert(Handle(8), ConnId(2), false, References::default());
         connections.remove(Handle(7));
         connections.check();
         assert!(connections.get(Handle(7)).is_none());

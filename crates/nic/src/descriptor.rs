@@ -105,6 +105,8 @@ pub enum Command<P> {
         handle: Handle,
         /// What the host's TCP engine exported.
         state: Box<Portable<P>>,
+        /// Where data in its send buffer also stands in the cache: runs from its first byte on, as [`Command::Send`] would tell them.
+        cached: Vec<CachedRun>,
     },
     /// Give this connection back. Answered by [`Event::Restored`], or by [`Event::Closed`] if it ended first.
     Restore {
@@ -155,6 +157,15 @@ pub enum Command<P> {
         /// The connection.
         handle: Handle,
     },
+}
+
+/// A run of data to send, and where it also stands in the cache, if it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedRun {
+    /// Bytes.
+    pub len: u32,
+    /// Its place.
+    pub cached: Option<CacheReference>,
 }
 
 /// What a socket call other than send and receive asks of a connection.

@@ -114,7 +114,7 @@ mod tests {
     fn busy(packets: &[u32], clock: &mut ActivityClock) -> Connections {
         let mut connections = Connections::default();
         for (n, count) in (0..).zip(packets) {
-            connections.insert(Handle(n), ConnId(n), false, 0);
+            connections.insert(Handle(n), ConnId(n), false, Default::default());
             for _ in 0..*count {
                 clock.count(
                     &mut connections

@@ -165,6 +165,7 @@ fn a_handle_or_flow_is_there_once() {
     let command = Command::Handoff {
         handle: taken,
         state: state.clone(),
+        cached: Vec::new(),
     };
     let mut ask = |command| {
         world
@@ -190,7 +191,8 @@ fn a_handle_or_flow_is_there_once() {
     assert_eq!(
         ask(Command::Handoff {
             handle: free,
-            state: state.clone()
+            state: state.clone(),
+            cached: Vec::new(),
         }),
         ToHost::Event(Event::Handoff {
             handle: free,
@@ -201,7 +203,8 @@ fn a_handle_or_flow_is_there_once() {
     assert_eq!(
         ask(Command::Handoff {
             handle: again,
-            state
+            state,
+            cached: Vec::new(),
         }),
         ToHost::Event(Event::Handoff {
             handle: again,
@@ -227,6 +230,7 @@ fn only_established_connections_are_taken() {
     let command = Command::Handoff {
         handle: Handle(1),
         state: state.clone(),
+        cached: Vec::new(),
     };
     world
         .nic
@@ -425,6 +429,7 @@ fn unread_data_and_end_go_with_a_handoff() {
     let handoff = ask(Command::Handoff {
         handle: Handle(5),
         state: state.clone(),
+        cached: Vec::new(),
     });
     assert_eq!(
         handoff,

@@ -6,7 +6,7 @@ use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::nics::NicId;
 use crate::sockets::SocketId;
-use baton_nic::{CacheCommand, Handle, MainMemory, PartFlags, ToNic};
+use baton_nic::{CacheCommand, CachedRun, Handle, MainMemory, PartFlags, ToNic};
 use baton_tcp::{ConnId, Payload, Pieces, Segment};
 
 impl<P: Payload> Kernel<P> {
@@ -104,6 +104,21 @@ impl<P: Payload> Kernel<P> {
             self.command_send(handle, data.slice(at, len), part.cached, m);
             at += len;
         }
+    }
+
+    /// Where all that a socket has in its send buffer stands in the cache of its NIC, for a connection that goes there.
+    pub(crate) fn locate_unacknowledged<M: Meter>(
+        &mut self,
+        id: SocketId,
+        m: &mut M,
+    ) -> Vec<CachedRun> {
+        let socket = &self.sockets[id];
+        let (nic, len) = (socket.nic, socket.send_len as u32);
+        let first = socket.bytes_sent - u64::from(len);
+        self.locate(nic, id, first, len, m)
+            .iter()
+            .map(|&Part { len, cached }| CachedRun { len, cached })
+            .collect()
     }
 
     /// Appends data that was kept while its connection moved: the last `kept` bytes of the send buffer begin with it.

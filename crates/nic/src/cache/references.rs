@@ -1,6 +1,7 @@
 //! Which data of an offloaded connection's send buffer also stands in the cache.
 
 use super::CacheReference;
+use crate::descriptor::CachedRun;
 use std::collections::VecDeque;
 
 /// A run of the stream and where it stands in the cache.
@@ -30,12 +31,15 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// References of a connection that brings so many bytes.
-    pub(crate) fn new(brought: usize) -> Self {
-        Self {
-            written: brought as u64,
-            ..Self::default()
+    /// References of a connection that brings so many bytes, of which the first are `cached` as told.
+    pub(crate) fn new(brought: usize, cached: &[CachedRun]) -> Self {
+        let mut references = Self::default();
+        for run in cached {
+            references.written(run.len as usize, run.cached);
         }
+        // More may have been told of than is brought: what the peer has acknowledged since.
+        references.written = references.written.max(brought as u64);
+        references
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -140,8 +144,9 @@ mod tests {
 
     #[test]
     fn a_range_is_cut_where_references_begin_and_end() {
-        let mut references = References::new(100);
-        references.written(50, Some(reference(1000)));
+        let brought = |len, cached| CachedRun { len, cached };
+        let cached = [brought(100, None), brought(50, Some(reference(1000)))];
+        let mut references = References::new(150, &cached);
         references.written(10, None);
         references.written(40, Some(reference(2000)));
         references.check();

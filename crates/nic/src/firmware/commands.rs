@@ -2,9 +2,10 @@
 
 use super::{Firmware, HostRead, Work};
 use crate::cache::CacheReference;
+use crate::cache::references::References;
 use crate::cache::region::Storable;
 use crate::connections::HANDLES;
-use crate::descriptor::{Command, Control, Event, Handle, Refusal};
+use crate::descriptor::{CachedRun, Command, Control, Event, Handle, Refusal};
 use crate::meter::{Meter, Task};
 use crate::queues::Stamp;
 use crate::stats::Ignored;
@@ -21,9 +22,13 @@ impl<P: Storable> Firmware<P> {
         meter: &mut impl Meter,
     ) -> Work {
         match command {
-            Command::Handoff { handle, state } => {
+            Command::Handoff {
+                handle,
+                state,
+                cached,
+            } => {
                 self.charge(Task::Handoff, meter);
-                self.hand_off(stamp, now, handle, state, meter);
+                self.hand_off(stamp, now, handle, (state, cached), meter);
                 Work::Handoff
             }
             Command::Restore { handle } => {
@@ -139,10 +144,10 @@ impl<P: Storable> Firmware<P> {
         stamp: Stamp,
         now: Time,
         handle: Handle,
-        state: Box<Portable<P>>,
+        (state, cached): (Box<Portable<P>>, Vec<CachedRun>),
         meter: &mut impl Meter,
     ) {
-        match self.take_over(now, handle, state) {
+        match self.take_over(now, handle, state, &cached) {
             Ok(conn) => {
                 self.stats.handoffs += 1;
                 self.post(
@@ -173,6 +178,7 @@ impl<P: Storable> Firmware<P> {
         now: Time,
         handle: Handle,
         state: Box<Portable<P>>,
+        cached: &[CachedRun],
     ) -> Result<ConnId, (Refusal, Box<Portable<P>>)> {
         if let Err(reason) = self.admit(handle, &state) {
             return Err((reason, state));
@@ -194,7 +200,9 @@ impl<P: Storable> Firmware<P> {
         match self.stack.import(now, *state) {
             Ok(conn) => {
                 let brought = self.stack.unacknowledged(conn);
-                self.connections.insert(handle, conn, peer_closed, brought);
+                let references = References::new(brought, cached);
+                self.connections
+                    .insert(handle, conn, peer_closed, references);
                 Ok(conn)
             }
             Err(state) => {

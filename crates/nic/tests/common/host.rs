@@ -130,7 +130,11 @@ impl Host {
         let handle = self.free_handles.pop().expect("enough handles");
         self.by_handle.insert(handle, n);
         self.sockets[n].place = Place::Leaving(handle);
-        self.command(Command::Handoff { handle, state });
+        self.command(Command::Handoff {
+            handle,
+            state,
+            cached: Vec::new(),
+        });
     }
 
     /// Takes socket `n` back, if the NIC has it.
