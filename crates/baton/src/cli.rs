@@ -201,7 +201,8 @@ fn parse_link(text: &str) -> Result<Link, String> {
 #[command(after_help = "\
 Examples:
   baton reproduce handoff-table1 --log worldcup98_day6_sample200k.csv.xz --json table1.json
-  baton reproduce dcache-locality --data logs/ --figure locality.svg")]
+  baton reproduce dcache-locality --data logs/ --figure locality.svg
+  baton reproduce dcache-traffic --data logs/ --figure traffic.png --json traffic.json")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
     pub name: Option<String>,
@@ -225,6 +226,12 @@ pub struct ReproduceArgs {
         allow_negative_numbers = true
     )]
     pub seed: u64,
+    /// Packets before measurement starts, in each run (run.warmup_packets)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub warmup: Option<u64>,
+    /// Packets that are measured in each run (run.measured_packets)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub packets: Option<u64>,
     /// Threads.
     #[command(flatten)]
     pub threads: ThreadsArg,

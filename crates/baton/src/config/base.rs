@@ -21,6 +21,20 @@ pub struct Base {
     pub variants: Vec<Variant>,
 }
 
+/// Experiments by name, as in `experiments/*.toml`.
+const EXPERIMENTS: [(&str, &str); 1] = [(
+    "dcache-2002",
+    include_str!("../../../../experiments/dcache-2002.toml"),
+)];
+
+/// The text of the built-in experiment of this name.
+fn experiment_text(name: &str) -> Option<&'static str> {
+    EXPERIMENTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
+}
+
 /// Reads the experiment that was asked for, and the machine it is for.
 ///
 /// # Errors
@@ -35,6 +49,9 @@ pub fn load(
     let is_file = path.is_file();
     let mut document = if is_file {
         read_document(sources, path)?
+    } else if let Some(text) = experiment_text(&request.experiment) {
+        let name = format!("experiments/{}.toml (built in)", request.experiment);
+        Node::parse(sources, Kind::File, &name, text).map_err(bad)?
     } else {
         read_shorthand(sources, request, notes)?
     };
@@ -46,7 +63,7 @@ pub fn load(
     let profile = document.take("profile");
     let variants = variants::take(sources, &mut document).map_err(bad)?;
     let variants = variants::choose(variants, request)?;
-    if is_file {
+    if is_file || experiment_text(&request.experiment).is_some() {
         let stem = path
             .file_stem()
             .unwrap_or_default()

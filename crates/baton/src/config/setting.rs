@@ -23,6 +23,16 @@ impl Setting {
         }
     }
 
+    /// A value as `--set` gives it.
+    pub fn of_set(path: &str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        Self {
+            flag: format!("--set {path}={value}"),
+            path: path.to_owned(),
+            value,
+        }
+    }
+
     /// The flag as it was written.
     pub fn flag(&self) -> &str {
         &self.flag

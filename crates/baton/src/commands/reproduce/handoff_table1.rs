@@ -111,7 +111,9 @@ fn jobs_of(context: &Context<'_>, on_log: bool) -> Result<Vec<Job>, Failure> {
             } else {
                 None
             },
-            settings: vec![Setting::of_flag("--seed", "run.seed", context.seed)],
+            settings: std::iter::once(Setting::of_flag("--seed", "run.seed", context.seed))
+                .chain(context.packets())
+                .collect(),
             ..Request::default()
         };
         let mut experiment = config::plan_one(&request)?;

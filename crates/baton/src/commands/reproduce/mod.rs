@@ -6,6 +6,7 @@ mod dcache;
 pub(super) mod handoff_table1;
 
 use crate::cli::ReproduceArgs;
+use crate::config::Setting;
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, spare};
 use crate::runner::Interrupt;
@@ -32,8 +33,25 @@ pub struct Context<'a> {
     /// A folder with public logs.
     data: Option<&'a Path>,
     seed: u64,
+    /// Packets before measurement and measured, where the user says so.
+    warmup: Option<u64>,
+    measured: Option<u64>,
     threads: usize,
     interrupt: &'a Interrupt,
+}
+
+impl Context<'_> {
+    /// How long to run, where the user says so.
+    fn packets(&self) -> impl Iterator<Item = Setting> + use<> {
+        let flags = [
+            ("--warmup", "run.warmup_packets", self.warmup),
+            ("--packets", "run.measured_packets", self.measured),
+        ];
+        let given = |(flag, path, value): (&str, &str, Option<u64>)| {
+            Some(Setting::of_flag(flag, path, value?))
+        };
+        flags.into_iter().filter_map(given)
+    }
 }
 
 /// What came out.
@@ -101,6 +119,8 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         log: arguments.log.as_deref(),
         data: arguments.data.as_deref(),
         seed: arguments.seed,
+        warmup: arguments.warmup,
+        measured: arguments.packets,
         threads: arguments.threads.get(),
         interrupt,
     };

@@ -56,7 +56,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         ),
         policies_table(&measured),
         published_table(&rows),
-        note(context),
+        super::note(context),
     );
     let lru = measured.iter().flat_map(|m| {
         let lru = m.curves.iter().filter(|curve| curve.policy == Policy::LRU);
@@ -173,20 +173,6 @@ fn published_table(rows: &[Row]) -> String {
         .collect();
     let title = "Published, and what the generated logs give, which were fitted to it:";
     table(title, &published)
-}
-
-fn note(context: &Context<'_>) -> String {
-    let mut text = String::new();
-    if context.data.is_none() {
-        text.push_str(
-            "No --data FOLDER with the public excerpts of the NASA and World Cup logs was given: generated logs only.\n",
-        );
-    } else {
-        text.push_str(
-            "Excerpts are measured as they are, nothing is fitted; they are not the whole traces that the paper used.\n",
-        );
-    }
-    text
 }
 
 fn percent(share: Option<f64>) -> String {

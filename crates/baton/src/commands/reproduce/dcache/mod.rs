@@ -4,13 +4,21 @@
 //! to be like all five. What is printed says which is which. Numbers of an excerpt are not compared with published
 //! ones, which are those of whole traces.
 
+pub(super) mod bus;
 pub(super) mod locality;
+mod published;
+mod runs;
+pub(super) mod table1;
+pub(super) mod traffic;
 
 use super::Context;
 use crate::failure::Failure;
 use crate::runner::Spinner;
 use baton_workload::{Log, LogError, Preset};
 use std::path::{Path, PathBuf};
+
+/// Sizes of the cache of each NIC in tables and figures of the paper.
+const SIZES_MIB: [u32; 4] = [0, 4, 8, 16];
 
 /// Names of the public excerpts in the folder that `--data` gives.
 const EXCERPTS: [(&str, &str); 2] = [
@@ -56,6 +64,15 @@ impl Source {
         }
     }
 
+    /// The name without what it is, for narrow places.
+    fn short_name(&self) -> String {
+        match self {
+            Self::Excerpt { trace, .. } => format!("{trace}*"),
+            Self::Own(_) => self.name(),
+            Self::Generated(preset) => preset.name().to_owned(),
+        }
+    }
+
     /// Reads or generates it.
     ///
     /// # Errors
@@ -75,6 +92,15 @@ impl Source {
                 .generate(seed, preset.requests())
                 .map_err(|error| Failure::Failed(format!("{}: {error}", preset.name()))),
         }
+    }
+}
+
+/// Which logs were real.
+fn note(context: &Context<'_>) -> &'static str {
+    if context.data.is_some() {
+        "Excerpts are taken as they are, nothing is fitted to them; they are not the whole traces that the paper used.\n"
+    } else {
+        "No --data FOLDER with the public excerpts of the NASA and World Cup logs was given: generated logs only.\n"
     }
 }
 
