@@ -25,7 +25,13 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-const ALL: [Reproduction; 2] = [handoff_table1::REPRODUCTION, dcache::locality::REPRODUCTION];
+const ALL: [Reproduction; 5] = [
+    handoff_table1::REPRODUCTION,
+    dcache::locality::REPRODUCTION,
+    dcache::bus::REPRODUCTION,
+    dcache::traffic::REPRODUCTION,
+    dcache::table1::REPRODUCTION,
+];
 
 /// What the user gave.
 pub struct Context<'a> {
