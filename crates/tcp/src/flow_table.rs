@@ -35,17 +35,17 @@ impl FlowTable {
             .copied()
     }
 
-    /// The same, asking first whether it is the one found last: segments of a connection come in runs.
-    pub(crate) fn find_recent<'a>(
+    /// The slot found last for a segment, to be asked first: segments of a connection come in runs.
+    pub(crate) fn recent(&self) -> Option<u32> {
+        self.recent
+    }
+
+    /// The slot of `flow` for a segment, to be remembered as recent.
+    pub(crate) fn find_for_segment<'a>(
         &mut self,
         flow: &Flow,
         flow_of: impl Fn(u32) -> &'a Flow,
     ) -> Option<u32> {
-        if let Some(slot) = self.recent
-            && flow_of(slot) == flow
-        {
-            return self.recent;
-        }
         let found = self.find(flow, flow_of);
         self.recent = found.or(self.recent);
         found

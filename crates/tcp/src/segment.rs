@@ -30,6 +30,12 @@ impl<P: Payload> Segment<P> {
         }
     }
 
+    /// True when it is of the connection that its receiver names so.
+    #[inline]
+    pub(crate) fn is_of(&self, flow: &Flow) -> bool {
+        flow.remote == self.src && flow.local == self.dst
+    }
+
     /// Bytes of data.
     pub fn payload_len(&self) -> usize {
         self.payload.iter().map(Payload::len).sum()

@@ -33,7 +33,8 @@ impl Checksum {
         Self { sum: 0 }
     }
 
-    /// Adds bytes; a last odd one counts as if a zero followed it (RFC 1071 1), so only the last run may be odd.
+    /// Adds bytes; a last odd one counts as if a zero followed it (RFC 1071 1), so only the last run may be odd, or else
+    /// what follows must be told so ([`Checksum::add_piece`]).
     #[must_use]
     pub fn add_bytes(self, bytes: &[u8]) -> Self {
         let (run, rest) = bytes.split_at(bytes.len().min(MOST_BYTES));
@@ -83,6 +84,36 @@ impl Checksum {
         match <&[u8; Ipv4Header::MIN_LEN]>::try_from(header.slice()) {
             Ok(plain) => Self::new().add_words(plain),
             Err(_) => Self::new().add_bytes(header.slice()),
+        }
+    }
+
+    /// Adds bytes that come after `before` others. After an odd number of them each byte has the other place in its word, and
+    /// so in the sum (RFC 1071 2(B)).
+    #[must_use]
+    #[inline]
+    pub fn add_piece(self, bytes: &[u8], before: usize) -> Self {
+        if before.is_multiple_of(2) {
+            return self.add_bytes(bytes);
+        }
+        let apart = Self::new().add_bytes(bytes).folded().swap_bytes();
+        Self {
+            sum: self.sum + u64::from(apart),
+        }
+    }
+
+    /// Adds what was summed apart, an even number of bytes.
+    #[must_use]
+    pub const fn add(self, other: Self) -> Self {
+        Self {
+            sum: self.sum + other.sum,
+        }
+    }
+
+    /// Adds one number of four bytes.
+    #[must_use]
+    pub const fn add_u32(self, number: u32) -> Self {
+        Self {
+            sum: self.sum + number.to_be() as u64,
         }
     }
 
@@ -182,9 +213,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lanes_sum_like_words(bytes in proptest::collection::vec(any::<u8>(), 0..700), cut in any::<prop::sample::Index>()) {
+        fn lanes_sum_like_words(bytes in proptest::collection::vec(any::<u8>(), 0..700), cut in any::<prop::sample::Index>(), odd in any::<prop::sample::Index>()) {
             let cut = cut.index(bytes.len() + 1) & !1;
             let sum = Checksum::new().add_bytes(&bytes[..cut]).add_bytes(&bytes[cut..]);
+            prop_assert_eq!(sum.to_bytes(), plain(&bytes));
+            let cut = odd.index(bytes.len() + 1);
+            let sum = Checksum::new().add_bytes(&bytes[..cut]).add_piece(&bytes[cut..], cut);
             prop_assert_eq!(sum.to_bytes(), plain(&bytes));
             prop_assert_eq!(Checksum::new().add_u16(0x1234), Checksum::new().add_bytes(&[0x12, 0x34]));
         }

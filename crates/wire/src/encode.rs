@@ -1,15 +1,15 @@
 //! TCP segments to bytes. A library lays out the headers below TCP; here are TCP's, and the checksum.
 
-use crate::lower::{LowerHeaders, MOST_LOWER_LEN, ethernet_header};
+use crate::lower::{LowerHeaders, ethernet_header};
 use crate::options;
-use crate::{Buffer, EncodeError, Head, Link, Packet};
+use crate::{Buffer, Checksum, EncodeError, Head, Link, Packet};
 use std::net::IpAddr;
 
 /// Bytes of a TCP header without options.
 const TCP_HEADER_LEN: usize = 20;
 
-/// Most bytes of all headers.
-const MOST_HEADER_LEN: usize = MOST_LOWER_LEN + TCP_HEADER_LEN + options::MOST_LEN;
+/// Most bytes of a TCP header.
+pub(crate) const MOST_TCP_HEADER_LEN: usize = TCP_HEADER_LEN + options::MOST_LEN;
 
 /// Where the checksum stands in a TCP header (RFC 9293 3.1).
 const TCP_CHECKSUM_AT: usize = 16;
@@ -62,41 +62,47 @@ pub fn encode_pieces<'a>(
         return Err(EncodeError::TooManyOptions(options_len));
     }
     let header_len = TCP_HEADER_LEN + options_len;
-    let tcp_len = header_len + pieces.clone().map(<[u8]>::len).sum::<usize>();
-    // All headers are put together first: one append costs less than many.
-    let mut headers = [0; MOST_HEADER_LEN];
-    let lower_part = headers.first_chunk_mut().expect("room for all headers");
-    let pseudo_header = lower.write(tcp_len, head.ecn, lower_part)?;
-    let tcp_part = headers[lower.len()..].first_chunk_mut();
-    write_tcp_header(head, header_len, tcp_part.expect("room for all headers"));
-    let start = out.len() + lower.len();
-    out.make_room(lower.len() + tcp_len);
-    out.append(&headers[..lower.len() + header_len]);
+    let data_len = pieces.clone().map(<[u8]>::len).sum::<usize>();
+    let tcp_len = lower.check_len(header_len + data_len)?;
+    let start = out.len();
+    out.make_room(lower.len() + usize::from(tcp_len));
+    out.append(lower.with_room(header_len));
+    // Data is summed where it lies: what was just written would have to be waited for.
+    let (mut sum, mut len) = (Checksum::new(), 0);
     for piece in pieces {
+        sum = sum.add_piece(piece, len);
+        len += piece.len();
         out.append(piece);
     }
-    let tcp = &mut out[start..];
-    let checksum = pseudo_header.add_bytes(tcp).to_bytes();
-    tcp[TCP_CHECKSUM_AT..TCP_CHECKSUM_AT + 2].copy_from_slice(&checksum);
+    let frame = &mut out[start..];
+    let pseudo_header = lower.complete(tcp_len, head.ecn, frame);
+    let header = &mut frame[lower.len()..][..header_len];
+    let sum = sum.add(write_tcp_header(head, header)).add(pseudo_header);
+    header[TCP_CHECKSUM_AT..TCP_CHECKSUM_AT + 2].copy_from_slice(&sum.to_bytes());
     Ok(())
 }
 
-/// Writes a TCP header of this length, its checksum still zero (RFC 9293 3.1). TCP is Baton's own matter, and this is written
-/// for each segment; so no library does it.
+/// Writes a TCP header, its checksum still zero (RFC 9293 3.1), to where it has its length, and gives its sum. TCP is Baton's
+/// own matter, and this is written for each segment; so no library does it.
 #[inline]
-fn write_tcp_header(
-    head: Head<'_>,
-    header_len: usize,
-    bytes: &mut [u8; TCP_HEADER_LEN + options::MOST_LEN],
-) {
+fn write_tcp_header(head: Head<'_>, bytes: &mut [u8]) -> Checksum {
     let header = head.header;
-    bytes[0..2].copy_from_slice(&head.src.port.to_be_bytes());
-    bytes[2..4].copy_from_slice(&head.dst.port.to_be_bytes());
-    bytes[4..8].copy_from_slice(&header.seq.0.to_be_bytes());
-    bytes[8..12].copy_from_slice(&header.ack.0.to_be_bytes());
-    bytes[12] = (header_len as u8 / 4) << 4;
-    bytes[13] = header.flags.bits();
-    bytes[14..16].copy_from_slice(&header.window.to_be_bytes());
-    let room = bytes[TCP_HEADER_LEN..].first_chunk_mut();
-    options::write(&header.options, room.expect("room for all options"));
+    let offset_and_flags = [(bytes.len() as u8 / 4) << 4, header.flags.bits()];
+    let (fixed, room) = bytes
+        .split_first_chunk_mut::<TCP_HEADER_LEN>()
+        .expect("a TCP header has its fixed part");
+    fixed[0..2].copy_from_slice(&head.src.port.to_be_bytes());
+    fixed[2..4].copy_from_slice(&head.dst.port.to_be_bytes());
+    fixed[4..8].copy_from_slice(&header.seq.0.to_be_bytes());
+    fixed[8..12].copy_from_slice(&header.ack.0.to_be_bytes());
+    fixed[12..14].copy_from_slice(&offset_and_flags);
+    fixed[14..16].copy_from_slice(&header.window.to_be_bytes());
+    Checksum::new()
+        .add_u16(head.src.port)
+        .add_u16(head.dst.port)
+        .add_u32(header.seq.0)
+        .add_u32(header.ack.0)
+        .add_u16(u16::from_be_bytes(offset_and_flags))
+        .add_u16(header.window)
+        .add(options::write(&header.options, room))
 }

@@ -1,5 +1,6 @@
 //! The headers below TCP, laid out once for all segments from one address to another.
 
+use crate::encode::MOST_TCP_HEADER_LEN;
 use crate::{Checksum, Ecn, EncodeError, Link};
 use etherparse::{EtherType, Ethernet2Header, IpNumber, Ipv4Header, Ipv6Header};
 use std::net::IpAddr;
@@ -7,8 +8,8 @@ use std::net::IpAddr;
 /// Hops that packets may take: the usual value, and the one RFC 1700 recommends.
 pub const HOP_LIMIT: u8 = 64;
 
-/// Bytes of an Ethernet header and the longer IP header.
-pub(crate) const MOST_LOWER_LEN: usize = ETHERNET_LEN + IPV6_LEN;
+/// Most bytes of all headers.
+const MOST_LEN: usize = ETHERNET_LEN + IPV6_LEN + MOST_TCP_HEADER_LEN;
 
 const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;
@@ -27,7 +28,8 @@ const IPV6_LENGTH_AT: usize = 4;
 /// in two fields of them, the length and the ECN field: a library lays out the rest, once.
 #[derive(Clone, Copy, Debug)]
 pub struct LowerHeaders {
-    bytes: [u8; MOST_LOWER_LEN],
+    /// Zeros follow, as room for a TCP header: a frame begins as a copy of so much of it.
+    bytes: [u8; MOST_LEN],
     len: usize,
     /// Where the IP header starts.
     ip_start: usize,
@@ -50,7 +52,7 @@ impl LowerHeaders {
     /// # Errors
     /// When the addresses are of different versions.
     pub fn new(link: Option<Link>, src: IpAddr, dst: IpAddr) -> Result<Self, EncodeError> {
-        let mut bytes = [0; MOST_LOWER_LEN];
+        let mut bytes = [0; MOST_LEN];
         let mut len = 0;
         let mut append = |part: &[u8]| {
             bytes[len..len + part.len()].copy_from_slice(part);
@@ -96,34 +98,44 @@ impl LowerHeaders {
         self.len
     }
 
-    /// Writes those of a segment of `tcp_len` bytes to the start of `out`; gives the sum of the segment's pseudo-header.
+    /// They themselves, with zeros for a TCP header of so many bytes.
+    pub(crate) fn with_room(&self, tcp_header_len: usize) -> &[u8] {
+        &self.bytes[..self.len + tcp_header_len]
+    }
+
+    /// The length of a segment of `tcp_len` bytes as these headers have it.
     #[inline]
-    pub(crate) fn write(
-        &self,
-        tcp_len: usize,
-        ecn: Ecn,
-        out: &mut [u8; MOST_LOWER_LEN],
-    ) -> Result<Checksum, EncodeError> {
-        *out = self.bytes;
-        let too_long = EncodeError::TooLong(tcp_len);
-        let len = u16::try_from(tcp_len).map_err(|_| too_long)?;
+    pub(crate) fn check_len(&self, tcp_len: usize) -> Result<u16, EncodeError> {
+        let most = match self.version {
+            Version::V4(_) => usize::from(u16::MAX) - IPV4_LEN,
+            Version::V6 => usize::from(u16::MAX),
+        };
+        match tcp_len <= most {
+            true => Ok(tcp_len as u16),
+            false => Err(EncodeError::TooLong(tcp_len)),
+        }
+    }
+
+    /// Fills in the two fields in a frame that begins with these headers; gives the sum of the segment's pseudo-header.
+    #[inline]
+    pub(crate) fn complete(&self, tcp_len: u16, ecn: Ecn, frame: &mut [u8]) -> Checksum {
+        let ip = &mut frame[self.ip_start..self.len];
         let ecn = ecn.to_traffic_class();
-        let mut put =
-            |at: usize, field: [u8; 2]| out[self.ip_start..][at..at + 2].copy_from_slice(&field);
+        let mut put = |at: usize, field: [u8; 2]| ip[at..at + 2].copy_from_slice(&field);
         match self.version {
             Version::V4(sum) => {
-                let total_len = len.checked_add(IPV4_LEN as u16).ok_or(too_long)?;
+                let total_len = tcp_len + IPV4_LEN as u16;
                 put(IPV4_LENGTH_AT, total_len.to_be_bytes());
                 let sum = sum.add_u16(total_len).add_u16(ecn.into());
                 put(IPV4_CHECKSUM_AT, sum.to_bytes());
-                out[self.ip_start..][IPV4_TYPE_OF_SERVICE_AT] = ecn;
+                ip[IPV4_TYPE_OF_SERVICE_AT] = ecn;
             }
             Version::V6 => {
-                put(IPV6_LENGTH_AT, len.to_be_bytes());
-                out[self.ip_start..][IPV6_TRAFFIC_CLASS_AT] = ecn << 4;
+                put(IPV6_LENGTH_AT, tcp_len.to_be_bytes());
+                ip[IPV6_TRAFFIC_CLASS_AT] = ecn << 4;
             }
         }
-        Ok(self.pseudo_header.add_u16(len))
+        self.pseudo_header.add_u16(tcp_len)
     }
 }
 

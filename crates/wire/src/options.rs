@@ -1,6 +1,6 @@
 //! TCP options to and from bytes (RFC 9293 3.1), without allocation.
 
-use crate::{Options, SackBlock, SeqNr, Timestamps};
+use crate::{Checksum, Options, SackBlock, SeqNr, Timestamps};
 use etherparse::tcp_option::{
     KIND_END, KIND_MAXIMUM_SEGMENT_SIZE, KIND_NOOP, KIND_SELECTIVE_ACK,
     KIND_SELECTIVE_ACK_PERMITTED, KIND_TIMESTAMP, KIND_WINDOW_SCALE, LEN_MAXIMUM_SEGMENT_SIZE,
@@ -14,22 +14,31 @@ pub(crate) const MOST_LEN: usize = 40;
 const ALIGNED_TIMESTAMPS: [u8; 4] = [KIND_NOOP, KIND_NOOP, KIND_TIMESTAMP, LEN_TIMESTAMP];
 
 /// Lays options out in Linux's order, where numbers of four bytes are aligned: MSS, SACK-permitted, timestamps, window scale,
-/// SACK. They must fit.
+/// SACK. The room is as long as they are. Gives their sum.
 #[inline]
-pub(crate) fn write(options: &Options, room: &mut [u8; MOST_LEN]) {
-    let rare = options.mss.is_some() || options.window_scale.is_some() || options.sack_permitted;
-    match options.timestamps {
-        Some(Timestamps { value, echo }) if !rare && options.sack.is_empty() => {
+pub(crate) fn write(options: &Options, room: &mut [u8]) -> Checksum {
+    if room.is_empty() {
+        return Checksum::new();
+    }
+    if let Some(Timestamps { value, echo }) = options.timestamps
+        && let Ok(room) = <&mut [u8; ALIGNED_TIMESTAMPS.len() + 8]>::try_from(&mut *room)
+    {
+        // Nothing else has room beside them, but SACK-permitted in place of the no-operations.
+        if !options.sack_permitted {
             room[0..4].copy_from_slice(&ALIGNED_TIMESTAMPS);
             room[4..8].copy_from_slice(&value.to_be_bytes());
             room[8..12].copy_from_slice(&echo.to_be_bytes());
+            return Checksum::new()
+                .add_u32(u32::from_be_bytes(ALIGNED_TIMESTAMPS))
+                .add_u32(value)
+                .add_u32(echo);
         }
-        None if !rare && options.sack.is_empty() => {}
-        _ => write_any(options, room),
     }
+    write_any(options, room);
+    Checksum::new().add_bytes(room)
 }
 
-fn write_any(options: &Options, room: &mut [u8; MOST_LEN]) {
+fn write_any(options: &Options, room: &mut [u8]) {
     room.fill(KIND_NOOP);
     let mut out = Cursor { room, len: 0 };
     if let Some(mss) = options.mss {
@@ -67,7 +76,7 @@ fn write_any(options: &Options, room: &mut [u8; MOST_LEN]) {
 
 /// Where the next option goes. What is passed over holds no-operations.
 struct Cursor<'a> {
-    room: &'a mut [u8; MOST_LEN],
+    room: &'a mut [u8],
     len: usize,
 }
 

@@ -148,25 +148,31 @@ impl Pair for Hosts {
             asked += 1;
         }
         while answered < asked {
-            self.turn();
             for (side, whole) in [(0, RESPONSE_LEN), (1, REQUEST_LEN)] {
+                self.poll(side);
                 let host = &mut self.hosts[side];
+                let mut wrote = false;
                 for at in 0..host.handles.len() {
                     host.arrived[at] += host.read(at);
                     while host.arrived[at] >= whole {
                         host.arrived[at] -= whole;
-                        if side == 1 {
-                            host.write(at, &self.block[..RESPONSE_LEN]);
-                            continue;
-                        }
-                        answered += 1;
-                        if asked < count {
-                            asked += 1;
-                            host.write(at, &self.block[..REQUEST_LEN]);
-                        }
+                        answered += u64::from(side == 0);
+                        let answer = match side {
+                            0 if asked == count => continue,
+                            0 => REQUEST_LEN,
+                            _ => RESPONSE_LEN,
+                        };
+                        asked += u64::from(side == 0);
+                        host.write(at, &self.block[..answer]);
+                        wrote = true;
                     }
                 }
+                // What was written goes at once, as with the other engine.
+                if wrote {
+                    self.poll(side);
+                }
             }
+            self.now += STEP;
         }
     }
 }
@@ -175,22 +181,25 @@ impl Hosts {
     /// What is to be sent goes over, and time passes.
     fn turn(&mut self) {
         for side in [0, 1] {
-            let host = &mut self.hosts[side];
-            host.interface
-                .poll(self.now, &mut host.port, &mut host.sockets);
-            let [first, second] = &mut self.hosts;
-            let (from, to) = if side == 0 {
-                (first, second)
-            } else {
-                (second, first)
-            };
-            to.port.arrived.append(&mut from.port.sent);
-            // Frames change owner; so does memory.
-            if from.port.spare.is_empty() {
-                std::mem::swap(&mut from.port.spare, &mut to.port.spare);
-            }
+            self.poll(side);
         }
         self.now += STEP;
+    }
+
+    /// One side takes in what arrived, and what it sends goes over.
+    fn poll(&mut self, side: usize) {
+        let host = &mut self.hosts[side];
+        host.interface
+            .poll(self.now, &mut host.port, &mut host.sockets);
+        let [from, to] = self
+            .hosts
+            .get_disjoint_mut([side, 1 - side])
+            .expect("two hosts");
+        to.port.arrived.append(&mut from.port.sent);
+        // Frames change owner; so does memory.
+        if from.port.spare.is_empty() {
+            std::mem::swap(&mut from.port.spare, &mut to.port.spare);
+        }
     }
 }
 

@@ -169,7 +169,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// What to send from SND.NXT on, within `limit` bytes of SND.UNA.
-    #[inline]
+    #[inline(always)]
     fn next_run(&mut self, cx: &Context<'_>, limit: u32) -> Option<Run> {
         let seq = self.tx.next;
         let data_end = self.data_end();

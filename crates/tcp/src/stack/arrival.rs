@@ -30,10 +30,9 @@ impl<P: Payload> Stack<P> {
             new_ack: false,
             refused: None,
         };
-        let flow = segment.flow_at_receiver();
-        match self.find_recent(&flow) {
+        match self.find_recent(segment) {
             Some(id) => self.deliver(now, id, segment, &mut handled),
-            None => self.handle_stray(now, flow, segment, &mut handled),
+            None => self.handle_stray(now, segment.flow_at_receiver(), segment, &mut handled),
         }
         if let Some(reason) = handled.refused {
             self.stats.refused.count(reason);

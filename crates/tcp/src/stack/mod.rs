@@ -123,12 +123,19 @@ impl<P: Payload> Stack<P> {
     }
 
     /// The same for a segment that arrived: the next one is often of the same connection.
-    fn find_recent(&mut self, flow: &Flow) -> Option<ConnId> {
+    #[inline]
+    fn find_recent(&mut self, segment: &Segment<P>) -> Option<ConnId> {
+        if let Some(slot) = self.flows.recent()
+            && segment.is_of(&self.connections[slot as usize].flow)
+        {
+            return Some(ConnId(slot));
+        }
         let Self {
             flows, connections, ..
         } = self;
+        let flow = segment.flow_at_receiver();
         flows
-            .find_recent(flow, |slot| &connections[slot as usize].flow)
+            .find_for_segment(&flow, |slot| &connections[slot as usize].flow)
             .map(ConnId)
     }
 
