@@ -15,7 +15,8 @@
 //! default is what Linux does.
 //!
 //! Where to look: `stack` finds the connection for a segment and carries out what it asks for; `connection` is one
-//! connection, with a file each for what arrives, what is sent, recovery and timers; the other modules are its parts.
+//! connection, with a file each for what arrives, what is sent, the usual case of both, recovery and timers; the other
+//! modules are its parts.
 //! `tests/dialogues` shows each rule at work, segment by segment.
 
 mod challenge;

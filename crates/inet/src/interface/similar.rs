@@ -78,3 +78,85 @@ impl Interface {
         Some(self.take_tcp(&pair, ecn, frame, LEN..end, segment))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cidr, Input, InterfaceConfig};
+    use baton_wire::{Endpoint, Flags, Header, Link, Packet, SeqNr, Time, encode_frame};
+    use proptest::prelude::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    fn addr(last: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+
+    fn frame(payload: &[u8]) -> Vec<u8> {
+        let packet = Packet {
+            src: Endpoint::new(addr(2), 80),
+            dst: Endpoint::new(addr(1), 1234),
+            ecn: Ecn::NotCapable,
+            header: Header {
+                seq: SeqNr(7),
+                flags: Flags::ACK,
+                ..Header::default()
+            },
+        };
+        let link = Link {
+            src: [2, 0, 0, 0, 0, 2],
+            dst: MAC,
+        };
+        let mut out = Vec::new();
+        encode_frame(link, &packet, payload, &mut out).expect("it fits");
+        out
+    }
+
+    /// An interface that has taken in a segment.
+    fn interface() -> Interface {
+        let network = Cidr::new(addr(1), 24).expect("a network");
+        let config = InterfaceConfig::new(MAC, vec![network]);
+        let mut interface = Interface::new(config).expect("right parameters");
+        let first = interface.handle_frame(Time::ZERO, frame(b"first").into());
+        assert!(matches!(first, Input::Segment(_)) && interface.known_head.is_some());
+        interface
+    }
+
+    #[test]
+    fn a_second_segment_is_similar() {
+        let mut interface = interface();
+        let mut segment = crate::interface::empty_segment();
+        let taken = interface.take_similar(&frame(b"more"), &mut segment);
+        assert!(matches!(taken, Some(Ok(Taken::Segment { .. }))));
+        assert_eq!(segment.header.seq, SeqNr(7));
+    }
+
+    proptest! {
+        /// One byte is another one, and the frame may be cut or padded.
+        #[test]
+        fn odd_frames_are_judged_as_if_nothing_were_known(
+            payload in proptest::collection::vec(any::<u8>(), 0..40),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+            len in 0..200usize,
+            cuts in any::<bool>(),
+        ) {
+            let mut frame = frame(&payload);
+            let at = at.index(frame.len());
+            frame[at] = byte;
+            if cuts {
+                frame.resize(len, 0);
+            }
+            let mut knows = interface();
+            let mut general = knows.clone();
+            (general.known_head, general.known_pair) = (None, None);
+            let frame = Bytes::from(frame);
+            prop_assert_eq!(
+                knows.handle_frame(Time::ZERO, frame.clone()),
+                general.handle_frame(Time::ZERO, frame)
+            );
+            prop_assert_eq!(knows.stats, general.stats);
+        }
+    }
+}

@@ -38,6 +38,8 @@ pub(crate) struct Departure {
     /// Where its data starts, as distance from the first byte that is not acknowledged, and its length.
     offset: u32,
     len: u32,
+    /// Nothing else waits to be sent.
+    pub(crate) is_last: bool,
 }
 
 impl<P: Payload> Connection<P> {
@@ -51,8 +53,11 @@ impl<P: Payload> Connection<P> {
         if self.ended.is_some() {
             return false;
         }
+        out.is_last = false;
         if self.sends_only_new() {
-            return self.new_data(cx, out) || self.due_ack(cx, out);
+            let sends = self.new_data(cx, out) || self.due_ack(cx, out);
+            out.is_last = self.has_sent_it_all();
+            return sends;
         }
         self.limit_fin_wait(cx);
         match self.state {

@@ -168,12 +168,9 @@ impl<P: Payload> Connection<P> {
             && self.reported() == 0
     }
 
-    /// Nothing is left to be sent now, which is quickly said of a connection that answered what it was asked.
-    pub(crate) fn has_nothing_to_send(&self) -> bool {
-        self.tx.next == self.data_end()
-            && self.rx.acks_owed == 0
-            && self.rx.given_back == 0
-            && self.sends_only_new()
+    /// Where only new data and an ACK could be to be sent, both went.
+    pub(super) fn has_sent_it_all(&self) -> bool {
+        self.tx.next == self.data_end() && self.rx.acks_owed == 0 && self.rx.given_back == 0
     }
 }
 

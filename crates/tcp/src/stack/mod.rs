@@ -448,7 +448,7 @@ impl<P: Payload> Stack<P> {
         };
         let sends = conn.poll_transmit(&mut context, departure);
         wheel.schedule(now, slot, conn.next_deadline());
-        conn.queued = sends && !conn.has_nothing_to_send();
+        conn.queued = sends && !departure.is_last;
         sends
     }
 
