@@ -77,7 +77,7 @@ fn packets(folder: &Path) -> std::io::Result<()> {
                     ack: SeqNr(9),
                     flags,
                     window: 1000,
-                    options: options.clone(),
+                    options,
                 },
             };
             let mut bytes = Vec::new();

@@ -319,7 +319,7 @@ impl Outgoing {
                 header: baton_wire::Header {
                     seq: self.packet.header.seq + kept as u32,
                     flags: self.packet.header.flags - Flags::CWR,
-                    ..self.packet.header.clone()
+                    ..self.packet.header
                 },
                 ..self.packet.clone()
             },

@@ -144,7 +144,7 @@ impl Line {
 
     fn send(&mut self, side: usize, segment: &Segment<Bytes>) {
         let payload: Vec<u8> = segment.payload.iter().flatten().copied().collect();
-        let header = segment.header.clone();
+        let header = segment.header;
         let packet = Packet {
             src: segment.src,
             dst: segment.dst,

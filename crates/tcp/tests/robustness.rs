@@ -93,7 +93,7 @@ impl Chaos {
     /// A segment, more often than not about right.
     fn arrive(&mut self) {
         let peer = self.rng.random_range(0..usize::from(PEERS));
-        let heard = self.heard[peer].clone().unwrap_or_default();
+        let heard = self.heard[peer].unwrap_or_default();
         let rng = &mut self.rng;
         let near = |rng: &mut Pcg64Mcg, number: SeqNr| match rng.random_range(0..8) {
             0..=4 => number,

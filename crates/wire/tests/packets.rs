@@ -171,7 +171,7 @@ fn options_stand_in_the_order_of_linux() {
     };
     let without_timestamps = Options {
         timestamps: None,
-        ..syn.clone()
+        ..syn
     };
     for (options, expected) in [
         (

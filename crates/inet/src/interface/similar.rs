@@ -34,7 +34,7 @@ impl Head {
     /// IPv4 header has no options.
     pub(super) fn of(frame: &[u8], start: usize, pair: Pair) -> Option<Self> {
         let bytes = *frame.first_chunk()?;
-        let plain = Ipv4Header::MIN_LEN as u8 / 4 | 4 << 4;
+        let plain = (4 << 4) | (Ipv4Header::MIN_LEN as u8 / 4);
         (start == ETHERNET_LEN && frame[start] == plain).then_some(Self { bytes, pair })
     }
 

@@ -72,7 +72,7 @@ impl Taps {
             src: segment.src,
             dst: segment.dst,
             ecn: segment.ecn,
-            header: segment.header.clone(),
+            header: segment.header,
         };
         let link = baton_wire::Link::between(segment.src.addr, segment.dst.addr);
         self.frame.clear();

@@ -8,7 +8,7 @@ use baton_wire::{Flow, Span, Time};
 fn an_active_open_offers_options_and_completes() {
     let mut d = Dialogue::connecting(Config::default());
     d.expect(&["S 0:0"]);
-    let options = d.last_options().clone();
+    let options = *d.last_options();
     assert_eq!(
         (options.mss, options.window_scale, options.sack_permitted),
         (Some(1460), Some(3), true)
@@ -38,7 +38,7 @@ fn a_passive_open_answers_with_what_was_offered() {
     let handled = d.inject("S 0:0 win 1000 mss 1200 wscale 5 sackOK ts 77 0");
     assert!(handled.syn && handled.conn.is_some());
     d.expect(&["SA 0:0 ack 1"]);
-    let options = d.last_options().clone();
+    let options = *d.last_options();
     assert_eq!(
         (options.mss, options.window_scale, options.sack_permitted),
         (Some(1460), Some(3), true)
@@ -64,7 +64,7 @@ fn options_that_were_not_offered_are_not_used() {
     let mut d = Dialogue::listening(Config::default(), 5);
     d.inject("S 0:0 win 1000");
     d.expect(&["SA 0:0 ack 1"]);
-    let options = d.last_options().clone();
+    let options = *d.last_options();
     assert_eq!(
         (
             options.window_scale,
@@ -75,7 +75,7 @@ fn options_that_were_not_offered_are_not_used() {
     );
     let mut d = Dialogue::connecting(plain());
     d.expect(&["S 0:0"]);
-    let options = d.last_options().clone();
+    let options = *d.last_options();
     assert_eq!(
         (
             options.window_scale,

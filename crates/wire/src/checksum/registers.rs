@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn registers_of_all_lengths_come_to_the_same() {
-        let bytes: Vec<u8> = (0..4096u32).map(|at| (at * at >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..4096u32).map(|at| ((at * at) >> 3) as u8).collect();
         for blocks in 0..64 {
             let bytes = &bytes[..blocks * 64];
             let short = sum_of_vectors(bytes.as_chunks().0);
