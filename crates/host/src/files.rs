@@ -47,6 +47,8 @@ pub(crate) struct Files<P> {
     revisions: FxHashMap<FileId, Revisions>,
     /// Files whose blocks leave the NICs' caches as soon as they are delivered.
     pub(crate) transient: FxHashSet<FileId>,
+    /// Of these, the files of which more is to be sent: their blocks stay for the time being.
+    pub(crate) held: FxHashSet<FileId>,
     /// The pages in memory; without it all pages of all files are.
     pub(crate) cache: Option<FileCache>,
 }
@@ -64,6 +66,7 @@ impl<P> Files<P> {
             store: None,
             revisions: FxHashMap::default(),
             transient: FxHashSet::default(),
+            held: FxHashSet::default(),
             cache: (config.kib > 0).then(|| FileCache::new(config)),
         }
     }

@@ -69,6 +69,10 @@ impl<P: Payload> Nics<P> {
         (0..).map(NicId).zip(&self.nics)
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (NicId, &mut Nic)> {
+        (0..).map(NicId).zip(&mut self.nics)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.nics.len()
     }

@@ -441,6 +441,26 @@ fn blocks_of_a_live_stream_go_when_all_have_got_them() {
     assert_eq!(bench.kernel.nic_cache_blocks(NicId(0)).0, 0);
 }
 
+#[test]
+fn blocks_of_a_live_stream_stay_while_they_are_held() {
+    let mut bench = Bench::plain();
+    bench.kernel.set_transient(FILE);
+    bench.kernel.hold(FILE);
+    for _ in 0..2 {
+        // One after the other: the first has acknowledged all before the second gets anything.
+        let (id, conn) = bench.connect(0);
+        let data = content(FILE, 9, FILE_BYTES);
+        let sent = bench.call(|sockets| sockets.send_file(id, FILE, 0, data));
+        assert_eq!(sent, Ok(FILE_BYTES as usize));
+        bench.run();
+        assert_eq!(bench.received(conn), [content(FILE, 0, FILE_BYTES)]);
+        assert_eq!((bench.stats().inserts, bench.stats().delivered), (3, 0));
+    }
+    bench.kernel.let_go(FILE, &mut NoMeter);
+    assert_eq!((bench.stats().inserts, bench.stats().delivered), (3, 3));
+    assert_eq!(bench.kernel.nic_cache_blocks(NicId(0)).0, 0);
+}
+
 fn small_file_cache(blocking: bool) -> Bench {
     let file_cache = FileCacheConfig {
         kib: 64,

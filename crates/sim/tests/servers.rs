@@ -2,8 +2,10 @@
 //!
 //! The machine itself checks that every byte that clients receive is the right one, of a revision that was current while they waited.
 
+use baton_bus::interconnect::InterconnectConfig;
+use baton_host::{AffinityConfig, CoherenceConfig};
 use baton_sim::config::{ApplicationConfig, Experiment, LiveConfig, WorkloadConfig};
-use baton_sim::results::Results;
+use baton_sim::results::{NicCacheResults, Results};
 use baton_sim::{NoObserver, run};
 use baton_workload::{FixedSpec, OnDemandSpec, RemoteFilesSpec, TitleClass};
 
@@ -40,16 +42,17 @@ fn faulty(mut experiment: Experiment, seed: u64) -> Experiment {
     experiment
 }
 
+const BLOCK: LiveConfig = LiveConfig {
+    block_bytes: 20_000,
+    interval_us: 5_000,
+    evict_delivered: true,
+};
+
 fn live(clients: u32) -> Experiment {
-    let block = LiveConfig {
-        block_bytes: 20_000,
-        interval_us: 5_000,
-        evict_delivered: true,
-    };
-    let viewer = FixedSpec::httperf(block.block_bytes.into(), 1_000, None);
+    let viewer = FixedSpec::httperf(BLOCK.block_bytes.into(), 1_000, None);
     let mut experiment = small(
         WorkloadConfig::Fixed(viewer),
-        ApplicationConfig::Live(block),
+        ApplicationConfig::Live(BLOCK),
     );
     experiment.clients.connections = clients;
     experiment
@@ -78,6 +81,27 @@ fn on_demand(rate_kbps: u32) -> Experiment {
         chunk_bytes: 65_536,
     };
     small(WorkloadConfig::OnDemand(load), ApplicationConfig::Web)
+}
+
+/// The same with a data cache of `kib` on each NIC, and a bus that is as fast as need be.
+fn cached(mut experiment: Experiment, kib: u32) -> Experiment {
+    experiment.interconnect = InterconnectConfig::preset("pci-x-133").expect("a preset");
+    experiment.host.kernel.nic_cache.enabled = true;
+    experiment.nic.firmware.memory_kib = 64 * 1024;
+    experiment.nic.firmware.cache.kib = kib;
+    experiment
+}
+
+/// Content that crossed the bus to the NICs for each byte of content that clients received.
+fn bus_bytes_per_delivered(run: &Results) -> f64 {
+    let delivered = run.clients.content_mbps * run.measured_s * 1e6 / 8.0;
+    run.bus.to_nic.bytes.content as f64 / delivered
+}
+
+/// What the caches of all NICs did.
+fn caches(run: &Results) -> Vec<&NicCacheResults> {
+    let ports = run.nics.iter();
+    ports.filter_map(|port| port.cache.as_ref()).collect()
 }
 
 #[test]
@@ -128,6 +152,155 @@ fn titles_are_played_at_their_rate() {
     assert!(
         (rate / expected - 1.0).abs() < 0.2,
         "{rate} of {expected} Mb/s"
+    );
+}
+
+#[test]
+fn a_block_of_a_live_stream_crosses_the_bus_once_for_each_nic() {
+    for (nics, clients) in [(1, 20), (2, 20), (1, 40)] {
+        let mut experiment = live(clients);
+        (experiment.nics, experiment.run.measured_packets) = (nics, 5_000);
+        let without = bus_bytes_per_delivered(&results(&cached(experiment.clone(), 0)));
+        assert!((without - 1.0).abs() < 0.05, "without a cache {without}");
+        // Blocks of 4 KB go as a whole, and a stream's block is not a multiple of that.
+        let once = f64::from(nics) / f64::from(clients) * (5.0 * 4_096.0) / 20_000.0;
+        let evicted = results(&cached(experiment.clone(), 256));
+        experiment.application = ApplicationConfig::Live(LiveConfig {
+            evict_delivered: false,
+            ..BLOCK
+        });
+        let kept = results(&cached(experiment, 256));
+        let ratio = bus_bytes_per_delivered(&kept) / once;
+        assert!((ratio - 1.0).abs() < 0.1, "{nics} NICs: {ratio} times once");
+        // A block leaves when all viewers who waited for it were served; one that asks late finds it gone.
+        let ratio = bus_bytes_per_delivered(&evicted) / once;
+        assert!(
+            (0.9..1.2).contains(&ratio),
+            "{nics} NICs: {ratio} times once"
+        );
+        for cache in caches(&evicted) {
+            assert!(cache.delivered > 0, "blocks leave when they are delivered");
+            assert!(cache.blocks.0 <= 5, "no more than one block of the stream");
+            assert_eq!((cache.evictions, cache.stale), (0, 0), "{cache:?}");
+        }
+        assert!(caches(&kept).iter().all(|cache| cache.delivered == 0));
+    }
+}
+
+#[test]
+fn the_cache_pays_for_short_titles() {
+    let ratio = |titles, bytes| {
+        let mut experiment = on_demand(50_000);
+        experiment.workload = WorkloadConfig::OnDemand(OnDemandSpec {
+            classes: vec![TitleClass {
+                viewers: 1,
+                titles,
+                bytes,
+            }],
+            rate_kbps: 50_000,
+            chunk_bytes: 65_536,
+        });
+        (experiment.run.warmup_packets, experiment.run.check) = (20_000, false);
+        bus_bytes_per_delivered(&results(&cached(experiment, 4_096)))
+    };
+    let (short, medium, long) = (
+        ratio(10, 500_000),
+        ratio(10, 4_000_000),
+        ratio(10, 200_000_000),
+    );
+    assert!(short < 0.4, "{short} of what is delivered");
+    assert!(short < medium && medium < long, "{short} {medium} {long}");
+    assert!(long > 0.9, "{long} of what is delivered");
+}
+
+/// Content on the bus to the NIC for each byte read, when `write_percent` of the operations are writes.
+fn coherent(coherence: CoherenceConfig, write_percent: u32) -> (f64, Results) {
+    let mut experiment = cached(remote_files(write_percent), 8 * 1024);
+    experiment.host.kernel.nic_cache.coherence = coherence;
+    experiment.run.warmup_packets = 10_000;
+    experiment.run.check = false;
+    let run = results(&experiment);
+    (bus_bytes_per_delivered(&run), run)
+}
+
+#[test]
+fn coherence_costs_bus_bytes_as_files_are_written() {
+    for coherence in CoherenceConfig::ALL {
+        let (read_only, _) = coherent(coherence, 0);
+        let (some, _) = coherent(coherence, 10);
+        let (half, run) = coherent(coherence, 50);
+        assert!(
+            read_only < 0.05,
+            "{coherence:?}: {read_only}, all is cached"
+        );
+        assert!(
+            read_only < some && some < half,
+            "{coherence:?}: {read_only} {some} {half}"
+        );
+        let cache = caches(&run)[0];
+        let (stale, removed, updated) = (cache.stale > 0, cache.invalidated > 0, cache.updated > 0);
+        let expected = match coherence {
+            CoherenceConfig::Lazy => (true, false, false),
+            CoherenceConfig::Eager => (false, true, false),
+            CoherenceConfig::Update => (false, false, true),
+        };
+        assert_eq!((stale, removed, updated), expected, "{cache:?}");
+    }
+    // What is written again before it is read was copied for nothing.
+    let (lazy, _) = coherent(CoherenceConfig::Lazy, 50);
+    let (update, _) = coherent(CoherenceConfig::Update, 50);
+    assert!(update > 1.2 * lazy, "{update} {lazy}");
+}
+
+#[test]
+fn cached_reads_are_current_under_faults_and_handoff() {
+    for (seed, coherence) in (0..).zip(CoherenceConfig::ALL) {
+        for handoff in [false, true] {
+            // Less than all the ranges: blocks are evicted, too.
+            let mut experiment = faulty(cached(remote_files(30), 512), seed);
+            experiment.host.kernel.nic_cache.coherence = coherence;
+            experiment.nic.firmware.connections = if handoff { 10 } else { 0 };
+            experiment.nics = 1 + seed as u32 % 2;
+            let run = results(&experiment);
+            assert!(run.clients.responses > 50, "{coherence:?}, seed {seed}");
+            assert!(caches(&run).iter().all(|cache| cache.hits > 0));
+        }
+    }
+}
+
+#[test]
+fn affinity_makes_one_cache_of_two() {
+    let content = |affinity| {
+        // One chunk a title: a connection asks for one file.
+        let load = OnDemandSpec {
+            classes: vec![TitleClass {
+                viewers: 1,
+                titles: 120,
+                bytes: 32_768,
+            }],
+            rate_kbps: 1_000_000,
+            chunk_bytes: 32_768,
+        };
+        let mut experiment = small(WorkloadConfig::OnDemand(load), ApplicationConfig::Web);
+        experiment.nics = 2;
+        experiment.host.kernel.affinity = affinity;
+        (
+            experiment.run.warmup_packets,
+            experiment.run.measured_packets,
+        ) = (20_000, 30_000);
+        experiment.run.check = false;
+        bus_bytes_per_delivered(&results(&cached(experiment, 2_048)))
+    };
+    let arrival = content(AffinityConfig::Arrival);
+    let by_file = content(AffinityConfig::ByFile);
+    let most_cached = content(AffinityConfig::MostCached);
+    assert!(
+        by_file < 0.6 * arrival,
+        "{by_file} by file, {arrival} by arrival"
+    );
+    assert!(
+        most_cached < 0.8 * arrival,
+        "{most_cached}, {arrival} by arrival"
     );
 }
 

@@ -26,6 +26,18 @@ impl<P: Payload> Kernel<P> {
         self.files.transient.insert(file);
     }
 
+    /// What is sent of a transient file now will be sent to others, too: its blocks stay until [`Kernel::let_go`].
+    pub fn hold(&mut self, file: FileId) {
+        self.files.held.insert(file);
+    }
+
+    /// All that are to have what is in the blocks of a transient file have been given it: a block goes as soon as it is delivered.
+    pub fn let_go<M: Meter>(&mut self, file: FileId, m: &mut M) {
+        if self.files.held.remove(&file) {
+            self.remove_delivered(file, m);
+        }
+    }
+
     /// `len` bytes from `offset` on of a file are changed. What is being sent goes on as it was.
     pub fn edit<M: Meter>(&mut self, now: Time, file: FileId, offset: u64, len: u64, m: &mut M) {
         if len == 0 {

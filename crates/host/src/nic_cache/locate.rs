@@ -358,12 +358,38 @@ impl<P: Payload> Kernel<P> {
                 continue;
             };
             *references -= 1;
-            if *references > 0 {
+            if *references > 0 || self.files.held.contains(&page.file) {
                 continue;
             }
             cache.references.remove(&key);
             if let Some(directory) = &mut cache.directory {
                 cache.stats.delivered += u64::from(remove(nic, directory, page.file, number, m));
+            }
+        }
+    }
+}
+
+impl<P: Payload> Kernel<P> {
+    /// Blocks of a transient file go to which nothing in a send buffer refers.
+    pub(crate) fn remove_delivered<M: Meter>(&mut self, file: FileId, m: &mut M) {
+        for (nic, attached) in self.nics.iter_mut() {
+            let Some(cache) = attached.cache.as_deref_mut() else {
+                continue;
+            };
+            let delivered =
+                |(of, _): &(FileId, u32), references: &u32| *of == file && *references == 0;
+            let mut numbers: Vec<u32> = cache
+                .references
+                .iter()
+                .filter(|(key, references)| delivered(key, references))
+                .map(|(&(_, number), _)| number)
+                .collect();
+            numbers.sort_unstable();
+            for number in numbers {
+                cache.references.remove(&(file, number));
+                if let Some(directory) = &mut cache.directory {
+                    cache.stats.delivered += u64::from(remove(nic, directory, file, number, m));
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use baton_apps::symbolic::{
     LiveHttp, RemoteFileCalls, Service, SymbolicFiles, SymbolicHttp, Write,
 };
 use baton_apps::web;
-use baton_host::{FileId, Kernel, Ready};
+use baton_host::{FileId, Kernel, Ready, SocketId};
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time};
 use std::collections::VecDeque;
@@ -19,6 +19,8 @@ const CHANNEL: FileId = FileId(0);
 pub(super) struct Application {
     server: web::Server<Symbolic, Service>,
     live: Option<Live>,
+    /// Connections that are to have the present block of a live stream.
+    backlog: VecDeque<SocketId>,
     /// Changes of files that nobody has been told of.
     changes: VecDeque<Change>,
 }
@@ -63,6 +65,7 @@ impl Application {
         Self {
             server: web::Server::new(service),
             live,
+            backlog: VecDeque::new(),
             changes: VecDeque::new(),
         }
     }
@@ -89,13 +92,12 @@ impl Application {
         self.live.map(|live| live.next_block)
     }
 
-    /// Acts by itself: a live stream has its next block, and looks at all its connections in turn.
+    /// Acts by itself: a live stream has its next block, and will look at all its connections in turn.
     pub(super) fn handle_timeout(
         &mut self,
         now: Time,
         kernel: &mut Kernel<Symbolic>,
         meter: &mut HostMeter,
-        ready: &mut VecDeque<Ready>,
     ) {
         let (Some(live), Service::Live(http)) = (&mut self.live, self.server.http_mut()) else {
             return;
@@ -107,7 +109,27 @@ impl Application {
             file: CHANNEL,
             at: now,
         });
-        ready.extend(self.server.sockets().map(Ready::Readable));
+        // Blocks stay in the NICs' caches until all viewers have been served.
+        kernel.hold(CHANNEL);
+        self.backlog.clear();
+        self.backlog.extend(self.server.sockets());
+    }
+
+    /// Gives the present block of a live stream to the next connection; false when all have it.
+    pub(super) fn serve_next(
+        &mut self,
+        now: Time,
+        kernel: &mut Kernel<Symbolic>,
+        meter: &mut HostMeter,
+    ) -> bool {
+        let Some(socket) = self.backlog.pop_front() else {
+            return false;
+        };
+        self.step(now, kernel, meter, Ready::Readable(socket));
+        if self.backlog.is_empty() {
+            kernel.let_go(CHANNEL, meter);
+        }
+        true
     }
 
     /// A change of a file that happened since this was last asked.

@@ -152,12 +152,14 @@ impl HostSide {
         }
         let due = self.application.poll_timeout();
         if due.is_some_and(|due| due <= now) {
-            self.application.handle_timeout(
-                now,
-                &mut self.kernel,
-                &mut self.meter,
-                &mut self.ready,
-            );
+            self.application
+                .handle_timeout(now, &mut self.kernel, &mut self.meter);
+            return true;
+        }
+        if self
+            .application
+            .serve_next(now, &mut self.kernel, &mut self.meter)
+        {
             return true;
         }
         if !self.kernel.has_ready() {
