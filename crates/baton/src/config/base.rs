@@ -22,10 +22,16 @@ pub struct Base {
 }
 
 /// Experiments by name, as in `experiments/*.toml`.
-const EXPERIMENTS: [(&str, &str); 1] = [(
-    "dcache-2002",
-    include_str!("../../../../experiments/dcache-2002.toml"),
-)];
+const EXPERIMENTS: [(&str, &str); 2] = [
+    (
+        "dcache-2002",
+        include_str!("../../../../experiments/dcache-2002.toml"),
+    ),
+    (
+        "dcache-modern",
+        include_str!("../../../../experiments/dcache-modern.toml"),
+    ),
+];
 
 /// The text of the built-in experiment of this name.
 fn experiment_text(name: &str) -> Option<&'static str> {

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// Profiles by name, as in `profiles/*.toml`.
-pub(super) const PROFILES: [(&str, &str); 2] = [
+pub(super) const PROFILES: [(&str, &str); 3] = [
     (
         "handoff-2006",
         include_str!("../../../../profiles/handoff-2006.toml"),
@@ -17,6 +17,10 @@ pub(super) const PROFILES: [(&str, &str); 2] = [
     (
         "dcache-2002",
         include_str!("../../../../profiles/dcache-2002.toml"),
+    ),
+    (
+        "dcache-modern",
+        include_str!("../../../../profiles/dcache-modern.toml"),
     ),
 ];
 

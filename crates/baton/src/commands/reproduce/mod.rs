@@ -25,12 +25,13 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-const ALL: [Reproduction; 5] = [
+const ALL: [Reproduction; 6] = [
     handoff_table1::REPRODUCTION,
     dcache::locality::REPRODUCTION,
     dcache::bus::REPRODUCTION,
     dcache::traffic::REPRODUCTION,
     dcache::table1::REPRODUCTION,
+    dcache::modern::REPRODUCTION,
 ];
 
 /// What the user gave.

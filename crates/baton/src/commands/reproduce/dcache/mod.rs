@@ -6,6 +6,7 @@
 
 pub(super) mod bus;
 pub(super) mod locality;
+pub(super) mod modern;
 mod published;
 mod runs;
 pub(super) mod table1;
