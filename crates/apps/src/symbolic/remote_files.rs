@@ -85,13 +85,13 @@ pub struct Upload {
 /// The server's side, for [`crate::web::Server`]. Whoever drives it carries the writes out, before anything is received again.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteFileCalls {
-    writes: Vec<Write>,
+    writes: VecDeque<Write>,
 }
 
 impl RemoteFileCalls {
     /// Takes the oldest write that was received as a whole and is to be carried out.
     pub fn poll_write(&mut self) -> Option<Write> {
-        (!self.writes.is_empty()).then(|| self.writes.remove(0))
+        self.writes.pop_front()
     }
 
     /// Goes on with an upload.
@@ -118,7 +118,7 @@ impl RemoteFileCalls {
             return Parsed::Taken(len);
         }
         *session = None;
-        self.writes.push(upload.write);
+        self.writes.push_back(upload.write);
         Parsed::Request(reply(upload.write.file, 0, len))
     }
 }

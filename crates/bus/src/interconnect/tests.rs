@@ -217,7 +217,7 @@ proptest! {
     fn results_do_not_depend_on_how_often_it_is_asked(script in script(), extra in 1..5_u64) {
         for config in models() {
             let mut seldom = config.build(DEVICES.into()).unwrap();
-            let mut often = seldom_again(&config);
+            let mut often = config.build(DEVICES.into()).unwrap();
             let sorted = |mut all: Vec<Done>| {
                 all.sort_by_key(|done| (done.at, done.device, done.tag));
                 all
@@ -229,10 +229,6 @@ proptest! {
             );
         }
     }
-}
-
-fn seldom_again(config: &InterconnectConfig) -> Box<dyn Interconnect> {
-    config.build(DEVICES.into()).unwrap()
 }
 
 #[test]
