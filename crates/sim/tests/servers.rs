@@ -260,6 +260,7 @@ fn cached_reads_are_current_under_faults_and_handoff() {
             let mut experiment = faulty(cached(remote_files(30), 512), seed);
             experiment.host.kernel.nic_cache.coherence = coherence;
             experiment.nic.firmware.connections = if handoff { 10 } else { 0 };
+            experiment.nic.store_bytes = true;
             experiment.nics = 1 + seed as u32 % 2;
             let run = results(&experiment);
             assert!(run.clients.responses > 50, "{coherence:?}, seed {seed}");

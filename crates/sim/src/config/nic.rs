@@ -17,6 +17,8 @@ pub struct NicConfig {
     pub interrupt: InterruptConfig,
     /// How it uses the interconnect, where that takes time.
     pub dma: DmaConfig,
+    /// Keep real bytes beside the names in its data cache, and check that names and bytes agree whenever something is sent from it.
+    pub store_bytes: bool,
     /// Multipliers of the instruction counts, in per cent.
     pub scale: NicScale,
     /// Instructions per task.
@@ -186,6 +188,7 @@ impl Default for NicConfig {
             firmware: baton_nic::Config::default(),
             interrupt: InterruptConfig::default(),
             dma: DmaConfig::default(),
+            store_bytes: false,
             scale: NicScale::default(),
             instructions: NicInstructions::default(),
         }

@@ -33,11 +33,16 @@ pub(super) struct NicSide {
 impl NicSide {
     pub(super) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Invalid> {
         let nic = &experiment.nic;
-        let firmware = Firmware::new(
+        let mut firmware: Firmware<Symbolic> = Firmware::new(
             nic.firmware.clone(),
             experiment.tcp.clone(),
             seed ^ 0x0f1c_4a4e,
         );
+        if nic.store_bytes {
+            firmware
+                .cache_region_mut()
+                .mirror(baton_apps::symbolic::render);
+        }
         Ok(Self {
             firmware,
             meter: NicMeter::new(nic, experiment.run.cost_models),
