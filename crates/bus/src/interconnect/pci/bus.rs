@@ -16,8 +16,6 @@ pub struct SharedBus {
     rules: Rules,
     devices: Box<[Device]>,
     bridge: Bridge,
-    /// When each master wants the bus, [`Time::NEVER`] if it does not: devices, then the bridge.
-    wants: Box<[Time]>,
     /// Who had the bus last: a device by its number, the bridge after them.
     last_master: usize,
     free_at: Time,
@@ -71,7 +69,6 @@ impl SharedBus {
             rules,
             devices: vec![Device::default(); devices].into(),
             bridge: Bridge::default(),
-            wants: vec![Time::NEVER; devices + 1].into(),
             last_master: devices,
             free_at: Time::ZERO,
             transaction: None,
@@ -86,25 +83,29 @@ impl SharedBus {
 
     /// Asks `master` again when it wants the bus.
     fn ask(&mut self, master: usize) {
-        let wants = match self.devices.get(master) {
-            Some(device) => device.wants_at(&self.rules.read),
-            None => self.bridge.wants_at(),
-        };
-        self.wants[master] = wants.unwrap_or(Time::NEVER);
+        match self.devices.get_mut(master) {
+            Some(device) => device.ask(&self.rules.read),
+            None => self.bridge.ask(),
+        }
+    }
+
+    fn wants(&self, master: usize) -> Time {
+        match self.devices.get(master) {
+            Some(device) => device.wants,
+            None => self.bridge.wants,
+        }
     }
 
     /// When the first master wants the bus.
     fn first_want(&self) -> Time {
-        self.wants
-            .iter()
-            .fold(Time::NEVER, |first, &want| first.min(want))
+        let devices = self.devices.iter();
+        devices.fold(self.bridge.wants, |first, device| first.min(device.wants))
     }
 
     /// When the first of the masters other than `except` wants the bus.
     fn first_other_want(&self, except: usize) -> Time {
-        let (before, after) = (&self.wants[..except], &self.wants[except + 1..]);
-        let others = before.iter().chain(after);
-        others.fold(Time::NEVER, |first, &want| first.min(want))
+        let others = (0..=self.devices.len()).filter(|&master| master != except);
+        others.fold(Time::NEVER, |first, master| first.min(self.wants(master)))
     }
 
     /// Works out everything before `now`. What is decided at `now` itself waits for the next call, so that it does not
@@ -159,8 +160,8 @@ impl SharedBus {
 
     /// The first after the last master, all around, that wants the bus at `at`. One does.
     fn next_master(&self, at: Time) -> usize {
-        let wants = |&master: &usize| self.wants[master] <= at;
-        let after = self.last_master + 1..self.wants.len();
+        let wants = |&master: &usize| self.wants(master) <= at;
+        let after = self.last_master + 1..=self.devices.len();
         let around = 0..=self.last_master;
         after.chain(around).find(wants).unwrap_or(self.last_master)
     }

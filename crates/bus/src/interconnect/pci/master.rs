@@ -9,8 +9,10 @@ use crate::interconnect::job::Job;
 use crate::interconnect::{DeviceId, Operation};
 
 /// A device as a master of the bus. Its transfers go in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Device {
+    /// When it wants the bus, as of the last [`Device::ask`]; [`Time::NEVER`] if it does not.
+    pub(super) wants: Time,
     pub(super) queue: VecDeque<Job>,
     /// Bursts of the first transfer have been made, or it has been asked for in part.
     pub(super) started: bool,
@@ -26,9 +28,28 @@ pub(super) struct Device {
     pub(super) under_way: u32,
 }
 
+impl Default for Device {
+    fn default() -> Self {
+        Self {
+            wants: Time::NEVER,
+            queue: VecDeque::new(),
+            started: false,
+            eligible_at: Time::ZERO,
+            data_at: None,
+            requested: 0,
+            splits: VecDeque::new(),
+            under_way: 0,
+        }
+    }
+}
+
 impl Device {
-    /// When it asks for the bus.
-    pub(super) fn wants_at(&self, rule: &ReadRule) -> Option<Time> {
+    /// Something changed: works out when it wants the bus.
+    pub(super) fn ask(&mut self, rule: &ReadRule) {
+        self.wants = self.wants_at(rule).unwrap_or(Time::NEVER);
+    }
+
+    fn wants_at(&self, rule: &ReadRule) -> Option<Time> {
         let head = self.queue.front()?;
         if let ReadRule::Split { outstanding, .. } = rule
             && head.operation == Operation::DmaRead
@@ -50,8 +71,10 @@ impl Device {
 }
 
 /// The host bridge as a master: for the processor, and for the data of split reads.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Bridge {
+    /// When it wants the bus, as of the last [`Bridge::ask`]; [`Time::NEVER`] if it does not.
+    pub(super) wants: Time,
     /// Register accesses, in order.
     pub(super) accesses: VecDeque<Job>,
     /// Data on their way to devices, in order of the time when they are there.
@@ -69,15 +92,25 @@ pub(super) struct Completion {
     pub(super) last: bool,
 }
 
-impl Bridge {
-    /// When it asks for the bus.
-    pub(super) fn wants_at(&self) -> Option<Time> {
-        let access = self.accesses.front().map(|job| job.arrival);
-        let data = self.completions.front().map(|data| data.ready_at);
-        match (access, data) {
-            (Some(access), Some(data)) => Some(access.min(data)),
-            (access, data) => access.or(data),
+impl Default for Bridge {
+    fn default() -> Self {
+        Self {
+            wants: Time::NEVER,
+            accesses: VecDeque::new(),
+            completions: VecDeque::new(),
         }
+    }
+}
+
+impl Bridge {
+    /// Something changed: works out when it wants the bus.
+    pub(super) fn ask(&mut self) {
+        let access = self.accesses.front().map_or(Time::NEVER, |job| job.arrival);
+        let data = self
+            .completions
+            .front()
+            .map_or(Time::NEVER, |data| data.ready_at);
+        self.wants = access.min(data);
     }
 
     /// Whether an access is to go next: what has waited longer goes first.
