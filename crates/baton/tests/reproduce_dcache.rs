@@ -128,7 +128,7 @@ fn the_modern_machine_takes_no_log() {
     let ran = reproduce(&bench, "dcache-modern", &[]).ok();
     for words in [
         "PCIe 4 x16 a port, no cache",
-        "PCIe 3 x16 for both, 4 GB",
+        "PCIe 3 x16 for both, 1 GB",
         "predictions",
     ] {
         assert!(

@@ -5,7 +5,9 @@ use crate::runner::{Interrupt, for_all};
 use baton_cache::ByteBound;
 use baton_report::figure::{Curve as Line, Curves as Figure};
 use baton_report::{self as report, Column, Table};
-use baton_workload::analyse::{BlockString, Policy, hit_bytes, lru_hit_bytes, optimal_hit_bytes};
+use baton_workload::analyse::{
+    BlockString, Policy, hit_bytes, lru_hit_bytes, min_hit_bytes, most_hit_bytes,
+};
 use baton_workload::{Log, SessionRule, Sessions};
 use serde::Serialize;
 use std::ops::{Range, RangeInclusive};
@@ -75,9 +77,8 @@ impl Task<'_> {
             (Policy::Online(replacement, admission), _) => {
                 hit_bytes(self.string, slots, replacement, admission)
             }
-            (policy, Some(bound)) => {
-                optimal_hit_bytes(self.string, bound, slots, policy == Policy::Bound)
-            }
+            (Policy::Min, Some(bound)) => min_hit_bytes(self.string, bound, slots),
+            (Policy::Bound, Some(bound)) => most_hit_bytes(self.string, bound, slots),
             (Policy::Min | Policy::Bound, None) => unreachable!("a bound was made"),
         };
         slots.iter().map(hits).collect()

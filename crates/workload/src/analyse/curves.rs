@@ -82,13 +82,20 @@ pub fn hit_bytes(
     cache.hits().bytes
 }
 
-/// Bytes that a cache of `slots` slots would hit if it knew the future; `bound` was made for `string`.
-pub fn optimal_hit_bytes(string: &BlockString, bound: &ByteBound, slots: u32, upper: bool) -> u64 {
+/// Bytes that Belady's MIN hits in a cache of `slots` slots; `bound` was made for `string`.
+pub fn min_hit_bytes(string: &BlockString, bound: &ByteBound, slots: u32) -> u64 {
     if slots >= string.distinct {
         string.again_bytes
-    } else if upper {
-        bound.hit_bytes(slots)
     } else {
         bound.hits_of_optimum(slots)
+    }
+}
+
+/// Bytes that no policy exceeds in a cache of `slots` slots; `bound` was made for `string`.
+pub fn most_hit_bytes(string: &BlockString, bound: &ByteBound, slots: u32) -> u64 {
+    if slots >= string.distinct {
+        string.again_bytes
+    } else {
+        bound.hit_bytes(slots)
     }
 }

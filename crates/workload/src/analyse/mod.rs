@@ -8,7 +8,7 @@ mod popularity;
 mod sizes;
 
 pub use blocks::{BlockString, Blocks, BlocksError};
-pub use curves::{Policy, hit_bytes, lru_hit_bytes, optimal_hit_bytes};
+pub use curves::{Policy, hit_bytes, lru_hit_bytes, min_hit_bytes, most_hit_bytes};
 pub use lifetimes::{Connections, LifetimePoint, Lifetimes, packets_sent};
 pub(crate) use locality::{BLOCK_BYTES, byte_hits};
 pub use locality::{CachePoint, FilePoint, Locality};

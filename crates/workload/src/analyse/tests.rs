@@ -197,8 +197,8 @@ fn curves_of_policies_are_within_the_optimum() {
             let bound = ByteBound::new(&string.references);
             let in_one_pass = lru_hit_bytes(string, &slots);
             for (&slots, lru) in slots.iter().zip(in_one_pass) {
-                let most = optimal_hit_bytes(string, &bound, slots, true);
-                let min = optimal_hit_bytes(string, &bound, slots, false);
+                let most = most_hit_bytes(string, &bound, slots);
+                let min = min_hit_bytes(string, &bound, slots);
                 assert!(min <= most && most <= string.again_bytes);
                 for policy in ReplacementConfig::ALL {
                     let hits = hit_bytes(string, slots, policy, AdmissionConfig::All);
