@@ -1,5 +1,7 @@
 //! From results to the rows of tables.
 
+mod server;
+
 use baton_host::LAYERS;
 use baton_report as report;
 use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
@@ -111,6 +113,8 @@ fn details_of(result: &Results) -> String {
         report::tasks_table(&tasks(result)),
         report::handoffs_text(&handoffs(result)),
         bus(result),
+        server::interconnect(result),
+        server::nics(result),
         report::counts_table("NIC dropped frames because", &counts(&result.nic.drops)),
         report::counts_table("host dropped because", &counts(&result.host.drops)),
         report::counts_table(
@@ -197,6 +201,7 @@ fn facts(result: &Results) -> Vec<(String, String)> {
             format!("{clients} at clients, {host} on the host, {nic} on the NIC"),
         );
     }
+    facts.extend(server::facts(result));
     facts
 }
 

@@ -322,3 +322,75 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
         .refused(&["--pcap-link client:16", "client:0 to client:15"]);
     assert_eq!(bench.files(), ["two.toml", "x.toml"]);
 }
+
+/// An experiment file with one wrong value of the server of the data caching paper is refused by file and field.
+#[test]
+fn impossible_servers_are_refused() {
+    let bench = Workbench::new();
+    for (text, named) in [
+        ("nics = 0", vec!["nics: found 0", "1 to 8"]),
+        ("nics = 9", vec!["nics: found 9", "1 to 8"]),
+        (
+            "[clients]\nreplayers = 0",
+            vec!["clients.replayers: found 0", "1 to 2048"],
+        ),
+        (
+            "[interconnect]\nkind = \"isa\"",
+            vec!["interconnect", "isa"],
+        ),
+        (
+            "[interconnect]\nkind = \"pci\"\nclock_mhz = 40",
+            vec!["interconnect.clock_mhz: found 40", "33 or 66"],
+        ),
+        (
+            "[interconnect]\nkind = \"pci-express\"\nlanes = 3",
+            vec!["interconnect.lanes: found 3"],
+        ),
+        (
+            "[nic.dma]\nreads_in_flight = 0",
+            vec!["nic.dma.reads_in_flight: found 0", "1 to 65536"],
+        ),
+        (
+            "[nic.dma]\nread_setup_ns = 2000000",
+            vec!["nic.dma.read_setup_ns: found 2000000", "0 to 1000000"],
+        ),
+        (
+            "[nic.dma]\ndoorbells = 1",
+            vec!["doorbells", "descriptor_bytes"],
+        ),
+        ("[disk]\ndisks = 0", vec!["disk.disks: found 0", "1 to 64"]),
+        (
+            "[disk]\nseek_full_us = 1",
+            vec!["disk.seek_full_us: found 1", "at least seek_track_us = 600"],
+        ),
+        (
+            "[host.kernel.file_cache]\nkib = 4",
+            vec!["host.kernel.file_cache.kib: found 4", "0 or at least 64"],
+        ),
+        (
+            "[host.kernel.nic_cache]\nblock_bytes = 5000",
+            vec![
+                "host.kernel.nic_cache.block_bytes: found 5000",
+                "a power of two",
+            ],
+        ),
+        (
+            "[nic.firmware.cache]\nkib = 40000",
+            vec!["nic.firmware.cache.kib: found 40000", "memory_kib"],
+        ),
+    ] {
+        bench.write("x.toml", &format!("{text}\n"));
+        let mut parts = vec!["x.toml"];
+        parts.extend(named);
+        bench.run(&["run", "x.toml"]).refused(&parts);
+    }
+}
+
+#[test]
+fn a_server_fitted_on_generated_logs_takes_no_log() {
+    let bench = Workbench::new();
+    bench.write("access.log", "");
+    bench
+        .run(&["calibrate", "dcache-2002", "--log", "access.log"])
+        .refused(&["--log access.log", "expected no --log"]);
+}

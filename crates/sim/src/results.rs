@@ -51,6 +51,19 @@ pub struct Results {
     pub series: Vec<Sample>,
 }
 
+impl Results {
+    /// Share of the content that clients received which did not cross the bus to a NIC, per cent; below 0 where content crossed
+    /// more often than it arrived.
+    pub fn content_kept_off_bus_percent(&self) -> f64 {
+        let received = self.clients.content_mbps * self.measured_s / 8e-6;
+        if received > 0.0 {
+            100.0 * (1.0 - self.bus.to_nic.bytes.content as f64 / received)
+        } else {
+            0.0
+        }
+    }
+}
+
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -83,6 +83,8 @@ pub struct DmaConfig {
     pub sent_delay_us: u64,
     /// Reads of packet data under way at a time.
     pub reads_in_flight: u32,
+    /// From the end of a read of packet data to the next, while the DMA engine is set up for that, nanoseconds.
+    pub read_setup_ns: u32,
     /// Writes under way at a time.
     pub writes_in_flight: u32,
     /// Packets that may wait for data from host memory, and as many for a write to it; the firmware pauses meanwhile.
@@ -104,6 +106,7 @@ impl Default for DmaConfig {
             sent_per_event: 16,
             sent_delay_us: 1000,
             reads_in_flight: 16,
+            read_setup_ns: 0,
             writes_in_flight: 16,
             packets_in_flight: 64,
             transmit_buffer_kib: 128,
@@ -111,6 +114,9 @@ impl Default for DmaConfig {
         }
     }
 }
+
+/// A millisecond: more is no engine.
+const MOST_SETUP_NS: u32 = 1_000_000;
 
 impl DmaConfig {
     fn validate(&self) -> Result<(), Invalid> {
@@ -127,6 +133,11 @@ impl DmaConfig {
             ("transmit_buffer_kib", self.transmit_buffer_kib, 1 << 20),
         ] {
             one_to(most, &format!("nic.dma.{name}"), value)?;
+        }
+        if self.read_setup_ns > MOST_SETUP_NS {
+            let expected = format!("0 to {MOST_SETUP_NS}");
+            let path = "nic.dma.read_setup_ns";
+            return Err(Invalid::new(path, self.read_setup_ns, &expected));
         }
         if self.interrupt_register_writes > 1000 {
             let path = "nic.dma.interrupt_register_writes";
@@ -220,6 +231,10 @@ impl NicConfig {
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         self.processor().validate().map_err(|e| e.within("nic"))?;
         self.dma.validate()?;
+        self.firmware.validate().map_err(|error| {
+            let path = format!("nic.firmware.{}", error.field);
+            Invalid::new(&path, error.value, error.expected)
+        })?;
         let burst = u64::from(self.firmware.transmit_burst_segments);
         positive("nic.firmware.transmit_burst_segments", burst)?;
         positive("nic.interrupt.count", u64::from(self.interrupt.count))?;

@@ -42,10 +42,16 @@ impl Machine {
                 self.fetch_descriptors(nic);
             }
             Purpose::Data => {
-                self.dma(nic).outgoing.part_done();
-                self.release(nic);
+                let now = self.now;
+                let dma = self.dma(nic);
+                let complete = dma.outgoing.part_done(now + dma.read_setup);
+                if complete {
+                    self.release(nic);
+                }
                 self.pump(nic);
-                self.hand_in(nic);
+                if complete {
+                    self.hand_in(nic);
+                }
             }
             Purpose::Received => {
                 let delay = self.ports[nic as usize].nic.interrupt_delay;
@@ -141,18 +147,18 @@ impl Machine {
             }
             let room_at = dma.room_at(port.to_clients.free_at());
             if room_at > now {
-                if dma.descriptors.fetched.len() > 0 {
+                if dma.descriptors.any() {
                     self.arm(Tick::Nic(NicTick::Descriptors, nic), Some(room_at));
                 }
                 break;
             }
-            let Some((posted, descriptor)) = dma.descriptors.fetched.take(now) else {
+            let Some((posted, descriptor)) = dma.descriptors.take() else {
                 break;
             };
             let crossing = crossings::of_descriptor(&descriptor);
             match port.nic.firmware.handle_descriptor(now, descriptor) {
                 Ok(()) => crossing.count(&mut self.crossings),
-                Err(descriptor) => dma.descriptors.fetched.give_back(posted, descriptor),
+                Err(descriptor) => dma.descriptors.give_back(posted, descriptor),
             }
         }
         self.fetch_descriptors(nic);
@@ -169,14 +175,18 @@ impl Machine {
         let Some(dma) = &mut port.dma else { return };
         let mut parts = Parts::new();
         let mut release = Release::default();
+        while let Some(frame) = port.nic.firmware.poll_frame() {
+            release.frames.push(frame);
+        }
+        let offloaded = release
+            .frames
+            .iter()
+            .any(|frame| frame.host_since.is_none());
         while let Some(read) = port.nic.firmware.poll_read() {
             crossings::push_parts(&read, &mut parts);
-        }
-        while let Some(frame) = port.nic.firmware.poll_frame() {
-            if frame.host_since.is_none() {
-                crossings::of_offloaded_data(&frame.segment).count(&mut self.crossings);
+            if offloaded {
+                crossings::of_read(&read).count(&mut self.crossings);
             }
-            release.frames.push(frame);
         }
         while let Some(upcall) = port.nic.firmware.poll_upcall() {
             crossings::of_upcall(&upcall.item).count(&mut self.crossings);
@@ -225,12 +235,13 @@ impl Machine {
     }
 
     /// Begins as many transfers as may be under way.
-    fn pump(&mut self, nic: u8) {
+    pub(super) fn pump(&mut self, nic: u8) {
         let now = self.now;
         let Some((Port { dma: Some(dma), .. }, bus)) = self.nic_and_bus(nic) else {
             return;
         };
-        while let Some(part) = dma.outgoing.next_part(dma.config.reads_in_flight) {
+        let ready = dma.outgoing.ready_after(now);
+        while let Some(part) = dma.outgoing.next_part(now, dma.config.reads_in_flight) {
             let bytes = BytesByCategory::of(part.category, part.bytes.into());
             bus.submit(now, nic, Purpose::Data, bytes);
         }
@@ -249,6 +260,7 @@ impl Machine {
         }
         let due = dma.upward.due();
         self.arm(Tick::Nic(NicTick::Interrupt, nic), due);
+        self.arm(Tick::Nic(NicTick::Engine, nic), ready);
     }
 
     // --- to the host ---

@@ -99,6 +99,13 @@ pub(super) fn of_descriptor(descriptor: &ToNic<Symbolic>) -> Crossing {
     }
 }
 
+/// What the NIC fetched from host memory to send data of an offloaded connection.
+pub(super) fn of_read(read: &HostRead<Symbolic>) -> Crossing {
+    read.data
+        .iter()
+        .fold(Crossing::new(Direction::ToNic, None), Crossing::carry)
+}
+
 /// Data of an offloaded connection, fetched from host memory as it is sent. Headers are made on the NIC.
 pub(super) fn of_offloaded_data(segment: &Segment<Symbolic>) -> Crossing {
     segment

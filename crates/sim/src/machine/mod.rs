@@ -283,6 +283,7 @@ impl Machine {
                 NicTick::AtNic => self.frame_at_nic(nic),
                 NicTick::AtClients => self.frame_at_clients(nic)?,
                 NicTick::Interrupt => self.interrupt_due(nic),
+                NicTick::Engine => self.pump(nic),
                 NicTick::Timer => {
                     self.ports[nic as usize].nic.firmware.handle_timeouts(now);
                     self.drive_nic(nic);

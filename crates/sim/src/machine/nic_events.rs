@@ -41,7 +41,7 @@ impl Machine {
                 }
             }
             Some(dma) => {
-                dma.descriptors.fetched.retry();
+                dma.descriptors.retry();
                 self.hand_in(nic);
             }
         }

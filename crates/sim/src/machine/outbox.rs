@@ -53,14 +53,14 @@ impl Outbox {
         self.packets.entries.len() + self.commands.entries.len()
     }
 
-    /// When the first of those entries is posted that are posted after `time`; of all entries without it.
-    pub(super) fn next_after(&self, time: Option<Time>) -> Option<Time> {
-        let first_after = |ring: &Ring| {
-            let earlier = |(posted, _): &(Time, _)| time.is_some_and(|time| *posted <= time);
+    /// When the first of those entries is posted that are posted at `time` or later; of all entries without it.
+    pub(super) fn next_from(&self, time: Option<Time>) -> Option<Time> {
+        let first_from = |ring: &Ring| {
+            let earlier = |(posted, _): &(Time, _)| time.is_some_and(|time| *posted < time);
             let index = ring.entries.partition_point(earlier);
             ring.entries.get(index).map(|(posted, _)| *posted)
         };
-        match (first_after(&self.packets), first_after(&self.commands)) {
+        match (first_from(&self.packets), first_from(&self.commands)) {
             (Some(packet), Some(command)) => Some(packet.min(command)),
             (packet, command) => packet.or(command),
         }

@@ -38,6 +38,8 @@ pub(super) enum NicTick {
     AtClients,
     /// Interrupt coalescing ends.
     Interrupt,
+    /// The NIC's DMA engine is set up for another read.
+    Engine,
     /// A timer of the NIC's stack is due.
     Timer,
 }

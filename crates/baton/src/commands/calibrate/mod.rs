@@ -12,7 +12,8 @@
 //! | `nic.firmware.arrival_queue_packets` | delays of host packets | 1024, FCFS |
 //! | `nic.firmware.transmit_burst_segments` | delays of host packets | 1024, host first |
 //!
-//! There are more numbers than constants: what is left over shows how well the model fits.
+//! There are more numbers than constants: what is left over shows how well the model fits. The server of the data caching
+//! paper, and any machine with an interconnect that takes time, is fitted in [`uncached`].
 
 mod constants;
 mod record;
@@ -20,6 +21,7 @@ mod round;
 mod steps;
 mod text;
 mod tolerance;
+mod uncached;
 
 use super::reproduce::handoff_table1::PUBLISHED;
 use crate::cli::CalibrateArgs;
@@ -27,6 +29,7 @@ use crate::config::{self, Request, Setting};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print, spare, tell};
 use crate::runner::{COMMIT, Interrupt};
+use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::Experiment;
 use constants::Constants;
 use record::{Document, Outcome, RoundRecord};
@@ -42,6 +45,10 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
         spare(input, "--json", arguments.json.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let takes_time = |experiment: &Experiment| experiment.interconnect != InterconnectConfig::Ideal;
+    if config::plan_one(&machine_of(arguments)).is_ok_and(|experiment| takes_time(&experiment)) {
+        return uncached::execute(arguments, json, interrupt);
+    }
     let bench = Bench {
         request: request(arguments),
         threads: arguments.threads.get(),
@@ -103,6 +110,14 @@ fn approach(
 fn inputs(arguments: &CalibrateArgs) -> impl Iterator<Item = &Path> {
     let profile = Path::new(&arguments.profile);
     arguments.log.as_deref().into_iter().chain([profile])
+}
+
+/// Any experiment on the machine, to look at that.
+fn machine_of(arguments: &CalibrateArgs) -> Request {
+    Request {
+        log: None,
+        ..request(arguments)
+    }
 }
 
 /// What all runs share.

@@ -2,7 +2,7 @@
 //!
 //! One module per experiment; [`ALL`] lists them.
 
-mod dcache;
+pub(super) mod dcache;
 pub(super) mod handoff_table1;
 
 use crate::cli::ReproduceArgs;
@@ -146,7 +146,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
 }
 
 /// The rows as a table.
-fn table(title: &str, rows: &[Row]) -> String {
+pub(super) fn table(title: &str, rows: &[Row]) -> String {
     let row = |row: &Row| report::Comparison {
         config: row.config.clone(),
         metric: row.shown.name.to_owned(),

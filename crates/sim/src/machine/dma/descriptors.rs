@@ -13,18 +13,21 @@ pub(in super::super) struct Descriptors {
     ringing: Option<Time>,
     /// The NIC knows of all that was posted by then.
     announced: Option<Time>,
-    /// Being fetched.
-    fetching: Vec<(Time, ToNic<Symbolic>)>,
-    /// On the NIC; the firmware may have no room for them.
-    pub(in super::super) fetched: Outbox,
+    /// A fetch is under way: of what was posted by then.
+    fetching: Option<Time>,
+    /// All that was posted by then is on the NIC.
+    arrived: Option<Time>,
+    /// On the NIC, or being fetched. The firmware may have no room for the oldest.
+    fetched: Outbox,
 }
 
 impl Descriptors {
     /// When the driver next posts what the NIC does not know of; none while a doorbell is on its way, after which to ask again.
+    /// What was posted at the very moment of the last doorbell may have come after it, and counts as unknown.
     pub(in super::super) fn unknown(&self, posted: &Outbox) -> Option<Time> {
         match self.ringing {
             Some(_) => None,
-            None => posted.next_after(self.announced),
+            None => posted.next_from(self.announced),
         }
     }
 
@@ -39,8 +42,8 @@ impl Descriptors {
         self.announced = self.ringing.take();
     }
 
-    /// Takes what is fetched next: up to `most` ring entries, or one descriptor that has more. Gives how many entries there
-    /// are to fetch; none while others are being fetched or enough wait on the NIC.
+    /// Takes what is fetched next: about `most` ring entries, all that was posted at one moment together. Gives how many entries
+    /// there are to fetch; none while others are being fetched or enough wait on the NIC.
     pub(in super::super) fn fetch(
         &mut self,
         posted: &mut Outbox,
@@ -48,23 +51,43 @@ impl Descriptors {
         entries_of: impl Fn(&ToNic<Symbolic>) -> u32,
     ) -> Option<u32> {
         let known = self.announced?;
-        if !self.fetching.is_empty() || self.fetched.len() >= most as usize {
+        if self.fetching.is_some() || self.fetched.len() >= most as usize {
             return None;
         }
         let mut entries = 0;
-        while entries < most
+        while let Some(next) = posted.next()
+            && (entries < most || self.fetching == Some(next))
             && let Some((at, descriptor)) = posted.take(known)
         {
             entries += entries_of(&descriptor);
-            self.fetching.push((at, descriptor));
+            self.fetching = Some(at);
+            self.fetched.post(at, descriptor);
         }
         (entries > 0).then_some(entries)
     }
 
     /// What was being fetched is on the NIC.
     pub(in super::super) fn arrived(&mut self) {
-        for (posted, descriptor) in self.fetching.drain(..) {
-            self.fetched.post(posted, descriptor);
-        }
+        self.arrived = self.fetching.take();
+    }
+
+    /// The next that is on the NIC.
+    pub(in super::super) fn take(&mut self) -> Option<(Time, ToNic<Symbolic>)> {
+        self.fetched.take(self.arrived?)
+    }
+
+    /// Puts back what the firmware had no room for; it waits for [`Descriptors::retry`].
+    pub(in super::super) fn give_back(&mut self, posted: Time, descriptor: ToNic<Symbolic>) {
+        self.fetched.give_back(posted, descriptor);
+    }
+
+    /// The firmware may have room again.
+    pub(in super::super) fn retry(&mut self) {
+        self.fetched.retry();
+    }
+
+    /// Whether any wait on the NIC, or will.
+    pub(in super::super) fn any(&self) -> bool {
+        self.fetched.len() > 0
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Dma {
     pub(super) interrupting: bool,
     /// Receive buffers that were used and whose successors' descriptors were not yet fetched.
     pub(super) buffers_used: u32,
+    /// From the end of a read to the next.
+    pub(super) read_setup: Span,
     /// How long the wire takes for what the transmit buffer holds.
     buffered: Span,
 }
@@ -41,6 +43,7 @@ impl Dma {
             upward: Upward::new(config, events_at_once),
             interrupting: false,
             buffers_used: 0,
+            read_setup: Span::from_ns(config.read_setup_ns.into()),
             buffered: Span::from_ns(bits * 1000 / u64::from(line_mbps)),
         }
     }

@@ -3,6 +3,7 @@
 use baton_bus::Category;
 use baton_nic::Outgoing as Frame;
 use baton_tcp::Symbolic;
+use baton_wire::Time;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
@@ -40,6 +41,8 @@ pub(in super::super) struct Outgoing {
     /// The first entry that may have parts to submit.
     submitting: usize,
     in_flight: u32,
+    /// When the engine is set up for the next read.
+    ready_at: Time,
 }
 
 impl Outgoing {
@@ -58,9 +61,14 @@ impl Outgoing {
         });
     }
 
-    /// The next part to fetch, if fewer than `limit` are under way.
-    pub(in super::super) fn next_part(&mut self, limit: u32) -> Option<Part> {
-        if self.in_flight >= limit {
+    /// When the engine will be ready for another read, if it is not.
+    pub(in super::super) fn ready_after(&self, now: Time) -> Option<Time> {
+        (self.ready_at > now).then_some(self.ready_at)
+    }
+
+    /// The next part to fetch, if fewer than `limit` are under way and the engine is ready.
+    pub(in super::super) fn next_part(&mut self, now: Time, limit: u32) -> Option<Part> {
+        if self.in_flight >= limit || self.ready_at > now {
             return None;
         }
         while let Some(entry) = self.entries.get_mut(self.submitting) {
@@ -74,15 +82,18 @@ impl Outgoing {
         None
     }
 
-    /// The part that was submitted first of those under way is there: a device's transfers are done in order.
-    pub(in super::super) fn part_done(&mut self) {
+    /// The part that was submitted first of those under way is there: a device's transfers are done in order. Whether that
+    /// completes its piece of work. The engine is ready for the next at `ready_at`.
+    pub(in super::super) fn part_done(&mut self, ready_at: Time) -> bool {
         self.in_flight -= 1;
+        self.ready_at = ready_at;
         let first = self.entries.front_mut().expect("somebody waits for it");
         first.done += 1;
         debug_assert!(
             first.done <= first.submitted,
             "what is complete was released"
         );
+        first.done == first.parts.len()
     }
 
     /// What may leave now.

@@ -42,7 +42,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-fn rows_of(run: &Run) -> Vec<Row> {
+pub(super) fn rows_of(run: &Run) -> Vec<Row> {
     let published = Uncached::of(&run.source);
     let about = |percent: f64| published.as_ref().map(|_| percent);
     let all = run.time_percent(&Category::ALL).max(f64::MIN_POSITIVE);

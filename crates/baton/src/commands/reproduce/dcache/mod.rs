@@ -5,12 +5,16 @@
 //! ones, which are those of whole traces.
 
 pub(super) mod bus;
+mod calibration;
 pub(super) mod locality;
 pub(super) mod modern;
 mod published;
 mod runs;
 pub(super) mod table1;
 pub(super) mod traffic;
+
+pub(in crate::commands) use calibration::{uncached_job, uncached_rows};
+pub(in crate::commands) use published::Uncached;
 
 use super::Context;
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use super::Source;
 use baton_workload::Preset;
 
 /// A row of table 1 and of figure 4, without a cache.
-pub(super) struct Uncached {
+pub struct Uncached {
     pub content_mbps: f64,
     pub request_rate: f64,
     /// `None`: "over 90 %" (NASA, Rice), or not given (Berkeley).
@@ -19,9 +19,21 @@ pub(super) const OVERHEAD_PERCENT: f64 = 30.0;
 impl Uncached {
     /// What is published of the trace that `source` stands for; `None` for excerpts, which are not that trace.
     pub(super) const fn of(source: &Source) -> Option<Self> {
-        let Source::Generated(preset) = source else {
-            return None;
-        };
+        match source {
+            Source::Generated(preset) => Self::of_trace(*preset),
+            Source::Excerpt { .. } | Source::Own(_) => None,
+        }
+    }
+
+    /// What is published of the trace that a preset stands for.
+    ///
+    /// # Panics
+    /// When it stands for none of the paper.
+    pub const fn of_preset(preset: Preset) -> Self {
+        Self::of_trace(preset).expect("a preset of the data caching paper")
+    }
+
+    const fn of_trace(preset: Preset) -> Option<Self> {
         let (content_mbps, request_rate, utilisation_percent) = match preset {
             Preset::Berkeley => (161.0, 828.0, None),
             Preset::Ibm => (502.0, 22_777.0, Some(48.0)),

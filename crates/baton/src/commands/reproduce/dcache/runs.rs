@@ -11,7 +11,7 @@ use baton_sim::results::Results;
 use baton_workload::Preset;
 
 /// The experiment, which is built in and in `experiments/`.
-const EXPERIMENT: &str = "dcache-2002";
+pub(super) const EXPERIMENT: &str = "dcache-2002";
 
 /// A log on a server whose NICs have caches of some size, or none.
 pub(super) struct Run {

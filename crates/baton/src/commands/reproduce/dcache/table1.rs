@@ -38,7 +38,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-fn rows_of(without: &Run, run: &Run) -> Vec<Row> {
+pub(super) fn rows_of(without: &Run, run: &Run) -> Vec<Row> {
     let published = Uncached::of(&run.source).filter(|_| run.mib == 0);
     let throughput = published.as_ref().map(|p| p.content_mbps);
     let rate = published.as_ref().map(|p| p.request_rate);

@@ -1,0 +1,130 @@
+//! Tables of what a server has beside processor and NIC: interconnect, several NICs, caches, disks.
+
+use baton_bus::Category;
+use baton_report as report;
+use baton_sim::results::{InterconnectResults, NicCacheResults, PortResults, Results};
+
+/// How the interconnect was used; nothing where it is ideal.
+pub(super) fn interconnect(result: &Results) -> String {
+    let Some(used) = &result.interconnect else {
+        return String::new();
+    };
+    let mut table = report::Table::new(vec![
+        report::Column::words("interconnect"),
+        report::Column::numbers("of its time"),
+        report::Column::numbers("of the traffic"),
+        report::Column::numbers("bytes"),
+    ])
+    .titled(title(used));
+    let bytes = used.usage.total().bytes;
+    for (name, category) in [
+        ("content", Category::Content),
+        ("HTTP headers", Category::HttpHeader),
+        ("protocol headers", Category::ProtocolHeader),
+        ("descriptors", Category::Descriptor),
+        ("events", Category::Event),
+        ("other", Category::Other),
+        ("overhead", Category::Overhead),
+    ] {
+        table.row(vec![
+            name.to_owned(),
+            report::percent(used.time_percent.get(category)),
+            report::percent(used.share_percent(category)),
+            report::bytes(bytes.get(category)),
+        ]);
+    }
+    table.render()
+}
+
+fn title(used: &InterconnectResults) -> String {
+    let transfers = used.usage.total().transfers;
+    format!(
+        "Interconnect: {} in use; {} DMA reads, {} writes, {} register writes",
+        report::percent(used.utilisation_percent),
+        report::grouped(transfers.dma_read),
+        report::grouped(transfers.dma_write),
+        report::grouped(transfers.register_write),
+    )
+}
+
+/// Each NIC; nothing where there is one without a cache.
+pub(super) fn nics(result: &Results) -> String {
+    if result.nics.is_empty() {
+        return String::new();
+    }
+    let mut table = report::Table::new(vec![
+        report::Column::words("NIC"),
+        report::Column::numbers("Mb/s"),
+        report::Column::numbers("idle"),
+        report::Column::numbers("cache hits"),
+        report::Column::numbers("bytes hit"),
+        report::Column::numbers("bytes inserted"),
+        report::Column::numbers("blocks"),
+        report::Column::numbers("evictions"),
+        report::Column::numbers("stale"),
+    ]);
+    for (number, port) in result.nics.iter().enumerate() {
+        table.row(nic_row(number, port));
+    }
+    table.render()
+}
+
+fn nic_row(number: usize, port: &PortResults) -> Vec<String> {
+    let mut row = vec![
+        number.to_string(),
+        report::significant(port.content_mbps),
+        report::percent(port.nic.idle_percent),
+    ];
+    let of_cache = |cache: &NicCacheResults| {
+        let (held, most) = cache.blocks;
+        [
+            report::percent(cache.hit_percent()),
+            report::bytes(cache.hit_bytes),
+            report::bytes(cache.inserted_bytes),
+            format!(
+                "{} of {}",
+                report::grouped(held.into()),
+                report::grouped(most.into())
+            ),
+            report::grouped(cache.evictions),
+            report::grouped(cache.stale),
+        ]
+    };
+    let none = || std::array::from_fn(|_| "-".to_owned());
+    row.extend(port.cache.as_ref().map_or_else(none, of_cache));
+    row
+}
+
+/// Facts about caches and disks, for those that there are.
+pub(super) fn facts(result: &Results) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    if result.nics.iter().any(|port| port.cache.is_some()) {
+        let kept = result.content_kept_off_bus_percent();
+        facts.push(("content kept off the bus".to_owned(), report::percent(kept)));
+    }
+    if let Some(cache) = &result.file_cache {
+        let looked_up = (cache.hits + cache.misses).max(1) as f64;
+        let text = format!(
+            "{} of pages in memory, {} read",
+            report::percent(100.0 * cache.hits as f64 / looked_up),
+            report::grouped(cache.pages_read)
+        );
+        facts.push(("file cache".to_owned(), text));
+    }
+    if let Some(disk) = &result.disk {
+        let busy: Vec<String> = disk
+            .utilisation_percent
+            .iter()
+            .map(|&percent| report::percent(percent))
+            .collect();
+        let text = format!(
+            "busy {}; {} reads of {} in all, {} ms each",
+            busy.join(", "),
+            report::grouped(disk.reads),
+            report::bytes(disk.bytes),
+            report::significant(disk.service_ms)
+        );
+        facts.push(("disks".to_owned(), text));
+    }
+    facts
+}

@@ -1,0 +1,134 @@
+//! The disk model: what a request costs, and who goes first.
+
+use baton_sim::hardware::{Disk, DiskConfig, DiskQueue, DiskRequest};
+use baton_wire::{Span, Time};
+
+fn at(us: u64) -> Time {
+    Time::ZERO + Span::from_us(us)
+}
+
+/// No rotation worth speaking of and no overhead: what is left is seek and transfer.
+fn plain(queue: DiskQueue) -> DiskConfig {
+    DiskConfig {
+        overhead_us: 0,
+        rpm: 100_000,
+        queue,
+        ..DiskConfig::default()
+    }
+}
+
+fn disk(config: &DiskConfig) -> Disk {
+    Disk::new(config).expect("a disk")
+}
+
+fn request(position: u64, token: u64) -> DiskRequest {
+    DiskRequest {
+        position,
+        bytes: 65_536,
+        token,
+    }
+}
+
+/// Serves all that waits, in order.
+fn serve(disk: &mut Disk) -> Vec<u64> {
+    std::iter::from_fn(|| {
+        let done = disk.next_done()?;
+        disk.poll_done(done).map(|request| request.token)
+    })
+    .collect()
+}
+
+#[test]
+fn what_follows_the_last_request_costs_its_transfer_alone() {
+    let mut disk = disk(&DiskConfig {
+        overhead_us: 100,
+        ..DiskConfig::default()
+    });
+    disk.submit(at(0), request(0, 1));
+    // 64 KiB at 50 MB/s.
+    let transfer = Span::from_ns(65_536 * 20);
+    assert_eq!(disk.next_done(), Some(at(100) + transfer));
+    let first = disk.next_done().expect("it works");
+    assert_eq!(disk.poll_done(first), Some(request(0, 1)));
+    disk.submit(first, request(65_536, 2));
+    assert_eq!(
+        disk.next_done(),
+        Some(first + Span::from_us(100) + transfer)
+    );
+    assert_eq!(disk.busy(at(5_000)), Span::from_us(200) + transfer * 2);
+}
+
+#[test]
+fn far_takes_longer_than_near_and_no_longer_than_a_full_stroke_and_a_revolution() {
+    let config = plain(DiskQueue::Fcfs);
+    let capacity = config.capacity_bytes();
+    let cost = |position: u64| {
+        let mut disk = disk(&config);
+        disk.submit(at(0), request(position, 1));
+        disk.next_done().expect("it works").saturating_since(at(0))
+    };
+    let revolution = Span::from_us(600);
+    let transfer = Span::from_ns(65_536 * 20);
+    let full = Span::from_us(config.seek_full_us.into());
+    let (near, middle, far) = (cost(10_000_000), cost(capacity / 4), cost(capacity - 65_536));
+    assert!(near >= Span::from_us(config.seek_track_us.into()));
+    // A quarter of the way takes half of what acceleration costs.
+    assert!(near < middle && middle + revolution < far, "{near:?} {middle:?} {far:?}");
+    assert!(far <= full + revolution + transfer, "{far:?}");
+}
+
+#[test]
+fn a_random_read_of_the_default_disk_takes_about_eight_milliseconds() {
+    let config = DiskConfig::default();
+    let pages = config.capacity_bytes() / 4096;
+    let mut disk = disk(&config);
+    let mut now = at(0);
+    for number in 0..500_u64 {
+        let page = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % pages;
+        disk.submit(now, request(page * 4096, number));
+        now = disk.next_done().expect("it works");
+        disk.poll_done(now).expect("it is done");
+    }
+    let mean_us = now.saturating_since(at(0)).as_ps() / 500 / 1_000_000;
+    assert!((7_500..10_500).contains(&mean_us), "{mean_us}");
+    assert_eq!(disk.requests(), 500);
+    assert_eq!(disk.busy(now), now.saturating_since(at(0)), "it never waited");
+}
+
+#[test]
+fn first_come_first_served_keeps_the_order() {
+    let mut disk = disk(&plain(DiskQueue::Fcfs));
+    for (token, position) in [(1, 5_000_000_000), (2, 1_000_000_000), (3, 9_000_000_000)] {
+        disk.submit(at(0), request(position, token));
+    }
+    assert_eq!(disk.queued(), 3);
+    assert_eq!(serve(&mut disk), [1, 2, 3]);
+}
+
+#[test]
+fn the_elevator_goes_up_and_begins_again_below() {
+    let mut disk = disk(&plain(DiskQueue::Elevator));
+    for (token, position) in [
+        (1, 5_000_000_000),
+        (2, 1_000_000_000),
+        (3, 9_000_000_000),
+        (4, 7_000_000_000),
+        (5, 2_000_000_000),
+    ] {
+        disk.submit(at(0), request(position, token));
+    }
+    assert_eq!(serve(&mut disk), [1, 4, 3, 2, 5]);
+}
+
+#[test]
+fn impossible_disks_are_refused_by_field() {
+    let wrong = |change: fn(&mut DiskConfig)| {
+        let mut config = DiskConfig::default();
+        change(&mut config);
+        config.validate().expect_err("no such disk").field
+    };
+    assert_eq!(wrong(|disk| disk.disks = 0), "disks");
+    assert_eq!(wrong(|disk| disk.rpm = 0), "rpm");
+    assert_eq!(wrong(|disk| disk.transfer_mb_per_s = 0), "transfer_mb_per_s");
+    assert_eq!(wrong(|disk| disk.seek_full_us = 10), "seek_full_us");
+}
