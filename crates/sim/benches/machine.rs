@@ -1,8 +1,9 @@
-//! Simulated packets per second over connection counts, with and without cost models.
+//! Simulated packets per second over connection counts, with and without cost models, interconnect and data cache.
 //!
 //! `cargo bench -p baton-sim --bench machine`. One element is one frame at the server's NIC. Machines are warmed up
 //! before they are timed, so neither ramp-up nor cold caches count.
 
+use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::{Machine, NoObserver, load_workload};
 use baton_workload::FixedSpec;
@@ -61,5 +62,39 @@ fn packets_per_second(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, packets_per_second);
+/// An interconnect that takes time and data caches on the NICs, beside the same server without them.
+fn interconnect_and_cache(c: &mut Criterion) {
+    let mut group = c.benchmark_group("interconnect");
+    group
+        .throughput(Throughput::Elements(PACKETS))
+        .sample_size(10);
+    for (name, interconnect, cache_kib) in [
+        ("ideal", "ideal", 0),
+        ("pci-64-66", "pci-64-66", 0),
+        ("pcie-3-x8", "pcie-3-x8", 0),
+        ("ideal-cache", "ideal", 8192),
+        ("pcie-3-x8-cache", "pcie-3-x8", 8192),
+    ] {
+        let mut experiment = experiment(1024, 0, true);
+        experiment.interconnect = InterconnectConfig::preset(interconnect).expect("a preset");
+        experiment.nic.firmware.cache.kib = cache_kib;
+        experiment.host.kernel.nic_cache.enabled = cache_kib > 0;
+        group.bench_function(name, |b| {
+            b.iter_batched(
+                || warm_machine(&experiment),
+                |mut machine| {
+                    let until = machine.packets() + PACKETS;
+                    machine
+                        .run_until(until, until, &mut NoObserver)
+                        .expect("nothing is violated");
+                    machine
+                },
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, packets_per_second, interconnect_and_cache);
 criterion_main!(benches);

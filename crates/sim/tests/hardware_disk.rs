@@ -70,10 +70,17 @@ fn far_takes_longer_than_near_and_no_longer_than_a_full_stroke_and_a_revolution(
     let revolution = Span::from_us(600);
     let transfer = Span::from_ns(65_536 * 20);
     let full = Span::from_us(config.seek_full_us.into());
-    let (near, middle, far) = (cost(10_000_000), cost(capacity / 4), cost(capacity - 65_536));
+    let (near, middle, far) = (
+        cost(10_000_000),
+        cost(capacity / 4),
+        cost(capacity - 65_536),
+    );
     assert!(near >= Span::from_us(config.seek_track_us.into()));
     // A quarter of the way takes half of what acceleration costs.
-    assert!(near < middle && middle + revolution < far, "{near:?} {middle:?} {far:?}");
+    assert!(
+        near < middle && middle + revolution < far,
+        "{near:?} {middle:?} {far:?}"
+    );
     assert!(far <= full + revolution + transfer, "{far:?}");
 }
 
@@ -92,7 +99,11 @@ fn a_random_read_of_the_default_disk_takes_about_eight_milliseconds() {
     let mean_us = now.saturating_since(at(0)).as_ps() / 500 / 1_000_000;
     assert!((7_500..10_500).contains(&mean_us), "{mean_us}");
     assert_eq!(disk.requests(), 500);
-    assert_eq!(disk.busy(now), now.saturating_since(at(0)), "it never waited");
+    assert_eq!(
+        disk.busy(now),
+        now.saturating_since(at(0)),
+        "it never waited"
+    );
 }
 
 #[test]
@@ -129,6 +140,9 @@ fn impossible_disks_are_refused_by_field() {
     };
     assert_eq!(wrong(|disk| disk.disks = 0), "disks");
     assert_eq!(wrong(|disk| disk.rpm = 0), "rpm");
-    assert_eq!(wrong(|disk| disk.transfer_mb_per_s = 0), "transfer_mb_per_s");
+    assert_eq!(
+        wrong(|disk| disk.transfer_mb_per_s = 0),
+        "transfer_mb_per_s"
+    );
     assert_eq!(wrong(|disk| disk.seek_full_us = 10), "seek_full_us");
 }

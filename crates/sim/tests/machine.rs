@@ -7,7 +7,8 @@ use baton_nic::{LoadControl, Relief, Scheduler};
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{Ended, Results};
 use baton_sim::{NoObserver, run};
-use baton_workload::FixedSpec;
+use baton_workload::generate::{Distribution, Files};
+use baton_workload::{FixedSpec, GeneratorSpec, Preset};
 
 fn experiment(connections: u32, offloaded: u32) -> Experiment {
     let mut experiment = Experiment {
@@ -237,4 +238,85 @@ fn every_byte_is_right_over_a_bus_with_handoff_and_losses() {
             "seed {seed}: something happened"
         );
     }
+}
+
+/// A file cache of a megabyte before disks, which a load of three times as much keeps busy.
+fn on_disks(blocking: bool) -> Experiment {
+    let mut experiment = experiment(16, 0);
+    let spec = GeneratorSpec {
+        files: Files::Zipf {
+            count: 300,
+            exponent: 0.2,
+            not_modified: 0.0,
+            size: Distribution::LogNormal {
+                median: 10_000.0,
+                sigma: 0.5,
+                max: 1e5,
+            },
+        },
+        ..Preset::Demo.spec()
+    };
+    experiment.workload = WorkloadConfig::Generator {
+        spec: Box::new(spec),
+        requests: 5_000,
+        persistent_s: 15,
+        pipeline_s: Some(5),
+    };
+    experiment.nics = 2;
+    experiment.interconnect = InterconnectConfig::preset("pci-64-33").expect("a bus");
+    experiment.host.kernel.file_cache.kib = 1024;
+    experiment.host.kernel.file_cache.blocking = blocking;
+    experiment.run.check = true;
+    experiment.run.warmup_packets = 200;
+    experiment.run.measured_packets = 3_000;
+    experiment
+}
+
+#[test]
+fn disks_behind_a_small_file_cache_hold_the_server_back() {
+    let sleeping = results(&on_disks(true));
+    let disk = sleeping.disk.as_ref().expect("there are disks");
+    let cache = sleeping.file_cache.expect("the file cache has a limit");
+    assert!(cache.misses > 50 && disk.reads > 50, "{cache:?} {disk:?}");
+    // A process that sleeps for each read keeps one disk busy at a time.
+    let busy: f64 = disk.utilisation_percent.iter().sum();
+    assert!((80.0..=100.1).contains(&busy), "{disk:?}");
+    let bus = sleeping.interconnect.as_ref().expect("a bus");
+    assert!(
+        bus.usage.total().bytes.other >= disk.bytes,
+        "what is read crosses the bus"
+    );
+    let awake = results(&on_disks(false));
+    assert!(
+        awake.clients.request_rate > 1.3 * sleeping.clients.request_rate,
+        "several reads at a time are faster: {} {}",
+        awake.clients.request_rate,
+        sleeping.clients.request_rate
+    );
+}
+
+#[test]
+fn caches_on_the_nics_keep_content_off_the_bus() {
+    let with = |kib| {
+        let mut experiment = on_pci();
+        experiment.host.kernel.nic_cache.enabled = true;
+        experiment.nic.firmware.cache.kib = kib;
+        experiment.run.check = false;
+        results(&experiment)
+    };
+    let (none, some) = (with(0), with(1024));
+    assert!(none.nics.iter().all(|port| port.cache.is_none()));
+    assert!(none.content_kept_off_bus_percent().abs() < 5.0);
+    // The load asks for one file, which fits.
+    assert!(
+        some.content_kept_off_bus_percent() > 95.0,
+        "{:?}",
+        some.nics
+    );
+    assert_eq!(some.nics.len(), 2);
+    for port in &some.nics {
+        let cache = port.cache.as_ref().expect("each has a cache");
+        assert!(cache.hit_percent() > 95.0, "{cache:?}");
+    }
+    assert!(some.clients.content_mbps > 1.2 * none.clients.content_mbps);
 }

@@ -231,10 +231,6 @@ impl NicConfig {
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         self.processor().validate().map_err(|e| e.within("nic"))?;
         self.dma.validate()?;
-        self.firmware.validate().map_err(|error| {
-            let path = format!("nic.firmware.{}", error.field);
-            Invalid::new(&path, error.value, error.expected)
-        })?;
         let burst = u64::from(self.firmware.transmit_burst_segments);
         positive("nic.firmware.transmit_burst_segments", burst)?;
         positive("nic.interrupt.count", u64::from(self.interrupt.count))?;

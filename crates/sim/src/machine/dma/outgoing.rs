@@ -98,11 +98,11 @@ impl Outgoing {
 
     /// What may leave now.
     pub(in super::super) fn pop_complete(&mut self) -> Option<Release> {
-        self.entries
-            .pop_front_if(|entry| entry.done == entry.parts.len())
-            .map(|entry| {
-                self.submitting = self.submitting.saturating_sub(1);
-                entry.release
-            })
+        let first = self.entries.front()?;
+        if first.done < first.parts.len() {
+            return None;
+        }
+        self.submitting = self.submitting.saturating_sub(1);
+        self.entries.pop_front().map(|entry| entry.release)
     }
 }

@@ -173,11 +173,14 @@ impl Upward {
 
     /// Moves on what has all its data in host memory.
     fn settle(&mut self, now: Time, delay: Span) {
-        while let Some((_, item)) = self.data.pop_front_if(|(state, item)| match state {
+        let is_written = |(state, item): &(State, ToHost<Symbolic>)| match state {
             State::Written => true,
             State::Waits => crossings::of_upcall(item).data().total() == 0,
             State::UnderWay => false,
-        }) {
+        };
+        while self.data.front().is_some_and(is_written)
+            && let Some((_, item)) = self.data.pop_front()
+        {
             self.submitting = self.submitting.saturating_sub(1);
             self.ready.push_back(item);
             self.expect(now + delay);
