@@ -186,13 +186,13 @@ fn unknown_names_come_with_the_known_ones() {
         .run(&["reproduce", "table9"])
         .refused(&["table9", "handoff-table1"]);
     bench
-        .run(&["generate", "nasa", "--out", "x.log"])
-        .refused(&["generate nasa", "worldcup-lifetimes"]);
+        .run(&["generate", "apollo", "--out", "x.log"])
+        .refused(&["generate apollo", "worldcup-lifetimes"]);
     bench.run(&["man", "fly"]).refused(&["man fly", "demo"]);
-    let preset = "[workload]\nkind = \"generated\"\npreset = \"nasa\"\n";
+    let preset = "[workload]\nkind = \"generated\"\npreset = \"apollo\"\n";
     run_text(preset).refused(&[
         "x.toml:3:10:",
-        "workload.preset: found \"nasa\"",
+        "workload.preset: found \"apollo\"",
         "worldcup-lifetimes",
     ]);
     run_text("profile = \"vax\"\n").refused(&[
