@@ -4,6 +4,38 @@ use crate::descriptor::Refusal;
 use crate::meter::{TASKS, Task};
 use serde::{Deserialize, Serialize};
 
+/// Counts by reason: a field for each, named as the reason is serialised.
+macro_rules! counts {
+    ($(#[$doc:meta])* $name:ident by $reason:ident { $($field:ident: $variant:ident,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $name {
+            $(
+                #[doc = concat!("[`", stringify!($reason), "::", stringify!($variant), "`].")]
+                pub $field: u64,
+            )+
+        }
+
+        impl $name {
+            pub(crate) fn count(&mut self, reason: $reason) {
+                *match reason {
+                    $($reason::$variant => &mut self.$field,)+
+                } += 1;
+            }
+
+            /// All of them.
+            pub fn total(&self) -> u64 {
+                self.iter().map(|(_, count)| count).sum()
+            }
+
+            /// Each reason by name, as it is serialised.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($field), self.$field)),+].into_iter()
+            }
+        }
+    };
+}
+
 /// Why a received packet was dropped.
 #[derive(
     Clone,
@@ -37,79 +69,25 @@ pub enum Drop {
     Reset,
 }
 
-/// Dropped packets by reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drops {
-    /// [`Drop::ArrivalQueue`].
-    pub arrival_queue: u64,
-    /// [`Drop::HostReceiveQueue`].
-    pub host_receive_queue: u64,
-    /// [`Drop::NicReceiveQueue`].
-    pub nic_receive_queue: u64,
-    /// [`Drop::Memory`].
-    pub memory: u64,
-    /// [`Drop::Reset`].
-    pub reset: u64,
-}
-
-impl Drops {
-    pub(crate) fn count(&mut self, reason: Drop) {
-        *match reason {
-            Drop::ArrivalQueue => &mut self.arrival_queue,
-            Drop::HostReceiveQueue => &mut self.host_receive_queue,
-            Drop::NicReceiveQueue => &mut self.nic_receive_queue,
-            Drop::Memory => &mut self.memory,
-            Drop::Reset => &mut self.reset,
-        } += 1;
-    }
-
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.iter().map(|(_, count)| count).sum()
-    }
-
-    /// Each reason by name, as it is serialised.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [
-            ("arrival_queue", self.arrival_queue),
-            ("host_receive_queue", self.host_receive_queue),
-            ("nic_receive_queue", self.nic_receive_queue),
-            ("memory", self.memory),
-            ("reset", self.reset),
-        ]
-        .into_iter()
+counts! {
+    /// Dropped packets by reason.
+    Drops by Drop {
+        arrival_queue: ArrivalQueue,
+        host_receive_queue: HostReceiveQueue,
+        nic_receive_queue: NicReceiveQueue,
+        memory: Memory,
+        reset: Reset,
     }
 }
 
-/// Refused handoffs by reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusals {
-    /// [`Refusal::SoftLimit`].
-    pub soft_limit: u64,
-    /// [`Refusal::HardLimit`].
-    pub hard_limit: u64,
-    /// [`Refusal::Memory`].
-    pub memory: u64,
-    /// [`Refusal::State`].
-    pub state: u64,
-    /// [`Refusal::Duplicate`].
-    pub duplicate: u64,
-}
-
-impl Refusals {
-    pub(crate) fn count(&mut self, reason: Refusal) {
-        *match reason {
-            Refusal::SoftLimit => &mut self.soft_limit,
-            Refusal::HardLimit => &mut self.hard_limit,
-            Refusal::Memory => &mut self.memory,
-            Refusal::State => &mut self.state,
-            Refusal::Duplicate => &mut self.duplicate,
-        } += 1;
-    }
-
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.soft_limit + self.hard_limit + self.memory + self.state + self.duplicate
+counts! {
+    /// Refused handoffs by reason.
+    Refusals by Refusal {
+        soft_limit: SoftLimit,
+        hard_limit: HardLimit,
+        memory: Memory,
+        state: State,
+        duplicate: Duplicate,
     }
 }
 
@@ -130,39 +108,14 @@ pub enum Ignored {
     NotEnded,
 }
 
-/// Ignored commands by reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IgnoredCommands {
-    /// [`Ignored::NoConnection`].
-    pub no_connection: u64,
-    /// [`Ignored::Ended`].
-    pub ended: u64,
-    /// [`Ignored::ClosedForWriting`].
-    pub closed_for_writing: u64,
-    /// [`Ignored::BeyondSendBuffer`].
-    pub beyond_send_buffer: u64,
-    /// [`Ignored::NotEnded`].
-    pub not_ended: u64,
-}
-
-impl IgnoredCommands {
-    pub(crate) fn count(&mut self, reason: Ignored) {
-        *match reason {
-            Ignored::NoConnection => &mut self.no_connection,
-            Ignored::Ended => &mut self.ended,
-            Ignored::ClosedForWriting => &mut self.closed_for_writing,
-            Ignored::BeyondSendBuffer => &mut self.beyond_send_buffer,
-            Ignored::NotEnded => &mut self.not_ended,
-        } += 1;
-    }
-
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.no_connection
-            + self.ended
-            + self.closed_for_writing
-            + self.beyond_send_buffer
-            + self.not_ended
+counts! {
+    /// Ignored commands by reason.
+    IgnoredCommands by Ignored {
+        no_connection: NoConnection,
+        ended: Ended,
+        closed_for_writing: ClosedForWriting,
+        beyond_send_buffer: BeyondSendBuffer,
+        not_ended: NotEnded,
     }
 }
 
@@ -206,47 +159,16 @@ pub enum CacheRefusal {
     TooLong,
 }
 
-/// Refused commands of the data cache by reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CacheRefusals {
-    /// [`CacheRefusal::NoCache`].
-    pub no_cache: u64,
-    /// [`CacheRefusal::OutsideCache`].
-    pub outside_cache: u64,
-    /// [`CacheRefusal::NoFirst`].
-    pub no_first: u64,
-    /// [`CacheRefusal::FirstWithoutHeaders`].
-    pub first_without_headers: u64,
-    /// [`CacheRefusal::HeadersNotFirst`].
-    pub headers_not_first: u64,
-    /// [`CacheRefusal::Unfinished`].
-    pub unfinished: u64,
-    /// [`CacheRefusal::TooLong`].
-    pub too_long: u64,
-}
-
-impl CacheRefusals {
-    pub(crate) fn count(&mut self, reason: CacheRefusal) {
-        *match reason {
-            CacheRefusal::NoCache => &mut self.no_cache,
-            CacheRefusal::OutsideCache => &mut self.outside_cache,
-            CacheRefusal::NoFirst => &mut self.no_first,
-            CacheRefusal::FirstWithoutHeaders => &mut self.first_without_headers,
-            CacheRefusal::HeadersNotFirst => &mut self.headers_not_first,
-            CacheRefusal::Unfinished => &mut self.unfinished,
-            CacheRefusal::TooLong => &mut self.too_long,
-        } += 1;
-    }
-
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.no_cache
-            + self.outside_cache
-            + self.no_first
-            + self.first_without_headers
-            + self.headers_not_first
-            + self.unfinished
-            + self.too_long
+counts! {
+    /// Refused commands of the data cache by reason.
+    CacheRefusals by CacheRefusal {
+        no_cache: NoCache,
+        outside_cache: OutsideCache,
+        no_first: NoFirst,
+        first_without_headers: FirstWithoutHeaders,
+        headers_not_first: HeadersNotFirst,
+        unfinished: Unfinished,
+        too_long: TooLong,
     }
 }
 
