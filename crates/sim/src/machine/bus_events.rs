@@ -2,12 +2,22 @@
 
 use super::bus::{Bus, Purpose};
 use super::dma::{Dma, Parts, Release, Write};
+use super::outbox::Outbox;
 use super::port::Port;
 use super::tick::{NicTick, Tick};
 use super::{Machine, crossings};
 use baton_bus::interconnect::Done;
-use baton_bus::{BytesByCategory, Category};
+use baton_bus::{BytesByCategory, Category, Ring};
 use baton_nic::ToHost;
+use baton_tcp::Symbolic;
+
+/// A NIC's rings and transfers, and the interconnect that they use.
+struct OnBus<'a> {
+    dma: &'a mut Dma,
+    outbox: &'a mut Outbox,
+    ring: &'a Ring<ToHost<Symbolic>>,
+    bus: &'a mut Bus,
+}
 
 impl Machine {
     /// Looks forward to the next transfer that will be done.
@@ -39,7 +49,6 @@ impl Machine {
             Purpose::Descriptors => {
                 self.dma(nic).descriptors.arrived();
                 self.hand_in(nic);
-                self.fetch_descriptors(nic);
             }
             Purpose::Data => {
                 let now = self.now;
@@ -79,9 +88,14 @@ impl Machine {
             .expect("there is an interconnect that takes time")
     }
 
-    /// A NIC and the interconnect.
-    fn nic_and_bus(&mut self, nic: u8) -> Option<(&mut Port, &mut Bus)> {
-        Some((&mut self.ports[nic as usize], self.bus.as_mut()?))
+    fn on_bus(&mut self, nic: u8) -> Option<OnBus<'_>> {
+        let port = &mut self.ports[nic as usize];
+        Some(OnBus {
+            dma: port.dma.as_mut()?,
+            outbox: &mut port.outbox,
+            ring: &port.ring,
+            bus: self.bus.as_mut()?,
+        })
     }
 
     // --- from the host ---
@@ -89,14 +103,9 @@ impl Machine {
     /// The driver tells the NIC of what it has posted.
     pub(super) fn ring_doorbell(&mut self, nic: u8) {
         let now = self.now;
-        let Some((
-            Port {
-                dma: Some(dma),
-                outbox,
-                ..
-            },
-            bus,
-        )) = self.nic_and_bus(nic)
+        let Some(OnBus {
+            dma, outbox, bus, ..
+        }) = self.on_bus(nic)
         else {
             return;
         };
@@ -111,14 +120,9 @@ impl Machine {
 
     fn fetch_descriptors(&mut self, nic: u8) {
         let now = self.now;
-        let Some((
-            Port {
-                dma: Some(dma),
-                outbox,
-                ..
-            },
-            bus,
-        )) = self.nic_and_bus(nic)
+        let Some(OnBus {
+            dma, outbox, bus, ..
+        }) = self.on_bus(nic)
         else {
             return;
         };
@@ -237,7 +241,7 @@ impl Machine {
     /// Begins as many transfers as may be under way.
     pub(super) fn pump(&mut self, nic: u8) {
         let now = self.now;
-        let Some((Port { dma: Some(dma), .. }, bus)) = self.nic_and_bus(nic) else {
+        let Some(OnBus { dma, bus, .. }) = self.on_bus(nic) else {
             return;
         };
         let ready = dma.outgoing.ready_after(now);
@@ -290,7 +294,7 @@ impl Machine {
     /// Sends the host an interrupt unless one is on its way.
     pub(super) fn send_interrupt(&mut self, nic: u8) {
         let now = self.now;
-        if let Some((Port { dma: Some(dma), .. }, bus)) = self.nic_and_bus(nic)
+        if let Some(OnBus { dma, bus, .. }) = self.on_bus(nic)
             && !std::mem::replace(&mut dma.interrupting, true)
         {
             bus.interrupt(now, nic);
@@ -299,15 +303,7 @@ impl Machine {
 
     fn interrupt_arrived(&mut self, nic: u8) {
         let now = self.now;
-        let Some((
-            Port {
-                dma: Some(dma),
-                ring,
-                ..
-            },
-            bus,
-        )) = self.nic_and_bus(nic)
-        else {
+        let Some(OnBus { dma, ring, bus, .. }) = self.on_bus(nic) else {
             return;
         };
         dma.interrupting = false;
