@@ -7,7 +7,10 @@ use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::{Machine, NoObserver, load_workload};
 use baton_workload::FixedSpec;
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{
+    BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main,
+};
 
 const PACKETS: u64 = 100_000;
 
@@ -32,6 +35,22 @@ fn warm_machine(experiment: &Experiment) -> Machine {
     machine
 }
 
+fn bench_packets(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, experiment: &Experiment) {
+    group.bench_function(name, |b| {
+        b.iter_batched(
+            || warm_machine(experiment),
+            |mut machine| {
+                let until = machine.packets() + PACKETS;
+                machine
+                    .run_until(until, until, &mut NoObserver)
+                    .expect("nothing is violated");
+                machine
+            },
+            BatchSize::PerIteration,
+        );
+    });
+}
+
 fn packets_per_second(c: &mut Criterion) {
     let mut group = c.benchmark_group("machine");
     group
@@ -44,19 +63,7 @@ fn packets_per_second(c: &mut Criterion) {
     ] {
         for connections in [16, 1024, 8192] {
             let experiment = experiment(connections, offloaded, cost_models);
-            group.bench_function(format!("{name}/{connections}"), |b| {
-                b.iter_batched(
-                    || warm_machine(&experiment),
-                    |mut machine| {
-                        let until = machine.packets() + PACKETS;
-                        machine
-                            .run_until(until, until, &mut NoObserver)
-                            .expect("nothing is violated");
-                        machine
-                    },
-                    BatchSize::PerIteration,
-                );
-            });
+            bench_packets(&mut group, &format!("{name}/{connections}"), &experiment);
         }
     }
     group.finish();
@@ -79,19 +86,7 @@ fn interconnect_and_cache(c: &mut Criterion) {
         experiment.interconnect = InterconnectConfig::preset(interconnect).expect("a preset");
         experiment.nic.firmware.cache.kib = cache_kib;
         experiment.host.kernel.nic_cache.enabled = cache_kib > 0;
-        group.bench_function(name, |b| {
-            b.iter_batched(
-                || warm_machine(&experiment),
-                |mut machine| {
-                    let until = machine.packets() + PACKETS;
-                    machine
-                        .run_until(until, until, &mut NoObserver)
-                        .expect("nothing is violated");
-                    machine
-                },
-                BatchSize::PerIteration,
-            );
-        });
+        bench_packets(&mut group, name, &experiment);
     }
     group.finish();
 }
