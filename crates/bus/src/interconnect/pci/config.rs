@@ -96,7 +96,7 @@ impl PciConfig {
     pub fn validate(&self) -> Result<(), InterconnectError> {
         check_width(self.width_bits)?;
         check_one_of("clock_mhz", self.clock_mhz, &[33, 66])?;
-        for (field, clocks, least) in [
+        check_clocks(&[
             ("arbitration_clocks", self.arbitration_clocks, 0),
             ("idle_clocks", self.idle_clocks, 0),
             ("read_turnaround_clocks", self.read_turnaround_clocks, 0),
@@ -117,9 +117,7 @@ impl PciConfig {
                 self.register_read_wait_clocks,
                 0,
             ),
-        ] {
-            check_range(field, clocks, least, MOST_CLOCKS)?;
-        }
+        ])?;
         check_power_of_two("write_burst_bytes", self.write_burst_bytes, 16, 1 << 20)?;
         check_power_of_two("read_burst_bytes", self.read_burst_bytes, 16, 1 << 20)?;
         check_range("posted_write_ns", self.posted_write_ns, 0, 1_000_000)
@@ -197,7 +195,7 @@ impl PciXConfig {
     pub fn validate(&self) -> Result<(), InterconnectError> {
         check_width(self.width_bits)?;
         check_one_of("clock_mhz", self.clock_mhz, &[66, 100, 133])?;
-        for (field, clocks, least) in [
+        check_clocks(&[
             ("arbitration_clocks", self.arbitration_clocks, 0),
             ("idle_clocks", self.idle_clocks, 0),
             ("attribute_clocks", self.attribute_clocks, 1),
@@ -209,9 +207,7 @@ impl PciXConfig {
                 self.register_read_wait_clocks,
                 0,
             ),
-        ] {
-            check_range(field, clocks, least, MOST_CLOCKS)?;
-        }
+        ])?;
         check_power_of_two("burst_bytes", self.burst_bytes, 128, 1 << 20)?;
         check_power_of_two("max_read_bytes", self.max_read_bytes, 512, 4_096)?;
         check_range("outstanding_splits", self.outstanding_splits, 1, 32)?;
@@ -222,6 +218,13 @@ impl PciXConfig {
 
 fn check_width(width_bits: u32) -> Result<(), InterconnectError> {
     check_one_of("width_bits", width_bits, &[32, 64])
+}
+
+/// Each field's clocks: its name, their number, and the least that there must be.
+fn check_clocks(fields: &[(&'static str, u32, u32)]) -> Result<(), InterconnectError> {
+    fields
+        .iter()
+        .try_for_each(|&(field, clocks, least)| check_range(field, clocks, least, MOST_CLOCKS))
 }
 
 fn check_one_of(field: &'static str, value: u32, known: &[u32]) -> Result<(), InterconnectError> {
