@@ -594,6 +594,17 @@ fn directory_slot(nic: NicId, slot: u32) -> u32 {
     u32::from(nic.0) * DIRECTORY_SLOTS + slot % DIRECTORY_SLOTS
 }
 
+fn directory_block<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
+    at(
+        m,
+        Layer::Driver,
+        Pool::DirectoryBlock,
+        directory_slot(nic, slot),
+        DIRECTORY_BLOCK,
+        Write,
+    );
+}
+
 /// The driver looks a block up in a directory, and finds it in `slot` or not.
 pub fn directory_lookup<M: Meter>(m: &mut M, nic: NicId, name: u32, slot: Option<u32>) {
     m.run(Op::CacheLookup, 1);
@@ -607,41 +618,20 @@ pub fn directory_lookup<M: Meter>(m: &mut M, nic: NicId, name: u32, slot: Option
         Read,
     );
     if let Some(slot) = slot {
-        at(
-            m,
-            Layer::Driver,
-            Pool::DirectoryBlock,
-            directory_slot(nic, slot),
-            DIRECTORY_BLOCK,
-            Write,
-        );
+        directory_block(m, nic, slot);
     }
 }
 
 /// A block leaves its directory.
 pub fn directory_change<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
     m.run(Op::CacheRemove, 1);
-    at(
-        m,
-        Layer::Driver,
-        Pool::DirectoryBlock,
-        directory_slot(nic, slot),
-        DIRECTORY_BLOCK,
-        Write,
-    );
+    directory_block(m, nic, slot);
 }
 
 /// A block enters a directory, and an insert command goes on the ring.
 pub fn cache_insert<M: Meter>(m: &mut M, nic: NicId, slot: u32, ring_slot: u32) {
     m.run(Op::CacheInsert, 1);
-    at(
-        m,
-        Layer::Driver,
-        Pool::DirectoryBlock,
-        directory_slot(nic, slot),
-        DIRECTORY_BLOCK,
-        Write,
-    );
+    directory_block(m, nic, slot);
     at(
         m,
         Layer::Driver,

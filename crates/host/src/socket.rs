@@ -197,6 +197,17 @@ impl<P: Payload> Socket<P> {
         }
     }
 
+    /// Keeps an mbuf with `len` bytes until the peer has acknowledged them; the same call put `before` bytes in already.
+    pub fn hold(&mut self, mbuf: u32, storage: Storage, len: u32, before: u64) {
+        self.send_buffers.push_back(SendBuffer {
+            mbuf,
+            storage,
+            len,
+            skipped: 0,
+            at: self.bytes_sent + before,
+        });
+    }
+
     /// Makes a freed slot a new socket, keeping the queues' memory and the slot's place in the ready queue.
     fn renew(&mut self, conn: ConnId, flow: Flow, nic: NicId, now: Time) {
         debug_assert!(

@@ -4,7 +4,7 @@ use crate::bypass::pages;
 use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, PAGE_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::{Access, Layer, Meter, Op, Owner, Pool};
-use crate::socket::{Deferred, Mode, SendBuffer, Storage};
+use crate::socket::{Deferred, Mode, Storage};
 use crate::sockets::{FileId, Gone, Receive, SocketId, Sockets, Unread};
 use baton_nic::Control;
 use baton_tcp::{CloseReason, Payload};
@@ -304,14 +304,7 @@ impl<P: Payload> Kernel<P> {
                 Storage::Internal | Storage::Page(_) | Storage::File(_) => None,
             };
             footprint::copy_in(m, id.0, mbuf, cluster, copied, run);
-            let socket = &mut self.sockets[id];
-            socket.send_buffers.push_back(SendBuffer {
-                mbuf,
-                storage,
-                len: run,
-                skipped: 0,
-                at: socket.bytes_sent + u64::from(copied),
-            });
+            self.sockets[id].hold(mbuf, storage, run, u64::from(copied));
             copied += run;
         }
         copied as usize
@@ -333,14 +326,7 @@ impl<P: Payload> Kernel<P> {
             };
             let page = memory_page(file, offset + start as u64);
             footprint::file_page(m, mbuf, page);
-            let socket = &mut self.sockets[id];
-            socket.send_buffers.push_back(SendBuffer {
-                mbuf,
-                storage: Storage::Page(page),
-                len: run as u32,
-                skipped: 0,
-                at: socket.bytes_sent + wrapped as u64,
-            });
+            self.sockets[id].hold(mbuf, Storage::Page(page), run as u32, wrapped as u64);
             wrapped += run;
         }
         wrapped

@@ -5,7 +5,7 @@ use super::{FilePage, MetEnd, OpenPage};
 use crate::footprint::{self, PAGE_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::Meter;
-use crate::socket::{Deferred, Mode, SendBuffer, Storage};
+use crate::socket::{Deferred, Mode, Storage};
 use crate::sockets::{FileId, Gone, SocketId};
 use crate::stats::DropReason;
 use crate::syscalls::memory_page;
@@ -107,13 +107,7 @@ impl<P: Payload> Kernel<P> {
             self.refer_to_blocks(id, page, run as u32);
             let socket = &mut self.sockets[id];
             socket.met_end = MetEnd::after(page, run).filter(|_| rest == 0);
-            socket.send_buffers.push_back(SendBuffer {
-                mbuf,
-                storage: Storage::File(page),
-                len: run as u32,
-                skipped: 0,
-                at: socket.bytes_sent + taken as u64,
-            });
+            socket.hold(mbuf, Storage::File(page), run as u32, taken as u64);
             pieces.push(if rest > 0 { data.slice(0, run) } else { data });
             taken += run;
         }
