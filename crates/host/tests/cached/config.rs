@@ -1,6 +1,7 @@
 //! Worlds of all kinds.
 
 use super::Random;
+use super::patient::patient;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
 use baton_host::{
     AffinityConfig, CoherenceConfig, Config, FileCacheConfig, NicCacheConfig, SelectionConfig,
@@ -18,14 +19,7 @@ pub fn tcp(random: &mut Random) -> baton_tcp::Config {
         timestamps: random.percent(50),
         sack: random.percent(50),
         nagle: random.percent(50),
-        // Nothing is to be given up for bad luck.
-        syn_retries: 30,
-        data_retries: 60,
-        rto_max_ms: 4000,
-        msl_ms: 60_000,
-        // A cookie does not survive the loss of the first data after it (RFC 4987 3.6).
-        syn_cookies: baton_tcp::SynCookies::Off,
-        ..baton_tcp::Config::default()
+        ..patient()
     }
 }
 

@@ -8,6 +8,8 @@ mod client;
 mod config;
 mod files;
 mod network;
+#[path = "../world/patient.rs"]
+mod patient;
 #[path = "../world/random.rs"]
 mod random;
 mod server;

@@ -2,9 +2,11 @@
 //! Everything that happens is drawn from one seed; every invariant is checked after every event.
 
 mod bounds;
+mod patient;
 mod random;
 
 use bounds::BoundsMeter;
+use patient::patient;
 pub use random::Random;
 
 use baton_host::{Config, Kernel, Mode, NicId, Ready, Receive, SelectionConfig, SocketId, Sockets};
@@ -115,14 +117,7 @@ fn tcp_config(random: &mut Random) -> baton_tcp::Config {
         timestamps: random.percent(50),
         sack: random.percent(50),
         nagle: random.percent(50),
-        // Nothing is to be given up for bad luck.
-        syn_retries: 30,
-        data_retries: 60,
-        rto_max_ms: 4000,
-        msl_ms: 60_000,
-        // A cookie does not survive the loss of the first data after it (RFC 4987 3.6).
-        syn_cookies: baton_tcp::SynCookies::Off,
-        ..baton_tcp::Config::default()
+        ..patient()
     }
 }
 
