@@ -11,6 +11,8 @@ pub struct Batching {
     pub level: u32,
     /// The longest that a descriptor waits for others, microseconds. Set when the first of a batch is queued.
     pub timer_us: u32,
+    /// What the timer is counted in, microseconds: it runs for whole ticks, as the timers of a process do.
+    pub tick_us: u32,
     /// The most descriptors in one transfer.
     pub max_descriptors: u32,
     /// The most bytes in one transfer, of descriptors or of data.
@@ -23,6 +25,7 @@ impl Default for Batching {
         Self {
             level: 1,
             timer_us: 1_000,
+            tick_us: 1,
             max_descriptors: 128,
             max_transfer_bytes: 4096,
         }
@@ -56,6 +59,18 @@ pub enum BatchingError {
 }
 
 impl Batching {
+    /// How long the timer runs.
+    pub fn timer(&self) -> Span {
+        let ticks = self.timer_us.div_ceil(self.tick_us.max(1));
+        Span::from_us(u64::from(ticks) * u64::from(self.tick_us))
+    }
+
+    /// The most descriptors of `descriptor_bytes` that one transfer moves.
+    pub fn most_per_transfer(&self, descriptor_bytes: u32) -> u32 {
+        self.max_descriptors
+            .min(self.max_transfer_bytes / descriptor_bytes.max(1))
+    }
+
     /// Whether these parameters can work for a ring of `depth` descriptors of `descriptor_bytes`.
     ///
     /// # Errors
@@ -63,6 +78,7 @@ impl Batching {
     pub fn validate(&self, depth: u32, descriptor_bytes: u32) -> Result<(), BatchingError> {
         for (name, value) in [
             ("level", self.level),
+            ("tick_us", self.tick_us),
             ("max_descriptors", self.max_descriptors),
         ] {
             if value == 0 {
@@ -86,25 +102,19 @@ impl Batching {
     }
 }
 
-/// Descriptors that are due, and the transfers that move them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch {
-    /// Descriptors to take from the ring.
-    pub descriptors: u32,
-    /// Transfers that they need.
-    pub transfers: u32,
-}
-
-/// Decides when the descriptors waiting in one ring are transferred: when the level is reached, or when the timer
-/// set by the first of them fires. All that wait by then go.
+/// Decides when the entries waiting in one queue are transferred: when the level is reached, when they tell of as much data as one
+/// transfer moves, when one is urgent, or when the timer set by the first of them fires. All that wait by then go.
 ///
-/// Order of calls: [`Batcher::queued`] for each descriptor; [`Batcher::take_due`] after that, and at [`Batcher::deadline`].
+/// Order of calls: [`Batcher::queued`] for each entry; [`Batcher::is_due`] after that and at [`Batcher::deadline`], and if so,
+/// [`Batcher::taken`].
 #[derive(Clone, Debug)]
 pub struct Batcher {
     level: u32,
     timer: Span,
-    descriptors_per_transfer: u32,
+    max_transfer_bytes: u32,
     waiting: u32,
+    data_bytes: u32,
+    urgent: bool,
     deadline: Option<Time>,
 }
 
@@ -121,41 +131,51 @@ impl Batcher {
         config.validate(depth, descriptor_bytes)?;
         Ok(Self {
             level: config.level,
-            timer: Span::from_us(config.timer_us.into()),
-            descriptors_per_transfer: config
-                .max_descriptors
-                .min(config.max_transfer_bytes / descriptor_bytes.max(1)),
+            timer: config.timer(),
+            max_transfer_bytes: config.max_transfer_bytes,
             waiting: 0,
+            data_bytes: 0,
+            urgent: false,
             deadline: None,
         })
     }
 
-    /// A descriptor was put on the ring at `now`.
-    pub fn queued(&mut self, now: Time) {
+    /// An entry that tells of `data_bytes` of data was queued at `now`.
+    pub fn queued(&mut self, now: Time, data_bytes: u32) {
         self.waiting += 1;
+        self.data_bytes = self.data_bytes.saturating_add(data_bytes);
         self.deadline.get_or_insert(now + self.timer);
     }
 
-    /// What has to be transferred at `now`, if anything; the caller takes these descriptors off the ring.
-    pub fn take_due(&mut self, now: Time) -> Option<Batch> {
-        let deadline = self.deadline?;
-        if self.waiting < self.level && now < deadline {
-            return None;
-        }
-        let descriptors = std::mem::take(&mut self.waiting);
-        self.deadline = None;
-        Some(Batch {
-            descriptors,
-            transfers: descriptors.div_ceil(self.descriptors_per_transfer),
+    /// What waits is wanted at once.
+    pub fn hurry(&mut self) {
+        self.urgent = self.waiting > 0;
+    }
+
+    /// Whether what waits is to be transferred at `now`.
+    pub fn is_due(&self, now: Time) -> bool {
+        self.deadline.is_some_and(|deadline| {
+            self.urgent
+                || self.waiting >= self.level
+                || self.data_bytes >= self.max_transfer_bytes
+                || now >= deadline
         })
     }
 
-    /// When the descriptors that wait are due at the latest; `None` if none waits.
+    /// All that waited was taken.
+    pub fn taken(&mut self) {
+        self.waiting = 0;
+        self.data_bytes = 0;
+        self.urgent = false;
+        self.deadline = None;
+    }
+
+    /// When what waits is due at the latest; `None` if nothing waits.
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// Descriptors that wait.
+    /// Entries that wait.
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
@@ -186,16 +206,11 @@ mod tests {
     #[test]
     fn level_one_transfers_each_at_once() {
         let mut batcher = batcher(1, 1_000);
-        assert_eq!(batcher.take_due(at_us(0)), None);
+        assert!(!batcher.is_due(at_us(0)), "nothing waits");
         for us in 0..3 {
-            batcher.queued(at_us(us));
-            assert_eq!(
-                batcher.take_due(at_us(us)),
-                Some(Batch {
-                    descriptors: 1,
-                    transfers: 1
-                })
-            );
+            batcher.queued(at_us(us), 0);
+            assert!(batcher.is_due(at_us(us)));
+            batcher.taken();
             assert_eq!((batcher.waiting(), batcher.deadline()), (0, None));
         }
     }
@@ -203,52 +218,46 @@ mod tests {
     #[test]
     fn level_collects_and_timer_limits_the_wait() {
         let mut batcher = batcher(3, 5);
-        batcher.queued(at_us(10));
-        batcher.queued(at_us(12));
-        assert_eq!(batcher.take_due(at_us(12)), None);
+        batcher.queued(at_us(10), 0);
+        batcher.queued(at_us(12), 0);
+        assert!(!batcher.is_due(at_us(12)));
         assert_eq!(
             batcher.deadline(),
             Some(at_us(15)),
             "the first one set the timer"
         );
-        assert_eq!(
-            batcher.take_due(at_us(15)),
-            Some(Batch {
-                descriptors: 2,
-                transfers: 1
-            })
-        );
-        for _ in 0..3 {
-            batcher.queued(at_us(20));
-        }
-        assert_eq!(
-            batcher.take_due(at_us(20)),
-            Some(Batch {
-                descriptors: 3,
-                transfers: 1
-            })
-        );
+        assert!(batcher.is_due(at_us(15)));
+        batcher.queued(at_us(13), 0);
+        assert!(batcher.is_due(at_us(13)), "the level is reached");
     }
 
     #[test]
-    fn more_than_the_level_may_go_and_transfers_are_limited() {
-        let config = Batching {
-            level: 2,
-            max_descriptors: 100,
-            max_transfer_bytes: 320,
+    fn what_is_urgent_or_fills_a_transfer_does_not_wait() {
+        let mut batcher = batcher(128, 1_000);
+        batcher.hurry();
+        batcher.queued(at_us(0), 4_095);
+        assert!(!batcher.is_due(at_us(0)), "there was nothing to hurry");
+        batcher.queued(at_us(0), 1);
+        assert!(batcher.is_due(at_us(0)));
+        batcher.taken();
+        batcher.queued(at_us(1), 0);
+        batcher.hurry();
+        assert!(batcher.is_due(at_us(1)));
+        batcher.taken();
+        batcher.queued(at_us(2), 0);
+        assert!(!batcher.is_due(at_us(2)));
+    }
+
+    #[test]
+    fn timers_run_for_whole_ticks() {
+        let config = |timer_us| Batching {
+            timer_us,
+            tick_us: 10_000,
             ..Batching::default()
         };
-        let mut batcher = Batcher::new(&config, 128, 32).unwrap();
-        for _ in 0..25 {
-            batcher.queued(at_us(0));
+        for (timer_us, runs_us) in [(0, 0), (1, 10_000), (10_000, 10_000), (10_001, 20_000)] {
+            assert_eq!(config(timer_us).timer(), Span::from_us(runs_us));
         }
-        assert_eq!(
-            batcher.take_due(at_us(0)),
-            Some(Batch {
-                descriptors: 25,
-                transfers: 3
-            })
-        );
     }
 
     #[test]
@@ -307,25 +316,27 @@ mod tests {
         fn none_is_lost_and_none_waits_beyond_its_timer(level in 1_u32..20, timer_us in 0_u32..30, gaps_us in prop::collection::vec(0_u64..10, 1..200)) {
             let mut batcher = batcher(level, timer_us);
             let (mut now, mut queued, mut taken) = (Time::ZERO, 0, 0);
-            let mut waiting_since = std::collections::VecDeque::new();
+            let mut waiting_since = Vec::new();
             for gap in gaps_us {
                 let next = now + Span::from_us(gap);
                 // The timer fires on the way to the next descriptor.
                 if let Some(deadline) = batcher.deadline().filter(|&deadline| deadline <= next) {
-                    let batch = batcher.take_due(deadline).expect("due at its deadline");
-                    taken += batch.descriptors;
-                    for since in waiting_since.drain(..batch.descriptors as usize) {
+                    prop_assert!(batcher.is_due(deadline));
+                    taken += batcher.waiting();
+                    batcher.taken();
+                    for since in waiting_since.drain(..) {
                         prop_assert!(deadline - since <= Span::from_us(timer_us.into()));
                     }
                 }
                 now = next;
-                batcher.queued(now);
+                batcher.queued(now, 0);
                 queued += 1;
-                waiting_since.push_back(now);
-                if let Some(batch) = batcher.take_due(now) {
-                    prop_assert!(batch.descriptors >= level || timer_us == 0);
-                    taken += batch.descriptors;
-                    waiting_since.drain(..batch.descriptors as usize);
+                waiting_since.push(now);
+                if batcher.is_due(now) {
+                    prop_assert!(batcher.waiting() >= level || timer_us == 0);
+                    taken += batcher.waiting();
+                    batcher.taken();
+                    waiting_since.clear();
                 }
                 prop_assert_eq!(queued, taken + batcher.waiting());
                 prop_assert!(batcher.waiting() < level);

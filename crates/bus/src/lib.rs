@@ -6,12 +6,18 @@
 
 mod accounting;
 mod batch;
+pub mod descriptor;
+mod descriptor_queue;
 pub mod interconnect;
+pub mod link;
 mod ring;
 
 pub use accounting::{
     Accounting, ByCategory, BytesByCategory, Category, Direction, DirectionAccount,
     EntriesPerTransfer, TimeByCategory,
 };
-pub use batch::{Batch, Batcher, Batching, BatchingError};
+pub use batch::{Batcher, Batching, BatchingError};
+pub use descriptor::Descriptor;
+pub use descriptor_queue::{DescriptorQueue, QueueStats};
+pub use link::{AdapterLink, HostLink};
 pub use ring::Ring;

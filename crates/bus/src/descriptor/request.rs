@@ -1,0 +1,296 @@
+//! What the host asks of the adapter (batching 2.2 and 2.3).
+
+use super::opcode::{Flags, Opcode, Room};
+use super::{Descriptor, Malformed, endpoint, inline};
+use baton_wire::Endpoint;
+
+/// One request. The socket's number is chosen by the host, so it need not wait for one request to be answered before the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The socket.
+    pub socket: u32,
+    /// Comes back with the answer.
+    pub tag: u32,
+    /// What is asked.
+    pub action: Action,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// SOCKET: make one of this number.
+    Socket,
+    /// BIND: give it a local address; port 0 is any.
+    Bind(Endpoint),
+    /// LISTEN, for at most so many connections that wait to be accepted.
+    Listen {
+        /// Connections that may wait.
+        backlog: u32,
+    },
+    /// ACCEPT: take connections that are established. The new sockets are `first`, `first + 1`, and so on; answered once all
+    /// `count` are there, or when the first of them has waited for `patience_us`, if that is not 0. Not before one is there.
+    Accept {
+        /// Number of the first new socket.
+        first: u32,
+        /// Connections; more than one is a bulk accept.
+        count: u16,
+        /// The longest that an established connection waits for the others, microseconds; 0 is without end.
+        patience_us: u32,
+    },
+    /// CONNECT.
+    Connect(Endpoint),
+    /// CLOSE.
+    Close(Close),
+    /// SETSOCKOPT.
+    SetOption {
+        /// Which.
+        option: SocketOption,
+        /// Its value; 0 and 1 for those that are on or off.
+        value: u32,
+    },
+    /// STATUS: ask for the socket's state.
+    Status,
+    /// CANCEL the ACCEPT, CONNECT, SEND or RECV of this tag. What was cancelled is answered too, before.
+    Cancel {
+        /// Its tag.
+        target: u32,
+    },
+    /// SEND data; answered once it has been fetched from the buffer, which is free then.
+    Send {
+        /// Where it is.
+        data: Buffer,
+        /// More follows at once: a partial segment may wait for it.
+        more: bool,
+    },
+    /// RECV into a buffer; answered once something is there, or nothing will be any more.
+    Receive {
+        /// Address in host memory.
+        address: u64,
+        /// Bytes for which there is room.
+        len: u32,
+    },
+}
+
+/// Data of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// In host memory.
+    Memory {
+        /// Address.
+        address: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// In the descriptor and its continuations: see [`write_inline`](super::write_inline) and [`read_inline`](super::read_inline).
+    Inline {
+        /// Bytes.
+        len: u16,
+    },
+}
+
+impl Buffer {
+    /// Bytes.
+    pub fn len(&self) -> u32 {
+        match *self {
+            Self::Memory { len, .. } => len,
+            Self::Inline { len } => len.into(),
+        }
+    }
+
+    /// Whether it is without data.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Flag, length, and word 2.
+    pub(super) fn write(self) -> (Flags, u32, u64) {
+        match self {
+            Self::Memory { address, len } => (Flags::empty(), len, address),
+            Self::Inline { len } => (Flags::INLINE, len.into(), 0),
+        }
+    }
+
+    pub(super) fn read(descriptor: &Descriptor) -> Result<Self, Malformed> {
+        if descriptor.flags().contains(Flags::INLINE) {
+            let len = inline::check(descriptor.len())?;
+            return Ok(Self::Inline { len });
+        }
+        let (address, len) = (descriptor.0[2], descriptor.len());
+        Ok(Self::Memory { address, len })
+    }
+}
+
+/// How a socket is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// Nothing more will be sent; what comes can still be received.
+    Write,
+    /// Both directions, after all that waits has been sent. Answered when the connection is over.
+    Both,
+    /// At once, by a reset.
+    Abort,
+}
+
+/// Options of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum SocketOption {
+    /// TCP_NODELAY.
+    NoDelay = 1,
+    /// TCP_CORK: hold partial segments back. (The host's own cork comes before it.)
+    Cork = 2,
+    /// SO_KEEPALIVE.
+    KeepAlive = 3,
+    /// SO_SNDBUF, bytes.
+    SendBuffer = 4,
+    /// SO_RCVBUF, bytes.
+    ReceiveBuffer = 5,
+    /// TCP_USER_TIMEOUT, milliseconds; 0 is none.
+    UserTimeout = 6,
+}
+
+impl SocketOption {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::NoDelay,
+        Self::Cork,
+        Self::KeepAlive,
+        Self::SendBuffer,
+        Self::ReceiveBuffer,
+        Self::UserTimeout,
+    ];
+
+    fn from_number(number: u16) -> Result<Self, Malformed> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|&option| option as u16 == number)
+            .ok_or(Malformed::Option(number))
+    }
+}
+
+impl Request {
+    /// Its descriptor. Inline data is still to be [written](super::write_inline) into it.
+    pub fn encode(&self) -> Descriptor {
+        use Action as A;
+        let none = Flags::empty();
+        let (opcode, flags, count, len, words) = match self.action {
+            A::Socket => (Opcode::Socket, none, 0, 0, [0; 2]),
+            A::Bind(local) => {
+                let (words, flags) = endpoint::write(local.addr);
+                (Opcode::Bind, flags, 0, local.port.into(), words)
+            }
+            A::Listen { backlog } => (Opcode::Listen, none, 0, backlog, [0; 2]),
+            A::Accept {
+                first,
+                count,
+                patience_us,
+            } => {
+                let words = [first.into(), patience_us.into()];
+                (Opcode::Accept, none, count, 0, words)
+            }
+            A::Connect(remote) => {
+                let (words, flags) = endpoint::write(remote.addr);
+                (Opcode::Connect, flags, 0, remote.port.into(), words)
+            }
+            A::Close(close) => (Opcode::Close, close.flags(), 0, 0, [0; 2]),
+            A::SetOption { option, value } => {
+                (Opcode::SetOption, none, option as u16, value, [0; 2])
+            }
+            A::Status => (Opcode::Status, none, 0, 0, [0; 2]),
+            A::Cancel { target } => (Opcode::Cancel, none, 0, target, [0; 2]),
+            A::Send { data, more } => {
+                let (mut flags, len, address) = data.write();
+                flags.set(Flags::MORE, more);
+                (Opcode::Send, flags, 0, len, [address, 0])
+            }
+            A::Receive { address, len } => (Opcode::Receive, none, 0, len, [address, 0]),
+        };
+        Descriptor([
+            Descriptor::first(opcode, flags, count, self.socket),
+            Descriptor::second(self.tag, len),
+            words[0],
+            words[1],
+        ])
+    }
+
+    /// The request that `descriptor` begins.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
+        let opcode = descriptor.opcode()?;
+        if opcode.room() != Room::Sockets {
+            return Err(Malformed::Direction(opcode));
+        }
+        let flags = descriptor.flags();
+        let allowed = match opcode {
+            Opcode::Bind | Opcode::Connect => Flags::V6,
+            Opcode::Close => Flags::WRITE_ONLY | Flags::ABORT,
+            Opcode::Send => Flags::INLINE | Flags::MORE,
+            _ => Flags::empty(),
+        };
+        if !allowed.contains(flags) {
+            let flags = flags.bits();
+            return Err(Malformed::Flags { opcode, flags });
+        }
+        let action = match opcode {
+            Opcode::Socket => Action::Socket,
+            Opcode::Bind => Action::Bind(endpoint::read(descriptor)?),
+            Opcode::Listen => Action::Listen {
+                backlog: descriptor.len(),
+            },
+            Opcode::Accept => match descriptor.count() {
+                0 => return Err(Malformed::Count(0)),
+                count => Action::Accept {
+                    first: descriptor.0[2] as u32,
+                    count,
+                    patience_us: descriptor.0[3] as u32,
+                },
+            },
+            Opcode::Connect => Action::Connect(endpoint::read(descriptor)?),
+            Opcode::Close => Action::Close(Close::from_flags(opcode, flags)?),
+            Opcode::SetOption => Action::SetOption {
+                option: SocketOption::from_number(descriptor.count())?,
+                value: descriptor.len(),
+            },
+            Opcode::Status => Action::Status,
+            Opcode::Cancel => Action::Cancel {
+                target: descriptor.len(),
+            },
+            Opcode::Send => Action::Send {
+                data: Buffer::read(descriptor)?,
+                more: flags.contains(Flags::MORE),
+            },
+            Opcode::Receive => Action::Receive {
+                address: descriptor.0[2],
+                len: descriptor.len(),
+            },
+            _ => return Err(Malformed::Direction(opcode)),
+        };
+        Ok(Self {
+            socket: descriptor.socket(),
+            tag: descriptor.tag(),
+            action,
+        })
+    }
+}
+
+impl Close {
+    fn flags(self) -> Flags {
+        match self {
+            Self::Write => Flags::WRITE_ONLY,
+            Self::Both => Flags::empty(),
+            Self::Abort => Flags::ABORT,
+        }
+    }
+
+    fn from_flags(opcode: Opcode, flags: Flags) -> Result<Self, Malformed> {
+        let all = [Self::Write, Self::Both, Self::Abort];
+        let flags_bits = flags.bits();
+        all.into_iter()
+            .find(|close| close.flags() == flags)
+            .ok_or(Malformed::Flags {
+                opcode,
+                flags: flags_bits,
+            })
+    }
+}

@@ -1,0 +1,220 @@
+//! What the adapter answers, and tells unasked (batching 2.2).
+
+use super::opcode::{Flags, Opcode, Room};
+use super::{Buffer, Descriptor, Malformed, Status, endpoint};
+use baton_wire::Endpoint;
+
+/// One answer, or news of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The socket of the request.
+    pub socket: u32,
+    /// The tag of the request; of news 0.
+    pub tag: u32,
+    /// How it ended.
+    pub status: Status,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A SOCKET, BIND, LISTEN, CONNECT, CLOSE, SETSOCKOPT or CANCEL has been carried out, or has not: see the status.
+    Done(Opcode),
+    /// One connection was accepted, as the first of the sockets of the request.
+    Accepted(Endpoint),
+    /// None or several were accepted: a continuation each, to be read by [`read_peer`]; in the order of the sockets.
+    AcceptedBulk {
+        /// How many; 0 when the request has failed.
+        count: u16,
+    },
+    /// The data has been fetched; its buffer is free.
+    Sent {
+        /// Bytes of this request.
+        len: u32,
+        /// All earlier sends of the socket have been fetched too, and are not answered one by one.
+        cumulative: bool,
+    },
+    /// Data has arrived; it stands in the buffer of the request, or inline, and then the buffer is free too. Without data, see the status.
+    Received(Buffer),
+    /// The state of the socket.
+    Status(SocketInfo),
+    /// Unasked: the peer will send no more, and all it has sent has been delivered.
+    PeerClosed,
+    /// Unasked: the connection is over, as the status says. All requests that waited have been answered.
+    Over,
+}
+
+/// The state of a socket, as STATUS tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketInfo {
+    /// Bytes for which the send buffer on the adapter has room.
+    pub send_room: u32,
+    /// Bytes that wait to be received.
+    pub unread: u32,
+    /// Sends that wait to be fetched.
+    pub sends_waiting: u16,
+    /// Receives that wait for data.
+    pub receives_waiting: u16,
+    /// Connections that wait to be accepted.
+    pub acceptable: u16,
+}
+
+/// A connection of a bulk accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Number of its socket.
+    pub socket: u32,
+    /// The other end.
+    pub remote: Endpoint,
+}
+
+impl Response {
+    /// Its descriptor. Inline data and the peers of a bulk accept are still to be written.
+    pub fn encode(&self) -> Descriptor {
+        let answer = Flags::RESPONSE;
+        let (opcode, flags, count, len, words) = match self.outcome {
+            Outcome::Done(opcode) => (opcode, answer, 0, 0, [0; 2]),
+            Outcome::Accepted(remote) => {
+                let (words, version) = endpoint::write(remote.addr);
+                let flags = answer | version;
+                (Opcode::Accept, flags, 1, remote.port.into(), words)
+            }
+            Outcome::AcceptedBulk { count } => (Opcode::Accept, answer, count, 0, [0; 2]),
+            Outcome::Sent { len, cumulative } => {
+                let mut flags = answer;
+                flags.set(Flags::CUMULATIVE, cumulative);
+                (Opcode::Send, flags, 0, len, [0; 2])
+            }
+            Outcome::Received(buffer) => {
+                let (flags, len, address) = buffer.write();
+                (Opcode::Receive, answer | flags, 0, len, [address, 0])
+            }
+            Outcome::Status(info) => {
+                let bytes = u64::from(info.send_room) | u64::from(info.unread) << 32;
+                let counts = u64::from(info.sends_waiting)
+                    | u64::from(info.receives_waiting) << 16
+                    | u64::from(info.acceptable) << 32;
+                (Opcode::Status, answer, 0, 0, [bytes, counts])
+            }
+            Outcome::PeerClosed => (Opcode::Close, Flags::WRITE_ONLY, 0, 0, [0; 2]),
+            Outcome::Over => (Opcode::Close, Flags::ABORT, 0, 0, [0; 2]),
+        };
+        // The count of an accept takes the place of the status, which takes the upper half of the length.
+        let (third, len) = match opcode {
+            Opcode::Accept => (count, len | u32::from(self.status as u16) << 16),
+            _ => (self.status as u16, len),
+        };
+        Descriptor([
+            Descriptor::first(opcode, flags, third, self.socket),
+            Descriptor::second(self.tag, len),
+            words[0],
+            words[1],
+        ])
+    }
+
+    /// The response that `descriptor` begins.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
+        let opcode = descriptor.opcode()?;
+        if opcode.room() != Room::Sockets {
+            return Err(Malformed::Direction(opcode));
+        }
+        let flags = descriptor.flags();
+        let (status, outcome) = if flags.contains(Flags::RESPONSE) {
+            Self::answer(opcode, flags.difference(Flags::RESPONSE), descriptor)?
+        } else {
+            let news = match (opcode, flags) {
+                (Opcode::Close, Flags::WRITE_ONLY) => Outcome::PeerClosed,
+                (Opcode::Close, Flags::ABORT) => Outcome::Over,
+                _ => return Err(Malformed::Direction(opcode)),
+            };
+            (Status::from_number(descriptor.count())?, news)
+        };
+        Ok(Self {
+            socket: descriptor.socket(),
+            tag: descriptor.tag(),
+            status,
+            outcome,
+        })
+    }
+
+    fn answer(
+        opcode: Opcode,
+        flags: Flags,
+        descriptor: &Descriptor,
+    ) -> Result<(Status, Outcome), Malformed> {
+        let allowed = match opcode {
+            Opcode::Accept => Flags::V6,
+            Opcode::Send => Flags::CUMULATIVE,
+            Opcode::Receive => Flags::INLINE,
+            _ => Flags::empty(),
+        };
+        if !allowed.contains(flags) {
+            let flags = descriptor.flags().bits();
+            return Err(Malformed::Flags { opcode, flags });
+        }
+        if opcode == Opcode::Accept {
+            let status = Status::from_number((descriptor.len() >> 16) as u16)?;
+            return Ok((status, Self::accepted(descriptor)?));
+        }
+        let outcome = match opcode {
+            Opcode::Send => Outcome::Sent {
+                len: descriptor.len(),
+                cumulative: flags.contains(Flags::CUMULATIVE),
+            },
+            Opcode::Receive => Outcome::Received(Buffer::read(descriptor)?),
+            Opcode::Status => {
+                let [_, _, bytes, counts] = descriptor.0;
+                Outcome::Status(SocketInfo {
+                    send_room: bytes as u32,
+                    unread: (bytes >> 32) as u32,
+                    sends_waiting: counts as u16,
+                    receives_waiting: (counts >> 16) as u16,
+                    acceptable: (counts >> 32) as u16,
+                })
+            }
+            _ => Outcome::Done(opcode),
+        };
+        Ok((Status::from_number(descriptor.count())?, outcome))
+    }
+
+    fn accepted(descriptor: &Descriptor) -> Result<Outcome, Malformed> {
+        if descriptor.count() != 1 {
+            let count = descriptor.count();
+            return Ok(Outcome::AcceptedBulk { count });
+        }
+        let mut plain = *descriptor;
+        plain.0[1] &= 0x0000_ffff_ffff_ffff;
+        Ok(Outcome::Accepted(endpoint::read(&plain)?))
+    }
+}
+
+/// A continuation of a bulk accept.
+pub fn write_peer(peer: Peer) -> Descriptor {
+    let (words, flags) = endpoint::write(peer.remote.addr);
+    Descriptor([
+        Descriptor::first(Opcode::Accept, flags | Flags::RESPONSE, 1, peer.socket),
+        Descriptor::second(0, peer.remote.port.into()),
+        words[0],
+        words[1],
+    ])
+}
+
+/// Reads a continuation of a bulk accept.
+///
+/// # Errors
+/// It is none.
+pub fn read_peer(descriptor: &Descriptor) -> Result<Peer, Malformed> {
+    let opcode = descriptor.opcode()?;
+    if opcode != Opcode::Accept {
+        return Err(Malformed::Direction(opcode));
+    }
+    Ok(Peer {
+        socket: descriptor.socket(),
+        remote: endpoint::read(descriptor)?,
+    })
+}

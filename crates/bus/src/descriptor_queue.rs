@@ -1,0 +1,209 @@
+//! Descriptors on their way to the other side: they wait, and go in batches.
+
+use crate::descriptor::Descriptor;
+use crate::{Batcher, Batching, BatchingError, EntriesPerTransfer, Ring};
+use baton_wire::Time;
+
+/// The descriptors of one side that have not yet been transferred, and when they are. An entry, a descriptor and its
+/// continuations, is never divided.
+///
+/// Order of calls: [`DescriptorQueue::push`] as entries come; [`DescriptorQueue::next_transfer`] and, for what the link took of it,
+/// [`DescriptorQueue::transferred`], until there is none; again at [`DescriptorQueue::poll_timeout`].
+#[derive(Clone, Debug)]
+pub struct DescriptorQueue {
+    ring: Ring<Descriptor>,
+    batcher: Batcher,
+    /// Descriptors at the head of the ring that are due.
+    due: usize,
+    most_per_transfer: usize,
+    stats: QueueStats,
+}
+
+/// What a queue counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStats {
+    /// Descriptors in each transfer.
+    pub per_transfer: EntriesPerTransfer,
+    /// Entries that found no room.
+    pub full: u64,
+    /// Times that the other side had no room for all of a transfer.
+    pub held_up: u64,
+}
+
+impl DescriptorQueue {
+    /// An empty queue of `depth` descriptors.
+    ///
+    /// # Errors
+    /// Says which parameter cannot work, and what was expected.
+    pub fn new(config: &Batching, depth: u32) -> Result<Self, BatchingError> {
+        let batcher = Batcher::new(config, depth, Descriptor::BYTES)?;
+        Ok(Self {
+            ring: Ring::new(depth as usize),
+            batcher,
+            due: 0,
+            most_per_transfer: config.most_per_transfer(Descriptor::BYTES) as usize,
+            stats: QueueStats::default(),
+        })
+    }
+
+    /// Appends an entry that tells of `data_bytes` of data; false when there is no room for all of it.
+    pub fn push(&mut self, now: Time, entry: &[Descriptor], data_bytes: u32) -> bool {
+        debug_assert_eq!(entry.len(), 1 + entry[0].continuations());
+        if self.ring.free() < entry.len() {
+            self.stats.full += 1;
+            return false;
+        }
+        for &descriptor in entry {
+            let pushed = self.ring.try_push(descriptor);
+            debug_assert!(pushed.is_ok(), "there was room");
+        }
+        self.batcher.queued(now, data_bytes);
+        true
+    }
+
+    /// All that waits is to go at once.
+    pub fn hurry(&mut self) {
+        self.batcher.hurry();
+    }
+
+    /// Puts what is to be transferred next at `now` into `transfer`, which it clears before; false when nothing is due.
+    pub fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
+        transfer.clear();
+        if self.batcher.is_due(now) {
+            self.batcher.taken();
+            self.due = self.ring.len();
+        }
+        let mut entry_left = 0;
+        for descriptor in self.ring.iter().take(self.due) {
+            if entry_left == 0 {
+                entry_left = 1 + descriptor.continuations();
+                // An entry longer than a transfer goes alone.
+                if !transfer.is_empty() && transfer.len() + entry_left > self.most_per_transfer {
+                    break;
+                }
+            }
+            transfer.push(*descriptor);
+            entry_left -= 1;
+        }
+        !transfer.is_empty()
+    }
+
+    /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.
+    pub fn transferred(&mut self, taken: usize, offered: usize) {
+        debug_assert!(taken <= offered && offered <= self.due);
+        self.stats.held_up += u64::from(taken < offered);
+        if taken > 0 {
+            self.stats.per_transfer.record(taken as u64);
+        }
+        for _ in 0..taken {
+            self.ring.pop();
+        }
+        self.due -= taken;
+    }
+
+    /// When something will be due that is not yet, if anything is.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.batcher.deadline()
+    }
+
+    /// Whether something was due that the link did not take.
+    pub fn is_held_up(&self) -> bool {
+        self.due > 0
+    }
+
+    /// Descriptors that wait.
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Descriptors for which there is room.
+    pub fn room(&self) -> usize {
+        self.ring.free()
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &QueueStats {
+        &self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor::{Action, Buffer, Request, write_inline};
+    use baton_wire::Span;
+    use proptest::prelude::*;
+
+    fn entry(tag: u32, inline_bytes: u16) -> Vec<Descriptor> {
+        let data = if inline_bytes == 0 {
+            Buffer::Memory { address: 0, len: 1 }
+        } else {
+            Buffer::Inline { len: inline_bytes }
+        };
+        let action = Action::Send { data, more: false };
+        let socket = 0;
+        let mut head = Request {
+            socket,
+            tag,
+            action,
+        }
+        .encode();
+        let mut tail = Vec::new();
+        if inline_bytes > 0 {
+            write_inline(&mut head, &vec![7; inline_bytes.into()], &mut tail);
+        }
+        std::iter::once(head).chain(tail).collect()
+    }
+
+    proptest! {
+        /// Whatever the link takes, all descriptors go, in order, and only whole entries are offered.
+        #[test]
+        fn all_go_in_order(level in 1_u32..8, steps in prop::collection::vec((0_u16..=240, 0_usize..20, 0_u64..30), 1..100)) {
+            let config = Batching { level, timer_us: 20, max_descriptors: 6, ..Batching::default() };
+            let mut queue = DescriptorQueue::new(&config, 16).unwrap();
+            let (mut pushed, mut gone, mut transfer) = (Vec::new(), Vec::new(), Vec::new());
+            let mut now = Time::ZERO;
+            for (tag, (inline_bytes, room, gap_us)) in steps.into_iter().enumerate() {
+                now += Span::from_us(gap_us);
+                let entry = entry(tag as u32, inline_bytes);
+                let fits = queue.room() >= entry.len();
+                prop_assert_eq!(queue.push(now, &entry, 0), fits);
+                if fits {
+                    pushed.extend(entry);
+                }
+                let mut room = room;
+                while queue.next_transfer(now, &mut transfer) {
+                    let mut at = 0;
+                    while at < transfer.len() {
+                        at += 1 + transfer[at].continuations();
+                    }
+                    prop_assert_eq!(at, transfer.len(), "whole entries");
+                    prop_assert!(transfer.len() <= 6 || transfer.len() == 1 + transfer[0].continuations());
+                    // The link takes whole entries, too.
+                    let mut taken = 0;
+                    while taken < transfer.len() && taken + 1 + transfer[taken].continuations() <= room {
+                        taken += 1 + transfer[taken].continuations();
+                    }
+                    gone.extend_from_slice(&transfer[..taken]);
+                    queue.transferred(taken, transfer.len());
+                    room -= taken;
+                    if taken < transfer.len() {
+                        break;
+                    }
+                }
+            }
+            now += Span::from_secs(1);
+            while queue.next_transfer(now, &mut transfer) {
+                gone.extend_from_slice(&transfer);
+                queue.transferred(transfer.len(), transfer.len());
+            }
+            prop_assert!(queue.is_empty() && !queue.is_held_up());
+            prop_assert_eq!(gone, pushed);
+        }
+    }
+}
