@@ -102,6 +102,17 @@ impl Batching {
     }
 }
 
+/// Who waits for an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Urgency {
+    /// Nobody: it only lets go of something, as the completions of SEND and CLOSE do.
+    Lazy,
+    /// Somebody waits for it, as for a connection to be accepted.
+    Awaited,
+    /// It is not to wait in this queue, and nothing before it: it follows data that has crossed already, or tells of an error.
+    AtOnce,
+}
+
 /// Decides when the entries waiting in one queue are transferred: when the level is reached, when they tell of as much data as one
 /// transfer moves, when one is urgent, or when the timer set by the first of them fires. All that wait by then go.
 ///
@@ -141,9 +152,10 @@ impl Batcher {
     }
 
     /// An entry that tells of `data_bytes` of data was queued at `now`.
-    pub fn queued(&mut self, now: Time, data_bytes: u32) {
+    pub fn queued(&mut self, now: Time, data_bytes: u32, urgency: Urgency) {
         self.waiting += 1;
         self.data_bytes = self.data_bytes.saturating_add(data_bytes);
+        self.urgent |= urgency == Urgency::AtOnce;
         self.deadline.get_or_insert(now + self.timer);
     }
 
@@ -208,7 +220,7 @@ mod tests {
         let mut batcher = batcher(1, 1_000);
         assert!(!batcher.is_due(at_us(0)), "nothing waits");
         for us in 0..3 {
-            batcher.queued(at_us(us), 0);
+            batcher.queued(at_us(us), 0, Urgency::Awaited);
             assert!(batcher.is_due(at_us(us)));
             batcher.taken();
             assert_eq!((batcher.waiting(), batcher.deadline()), (0, None));
@@ -218,8 +230,8 @@ mod tests {
     #[test]
     fn level_collects_and_timer_limits_the_wait() {
         let mut batcher = batcher(3, 5);
-        batcher.queued(at_us(10), 0);
-        batcher.queued(at_us(12), 0);
+        batcher.queued(at_us(10), 0, Urgency::Awaited);
+        batcher.queued(at_us(12), 0, Urgency::Awaited);
         assert!(!batcher.is_due(at_us(12)));
         assert_eq!(
             batcher.deadline(),
@@ -227,7 +239,7 @@ mod tests {
             "the first one set the timer"
         );
         assert!(batcher.is_due(at_us(15)));
-        batcher.queued(at_us(13), 0);
+        batcher.queued(at_us(13), 0, Urgency::Awaited);
         assert!(batcher.is_due(at_us(13)), "the level is reached");
     }
 
@@ -235,17 +247,19 @@ mod tests {
     fn what_is_urgent_or_fills_a_transfer_does_not_wait() {
         let mut batcher = batcher(128, 1_000);
         batcher.hurry();
-        batcher.queued(at_us(0), 4_095);
+        batcher.queued(at_us(0), 4_095, Urgency::Awaited);
         assert!(!batcher.is_due(at_us(0)), "there was nothing to hurry");
-        batcher.queued(at_us(0), 1);
+        batcher.queued(at_us(0), 1, Urgency::Awaited);
         assert!(batcher.is_due(at_us(0)));
         batcher.taken();
-        batcher.queued(at_us(1), 0);
+        batcher.queued(at_us(1), 0, Urgency::Awaited);
         batcher.hurry();
         assert!(batcher.is_due(at_us(1)));
         batcher.taken();
-        batcher.queued(at_us(2), 0);
+        batcher.queued(at_us(2), 0, Urgency::Awaited);
         assert!(!batcher.is_due(at_us(2)));
+        batcher.queued(at_us(2), 0, Urgency::AtOnce);
+        assert!(batcher.is_due(at_us(2)));
     }
 
     #[test]
@@ -329,7 +343,7 @@ mod tests {
                     }
                 }
                 now = next;
-                batcher.queued(now, 0);
+                batcher.queued(now, 0, Urgency::Awaited);
                 queued += 1;
                 waiting_since.push(now);
                 if batcher.is_due(now) {

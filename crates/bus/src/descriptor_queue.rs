@@ -1,7 +1,7 @@
 //! Descriptors on their way to the other side: they wait, and go in batches.
 
 use crate::descriptor::Descriptor;
-use crate::{Batcher, Batching, BatchingError, EntriesPerTransfer, Ring};
+use crate::{Batcher, Batching, BatchingError, EntriesPerTransfer, Ring, Urgency};
 use baton_wire::Time;
 
 /// The descriptors of one side that have not yet been transferred, and when they are. An entry, a descriptor and its
@@ -47,7 +47,13 @@ impl DescriptorQueue {
     }
 
     /// Appends an entry that tells of `data_bytes` of data; false when there is no room for all of it.
-    pub fn push(&mut self, now: Time, entry: &[Descriptor], data_bytes: u32) -> bool {
+    pub fn push(
+        &mut self,
+        now: Time,
+        entry: &[Descriptor],
+        data_bytes: u32,
+        urgency: Urgency,
+    ) -> bool {
         debug_assert_eq!(entry.len(), 1 + entry[0].continuations());
         if self.ring.free() < entry.len() {
             self.stats.full += 1;
@@ -57,7 +63,7 @@ impl DescriptorQueue {
             let pushed = self.ring.try_push(descriptor);
             debug_assert!(pushed.is_ok(), "there was room");
         }
-        self.batcher.queued(now, data_bytes);
+        self.batcher.queued(now, data_bytes, urgency);
         true
     }
 
@@ -172,7 +178,7 @@ mod tests {
                 now += Span::from_us(gap_us);
                 let entry = entry(tag as u32, inline_bytes);
                 let fits = queue.room() >= entry.len();
-                prop_assert_eq!(queue.push(now, &entry, 0), fits);
+                prop_assert_eq!(queue.push(now, &entry, 0, Urgency::Awaited), fits);
                 if fits {
                     pushed.extend(entry);
                 }

@@ -22,11 +22,16 @@ pub(super) fn check(len: u32) -> Result<u16, Malformed> {
     Ok(len as u16)
 }
 
-/// Puts `data` into `head`, which says that it is inline, and appends its continuations to `tail`.
+/// Puts `data` into `head`, which says that it is inline, and appends its continuations to `tail`. It is as long as the head says;
+/// what stands for shorter data may take all of [`INLINE_HEAD_BYTES`], for which there is room anyway.
 ///
-/// Panics when it is longer than [`MOST_INLINE_BYTES`] or not as long as `head` says.
+/// Panics when it is of another length or longer than [`MOST_INLINE_BYTES`].
 pub fn write_inline(head: &mut Descriptor, data: &[u8], tail: &mut impl Extend<Descriptor>) {
-    assert_eq!(data.len(), head.len() as usize, "the head tells the length");
+    let len = head.len() as usize;
+    assert!(
+        data.len() == len || data.len() == len.max(INLINE_HEAD_BYTES),
+        "the head tells the length"
+    );
     assert!(
         data.len() <= MOST_INLINE_BYTES,
         "data in descriptors is short"
@@ -44,7 +49,8 @@ pub fn write_inline(head: &mut Descriptor, data: &[u8], tail: &mut impl Extend<D
     }));
 }
 
-/// The data of an entry: its head and the continuations that follow; the length is the head's. `data` gets the bytes.
+/// The data of an entry: its head and the continuations that follow; the length is the head's. `data` gets the bytes, and whatever
+/// follows them in the entry.
 ///
 /// # Errors
 /// The length is out of bounds, or continuations are missing.

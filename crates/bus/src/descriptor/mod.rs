@@ -13,6 +13,7 @@
 //! | 2, 3 | address in host memory and a value, or an Internet address, or the first 16 bytes of data | | | |
 
 mod endpoint;
+mod entries;
 mod inline;
 mod opcode;
 mod request;
@@ -22,6 +23,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use entries::{Entries, entries, whole_entries};
 pub use inline::{INLINE_HEAD_BYTES, MOST_INLINE_BYTES, read_inline, write_inline};
 pub use opcode::{Opcode, Room};
 pub use request::{Action, Buffer, Close, Request, SocketOption};

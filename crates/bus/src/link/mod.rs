@@ -4,6 +4,15 @@
 //! processes share, or a TCP connection. The adapter is bus master: it alone starts transfers of data, and says by its
 //! responses when the host may use its buffers again.
 
+mod inline;
+mod memory;
+
+#[cfg(test)]
+mod tests;
+
+pub use inline::{Inline, embed, extract, fits_inline};
+pub use memory::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+
 use crate::descriptor::{Descriptor, Malformed};
 use baton_wire::Time;
 
@@ -166,13 +175,4 @@ pub trait AdapterLink {
     /// # Errors
     /// The link is of no use any more.
     fn poll_dma(&mut self, now: Time) -> Result<Option<Dma<Self::Data>>, LinkError>;
-}
-
-/// Data that can stand inside descriptors.
-pub trait Inline: Sized {
-    /// Its bytes, at most as many as `room`; none when it cannot be done. Gives what was written.
-    fn to_inline<'a>(&self, room: &'a mut [u8]) -> Option<&'a [u8]>;
-
-    /// The data of these bytes; none when they are no data.
-    fn from_inline(bytes: &[u8]) -> Option<Self>;
 }

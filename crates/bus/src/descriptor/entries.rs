@@ -1,0 +1,48 @@
+//! Entries of a transfer: descriptors with the continuations that belong to them.
+
+use super::{Descriptor, Malformed};
+
+/// The entries of a transfer, each a descriptor with its continuations.
+pub fn entries(transfer: &[Descriptor]) -> Entries<'_> {
+    Entries { left: transfer }
+}
+
+/// See [`entries`]. After an error there are no more.
+#[derive(Clone, Debug)]
+pub struct Entries<'a> {
+    left: &'a [Descriptor],
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<&'a [Descriptor], Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let len = 1 + self.left.first()?.continuations();
+        let Some((entry, left)) = self.left.split_at_checked(len) else {
+            let missing = len - self.left.len();
+            self.left = &[];
+            return Some(Err(Malformed::Truncated { missing }));
+        };
+        self.left = left;
+        Some(Ok(entry))
+    }
+}
+
+/// Descriptors of the longest run of whole entries at the start of `transfer` that has at most `most` descriptors.
+pub fn whole_entries<'a>(transfer: impl IntoIterator<Item = &'a Descriptor>, most: usize) -> usize {
+    let (mut whole, mut seen) = (0, 0);
+    let mut end = 0;
+    for descriptor in transfer {
+        if seen == end {
+            end = seen + 1 + descriptor.continuations();
+            if end > most {
+                break;
+            }
+        }
+        seen += 1;
+        if seen == end {
+            whole = seen;
+        }
+    }
+    whole
+}

@@ -1,0 +1,436 @@
+//! A link inside one process: host and adapter of a test, or of a program that runs both on one thread.
+//!
+//! It honours every rule of a real one. Requests and responses cross rings of bounded depth; only buffers that the host has lent can be
+//! read or written, for as long as they are lent; and what can go wrong with a link can be made to go wrong ([`Faults`]).
+
+use super::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
+use crate::Ring;
+use crate::descriptor::{Descriptor, Malformed, whole_entries};
+use baton_tcp::Payload;
+use baton_wire::Time;
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Where the host's buffers begin. Not 0, so that an address that nobody set is wrong.
+const FIRST_ADDRESS: u64 = 0x1_0000;
+
+/// Sizes of a link in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryConfig {
+    /// Descriptors in each ring.
+    pub ring_depth: usize,
+    /// Buffers of the host.
+    pub buffers: usize,
+    /// Size of a buffer, bytes.
+    pub buffer_bytes: u32,
+}
+
+/// Rings of 128 descriptors and buffers of a page (batching 3.1).
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self {
+            ring_depth: 128,
+            buffers: 1024,
+            buffer_bytes: 4096,
+        }
+    }
+}
+
+/// Both ends of a new link.
+pub fn memory_link<D: Payload>(config: MemoryConfig) -> (MemoryHost<D>, MemoryAdapter<D>) {
+    let shared = Rc::new(RefCell::new(Shared {
+        to_adapter: Ring::new(config.ring_depth),
+        to_host: Ring::new(config.ring_depth),
+        buffer_bytes: config.buffer_bytes,
+        buffers: (0..config.buffers).map(|_| Buffer::new()).collect(),
+        free: (0..config.buffers).rev().collect(),
+        dma: VecDeque::new(),
+        faults: Faults::default(),
+    }));
+    let faults = shared.borrow().faults.clone();
+    let adapter = MemoryAdapter {
+        shared: Rc::clone(&shared),
+        faults: faults.clone(),
+    };
+    (MemoryHost { shared, faults }, adapter)
+}
+
+/// What goes wrong with a link, for tests. Clones speak of the same link.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Rc<FaultState>);
+
+#[derive(Debug, Default)]
+struct FaultState {
+    gone: Cell<bool>,
+    dma_polls: Cell<u32>,
+    closed_to_adapter: Cell<bool>,
+    closed_to_host: Cell<bool>,
+}
+
+impl Faults {
+    /// From now on each end finds that the other is gone, as it does when the other has been dropped.
+    pub fn cut(&self) {
+        self.0.gone.set(true);
+    }
+
+    /// Each DMA that begins from now on is over only when it has been asked for `polls` times in vain.
+    pub fn delay_dma(&self, polls: u32) {
+        self.0.dma_polls.set(polls);
+    }
+
+    /// Whether the adapter's ring takes no requests, although it may have room.
+    pub fn refuse_requests(&self, refuse: bool) {
+        self.0.closed_to_adapter.set(refuse);
+    }
+
+    /// Whether the host's ring takes no responses, although it may have room.
+    pub fn refuse_responses(&self, refuse: bool) {
+        self.0.closed_to_host.set(refuse);
+    }
+
+    fn check(&self) -> Result<(), LinkError> {
+        if self.0.gone.get() {
+            return Err(LinkError::Gone);
+        }
+        Ok(())
+    }
+}
+
+/// The host's end of a link in memory.
+#[derive(Debug)]
+pub struct MemoryHost<D> {
+    shared: Rc<RefCell<Shared<D>>>,
+    faults: Faults,
+}
+
+/// The adapter's end of a link in memory.
+#[derive(Debug)]
+pub struct MemoryAdapter<D> {
+    shared: Rc<RefCell<Shared<D>>>,
+    faults: Faults,
+}
+
+#[derive(Debug)]
+struct Shared<D> {
+    to_adapter: Ring<Descriptor>,
+    to_host: Ring<Descriptor>,
+    buffer_bytes: u32,
+    buffers: Vec<Buffer<D>>,
+    /// Free buffers; the last to be given back is the first to be taken.
+    free: Vec<usize>,
+    dma: VecDeque<Pending<D>>,
+    faults: Faults,
+}
+
+#[derive(Debug)]
+struct Buffer<D> {
+    /// Changes each time the buffer is given back, so that a DMA that comes too late is noticed.
+    lending: u64,
+    state: State<D>,
+}
+
+#[derive(Debug)]
+enum State<D> {
+    Free,
+    /// The adapter may read it.
+    Placed(D),
+    /// The adapter may write it, and has written so much.
+    Reserved(Option<D>),
+}
+
+#[derive(Debug)]
+struct Pending<D> {
+    polls_left: u32,
+    id: DmaId,
+    buffer: usize,
+    lending: u64,
+    kind: Kind<D>,
+}
+
+#[derive(Debug)]
+enum Kind<D> {
+    Read { start: usize, len: usize },
+    Write { start: usize, data: D },
+}
+
+impl<D> Buffer<D> {
+    fn new() -> Self {
+        Self {
+            lending: 0,
+            state: State::Free,
+        }
+    }
+}
+
+impl<D: Payload> Shared<D> {
+    fn address(&self, buffer: usize) -> u64 {
+        FIRST_ADDRESS + buffer as u64 * u64::from(self.buffer_bytes)
+    }
+
+    /// The buffer that `len` bytes at `address` lie in, and how far from its start.
+    fn find(&self, address: u64, len: u32) -> Result<(usize, usize), Violation> {
+        let wrong = Violation::Range { address, len };
+        let bytes = u64::from(self.buffer_bytes);
+        let offset = address.checked_sub(FIRST_ADDRESS).ok_or(wrong)?;
+        let (buffer, start) = (offset / bytes, offset % bytes);
+        if buffer >= self.buffers.len() as u64 || start + u64::from(len) > bytes {
+            return Err(wrong);
+        }
+        Ok((buffer as usize, start as usize))
+    }
+
+    fn lend(&mut self, state: State<D>) -> Option<u64> {
+        let buffer = self.free.pop()?;
+        debug_assert!(matches!(self.buffers[buffer].state, State::Free));
+        self.buffers[buffer].state = state;
+        Some(self.address(buffer))
+    }
+
+    fn give_back(&mut self, buffer: usize) -> State<D> {
+        let slot = &mut self.buffers[buffer];
+        slot.lending += 1;
+        let state = std::mem::replace(&mut slot.state, State::Free);
+        assert!(!matches!(state, State::Free), "a buffer is freed once");
+        self.free.push(buffer);
+        state
+    }
+
+    fn begin(&mut self, id: DmaId, buffer: usize, kind: Kind<D>) {
+        self.dma.push_back(Pending {
+            polls_left: self.faults.0.dma_polls.get(),
+            id,
+            buffer,
+            lending: self.buffers[buffer].lending,
+            kind,
+        });
+    }
+
+    /// Carries a DMA out, if what it is about is still lent.
+    fn finish(&mut self, pending: Pending<D>) -> Result<Dma<D>, Violation> {
+        let address = self.address(pending.buffer);
+        let buffer = &mut self.buffers[pending.buffer];
+        let is_lent = buffer.lending == pending.lending;
+        let id = pending.id;
+        match (pending.kind, &mut buffer.state) {
+            (Kind::Read { start, len }, State::Placed(data)) if is_lent => {
+                let data = data.slice(start, len);
+                Ok(Dma::Read { id, data })
+            }
+            (Kind::Write { start, data }, State::Reserved(written)) if is_lent => {
+                let len = data.len() as u32;
+                if !append(written, start, data) {
+                    let address = address + start as u64;
+                    return Err(Violation::Range { address, len });
+                }
+                Ok(Dma::Written { id })
+            }
+            (Kind::Read { len, .. }, _) => Err(Violation::Range {
+                address,
+                len: len as u32,
+            }),
+            (Kind::Write { data, .. }, _) => Err(Violation::Range {
+                address,
+                len: data.len() as u32,
+            }),
+        }
+    }
+}
+
+/// Puts `data` where `written` ends; or in its place, at the start.
+fn append<D: Payload>(written: &mut Option<D>, start: usize, data: D) -> bool {
+    match written {
+        Some(before) if start > 0 => before.len() == start && before.try_append(&data),
+        _ => {
+            *written = Some(data);
+            start == 0
+        }
+    }
+}
+
+/// Moves whole entries of `from` to the ring, as far as there is room.
+fn put(ring: &mut Ring<Descriptor>, from: &[Descriptor]) -> usize {
+    let taken = whole_entries(from, ring.free());
+    for &descriptor in &from[..taken] {
+        let pushed = ring.try_push(descriptor);
+        debug_assert!(pushed.is_ok(), "there was room");
+    }
+    taken
+}
+
+/// Moves whole entries out of the ring: at most `most` descriptors, but at least one entry.
+fn get(
+    ring: &mut Ring<Descriptor>,
+    most: usize,
+    to: &mut Vec<Descriptor>,
+) -> Result<(), LinkError> {
+    let Some(first) = ring.front() else {
+        return Ok(());
+    };
+    let first = 1 + first.continuations();
+    if first > ring.len() {
+        let missing = first - ring.len();
+        return Err(Violation::Malformed(Malformed::Truncated { missing }).into());
+    }
+    let count = whole_entries(ring.iter(), most.max(first));
+    to.extend(std::iter::from_fn(|| ring.pop()).take(count));
+    Ok(())
+}
+
+impl<D> MemoryHost<D> {
+    /// What can be made to go wrong.
+    pub fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    fn shared(&self) -> Result<RefMut<'_, Shared<D>>, LinkError> {
+        self.faults.check()?;
+        Ok(self.shared.borrow_mut())
+    }
+}
+
+impl<D> MemoryAdapter<D> {
+    /// What can be made to go wrong.
+    pub fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    fn shared(&self) -> Result<RefMut<'_, Shared<D>>, LinkError> {
+        self.faults.check()?;
+        Ok(self.shared.borrow_mut())
+    }
+}
+
+impl<D> Drop for MemoryHost<D> {
+    fn drop(&mut self) {
+        self.faults.cut();
+    }
+}
+
+impl<D> Drop for MemoryAdapter<D> {
+    fn drop(&mut self) {
+        self.faults.cut();
+    }
+}
+
+impl<D: Payload> HostLink for MemoryHost<D> {
+    type Data = D;
+
+    fn put(&mut self, _now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
+        let mut shared = self.shared()?;
+        if self.faults.0.closed_to_adapter.get() {
+            return Ok(0);
+        }
+        Ok(put(&mut shared.to_adapter, requests))
+    }
+
+    fn get(&mut self, _now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
+        get(&mut self.shared()?.to_host, usize::MAX, responses)
+    }
+
+    fn buffer_bytes(&self) -> u32 {
+        self.shared.borrow().buffer_bytes
+    }
+
+    fn free_buffers(&self) -> usize {
+        self.shared.borrow().free.len()
+    }
+
+    fn place(&mut self, data: D) -> Result<u64, D> {
+        let mut shared = self.shared.borrow_mut();
+        if shared.free.is_empty() || data.len() > shared.buffer_bytes as usize {
+            return Err(data);
+        }
+        Ok(shared
+            .lend(State::Placed(data))
+            .expect("a free buffer has been seen"))
+    }
+
+    fn reserve(&mut self) -> Option<u64> {
+        self.shared.borrow_mut().lend(State::Reserved(None))
+    }
+
+    fn take(&mut self, address: u64, len: u32) -> Result<D, Violation> {
+        let mut shared = self.shared.borrow_mut();
+        let wrong = Violation::Range { address, len };
+        let (buffer, start) = shared.find(address, len)?;
+        match &shared.buffers[buffer].state {
+            State::Reserved(Some(data)) if start == 0 && data.len() >= len as usize => {
+                let data = data.slice(0, len as usize);
+                shared.give_back(buffer);
+                Ok(data)
+            }
+            _ => Err(wrong),
+        }
+    }
+
+    /// Panics when it is not a buffer that was lent: in a test, that is the host's mistake.
+    fn free(&mut self, address: u64) {
+        let mut shared = self.shared.borrow_mut();
+        let (buffer, start) = shared.find(address, 0).expect("an address of a buffer");
+        assert_eq!(start, 0, "a buffer's address is that of its first byte");
+        shared.give_back(buffer);
+    }
+}
+
+impl<D: Payload> AdapterLink for MemoryAdapter<D> {
+    type Data = D;
+
+    fn get(
+        &mut self,
+        _now: Time,
+        most: usize,
+        requests: &mut Vec<Descriptor>,
+    ) -> Result<(), LinkError> {
+        get(&mut self.shared()?.to_adapter, most, requests)
+    }
+
+    fn put(&mut self, _now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
+        let mut shared = self.shared()?;
+        if self.faults.0.closed_to_host.get() {
+            return Ok(0);
+        }
+        Ok(put(&mut shared.to_host, responses))
+    }
+
+    fn read(&mut self, _now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
+        let mut shared = self.shared()?;
+        let (buffer, start) = shared.find(address, len)?;
+        let len_bytes = len as usize;
+        match &shared.buffers[buffer].state {
+            State::Placed(data) if start + len_bytes <= data.len() => {}
+            _ => return Err(Violation::Range { address, len }.into()),
+        }
+        let kind = Kind::Read {
+            start,
+            len: len_bytes,
+        };
+        shared.begin(id, buffer, kind);
+        Ok(())
+    }
+
+    /// A buffer may be written piece by piece, as far as the pieces [join](Payload::try_append).
+    fn write(&mut self, _now: Time, id: DmaId, address: u64, data: D) -> Result<(), LinkError> {
+        let mut shared = self.shared()?;
+        let len = u32::try_from(data.len()).map_err(|_| Violation::Length(u32::MAX))?;
+        let (buffer, start) = shared.find(address, len)?;
+        if !matches!(shared.buffers[buffer].state, State::Reserved(_)) {
+            return Err(Violation::Range { address, len }.into());
+        }
+        shared.begin(id, buffer, Kind::Write { start, data });
+        Ok(())
+    }
+
+    fn poll_dma(&mut self, _now: Time) -> Result<Option<Dma<D>>, LinkError> {
+        let mut shared = self.shared()?;
+        let Some(first) = shared.dma.front_mut() else {
+            return Ok(None);
+        };
+        if first.polls_left > 0 {
+            first.polls_left -= 1;
+            return Ok(None);
+        }
+        let pending = shared.dma.pop_front().expect("the first has been seen");
+        Ok(Some(shared.finish(pending)?))
+    }
+}
