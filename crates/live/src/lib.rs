@@ -7,6 +7,7 @@
 //!
 //! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
 
+mod adapter;
 mod clock;
 mod control;
 mod engine;
@@ -22,6 +23,7 @@ mod sockets;
 #[cfg(test)]
 mod tests;
 
+pub use adapter::{ApplicationRow, BusRow, RingRow};
 pub use clock::Clock;
 pub use control::{ControlSocket, ask};
 pub use engine::{Application, Engine, EngineStats};

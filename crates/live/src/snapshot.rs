@@ -1,9 +1,10 @@
 //! What goes on in an engine, for people and programs.
 
+use crate::adapter::ApplicationRow;
 use crate::engine::Engine;
 use crate::port::Port;
 use baton_inet::{Host, Neighbour};
-use baton_tcp::{Info, Stack};
+use baton_tcp::{ConnId, Info, Stack};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct Snapshot {
     pub listeners: Vec<ListenerRow>,
     /// Neighbours on the link.
     pub neighbours: Vec<NeighbourRow>,
+    /// Applications, of an adapter.
+    #[serde(default)]
+    pub applications: Vec<ApplicationRow>,
     /// Counters of all layers by name, the layer first.
     pub counters: BTreeMap<String, u64>,
 }
@@ -48,6 +52,9 @@ pub struct ConnectionRow {
     pub send_queue: u64,
     /// Congestion control.
     pub congestion: String,
+    /// Number of the application whose it is, of an adapter.
+    #[serde(default)]
+    pub application: Option<u32>,
     /// All the rest.
     pub info: Info,
 }
@@ -78,6 +85,16 @@ pub struct NeighbourRow {
 pub trait SnapshotSource {
     /// Adds its counters.
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>);
+
+    /// Its applications, if it is an adapter.
+    fn applications(&self, _now: Time) -> Vec<ApplicationRow> {
+        Vec::new()
+    }
+
+    /// Number of the application that a connection belongs to, if it is an adapter's.
+    fn application_of(&self, _conn: ConnId) -> Option<u32> {
+        None
+    }
 }
 
 impl Snapshot {
@@ -98,16 +115,21 @@ impl Snapshot {
             interface: link.name.clone(),
             mac: mac_text(link.mac),
             mtu: link.mtu,
-            connections: connections(now, stack),
+            connections: connections(now, stack, source),
             time_wait: stack.time_waits(now).count() as u64,
             listeners: listeners(stack),
             neighbours: host.interface().neighbours().map(neighbour).collect(),
+            applications: source.applications(now),
             counters,
         }
     }
 }
 
-fn connections(now: Time, stack: &Stack<Bytes>) -> Vec<ConnectionRow> {
+fn connections(
+    now: Time,
+    stack: &Stack<Bytes>,
+    source: &impl SnapshotSource,
+) -> Vec<ConnectionRow> {
     let row = |id| {
         let flow = stack.flow(id);
         ConnectionRow {
@@ -116,6 +138,7 @@ fn connections(now: Time, stack: &Stack<Bytes>) -> Vec<ConnectionRow> {
             receive_queue: stack.readable_len(id) as u64,
             send_queue: stack.unacknowledged(id) as u64,
             congestion: snake_case(stack.config_of(id).congestion),
+            application: source.application_of(id),
             info: stack.info(now, id),
         }
     };

@@ -1,5 +1,7 @@
 //! `baton live stat`: what goes on in a running engine.
 
+mod applications;
+
 use crate::cli::StatArgs;
 use crate::failure::Failure;
 use crate::output::print;
@@ -62,6 +64,7 @@ fn render(snapshot: &Snapshot, all: bool) -> String {
         let left = grouped((snapshot.connections.len() - MOST_ROWS) as u64);
         let _ = writeln!(text, "... and {left} more; --json shows all");
     }
+    text.push_str(&applications::render(&snapshot.applications));
     text.push_str(&neighbours(snapshot));
     text.push_str(&counters(snapshot, all));
     text
