@@ -63,6 +63,15 @@ impl Descriptor {
         }
     }
 
+    /// Bytes of data that stand in it and its continuations.
+    pub fn inline_bytes(&self) -> usize {
+        if self.flags().contains(Flags::INLINE) {
+            (self.len() as usize).min(MOST_INLINE_BYTES)
+        } else {
+            0
+        }
+    }
+
     /// Whom a socket descriptor is about; the handle of a handoff command stands in the same place.
     pub fn socket(&self) -> u32 {
         (self.0[0] >> 32) as u32

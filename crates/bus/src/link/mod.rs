@@ -4,12 +4,14 @@
 //! processes share, or a TCP connection. The adapter is bus master: it alone starts transfers of data, and says by its
 //! responses when the host may use its buffers again.
 
+mod counted;
 mod inline;
 mod memory;
 
 #[cfg(test)]
 mod tests;
 
+pub use counted::{Counted, Traffic};
 pub use inline::{Inline, embed, extract, fits_inline};
 pub use memory::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 
@@ -83,6 +85,11 @@ pub trait HostLink {
     /// The link is of no use any more.
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError>;
 
+    /// Descriptors that were put and that the other side has not taken yet, as far as the link can tell.
+    fn unread(&self) -> usize {
+        0
+    }
+
     /// The longest buffer, bytes.
     fn buffer_bytes(&self) -> u32;
 
@@ -150,6 +157,11 @@ pub trait AdapterLink {
     /// # Errors
     /// The link is of no use any more.
     fn put(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError>;
+
+    /// Descriptors that were put and that the other side has not taken yet, as far as the link can tell.
+    fn unread(&self) -> usize {
+        0
+    }
 
     /// Begins to fetch `len` bytes at `address` of host memory. What it gives comes with [`AdapterLink::poll_dma`], in the order of
     /// the calls.

@@ -197,6 +197,58 @@ fn an_entry_without_its_end_is_a_violation() {
     adapter.get(NOW, 4, &mut Vec::new()).unwrap();
 }
 
+#[test]
+fn crossings_are_counted_at_both_ends() {
+    let (host, adapter) = pair();
+    let (mut host, mut adapter) = (Counted::new(host), Counted::new(adapter));
+    let inline = immediate(&Bytes::from(vec![1; 40]));
+    let sent = host.place(Bytes::from_static(b"0123456789")).unwrap();
+    let received = host.reserve().unwrap();
+    host.put(NOW, &[&[status(1)], &inline[..]].concat())
+        .unwrap();
+    assert_eq!((host.unread(), adapter.unread()), (3, 0));
+    let mut got = Vec::new();
+    adapter.get(NOW, 9, &mut got).unwrap();
+    adapter.get(NOW, 9, &mut got).unwrap();
+    adapter.read(NOW, DmaId(1), sent, 10).unwrap();
+    let data = Bytes::from_static(b"abc");
+    adapter
+        .write(NOW, DmaId(2), received, data.clone())
+        .unwrap();
+    assert!(range(adapter.write(NOW, DmaId(3), sent, data)));
+    while adapter.poll_dma(NOW).unwrap().is_some() {}
+    assert_eq!(adapter.put(NOW, &[status(1); 5]), Ok(4));
+    assert_eq!(
+        adapter.put(NOW, &[status(1)]),
+        Ok(0),
+        "no room, no crossing"
+    );
+    host.get(NOW, &mut got).unwrap();
+    let traffic = *adapter.traffic();
+    let account = traffic.account;
+    assert_eq!(
+        (account.to_nic.crossings, account.to_host.crossings),
+        (2, 2)
+    );
+    assert_eq!(account.to_nic.bytes.descriptor, 3 * 32 - 40);
+    assert_eq!(account.to_nic.bytes.content, 40 + 10);
+    assert_eq!(account.to_host.bytes.event, 4 * 32);
+    assert_eq!(account.to_host.bytes.content, 3);
+    assert_eq!(
+        (traffic.requests.largest, traffic.responses.largest),
+        (3, 4)
+    );
+    // The host sees the same transfers of descriptors, and no data but what stands in them.
+    let account = host.traffic().account;
+    assert_eq!(
+        (account.to_nic.crossings, account.to_host.crossings),
+        (1, 1)
+    );
+    assert_eq!(account.to_nic.bytes.content, 40);
+    assert_eq!(host.traffic().requests, traffic.requests);
+    assert_eq!(host.traffic().responses, traffic.responses);
+}
+
 proptest! {
     #[test]
     fn bytes_stand_in_descriptors(data in prop::collection::vec(any::<u8>(), 1..=MOST_INLINE_BYTES)) {
