@@ -2,6 +2,8 @@
 //!
 //! [`Firmware`] is sans-I/O: frames, descriptors and time go in; one piece of work at a time is done; frames and
 //! descriptors come out. A [`Meter`] hears of every task, so that a simulated machine can charge it.
+//!
+//! [`offload::Adapter`] is the other kind of NIC: all of TCP is on it, and the host has sockets there.
 
 mod cache;
 mod config;
@@ -12,6 +14,7 @@ mod frame;
 mod load_control;
 mod memory;
 mod meter;
+pub mod offload;
 mod queues;
 mod relief;
 mod scheduler;

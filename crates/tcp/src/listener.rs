@@ -92,6 +92,10 @@ impl Listener {
         self.half_open
     }
 
+    pub(crate) fn waiting_len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(crate) fn waiting(&self) -> impl Iterator<Item = ConnId> + '_ {
         self.waiting.iter().copied()
     }

@@ -18,9 +18,19 @@ impl<P: Payload> Stack<P> {
 
     /// The same; what is accepted has these parameters. Panics when too many different parameters are in use.
     pub fn listen_with(&mut self, local: Endpoint, backlog: usize, config: Config) -> ListenerId {
-        let profile = self.profiles.intern(&config);
-        let profile = profile.expect("fewer sets of parameters than numbers for them");
-        self.add_listener(local, backlog, profile)
+        self.try_listen_with(local, backlog, config)
+            .expect("fewer sets of parameters than numbers for them")
+    }
+
+    /// The same for parameters that somebody chose who is not trusted: `None` when too many different ones are in use.
+    pub fn try_listen_with(
+        &mut self,
+        local: Endpoint,
+        backlog: usize,
+        config: Config,
+    ) -> Option<ListenerId> {
+        let profile = self.profiles.intern(&config)?;
+        Some(self.add_listener(local, backlog, profile))
     }
 
     fn add_listener(&mut self, local: Endpoint, backlog: usize, profile: ProfileId) -> ListenerId {
@@ -62,7 +72,7 @@ impl<P: Payload> Stack<P> {
 
     /// Established connections that wait for [`Stack::accept`].
     pub fn accept_queue_len(&self, listener: ListenerId) -> usize {
-        self.listeners[listener.0 as usize].waiting().count()
+        self.listeners[listener.0 as usize].waiting_len()
     }
 
     /// Where a listener listens.

@@ -1,0 +1,108 @@
+//! Responses on their way to the host.
+
+use super::stats::SessionStats;
+use baton_bus::descriptor::{Response, Status};
+use baton_bus::{Batching, BatchingError, Descriptor, DescriptorQueue};
+use baton_wire::Time;
+use std::collections::VecDeque;
+
+/// Responses of one session. No more wait than there are requests that are not answered, and two news of each socket, because
+/// no request is taken while one waits outside of the queue.
+#[derive(Debug)]
+pub(super) struct Answers {
+    queue: DescriptorQueue,
+    /// Whole entries for which the queue had no room.
+    outside: VecDeque<Descriptor>,
+}
+
+impl Answers {
+    pub(super) fn new(batching: &Batching, depth: u32) -> Result<Self, BatchingError> {
+        Ok(Self {
+            queue: DescriptorQueue::new(batching, depth)?,
+            outside: VecDeque::new(),
+        })
+    }
+
+    /// What waits to be transferred.
+    pub(super) fn queue(&self) -> &DescriptorQueue {
+        &self.queue
+    }
+
+    /// Descriptors outside of the queue.
+    pub(super) fn outside(&self) -> usize {
+        self.outside.len()
+    }
+
+    /// Requests that may be taken: as many as can be answered at once.
+    pub(super) fn room(&self) -> usize {
+        match self.outside.is_empty() {
+            true => self.queue.room(),
+            false => 0,
+        }
+    }
+
+    /// Appends a response of one descriptor.
+    #[inline]
+    pub(super) fn push(&mut self, now: Time, stats: &mut SessionStats, response: &Response) {
+        self.push_entry(now, stats, response.status, &[response.encode()]);
+    }
+
+    /// Appends a response with its continuations.
+    pub(super) fn push_entry(
+        &mut self,
+        now: Time,
+        stats: &mut SessionStats,
+        status: Status,
+        entry: &[Descriptor],
+    ) {
+        stats.responses += 1;
+        stats.by_status.count(status);
+        if self.outside.is_empty() && self.queue.room() >= entry.len() {
+            let pushed = self.queue.push(now, entry, 0);
+            debug_assert!(pushed, "there is room");
+        } else {
+            self.outside.extend(entry);
+            // Nothing is gained by waiting for more.
+            self.queue.hurry();
+        }
+    }
+
+    /// All that waits goes with the next transfer.
+    pub(super) fn hurry(&mut self) {
+        self.queue.hurry();
+    }
+
+    /// What is to be transferred next; false when nothing is due.
+    pub(super) fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
+        self.queue.next_transfer(now, transfer)
+    }
+
+    /// The link has taken so many descriptors of so many offered.
+    pub(super) fn transferred(&mut self, now: Time, taken: usize, offered: usize) {
+        self.queue.transferred(taken, offered);
+        while let Some(head) = self.outside.front() {
+            let len = 1 + head.continuations();
+            if self.queue.room() < len {
+                self.queue.hurry();
+                break;
+            }
+            let (first, second) = self.outside.as_slices();
+            let pushed = if first.len() >= len {
+                self.queue.push(now, &first[..len], 0)
+            } else {
+                let entry: Vec<_> = first.iter().chain(second).take(len).copied().collect();
+                self.queue.push(now, &entry, 0)
+            };
+            debug_assert!(pushed, "there is room");
+            self.outside.drain(..len);
+        }
+    }
+
+    /// When something is due that is not yet. What the link had no room for waits for the link alone.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match self.queue.is_held_up() {
+            true => None,
+            false => self.queue.poll_timeout(),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! CLOSE, and all other ends.
+
+use super::Ending;
+use super::session::{Session, Work};
+use super::socket::Phase;
+use baton_bus::descriptor::{Close, Opcode, Outcome, Status};
+use baton_bus::link::Inline;
+use baton_tcp::{CloseReason, ConnId, Payload};
+use baton_wire::{Span, Time};
+
+/// The status that tells why a connection is over.
+pub(super) fn status_of(reason: CloseReason) -> Status {
+    match reason {
+        CloseReason::Normal => Status::Ok,
+        CloseReason::Reset => Status::Reset,
+        CloseReason::Refused => Status::Refused,
+        CloseReason::TimedOut => Status::TimedOut,
+        CloseReason::Unreachable(_) => Status::Unreachable,
+        CloseReason::Aborted => Status::Aborted,
+    }
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// CLOSE. Of the sending direction: answered when everything before it has been handed to TCP. Of a connection: when it is over.
+    pub(super) fn close(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        close: Close,
+    ) -> Result<(), Status> {
+        match self.sockets[slot as usize].phase {
+            Phase::Idle | Phase::Listening(_) if close == Close::Write => Err(Status::WrongState),
+            Phase::Reserved => Err(Status::WrongState),
+            Phase::Idle => {
+                self.close_idle(work.now, slot, tag);
+                Ok(())
+            }
+            Phase::Listening(_) => {
+                self.end_listening(work, slot);
+                self.close_idle(work.now, slot, tag);
+                Ok(())
+            }
+            Phase::Connecting { conn, .. } if close != Close::Write => {
+                reset(work, conn);
+                self.connect_failed(work.now, slot, Status::Cancelled);
+                self.close_idle(work.now, slot, tag);
+                Ok(())
+            }
+            Phase::Connecting { .. } | Phase::Connected(_) | Phase::Ending(_) => {
+                self.note_close(slot, tag, close)?;
+                match self.sockets[slot as usize].phase {
+                    Phase::Connected(conn) if close == Close::Abort => {
+                        reset(work, conn);
+                        self.over(work, slot, Status::Aborted);
+                    }
+                    _ => self.feed(work, slot),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Remembers whom to answer.
+    fn note_close(&mut self, slot: u32, tag: u32, close: Close) -> Result<(), Status> {
+        let closing = &mut self.sockets[slot as usize].closing;
+        let is_again = match close {
+            Close::Write => closing.shut,
+            Close::Both => closing.is_whole(),
+            Close::Abort => closing.abort.is_some(),
+        };
+        if is_again {
+            return Err(Status::WrongState);
+        }
+        match close {
+            Close::Write => closing.write = Some(tag),
+            Close::Both => closing.both = Some(tag),
+            Close::Abort => closing.abort = Some(tag),
+        }
+        closing.shut = true;
+        Ok(())
+    }
+
+    /// A socket without a connection goes at once.
+    fn close_idle(&mut self, now: Time, slot: u32, tag: u32) {
+        let number = self.sockets[slot as usize].number;
+        self.free(slot);
+        let done = Outcome::Done(Opcode::Close);
+        self.answer(now, number, tag, Status::Ok, done);
+    }
+
+    /// The listener is no more; ACCEPTs that wait come back, and with them the sockets they have reserved.
+    fn end_listening(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        self.forget_patience(slot);
+        let socket = &mut self.sockets[slot as usize];
+        let Phase::Listening(mut listening) = socket.phase else {
+            return;
+        };
+        socket.phase = Phase::Idle;
+        let number = socket.number;
+        work.shared.owners.set_listener(listening.id, None);
+        work.stack.unlisten(work.now, listening.id);
+        while let Some(accept) = self.accepts.pop(&mut listening.accepts) {
+            for reserved in accept.numbers() {
+                self.release_reserved(work.now, reserved);
+            }
+            let outcome = Outcome::AcceptedBulk { count: 0 };
+            self.answer(work.now, number, accept.tag, Status::Cancelled, outcome);
+        }
+    }
+
+    /// Once all that was to be sent has been handed to TCP, what the host has asked for follows.
+    pub(super) fn close_when_sent(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let Phase::Connected(conn) = socket.phase else {
+            return;
+        };
+        let closing = &mut socket.closing;
+        if !closing.shut || !socket.sending.is_done() {
+            return;
+        }
+        if let Some(tag) = closing.write.take() {
+            work.stack.shutdown(conn);
+            let (number, done) = (socket.number, Outcome::Done(Opcode::Close));
+            self.settle(work.now, slot);
+            self.answer(work.now, number, tag, Status::Ok, done);
+        }
+        let closing = &mut self.sockets[slot as usize].closing;
+        if closing.both.is_some() && !closing.told {
+            closing.told = true;
+            work.stack.close(conn);
+        }
+    }
+
+    /// The connection of a socket is over. Transfers of data that are under way come to their end first: until then the host's
+    /// buffers are in use.
+    pub(super) fn over(&mut self, work: &mut Work<'_, P>, slot: u32, status: Status) {
+        let socket = &mut self.sockets[slot as usize];
+        if let Phase::Connecting { .. } = socket.phase {
+            self.connect_failed(work.now, slot, status);
+            return;
+        }
+        socket.phase = Phase::Ending(status);
+        self.sends.clear(&mut socket.sending.unwritten);
+        self.finish_if_quiet(work.now, slot);
+    }
+
+    /// When the connection is over and no transfer is under way, everything that waits is answered, and the socket is no more.
+    /// The host is told, unless it has asked for this by a CLOSE, which is answered then.
+    pub(super) fn finish_if_quiet(&mut self, now: Time, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let Phase::Ending(status) = socket.phase else {
+            return;
+        };
+        if !socket.sending.fetching.is_empty() || !socket.receiving.filling.is_empty() {
+            return;
+        }
+        let (number, closing) = (socket.number, std::mem::take(&mut socket.closing));
+        let (of_sends, of_receives) = match status {
+            Status::Ok if closing.is_whole() => (Status::Cancelled, Status::Cancelled),
+            Status::Ok => (Status::Shut, Status::EndOfStream),
+            status => (status, status),
+        };
+        self.answer_sends(now, slot, of_sends);
+        self.answer_receives(now, slot, of_receives);
+        let done = Outcome::Done(Opcode::Close);
+        for tag in [closing.write, closing.both].into_iter().flatten() {
+            self.answer(now, number, tag, status, done);
+        }
+        if let Some(tag) = closing.abort {
+            self.answer(now, number, tag, Status::Ok, done);
+        }
+        if !closing.is_whole() {
+            self.tell(now, number, status, Outcome::Over);
+        }
+        self.free(slot);
+    }
+
+    /// The application is gone: its connections end as `ending` says, its listeners at once.
+    pub(super) fn leave(self, work: &mut Work<'_, P>, ending: Ending) {
+        let until = work.now + Span::from_ms(work.shared.config.drain_ms.into());
+        for (_, socket) in &self.sockets {
+            match socket.phase {
+                Phase::Listening(listening) => {
+                    work.shared.owners.set_listener(listening.id, None);
+                    work.stack.unlisten(work.now, listening.id);
+                }
+                Phase::Connecting { conn, .. } => reset(work, conn),
+                Phase::Connected(conn) => {
+                    // An end in order would say that everything had been sent.
+                    let is_whole = socket.sending.is_done();
+                    let may_drain = socket.closing.told || ending == Ending::Drain;
+                    if is_whole && may_drain && work.shared.owners.drain(conn, until) {
+                        work.stack.close(conn);
+                    } else {
+                        reset(work, conn);
+                    }
+                }
+                Phase::Idle | Phase::Reserved | Phase::Ending(_) => {}
+            }
+        }
+    }
+}
+
+/// Resets a connection; nobody waits for its end.
+pub(super) fn reset<P: Payload>(work: &mut Work<'_, P>, conn: ConnId) {
+    work.shared.owners.abandon(work.now, conn);
+    work.stack.abort(conn);
+}

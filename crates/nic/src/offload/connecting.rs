@@ -1,0 +1,88 @@
+//! CONNECT.
+
+use super::session::{Session, Work};
+use super::socket::Phase;
+use baton_bus::descriptor::{Opcode, Outcome, Status};
+use baton_bus::link::Inline;
+use baton_tcp::Payload;
+use baton_wire::{Endpoint, Time};
+use std::net::IpAddr;
+
+impl<P: Payload + Inline> Session<P> {
+    /// CONNECT; answered when the connection is established or has failed. SENDs and RECVs may follow at once.
+    pub(super) fn connect(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        remote: Endpoint,
+    ) -> Result<(), Status> {
+        let place = self.place(slot);
+        let socket = &mut self.sockets[slot as usize];
+        if !matches!(socket.phase, Phase::Idle) {
+            return Err(Status::WrongState);
+        }
+        if !is_host(remote) {
+            return Err(Status::BadValue);
+        }
+        let ports = &mut work.shared.ports;
+        let flow = ports.flow(work.now, work.stack, socket.local, remote)?;
+        let conn = match socket.options.as_deref() {
+            None => work.stack.connect(work.now, flow),
+            Some(options) => {
+                let config = options.applied_to(work.stack.config());
+                work.stack.connect_with(work.now, flow, config)
+            }
+        };
+        // The four-tuple is free: too many different parameters are in use.
+        let conn = conn.ok_or(Status::BadValue)?;
+        if let Some(options) = socket.options.as_deref() {
+            options.apply_marks_to(work.stack, conn);
+        }
+        work.shared.owners.give(conn, place);
+        socket.phase = Phase::Connecting { conn, tag };
+        Ok(())
+    }
+
+    /// The connection of a CONNECT is established.
+    pub(super) fn connected(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let Phase::Connecting { conn, tag } = socket.phase else {
+            return;
+        };
+        socket.phase = Phase::Connected(conn);
+        let number = socket.number;
+        self.stats.connected += 1;
+        let done = Outcome::Done(Opcode::Connect);
+        self.answer(work.now, number, tag, Status::Ok, done);
+        self.feed(work, slot);
+    }
+
+    /// The CONNECT has failed or was cancelled: what waited for the connection is answered, then the CONNECT. The socket is as it
+    /// was before.
+    pub(super) fn connect_failed(&mut self, now: Time, slot: u32, status: Status) {
+        let socket = &mut self.sockets[slot as usize];
+        let Phase::Connecting { tag, .. } = socket.phase else {
+            return;
+        };
+        socket.phase = Phase::Idle;
+        let number = socket.number;
+        self.answer_sends(now, slot, status);
+        self.answer_receives(now, slot, status);
+        let closing = std::mem::take(&mut self.sockets[slot as usize].closing);
+        if let Some(tag) = closing.write {
+            self.answer(now, number, tag, status, Outcome::Done(Opcode::Close));
+        }
+        let done = Outcome::Done(Opcode::Connect);
+        self.answer(now, number, tag, status, done);
+    }
+}
+
+/// Whether a connection may be opened to `remote` (RFC 1122 4.2.3.10: not to a group; RFC 4291 2.5.2).
+fn is_host(remote: Endpoint) -> bool {
+    let is_broadcast = matches!(remote.addr, IpAddr::V4(addr) if addr.is_broadcast());
+    remote.port != 0
+        && !remote.addr.is_unspecified()
+        && !remote.addr.is_multicast()
+        && !is_broadcast
+}

@@ -1,0 +1,84 @@
+//! Transfers of data between host memory and the adapter. The adapter alone starts them (batching 2).
+
+use super::session::{Session, Work};
+use baton_bus::link::{Dma, DmaId, Inline, Violation};
+use baton_tcp::Payload;
+
+/// A transfer that the link is to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DmaRequest<P> {
+    /// Fetch data of the host: [`AdapterLink::read`](baton_bus::AdapterLink::read).
+    Read {
+        /// Comes back when it is over.
+        id: DmaId,
+        /// Where it is in host memory.
+        address: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// Write data to the host: [`AdapterLink::write`](baton_bus::AdapterLink::write).
+    Write {
+        /// Comes back when it is over.
+        id: DmaId,
+        /// Where it goes in host memory.
+        address: u64,
+        /// What is written.
+        data: P,
+    },
+}
+
+/// Whose transfer it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Job {
+    /// Of the SEND of a socket that has been under way for longest.
+    Read { slot: u32, len: u32 },
+    /// Of a RECV of a socket, by its key in the pool.
+    Write { slot: u32, receive: u32 },
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// Asks for data of the host.
+    pub(super) fn ask_read(&mut self, slot: u32, address: u64, len: u32) {
+        let id = DmaId(self.jobs.insert(Job::Read { slot, len }) as u32);
+        self.stats.reads += 1;
+        self.asked.push_back(DmaRequest::Read { id, address, len });
+    }
+
+    /// Asks for data to be written to the host.
+    pub(super) fn ask_write(&mut self, slot: u32, receive: u32, address: u64, data: P) {
+        let id = DmaId(self.jobs.insert(Job::Write { slot, receive }) as u32);
+        self.stats.writes += 1;
+        self.asked
+            .push_back(DmaRequest::Write { id, address, data });
+    }
+
+    /// A transfer is over.
+    pub(super) fn handle_dma(
+        &mut self,
+        work: &mut Work<'_, P>,
+        dma: Dma<P>,
+    ) -> Result<(), Violation> {
+        let id = match &dma {
+            Dma::Read { id, .. } | Dma::Written { id } => *id,
+        };
+        let job = self.jobs.get(id.0 as usize).copied();
+        match (dma, job) {
+            (Dma::Read { data, .. }, Some(Job::Read { slot, len })) => {
+                if data.len() != len as usize {
+                    return Err(Violation::Length(data.len() as u32));
+                }
+                self.jobs.remove(id.0 as usize);
+                self.fetched(work, slot, data);
+            }
+            (Dma::Written { .. }, Some(Job::Write { slot, receive })) => {
+                self.jobs.remove(id.0 as usize);
+                self.written(work, slot, receive);
+            }
+            _ => {
+                let (socket, tag) = (0, id.0);
+                return Err(Violation::Unasked { socket, tag });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,309 @@
+//! BIND, LISTEN and ACCEPT.
+
+use super::options::Options;
+use super::ports::overlap;
+use super::session::{Session, Work};
+use super::socket::{Listening, Phase};
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{Opcode, Outcome, Peer, Response, Status, write_peer};
+use baton_bus::link::Inline;
+use baton_tcp::{ConnId, Payload, Stack};
+use baton_wire::{Endpoint, Span, Time};
+
+/// An ACCEPT that waits for connections.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accept {
+    pub(super) tag: u32,
+    /// Number of the first of the sockets that it has reserved.
+    pub(super) first: u32,
+    /// Sockets.
+    pub(super) count: u16,
+    /// The longest that a connection waits for the others, microseconds; 0 is without end.
+    pub(super) patience_us: u32,
+}
+
+impl Accept {
+    /// The numbers of the sockets it has reserved.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        let first = self.first;
+        (0..self.count.into()).map(move |index: u32| first + index)
+    }
+
+    /// When those that are there are accepted without the others, if the first has waited since `since`.
+    fn runs_out(&self, since: Time) -> Option<Time> {
+        let patience = Span::from_us(self.patience_us.into());
+        (self.patience_us > 0 && self.count > 1).then(|| since + patience)
+    }
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// BIND. An address is bound once; port 0 is any.
+    pub(super) fn bind(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        local: Endpoint,
+    ) -> Result<(), Status> {
+        let socket = &mut self.sockets[slot as usize];
+        if !matches!(socket.phase, Phase::Idle) || socket.local.is_some() {
+            return Err(Status::WrongState);
+        }
+        if !work.shared.ports.may_bind(local.addr) {
+            return Err(Status::AddressNotAvailable);
+        }
+        if local.port != 0 && somebody_listens(work.stack, local) {
+            return Err(Status::AddressInUse);
+        }
+        socket.local = Some(local);
+        let (number, done) = (socket.number, Outcome::Done(Opcode::Bind));
+        self.answer(work.now, number, tag, Status::Ok, done);
+        Ok(())
+    }
+
+    /// LISTEN, at the port it is bound to. Again: another backlog.
+    pub(super) fn listen(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        backlog: u32,
+    ) -> Result<(), Status> {
+        let backlog = backlog.clamp(1, work.shared.config.most_backlog);
+        let place = self.place(slot);
+        let socket = &mut self.sockets[slot as usize];
+        match &mut socket.phase {
+            Phase::Listening(listening) => {
+                listening.backlog = backlog;
+                work.stack.set_backlog(listening.id, backlog as usize);
+            }
+            Phase::Idle => {
+                let local = socket.local.ok_or(Status::WrongState)?;
+                if local.port == 0 {
+                    return Err(Status::WrongState);
+                }
+                if somebody_listens(work.stack, local) {
+                    return Err(Status::AddressInUse);
+                }
+                let options = socket.options.as_deref();
+                let config = options.map(|options| options.applied_to(work.stack.config()));
+                let id = match config {
+                    None => work.stack.listen(local, backlog as usize),
+                    Some(config) => work
+                        .stack
+                        .try_listen_with(local, backlog as usize, config)
+                        .ok_or(Status::BadValue)?,
+                };
+                work.shared.owners.set_listener(id, Some(place));
+                socket.phase = Phase::Listening(Listening {
+                    id,
+                    accepts: Default::default(),
+                    backlog,
+                    since: None,
+                });
+            }
+            _ => return Err(Status::WrongState),
+        }
+        let (number, done) = (socket.number, Outcome::Done(Opcode::Listen));
+        self.answer(work.now, number, tag, Status::Ok, done);
+        Ok(())
+    }
+
+    /// ACCEPT: reserves the sockets; answered when connections are there.
+    pub(super) fn accept(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        accept: Accept,
+    ) -> Result<(), Status> {
+        let config = &work.shared.config;
+        let sockets = self.sockets.len();
+        let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
+            return Err(Status::WrongState);
+        };
+        let count = u32::from(accept.count);
+        // All of them must be able to wait, and to stand in one response.
+        let most = listening.backlog.min(self.ring_depth - 1).max(1);
+        if count > most || accept.first.checked_add(count - 1).is_none() {
+            return Err(Status::BadValue);
+        }
+        if listening.accepts.len() >= config.most_accepts {
+            return Err(Status::TooManyRequests);
+        }
+        if sockets + count as usize > config.most_sockets as usize {
+            return Err(Status::TooManySockets);
+        }
+        let numbers = &self.numbers;
+        if accept.numbers().any(|number| numbers.get(number).is_some()) {
+            return Err(Status::SocketInUse);
+        }
+        self.accepts.push(&mut listening.accepts, accept);
+        for number in accept.numbers() {
+            self.insert(number, Phase::Reserved);
+        }
+        self.serve_accepts(work, slot);
+        Ok(())
+    }
+
+    /// Answers ACCEPTs for which there are connections.
+    pub(super) fn serve_accepts(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        loop {
+            let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
+                return;
+            };
+            let Some(&accept) = self.accepts.front(&listening.accepts) else {
+                return;
+            };
+            let there = work.stack.accept_queue_len(listening.id);
+            let count = usize::from(accept.count);
+            if there < count && !self.is_out_of_patience(work.now, slot, accept, there > 0) {
+                return;
+            }
+            self.take_accept(work, slot, there.min(count));
+        }
+    }
+
+    /// Whether an ACCEPT for which not all connections are there is to be answered with those that are.
+    fn is_out_of_patience(&mut self, now: Time, slot: u32, accept: Accept, any: bool) -> bool {
+        let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
+            return false;
+        };
+        if !any {
+            self.forget_patience(slot);
+            return false;
+        }
+        let is_new = listening.since.is_none();
+        let since = *listening.since.get_or_insert(now);
+        let Some(until) = accept.runs_out(since) else {
+            return false;
+        };
+        if is_new && until > now {
+            self.patience.push((until, slot));
+        }
+        until <= now
+    }
+
+    /// Nothing waits for the rest of a bulk accept at this listener.
+    pub(super) fn forget_patience(&mut self, slot: u32) {
+        if let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase
+            && listening.since.take().is_some()
+        {
+            self.patience.retain(|&(_, waiting)| waiting != slot);
+        }
+    }
+
+    /// Bulk accepts that have run out of patience are answered.
+    pub(super) fn handle_timeouts(&mut self, work: &mut Work<'_, P>) {
+        while let Some(index) = self
+            .patience
+            .iter()
+            .position(|&(until, _)| until <= work.now)
+        {
+            let (_, slot) = self.patience.swap_remove(index);
+            self.serve_accepts(work, slot);
+        }
+    }
+
+    /// Answers the oldest ACCEPT with the first `count` connections, of which there are so many.
+    fn take_accept(&mut self, work: &mut Work<'_, P>, slot: u32, count: usize) {
+        self.forget_patience(slot);
+        let socket = &mut self.sockets[slot as usize];
+        let (number, options) = (socket.number, socket.options.as_deref().copied());
+        let Phase::Listening(listening) = &mut socket.phase else {
+            return;
+        };
+        let id = listening.id;
+        let Some(accept) = self.accepts.pop(&mut listening.accepts) else {
+            return;
+        };
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.clear();
+        entry.push(Descriptor::default());
+        let mut numbers = accept.numbers();
+        for reserved in numbers.by_ref().take(count) {
+            let Some(conn) = work.stack.accept(id) else {
+                debug_assert!(false, "it waits to be accepted");
+                break;
+            };
+            let remote = self.take_in(work, reserved, conn, options.as_ref());
+            let socket = reserved;
+            entry.push(write_peer(Peer { socket, remote }));
+        }
+        let status = match count < accept.count.into() {
+            true => Status::Partial,
+            false => Status::Ok,
+        };
+        self.answer_accept(work.now, number, accept.tag, status, &mut entry);
+        self.entry = entry;
+        for left in numbers {
+            self.release_reserved(work.now, left);
+        }
+    }
+
+    /// Writes the head of the response to an ACCEPT before its peers, and sends it. A single peer stands in the head.
+    fn answer_accept(
+        &mut self,
+        now: Time,
+        socket: u32,
+        tag: u32,
+        status: Status,
+        entry: &mut Vec<Descriptor>,
+    ) {
+        let peers = &entry[1..];
+        let outcome = match peers {
+            [peer] => {
+                let peer = baton_bus::descriptor::read_peer(peer);
+                peer.map(|peer| Outcome::Accepted(peer.remote))
+                    .unwrap_or(Outcome::AcceptedBulk { count: 0 })
+            }
+            _ => Outcome::AcceptedBulk {
+                count: peers.len() as u16,
+            },
+        };
+        let response = Response {
+            socket,
+            tag,
+            status,
+            outcome,
+        };
+        entry[0] = response.encode();
+        let len = 1 + entry[0].continuations();
+        entry.truncate(len);
+        self.answers.push_entry(now, &mut self.stats, status, entry);
+    }
+
+    /// A reserved socket gets its connection; gives the peer.
+    fn take_in(
+        &mut self,
+        work: &mut Work<'_, P>,
+        number: u32,
+        conn: ConnId,
+        options: Option<&Options>,
+    ) -> Endpoint {
+        let flow = work.stack.flow(conn);
+        let slot = self.numbers.get(number).expect("the socket is reserved");
+        if let Some(options) = options {
+            options.apply_to(work.now, work.stack, conn);
+        }
+        let place = self.place(slot);
+        work.shared.owners.give(conn, place);
+        self.sockets[slot as usize].phase = Phase::Connected(conn);
+        self.stats.accepted += 1;
+        flow.remote
+    }
+
+    /// A reserved socket is not needed. The RECVs that wait there come back.
+    pub(super) fn release_reserved(&mut self, now: Time, number: u32) {
+        let Some(slot) = self.numbers.get(number) else {
+            return;
+        };
+        self.answer_receives(now, slot, Status::Cancelled);
+        self.free(slot);
+    }
+}
+
+/// Whether there is a listener that takes connections which are meant for one at `local`.
+fn somebody_listens<P: Payload>(stack: &Stack<P>, local: Endpoint) -> bool {
+    let mut listeners = stack.listeners();
+    listeners.any(|id| overlap(stack.listening_at(id), local))
+}

@@ -1,0 +1,362 @@
+//! The adapter's half of full offload: sockets by descriptors (batching 2, "Event-driven TCP").
+//!
+//! An [`Adapter`] serves any number of applications over one TCP [`Stack`], which its owner lends to each call. It is
+//! sans-I/O: whole entries of the request ring, transfers of data that are over, and events of the stack go in; transfers to begin
+//! and responses come out. [`pump`] moves them to and from a link.
+//!
+//! What a host can rely on:
+//! - Each request is answered exactly once, whatever happens, and in order where order means something: SENDs of a socket
+//!   among themselves, RECVs of a socket among themselves. With cumulative completion an answer to a SEND stands for the earlier ones.
+//! - A buffer is the adapter's from the request to its answer. Where a connection ends while data of it is being transferred, the
+//!   answer waits for the transfer.
+//! - SEND is answered when its data has been fetched, not when it has been acknowledged: acknowledgments are never told.
+//! - After a peer has closed and all its data has been delivered, RECVs that wait are answered with
+//!   [`Status::EndOfStream`](baton_bus::descriptor::Status), and then the news `PeerClosed` is told, once. It is left out when the
+//!   host has closed the socket or the connection is over by then.
+//! - CLOSE of a connection is answered when it is over, after everything else of the socket; then the number is free. If a
+//!   connection comes to its end without a CLOSE of both directions, the news `Over` takes the answer's place: the number is free
+//!   as well, and requests that are on their way to it are refused with `NoSuchSocket`.
+//! - CLOSE of the sending direction is answered when TCP has everything that comes before it.
+//! - A CONNECT that failed leaves the socket as it was before, bound where it was bound.
+//! - Sockets that an ACCEPT reserves take RECVs at once, before there is a connection.
+//! - What a host does wrong (no such socket, wrong state, too many) is answered with a status. Only descriptors that make no sense,
+//!   lengths beyond what was agreed on and addresses beyond the end of memory are a [`Violation`].
+//!
+//! An application that does not take its responses stops only itself: as long as they find no room in its queue,
+//! [`Adapter::room_for_requests`] is 0, and what arrives for it fills the windows of its own connections.
+
+mod answers;
+mod cancel;
+mod chain;
+mod check;
+mod closing;
+mod config;
+mod connecting;
+mod dma;
+mod listening;
+mod numbers;
+mod options;
+mod owners;
+mod ports;
+mod pump;
+mod receiving;
+mod rows;
+mod sending;
+mod session;
+mod socket;
+mod stats;
+
+pub use config::{AdapterConfig, AdapterConfigError};
+pub use dma::DmaRequest;
+pub use pump::pump;
+pub use rows::{SessionRow, SocketRow};
+pub use stats::{ByStatus, SessionStats};
+
+use baton_bus::link::{Dma, Inline, Violation};
+use baton_bus::{Batching, BatchingError, Descriptor, DescriptorQueue};
+use baton_tcp::{ConnId, Event, Payload, Stack};
+use baton_wire::Time;
+use owners::{Owner, Owners};
+use ports::Ports;
+use session::{Session, Shared, Work};
+use slab::Slab;
+
+/// One application at the adapter. Good until [`Adapter::detach`]; used again after that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u32);
+
+/// What becomes of the connections of an application that is gone. Those that it has closed itself go on to their end, and those whose
+/// data has not all been fetched are reset, either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// They are reset.
+    Reset,
+    /// They are closed: what the adapter has is sent.
+    Drain,
+}
+
+/// An application cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    /// There are as many as may be.
+    #[error("too many applications: the adapter serves at most {0}")]
+    TooMany(u32),
+    /// Its batching cannot work.
+    #[error(transparent)]
+    Batching(#[from] BatchingError),
+}
+
+/// Sockets for applications on the other side of a bus.
+///
+/// Order of calls: events of the stack go to [`Adapter::handle_event`]. [`Adapter::handle_requests`], for at most as many descriptors as
+/// [`Adapter::room_for_requests`] says, and [`Adapter::handle_dma`], as things arrive. After any of these: [`Adapter::poll_dma`] until it
+/// gives nothing; then [`Adapter::next_transfer`] and, for what the link took of it, [`Adapter::transferred`], until there is none; and
+/// the stack's segments and events. [`Adapter::handle_timeouts`] and `next_transfer` again when [`Adapter::poll_timeout`]'s moment has
+/// come. Methods that take a [`SessionId`] panic when there is no such session.
+#[derive(Debug)]
+pub struct Adapter<P> {
+    shared: Shared,
+    sessions: Slab<Session<P>>,
+    /// Totals of those that are gone.
+    of_gone: SessionStats,
+    /// Memory for one transfer of descriptors.
+    scratch: Vec<Descriptor>,
+}
+
+impl<P: Payload + Inline> Adapter<P> {
+    /// An adapter without applications.
+    ///
+    /// # Errors
+    /// Names the parameter that it cannot work with, and what was expected.
+    pub fn new(config: AdapterConfig) -> Result<Self, AdapterConfigError> {
+        config.validate()?;
+        let shared = Shared {
+            owners: Owners::new(config.most_drained),
+            ports: Ports::new(&config),
+            config,
+        };
+        Ok(Self {
+            shared,
+            sessions: Slab::new(),
+            of_gone: SessionStats::default(),
+            scratch: Vec::new(),
+        })
+    }
+
+    // --- getters ---
+
+    /// Its parameters.
+    pub fn config(&self) -> &AdapterConfig {
+        &self.shared.config
+    }
+
+    /// Totals of all applications, those that are gone included.
+    pub fn stats(&self) -> SessionStats {
+        let mut stats = self.of_gone;
+        for (_, session) in &self.sessions {
+            stats += session.stats;
+        }
+        stats
+    }
+
+    /// The applications.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionRow> + '_ {
+        self.sessions.iter().map(|(_, session)| session.row())
+    }
+
+    /// The sockets of an application.
+    pub fn sockets<'a>(
+        &'a self,
+        stack: &'a Stack<P>,
+        session: SessionId,
+    ) -> impl Iterator<Item = SocketRow> + 'a {
+        self.session(session).socket_rows(stack)
+    }
+
+    /// Totals of one application.
+    pub fn stats_of(&self, session: SessionId) -> &SessionStats {
+        &self.session(session).stats
+    }
+
+    /// Its responses that wait.
+    pub fn queue(&self, session: SessionId) -> &DescriptorQueue {
+        self.session(session).answers.queue()
+    }
+
+    /// Connections of applications that are gone, or that they have reset, which are not over yet.
+    pub fn orphans(&self) -> usize {
+        self.shared.owners.orphans()
+    }
+
+    /// Descriptors of requests that may be taken now: 0 while responses find no room.
+    pub fn room_for_requests(&self, session: SessionId) -> usize {
+        self.session(session).answers.room()
+    }
+
+    /// When [`Adapter::handle_timeouts`] or [`Adapter::next_transfer`] of some session is next to be called, if ever. May be early.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let of_session = |(_, session): (usize, &Session<P>)| {
+            let patience = session.patience.iter().map(|&(until, _)| until);
+            patience.chain(session.answers.poll_timeout()).min()
+        };
+        let sessions = self.sessions.iter().filter_map(of_session);
+        sessions.chain(self.shared.owners.next_overdue()).min()
+    }
+
+    // --- applications ---
+
+    /// Serves another application, with the batching of the adapter.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn attach(&mut self) -> Result<SessionId, AttachError> {
+        let batching = self.shared.config.batching.clone();
+        self.attach_with(&batching, self.shared.config.ring_depth)
+    }
+
+    /// The same, with batching and a queue of its own.
+    ///
+    /// # Errors
+    /// There are too many, or the batching cannot work.
+    pub fn attach_with(
+        &mut self,
+        batching: &Batching,
+        ring_depth: u32,
+    ) -> Result<SessionId, AttachError> {
+        let config = &self.shared.config;
+        if self.sessions.len() >= config.most_sessions as usize {
+            return Err(AttachError::TooMany(config.most_sessions));
+        }
+        let entry = self.sessions.vacant_entry();
+        let id = entry.key() as u32;
+        entry.insert(Session::new(id, config, batching, ring_depth)?);
+        Ok(SessionId(id))
+    }
+
+    /// An application is gone. Nothing of it is left but connections on their way to their end.
+    pub fn detach(&mut self, now: Time, stack: &mut Stack<P>, session: SessionId, ending: Ending) {
+        let session = self.sessions.remove(session.0 as usize);
+        self.of_gone += session.stats;
+        let shared = &mut self.shared;
+        session.leave(&mut Work { now, stack, shared }, ending);
+    }
+
+    // --- events in ---
+
+    /// Takes requests, whole entries as the link gave them.
+    ///
+    /// # Errors
+    /// The application is not to be trusted: detach it, for this reason.
+    pub fn handle_requests(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        session: SessionId,
+        requests: &[Descriptor],
+    ) -> Result<(), Violation> {
+        let (session, mut work) = self.begin(now, stack, session);
+        session.handle_requests(&mut work, requests)
+    }
+
+    /// A transfer of data is over.
+    ///
+    /// # Errors
+    /// It was not asked for, or is not as long as what was asked for: the application is not to be trusted.
+    pub fn handle_dma(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        session: SessionId,
+        dma: Dma<P>,
+    ) -> Result<(), Violation> {
+        let (session, mut work) = self.begin(now, stack, session);
+        session.handle_dma(&mut work, dma)
+    }
+
+    /// Takes note of what happened in the stack; false when it does not concern the adapter.
+    pub fn handle_event(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        conn: ConnId,
+        event: &Event,
+    ) -> bool {
+        if let Event::Acceptable(listener) = *event {
+            let Some(place) = self.shared.owners.of_listener(listener) else {
+                return false;
+            };
+            let (session, mut work) = self.begin(now, stack, SessionId(place.session));
+            session.serve_accepts(&mut work, place.slot);
+            return true;
+        }
+        match self.shared.owners.of(conn) {
+            Owner::Nobody => false,
+            Owner::Orphan { .. } => {
+                if let Event::Closed(_) = event {
+                    self.shared.owners.forget(conn);
+                }
+                true
+            }
+            Owner::Socket(place) => {
+                let (session, mut work) = self.begin(now, stack, SessionId(place.session));
+                session.handle_event(&mut work, place.slot, conn, event);
+                true
+            }
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeouts(&mut self, now: Time, stack: &mut Stack<P>) {
+        let shared = &mut self.shared;
+        while let Some(conn) = shared.owners.pop_overdue(now) {
+            closing::reset(&mut Work { now, stack, shared }, conn);
+        }
+        for (_, session) in &mut self.sessions {
+            session.handle_timeouts(&mut Work { now, stack, shared });
+        }
+    }
+
+    /// The same for one session.
+    fn handle_session_timeouts(&mut self, now: Time, stack: &mut Stack<P>, session: SessionId) {
+        let (session, mut work) = self.begin(now, stack, session);
+        session.handle_timeouts(&mut work);
+    }
+
+    // --- effects out ---
+
+    /// The next transfer of data to begin.
+    pub fn poll_dma(&mut self, session: SessionId) -> Option<DmaRequest<P>> {
+        self.session_mut(session).asked.pop_front()
+    }
+
+    /// Puts the responses that are to be transferred next into `transfer`, which it clears before; false when none are due.
+    pub fn next_transfer(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        transfer: &mut Vec<Descriptor>,
+    ) -> bool {
+        let session = self.session_mut(session);
+        session.settle_all(now);
+        session.answers.next_transfer(now, transfer)
+    }
+
+    /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.
+    pub fn transferred(&mut self, now: Time, session: SessionId, taken: usize, offered: usize) {
+        let answers = &mut self.session_mut(session).answers;
+        answers.transferred(now, taken, offered);
+    }
+
+    // --- inside ---
+
+    fn session(&self, id: SessionId) -> &Session<P> {
+        &self.sessions[id.0 as usize]
+    }
+
+    fn session_mut(&mut self, id: SessionId) -> &mut Session<P> {
+        &mut self.sessions[id.0 as usize]
+    }
+
+    fn begin<'a>(
+        &'a mut self,
+        now: Time,
+        stack: &'a mut Stack<P>,
+        session: SessionId,
+    ) -> (&'a mut Session<P>, Work<'a, P>) {
+        let shared = &mut self.shared;
+        let session = &mut self.sessions[session.0 as usize];
+        (session, Work { now, stack, shared })
+    }
+
+    /// Memory for a transfer, empty.
+    fn take_scratch(&mut self) -> Vec<Descriptor> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch
+    }
+
+    fn return_scratch(&mut self, scratch: Vec<Descriptor>) {
+        self.scratch = scratch;
+    }
+}

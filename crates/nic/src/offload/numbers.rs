@@ -1,0 +1,83 @@
+//! The numbers that a host gives its sockets.
+
+use std::collections::BTreeMap;
+
+/// No socket.
+const NONE: u32 = u32::MAX;
+
+/// Slots of sockets by the numbers that the host chose. Small numbers, which hosts use, are looked up in an array; any others in a
+/// tree, whose depth the host cannot make worse by its choice of numbers.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    dense: Vec<u32>,
+    sparse: BTreeMap<u32, u32>,
+    most_dense: u32,
+}
+
+impl Numbers {
+    /// Without sockets; numbers below `most_dense` are small.
+    pub(super) fn new(most_dense: u32) -> Self {
+        Self {
+            dense: Vec::new(),
+            sparse: BTreeMap::new(),
+            most_dense,
+        }
+    }
+
+    /// The slot of a number.
+    #[inline]
+    pub(super) fn get(&self, number: u32) -> Option<u32> {
+        match self.dense.get(number as usize) {
+            Some(&slot) => (slot != NONE).then_some(slot),
+            None => self.sparse.get(&number).copied(),
+        }
+    }
+
+    /// Gives a number that is free to the socket of `slot`.
+    pub(super) fn insert(&mut self, number: u32, slot: u32) {
+        debug_assert_eq!(self.get(number), None, "the number is free");
+        if number >= self.most_dense {
+            self.sparse.insert(number, slot);
+            return;
+        }
+        let index = number as usize;
+        if index >= self.dense.len() {
+            let len = (index + 1).next_power_of_two();
+            self.dense.resize(len.min(self.most_dense as usize), NONE);
+        }
+        self.dense[index] = slot;
+    }
+
+    /// The number is free again.
+    pub(super) fn remove(&mut self, number: u32) {
+        match self.dense.get_mut(number as usize) {
+            Some(slot) => *slot = NONE,
+            None => {
+                self.sparse.remove(&number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_can_be_given_and_taken_back() {
+        let mut numbers = Numbers::new(8);
+        let chosen = [0, 7, 8, 1_000_000, u32::MAX];
+        for (slot, &number) in (0..).zip(&chosen) {
+            numbers.insert(number, slot);
+        }
+        for (slot, &number) in (0..).zip(&chosen) {
+            assert_eq!(numbers.get(number), Some(slot));
+        }
+        assert_eq!(numbers.dense.len(), 8, "the array has a limit");
+        for &number in &chosen {
+            numbers.remove(number);
+            assert_eq!(numbers.get(number), None);
+        }
+        assert!(numbers.sparse.is_empty());
+    }
+}

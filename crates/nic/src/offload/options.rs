@@ -1,0 +1,129 @@
+//! SETSOCKOPT.
+
+use super::session::{Session, Work};
+use super::socket::Phase;
+use baton_bus::descriptor::{Opcode, Outcome, SocketOption, Status};
+use baton_bus::link::Inline;
+use baton_tcp::{Config, ConnId, Keepalive, Payload, Stack};
+use baton_wire::Time;
+
+/// Smallest send or receive buffer, bytes: a few segments.
+const LEAST_BUFFER_BYTES: u32 = 4096;
+
+/// What has been set on a socket. A listener's options are those of the connections it gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    no_delay: Option<bool>,
+    cork: Option<bool>,
+    keep_alive: Option<bool>,
+    send_buffer: Option<u32>,
+    receive_buffer: Option<u32>,
+    /// 0 is none.
+    user_timeout_ms: Option<u32>,
+}
+
+impl Options {
+    /// Sets one.
+    fn set(&mut self, option: SocketOption, value: u32, most_buffer: u32) -> Result<(), Status> {
+        let switch = || match value {
+            0 | 1 => Ok(Some(value == 1)),
+            _ => Err(Status::BadValue),
+        };
+        let buffer = || match (LEAST_BUFFER_BYTES..=most_buffer).contains(&value) {
+            true => Ok(Some(value)),
+            false => Err(Status::BadValue),
+        };
+        match option {
+            SocketOption::NoDelay => self.no_delay = switch()?,
+            SocketOption::Cork => self.cork = switch()?,
+            SocketOption::KeepAlive => self.keep_alive = switch()?,
+            SocketOption::SendBuffer => self.send_buffer = buffer()?,
+            SocketOption::ReceiveBuffer => self.receive_buffer = buffer()?,
+            SocketOption::UserTimeout => self.user_timeout_ms = Some(value),
+        }
+        Ok(())
+    }
+
+    /// Whether any of them is a parameter of the connection, not only a mark.
+    fn changes_config(&self) -> bool {
+        self.keep_alive.is_some()
+            || self.send_buffer.is_some()
+            || self.receive_buffer.is_some()
+            || self.user_timeout_ms.is_some()
+    }
+
+    fn change(&self, config: &mut Config) {
+        if let Some(on) = self.keep_alive {
+            config.keepalive = on.then(Keepalive::default);
+        }
+        if let Some(bytes) = self.send_buffer {
+            config.send_buffer = bytes;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            config.receive_buffer = bytes;
+        }
+        if let Some(ms) = self.user_timeout_ms {
+            config.user_timeout_ms = (ms > 0).then_some(ms);
+        }
+    }
+
+    /// The parameters of a connection or a listener that has them from the start.
+    pub(super) fn applied_to(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        self.change(&mut config);
+        config
+    }
+
+    /// Gives them to a connection; false when too many different parameters are in use.
+    pub(super) fn apply_to<P: Payload>(
+        &self,
+        now: Time,
+        stack: &mut Stack<P>,
+        conn: ConnId,
+    ) -> bool {
+        self.apply_marks_to(stack, conn);
+        !self.changes_config() || stack.configure(now, conn, |config| self.change(config))
+    }
+
+    /// Gives a connection those that are not among its parameters.
+    pub(super) fn apply_marks_to<P: Payload>(&self, stack: &mut Stack<P>, conn: ConnId) {
+        if let Some(no_delay) = self.no_delay {
+            stack.set_nodelay(conn, no_delay);
+        }
+        if let Some(cork) = self.cork {
+            stack.set_cork(conn, cork);
+        }
+    }
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// SETSOCKOPT: has effect at once on a connection, and from now on for what a listener accepts.
+    pub(super) fn set_option(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        option: SocketOption,
+        value: u32,
+    ) -> Result<(), Status> {
+        let most_buffer = work.shared.config.most_buffer_bytes;
+        let socket = &mut self.sockets[slot as usize];
+        let mut this = Options::default();
+        this.set(option, value, most_buffer)?;
+        match socket.phase {
+            Phase::Idle | Phase::Listening(_) => {
+                let options = socket.options.get_or_insert_default();
+                options.set(option, value, most_buffer)?;
+            }
+            Phase::Connecting { conn, .. } | Phase::Connected(conn) => {
+                if !this.apply_to(work.now, work.stack, conn) {
+                    return Err(Status::BadValue);
+                }
+            }
+            Phase::Reserved | Phase::Ending(_) => return Err(Status::WrongState),
+        }
+        let (number, done) = (socket.number, Outcome::Done(Opcode::SetOption));
+        self.answer(work.now, number, tag, Status::Ok, done);
+        Ok(())
+    }
+}

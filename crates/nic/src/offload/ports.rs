@@ -1,0 +1,119 @@
+//! Local addresses and ports of connections that are opened.
+
+use super::config::AdapterConfig;
+use baton_bus::descriptor::Status;
+use baton_tcp::{Payload, Stack};
+use baton_wire::{Endpoint, Flow, Time};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+use std::net::IpAddr;
+
+/// Chooses what a host leaves open.
+#[derive(Debug)]
+pub(super) struct Ports {
+    addresses: Vec<IpAddr>,
+    first: u16,
+    count: u32,
+    seed: u64,
+    /// Connections opened so far; the search for a port starts one further each time.
+    opened: u32,
+}
+
+impl Ports {
+    pub(super) fn new(config: &AdapterConfig) -> Self {
+        Self {
+            addresses: config.addresses.clone(),
+            first: config.first_port,
+            count: u32::from(config.last_port - config.first_port) + 1,
+            seed: config.port_seed,
+            opened: 0,
+        }
+    }
+
+    /// Whether sockets may be bound to this address.
+    pub(super) fn may_bind(&self, addr: IpAddr) -> bool {
+        addr.is_unspecified() || self.addresses.contains(&addr)
+    }
+
+    /// The four-tuple of a new connection from `bound`, as far as the socket is bound.
+    ///
+    /// # Errors
+    /// There is no address from which to reach `remote`, or no port is free, or the one that was asked for is not.
+    pub(super) fn flow<P: Payload>(
+        &mut self,
+        now: Time,
+        stack: &Stack<P>,
+        bound: Option<Endpoint>,
+        remote: Endpoint,
+    ) -> Result<Flow, Status> {
+        let addr = match bound {
+            Some(bound) if !bound.addr.is_unspecified() => bound.addr,
+            _ => self.source(remote.addr).ok_or(Status::Unreachable)?,
+        };
+        if addr.is_ipv4() != remote.addr.is_ipv4() {
+            return Err(Status::AddressNotAvailable);
+        }
+        let is_free = |local: Endpoint| {
+            let flow = Flow { local, remote };
+            (stack.find(&flow).is_none() && !stack.in_time_wait(now, &flow)).then_some(flow)
+        };
+        if let Some(bound) = bound.filter(|bound| bound.port != 0) {
+            return is_free(Endpoint::new(addr, bound.port)).ok_or(Status::AddressInUse);
+        }
+        // RFC 6056 3.3.3, simple hash-based port selection.
+        let start = self.hash(addr, remote).wrapping_add(self.opened);
+        self.opened = self.opened.wrapping_add(1);
+        let port = |step: u32| self.first + (start.wrapping_add(step) % self.count) as u16;
+        let listens = |port: u16| {
+            let mut listeners = stack.listeners();
+            listeners.any(|id| stack.listening_at(id).port == port)
+        };
+        (0..self.count)
+            .map(port)
+            .filter(|&port| !listens(port))
+            .find_map(|port| is_free(Endpoint::new(addr, port)))
+            .ok_or(Status::NoPort)
+    }
+
+    /// The own address that has most in common with `remote` (RFC 6724 5, rule 8).
+    fn source(&self, remote: IpAddr) -> Option<IpAddr> {
+        let candidates = self.addresses.iter().copied();
+        candidates
+            .filter_map(|addr| Some((common_bits(addr, remote)?, addr)))
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
+            .map(|(_, addr)| addr)
+    }
+
+    fn hash(&self, addr: IpAddr, remote: Endpoint) -> u32 {
+        let mut hasher = SipHasher13::new_with_keys(self.seed, self.seed.rotate_left(32));
+        for addr in [addr, remote.addr] {
+            match addr {
+                IpAddr::V4(addr) => hasher.write(&addr.octets()),
+                IpAddr::V6(addr) => hasher.write(&addr.octets()),
+            }
+        }
+        hasher.write(&remote.port.to_be_bytes());
+        hasher.finish() as u32
+    }
+}
+
+/// Leading bits in which two addresses are equal; none when they are of different versions.
+fn common_bits(one: IpAddr, other: IpAddr) -> Option<u32> {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            Some((one.to_bits() ^ other.to_bits()).leading_zeros())
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => {
+            Some((one.to_bits() ^ other.to_bits()).leading_zeros())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a listener at `one` takes connections that are meant for one at `other`, or the other way round.
+pub(super) fn overlap(one: Endpoint, other: Endpoint) -> bool {
+    let either_is_any = one.addr.is_unspecified() || other.addr.is_unspecified();
+    one.port == other.port
+        && one.addr.is_ipv4() == other.addr.is_ipv4()
+        && (one.addr == other.addr || either_is_any)
+}

@@ -1,0 +1,128 @@
+//! Everything between one application and its link.
+
+use super::{Adapter, DmaRequest, SessionId};
+use baton_bus::link::{AdapterLink, Inline, LinkError};
+use baton_tcp::{Payload, Stack};
+use baton_wire::Time;
+
+/// Rounds of one call: an application that is faster than the adapter must not keep it from its other work.
+const MOST_ROUNDS: usize = 4;
+
+/// Moves everything that can be moved between one session and its link: transfers that are over, requests, transfers that are
+/// begun, and, when nothing of this is left, the responses that are due. True when it did something.
+///
+/// After it, the stack may have segments to send and events to tell. Call it when the link says that the application has done
+/// something (put requests, or taken responses when there was no room for more), after events of the stack, and when
+/// [`Adapter::poll_timeout`]'s moment has come.
+///
+/// # Errors
+/// The application is gone or broke the rules: [detach](Adapter::detach) it.
+pub fn pump<P, L>(
+    now: Time,
+    adapter: &mut Adapter<P>,
+    stack: &mut Stack<P>,
+    session: SessionId,
+    link: &mut L,
+) -> Result<bool, LinkError>
+where
+    P: Payload + Inline,
+    L: AdapterLink<Data = P>,
+{
+    adapter.handle_session_timeouts(now, stack, session);
+    let mut did = false;
+    for _ in 0..MOST_ROUNDS {
+        let moved = move_transfers(now, adapter, stack, session, link)?
+            | take_requests(now, adapter, stack, session, link)?;
+        if !moved {
+            break;
+        }
+        did = true;
+    }
+    Ok(put_responses(now, adapter, session, link)? | did)
+}
+
+/// Takes note of the transfers that are over, and begins those that are to be begun.
+fn move_transfers<P, L>(
+    now: Time,
+    adapter: &mut Adapter<P>,
+    stack: &mut Stack<P>,
+    session: SessionId,
+    link: &mut L,
+) -> Result<bool, LinkError>
+where
+    P: Payload + Inline,
+    L: AdapterLink<Data = P>,
+{
+    let mut did = false;
+    while let Some(request) = adapter.poll_dma(session) {
+        did = true;
+        match request {
+            DmaRequest::Read { id, address, len } => link.read(now, id, address, len)?,
+            DmaRequest::Write { id, address, data } => link.write(now, id, address, data)?,
+        }
+    }
+    while let Some(dma) = link.poll_dma(now)? {
+        did = true;
+        adapter.handle_dma(now, stack, session, dma)?;
+    }
+    Ok(did)
+}
+
+/// Takes as many requests as can be answered.
+fn take_requests<P, L>(
+    now: Time,
+    adapter: &mut Adapter<P>,
+    stack: &mut Stack<P>,
+    session: SessionId,
+    link: &mut L,
+) -> Result<bool, LinkError>
+where
+    P: Payload + Inline,
+    L: AdapterLink<Data = P>,
+{
+    let room = adapter.room_for_requests(session);
+    if room == 0 {
+        return Ok(false);
+    }
+    let mut requests = adapter.take_scratch();
+    let got = link.get(now, room, &mut requests);
+    let handled = got.and_then(|()| {
+        let handled = adapter.handle_requests(now, stack, session, &requests);
+        handled.map_err(LinkError::from)
+    });
+    let did = !requests.is_empty();
+    adapter.return_scratch(requests);
+    handled.map(|()| did)
+}
+
+/// Gives the host the responses that are due.
+fn put_responses<P, L>(
+    now: Time,
+    adapter: &mut Adapter<P>,
+    session: SessionId,
+    link: &mut L,
+) -> Result<bool, LinkError>
+where
+    P: Payload + Inline,
+    L: AdapterLink<Data = P>,
+{
+    let mut transfer = adapter.take_scratch();
+    let mut did = false;
+    let result = loop {
+        if !adapter.next_transfer(now, session, &mut transfer) {
+            break Ok(());
+        }
+        match link.put(now, &transfer) {
+            Err(error) => break Err(error),
+            Ok(taken) => {
+                adapter.transferred(now, session, taken, transfer.len());
+                did |= taken > 0;
+                if taken < transfer.len() {
+                    break Ok(());
+                }
+            }
+        }
+    };
+    adapter.return_scratch(transfer);
+    result.map(|()| did)
+}

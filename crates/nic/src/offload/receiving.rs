@@ -1,0 +1,227 @@
+//! RECV: data goes to the buffers that the host has posted, in order.
+
+use super::session::{Session, Work, nothing_received};
+use super::socket::Phase;
+use baton_bus::descriptor::{Buffer, MOST_INLINE_BYTES, Outcome, Response, Status, write_inline};
+use baton_bus::link::Inline;
+use baton_tcp::{ConnId, Payload};
+use baton_wire::Time;
+
+/// A RECV.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Receive {
+    pub(super) tag: u32,
+    pub(super) address: u64,
+    /// Room, bytes.
+    pub(super) len: u32,
+    /// Bytes of data for it.
+    filled: u32,
+    /// Transfers of them that are not over.
+    pub(super) under_way: u32,
+}
+
+impl Receive {
+    pub(super) fn new(tag: u32, address: u64, len: u32) -> Self {
+        Self {
+            tag,
+            address,
+            len,
+            filled: 0,
+            under_way: 0,
+        }
+    }
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// RECV; answered once something stands in the buffer, or nothing will any more. May be posted before the connection is there.
+    pub(super) fn receive(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        receive: Receive,
+    ) -> Result<(), Status> {
+        let socket = &mut self.sockets[slot as usize];
+        match socket.phase {
+            Phase::Reserved | Phase::Connecting { .. } | Phase::Connected(_) => {}
+            Phase::Ending(Status::Ok) => return Err(Status::EndOfStream),
+            Phase::Ending(status) => return Err(status),
+            Phase::Idle | Phase::Listening(_) => return Err(Status::WrongState),
+        }
+        let receiving = &mut socket.receiving;
+        if receiving.told_end {
+            return Err(Status::EndOfStream);
+        }
+        if socket.closing.is_whole() {
+            return Err(Status::Cancelled);
+        }
+        if receive.len == 0 {
+            return Err(Status::BadValue);
+        }
+        if receiving.posted.len() + receiving.filling.len() >= work.shared.config.most_receives {
+            return Err(Status::TooManyRequests);
+        }
+        self.receives.push(&mut receiving.posted, receive);
+        self.deliver(work, slot);
+        Ok(())
+    }
+
+    /// Moves what has been received to posted buffers.
+    pub(super) fn deliver(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &self.sockets[slot as usize];
+        let Some(conn) = socket.open_conn().filter(|_| !socket.closing.is_whole()) else {
+            return;
+        };
+        while !self.sockets[slot as usize].receiving.posted.is_empty()
+            && work.stack.readable_len(conn) > 0
+        {
+            if !self.deliver_inline(work, slot, conn) {
+                self.begin_fill(work, slot, conn);
+            }
+        }
+        self.tell_end_when_delivered(work, slot);
+    }
+
+    /// Asks for the oldest posted buffer to be filled. What lies in several pieces takes a transfer each.
+    fn begin_fill(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) {
+        let receiving = &mut self.sockets[slot as usize].receiving;
+        let moved = self
+            .receives
+            .move_front(&mut receiving.posted, &mut receiving.filling);
+        let Some(key) = moved else { return };
+        loop {
+            let Some(receive) = self.receives.get_mut(key) else {
+                return;
+            };
+            let (at, room) = (receive.filled, receive.len - receive.filled);
+            let Some(data) = work.stack.read(conn, room as usize) else {
+                return;
+            };
+            receive.filled += data.len() as u32;
+            receive.under_way += 1;
+            let address = receive.address + u64::from(at);
+            self.ask_write(slot, key, address, data);
+        }
+    }
+
+    /// Answers the oldest RECV with the data inside the response, if all that is unread fits there; false when it does not, or
+    /// has to wait for transfers.
+    fn deliver_inline(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) -> bool {
+        let most = work.shared.config.most_inline as usize;
+        let unread = work.stack.readable_len(conn);
+        let socket = &mut self.sockets[slot as usize];
+        let receiving = &mut socket.receiving;
+        if unread > most || !receiving.filling.is_empty() {
+            return false;
+        }
+        let Some(receive) = self.receives.front(&receiving.posted) else {
+            return false;
+        };
+        let mut room = [0; MOST_INLINE_BYTES];
+        let data = work.stack.peek(conn, 0, unread);
+        let Some(bytes) = data
+            .filter(|data| data.len() == unread && unread <= receive.len as usize)
+            .and_then(|data| data.to_inline(&mut room).map(<[u8]>::len))
+        else {
+            return false;
+        };
+        let (number, tag) = (socket.number, receive.tag);
+        self.receives.pop(&mut receiving.posted);
+        let taken = work.stack.read(conn, unread);
+        debug_assert_eq!(taken.map(|data| data.len()), Some(unread));
+        work.stack.consume(conn, unread);
+        self.stats.inline_bytes += unread as u64;
+        self.answer_inline(work, number, tag, &room[..bytes]);
+        self.count_received(work, unread as u32);
+        true
+    }
+
+    fn answer_inline(&mut self, work: &mut Work<'_, P>, socket: u32, tag: u32, data: &[u8]) {
+        let len = data.len() as u16;
+        let response = Response {
+            socket,
+            tag,
+            status: Status::Ok,
+            outcome: Outcome::Received(Buffer::Inline { len }),
+        };
+        let mut head = response.encode();
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.clear();
+        entry.push(head);
+        write_inline(&mut head, data, &mut entry);
+        entry[0] = head;
+        self.answers
+            .push_entry(work.now, &mut self.stats, response.status, &entry);
+        self.entry = entry;
+    }
+
+    /// A transfer to a RECV's buffer is over. RECVs are answered in order, each when all its data is there.
+    pub(super) fn written(&mut self, work: &mut Work<'_, P>, slot: u32, key: u32) {
+        if let Some(receive) = self.receives.get_mut(key) {
+            receive.under_way -= 1;
+        }
+        let number = self.sockets[slot as usize].number;
+        let conn = self.sockets[slot as usize].open_conn();
+        loop {
+            let filling = &mut self.sockets[slot as usize].receiving.filling;
+            match self.receives.front(filling) {
+                Some(receive) if receive.under_way == 0 => {}
+                _ => break,
+            }
+            let Some(receive) = self.receives.pop(filling) else {
+                break;
+            };
+            // The adapter's memory is free now (batching 2.2); the peer may send as much again.
+            if let Some(conn) = conn {
+                work.stack.consume(conn, receive.filled as usize);
+            }
+            let (address, len) = (receive.address, receive.filled);
+            let outcome = Outcome::Received(Buffer::Memory { address, len });
+            self.answer(work.now, number, receive.tag, Status::Ok, outcome);
+            self.count_received(work, len);
+        }
+        self.tell_end_when_delivered(work, slot);
+        self.finish_if_quiet(work.now, slot);
+    }
+
+    fn count_received(&mut self, work: &mut Work<'_, P>, len: u32) {
+        self.stats.receives += 1;
+        self.stats.received_bytes += u64::from(len);
+        if work.shared.config.hurry_data {
+            self.answers.hurry();
+        }
+    }
+
+    /// When the peer has closed and all it has sent has been delivered, RECVs that wait are answered, and the host is told.
+    pub(super) fn tell_end_when_delivered(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let receiving = &mut socket.receiving;
+        let Phase::Connected(conn) = socket.phase else {
+            return;
+        };
+        if !receiving.peer_closed
+            || receiving.told_end
+            || socket.closing.is_whole()
+            || !receiving.filling.is_empty()
+            || work.stack.readable_len(conn) > 0
+        {
+            return;
+        }
+        receiving.told_end = true;
+        let number = socket.number;
+        self.answer_receives(work.now, slot, Status::EndOfStream);
+        self.tell(work.now, number, Status::Ok, Outcome::PeerClosed);
+    }
+
+    /// RECVs that wait come back.
+    pub(super) fn answer_receives(&mut self, now: Time, slot: u32, status: Status) {
+        let number = self.sockets[slot as usize].number;
+        loop {
+            let posted = &mut self.sockets[slot as usize].receiving.posted;
+            let Some(receive) = self.receives.pop(posted) else {
+                return;
+            };
+            let outcome = nothing_received(receive.address);
+            self.answer(now, number, receive.tag, status, outcome);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! SEND: data is fetched from the host when the connection has room for it, and in order.
+
+use super::session::{Session, Work};
+use super::socket::{Phase, Sending};
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{Buffer, MOST_INLINE_BYTES, Outcome, Status, read_inline};
+use baton_bus::link::{Inline, Violation};
+use baton_tcp::{ConnId, Payload, Stack, WriteFlags};
+use baton_wire::Time;
+
+/// A SEND.
+#[derive(Clone, Debug)]
+pub(super) struct Send<P> {
+    pub(super) tag: u32,
+    pub(super) data: SendData<P>,
+    /// More follows at once.
+    pub(super) more: bool,
+}
+
+/// Where the data of a SEND is.
+#[derive(Clone, Debug)]
+pub(super) enum SendData<P> {
+    /// In host memory.
+    There { address: u64, len: u32 },
+    /// On the adapter: it came in descriptors, or has been fetched.
+    Here(P),
+}
+
+impl<P: Payload> Send<P> {
+    fn len(&self) -> u32 {
+        match &self.data {
+            SendData::There { len, .. } => *len,
+            SendData::Here(data) => data.len() as u32,
+        }
+    }
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// The data of a SEND.
+    pub(super) fn data_of(
+        &mut self,
+        buffer: Buffer,
+        entry: &[Descriptor],
+    ) -> Result<SendData<P>, Violation> {
+        match buffer {
+            Buffer::Memory { address, len } => Ok(SendData::There { address, len }),
+            Buffer::Inline { len } => {
+                let mut room = [0; MOST_INLINE_BYTES];
+                let data = read_inline(entry, &mut room)?;
+                let data = P::from_inline(data).ok_or(Violation::Length(len.into()))?;
+                self.stats.inline_bytes += data.len() as u64;
+                Ok(SendData::Here(data))
+            }
+        }
+    }
+
+    /// SEND; answered when the data is no longer needed where it is.
+    pub(super) fn send(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        send: Send<P>,
+    ) -> Result<(), Status> {
+        let socket = &mut self.sockets[slot as usize];
+        match socket.phase {
+            Phase::Connecting { .. } | Phase::Connected(_) => {}
+            Phase::Ending(Status::Ok) => return Err(Status::Shut),
+            Phase::Ending(status) => return Err(status),
+            Phase::Idle | Phase::Listening(_) | Phase::Reserved => {
+                return Err(Status::WrongState);
+            }
+        }
+        if socket.closing.shut {
+            return Err(Status::Shut);
+        }
+        if send.len() == 0 {
+            return Err(Status::BadValue);
+        }
+        let sending = &mut socket.sending;
+        if sending.waiting.len() + sending.fetching.len() >= work.shared.config.most_sends {
+            return Err(Status::TooManyRequests);
+        }
+        self.sends.push(&mut sending.waiting, send);
+        self.feed(work, slot);
+        Ok(())
+    }
+
+    /// Hands the connection what is there for it and asks for more, as far as it has room; then closes it, if that is what comes
+    /// next.
+    pub(super) fn feed(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let Some(conn) = self.sockets[slot as usize].open_conn() else {
+            return;
+        };
+        self.write_out(work.stack, slot, conn);
+        while self.begin_next(work, slot, conn) {}
+        self.close_when_sent(work, slot);
+    }
+
+    /// Begins the next SEND; false when there is none or it has to wait.
+    fn begin_next(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) -> bool {
+        let sending = &mut self.sockets[slot as usize].sending;
+        let Some(send) = self.sends.front(&sending.waiting) else {
+            return false;
+        };
+        let len = send.len();
+        if !sending.unwritten.is_empty() || !has_room(work.stack, conn, sending, len) {
+            return false;
+        }
+        match send.data {
+            SendData::There { address, len } => {
+                self.sends
+                    .move_front(&mut sending.waiting, &mut sending.fetching);
+                sending.fetching_bytes += len;
+                self.ask_read(slot, address, len);
+            }
+            SendData::Here(_) => {
+                if !sending.fetching.is_empty() {
+                    return false;
+                }
+                let tag = send.tag;
+                self.sends
+                    .move_front(&mut sending.waiting, &mut sending.unwritten);
+                self.write_out(work.stack, slot, conn);
+                self.answer_send(work, slot, tag, len);
+            }
+        }
+        true
+    }
+
+    /// The data of the SEND that has been under way for longest is here.
+    pub(super) fn fetched(&mut self, work: &mut Work<'_, P>, slot: u32, data: P) {
+        let socket = &mut self.sockets[slot as usize];
+        let sending = &mut socket.sending;
+        let len = data.len() as u32;
+        sending.fetching_bytes -= len;
+        let Some(send) = self.sends.front_mut(&sending.fetching) else {
+            return debug_assert!(false, "a SEND is being fetched");
+        };
+        let tag = send.tag;
+        send.data = SendData::Here(data);
+        let moved = self
+            .sends
+            .move_front(&mut sending.fetching, &mut sending.unwritten);
+        debug_assert!(moved.is_some());
+        let is_open = socket.open_conn().is_some();
+        self.answer_send(work, slot, tag, len);
+        if is_open {
+            self.feed(work, slot);
+        } else {
+            self.sends
+                .clear(&mut self.sockets[slot as usize].sending.unwritten);
+            self.finish_if_quiet(work.now, slot);
+        }
+    }
+
+    /// Writes what has been fetched to the connection, as far as there is room.
+    fn write_out(&mut self, stack: &mut Stack<P>, slot: u32, conn: ConnId) {
+        let unwritten = &mut self.sockets[slot as usize].sending.unwritten;
+        while let Some(send) = self.sends.front_mut(unwritten) {
+            let SendData::Here(data) = &mut send.data else {
+                return debug_assert!(false, "it has been fetched");
+            };
+            let (len, room) = (data.len(), stack.send_space(conn));
+            if room == 0 {
+                return;
+            }
+            if room < len {
+                let first = data.slice(0, room);
+                *data = data.slice(room, len - room);
+                write(stack, conn, first, true);
+                return;
+            }
+            if let Some(Send {
+                data: SendData::Here(data),
+                more,
+                ..
+            }) = self.sends.pop(unwritten)
+            {
+                write(stack, conn, data, more);
+            }
+        }
+    }
+
+    /// A SEND has been done with; answered at once, or with others.
+    fn answer_send(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32, len: u32) {
+        self.stats.sends += 1;
+        self.stats.sent_bytes += u64::from(len);
+        if work.shared.config.cumulative_sends {
+            let owed = &mut self.sockets[slot as usize].sending.owed;
+            if owed.replace((tag, len)).is_none() {
+                self.owed.push(slot);
+            }
+            return;
+        }
+        let number = self.sockets[slot as usize].number;
+        let cumulative = false;
+        let outcome = Outcome::Sent { len, cumulative };
+        self.answer(work.now, number, tag, Status::Ok, outcome);
+    }
+
+    /// Gives a socket the cumulative answer that is owed to it.
+    pub(super) fn settle(&mut self, now: Time, slot: u32) {
+        let Some(socket) = self.sockets.get_mut(slot as usize) else {
+            return;
+        };
+        if let Some((tag, len)) = socket.sending.owed.take() {
+            let number = socket.number;
+            let cumulative = true;
+            let outcome = Outcome::Sent { len, cumulative };
+            self.answer(now, number, tag, Status::Ok, outcome);
+        }
+    }
+
+    /// Gives all cumulative answers that are owed.
+    pub(super) fn settle_all(&mut self, now: Time) {
+        while let Some(slot) = self.owed.pop() {
+            self.settle(now, slot);
+        }
+    }
+
+    /// SENDs that have not been begun come back.
+    pub(super) fn answer_sends(&mut self, now: Time, slot: u32, status: Status) {
+        self.settle(now, slot);
+        let number = self.sockets[slot as usize].number;
+        loop {
+            let waiting = &mut self.sockets[slot as usize].sending.waiting;
+            let Some(send) = self.sends.pop(waiting) else {
+                return;
+            };
+            self.answer(now, number, send.tag, status, not_sent(&send));
+        }
+    }
+}
+
+/// Writes what the connection has room for.
+fn write<P: Payload>(stack: &mut Stack<P>, conn: ConnId, data: P, more: bool) {
+    let len = data.len();
+    let flags = WriteFlags {
+        more,
+        end_of_record: false,
+    };
+    let taken = stack.write_with(conn, data, flags);
+    debug_assert_eq!(taken, Ok(len), "there is room");
+}
+
+/// What comes of a SEND that was not begun.
+pub(super) fn not_sent<P: Payload>(send: &Send<P>) -> Outcome {
+    let (len, cumulative) = (send.len(), false);
+    Outcome::Sent { len, cumulative }
+}
+
+/// Whether the connection has room for `len` bytes more than are being fetched for it. What is larger than its whole buffer goes
+/// when nothing else is in it.
+fn has_room<P: Payload>(stack: &Stack<P>, conn: ConnId, sending: &Sending, len: u32) -> bool {
+    let free = stack.send_space(conn);
+    let needed = sending.fetching_bytes as usize + len as usize;
+    if free >= needed {
+        return true;
+    }
+    let whole = stack.config_of(conn).send_buffer as usize;
+    sending.fetching_bytes == 0 && free == whole && len as usize > whole
+}

@@ -1,0 +1,345 @@
+//! One application: its sockets, its requests, its responses.
+
+use super::answers::Answers;
+use super::chain::Pool;
+use super::config::AdapterConfig;
+use super::dma::{DmaRequest, Job};
+use super::listening::Accept;
+use super::numbers::Numbers;
+use super::owners::{Owners, Place};
+use super::ports::Ports;
+use super::receiving::Receive;
+use super::sending::Send;
+use super::socket::{Phase, Socket};
+use super::stats::SessionStats;
+use baton_bus::descriptor::{
+    Action, Buffer, Malformed, Opcode, Outcome, Request, Response, SocketInfo, Status,
+};
+use baton_bus::link::{Inline, Violation};
+use baton_bus::{Batching, BatchingError, Descriptor};
+use baton_tcp::{ConnId, Event, Payload, Stack};
+use baton_wire::Time;
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: AdapterConfig,
+    pub(super) owners: Owners,
+    pub(super) ports: Ports,
+}
+
+/// The surroundings of one piece of work.
+#[derive(Debug)]
+pub(super) struct Work<'a, P> {
+    pub(super) now: Time,
+    pub(super) stack: &'a mut Stack<P>,
+    pub(super) shared: &'a mut Shared,
+}
+
+/// One application. Slots of sockets are good until [`Session::free`].
+#[derive(Debug)]
+pub(super) struct Session<P> {
+    /// Its own slot.
+    pub(super) id: u32,
+    pub(super) numbers: Numbers,
+    pub(super) sockets: Slab<Socket>,
+    pub(super) sends: Pool<Send<P>>,
+    pub(super) receives: Pool<Receive>,
+    pub(super) accepts: Pool<Accept>,
+    /// Transfers of data that have been asked for and are not over.
+    pub(super) jobs: Slab<Job>,
+    /// Those of them that the link has not been told of.
+    pub(super) asked: VecDeque<DmaRequest<P>>,
+    /// Listeners at which a bulk accept runs out of patience, and when.
+    pub(super) patience: Vec<(Time, u32)>,
+    /// Sockets to which a cumulative answer is owed.
+    pub(super) owed: Vec<u32>,
+    pub(super) answers: Answers,
+    pub(super) most_buffer: u32,
+    pub(super) ring_depth: u32,
+    pub(super) stats: SessionStats,
+    /// Room to put entries together.
+    pub(super) entry: Vec<Descriptor>,
+}
+
+impl<P: Payload + Inline> Session<P> {
+    pub(super) fn new(
+        id: u32,
+        config: &AdapterConfig,
+        batching: &Batching,
+        ring_depth: u32,
+    ) -> Result<Self, BatchingError> {
+        Ok(Self {
+            id,
+            numbers: Numbers::new(config.most_sockets),
+            sockets: Slab::new(),
+            sends: Pool::new(),
+            receives: Pool::new(),
+            accepts: Pool::new(),
+            jobs: Slab::new(),
+            asked: VecDeque::new(),
+            patience: Vec::new(),
+            owed: Vec::new(),
+            answers: Answers::new(batching, ring_depth)?,
+            most_buffer: batching.max_transfer_bytes,
+            ring_depth,
+            stats: SessionStats::default(),
+            entry: Vec::new(),
+        })
+    }
+
+    // --- requests ---
+
+    /// Carries out the requests of one transfer, in order.
+    pub(super) fn handle_requests(
+        &mut self,
+        work: &mut Work<'_, P>,
+        mut requests: &[Descriptor],
+    ) -> Result<(), Violation> {
+        while let Some(head) = requests.first() {
+            let request = Request::decode(head)?;
+            let len = 1 + head.continuations();
+            let Some((entry, rest)) = requests.split_at_checked(len) else {
+                let missing = len - requests.len();
+                return Err(Malformed::Truncated { missing }.into());
+            };
+            self.stats.requests += 1;
+            self.check_bounds(&request.action)?;
+            self.handle_request(work, &request, entry)?;
+            requests = rest;
+        }
+        Ok(())
+    }
+
+    /// Buffers may be as long as was agreed on and must not run over the end of memory. Whether they lie in memory that both
+    /// share, the link knows.
+    fn check_bounds(&self, action: &Action) -> Result<(), Violation> {
+        let (address, len) = match *action {
+            Action::Send {
+                data: Buffer::Memory { address, len },
+                ..
+            }
+            | Action::Receive { address, len } => (address, len),
+            _ => return Ok(()),
+        };
+        if len > self.most_buffer {
+            return Err(Violation::Length(len));
+        }
+        match address.checked_add(len.into()) {
+            Some(_) => Ok(()),
+            None => Err(Violation::Range { address, len }),
+        }
+    }
+
+    fn handle_request(
+        &mut self,
+        work: &mut Work<'_, P>,
+        request: &Request,
+        entry: &[Descriptor],
+    ) -> Result<(), Violation> {
+        let (number, tag) = (request.socket, request.tag);
+        let result = match (request.action, self.numbers.get(number)) {
+            (Action::Socket, slot) => self.make(work, number, tag, slot),
+            (_, None) => Err(Status::NoSuchSocket),
+            (Action::Bind(local), Some(slot)) => self.bind(work, slot, tag, local),
+            (Action::Listen { backlog }, Some(slot)) => self.listen(work, slot, tag, backlog),
+            (
+                Action::Accept {
+                    first,
+                    count,
+                    patience_us,
+                },
+                Some(slot),
+            ) => {
+                let accept = Accept {
+                    tag,
+                    first,
+                    count,
+                    patience_us,
+                };
+                self.accept(work, slot, accept)
+            }
+            (Action::Connect(remote), Some(slot)) => self.connect(work, slot, tag, remote),
+            (Action::Close(close), Some(slot)) => self.close(work, slot, tag, close),
+            (Action::SetOption { option, value }, Some(slot)) => {
+                self.set_option(work, slot, tag, option, value)
+            }
+            (Action::Status, Some(slot)) => {
+                self.tell_status(work, slot, tag);
+                Ok(())
+            }
+            (Action::Cancel { target }, Some(slot)) => self.cancel(work, slot, tag, target),
+            (Action::Send { data, more }, Some(slot)) => {
+                let data = self.data_of(data, entry)?;
+                self.send(work, slot, Send { tag, data, more })
+            }
+            (Action::Receive { address, len }, Some(slot)) => {
+                self.receive(work, slot, Receive::new(tag, address, len))
+            }
+        };
+        if let Err(status) = result {
+            self.answer(work.now, number, tag, status, failure(&request.action));
+        }
+        Ok(())
+    }
+
+    /// SOCKET.
+    fn make(
+        &mut self,
+        work: &mut Work<'_, P>,
+        number: u32,
+        tag: u32,
+        slot: Option<u32>,
+    ) -> Result<(), Status> {
+        if slot.is_some() {
+            return Err(Status::SocketInUse);
+        }
+        if self.sockets.len() >= work.shared.config.most_sockets as usize {
+            return Err(Status::TooManySockets);
+        }
+        self.insert(number, Phase::Idle);
+        let done = Outcome::Done(Opcode::Socket);
+        self.answer(work.now, number, tag, Status::Ok, done);
+        Ok(())
+    }
+
+    /// STATUS.
+    fn tell_status(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) {
+        let info = self.info(work.stack, slot);
+        let number = self.sockets[slot as usize].number;
+        let outcome = Outcome::Status(info);
+        self.answer(work.now, number, tag, Status::Ok, outcome);
+    }
+
+    /// The state of a socket. Counts that do not fit are cut.
+    pub(super) fn info(&self, stack: &Stack<P>, slot: u32) -> SocketInfo {
+        let socket = &self.sockets[slot as usize];
+        let (sending, receiving) = (&socket.sending, &socket.receiving);
+        let short = |len: u32| u16::try_from(len).unwrap_or(u16::MAX);
+        let acceptable = match socket.phase {
+            Phase::Listening(listening) => stack.accept_queue_len(listening.id) as u32,
+            _ => 0,
+        };
+        let (send_room, unread) = match socket.open_conn() {
+            Some(conn) => {
+                let taken = sending.fetching_bytes as usize;
+                let room = stack.send_space(conn).saturating_sub(taken);
+                (room as u32, stack.readable_len(conn) as u32)
+            }
+            None => (0, 0),
+        };
+        SocketInfo {
+            send_room,
+            unread,
+            sends_waiting: short(sending.waiting.len() + sending.fetching.len()),
+            receives_waiting: short(receiving.posted.len() + receiving.filling.len()),
+            acceptable: short(acceptable),
+        }
+    }
+
+    // --- events of the stack ---
+
+    /// Something happened to the connection of a socket.
+    pub(super) fn handle_event(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        conn: ConnId,
+        event: &Event,
+    ) {
+        match event {
+            Event::Connected => self.connected(work, slot),
+            Event::Readable => self.deliver(work, slot),
+            Event::Acknowledged(_) => {
+                let sending = &self.sockets[slot as usize].sending;
+                if !(sending.waiting.is_empty() && sending.unwritten.is_empty()) {
+                    self.feed(work, slot);
+                }
+            }
+            Event::PeerClosed => {
+                self.sockets[slot as usize].receiving.peer_closed = true;
+                self.tell_end_when_delivered(work, slot);
+            }
+            Event::Closed(reason) => {
+                work.shared.owners.forget(conn);
+                self.over(work, slot, super::closing::status_of(*reason));
+            }
+            Event::Acceptable(_) => {}
+        }
+    }
+
+    // --- for all parts ---
+
+    /// A new socket.
+    pub(super) fn insert(&mut self, number: u32, phase: Phase) -> u32 {
+        let slot = self.sockets.insert(Socket::new(number, phase)) as u32;
+        self.numbers.insert(number, slot);
+        slot
+    }
+
+    /// The socket is no more; nothing of it is left in the chains.
+    pub(super) fn free(&mut self, slot: u32) {
+        let socket = self.sockets.remove(slot as usize);
+        self.numbers.remove(socket.number);
+        let (sending, receiving) = (&socket.sending, &socket.receiving);
+        debug_assert!(sending.is_done() && sending.owed.is_none());
+        debug_assert!(receiving.posted.is_empty() && receiving.filling.is_empty());
+    }
+
+    /// Where a socket of this session is.
+    pub(super) fn place(&self, slot: u32) -> Place {
+        let session = self.id;
+        Place { session, slot }
+    }
+
+    /// Answers a request.
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        socket: u32,
+        tag: u32,
+        status: Status,
+        outcome: Outcome,
+    ) {
+        let response = Response {
+            socket,
+            tag,
+            status,
+            outcome,
+        };
+        self.answers.push(now, &mut self.stats, &response);
+    }
+
+    /// Tells what was not asked.
+    pub(super) fn tell(&mut self, now: Time, socket: u32, status: Status, outcome: Outcome) {
+        self.answer(now, socket, 0, status, outcome);
+    }
+}
+
+/// What comes of a request that failed.
+fn failure(action: &Action) -> Outcome {
+    match *action {
+        Action::Socket => Outcome::Done(Opcode::Socket),
+        Action::Bind(_) => Outcome::Done(Opcode::Bind),
+        Action::Listen { .. } => Outcome::Done(Opcode::Listen),
+        Action::Accept { .. } => Outcome::AcceptedBulk { count: 0 },
+        Action::Connect(_) => Outcome::Done(Opcode::Connect),
+        Action::Close(_) => Outcome::Done(Opcode::Close),
+        Action::SetOption { .. } => Outcome::Done(Opcode::SetOption),
+        Action::Status => Outcome::Status(SocketInfo::default()),
+        Action::Cancel { .. } => Outcome::Done(Opcode::Cancel),
+        Action::Send { data, .. } => Outcome::Sent {
+            len: data.len(),
+            cumulative: false,
+        },
+        Action::Receive { address, .. } => nothing_received(address),
+    }
+}
+
+/// What a RECV into the buffer at `address` gives when nothing came.
+pub(super) fn nothing_received(address: u64) -> Outcome {
+    Outcome::Received(Buffer::Memory { address, len: 0 })
+}

@@ -1,0 +1,140 @@
+//! One socket of an application.
+
+use super::chain::Chain;
+use super::options::Options;
+use baton_bus::descriptor::Status;
+use baton_tcp::{ConnId, ListenerId};
+use baton_wire::{Endpoint, Time};
+
+/// What a socket is to the network.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// Nothing yet, or no longer: CONNECT has failed.
+    Idle,
+    /// It listens.
+    Listening(Listening),
+    /// An ACCEPT will make a connection of it.
+    Reserved,
+    /// Its connection is being opened, as the CONNECT of this tag asked for.
+    Connecting { conn: ConnId, tag: u32 },
+    /// It has a connection.
+    Connected(ConnId),
+    /// Its connection is over, as the status says; transfers of its data are still under way.
+    Ending(Status),
+}
+
+/// A socket that listens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listening {
+    /// Its number in the stack.
+    pub(super) id: ListenerId,
+    /// ACCEPTs that wait, oldest first.
+    pub(super) accepts: Chain,
+    /// Connections that may wait.
+    pub(super) backlog: u32,
+    /// Since when a connection has waited for the rest of those that the oldest ACCEPT wants.
+    pub(super) since: Option<Time>,
+}
+
+/// What is to be sent. All that is before in this list comes before in the stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sending {
+    /// SENDs that have been fetched and answered, for which the send buffer has had no room.
+    pub(super) unwritten: Chain,
+    /// SENDs that are being fetched.
+    pub(super) fetching: Chain,
+    /// SENDs that are not being fetched yet.
+    pub(super) waiting: Chain,
+    /// Bytes that are being fetched.
+    pub(super) fetching_bytes: u32,
+    /// Tag and length of the last SEND that has been fetched, while the cumulative answer is owed.
+    pub(super) owed: Option<(u32, u32)>,
+}
+
+impl Sending {
+    /// Whether nothing is left to hand to the connection.
+    pub(super) fn is_done(&self) -> bool {
+        self.unwritten.is_empty() && self.fetching.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// Where received data goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Receiving {
+    /// RECVs that are being filled, oldest first.
+    pub(super) filling: Chain,
+    /// RECVs that wait for data.
+    pub(super) posted: Chain,
+    /// The peer will send no more.
+    pub(super) peer_closed: bool,
+    /// The host knows.
+    pub(super) told_end: bool,
+}
+
+/// What the host has asked for to end the connection: the tags of its CLOSEs that are not answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Closing {
+    /// Nothing more may be sent.
+    pub(super) shut: bool,
+    /// The connection has been told.
+    pub(super) told: bool,
+    /// CLOSE of the sending direction.
+    pub(super) write: Option<u32>,
+    /// CLOSE of both.
+    pub(super) both: Option<u32>,
+    /// CLOSE by a reset.
+    pub(super) abort: Option<u32>,
+}
+
+impl Closing {
+    /// The host wants no more of the socket.
+    pub(super) fn is_whole(&self) -> bool {
+        self.both.is_some() || self.abort.is_some()
+    }
+}
+
+/// One socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    /// The host's number for it.
+    pub(super) number: u32,
+    pub(super) phase: Phase,
+    /// Where it is bound.
+    pub(super) local: Option<Endpoint>,
+    /// What has been set, if anything.
+    pub(super) options: Option<Box<Options>>,
+    pub(super) sending: Sending,
+    pub(super) receiving: Receiving,
+    pub(super) closing: Closing,
+}
+
+impl Socket {
+    /// A new one.
+    pub(super) fn new(number: u32, phase: Phase) -> Self {
+        Self {
+            number,
+            phase,
+            local: None,
+            options: None,
+            sending: Sending::default(),
+            receiving: Receiving::default(),
+            closing: Closing::default(),
+        }
+    }
+
+    /// Its connection, open or being opened.
+    pub(super) fn conn(&self) -> Option<ConnId> {
+        match self.phase {
+            Phase::Connecting { conn, .. } | Phase::Connected(conn) => Some(conn),
+            _ => None,
+        }
+    }
+
+    /// Its connection, if data may go over it.
+    pub(super) fn open_conn(&self) -> Option<ConnId> {
+        match self.phase {
+            Phase::Connected(conn) => Some(conn),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What an adapter counts.
+
+use baton_bus::descriptor::Status;
+use serde::Serialize;
+use std::ops::AddAssign;
+
+/// Counts of responses by status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByStatus([u64; Status::ALL.len()]);
+
+impl Default for ByStatus {
+    fn default() -> Self {
+        Self([0; Status::ALL.len()])
+    }
+}
+
+impl ByStatus {
+    /// Responses of this status.
+    pub fn get(&self, status: Status) -> u64 {
+        self.0[status as usize]
+    }
+
+    /// The statuses that were given, and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (Status, u64)> + '_ {
+        let counted = Status::ALL.iter().map(|&status| (status, self.get(status)));
+        counted.filter(|&(_, count)| count > 0)
+    }
+
+    pub(super) fn count(&mut self, status: Status) {
+        self.0[status as usize] += 1;
+    }
+}
+
+impl AddAssign for ByStatus {
+    fn add_assign(&mut self, other: Self) {
+        for (sum, more) in self.0.iter_mut().zip(other.0) {
+            *sum += more;
+        }
+    }
+}
+
+/// Totals of one application, or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SessionStats {
+    /// Requests.
+    pub requests: u64,
+    /// Responses, and news.
+    pub responses: u64,
+    /// The same by status.
+    #[serde(skip)]
+    pub by_status: ByStatus,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections opened.
+    pub connected: u64,
+    /// SENDs whose data was fetched.
+    pub sends: u64,
+    /// Bytes of theirs.
+    pub sent_bytes: u64,
+    /// RECVs that were given data.
+    pub receives: u64,
+    /// Bytes of theirs.
+    pub received_bytes: u64,
+    /// Transfers of data from the host that were asked for.
+    pub reads: u64,
+    /// Transfers of data to the host that were asked for.
+    pub writes: u64,
+    /// Bytes, both ways, that travelled inside descriptors.
+    pub inline_bytes: u64,
+}
+
+impl AddAssign for SessionStats {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.responses += other.responses;
+        self.by_status += other.by_status;
+        self.accepted += other.accepted;
+        self.connected += other.connected;
+        self.sends += other.sends;
+        self.sent_bytes += other.sent_bytes;
+        self.receives += other.receives;
+        self.received_bytes += other.received_bytes;
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.inline_bytes += other.inline_bytes;
+    }
+}
