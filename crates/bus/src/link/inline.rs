@@ -8,6 +8,13 @@ use bytes::Bytes;
 
 /// Data that can stand inside descriptors. An entry has at least [`INLINE_HEAD_BYTES`] for it, however short the data is.
 pub trait Inline: Payload {
+    /// Pieces that are written one behind the other into a buffer are one piece there, because they are bytes. Of others, a buffer
+    /// holds only those that [join](Payload::try_append).
+    const IS_BYTES: bool;
+
+    /// What a buffer holds when `next` is written behind this; none when it cannot hold both.
+    fn followed_by(&self, next: &Self) -> Option<Self>;
+
     /// Writes what stands for it into `room`, which is as long as the data and at least [`INLINE_HEAD_BYTES`].
     fn to_inline(&self, room: &mut [u8]);
 
@@ -16,6 +23,12 @@ pub trait Inline: Payload {
 }
 
 impl Inline for Bytes {
+    const IS_BYTES: bool = true;
+
+    fn followed_by(&self, next: &Self) -> Option<Self> {
+        Some([&self[..], &next[..]].concat().into())
+    }
+
     fn to_inline(&self, room: &mut [u8]) {
         room[..self.len()].copy_from_slice(self);
     }
@@ -27,6 +40,13 @@ impl Inline for Bytes {
 
 /// Source and offset take the first 16 bytes; the length is the descriptor's, so that as many descriptors cross as bytes would need.
 impl Inline for Symbolic {
+    const IS_BYTES: bool = false;
+
+    fn followed_by(&self, next: &Self) -> Option<Self> {
+        let mut both = *self;
+        both.try_append(next).then_some(both)
+    }
+
     fn to_inline(&self, room: &mut [u8]) {
         room[..8].copy_from_slice(&self.source.to_le_bytes());
         room[8..INLINE_HEAD_BYTES].copy_from_slice(&self.offset.to_le_bytes());

@@ -3,10 +3,9 @@
 //! It honours every rule of a real one. Requests and responses cross rings of bounded depth; only buffers that the host has lent can be
 //! read or written, for as long as they are lent; and what can go wrong with a link can be made to go wrong ([`Faults`]).
 
-use super::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
+use super::{AdapterLink, Dma, DmaId, HostLink, Inline, LinkError, Violation};
 use crate::Ring;
 use crate::descriptor::{Descriptor, Malformed, whole_entries};
-use baton_tcp::Payload;
 use baton_wire::Time;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -38,7 +37,7 @@ impl Default for MemoryConfig {
 }
 
 /// Both ends of a new link.
-pub fn memory_link<D: Payload>(config: MemoryConfig) -> (MemoryHost<D>, MemoryAdapter<D>) {
+pub fn memory_link<D: Inline>(config: MemoryConfig) -> (MemoryHost<D>, MemoryAdapter<D>) {
     let shared = Rc::new(RefCell::new(Shared {
         to_adapter: Ring::new(config.ring_depth),
         to_host: Ring::new(config.ring_depth),
@@ -163,7 +162,7 @@ impl<D> Buffer<D> {
     }
 }
 
-impl<D: Payload> Shared<D> {
+impl<D: Inline> Shared<D> {
     fn address(&self, buffer: usize) -> u64 {
         FIRST_ADDRESS + buffer as u64 * u64::from(self.buffer_bytes)
     }
@@ -238,9 +237,14 @@ impl<D: Payload> Shared<D> {
 }
 
 /// Puts `data` where `written` ends; or in its place, at the start.
-fn append<D: Payload>(written: &mut Option<D>, start: usize, data: D) -> bool {
+fn append<D: Inline>(written: &mut Option<D>, start: usize, data: D) -> bool {
     match written {
-        Some(before) if start > 0 => before.len() == start && before.try_append(&data),
+        Some(before) if start > 0 => {
+            let both = before.followed_by(&data).filter(|_| before.len() == start);
+            let fits = both.is_some();
+            *written = both;
+            fits
+        }
         _ => {
             *written = Some(data);
             start == 0
@@ -313,7 +317,7 @@ impl<D> Drop for MemoryAdapter<D> {
     }
 }
 
-impl<D: Payload> HostLink for MemoryHost<D> {
+impl<D: Inline> HostLink for MemoryHost<D> {
     type Data = D;
 
     fn put(&mut self, _now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
@@ -377,7 +381,7 @@ impl<D: Payload> HostLink for MemoryHost<D> {
     }
 }
 
-impl<D: Payload> AdapterLink for MemoryAdapter<D> {
+impl<D: Inline> AdapterLink for MemoryAdapter<D> {
     type Data = D;
 
     fn get(
@@ -417,7 +421,7 @@ impl<D: Payload> AdapterLink for MemoryAdapter<D> {
         Ok(())
     }
 
-    /// A buffer may be written piece by piece, as far as the pieces [join](Payload::try_append).
+    /// A buffer may be written piece by piece, as far as it can [hold](Inline::followed_by) them.
     fn write(&mut self, _now: Time, id: DmaId, address: u64, data: D) -> Result<(), LinkError> {
         let mut shared = self.shared()?;
         let len = u32::try_from(data.len()).map_err(|_| Violation::Length(u32::MAX))?;

@@ -1,8 +1,8 @@
 //! Responses on their way to the host.
 
 use super::stats::SessionStats;
-use baton_bus::descriptor::{Response, Status};
-use baton_bus::{Batching, BatchingError, Descriptor, DescriptorQueue};
+use baton_bus::descriptor::{Opcode, Outcome, Response, Status};
+use baton_bus::{Batching, BatchingError, Descriptor, DescriptorQueue, Urgency};
 use baton_wire::Time;
 use std::collections::VecDeque;
 
@@ -13,13 +13,20 @@ pub(super) struct Answers {
     queue: DescriptorQueue,
     /// Whole entries for which the queue had no room.
     outside: VecDeque<Descriptor>,
+    /// Responses that tell of data do not wait for others.
+    hurry_data: bool,
 }
 
 impl Answers {
-    pub(super) fn new(batching: &Batching, depth: u32) -> Result<Self, BatchingError> {
+    pub(super) fn new(
+        batching: &Batching,
+        depth: u32,
+        hurry_data: bool,
+    ) -> Result<Self, BatchingError> {
         Ok(Self {
             queue: DescriptorQueue::new(batching, depth)?,
             outside: VecDeque::new(),
+            hurry_data,
         })
     }
 
@@ -44,21 +51,22 @@ impl Answers {
     /// Appends a response of one descriptor.
     #[inline]
     pub(super) fn push(&mut self, now: Time, stats: &mut SessionStats, response: &Response) {
-        self.push_entry(now, stats, response.status, &[response.encode()]);
+        self.push_entry(now, stats, response, &[response.encode()]);
     }
 
-    /// Appends a response with its continuations.
+    /// Appends a response with its continuations: the whole entry.
     pub(super) fn push_entry(
         &mut self,
         now: Time,
         stats: &mut SessionStats,
-        status: Status,
+        response: &Response,
         entry: &[Descriptor],
     ) {
         stats.responses += 1;
-        stats.by_status.count(status);
+        stats.by_status.count(response.status);
         if self.outside.is_empty() && self.queue.room() >= entry.len() {
-            let pushed = self.queue.push(now, entry, 0);
+            let urgency = self.urgency(response);
+            let pushed = self.queue.push(now, entry, 0, urgency);
             debug_assert!(pushed, "there is room");
         } else {
             self.outside.extend(entry);
@@ -67,9 +75,15 @@ impl Answers {
         }
     }
 
-    /// All that waits goes with the next transfer.
-    pub(super) fn hurry(&mut self) {
-        self.queue.hurry();
+    /// Who waits for a response. Completions that only free something can be late; errors and data should not.
+    fn urgency(&self, response: &Response) -> Urgency {
+        match (response.status, response.outcome) {
+            (Status::Ok, Outcome::Sent { .. } | Outcome::Done(Opcode::Close))
+            | (Status::Cancelled, _) => Urgency::Lazy,
+            (Status::Ok, Outcome::Received(_)) if self.hurry_data => Urgency::AtOnce,
+            (Status::Ok | Status::Partial | Status::EndOfStream, _) => Urgency::Awaited,
+            _ => Urgency::AtOnce,
+        }
     }
 
     /// What is to be transferred next; false when nothing is due.
@@ -87,11 +101,12 @@ impl Answers {
                 break;
             }
             let (first, second) = self.outside.as_slices();
+            // What has waited for room goes with the next transfer.
             let pushed = if first.len() >= len {
-                self.queue.push(now, &first[..len], 0)
+                self.queue.push(now, &first[..len], 0, Urgency::AtOnce)
             } else {
                 let entry: Vec<_> = first.iter().chain(second).take(len).copied().collect();
-                self.queue.push(now, &entry, 0)
+                self.queue.push(now, &entry, 0, Urgency::AtOnce)
             };
             debug_assert!(pushed, "there is room");
             self.outside.drain(..len);

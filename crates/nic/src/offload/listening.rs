@@ -269,7 +269,8 @@ impl<P: Payload + Inline> Session<P> {
         entry[0] = response.encode();
         let len = 1 + entry[0].continuations();
         entry.truncate(len);
-        self.answers.push_entry(now, &mut self.stats, status, entry);
+        self.answers
+            .push_entry(now, &mut self.stats, &response, entry);
     }
 
     /// A reserved socket gets its connection; gives the peer.

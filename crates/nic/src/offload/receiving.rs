@@ -2,8 +2,8 @@
 
 use super::session::{Session, Work, nothing_received};
 use super::socket::Phase;
-use baton_bus::descriptor::{Buffer, MOST_INLINE_BYTES, Outcome, Response, Status, write_inline};
-use baton_bus::link::Inline;
+use baton_bus::descriptor::{Buffer, Outcome, Response, Status};
+use baton_bus::link::{Inline, embed};
 use baton_tcp::{ConnId, Payload};
 use baton_wire::Time;
 
@@ -88,10 +88,7 @@ impl<P: Payload + Inline> Session<P> {
             .receives
             .move_front(&mut receiving.posted, &mut receiving.filling);
         let Some(key) = moved else { return };
-        loop {
-            let Some(receive) = self.receives.get_mut(key) else {
-                return;
-            };
+        while let Some(receive) = self.receives.get_mut(key) {
             let (at, room) = (receive.filled, receive.len - receive.filled);
             let Some(data) = work.stack.read(conn, room as usize) else {
                 return;
@@ -100,6 +97,10 @@ impl<P: Payload + Inline> Session<P> {
             receive.under_way += 1;
             let address = receive.address + u64::from(at);
             self.ask_write(slot, key, address, data);
+            if !P::IS_BYTES {
+                // The connection has joined what can stand in one buffer.
+                return;
+            }
         }
     }
 
@@ -108,37 +109,33 @@ impl<P: Payload + Inline> Session<P> {
     fn deliver_inline(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) -> bool {
         let most = work.shared.config.most_inline as usize;
         let unread = work.stack.readable_len(conn);
-        let socket = &mut self.sockets[slot as usize];
-        let receiving = &mut socket.receiving;
+        let receiving = &mut self.sockets[slot as usize].receiving;
         if unread > most || !receiving.filling.is_empty() {
             return false;
         }
-        let Some(receive) = self.receives.front(&receiving.posted) else {
+        let fits = |receive: &&Receive| unread <= receive.len as usize;
+        let Some(receive) = self.receives.front(&receiving.posted).filter(fits) else {
             return false;
         };
-        let mut room = [0; MOST_INLINE_BYTES];
-        let data = work.stack.peek(conn, 0, unread);
-        let Some(bytes) = data
-            .filter(|data| data.len() == unread && unread <= receive.len as usize)
-            .and_then(|data| data.to_inline(&mut room).map(<[u8]>::len))
-        else {
+        let tag = receive.tag;
+        let whole = |data: &P| data.len() == unread;
+        let Some(data) = work.stack.peek(conn, 0, unread).filter(whole) else {
             return false;
         };
-        let (number, tag) = (socket.number, receive.tag);
         self.receives.pop(&mut receiving.posted);
         let taken = work.stack.read(conn, unread);
-        debug_assert_eq!(taken.map(|data| data.len()), Some(unread));
+        debug_assert_eq!(taken.as_ref(), Some(&data));
         work.stack.consume(conn, unread);
         self.stats.inline_bytes += unread as u64;
-        self.answer_inline(work, number, tag, &room[..bytes]);
-        self.count_received(work, unread as u32);
+        self.answer_inline(work, slot, tag, &data);
+        self.count_received(unread as u32);
         true
     }
 
-    fn answer_inline(&mut self, work: &mut Work<'_, P>, socket: u32, tag: u32, data: &[u8]) {
+    fn answer_inline(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32, data: &P) {
         let len = data.len() as u16;
         let response = Response {
-            socket,
+            socket: self.sockets[slot as usize].number,
             tag,
             status: Status::Ok,
             outcome: Outcome::Received(Buffer::Inline { len }),
@@ -147,10 +144,10 @@ impl<P: Payload + Inline> Session<P> {
         let mut entry = std::mem::take(&mut self.entry);
         entry.clear();
         entry.push(head);
-        write_inline(&mut head, data, &mut entry);
+        embed(data, &mut head, &mut entry);
         entry[0] = head;
         self.answers
-            .push_entry(work.now, &mut self.stats, response.status, &entry);
+            .push_entry(work.now, &mut self.stats, &response, &entry);
         self.entry = entry;
     }
 
@@ -177,18 +174,15 @@ impl<P: Payload + Inline> Session<P> {
             let (address, len) = (receive.address, receive.filled);
             let outcome = Outcome::Received(Buffer::Memory { address, len });
             self.answer(work.now, number, receive.tag, Status::Ok, outcome);
-            self.count_received(work, len);
+            self.count_received(len);
         }
         self.tell_end_when_delivered(work, slot);
         self.finish_if_quiet(work.now, slot);
     }
 
-    fn count_received(&mut self, work: &mut Work<'_, P>, len: u32) {
+    fn count_received(&mut self, len: u32) {
         self.stats.receives += 1;
         self.stats.received_bytes += u64::from(len);
-        if work.shared.config.hurry_data {
-            self.answers.hurry();
-        }
     }
 
     /// When the peer has closed and all it has sent has been delivered, RECVs that wait are answered, and the host is told.

@@ -3,8 +3,8 @@
 use super::session::{Session, Work};
 use super::socket::{Phase, Sending};
 use baton_bus::Descriptor;
-use baton_bus::descriptor::{Buffer, MOST_INLINE_BYTES, Outcome, Status, read_inline};
-use baton_bus::link::{Inline, Violation};
+use baton_bus::descriptor::{Buffer, Outcome, Status};
+use baton_bus::link::{Inline, Violation, extract};
 use baton_tcp::{ConnId, Payload, Stack, WriteFlags};
 use baton_wire::Time;
 
@@ -44,10 +44,8 @@ impl<P: Payload + Inline> Session<P> {
     ) -> Result<SendData<P>, Violation> {
         match buffer {
             Buffer::Memory { address, len } => Ok(SendData::There { address, len }),
-            Buffer::Inline { len } => {
-                let mut room = [0; MOST_INLINE_BYTES];
-                let data = read_inline(entry, &mut room)?;
-                let data = P::from_inline(data).ok_or(Violation::Length(len.into()))?;
+            Buffer::Inline { .. } => {
+                let data: P = extract(entry)?;
                 self.stats.inline_bytes += data.len() as u64;
                 Ok(SendData::Here(data))
             }

@@ -82,7 +82,7 @@ impl<P: Payload + Inline> Session<P> {
             asked: VecDeque::new(),
             patience: Vec::new(),
             owed: Vec::new(),
-            answers: Answers::new(batching, ring_depth)?,
+            answers: Answers::new(batching, ring_depth, config.hurry_data)?,
             most_buffer: batching.max_transfer_bytes,
             ring_depth,
             stats: SessionStats::default(),
