@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(drain(&mut requests), [1, 3, 4]);
         // The three asked for are still there and count towards the surplus.
         requests.request(3, &mut connections, &clock, Stamp::default());
-        assert_eq!(drain(&mut requests), []);
+        assert_eq!(drain(&mut requests), Vec::<u32>::new());
         requests.request(4, &mut connections, &clock, Stamp::default());
         assert_eq!(drain(&mut requests), [0]);
         requests.request(100, &mut connections, &clock, Stamp::default());
