@@ -11,6 +11,7 @@ mod descriptor_queue;
 pub mod interconnect;
 pub mod link;
 mod ring;
+pub mod shared;
 
 pub use accounting::{
     Accounting, ByCategory, BytesByCategory, Category, Direction, DirectionAccount,

@@ -33,11 +33,11 @@ pub enum LinkError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Violation {
     /// An index of a ring tells of more entries than it holds.
-    #[error("an index of the ring tells of {claimed} entries, it has {depth}")]
+    #[error("an index of the ring tells of {claimed} descriptors, at most {depth} can be there")]
     Index {
-        /// Entries, by the index.
+        /// Descriptors, by the index.
         claimed: u32,
-        /// Entries that there are.
+        /// The most that can be there.
         depth: u32,
     },
     /// A descriptor makes no sense.

@@ -1,0 +1,131 @@
+//! One side of the link: the ring that it fills, the ring that it empties, and its sleep.
+
+use super::atomic::{Ordering, fence};
+use super::consumer::Consumer;
+use super::memory::{Attention, SharedMemory, Side};
+use super::producer::Producer;
+use crate::descriptor::Descriptor;
+use crate::link::Violation;
+
+/// What became of descriptors that were put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the other side may sleep"]
+pub struct Put {
+    /// How many the other side had room for, whole entries.
+    pub taken: usize,
+    /// The other side sleeps: its doorbell is to be rung.
+    pub ring: bool,
+}
+
+/// One side's end of the two rings.
+///
+/// Order of calls: [`End::put`] and [`End::get`] at will. Before the side sleeps, [`End::prepare_to_sleep`]; only if that says so it
+/// may sleep, until its doorbell rings or it has something else to do; then [`End::awake`] before anything else.
+///
+/// After a [`Violation`] it is of no use any more.
+#[derive(Debug)]
+pub struct End<M> {
+    memory: M,
+    side: Side,
+    pub(super) producer: Producer,
+    pub(super) consumer: Consumer,
+}
+
+impl<M: SharedMemory> End<M> {
+    /// The end of `side`, of memory that is still all zeros, but for what the other side has put already.
+    ///
+    /// Panics when the number of slots of a ring is no power of two.
+    pub fn new(memory: M, side: Side) -> Self {
+        for from in [Side::Host, Side::Adapter] {
+            assert!(
+                memory.slots(from).len().is_power_of_two(),
+                "indices run through 2^32 and have to meet the same slot again"
+            );
+        }
+        Self {
+            memory,
+            side,
+            producer: Producer::default(),
+            consumer: Consumer::default(),
+        }
+    }
+
+    /// The memory.
+    pub fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// Puts whole entries into the ring to the other side, which learns of all of them at once. What finds no room is to be put again.
+    ///
+    /// # Errors
+    /// The other side's index is wrong.
+    pub fn put(&mut self, descriptors: &[Descriptor]) -> Result<Put, Violation> {
+        let (ring, slots) = (
+            self.memory.control().ring(self.side),
+            self.memory.slots(self.side),
+        );
+        let taken = self.producer.put(ring, slots, descriptors)?;
+        let ring = taken > 0 && self.must_ring(Attention::ENTRIES);
+        Ok(Put { taken, ring })
+    }
+
+    /// Appends entries that the other side has put, whole ones, at most `most` descriptors if the first entry is not longer. True
+    /// when the other side sleeps and waits for room: its doorbell is to be rung.
+    ///
+    /// # Errors
+    /// The other side's index is wrong, or it has put an entry that is not whole. Nothing is appended then.
+    #[must_use = "the other side may sleep"]
+    pub fn get(
+        &mut self,
+        most: usize,
+        descriptors: &mut Vec<Descriptor>,
+    ) -> Result<bool, Violation> {
+        let from = self.side.other();
+        let (ring, slots) = (self.memory.control().ring(from), self.memory.slots(from));
+        let taken = self.consumer.get(ring, slots, most, descriptors)?;
+        Ok(taken > 0 && self.must_ring(Attention::ROOM))
+    }
+
+    /// Says that this side is going to sleep until something comes, or, when its last put fell short, until there is room. False
+    /// when that is so already: it must not sleep.
+    ///
+    /// # Errors
+    /// An index of the other side is wrong.
+    #[must_use = "it must not sleep when there is something to do"]
+    pub fn prepare_to_sleep(&mut self) -> Result<bool, Violation> {
+        let control = self.memory.control();
+        let (own, from) = (control.attention(self.side), self.side.other());
+        let short = self.producer.is_short();
+        let waits_for = if short {
+            Attention::ENTRIES | Attention::ROOM
+        } else {
+            Attention::ENTRIES
+        };
+        own.store(waits_for, Ordering::Relaxed);
+        // The word is there before the indices are looked at; the other side does it the other way round.
+        fence(Ordering::SeqCst);
+        let depth = self.memory.slots(from).len();
+        let something = self.consumer.has_entries(control.ring(from), depth)?
+            || (short && self.producer.has_more_room(control.ring(self.side))?);
+        if something {
+            own.store(0, Ordering::Relaxed);
+        }
+        Ok(!something)
+    }
+
+    /// Says that this side is awake.
+    pub fn awake(&mut self) {
+        let own = self.memory.control().attention(self.side);
+        own.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the other side sleeps and waits for `what`, which an index has just told it of.
+    fn must_ring(&self, what: u32) -> bool {
+        // The index is there before the word is looked at.
+        fence(Ordering::SeqCst);
+        let other = self.memory.control().attention(self.side.other());
+        // Usually nobody sleeps, and a look does not take the line away. Whoever takes the word has to ring, even if
+        // the other side has woken up and waits for something else by now.
+        other.load(Ordering::Relaxed) & what != 0 && other.swap(0, Ordering::Relaxed) != 0
+    }
+}

@@ -1,0 +1,173 @@
+//! The algorithm under a model checker: every order of the two sides' steps that the memory model allows, up to a number of
+//! preemptions. A wake-up that is lost is a deadlock, which the checker reports.
+
+use super::memory::Side;
+use super::testing::{OwnMemory, inline_request, request};
+use super::{End, SharedMemory};
+use crate::descriptor::Descriptor;
+use loom::sync::{Arc, Notify};
+use loom::thread;
+
+/// Preemptions in one run. Bugs of this kind of algorithm show with two or three.
+const PREEMPTIONS: usize = 3;
+
+impl SharedMemory for Arc<OwnMemory> {
+    fn control(&self) -> &super::Control {
+        (**self).control()
+    }
+    fn slots(&self, from: Side) -> &[super::Slot] {
+        (**self).slots(from)
+    }
+}
+
+/// A side with its doorbell and the other's.
+struct Party {
+    end: End<Arc<OwnMemory>>,
+    own_bell: Arc<Notify>,
+    other_bell: Arc<Notify>,
+}
+
+impl Party {
+    fn pair(depth: usize) -> (Self, Self) {
+        let memory = Arc::new(OwnMemory::new(depth));
+        let (host_bell, adapter_bell) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let party = |side, own_bell: &Arc<Notify>, other_bell: &Arc<Notify>| Self {
+            end: End::new(Arc::clone(&memory), side),
+            own_bell: Arc::clone(own_bell),
+            other_bell: Arc::clone(other_bell),
+        };
+        (
+            party(Side::Host, &host_bell, &adapter_bell),
+            party(Side::Adapter, &adapter_bell, &host_bell),
+        )
+    }
+
+    fn sleep(&mut self) {
+        if self.end.prepare_to_sleep().unwrap() {
+            self.own_bell.wait();
+            self.end.awake();
+        }
+    }
+
+    /// Puts all of them, sleeping while there is no room.
+    fn put_all(&mut self, mut descriptors: &[Descriptor]) {
+        while !descriptors.is_empty() {
+            let put = self.end.put(descriptors).unwrap();
+            if put.ring {
+                self.other_bell.notify();
+            }
+            descriptors = &descriptors[put.taken..];
+            if !descriptors.is_empty() {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Gets as many as `expected`, sleeping while there are none.
+    fn get_all(&mut self, most: usize, expected: usize) -> Vec<Descriptor> {
+        let mut got = Vec::new();
+        while got.len() < expected {
+            let before = got.len();
+            if self.end.get(most, &mut got).unwrap() {
+                self.other_bell.notify();
+            }
+            if got.len() == before {
+                self.sleep();
+            }
+        }
+        got
+    }
+}
+
+fn check(test: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(PREEMPTIONS);
+    model.check(test);
+}
+
+/// One side puts `batches` one after another, the other gets them, `most` at a time.
+fn transfer(depth: usize, most: usize, batches: fn() -> Vec<Vec<Descriptor>>) {
+    check(move || {
+        let (mut host, mut adapter) = Party::pair(depth);
+        let sent = batches().concat();
+        let host = thread::spawn(move || {
+            for batch in batches() {
+                host.put_all(&batch);
+            }
+        });
+        assert_eq!(adapter.get_all(most, sent.len()), sent);
+        host.join().unwrap();
+    });
+}
+
+#[test]
+fn one_by_one_nothing_is_lost_and_nobody_sleeps_for_ever() {
+    transfer(2, usize::MAX, || (1..=3).map(|n| vec![request(n)]).collect());
+}
+
+#[test]
+fn a_full_ring_wakes_up_who_waits_for_room() {
+    transfer(1, usize::MAX, || (1..=3).map(|n| vec![request(n)]).collect());
+}
+
+#[test]
+fn batches_are_seen_whole() {
+    transfer(2, usize::MAX, || {
+        vec![vec![request(1), request(2)], vec![request(3), request(4)]]
+    });
+}
+
+#[test]
+fn what_is_left_of_a_batch_keeps_awake() {
+    transfer(2, 1, || vec![vec![request(1), request(2)], vec![request(3)]]);
+}
+
+#[test]
+fn entries_of_several_descriptors_stay_whole() {
+    transfer(4, usize::MAX, || {
+        vec![inline_request(1, 17), inline_request(2, 49)]
+    });
+}
+
+/// Both sides send and answer, and each sleeps for whatever comes first.
+#[test]
+fn requests_and_responses_cross() {
+    check(|| {
+        let (mut host, mut adapter) = Party::pair(1);
+        let adapter = thread::spawn(move || {
+            for _ in 0..2 {
+                let got = adapter.get_all(1, 1);
+                adapter.put_all(&got);
+            }
+        });
+        host.put_all(&[request(1)]);
+        host.put_all(&[request(2)]);
+        assert_eq!(host.get_all(usize::MAX, 2), [request(1), request(2)]);
+        adapter.join().unwrap();
+    });
+}
+
+/// A side that wakes up by itself, as by a timer, and sleeps again for something else, is still woken.
+#[test]
+fn who_wakes_up_by_itself_is_not_forgotten() {
+    check(|| {
+        let (mut host, mut adapter) = Party::pair(1);
+        let adapter = thread::spawn(move || adapter.get_all(1, 2));
+        let first = host.end.put(&[request(1)]).unwrap();
+        if first.ring {
+            host.other_bell.notify();
+        }
+        // Short of room, it would sleep, and a timer wakes it at once.
+        let second = host.end.put(&[request(2)]).unwrap();
+        if second.ring {
+            host.other_bell.notify();
+        }
+        if host.end.prepare_to_sleep().unwrap() {
+            host.end.awake();
+        }
+        if second.taken == 0 {
+            host.put_all(&[request(2)]);
+        }
+        assert_eq!(adapter.join().unwrap(), [request(1), request(2)]);
+    });
+}

@@ -1,0 +1,269 @@
+use super::memory::{Control, Side};
+use super::testing::{OwnMemory, inline_request, request, response};
+use super::{Attention, End, Put};
+use crate::descriptor::{Descriptor, Malformed};
+use crate::link::Violation;
+use core::sync::atomic::{AtomicU32, Ordering};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+fn all_of(end: &mut End<&OwnMemory>) -> Vec<Descriptor> {
+    let mut got = Vec::new();
+    let _ = end.get(usize::MAX, &mut got).expect("no violation");
+    got
+}
+
+#[test]
+fn both_directions_carry_entries_in_order() {
+    let memory = OwnMemory::new(4);
+    let (mut host, mut adapter) = (
+        End::new(&memory, Side::Host),
+        End::new(&memory, Side::Adapter),
+    );
+    for round in 0..10 {
+        let requests = [request(round), request(round + 1), request(round + 2)];
+        assert_eq!(
+            host.put(&requests),
+            Ok(Put {
+                taken: 3,
+                ring: false
+            })
+        );
+        let responses = [response(round)];
+        assert_eq!(adapter.put(&responses).expect("no violation").taken, 1);
+        assert_eq!(all_of(&mut adapter), requests);
+        assert_eq!(all_of(&mut host), responses);
+    }
+}
+
+#[test]
+fn entries_are_put_and_got_whole() {
+    let memory = OwnMemory::new(8);
+    let (mut host, mut adapter) = (
+        End::new(&memory, Side::Host),
+        End::new(&memory, Side::Adapter),
+    );
+    // Three entries of one, three and five descriptors: the last has no room.
+    let entries = [
+        vec![request(1)],
+        inline_request(2, 16 + 64),
+        inline_request(3, 16 + 128),
+    ]
+    .concat();
+    assert_eq!(entries.len(), 9);
+    assert_eq!(host.put(&entries).expect("no violation").taken, 4);
+    let mut got = Vec::new();
+    assert!(!adapter.get(2, &mut got).expect("no violation"));
+    assert_eq!(got, entries[..1]);
+    assert!(!adapter.get(2, &mut got).expect("no violation"));
+    assert_eq!(got, entries[..4], "a long entry comes alone and whole");
+    assert_eq!(host.put(&entries[4..]).expect("no violation").taken, 5);
+    assert_eq!(all_of(&mut adapter), entries[4..]);
+}
+
+#[test]
+fn doorbells_are_rung_for_sleepers_only() {
+    let memory = OwnMemory::new(2);
+    let (mut host, mut adapter) = (
+        End::new(&memory, Side::Host),
+        End::new(&memory, Side::Adapter),
+    );
+    assert_eq!(adapter.prepare_to_sleep(), Ok(true));
+    let put = host.put(&[request(1)]).expect("no violation");
+    assert!(put.ring, "it sleeps");
+    let put = host.put(&[request(2), request(3)]).expect("no violation");
+    assert_eq!((put.taken, put.ring), (1, false), "it was woken already");
+    assert_eq!(
+        host.prepare_to_sleep(),
+        Ok(true),
+        "there is no room to go on"
+    );
+    adapter.awake();
+    assert_eq!(
+        adapter.prepare_to_sleep(),
+        Ok(false),
+        "there is something to get"
+    );
+    let mut got = Vec::new();
+    assert_eq!(adapter.get(1, &mut got), Ok(true), "the host waits for room");
+    assert_eq!(adapter.get(1, &mut got), Ok(false));
+    host.awake();
+    assert_eq!(host.prepare_to_sleep(), Ok(false), "there is room");
+    assert!(!host.put(&[request(3)]).expect("no violation").ring);
+    assert_eq!(host.prepare_to_sleep(), Ok(true));
+    assert_eq!(adapter.get(1, &mut got), Ok(false), "it waits for entries");
+    assert_eq!(got, [request(1), request(2), request(3)]);
+}
+
+fn spoil(word: &AtomicU32, value: u32) {
+    word.store(value, Ordering::SeqCst);
+}
+
+#[test]
+fn wrong_indices_are_named() {
+    let memory = OwnMemory::new(4);
+    let ring = |side| memory.control.ring(side);
+    let mut adapter = End::new(&memory, Side::Adapter);
+    spoil(&ring(Side::Host).produced.0, 5);
+    let too_many = Violation::Index {
+        claimed: 5,
+        depth: 4,
+    };
+    assert_eq!(adapter.get(9, &mut Vec::new()), Err(too_many));
+    assert_eq!(adapter.prepare_to_sleep(), Err(too_many));
+    let mut adapter = End::new(&memory, Side::Adapter);
+    // The host says that it has taken what was never put.
+    spoil(&ring(Side::Adapter).consumed.0, 1);
+    let responses = [response(1); 5];
+    assert_eq!(
+        adapter.put(&responses),
+        Err(Violation::Index {
+            claimed: u32::MAX,
+            depth: 0
+        })
+    );
+    // It takes back what it has put.
+    let memory = OwnMemory::new(4);
+    let mut adapter = End::new(&memory, Side::Adapter);
+    spoil(&memory.control.ring(Side::Host).produced.0, 2);
+    assert_eq!(adapter.prepare_to_sleep(), Ok(false));
+    spoil(&memory.control.ring(Side::Host).produced.0, 1);
+    assert_eq!(
+        adapter.prepare_to_sleep(),
+        Err(Violation::Index {
+            claimed: 1,
+            depth: 4
+        })
+    );
+}
+
+#[test]
+fn entries_that_are_cut_off_are_named_and_nothing_is_got() {
+    let memory = OwnMemory::new(4);
+    let mut host = End::new(&memory, Side::Host);
+    let mut adapter = End::new(&memory, Side::Adapter);
+    let entry = inline_request(1, 80);
+    // A host that breaks the rules can put an entry in two steps.
+    let taken = host.producer.put(
+        memory.control.ring(Side::Host),
+        super::SharedMemory::slots(&memory, Side::Host),
+        &[request(0), entry[0]],
+    );
+    assert_eq!(taken, Ok(2));
+    let mut got = Vec::new();
+    assert_eq!(
+        adapter.get(9, &mut got),
+        Err(Violation::Malformed(Malformed::Truncated { missing: 2 }))
+    );
+    assert_eq!(got, []);
+}
+
+#[test]
+fn indices_run_through_their_range() {
+    let memory = OwnMemory::new(4);
+    let (mut host, mut adapter) = (
+        End::new(&memory, Side::Host),
+        End::new(&memory, Side::Adapter),
+    );
+    let near_the_end = u32::MAX - 5;
+    host.producer.start_at(near_the_end);
+    adapter.consumer.start_at(near_the_end);
+    spoil(&memory.control.ring(Side::Host).consumed.0, near_the_end);
+    spoil(&memory.control.ring(Side::Host).produced.0, near_the_end);
+    for round in 0..20 {
+        let requests = [request(round), request(round + 1), request(round + 2)];
+        assert_eq!(host.put(&requests).expect("no violation").taken, 3);
+        assert_eq!(all_of(&mut adapter), requests);
+    }
+}
+
+proptest! {
+    /// Whatever each side does when, what is put comes out whole, in order and once; a side sleeps only when there is nothing to do,
+    /// and it is woken when there is.
+    #[test]
+    fn random_interleavings(depth in 3_u32..6, steps in prop::collection::vec((0_u8..6, 1_usize..4), 1..200)) {
+        let memory = OwnMemory::new(1 << depth);
+        let mut host = End::new(&memory, Side::Host);
+        let mut adapter = End::new(&memory, Side::Adapter);
+        let (mut next, mut under_way) = (0, VecDeque::new());
+        let (mut adapter_sleeps, mut host_sleeps) = (false, false);
+        for (step, size) in steps {
+            match step {
+                0..=2 if !host_sleeps => {
+                    next += 1;
+                    let entries = [vec![request(next)], inline_request(next, 16 * size)].concat();
+                    let put = host.put(&entries).expect("no violation");
+                    prop_assert!(put.taken <= 1 || put.taken == entries.len());
+                    under_way.extend(&entries[..put.taken]);
+                    adapter_sleeps &= !put.ring;
+                }
+                3 if !host_sleeps => host_sleeps = host.prepare_to_sleep().expect("no violation"),
+                4 if !adapter_sleeps => {
+                    let mut got = Vec::new();
+                    if adapter.get(size, &mut got).expect("no violation") {
+                        host.awake();
+                        host_sleeps = false;
+                    }
+                    let expected: Vec<_> = under_way.drain(..got.len()).collect();
+                    prop_assert_eq!(got, expected);
+                }
+                5 if !adapter_sleeps => {
+                    adapter_sleeps = adapter.prepare_to_sleep().expect("no violation");
+                    prop_assert!(!adapter_sleeps || under_way.is_empty());
+                }
+                _ => {}
+            }
+            prop_assert!(!adapter_sleeps || under_way.is_empty(), "it sleeps and nobody rang");
+        }
+    }
+
+    /// Arbitrary words in all places that the other side may write to: values or violations, and what is kept to oneself stays sane.
+    #[test]
+    fn hostile_words(
+        words in prop::collection::vec((0_usize..6, any::<u32>()), 1..50),
+        slots in prop::collection::vec((any::<bool>(), any::<[u64; 4]>()), 8),
+    ) {
+        let memory = OwnMemory::new(8);
+        for (at, &(host, words)) in slots.iter().enumerate() {
+            let side = if host { Side::Host } else { Side::Adapter };
+            super::SharedMemory::slots(&memory, side)[at].write(Descriptor(words));
+        }
+        let mut ends = [End::new(&memory, Side::Host), End::new(&memory, Side::Adapter)];
+        for (place, value) in words {
+            // Small values are the more interesting ones.
+            spoil(word(&memory.control, place), if value % 3 == 0 { value } else { value % 12 });
+            for end in &mut ends {
+                let mut got = Vec::new();
+                let _ = (end.put(&[request(1), request(2)]), end.get(3, &mut got), end.prepare_to_sleep());
+                prop_assert!(got.len() <= 8);
+            }
+        }
+    }
+}
+
+fn word(control: &Control, place: usize) -> &AtomicU32 {
+    match place {
+        0 => &control.ring(Side::Host).produced.0,
+        1 => &control.ring(Side::Host).consumed.0,
+        2 => &control.ring(Side::Adapter).produced.0,
+        3 => &control.ring(Side::Adapter).consumed.0,
+        4 => control.attention(Side::Host),
+        _ => control.attention(Side::Adapter),
+    }
+}
+
+#[test]
+fn a_word_taken_is_a_bell_rung() {
+    let memory = OwnMemory::new(2);
+    let mut host = End::new(&memory, Side::Host);
+    // Between the look and the taking the other side began to wait for something else: it is to be woken all the same.
+    spoil(
+        memory.control.attention(Side::Adapter),
+        Attention::ROOM | Attention::ENTRIES,
+    );
+    assert!(host.put(&[request(1)]).expect("no violation").ring);
+    assert_eq!(
+        memory.control.attention(Side::Adapter).load(Ordering::SeqCst),
+        0
+    );
+}
