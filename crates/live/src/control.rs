@@ -1,14 +1,13 @@
 //! A Unix socket on which a running engine answers what goes on in it. A client connects and gets one JSON document.
 
 use crate::error::LiveError;
+use baton_iolib::unix_socket::{self, SocketFile};
 use rustix::event::PollFlags;
 use smallvec::SmallVec;
-use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// Clients that are answered at the same time; more have to wait.
@@ -27,8 +26,7 @@ struct Client {
 /// The socket; its file goes when it is dropped.
 #[derive(Debug)]
 pub struct ControlSocket {
-    listener: UnixListener,
-    path: PathBuf,
+    socket: SocketFile,
     clients: Vec<Client>,
 }
 
@@ -40,32 +38,9 @@ impl ControlSocket {
     pub fn bind(path: &Path) -> Result<Self, LiveError> {
         let shown = path.display();
         let bad = |reason: String| LiveError::BadInput(format!("--control {shown}: {reason}"));
-        match fs::symlink_metadata(path) {
-            Ok(metadata) if !metadata.file_type().is_socket() => {
-                return Err(bad("exists and is no socket; give another path".to_owned()));
-            }
-            Ok(_) => match UnixStream::connect(path) {
-                Ok(_) => {
-                    let reason = "another process answers there; end it or give another path";
-                    return Err(bad(reason.to_owned()));
-                }
-                Err(_) => fs::remove_file(path).map_err(|error| bad(error.to_string()))?,
-            },
-            Err(_) => {}
-        }
-        let bind = || {
-            let listener = UnixListener::bind(path)?;
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        };
-        let listener = bind().map_err(|error: io::Error| {
-            bad(format!(
-                "{error}; give a path in a folder that can be written"
-            ))
-        })?;
+        let socket = SocketFile::bind(path).map_err(|error| bad(error.to_string()))?;
         Ok(Self {
-            listener,
-            path: path.to_owned(),
+            socket,
             clients: Vec::new(),
         })
     }
@@ -74,7 +49,7 @@ impl ControlSocket {
     pub fn serve(&mut self, answer: impl FnOnce() -> Vec<u8>) {
         let mut fresh = Vec::new();
         while self.clients.len() + fresh.len() < MOST_CLIENTS {
-            match self.listener.accept() {
+            match self.socket.listener().accept() {
                 Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => fresh.push(stream),
                 Ok(_) => {}
                 Err(_) => break,
@@ -96,7 +71,7 @@ impl ControlSocket {
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
         let mut fds = SmallVec::new();
         if self.clients.len() < MOST_CLIENTS {
-            fds.push((self.listener.as_fd(), PollFlags::IN));
+            fds.push((self.socket.listener().as_fd(), PollFlags::IN));
         }
         let clients = self.clients.iter();
         fds.extend(clients.map(|client| (client.stream.as_fd(), PollFlags::OUT)));
@@ -119,29 +94,15 @@ impl Client {
     }
 }
 
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        // That somebody has removed it is no failure.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 /// Asks the process that answers at `path`; gives its answer.
 ///
 /// # Errors
 /// None answers there, or the answer is cut off.
 pub fn ask(path: &Path) -> Result<Vec<u8>, LiveError> {
     let shown = path.display();
-    let bad = |reason: &str| LiveError::BadInput(format!("--control {shown}: {reason}"));
-    let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            bad("nothing there; start `baton live serve` first, or give its --control")
-        }
-        ErrorKind::ConnectionRefused => bad(
-            "left behind by a process that is gone; start `baton live serve` again, it replaces the file",
-        ),
-        ErrorKind::PermissionDenied => bad("no permission; run as the user of `baton live serve`"),
-        _ => bad(&error.to_string()),
+    let mut stream = UnixStream::connect(path).map_err(|error| {
+        let reason = unix_socket::explain(&error, "baton live serve", "--control");
+        LiveError::BadInput(format!("--control {shown}: {reason}"))
     })?;
     let mut answer = Vec::new();
     stream
@@ -154,6 +115,8 @@ pub fn ask(path: &Path) -> Result<Vec<u8>, LiveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::net::UnixListener;
 
     #[test]
     fn clients_get_the_answer_and_the_file_goes() {

@@ -3,7 +3,7 @@
 //! [`port`] is where frames come from and go to; [`Link`] makes the interfaces and namespaces that a command needs and takes
 //! them away again; [`Engine`] is the loop that drives a host on a port; [`SocketTable`] is the socket layer that
 //! applications see; [`WebService`] and [`Fetch`] are applications; [`ControlSocket`] answers what is going on in a
-//! [`Snapshot`].
+//! [`Snapshot`]. Links between host and adapter are in [`bus`].
 //!
 //! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
 
@@ -24,6 +24,7 @@ mod sockets;
 mod tests;
 
 pub use adapter::{ApplicationRow, BusRow, RingRow};
+pub use baton_iolib as bus;
 pub use clock::Clock;
 pub use control::{ControlSocket, ask};
 pub use engine::{Application, Engine, EngineStats};

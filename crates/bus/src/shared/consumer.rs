@@ -30,7 +30,7 @@ impl Consumer {
         most: usize,
         descriptors: &mut Vec<Descriptor>,
     ) -> Result<usize, Violation> {
-        if self.waiting() == 0 {
+        if self.waiting() < most {
             self.look(indices, slots.len())?;
         }
         let before = descriptors.len();

@@ -86,6 +86,19 @@ impl<M: SharedMemory> End<M> {
         Ok(taken > 0 && self.must_ring(Attention::ROOM))
     }
 
+    /// Whether there is something to get, or, when the last put fell short, room to go on. This is what one looks at while one spins.
+    ///
+    /// # Errors
+    /// An index of the other side is wrong.
+    pub fn has_news(&mut self) -> Result<bool, Violation> {
+        let (control, from) = (self.memory.control(), self.side.other());
+        let depth = self.memory.slots(from).len();
+        let consumer = &mut self.consumer;
+        let producer = &mut self.producer;
+        Ok(consumer.has_entries(control.ring(from), depth)?
+            || (producer.is_short() && producer.has_more_room(control.ring(self.side))?))
+    }
+
     /// Says that this side is going to sleep until something comes, or, when its last put fell short, until there is room. False
     /// when that is so already: it must not sleep.
     ///
@@ -93,30 +106,31 @@ impl<M: SharedMemory> End<M> {
     /// An index of the other side is wrong.
     #[must_use = "it must not sleep when there is something to do"]
     pub fn prepare_to_sleep(&mut self) -> Result<bool, Violation> {
-        let control = self.memory.control();
-        let (own, from) = (control.attention(self.side), self.side.other());
-        let short = self.producer.is_short();
-        let waits_for = if short {
+        let waits_for = if self.producer.is_short() {
             Attention::ENTRIES | Attention::ROOM
         } else {
             Attention::ENTRIES
         };
-        own.store(waits_for, Ordering::Relaxed);
+        self.wait_for(waits_for);
         // The word is there before the indices are looked at; the other side does it the other way round.
         fence(Ordering::SeqCst);
-        let depth = self.memory.slots(from).len();
-        let something = self.consumer.has_entries(control.ring(from), depth)?
-            || (short && self.producer.has_more_room(control.ring(self.side))?);
-        if something {
-            own.store(0, Ordering::Relaxed);
+        let news = self.has_news()?;
+        if news {
+            self.awake();
         }
-        Ok(!something)
+        Ok(!news)
     }
 
     /// Says that this side is awake.
     pub fn awake(&mut self) {
+        self.wait_for(0);
+    }
+
+    /// Changes this side's word. Both sides only exchange it, so that all its changes stand in one order, each seeing the one
+    /// before: what this side waits for is never undone by a change that the other made for an earlier sleep.
+    fn wait_for(&self, what: u32) {
         let own = self.memory.control().attention(self.side);
-        own.store(0, Ordering::Relaxed);
+        own.swap(what, Ordering::Relaxed);
     }
 
     /// Whether the other side sleeps and waits for `what`, which an index has just told it of.

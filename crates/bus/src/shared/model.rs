@@ -5,7 +5,7 @@ use super::memory::Side;
 use super::testing::{OwnMemory, inline_request, request};
 use super::{End, SharedMemory};
 use crate::descriptor::Descriptor;
-use loom::sync::{Arc, Notify};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 /// Preemptions in one run. Bugs of this kind of algorithm show with two or three.
@@ -20,18 +20,40 @@ impl SharedMemory for Arc<OwnMemory> {
     }
 }
 
+/// A doorbell: it rings until somebody has heard it.
+#[derive(Default)]
+struct Bell {
+    rings: Mutex<bool>,
+    rung: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *self.rings.lock().unwrap() = true;
+        self.rung.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut rings = self.rings.lock().unwrap();
+        while !*rings {
+            rings = self.rung.wait(rings).unwrap();
+        }
+        *rings = false;
+    }
+}
+
 /// A side with its doorbell and the other's.
 struct Party {
     end: End<Arc<OwnMemory>>,
-    own_bell: Arc<Notify>,
-    other_bell: Arc<Notify>,
+    own_bell: Arc<Bell>,
+    other_bell: Arc<Bell>,
 }
 
 impl Party {
     fn pair(depth: usize) -> (Self, Self) {
         let memory = Arc::new(OwnMemory::new(depth));
-        let (host_bell, adapter_bell) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let party = |side, own_bell: &Arc<Notify>, other_bell: &Arc<Notify>| Self {
+        let (host_bell, adapter_bell) = (Arc::<Bell>::default(), Arc::<Bell>::default());
+        let party = |side, own_bell: &Arc<Bell>, other_bell: &Arc<Bell>| Self {
             end: End::new(Arc::clone(&memory), side),
             own_bell: Arc::clone(own_bell),
             other_bell: Arc::clone(other_bell),
@@ -54,7 +76,7 @@ impl Party {
         while !descriptors.is_empty() {
             let put = self.end.put(descriptors).unwrap();
             if put.ring {
-                self.other_bell.notify();
+                self.other_bell.ring();
             }
             descriptors = &descriptors[put.taken..];
             if !descriptors.is_empty() {
@@ -69,7 +91,7 @@ impl Party {
         while got.len() < expected {
             let before = got.len();
             if self.end.get(most, &mut got).unwrap() {
-                self.other_bell.notify();
+                self.other_bell.ring();
             }
             if got.len() == before {
                 self.sleep();
@@ -102,12 +124,16 @@ fn transfer(depth: usize, most: usize, batches: fn() -> Vec<Vec<Descriptor>>) {
 
 #[test]
 fn one_by_one_nothing_is_lost_and_nobody_sleeps_for_ever() {
-    transfer(2, usize::MAX, || (1..=3).map(|n| vec![request(n)]).collect());
+    transfer(2, usize::MAX, || {
+        (1..=3).map(|n| vec![request(n)]).collect()
+    });
 }
 
 #[test]
 fn a_full_ring_wakes_up_who_waits_for_room() {
-    transfer(1, usize::MAX, || (1..=3).map(|n| vec![request(n)]).collect());
+    transfer(1, usize::MAX, || {
+        (1..=3).map(|n| vec![request(n)]).collect()
+    });
 }
 
 #[test]
@@ -119,7 +145,9 @@ fn batches_are_seen_whole() {
 
 #[test]
 fn what_is_left_of_a_batch_keeps_awake() {
-    transfer(2, 1, || vec![vec![request(1), request(2)], vec![request(3)]]);
+    transfer(2, 1, || {
+        vec![vec![request(1), request(2)], vec![request(3)]]
+    });
 }
 
 #[test]
@@ -155,12 +183,12 @@ fn who_wakes_up_by_itself_is_not_forgotten() {
         let adapter = thread::spawn(move || adapter.get_all(1, 2));
         let first = host.end.put(&[request(1)]).unwrap();
         if first.ring {
-            host.other_bell.notify();
+            host.other_bell.ring();
         }
         // Short of room, it would sleep, and a timer wakes it at once.
         let second = host.end.put(&[request(2)]).unwrap();
         if second.ring {
-            host.other_bell.notify();
+            host.other_bell.ring();
         }
         if host.end.prepare_to_sleep().unwrap() {
             host.end.awake();

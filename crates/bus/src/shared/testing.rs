@@ -1,9 +1,9 @@
 //! Memory of one process that stands for shared memory in tests.
 
 use super::memory::{Control, SharedMemory, Side, Slot};
-use crate::descriptor::{
-    Action, Buffer, Descriptor, MOST_INLINE_BYTES, Outcome, Request, Response, Status, write_inline,
-};
+use crate::descriptor::{Action, Buffer, Descriptor, MOST_INLINE_BYTES, Request, write_inline};
+#[cfg(not(loom))]
+use crate::descriptor::{Outcome, Response, Status};
 
 #[derive(Debug)]
 pub(super) struct OwnMemory {

@@ -85,7 +85,11 @@ fn doorbells_are_rung_for_sleepers_only() {
         "there is something to get"
     );
     let mut got = Vec::new();
-    assert_eq!(adapter.get(1, &mut got), Ok(true), "the host waits for room");
+    assert_eq!(
+        adapter.get(1, &mut got),
+        Ok(true),
+        "the host waits for room"
+    );
     assert_eq!(adapter.get(1, &mut got), Ok(false));
     host.awake();
     assert_eq!(host.prepare_to_sleep(), Ok(false), "there is room");
@@ -263,7 +267,10 @@ fn a_word_taken_is_a_bell_rung() {
     );
     assert!(host.put(&[request(1)]).expect("no violation").ring);
     assert_eq!(
-        memory.control.attention(Side::Adapter).load(Ordering::SeqCst),
+        memory
+            .control
+            .attention(Side::Adapter)
+            .load(Ordering::SeqCst),
         0
     );
 }

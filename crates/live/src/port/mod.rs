@@ -1,7 +1,6 @@
 //! Where frames come from and go to: real interfaces ([`Tap`], [`PacketSocket`]), one in memory ([`memory_pair`]), and
 //! middleware that wraps any of them ([`Capture`], [`Faults`], [`Counted`]).
 
-mod arena;
 mod batch;
 mod capture;
 mod counted;
@@ -14,8 +13,8 @@ mod packet;
 mod sys;
 mod tap;
 
-pub use arena::Arena;
 pub use batch::Batch;
+pub use baton_iolib::Arena;
 pub use capture::Capture;
 pub use counted::{Counted, Traffic};
 pub use ethtool::{Offload, Offloads};

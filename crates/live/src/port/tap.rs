@@ -1,10 +1,10 @@
 //! A TAP device: the kernel's end is an interface, the engine's end a file.
 
-use super::arena::{Arena, Filled};
 use super::interface::{self, InterfaceError};
 use super::merge::{Run, VIRTUAL_HEADER_BYTES};
 use super::sys::{interface_ioctl, request_for};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
+use baton_iolib::{Arena, Filled};
 use baton_wire::Time;
 use bytes::{Buf, Bytes};
 use rustix::fs::{Mode, OFlags, open};

@@ -5,11 +5,11 @@ mod mapping;
 mod ring;
 mod slots;
 
-use super::arena::Arena;
 use super::interface::{self, InterfaceError};
 use super::merge::Run;
 use super::sys::{bind_packet, packet_statistics, set_option};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
+use baton_iolib::Arena;
 use baton_wire::Time;
 use bytes::Bytes;
 use ring::{Received, Ring};

@@ -1,0 +1,414 @@
+//! What is said before a link is there: the host's wishes, and the adapter's answer. The same over every transport.
+//!
+//! A frame is `BATON` and the version's byte, the length of the rest as two bytes, little-endian, and the rest in postcard's format.
+
+use baton_bus::descriptor::MOST_INLINE_BYTES;
+use baton_bus::link::Violation;
+use baton_bus::{Batching, Descriptor};
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind, Read, Write};
+
+/// The version of everything that is said and shared here.
+pub const VERSION: u8 = 1;
+/// How a frame begins, before the version.
+const MAGIC: &[u8; 5] = b"BATON";
+const HEADER_BYTES: usize = 8;
+/// The longest frame, bytes.
+const MOST_FRAME_BYTES: usize = 256;
+/// The longest name of an application, bytes; what is longer is cut off.
+const MOST_NAME_BYTES: usize = 32;
+
+/// How large rings and buffers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Geometry {
+    /// Descriptors in each ring, a power of two.
+    pub ring_depth: u32,
+    /// Buffers of the host.
+    pub buffers: u32,
+    /// Bytes of each buffer: the most that one transfer moves.
+    pub buffer_bytes: u32,
+}
+
+/// Rings of 128 descriptors (batching 3.1), and 2048 buffers as long as the largest transfer: 8 MiB.
+impl Default for Geometry {
+    fn default() -> Self {
+        Self {
+            ring_depth: 128,
+            buffers: 2048,
+            buffer_bytes: Batching::default().max_transfer_bytes,
+        }
+    }
+}
+
+impl Geometry {
+    /// Memory of all buffers, bytes.
+    pub fn pool_bytes(&self) -> u64 {
+        u64::from(self.buffers) * u64::from(self.buffer_bytes)
+    }
+
+    /// Whether `len` bytes at `address` may be transferred.
+    pub(crate) fn check_range(&self, address: u64, len: u32) -> Result<usize, Violation> {
+        if len > self.buffer_bytes {
+            return Err(Violation::Length(len));
+        }
+        match address.checked_add(len.into()) {
+            Some(end) if end <= self.pool_bytes() => Ok(address as usize),
+            _ => Err(Violation::Range { address, len }),
+        }
+    }
+}
+
+/// The most that an adapter gives one application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Applications at the same time.
+    pub applications: u32,
+    /// Descriptors in a ring.
+    pub ring_depth: u32,
+    /// Bytes of one buffer.
+    pub buffer_bytes: u32,
+    /// Bytes of all buffers.
+    pub pool_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            applications: 64,
+            ring_depth: 4096,
+            buffer_bytes: 64 * 1024,
+            pool_bytes: 256 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Whether there is room beside `attached` applications.
+    pub(crate) fn check_attached(&self, attached: usize) -> Result<(), Refusal> {
+        let most = self.applications;
+        if attached < most as usize {
+            Ok(())
+        } else {
+            Err(Refusal::TooMany { most })
+        }
+    }
+
+    /// What is given for `wishes`: a ring's depth is rounded up to a power of two, a buffer's length to a multiple of a cache line.
+    pub(crate) fn grant(&self, wishes: &Geometry) -> Result<Geometry, Refusal> {
+        let ring_depth = wishes.ring_depth.checked_next_power_of_two();
+        let buffer_bytes = wishes.buffer_bytes.checked_next_multiple_of(64);
+        // The longest entry has to fit.
+        let least = 1 + MOST_INLINE_BYTES as u32 / Descriptor::BYTES;
+        let bounded = |value: Option<u32>, least: u32, most: u32| {
+            value.filter(|value| (least..=most).contains(value))
+        };
+        let granted = Geometry {
+            ring_depth: bounded(ring_depth, least, self.ring_depth).ok_or(Refusal::RingDepth {
+                wished: wishes.ring_depth,
+                least,
+                most: self.ring_depth,
+            })?,
+            buffer_bytes: bounded(buffer_bytes, 64, self.buffer_bytes).ok_or(
+                Refusal::BufferBytes {
+                    wished: wishes.buffer_bytes,
+                    most: self.buffer_bytes,
+                },
+            )?,
+            buffers: wishes.buffers,
+        };
+        let pool_bytes = granted.pool_bytes();
+        if pool_bytes == 0 || pool_bytes > self.pool_bytes {
+            return Err(Refusal::PoolBytes {
+                wished: pool_bytes,
+                most: self.pool_bytes,
+            });
+        }
+        Ok(granted)
+    }
+}
+
+/// Why an application is not attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// It does not speak this protocol.
+    #[error("the application does not speak Baton's protocol")]
+    NoHello,
+    /// It speaks another version.
+    #[error(
+        "the application speaks version {spoken} of the protocol, the adapter {known}; use both of the same release"
+    )]
+    Version {
+        /// The application's.
+        spoken: u8,
+        /// The adapter's.
+        known: u8,
+    },
+    /// The adapter serves as many as it may.
+    #[error("the adapter serves {most} applications already, the most it may")]
+    TooMany {
+        /// The most it may.
+        most: u32,
+    },
+    /// The ring is too short or too long.
+    #[error("rings of {wished} descriptors: expected {least} to {most}")]
+    RingDepth {
+        /// What was asked for.
+        wished: u32,
+        /// The shortest.
+        least: u32,
+        /// The longest.
+        most: u32,
+    },
+    /// A buffer is too long, or empty.
+    #[error("buffers of {wished} bytes: expected 1 to {most}")]
+    BufferBytes {
+        /// What was asked for.
+        wished: u32,
+        /// The longest.
+        most: u32,
+    },
+    /// All buffers together are too much, or none.
+    #[error("{wished} bytes for all buffers: expected 1 to {most}")]
+    PoolBytes {
+        /// What was asked for.
+        wished: u64,
+        /// The most.
+        most: u64,
+    },
+    /// The adapter could not make the shared memory or the doorbells.
+    #[error("the adapter has no memory or files for another application")]
+    NoMemory,
+}
+
+/// What a host says first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// What the application calls itself.
+    pub name: String,
+    /// What it would like.
+    pub wishes: Geometry,
+}
+
+impl Hello {
+    /// The hello of this process: the name is the program's.
+    pub fn new(wishes: &Geometry) -> Self {
+        let program = std::env::args_os().next().unwrap_or_default();
+        let name = std::path::Path::new(&program).file_name();
+        Self {
+            name: presentable(&name.unwrap_or_default().to_string_lossy()),
+            wishes: *wishes,
+        }
+    }
+}
+
+/// A name as it may be shown: of bounded length, nothing in it that a terminal obeys.
+fn presentable(name: &str) -> String {
+    let shown = name.chars().filter(|char| !char.is_control());
+    let mut name = String::new();
+    for char in shown {
+        if name.len() + char.len_utf8() > MOST_NAME_BYTES {
+            break;
+        }
+        name.push(char);
+    }
+    name
+}
+
+/// What the adapter answers.
+pub(crate) type Answer = Result<Geometry, Refusal>;
+
+/// A value as a frame.
+pub(crate) fn frame<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = [&MAGIC[..], &[VERSION, 0, 0]].concat();
+    bytes = postcard::to_extend(value, bytes).expect("memory takes everything");
+    debug_assert!(bytes.len() <= MOST_FRAME_BYTES);
+    let len = ((bytes.len() - HEADER_BYTES) as u16).to_le_bytes();
+    bytes[6..HEADER_BYTES].copy_from_slice(&len);
+    bytes
+}
+
+/// A frame that comes in, piece by piece.
+#[derive(Debug, Default)]
+pub(crate) struct FrameReader {
+    bytes: Vec<u8>,
+}
+
+impl FrameReader {
+    /// Bytes that are still to come, as far as is known; zero when the frame is there.
+    fn missing(&self) -> Result<usize, Refusal> {
+        let expected = if self.bytes.len() < HEADER_BYTES {
+            HEADER_BYTES
+        } else {
+            let (spoken, known) = (self.bytes[5], VERSION);
+            let len = usize::from(u16::from_le_bytes([self.bytes[6], self.bytes[7]]));
+            if &self.bytes[..5] != MAGIC {
+                return Err(Refusal::NoHello);
+            }
+            if spoken != known {
+                return Err(Refusal::Version { spoken, known });
+            }
+            if HEADER_BYTES + len > MOST_FRAME_BYTES {
+                return Err(Refusal::NoHello);
+            }
+            HEADER_BYTES + len
+        };
+        Ok(expected - self.bytes.len())
+    }
+
+    /// Reads on, and not beyond the frame's end. Gives the value when it is there, and none when nothing more can be read now.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn read<T: for<'a> Deserialize<'a>>(
+        &mut self,
+        mut stream: impl Read,
+    ) -> io::Result<Option<Result<T, Refusal>>> {
+        loop {
+            let missing = match self.missing() {
+                Ok(0) => break,
+                Ok(missing) => missing,
+                Err(refusal) => return Ok(Some(Err(refusal))),
+            };
+            let mut piece = [0; MOST_FRAME_BYTES];
+            match stream.read(&mut piece[..missing]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(len) => self.bytes.extend_from_slice(&piece[..len]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        let value = postcard::from_bytes(&self.bytes[HEADER_BYTES..]);
+        Ok(Some(value.map_err(|_| Refusal::NoHello)))
+    }
+
+    /// Takes the first hello of a host; see [`FrameReader::read`].
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn read_hello(&mut self, stream: impl Read) -> io::Result<Option<Result<Hello, Refusal>>> {
+        let hello = self.read::<Hello>(stream)?;
+        Ok(hello.map(|hello| {
+            hello.map(|hello| Hello {
+                name: presentable(&hello.name),
+                ..hello
+            })
+        }))
+    }
+}
+
+/// Writes a short frame to a stream that has not been written to before, so that there is room even if it does not block.
+///
+/// # Errors
+/// Those of the stream.
+pub(crate) fn write_frame<T: Serialize>(mut stream: impl Write, value: &T) -> io::Result<()> {
+    stream.write_all(&frame(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read_in_pieces(bytes: &[u8], piece: usize) -> io::Result<Option<Result<Hello, Refusal>>> {
+        let mut reader = FrameReader::default();
+        for part in bytes.chunks(piece) {
+            let mut part = part;
+            match reader.read_hello(&mut part) {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
+                result => return result,
+            }
+        }
+        Ok(None)
+    }
+
+    #[test]
+    fn a_hello_arrives_in_pieces_of_any_size() {
+        let hello = Hello {
+            name: "server".to_owned(),
+            wishes: Geometry::default(),
+        };
+        let bytes = frame(&hello);
+        for piece in 1..=bytes.len() {
+            let read = read_in_pieces(&bytes, piece).expect("no error");
+            assert_eq!(read, Some(Ok(hello.clone())));
+        }
+    }
+
+    #[test]
+    fn what_is_no_hello_is_refused_by_name() {
+        let refusal = |bytes: &[u8]| {
+            let read = read_in_pieces(bytes, bytes.len()).expect("no error");
+            read.expect("a frame").expect_err("no hello")
+        };
+        assert_eq!(refusal(b"GET / HTTP/1.1\r\n"), Refusal::NoHello);
+        let (spoken, known) = (9, VERSION);
+        assert_eq!(
+            refusal(b"BATON\x09\0\0"),
+            Refusal::Version { spoken, known }
+        );
+        assert_eq!(refusal(b"BATON\x01\xff\xff"), Refusal::NoHello);
+        assert_eq!(refusal(b"BATON\x01\x01\0\xff"), Refusal::NoHello);
+    }
+
+    #[test]
+    fn wishes_are_granted_within_limits() {
+        let limits = Limits::default();
+        let wishes = Geometry {
+            ring_depth: 100,
+            buffers: 3,
+            buffer_bytes: 1000,
+        };
+        let granted = Geometry {
+            ring_depth: 128,
+            buffers: 3,
+            buffer_bytes: 1024,
+        };
+        assert_eq!(limits.grant(&wishes), Ok(granted));
+        let refused = |wishes| limits.grant(&wishes).expect_err("refused").to_string();
+        let all = Geometry::default();
+        let ring_depth = u32::MAX;
+        assert_eq!(
+            refused(Geometry { ring_depth, ..all }),
+            "rings of 4294967295 descriptors: expected 8 to 4096"
+        );
+        let buffer_bytes = 0;
+        assert_eq!(
+            refused(Geometry {
+                buffer_bytes,
+                ..all
+            }),
+            "buffers of 0 bytes: expected 1 to 65536"
+        );
+        let buffers = u32::MAX;
+        assert_eq!(
+            refused(Geometry { buffers, ..all }),
+            "17592186040320 bytes for all buffers: expected 1 to 268435456"
+        );
+    }
+
+    #[test]
+    fn names_are_presentable() {
+        assert_eq!(presentable("a\x1b[2Jb\n"), "a[2Jb");
+        assert_eq!(presentable(&"ä".repeat(40)), "ä".repeat(16));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes: Vec<u8>, known_start: bool) {
+            let bytes = if known_start { [&b"BATON\x01"[..], &bytes].concat() } else { bytes };
+            let _ = FrameReader::default().read_hello(&bytes[..]);
+        }
+
+        #[test]
+        fn ranges_lie_in_the_pool(address: u64, len: u32, small: bool) {
+            let geometry = Geometry::default();
+            let (address, len) = if small { (address % (10 << 20), len % 5000) } else { (address, len) };
+            let inside = u128::from(address) + u128::from(len) <= u128::from(geometry.pool_bytes());
+            let result = geometry.check_range(address, len);
+            prop_assert_eq!(result.is_ok(), inside && len <= geometry.buffer_bytes);
+        }
+    }
+}

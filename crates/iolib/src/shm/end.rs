@@ -1,0 +1,160 @@
+//! What both sides of the link have in common.
+
+use super::doorbell::{Bell, Button};
+use super::mapping::Mapping;
+use crate::arena::{Arena, Filled};
+use crate::counters::LinkCounters;
+use crate::handshake::Geometry;
+use baton_bus::Descriptor;
+use baton_bus::link::LinkError;
+use baton_bus::shared::{End, Side};
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// How often a side that never sleeps looks whether the other one still lives.
+const LOOK_INTERVAL: Span = Span::from_ms(10);
+
+/// A side's end of the rings, its bell and the other side's button.
+#[derive(Debug)]
+pub(super) struct ShmEnd {
+    end: End<Mapping>,
+    bell: Bell,
+    button: Button,
+    pub geometry: Geometry,
+    pub counters: LinkCounters,
+    arena: Arena,
+    /// It has said that it sleeps, and has not yet said that it is awake.
+    asleep: bool,
+    gone: bool,
+    look_at: Time,
+}
+
+impl ShmEnd {
+    pub fn new(
+        mapping: Mapping,
+        side: Side,
+        geometry: Geometry,
+        bell: Bell,
+        button: Button,
+    ) -> Self {
+        Self {
+            end: End::new(mapping, side),
+            bell,
+            button,
+            geometry,
+            counters: LinkCounters::default(),
+            arena: Arena::default(),
+            asleep: false,
+            gone: false,
+            look_at: Time::ZERO,
+        }
+    }
+
+    pub fn put(&mut self, now: Time, descriptors: &[Descriptor]) -> Result<usize, LinkError> {
+        self.wake_up();
+        if self.gone {
+            return Err(LinkError::Gone);
+        }
+        let put = self.end.put(descriptors)?;
+        if put.taken > 0 {
+            self.counters.transfers += 1;
+            self.counters.doorbells_saved += u64::from(!put.ring);
+        }
+        if put.ring {
+            self.ring();
+        }
+        if put.taken < descriptors.len() {
+            self.look(now);
+        }
+        Ok(put.taken)
+    }
+
+    pub fn get(
+        &mut self,
+        now: Time,
+        most: usize,
+        descriptors: &mut Vec<Descriptor>,
+    ) -> Result<(), LinkError> {
+        self.wake_up();
+        let before = descriptors.len();
+        let mut ring = self.end.get(most, descriptors)?;
+        if descriptors.len() == before {
+            self.look(now);
+            if self.gone {
+                // Its last words may have come between the two looks.
+                ring = self.end.get(most, descriptors)?;
+                if descriptors.len() == before {
+                    return Err(LinkError::Gone);
+                }
+            }
+        }
+        if ring {
+            self.ring();
+        }
+        Ok(())
+    }
+
+    /// Copies `data` to where the other side finds it.
+    pub fn write(&mut self, offset: usize, data: &[u8]) {
+        self.end.memory().write(offset, data);
+        self.counters.bytes_out += data.len() as u64;
+    }
+
+    /// Copies what the other side has put there.
+    pub fn read(&mut self, offset: usize, len: u32) -> Bytes {
+        let memory = self.end.memory();
+        let copied = self.arena.fill(len as usize, |place| {
+            Ok(Filled::of(memory.read(offset, place)))
+        });
+        self.counters.bytes_in += u64::from(len);
+        copied.expect("copying does not fail")
+    }
+
+    /// See [`End::has_news`]. The other side's death is news.
+    pub fn has_news(&mut self) -> Result<bool, LinkError> {
+        Ok(self.gone || self.end.has_news()?)
+    }
+
+    /// See [`End::prepare_to_sleep`].
+    pub fn prepare_to_sleep(&mut self) -> Result<bool, LinkError> {
+        if self.gone {
+            return Ok(false);
+        }
+        self.asleep = self.end.prepare_to_sleep()?;
+        if self.asleep {
+            self.counters.sleeps += 1;
+        } else {
+            self.counters.sleeps_saved += 1;
+        }
+        Ok(self.asleep)
+    }
+
+    /// Says that this side is awake, if it has said the contrary.
+    fn wake_up(&mut self) {
+        if std::mem::take(&mut self.asleep) {
+            self.end.awake();
+            self.gone |= !self.bell.silence();
+        }
+    }
+
+    /// Looks now and then whether the other side still lives: one that never sleeps does not hear its bell.
+    fn look(&mut self, now: Time) {
+        if now >= self.look_at {
+            self.look_at = now + LOOK_INTERVAL;
+            self.gone |= !self.bell.silence();
+        }
+    }
+
+    fn ring(&mut self) {
+        self.counters.doorbells_rung += 1;
+        self.button.ring();
+    }
+}
+
+/// What becomes readable when this side is woken, and when the other one is gone.
+impl AsFd for ShmEnd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}

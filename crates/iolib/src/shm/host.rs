@@ -1,0 +1,216 @@
+//! The host's end.
+
+use super::doorbell::{Bell, Button};
+use super::end::ShmEnd;
+use super::mapping::Mapping;
+use super::memory::{self, Layout};
+use crate::counters::LinkCounters;
+use crate::handshake::{Answer, FrameReader, Geometry, Hello, Refusal, write_frame};
+use crate::live_link::LiveLink;
+use crate::pool::{BufferPool, Usage};
+use crate::unix_socket;
+use baton_bus::Descriptor;
+use baton_bus::link::{HostLink, LinkError, Violation};
+use baton_bus::shared::Side;
+use baton_wire::Time;
+use bytes::Bytes;
+use rustix::event::PollFlags;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::io::{self, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// An adapter that lives answers sooner.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What the adapter gives: the memory, the host's bell, the adapter's button.
+pub(super) const FILES: usize = 3;
+
+/// Why there is no link to an adapter. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody could be reached.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The adapter refuses.
+    #[error("the adapter refuses: {0}")]
+    Refused(#[from] Refusal),
+    /// There was no answer, or it broke off.
+    #[error("no answer: {0}; see whether the adapter is alive")]
+    NoAnswer(io::Error),
+    /// What came is not what an adapter gives.
+    #[error("what answers there is no adapter: {0}")]
+    NoAdapter(&'static str),
+    /// This process has no room for the link.
+    #[error("no room for the link: {0}")]
+    NoRoom(io::Error),
+}
+
+/// The host's end of shared memory.
+#[derive(Debug)]
+pub struct ShmHost {
+    end: ShmEnd,
+    pool: BufferPool,
+}
+
+impl ShmHost {
+    /// Attaches to the adapter that listens at `path`.
+    ///
+    /// # Errors
+    /// Says why not, and what to do.
+    pub fn connect(path: &Path, wishes: &Geometry) -> Result<Self, ConnectError> {
+        let server = format!("baton live adapter --listen {}", path.display());
+        let stream = UnixStream::connect(path).map_err(|error| {
+            ConnectError::Unreachable(unix_socket::explain(&error, &server, "path"))
+        })?;
+        Self::shake_hands(stream, wishes)
+    }
+
+    fn shake_hands(stream: UnixStream, wishes: &Geometry) -> Result<Self, ConnectError> {
+        let mut answer = FrameReader::default();
+        let mut source = WithFiles {
+            stream: &stream,
+            files: Vec::new(),
+        };
+        let answer = stream
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| write_frame(&stream, &Hello::new(wishes)))
+            .and_then(|()| answer.read::<Answer>(&mut source))
+            .and_then(|answer| answer.ok_or_else(|| io::ErrorKind::TimedOut.into()))
+            .map_err(ConnectError::NoAnswer)?;
+        let geometry = answer.map_err(|_| ConnectError::NoAdapter("it speaks otherwise"))??;
+        let [file, bell, button] = <[OwnedFd; FILES]>::try_from(source.files)
+            .map_err(|_| ConnectError::NoAdapter("it gave other files than it should"))?;
+        let fits = geometry.ring_depth.is_power_of_two()
+            && geometry.buffers == wishes.buffers
+            && geometry.buffer_bytes >= wishes.buffer_bytes.max(1);
+        if !fits || !memory::is_sound(&file, &geometry).unwrap_or(false) {
+            return Err(ConnectError::NoAdapter("it gave other memory than it said"));
+        }
+        let mapping =
+            Mapping::new(file.as_fd(), Layout::new(&geometry)).map_err(ConnectError::NoRoom)?;
+        let (bell, button) = (Bell::from_fd(bell), Button::from_fd(button));
+        Ok(Self::new(ShmEnd::new(
+            mapping,
+            Side::Host,
+            geometry,
+            bell,
+            button,
+        )))
+    }
+
+    pub(super) fn new(end: ShmEnd) -> Self {
+        let Geometry {
+            buffers,
+            buffer_bytes,
+            ..
+        } = end.geometry;
+        Self {
+            end,
+            pool: BufferPool::new(buffers, buffer_bytes),
+        }
+    }
+
+    /// How large rings and buffers are.
+    pub fn geometry(&self) -> &Geometry {
+        &self.end.geometry
+    }
+}
+
+impl HostLink for ShmHost {
+    type Data = Bytes;
+
+    fn put(&mut self, now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
+        self.end.put(now, requests)
+    }
+
+    fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
+        self.end.get(now, usize::MAX, responses)
+    }
+
+    fn buffer_bytes(&self) -> u32 {
+        self.pool.buffer_bytes()
+    }
+
+    fn free_buffers(&self) -> usize {
+        self.pool.free_buffers()
+    }
+
+    fn place(&mut self, data: Bytes) -> Result<u64, Bytes> {
+        if data.len() > self.pool.buffer_bytes() as usize {
+            return Err(data);
+        }
+        let Some(address) = self.pool.allocate(Usage::Placed) else {
+            return Err(data);
+        };
+        self.end.write(address as usize, &data);
+        Ok(address)
+    }
+
+    fn reserve(&mut self) -> Option<u64> {
+        self.pool.allocate(Usage::Reserved)
+    }
+
+    fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
+        self.pool.check_reserved(address, len)?;
+        let data = self.end.read(address as usize, len);
+        self.pool.release(address);
+        Ok(data)
+    }
+
+    fn free(&mut self, address: u64) {
+        self.pool.release(address);
+    }
+}
+
+impl LiveLink for ShmHost {
+    fn has_news(&mut self) -> Result<bool, LinkError> {
+        self.end.has_news()
+    }
+
+    fn prepare_to_sleep(&mut self) -> Result<bool, LinkError> {
+        self.end.prepare_to_sleep()
+    }
+
+    fn interest(&self) -> PollFlags {
+        PollFlags::IN
+    }
+
+    fn counters(&self) -> &LinkCounters {
+        &self.end.counters
+    }
+
+    fn counters_mut(&mut self) -> &mut LinkCounters {
+        &mut self.end.counters
+    }
+}
+
+impl AsFd for ShmHost {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
+    }
+}
+
+/// Reads a stream and keeps the files that come with it.
+struct WithFiles<'a> {
+    stream: &'a UnixStream,
+    files: Vec<OwnedFd>,
+}
+
+impl Read for WithFiles<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut places = [IoSliceMut::new(bytes)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = recvmsg(self.stream, &mut places, &mut control, flags)?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(files) = message {
+                self.files.extend(files);
+            }
+        }
+        Ok(received.bytes)
+    }
+}

@@ -1,0 +1,255 @@
+use super::*;
+use crate::handshake::{Geometry, Limits, Refusal};
+use crate::live_link::{LiveLink, wait};
+use crate::spin::Spin;
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{Action, Request};
+use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use rustix::event::{PollFd, poll};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SMALL: Geometry = Geometry {
+    ring_depth: 8,
+    buffers: 4,
+    buffer_bytes: 64,
+};
+const NOW: Time = Time::ZERO;
+
+/// Joins a host that connects with `wishes` to what `listener` accepts.
+fn join(
+    listener: &mut AdapterListener,
+    path: &Path,
+    wishes: &Geometry,
+    attached: usize,
+) -> Result<(ShmHost, ShmAdapter), ConnectError> {
+    let connecting = thread::spawn({
+        let (path, wishes) = (path.to_owned(), *wishes);
+        move || ShmHost::connect(&path, &wishes)
+    });
+    let mut accepted = None;
+    while !connecting.is_finished() {
+        accepted = accepted.or_else(|| listener.accept(attached));
+    }
+    let host = connecting.join().expect("no panic")?;
+    Ok((host, accepted.expect("it is attached")))
+}
+
+pub(crate) fn pair(wishes: &Geometry) -> (ShmHost, ShmAdapter) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("adapter.sock");
+    let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
+    join(&mut listener, &path, wishes, 0).expect("a link")
+}
+
+fn request(number: u32) -> Descriptor {
+    Request {
+        socket: number,
+        tag: 0,
+        action: Action::Socket,
+    }
+    .encode()
+}
+
+fn requests_of(adapter: &mut ShmAdapter) -> Vec<Descriptor> {
+    let mut requests = Vec::new();
+    adapter
+        .get(NOW, usize::MAX, &mut requests)
+        .expect("the host is there");
+    requests
+}
+
+#[test]
+fn descriptors_and_data_cross() {
+    let (mut host, mut adapter) = pair(&SMALL);
+    assert_eq!(adapter.application().pid, Some(std::process::id()));
+    assert_eq!(
+        (host.free_buffers(), host.buffer_bytes()),
+        (4, SMALL.buffer_bytes)
+    );
+    let address = host
+        .place(Bytes::from_static(b"request"))
+        .expect("a buffer");
+    assert_eq!(host.put(NOW, &[request(1)]), Ok(1));
+    assert_eq!(requests_of(&mut adapter), [request(1)]);
+    adapter
+        .read(NOW, DmaId(7), address + 2, 5)
+        .expect("in range");
+    let data = Bytes::from_static(b"quest");
+    let id = DmaId(7);
+    assert_eq!(adapter.poll_dma(NOW), Ok(Some(Dma::Read { id, data })));
+    host.free(address);
+    let address = host.reserve().expect("a buffer");
+    adapter
+        .write(NOW, id, address, Bytes::from_static(b"response"))
+        .expect("in range");
+    assert_eq!(adapter.poll_dma(NOW), Ok(Some(Dma::Written { id })));
+    assert_eq!(adapter.poll_dma(NOW), Ok(None));
+    assert_eq!(adapter.put(NOW, &[request(2), request(3)]), Ok(2));
+    let mut responses = Vec::new();
+    host.get(NOW, &mut responses).expect("the adapter is there");
+    assert_eq!(responses, [request(2), request(3)]);
+    assert_eq!(host.take(address, 8), Ok(Bytes::from_static(b"response")));
+    assert_eq!(host.free_buffers(), 4);
+    let range = Violation::Range { address, len: 8 };
+    assert_eq!(host.take(address, 8), Err(range), "it is free by now");
+}
+
+#[test]
+fn places_outside_of_the_pool_are_refused() {
+    let (mut host, mut adapter) = pair(&SMALL);
+    let id = DmaId(0);
+    let end = SMALL.pool_bytes();
+    for (address, len) in [(end, 1), (end - 1, 2), (u64::MAX, 64), (u64::MAX - 10, 5)] {
+        let range = LinkError::Violation(Violation::Range { address, len });
+        assert_eq!(adapter.read(NOW, id, address, len), Err(range.clone()));
+        let data = Bytes::from(vec![0; len as usize]);
+        assert_eq!(adapter.write(NOW, id, address, data), Err(range));
+    }
+    let length = LinkError::Violation(Violation::Length(65));
+    assert_eq!(adapter.read(NOW, id, 0, 65), Err(length));
+    assert_eq!(adapter.read(NOW, id, end, 0), Ok(()));
+    let long = Bytes::from(vec![0; 65]);
+    assert_eq!(host.place(long.clone()), Err(long));
+    assert_eq!(host.free_buffers(), 4);
+}
+
+#[test]
+fn the_adapter_refuses_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("adapter.sock");
+    let nobody = ShmHost::connect(&path, &SMALL).expect_err("nobody is there");
+    assert!(
+        nobody.to_string().contains("baton live adapter"),
+        "{nobody}"
+    );
+    let limits = Limits {
+        applications: 2,
+        ring_depth: 64,
+        ..Limits::default()
+    };
+    let mut listener = AdapterListener::bind(&path, limits).expect("a socket");
+    let mut refused = |wishes: &Geometry, attached| {
+        let refused = join(&mut listener, &path, wishes, attached);
+        match refused.expect_err("refused") {
+            ConnectError::Refused(refusal) => refusal,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(refused(&SMALL, 2), Refusal::TooMany { most: 2 });
+    let deep = Geometry {
+        ring_depth: 65,
+        ..SMALL
+    };
+    let (wished, least, most) = (65, 8, 64);
+    let depth = Refusal::RingDepth {
+        wished,
+        least,
+        most,
+    };
+    assert_eq!(refused(&deep, 0), depth);
+    assert_eq!(listener.refusals().len(), 2);
+    join(&mut listener, &path, &SMALL, 1).expect("others are served");
+}
+
+#[test]
+fn visitors_that_say_nothing_or_nonsense_hold_up_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("adapter.sock");
+    let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
+    let _silent = UnixStream::connect(&path).expect("the adapter is there");
+    let mut nonsense = UnixStream::connect(&path).expect("the adapter is there");
+    nonsense.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("room");
+    drop(UnixStream::connect(&path));
+    join(&mut listener, &path, &SMALL, 0).expect("it is attached");
+    assert_eq!(listener.refusals(), [(Refusal::NoHello, 2)]);
+}
+
+fn is_ready(link: &impl LiveLink) -> bool {
+    let mut fds = [PollFd::new(link, link.interest())];
+    poll(&mut fds, Some(&rustix::event::Timespec::default())).expect("it can be polled") > 0
+}
+
+#[test]
+fn doorbells_wake_sleepers() {
+    let (mut host, mut adapter) = pair(&SMALL);
+    assert!(adapter.prepare_to_sleep().expect("the host is sane"));
+    assert!(!is_ready(&adapter));
+    assert_eq!(host.put(NOW, &[request(1)]), Ok(1));
+    assert_eq!(host.put(NOW, &[request(2)]), Ok(1));
+    assert!(is_ready(&adapter));
+    assert!(adapter.has_news().expect("the host is sane"));
+    assert_eq!(requests_of(&mut adapter).len(), 2);
+    assert!(!is_ready(&adapter), "it was heard");
+    assert!(!adapter.has_news().expect("the host is sane"));
+    assert_eq!(
+        (
+            host.counters().doorbells_rung,
+            host.counters().doorbells_saved
+        ),
+        (1, 1)
+    );
+    assert_eq!(host.put(NOW, &[request(3)]), Ok(1));
+    assert!(!adapter.prepare_to_sleep().expect("the host is sane"));
+    // Room wakes who could not go on.
+    let many = [request(4); 8];
+    assert_eq!(host.put(NOW, &many), Ok(7));
+    assert!(host.prepare_to_sleep().expect("the adapter is sane"));
+    assert_eq!(requests_of(&mut adapter).len(), 8);
+    assert!(is_ready(&host));
+    assert_eq!(host.put(NOW, &many[7..]), Ok(1));
+}
+
+#[test]
+fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
+    let (mut host, adapter) = pair(&SMALL);
+    assert!(host.prepare_to_sleep().expect("the adapter is sane"));
+    drop(adapter);
+    assert!(is_ready(&host));
+    assert_eq!(host.get(NOW, &mut Vec::new()), Err(LinkError::Gone));
+    assert!(!host.prepare_to_sleep().expect("no violation"));
+    assert_eq!(host.put(NOW, &[request(1)]), Err(LinkError::Gone));
+
+    let (mut host, mut adapter) = pair(&SMALL);
+    assert_eq!(host.put(NOW, &[request(1)]), Ok(1));
+    drop(host);
+    assert_eq!(requests_of(&mut adapter), [request(1)], "its last words");
+    let later = NOW + Span::from_ms(1000);
+    assert_eq!(
+        adapter.get(later, usize::MAX, &mut Vec::new()),
+        Err(LinkError::Gone)
+    );
+}
+
+#[test]
+fn to_wait_is_to_be_woken_or_to_time_out() {
+    let (mut host, mut adapter) = pair(&SMALL);
+    let mut spin = Spin::new(Duration::from_micros(50));
+    let start = Instant::now();
+    wait(&mut host, &mut spin, Some(Duration::from_millis(20))).expect("the adapter is sane");
+    assert!(start.elapsed() >= Duration::from_millis(20));
+    let answering = thread::spawn(move || {
+        for _ in 0..1000 {
+            while requests_of(&mut adapter).is_empty() {
+                let mut spin = Spin::new(Duration::ZERO);
+                wait(&mut adapter, &mut spin, None).expect("the host is sane");
+            }
+            assert_eq!(adapter.put(NOW, &[request(0)]), Ok(1));
+        }
+        adapter
+    });
+    for number in 0..1000 {
+        assert_eq!(host.put(NOW, &[request(number)]), Ok(1));
+        let mut responses = Vec::new();
+        while responses.is_empty() {
+            wait(&mut host, &mut spin, None).expect("the adapter is sane");
+            host.get(NOW, &mut responses).expect("it is there");
+        }
+    }
+    answering.join().expect("no panic");
+}

@@ -1,0 +1,129 @@
+//! Applications that have come and not yet said what they want.
+
+use crate::handshake::{FrameReader, Hello, Refusal};
+use rustix::event::PollFlags;
+use smallvec::SmallVec;
+use std::io::{self, Read};
+use std::mem::discriminant;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Visitors at the same time; more have to wait.
+const MOST_VISITORS: usize = 16;
+/// A visitor that says nothing is sent away after this.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A stream on which reading does not block.
+pub(crate) trait NonBlocking: AsFd {
+    fn set_nonblocking(&self) -> io::Result<()>;
+}
+
+impl NonBlocking for std::os::unix::net::UnixStream {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+}
+
+impl NonBlocking for std::net::TcpStream {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+}
+
+/// One that has spoken.
+pub(crate) struct Visitor<S> {
+    pub stream: S,
+    pub hello: Result<Hello, Refusal>,
+}
+
+/// One that has not.
+#[derive(Debug)]
+struct Silent<S> {
+    stream: S,
+    hello: FrameReader,
+    since: Instant,
+}
+
+/// All of them, and how many were refused.
+#[derive(Debug)]
+pub(crate) struct Visitors<S> {
+    silent: Vec<Silent<S>>,
+    refusals: Vec<(Refusal, u64)>,
+}
+
+impl<S> Default for Visitors<S> {
+    fn default() -> Self {
+        Self {
+            silent: Vec::new(),
+            refusals: Vec::new(),
+        }
+    }
+}
+
+impl<S: NonBlocking> Visitors<S>
+where
+    for<'a> &'a S: Read,
+{
+    /// Lets in those that `accept` gives, and finds the next that has spoken.
+    pub fn next(&mut self, accept: impl Fn() -> io::Result<S>) -> Option<Visitor<S>> {
+        while self.silent.len() < MOST_VISITORS
+            && let Ok(stream) = accept()
+        {
+            if stream.set_nonblocking().is_ok() {
+                self.silent.push(Silent {
+                    stream,
+                    hello: FrameReader::default(),
+                    since: Instant::now(),
+                });
+            }
+        }
+        let mut at = 0;
+        while let Some(visitor) = self.silent.get_mut(at) {
+            match visitor.hello.read_hello(&visitor.stream) {
+                Ok(Some(hello)) => {
+                    let stream = self.silent.remove(at).stream;
+                    return Some(Visitor { stream, hello });
+                }
+                Ok(None) if visitor.since.elapsed() < PATIENCE => at += 1,
+                // It has gone, or says nothing.
+                Ok(None) | Err(_) => {
+                    self.silent.remove(at);
+                    self.count(&Refusal::NoHello);
+                }
+            }
+        }
+        None
+    }
+
+    /// What to wait for: `listener`, while more can be let in, and those that have not spoken.
+    pub fn fds<'a>(
+        &'a self,
+        listener: BorrowedFd<'a>,
+    ) -> SmallVec<[(BorrowedFd<'a>, PollFlags); 4]> {
+        let mut fds = SmallVec::new();
+        if self.silent.len() < MOST_VISITORS {
+            fds.push((listener, PollFlags::IN));
+        }
+        let silent = self.silent.iter();
+        fds.extend(silent.map(|visitor| (visitor.stream.as_fd(), PollFlags::IN)));
+        fds
+    }
+}
+
+impl<S> Visitors<S> {
+    /// Counts a refusal by its reason; what it was about is kept of the last one.
+    pub fn count(&mut self, refusal: &Refusal) {
+        let mut refusals = self.refusals.iter_mut();
+        match refusals.find(|(known, _)| discriminant(known) == discriminant(refusal)) {
+            Some((known, count)) => {
+                *known = *refusal;
+                *count += 1;
+            }
+            None => self.refusals.push((*refusal, 1)),
+        }
+    }
+
+    pub fn refusals(&self) -> &[(Refusal, u64)] {
+        &self.refusals
+    }
+}
