@@ -1,0 +1,143 @@
+//! Which numbers sockets have. The host chooses them; those of one bulk accept follow each other.
+
+/// Free numbers, in blocks as long as a bulk accept. A block of which all are free serves an accept; single numbers come from blocks
+/// of which some are in use, so that whole ones are kept for accepts.
+#[derive(Clone, Debug)]
+pub(super) struct Numbers {
+    block_len: u32,
+    most_blocks: u32,
+    blocks: Vec<Block>,
+    /// Blocks of which all numbers are free; the last to become so is the first to be used.
+    whole: Vec<u32>,
+    /// Blocks of which some are free, and some that were when they were put here.
+    broken: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    used: u32,
+    in_broken: bool,
+}
+
+impl Numbers {
+    /// At most `most` numbers, of which `block_len` are taken together.
+    pub fn new(block_len: u16, most: u32) -> Self {
+        let block_len = u32::from(block_len);
+        Self {
+            block_len,
+            most_blocks: most / block_len,
+            blocks: Vec::new(),
+            whole: Vec::new(),
+            broken: Vec::new(),
+        }
+    }
+
+    /// Numbers that have ever been in use: all are below this.
+    pub fn end(&self) -> u32 {
+        self.blocks.len() as u32 * self.block_len
+    }
+
+    /// Takes the numbers of a whole block; gives the first.
+    pub fn take_block(&mut self) -> Option<u32> {
+        let block = self.whole_block()?;
+        self.blocks[block as usize].used = self.block_len;
+        Some(block * self.block_len)
+    }
+
+    /// Takes one number. Whether a number is free is the table's to know.
+    pub fn take_one(&mut self, is_free: impl Fn(u32) -> bool) -> Option<u32> {
+        while let Some(&block) = self.broken.last() {
+            let entry = &mut self.blocks[block as usize];
+            if (1..self.block_len).contains(&entry.used) {
+                entry.used += 1;
+                let first = block * self.block_len;
+                let number = (first..first + self.block_len).find(|&number| is_free(number));
+                debug_assert!(number.is_some(), "some number of the block is free");
+                return number;
+            }
+            entry.in_broken = false;
+            self.broken.pop();
+        }
+        let block = self.whole_block()?;
+        self.blocks[block as usize].used = 1;
+        self.note_broken(block);
+        Some(block * self.block_len)
+    }
+
+    /// A number is free again.
+    pub fn give_back(&mut self, number: u32) {
+        let block = number / self.block_len;
+        self.blocks[block as usize].used -= 1;
+        if self.blocks[block as usize].used == 0 {
+            self.whole.push(block);
+        } else {
+            self.note_broken(block);
+        }
+    }
+
+    fn whole_block(&mut self) -> Option<u32> {
+        if let Some(block) = self.whole.pop() {
+            return Some(block);
+        }
+        let block = self.blocks.len() as u32;
+        if block >= self.most_blocks {
+            return None;
+        }
+        self.blocks.push(Block::default());
+        Some(block)
+    }
+
+    fn note_broken(&mut self, block: u32) {
+        let entry = &mut self.blocks[block as usize];
+        if entry.used < self.block_len && !std::mem::replace(&mut entry.in_broken, true) {
+            self.broken.push(block);
+        }
+    }
+
+    /// Asserts that it agrees with the table about what is free.
+    pub fn check(&self, is_free: impl Fn(u32) -> bool) {
+        for (block, entry) in (0..).zip(&self.blocks) {
+            let first = block * self.block_len;
+            let numbers = first..first + self.block_len;
+            let used = numbers.filter(|&number| !is_free(number)).count();
+            assert_eq!(used, entry.used as usize, "numbers in use of block {block}");
+            assert_eq!(self.whole.contains(&block), used == 0);
+            assert_eq!(self.broken.contains(&block), entry.in_broken);
+            assert!(entry.in_broken || used == 0 || used == self.block_len as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever is taken and given back: no number is out twice, and blocks follow each other without a gap.
+        #[test]
+        fn numbers_are_out_once(block_len in 1_u16..6, steps in prop::collection::vec((0_u8..4, any::<prop::sample::Index>()), 1..200)) {
+            const MOST: u32 = 30;
+            let mut numbers = Numbers::new(block_len, MOST);
+            let mut out: Vec<u32> = Vec::new();
+            for (step, index) in steps {
+                let taken: Vec<u32> = match step {
+                    0 => numbers.take_block().map_or(vec![], |first| (first..first + u32::from(block_len)).collect()),
+                    1 => numbers.take_one(|number| !out.contains(&number)).into_iter().collect(),
+                    _ if out.is_empty() => continue,
+                    _ => {
+                        let number = out.swap_remove(index.index(out.len()));
+                        numbers.give_back(number);
+                        continue;
+                    }
+                };
+                prop_assert!(!taken.is_empty() || out.len() as u32 + u32::from(block_len) > MOST / u32::from(block_len));
+                for number in taken {
+                    prop_assert!(number < MOST && number < numbers.end() && !out.contains(&number));
+                    out.push(number);
+                }
+                numbers.check(|number| !out.contains(&number));
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One socket, as the host knows it. The rest of its state is on the adapter.
+
+use super::chain::Chain;
+use baton_bus::descriptor::{SocketOption, Status};
+use baton_wire::{Endpoint, Time};
+use bitflags::bitflags;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// An endpoint that is not known.
+pub(super) const NOWHERE: Endpoint = Endpoint {
+    addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    port: 0,
+};
+
+/// What a number stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing.
+    #[default]
+    Free,
+    /// A connection that an ACCEPT waits for.
+    Reserved,
+    /// A listener.
+    Listening,
+    /// A connection that is being opened.
+    Opening,
+    /// A connection.
+    Open,
+    /// A socket that the application has closed and the adapter has not.
+    Closing,
+}
+
+bitflags! {
+    /// What is to be asked of the adapter as soon as there is room, in this order.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) struct Intents: u8 {
+        /// To make the socket, step by step.
+        const SET_UP = 1;
+        /// To send what is held back.
+        const FLUSH = 1 << 1;
+        /// To close the sending direction.
+        const SHUT = 1 << 2;
+        /// To close it.
+        const CLOSE = 1 << 3;
+        /// To close it by a reset.
+        const ABORT = 1 << 4;
+        /// To post buffers.
+        const RECEIVE = 1 << 5;
+    }
+}
+
+/// How far the making of a socket on the adapter has got: what is to be asked next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum SetUp {
+    /// SOCKET.
+    #[default]
+    Socket,
+    /// BIND, and LISTEN after it.
+    Bind,
+    /// LISTEN.
+    Listen,
+    /// CONNECT.
+    Connect,
+    /// Nothing more.
+    Done,
+}
+
+/// What was asked of the adapter and not yet answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Socket,
+    Bind,
+    Listen,
+    Connect,
+    /// Connections, with the numbers from `first` on.
+    Accept {
+        first: u32,
+        count: u16,
+    },
+    /// To close it, as a whole.
+    Close,
+    /// To close the sending direction.
+    Shut,
+    SetOption(SocketOption),
+    Status,
+    Cancel,
+    /// To send so many bytes, in a buffer or inline.
+    Send {
+        address: Option<u64>,
+        len: u32,
+    },
+    Receive {
+        address: u64,
+        len: u32,
+    },
+}
+
+/// One socket.
+#[derive(Clone, Debug)]
+pub(super) struct Socket {
+    pub phase: Phase,
+    pub intents: Intents,
+    pub set_up: SetUp,
+    /// The other end of a connection; where a listener listens.
+    pub endpoint: Endpoint,
+    /// Why it is of no use any more.
+    pub error: Option<Status>,
+    /// Requests that wait to be answered: SENDs, RECVs, all others.
+    pub sends: Chain,
+    pub receives: Chain,
+    pub control: Chain,
+    /// What the application has not read.
+    pub received: Chain,
+    pub received_len: usize,
+    /// What has not been given to the adapter: by the cork, or because there was no room.
+    pub held: Chain,
+    pub held_len: u32,
+    /// When the cork gives up.
+    pub cork_deadline: Option<Time>,
+    /// Buffers that are to be posted, with what waits to be read.
+    pub receive_window: u32,
+    /// The application holds partial transfers back.
+    pub corked: bool,
+    /// The application will send no more.
+    pub shut: bool,
+    /// The peer will send no more.
+    pub ended: bool,
+    /// The adapter takes no buffers any more.
+    pub no_receive: bool,
+    /// The connection is over.
+    pub over: bool,
+    /// The adapter knows it no longer, or not yet.
+    pub unknown: bool,
+    /// The application does not know it yet.
+    pub untaken: bool,
+    /// A buffer is kept for it.
+    pub pledged: bool,
+    /// A send found no room.
+    pub wants_room: bool,
+    /// What the application is to be told.
+    pub readable: bool,
+    pub writable: bool,
+    /// In which queues its number stands. They survive the socket.
+    pub queued: Queued,
+}
+
+/// Queues of sockets that a number stands in, in each at most once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Queued {
+    /// Those that have something to say.
+    pub ready: bool,
+    /// Those that have something to ask.
+    pub asking: bool,
+    /// Those that wait for what all share.
+    pub waiting: bool,
+}
+
+impl Default for Socket {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Free,
+            intents: Intents::empty(),
+            set_up: SetUp::Done,
+            endpoint: NOWHERE,
+            error: None,
+            sends: Chain::default(),
+            receives: Chain::default(),
+            control: Chain::default(),
+            received: Chain::default(),
+            received_len: 0,
+            held: Chain::default(),
+            held_len: 0,
+            cork_deadline: None,
+            receive_window: 1,
+            corked: false,
+            shut: false,
+            ended: false,
+            no_receive: false,
+            over: false,
+            unknown: false,
+            untaken: false,
+            pledged: false,
+            wants_room: false,
+            readable: false,
+            writable: false,
+            queued: Queued::default(),
+        }
+    }
+}
+
+impl Socket {
+    /// Whether the application may use it.
+    pub fn is_known(&self) -> bool {
+        matches!(self.phase, Phase::Listening | Phase::Opening | Phase::Open) && !self.untaken
+    }
+
+    /// Whether it is a connection on which data can still come.
+    pub fn may_receive(&self) -> bool {
+        let is_connection = match self.phase {
+            Phase::Reserved | Phase::Open => true,
+            Phase::Opening => self.set_up != SetUp::Socket,
+            Phase::Free | Phase::Listening | Phase::Closing => false,
+        };
+        is_connection && !(self.ended || self.no_receive || self.over || self.error.is_some())
+    }
+
+    /// Whether a buffer is to be kept for it: data may come, and none is posted.
+    pub fn is_owed_a_buffer(&self) -> bool {
+        self.may_receive() && self.receives.is_empty()
+    }
+
+    /// Whether it is a connection on which data can be sent now or later.
+    pub fn may_send(&self) -> bool {
+        matches!(self.phase, Phase::Opening | Phase::Open)
+            && !(self.shut || self.over || self.error.is_some())
+    }
+
+    /// Requests that wait to be answered.
+    pub fn asked(&self) -> usize {
+        self.sends.len() + self.receives.len() + self.control.len()
+    }
+}
