@@ -107,6 +107,18 @@ impl DescriptorQueue {
         self.due -= taken;
     }
 
+    /// Whether something is due at `now`, or was before and the link did not take it.
+    pub fn is_due(&self, now: Time) -> bool {
+        self.due > 0 || self.batcher.is_due(now)
+    }
+
+    /// Forgets all that waits: the link that it was for is no more.
+    pub fn clear(&mut self) {
+        self.ring.clear();
+        self.batcher.taken();
+        self.due = 0;
+    }
+
     /// When something will be due that is not yet, if anything is.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.batcher.deadline()

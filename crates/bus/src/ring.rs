@@ -51,6 +51,11 @@ impl<T> Ring<T> {
         self.entries.pop_front()
     }
 
+    /// Takes all out.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
     /// The oldest entry.
     pub fn front(&self) -> Option<&T> {
         self.entries.front()

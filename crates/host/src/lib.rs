@@ -17,6 +17,7 @@ mod memory;
 mod meter;
 mod nic_cache;
 mod nics;
+pub mod offload;
 mod output;
 mod pcb_lists;
 mod ready;

@@ -157,7 +157,11 @@ mod tests {
         let nodes: Vec<u32> = (0..10)
             .map(|n| chains.push(if n % 2 == 0 { &mut even } else { &mut odd }, n))
             .collect();
-        assert_eq!(chains.remove(&mut odd, nodes[4]), None, "of the other queue");
+        assert_eq!(
+            chains.remove(&mut odd, nodes[4]),
+            None,
+            "of the other queue"
+        );
         assert_eq!(chains.remove(&mut even, nodes[4]), Some(4), "in the middle");
         assert_eq!(chains.remove(&mut even, nodes[8]), Some(8), "the last");
         assert_eq!(chains.remove(&mut even, nodes[0]), Some(0), "the first");

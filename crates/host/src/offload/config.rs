@@ -92,8 +92,7 @@ impl OsLayerConfig {
     /// # Errors
     /// Says which cannot, and what was expected.
     pub fn validate(&self) -> Result<(), OsLayerConfigError> {
-        self.batching
-            .validate(self.ring_depth, Descriptor::BYTES)?;
+        self.batching.validate(self.ring_depth, Descriptor::BYTES)?;
         for (name, value) in [
             ("ring_depth", self.ring_depth),
             ("receive_buffers", self.receive_buffers),
@@ -151,11 +150,41 @@ mod tests {
         };
         assert_eq!(least.validate(), Ok(()));
         for (wrong, text) in [
-            (OsLayerConfig { most_sends: 0, ..usual() }, "most_sends = 0"),
-            (OsLayerConfig { most_inline: 241, ..usual() }, "0 to 240"),
-            (OsLayerConfig { most_inline: 17, ..least.clone() }, "2 descriptors"),
-            (OsLayerConfig { bulk_accept: 2, ..least.clone() }, "fewer than"),
-            (OsLayerConfig { ring_depth: 0, ..usual() }, "depth of the ring"),
+            (
+                OsLayerConfig {
+                    most_sends: 0,
+                    ..usual()
+                },
+                "most_sends = 0",
+            ),
+            (
+                OsLayerConfig {
+                    most_inline: 241,
+                    ..usual()
+                },
+                "0 to 240",
+            ),
+            (
+                OsLayerConfig {
+                    most_inline: 17,
+                    ..least.clone()
+                },
+                "2 descriptors",
+            ),
+            (
+                OsLayerConfig {
+                    bulk_accept: 2,
+                    ..least.clone()
+                },
+                "fewer than",
+            ),
+            (
+                OsLayerConfig {
+                    ring_depth: 0,
+                    ..usual()
+                },
+                "depth of the ring",
+            ),
         ] {
             let error = wrong.validate().unwrap_err().to_string();
             assert!(error.contains(text), "{error}");

@@ -25,23 +25,20 @@ impl CorkTimers {
             self.queue.pop_front();
         }
         if self.queue.len() > most {
-            self.queue.retain(|&(deadline, socket)| holds(deadline, socket));
+            self.queue
+                .retain(|&(deadline, socket)| holds(deadline, socket));
         }
     }
 
     /// The next that fires at `now`, or would have if it had not been taken back.
     pub fn pop(&mut self, now: Time) -> Option<(Time, u32)> {
-        self.queue.pop_front_if(|&mut (deadline, _)| deadline <= now)
+        self.queue
+            .pop_front_if(|&mut (deadline, _)| deadline <= now)
     }
 
     /// When the next one fires.
     pub fn next(&self) -> Option<Time> {
         self.queue.front().map(|&(deadline, _)| deadline)
-    }
-
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        self.queue.clear();
     }
 
     /// Those that were set and not forgotten.

@@ -1,0 +1,91 @@
+//! The socket calls of an application.
+
+use super::OsLayer;
+use crate::{Access, FileId, Gone, Op, Pool, Receive, SocketId, Sockets, Unread};
+use baton_bus::HostLink;
+use baton_bus::link::Inline;
+use baton_wire::Time;
+
+/// Socket calls on the host's half and its link. What they ask for waits until [`OsLayer::pump`].
+#[derive(Debug)]
+pub struct Calls<'a, P, L> {
+    now: Time,
+    os: &'a mut OsLayer<P>,
+    link: &'a mut L,
+}
+
+impl<'a, P: Inline, L: HostLink<Data = P>> Calls<'a, P, L> {
+    pub(super) fn new(now: Time, os: &'a mut OsLayer<P>, link: &'a mut L) -> Self {
+        os.now = now;
+        Self { now, os, link }
+    }
+
+    /// The sockets.
+    pub fn os(&mut self) -> &mut OsLayer<P> {
+        self.os
+    }
+
+    /// The time of these calls.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Sends what of `data` there is room for, of which a copy is taken only where the link needs one; gives how many bytes.
+    ///
+    /// # Errors
+    /// The connection is gone or closed for writing.
+    pub fn send_some(&mut self, socket: SocketId, data: &P) -> Result<usize, Gone> {
+        self.os.send(self.now, self.link, socket, data)
+    }
+}
+
+impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for Calls<'_, P, L> {
+    fn accept(&mut self) -> Option<SocketId> {
+        self.os.accept()
+    }
+
+    fn receive(&mut self, socket: SocketId, max: usize) -> Receive<P> {
+        self.os.receive(socket, max)
+    }
+
+    fn unread(&self, socket: SocketId) -> Unread {
+        self.os.unread(socket)
+    }
+
+    fn send(&mut self, socket: SocketId, data: P) -> Result<usize, Gone> {
+        self.send_some(socket, &data)
+    }
+
+    fn send_file(
+        &mut self,
+        socket: SocketId,
+        _file: FileId,
+        _offset: u64,
+        data: P,
+    ) -> Result<usize, Gone> {
+        self.send_some(socket, &data)
+    }
+
+    fn set_cork(&mut self, socket: SocketId, cork: bool) {
+        self.os.set_cork(self.now, self.link, socket, cork);
+    }
+
+    fn shutdown(&mut self, socket: SocketId) -> bool {
+        if self.os.config().half_close {
+            self.os.shutdown(self.now, socket);
+        }
+        self.os.config().half_close
+    }
+
+    fn close(&mut self, socket: SocketId) {
+        self.os.close(self.now, socket);
+    }
+
+    fn abort(&mut self, socket: SocketId) {
+        self.os.abort(self.now, socket);
+    }
+
+    fn work(&mut self, _op: Op, _count: u32) {}
+
+    fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
+}

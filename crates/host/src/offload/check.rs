@@ -1,0 +1,126 @@
+//! The invariants of the host's half.
+
+use super::OsLayer;
+use super::socket::{Asked, Phase, Socket};
+use baton_bus::link::Inline;
+
+impl<P: Inline> OsLayer<P> {
+    /// Asserts its invariants.
+    pub fn check(&self) {
+        let is_free = |number: u32| {
+            let entry = self.sockets.get(number as usize);
+            entry.is_none_or(|entry| entry.phase == Phase::Free)
+        };
+        self.numbers.check(is_free);
+        let mut found = Found::default();
+        for (number, entry) in (0..).zip(&self.sockets) {
+            self.check_socket(number, entry);
+            self.count(entry, &mut found);
+        }
+        assert_eq!(found.requests, self.requests.len(), "requests are not lost");
+        assert_eq!(found.pieces, self.pieces.len(), "data is not lost");
+        assert_eq!(
+            (found.placed, found.posted, found.pledged, found.in_use),
+            (self.placed, self.posted, self.pledged, self.in_use)
+        );
+        self.check_queues();
+        self.check_listeners(found.reserved);
+    }
+
+    fn check_socket(&self, number: u32, entry: &Socket) {
+        for chain in [&entry.sends, &entry.receives, &entry.control] {
+            self.requests.check(chain);
+            for tag in self.requests.numbers(chain) {
+                let request = self.requests.get(tag);
+                assert!(request.is_some_and(|request| request.socket == number));
+            }
+        }
+        assert!(entry.sends.len() <= self.config.most_sends as usize);
+        assert!(entry.receives.len() <= self.config.receive_buffers as usize);
+        assert_eq!(entry.pledged, entry.is_owed_a_buffer());
+        let len = |chain| -> usize {
+            let pieces = self.pieces.numbers(chain);
+            pieces
+                .filter_map(|node| self.pieces.get(node))
+                .map(P::len)
+                .sum()
+        };
+        assert_eq!(len(&entry.held), entry.held_len as usize);
+        assert_eq!(len(&entry.received), entry.received_len);
+        assert!(entry.held_len <= self.config.batching.max_transfer_bytes);
+        if entry.phase == Phase::Free {
+            assert_eq!(entry.asked(), 0);
+            assert!(entry.intents.is_empty() && !entry.readable && !entry.writable);
+        }
+        if entry.cork_deadline.is_some() {
+            assert!(!entry.held.is_empty(), "a cork holds something back");
+        }
+    }
+
+    fn count(&self, entry: &Socket, found: &mut Found) {
+        found.in_use += usize::from(entry.phase != Phase::Free);
+        found.reserved += usize::from(entry.phase == Phase::Reserved);
+        found.pledged += usize::from(entry.pledged);
+        found.posted += entry.receives.len();
+        found.requests += entry.asked();
+        found.pieces += entry.held.len() + entry.received.len();
+        found.placed += self
+            .requests
+            .numbers(&entry.sends)
+            .filter_map(|tag| self.requests.get(tag))
+            .filter(|request| {
+                matches!(
+                    request.asked,
+                    Asked::Send {
+                        address: Some(_),
+                        ..
+                    }
+                )
+            })
+            .count();
+    }
+
+    fn check_queues(&self) {
+        for (number, entry) in (0..).zip(&self.sockets) {
+            let times = |queue: &std::collections::VecDeque<u32>| {
+                queue.iter().filter(|&&other| other == number).count()
+            };
+            assert_eq!(times(&self.ready), usize::from(entry.queued.ready));
+            assert_eq!(times(&self.asking), usize::from(entry.queued.asking));
+            assert_eq!(times(&self.waiting), usize::from(entry.queued.waiting));
+            assert!(entry.queued.ready || !(entry.readable || entry.writable));
+            if let Some(deadline) = entry.cork_deadline {
+                assert!(self.corks.iter().any(|cork| cork == (deadline, number)));
+            }
+        }
+        assert!(self.opening.iter().all(|&number| {
+            self.socket(number).phase == Phase::Opening && !self.socket(number).pledged
+        }));
+    }
+
+    fn check_listeners(&self, reserved: usize) {
+        let mut expected = 0;
+        for listener in &self.listeners {
+            assert_eq!(self.socket(listener.number).phase, Phase::Listening);
+            expected += listener.reserved;
+            for &number in &listener.untaken {
+                let entry = self.socket(number);
+                assert!(entry.phase == Phase::Open && entry.untaken);
+            }
+        }
+        // ACCEPTs of a listener that was closed are answered after it.
+        assert!(reserved >= expected);
+    }
+}
+
+/// What was counted socket by socket.
+#[derive(Default)]
+struct Found {
+    in_use: usize,
+    reserved: usize,
+    pledged: usize,
+    placed: usize,
+    posted: usize,
+    requests: usize,
+    pieces: usize,
+}

@@ -1,0 +1,214 @@
+//! Listeners: ACCEPTs posted ahead, and the connections that they bring.
+
+use super::OsLayer;
+use super::socket::{Asked, Intents, Phase, SetUp};
+use crate::SocketId;
+use baton_bus::descriptor::{Action, Outcome, Response, Status, read_peer};
+use baton_bus::link::{Inline, Violation};
+use baton_bus::{Descriptor, HostLink, Urgency};
+use baton_wire::{Endpoint, Time};
+use std::collections::VecDeque;
+
+/// One listener.
+#[derive(Clone, Debug)]
+pub(super) struct Listener {
+    pub number: u32,
+    pub backlog: u32,
+    /// Connections that have come and that the application has not taken.
+    pub untaken: VecDeque<u32>,
+    /// Numbers reserved for connections to come.
+    pub reserved: usize,
+    /// The adapter has no room for more until something closes.
+    pub paused: bool,
+}
+
+impl<P: Inline> OsLayer<P> {
+    /// Waits for connections to `local`, of which at most `backlog` wait on the adapter. If that turns out to be impossible the listener
+    /// becomes readable and [`OsLayer::error_of`] says why.
+    ///
+    /// # Errors
+    /// There are as many sockets as may be.
+    pub fn listen(&mut self, now: Time, local: Endpoint, backlog: u32) -> Result<SocketId, Status> {
+        self.now = now;
+        let number = self.take_number().ok_or(Status::TooManySockets)?;
+        let entry = self.occupy(number, Phase::Listening);
+        entry.endpoint = local;
+        entry.set_up = SetUp::Socket;
+        self.listeners.push(Listener {
+            number,
+            backlog,
+            untaken: VecDeque::new(),
+            reserved: 0,
+            paused: false,
+        });
+        self.intend(number, Intents::SET_UP);
+        Ok(SocketId(number))
+    }
+
+    /// Takes the oldest connection of any listener.
+    pub fn accept(&mut self) -> Option<SocketId> {
+        let number = self
+            .listeners
+            .iter_mut()
+            .find_map(|listener| listener.untaken.pop_front())?;
+        Some(self.take(number))
+    }
+
+    /// Takes the oldest connection of one listener.
+    pub fn accept_on(&mut self, listener: SocketId) -> Option<SocketId> {
+        let number = self.listener_mut(listener.0)?.untaken.pop_front()?;
+        Some(self.take(number))
+    }
+
+    /// Connections of a listener that wait to be taken.
+    pub fn acceptable(&self, listener: SocketId) -> usize {
+        self.listener(listener.0).map_or(0, |l| l.untaken.len())
+    }
+
+    fn take(&mut self, number: u32) -> SocketId {
+        self.stats.accepted += 1;
+        self.acceptable = self.has_untaken();
+        let entry = self.socket_mut(number);
+        entry.untaken = false;
+        if !entry.received.is_empty() || entry.ended || entry.over || entry.error.is_some() {
+            self.wake_reader(number);
+        }
+        SocketId(number)
+    }
+
+    pub(super) fn has_untaken(&self) -> bool {
+        self.listeners.iter().any(|l| !l.untaken.is_empty())
+    }
+
+    pub(super) fn listener(&self, number: u32) -> Option<&Listener> {
+        self.listeners.iter().find(|l| l.number == number)
+    }
+
+    fn listener_mut(&mut self, number: u32) -> Option<&mut Listener> {
+        self.listeners.iter_mut().find(|l| l.number == number)
+    }
+
+    /// Posts ACCEPTs as far as numbers, buffers and the ring have room.
+    pub(super) fn post_accepts<L: HostLink<Data = P>>(&mut self, now: Time, link: &L) {
+        for index in 0..self.listeners.len() {
+            while self.wants_accept(index) && self.post_accept(now, link, index) {}
+        }
+    }
+
+    fn wants_accept(&self, index: usize) -> bool {
+        let listener = &self.listeners[index];
+        let entry = self.socket(listener.number);
+        let bulk = usize::from(self.config.bulk_accept);
+        let most = bulk * self.config.accepts_posted as usize;
+        let is_set_up = entry.set_up == SetUp::Done && entry.error.is_none();
+        is_set_up && !listener.paused && listener.reserved + listener.untaken.len() + bulk <= most
+    }
+
+    fn post_accept<L: HostLink<Data = P>>(&mut self, now: Time, link: &L, index: usize) -> bool {
+        let spare = self.spare_for_receives(link);
+        if spare == 0 || self.queue.room() == 0 {
+            return false;
+        }
+        let bulk = self.config.bulk_accept;
+        let block = if spare >= usize::from(bulk) {
+            self.numbers.take_block()
+        } else {
+            None
+        };
+        let (first, count) = match block {
+            Some(first) => (first, bulk),
+            None => match self.take_number() {
+                Some(first) => (first, 1),
+                None => return false,
+            },
+        };
+        for number in first..first + u32::from(count) {
+            self.occupy(number, Phase::Reserved).untaken = true;
+            self.settle_pledge(number);
+        }
+        self.listeners[index].reserved += usize::from(count);
+        let action = Action::Accept {
+            first,
+            count,
+            patience_us: self.config.accept_patience_us,
+        };
+        let asked = Asked::Accept { first, count };
+        let listener = self.listeners[index].number;
+        self.request(now, listener, action, asked, Urgency::Awaited)
+    }
+
+    /// Connections that the adapter has accepted, or that it will not.
+    pub(super) fn handle_accepted(
+        &mut self,
+        response: &Response,
+        entry: &[Descriptor],
+    ) -> Result<(), Violation> {
+        let listener = response.socket;
+        let (asked, unasked) = self.asked(response)?;
+        let Asked::Accept { first, count } = asked else {
+            return Err(unasked);
+        };
+        let peers = &entry[1..];
+        if peers.len() > usize::from(count) {
+            return Err(unasked);
+        }
+        for (number, peer) in (first..).zip(peers) {
+            if read_peer(peer)?.socket != number {
+                return Err(unasked);
+            }
+        }
+        self.answered(response);
+        if let Some(listener) = self.listener_mut(listener) {
+            listener.reserved -= usize::from(count);
+        }
+        let mut got = 0;
+        if let Outcome::Accepted(remote) = response.outcome {
+            self.establish(listener, first, remote);
+            got = 1;
+        }
+        for peer in peers {
+            self.establish(listener, first + got, read_peer(peer)?.remote);
+            got += 1;
+        }
+        for number in first + got..first + u32::from(count) {
+            self.release(number);
+        }
+        if got == 0 {
+            self.accept_refused(listener, response.status);
+        }
+        self.finish_closing(listener);
+        Ok(())
+    }
+
+    fn establish(&mut self, listener: u32, number: u32, remote: Endpoint) {
+        let entry = self.socket_mut(number);
+        entry.phase = Phase::Open;
+        entry.endpoint = remote;
+        match self.listener_mut(listener) {
+            Some(listener) => {
+                listener.untaken.push_back(number);
+                self.acceptable = true;
+                self.intend(number, Intents::RECEIVE);
+            }
+            // The listener was closed while the answer was on its way.
+            None => self.let_go(number, true),
+        }
+    }
+
+    /// An ACCEPT has brought nothing.
+    fn accept_refused(&mut self, listener: u32, status: Status) {
+        if status == Status::Cancelled {
+            return;
+        }
+        self.stats.accepts_refused += 1;
+        match status {
+            Status::TooManySockets | Status::TooManyRequests | Status::Partial => {
+                // To ask again at once would not help; when something closes it may.
+                if let Some(listener) = self.listener_mut(listener) {
+                    listener.paused = true;
+                }
+            }
+            _ => self.fail(listener, status),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The end of a link.
+
+use super::OsLayer;
+use super::chain::Chain;
+use super::socket::{Intents, Phase, SetUp};
+use baton_bus::descriptor::Status;
+use baton_bus::link::Inline;
+use baton_wire::Time;
+
+impl<P: Inline> OsLayer<P> {
+    /// The link is of no use any more, and with it all that the adapter knew and all buffers. Connections have failed: what they have
+    /// received can still be read. Listeners are set up again by the first [`OsLayer::pump`] with a new link.
+    pub fn handle_link_lost(&mut self, now: Time) {
+        self.now = now;
+        self.stats.links_lost += 1;
+        self.queue.clear();
+        self.placed = 0;
+        self.posted = 0;
+        self.retry_at = None;
+        self.answers_due = 0;
+        for number in 0..self.sockets.len() as u32 {
+            self.forget_requests(number);
+        }
+        for listener in &mut self.listeners {
+            listener.reserved = 0;
+            listener.paused = false;
+            listener.untaken.clear();
+        }
+        self.acceptable = false;
+        for number in 0..self.sockets.len() as u32 {
+            self.lose(number);
+        }
+        debug_assert_eq!(self.requests.len(), 0);
+    }
+
+    fn forget_requests(&mut self, number: u32) {
+        let entry = &mut self.sockets[number as usize];
+        for chain in [&mut entry.sends, &mut entry.receives, &mut entry.control] {
+            self.requests.clear(chain);
+            debug_assert_eq!(*chain, Chain::default());
+        }
+    }
+
+    /// The adapter knows nothing of a socket any more.
+    fn lose(&mut self, number: u32) {
+        let entry = self.socket_mut(number);
+        match entry.phase {
+            Phase::Free => {}
+            Phase::Reserved | Phase::Closing => self.release(number),
+            Phase::Open if entry.untaken => self.release(number),
+            // It has not begun yet, and can begin on the next link.
+            Phase::Opening if entry.set_up == SetUp::Socket => {}
+            Phase::Opening | Phase::Open => {
+                entry.unknown = true;
+                entry.intents = Intents::empty();
+                self.fail(number, Status::Aborted);
+                self.wake_reader(number);
+            }
+            Phase::Listening if entry.error.is_some() => entry.unknown = true,
+            Phase::Listening => {
+                entry.set_up = SetUp::Socket;
+                self.intend(number, Intents::SET_UP);
+            }
+        }
+        self.settle_pledge(number);
+    }
+}

@@ -1,0 +1,298 @@
+//! OSLayer: the host's half of full offload (batching 2.1). It gives applications sockets, and maps them to the requests that the
+//! adapter understands.
+//!
+//! Everything is asynchronous. What an application does becomes requests that wait in a queue; responses become [`Ready`](crate::Ready). A piece of work
+//! of the application ends with [`OsLayer::pump`], which transfers what waits if the batching rule says so: what one piece of work has
+//! asked for leaves together, even without batching.
+//!
+//! Resources are had before they are promised. A connection is asked for only when a number and a receive buffer are there for it; that
+//! buffer is *pledged* while it is not posted, and a share of the buffers is kept for sends, so neither direction can starve the other.
+//! When buffers become few, a connection may have only as many sends under way as there are buffers left, so that those that are stuck
+//! leave some for the others.
+//!
+//! Where to look: `listening`, `opening`, `sending`, `receiving`, `closing` and `control` are what an application can do and what
+//! comes back; `asking` is what waits to be asked, `answers` finds the request to a response, `readiness` tells the application,
+//! `pump` moves it all, `loss` is the end of a link.
+
+mod answers;
+mod asking;
+mod calls;
+mod chain;
+mod check;
+mod closing;
+mod config;
+mod control;
+mod cork;
+mod listening;
+mod loss;
+mod numbers;
+mod opening;
+mod pump;
+mod readiness;
+mod receiving;
+mod sending;
+mod socket;
+mod stats;
+
+pub use calls::Calls;
+pub use config::{OsLayerConfig, OsLayerConfigError};
+pub use control::{Answer, Answered, NotAsked};
+pub use stats::{NoRoom, NoRoomCounts, OsLayerStats};
+
+use crate::SocketId;
+use baton_bus::descriptor::Status;
+use baton_bus::link::Inline;
+use baton_bus::{Descriptor, DescriptorQueue, HostLink};
+use baton_wire::{Endpoint, Time};
+use chain::Chains;
+use cork::CorkTimers;
+use listening::Listener;
+use numbers::Numbers;
+use socket::{Asked, Phase, Socket};
+use std::collections::VecDeque;
+
+/// The share of a link's buffers that receives leave for sends: one in so many.
+const SEND_SHARE: usize = 4;
+
+/// All sockets of one application, and what waits between them and the adapter.
+///
+/// Order of calls: [`OsLayer::pump`] until it has nothing to do; then [`OsLayer::next_ready`] until there is none, each followed by what
+/// the application does about it through [`OsLayer::calls`]; and again. When nothing is left, at [`OsLayer::poll_timeout`] and whenever
+/// the link has something.
+#[derive(Debug)]
+pub struct OsLayer<P> {
+    config: OsLayerConfig,
+    queue: DescriptorQueue,
+    /// By number.
+    sockets: Vec<Socket>,
+    numbers: Numbers,
+    listeners: Vec<Listener>,
+    /// What was asked and not answered; a node's number is the request's tag.
+    requests: Chains<Request>,
+    /// Data that was received and not read, or taken and not sent.
+    pieces: Chains<P>,
+    /// Sockets that have something to ask.
+    asking: VecDeque<u32>,
+    /// Connections to be opened for which there was no buffer to pledge.
+    opening: VecDeque<u32>,
+    /// Sockets without sends under way that wait for a buffer or for room in the ring.
+    waiting: VecDeque<u32>,
+    /// Sockets that have something to say.
+    ready: VecDeque<u32>,
+    /// There are connections to accept.
+    acceptable: bool,
+    corks: CorkTimers,
+    answers: VecDeque<Answer>,
+    /// Answers that are still to come.
+    answers_due: usize,
+    /// Buffers that hold data to be sent.
+    placed: usize,
+    /// Buffers that are posted.
+    posted: usize,
+    /// Buffers that are kept for connections without one.
+    pledged: usize,
+    /// Numbers that are in use.
+    in_use: usize,
+    /// As last told.
+    now: Time,
+    /// The link took less than it was given: when to try again.
+    retry_at: Option<Time>,
+    /// Kept for their memory.
+    transfer: Vec<Descriptor>,
+    responses: Vec<Descriptor>,
+    entry: Vec<Descriptor>,
+    stats: OsLayerStats,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    socket: u32,
+    asked: Asked,
+}
+
+impl<P: Inline> OsLayer<P> {
+    /// Without sockets.
+    ///
+    /// # Errors
+    /// Says which parameter cannot work, and what was expected.
+    pub fn new(config: OsLayerConfig) -> Result<Self, OsLayerConfigError> {
+        config.validate()?;
+        Ok(Self {
+            queue: DescriptorQueue::new(&config.batching, config.ring_depth)?,
+            sockets: Vec::new(),
+            numbers: Numbers::new(config.bulk_accept, config.most_sockets),
+            listeners: Vec::new(),
+            requests: Chains::new(),
+            pieces: Chains::new(),
+            asking: VecDeque::new(),
+            opening: VecDeque::new(),
+            waiting: VecDeque::new(),
+            ready: VecDeque::new(),
+            acceptable: false,
+            corks: CorkTimers::default(),
+            answers: VecDeque::new(),
+            answers_due: 0,
+            placed: 0,
+            posted: 0,
+            pledged: 0,
+            in_use: 0,
+            now: Time::ZERO,
+            retry_at: None,
+            transfer: Vec::new(),
+            responses: Vec::new(),
+            entry: Vec::new(),
+            stats: OsLayerStats::default(),
+            config,
+        })
+    }
+
+    /// The socket calls that an application can make at `now`.
+    pub fn calls<'a, L: HostLink<Data = P>>(
+        &'a mut self,
+        now: Time,
+        link: &'a mut L,
+    ) -> Calls<'a, P, L> {
+        Calls::new(now, self, link)
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &OsLayerConfig {
+        &self.config
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &OsLayerStats {
+        &self.stats
+    }
+
+    /// The requests that wait to be transferred.
+    pub fn queue(&self) -> &DescriptorQueue {
+        &self.queue
+    }
+
+    /// Sockets, with those reserved for connections to come and those that are being closed.
+    pub fn sockets(&self) -> usize {
+        self.in_use
+    }
+
+    /// Requests that wait for an answer.
+    pub fn unanswered(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// The other end of a connection.
+    pub fn peer(&self, socket: SocketId) -> Option<Endpoint> {
+        let entry = self.known(socket)?;
+        (entry.phase != Phase::Listening).then_some(entry.endpoint)
+    }
+
+    /// Where a listener listens. What address an accepted or opened connection has, only the adapter knows.
+    pub fn local(&self, socket: SocketId) -> Option<Endpoint> {
+        let entry = self.known(socket)?;
+        (entry.phase == Phase::Listening).then_some(entry.endpoint)
+    }
+
+    /// Why a socket is of no use any more: its connection could not be opened or has ended, or it cannot listen.
+    pub fn error_of(&self, socket: SocketId) -> Option<Status> {
+        self.known(socket)?.error
+    }
+
+    /// Whether a socket is a connection that is open.
+    pub fn is_open(&self, socket: SocketId) -> bool {
+        self.known(socket)
+            .is_some_and(|entry| entry.phase == Phase::Open && !entry.over && entry.error.is_none())
+    }
+
+    /// A socket that the application may use.
+    fn known(&self, socket: SocketId) -> Option<&Socket> {
+        let entry = self.sockets.get(socket.0 as usize)?;
+        entry.is_known().then_some(entry)
+    }
+
+    fn socket(&self, number: u32) -> &Socket {
+        &self.sockets[number as usize]
+    }
+
+    fn socket_mut(&mut self, number: u32) -> &mut Socket {
+        &mut self.sockets[number as usize]
+    }
+
+    /// Makes an entry of the table for a number that was just taken.
+    fn occupy(&mut self, number: u32, phase: Phase) -> &mut Socket {
+        let end = self.numbers.end() as usize;
+        if end > self.sockets.len() {
+            self.sockets.resize_with(end, Socket::default);
+        }
+        self.in_use += 1;
+        let entry = self.socket_mut(number);
+        debug_assert_eq!(entry.phase, Phase::Free);
+        *entry = Socket {
+            phase,
+            queued: entry.queued,
+            ..Socket::default()
+        };
+        entry
+    }
+
+    /// Takes a single number.
+    fn take_number(&mut self) -> Option<u32> {
+        let sockets = &self.sockets;
+        self.numbers.take_one(|number| {
+            let entry = sockets.get(number as usize);
+            entry.is_none_or(|entry| entry.phase == Phase::Free)
+        })
+    }
+
+    /// Lets go of a socket of which nothing is left on the adapter.
+    fn release(&mut self, number: u32) {
+        let pieces = &mut self.pieces;
+        let entry = &mut self.sockets[number as usize];
+        debug_assert!(entry.phase != Phase::Free && entry.asked() == 0);
+        let was_reserved = entry.phase == Phase::Reserved;
+        pieces.clear(&mut entry.received);
+        pieces.clear(&mut entry.held);
+        let queued = entry.queued;
+        *entry = Socket {
+            pledged: entry.pledged,
+            queued,
+            ..Socket::default()
+        };
+        self.settle_pledge(number);
+        self.numbers.give_back(number);
+        self.in_use -= 1;
+        if !was_reserved {
+            for listener in &mut self.listeners {
+                listener.paused = false;
+            }
+        }
+    }
+
+    /// Buffers that may be used for data to be sent: all that are free and not pledged.
+    fn spare<L: HostLink<Data = P>>(&self, link: &L) -> usize {
+        link.free_buffers().saturating_sub(self.pledged)
+    }
+
+    /// Buffers that may be pledged, or posted beyond what was pledged. Sends keep their share.
+    fn spare_for_receives<L: HostLink<Data = P>>(&self, link: &L) -> usize {
+        let total = link.free_buffers() + self.placed + self.posted;
+        let kept = (total / SEND_SHARE).max(1).saturating_sub(self.placed);
+        self.spare(link).saturating_sub(kept)
+    }
+
+    /// Keeps a buffer for a connection without one, or lets go of the one that was kept.
+    fn settle_pledge(&mut self, number: u32) {
+        let entry = &mut self.sockets[number as usize];
+        let owed = entry.is_owed_a_buffer();
+        let before = std::mem::replace(&mut entry.pledged, owed);
+        self.pledged = self.pledged + usize::from(owed) - usize::from(before);
+    }
+
+    /// The longest buffer or data of one transfer, bytes.
+    fn transfer_bytes<L: HostLink<Data = P>>(&self, link: &L) -> u32 {
+        self.config
+            .batching
+            .max_transfer_bytes
+            .min(link.buffer_bytes())
+    }
+}

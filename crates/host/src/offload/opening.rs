@@ -1,0 +1,60 @@
+//! Connections that the application opens.
+
+use super::OsLayer;
+use super::socket::{Intents, Phase, SetUp};
+use crate::SocketId;
+use baton_bus::HostLink;
+use baton_bus::descriptor::Status;
+use baton_bus::link::Inline;
+use baton_wire::{Endpoint, Time};
+
+impl<P: Inline> OsLayer<P> {
+    /// Opens a connection. It becomes writable when it is open; when it cannot be opened it becomes readable, and
+    /// [`OsLayer::error_of`] says why.
+    ///
+    /// # Errors
+    /// There are as many sockets as may be.
+    pub fn connect(&mut self, now: Time, remote: Endpoint) -> Result<SocketId, Status> {
+        self.now = now;
+        let number = self.take_number().ok_or(Status::TooManySockets)?;
+        let entry = self.occupy(number, Phase::Opening);
+        entry.endpoint = remote;
+        entry.set_up = SetUp::Socket;
+        self.opening.push_back(number);
+        Ok(SocketId(number))
+    }
+
+    /// Begins with connections for which a buffer can be pledged and for which the ring has room.
+    pub(super) fn begin_opening<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) {
+        while self.may_begin_opening(link)
+            && let Some(number) = self.opening.pop_front()
+        {
+            self.intend(number, Intents::SET_UP);
+            self.ask_all(now, link);
+            self.settle_pledge(number);
+        }
+    }
+
+    /// Whether a connection waits to be opened and can be now.
+    fn may_begin_opening<L: HostLink<Data = P>>(&self, link: &L) -> bool {
+        let has_room = self.asking.is_empty() && self.queue.room() > 0;
+        !self.opening.is_empty() && has_room && self.spare_for_receives(link) > 0
+    }
+
+    /// The adapter says whether a connection could be opened.
+    pub(super) fn handle_connected(&mut self, number: u32, status: Status) {
+        if self.socket(number).phase != Phase::Opening {
+            return;
+        }
+        if status == Status::Ok {
+            self.stats.connected += 1;
+            let entry = self.socket_mut(number);
+            entry.phase = Phase::Open;
+            entry.wants_room = false;
+            self.wake_writer(number);
+            self.intend(number, Intents::RECEIVE);
+        } else {
+            self.fail(number, status);
+        }
+    }
+}

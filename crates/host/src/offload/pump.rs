@@ -1,0 +1,102 @@
+//! Moving everything that can be moved between the sockets and the link.
+
+use super::OsLayer;
+use baton_bus::HostLink;
+use baton_bus::link::{Inline, LinkError};
+use baton_wire::{Span, Time};
+
+/// When requests are offered again that the other side had no room for: it does not say when it has.
+const RETRY: Span = Span::from_us(20);
+
+impl<P: Inline> OsLayer<P> {
+    /// Ends a piece of work: transfers the requests that are due, then takes the responses that have come. True when anything
+    /// happened, and so something may have become ready or due.
+    ///
+    /// # Errors
+    /// The link is of no use any more: go on with [`OsLayer::handle_link_lost`].
+    pub fn pump<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+    ) -> Result<bool, LinkError> {
+        let sent = self.transmit(now, link)?;
+        let received = self.gather(now, link)?;
+        self.acceptable |= self.has_untaken();
+        Ok(sent || received)
+    }
+
+    /// Asks what waits to be asked, and transfers the requests that are due; true when there was anything.
+    ///
+    /// # Errors
+    /// The link is of no use any more.
+    pub fn transmit<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+    ) -> Result<bool, LinkError> {
+        self.now = now;
+        let requests = self.stats.requests;
+        let mut moved = self.fire_corks(now);
+        loop {
+            self.ask_all(now, link);
+            self.begin_opening(now, link);
+            self.post_accepts(now, link);
+            if !self.put(now, link)? {
+                break;
+            }
+            moved = true;
+        }
+        moved |= self.wake_waiting(link);
+        Ok(moved || self.stats.requests != requests)
+    }
+
+    /// Puts one round of what is due; true when the link took some of it.
+    fn put<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) -> Result<bool, LinkError> {
+        let mut transfer = std::mem::take(&mut self.transfer);
+        let mut moved = false;
+        self.retry_at = None;
+        while self.queue.next_transfer(now, &mut transfer) {
+            let taken = link.put(now, &transfer)?;
+            self.queue.transferred(taken, transfer.len());
+            moved |= taken > 0;
+            if taken < transfer.len() {
+                self.retry_at = Some(now + RETRY);
+                break;
+            }
+        }
+        self.transfer = transfer;
+        Ok(moved)
+    }
+
+    /// Takes and handles the responses that have come; true when there were some.
+    ///
+    /// # Errors
+    /// The link is of no use any more.
+    pub fn gather<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+    ) -> Result<bool, LinkError> {
+        let mut responses = std::mem::take(&mut self.responses);
+        responses.clear();
+        let got = link.get(now, &mut responses);
+        let handled = self.handle_responses(now, link, &responses);
+        let any = !responses.is_empty();
+        self.responses = responses;
+        // What came before the link was lost counts.
+        handled?;
+        got?;
+        Ok(any)
+    }
+
+    /// When [`OsLayer::pump`] has something to do even if nothing comes: a batching or cork timer, or at once.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let has_room = self.queue.room() > 0;
+        let is_due = self.queue.is_due(self.now) && !self.queue.is_held_up();
+        if has_room && !self.asking.is_empty() || is_due {
+            return Some(self.now);
+        }
+        let timers = [self.queue.poll_timeout(), self.corks.next(), self.retry_at];
+        timers.into_iter().flatten().min()
+    }
+}

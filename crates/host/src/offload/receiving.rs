@@ -1,0 +1,189 @@
+//! Receiving: buffers posted ahead, and data that waits to be read.
+
+use super::OsLayer;
+use super::socket::{Asked, Intents, Phase};
+use crate::{Receive, SocketId, Unread};
+use baton_bus::descriptor::{Action, Buffer, Response, Status};
+use baton_bus::link::{Inline, Violation, extract};
+use baton_bus::{Descriptor, HostLink, Urgency};
+use baton_wire::Time;
+
+impl<P: Inline> OsLayer<P> {
+    /// Takes at most `max` bytes that have been received.
+    pub fn receive(&mut self, socket: SocketId, max: usize) -> Receive<P> {
+        let Some(entry) = self.known(socket) else {
+            return Receive::Gone;
+        };
+        if entry.received.is_empty() {
+            return if entry.error.is_some() {
+                Receive::Gone
+            } else if entry.ended || entry.over {
+                Receive::EndOfStream
+            } else {
+                Receive::WouldBlock
+            };
+        }
+        match self.read(socket.0, max) {
+            Some(data) => Receive::Data(data),
+            None => Receive::WouldBlock,
+        }
+    }
+
+    /// What waits to be read.
+    pub fn unread(&self, socket: SocketId) -> Unread {
+        match self.known(socket) {
+            None => Unread {
+                len: 0,
+                ended: true,
+            },
+            Some(entry) => Unread {
+                len: entry.received_len,
+                ended: entry.ended || entry.over || entry.error.is_some(),
+            },
+        }
+    }
+
+    fn read(&mut self, number: u32, max: usize) -> Option<P> {
+        let entry = &mut self.sockets[number as usize];
+        let piece = self.pieces.front_mut(&entry.received)?;
+        if piece.len() > max {
+            let data = piece.slice(0, max);
+            *piece = piece.slice(max, piece.len() - max);
+            entry.received_len -= max;
+            return Some(data);
+        }
+        let data = self.pieces.pop(&mut entry.received)?;
+        entry.received_len -= data.len();
+        if entry.may_receive() {
+            self.intend(number, Intents::RECEIVE);
+        }
+        Some(data)
+    }
+
+    /// Posts buffers for what may come; false when the ring has no room. Buffers beyond the first are posted while there are some.
+    pub(super) fn post_buffers<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        number: u32,
+    ) -> bool {
+        let len = self.transfer_bytes(link);
+        loop {
+            let entry = self.socket(number);
+            let waiting = entry.receives.len() + entry.received.len();
+            if entry.phase != Phase::Open
+                || !entry.may_receive()
+                || waiting >= entry.receive_window as usize
+            {
+                return true;
+            }
+            if self.queue.room() == 0 {
+                return false;
+            }
+            let urgency = if entry.receives.is_empty() {
+                Urgency::Awaited
+            } else if self.spare_for_receives(link) > 0 {
+                Urgency::Lazy
+            } else {
+                return true;
+            };
+            let Some(address) = link.reserve() else {
+                debug_assert!(false, "a buffer was pledged");
+                return true;
+            };
+            self.posted += 1;
+            let asked = Asked::Receive { address, len };
+            let action = Action::Receive { address, len };
+            let posted = self.request(now, number, action, asked, urgency);
+            debug_assert!(posted, "there was room");
+            self.settle_pledge(number);
+        }
+    }
+
+    /// A buffer comes back, with data or without.
+    pub(super) fn handle_received<L: HostLink<Data = P>>(
+        &mut self,
+        link: &mut L,
+        response: &Response,
+        buffer: Buffer,
+        entry: &[Descriptor],
+    ) -> Result<(), Violation> {
+        let number = response.socket;
+        let (asked, unasked) = self.asked(response)?;
+        let Asked::Receive { address, len } = asked else {
+            return Err(unasked);
+        };
+        let got = buffer.len();
+        if response.status == Status::Ok {
+            if got == 0 || got > len {
+                return Err(Violation::Length(got));
+            }
+            if matches!(buffer, Buffer::Memory { address: other, .. } if other != address) {
+                return Err(unasked);
+            }
+        }
+        self.answered(response);
+        self.posted -= 1;
+        let data = match buffer {
+            Buffer::Memory { .. } if response.status == Status::Ok => link.take(address, got),
+            Buffer::Inline { .. } if response.status == Status::Ok => {
+                link.free(address);
+                extract(entry).map_err(Violation::from)
+            }
+            _ => {
+                link.free(address);
+                self.receive_failed(number, response.status);
+                self.settle_pledge(number);
+                self.finish_closing(number);
+                return Ok(());
+            }
+        };
+        self.settle_pledge(number);
+        self.deliver(number, data?, got == len);
+        self.finish_closing(number);
+        Ok(())
+    }
+
+    /// Data has arrived for a socket, and `filled` its buffer.
+    fn deliver(&mut self, number: u32, data: P, filled: bool) {
+        self.stats.receives += 1;
+        self.stats.received_bytes += data.len() as u64;
+        let most = self.config.receive_buffers;
+        let entry = &mut self.sockets[number as usize];
+        if entry.phase == Phase::Closing {
+            self.stats.dropped_bytes += data.len() as u64;
+            return;
+        }
+        if filled {
+            entry.receive_window = (entry.receive_window * 2).min(most);
+        }
+        entry.received_len += data.len();
+        self.pieces.push(&mut entry.received, data);
+        self.wake_reader(number);
+        self.intend(number, Intents::RECEIVE);
+    }
+
+    /// A buffer has come back without data.
+    fn receive_failed(&mut self, number: u32, status: Status) {
+        match status {
+            Status::EndOfStream => self.end_of_stream(number),
+            Status::TooManyRequests => {
+                let entry = self.socket_mut(number);
+                entry.receive_window = entry.receives.len().max(1) as u32;
+                if entry.receives.is_empty() {
+                    self.fail(number, status);
+                }
+            }
+            // Why is told by other news; until then to post more would bring the same answer.
+            _ => self.socket_mut(number).no_receive = true,
+        }
+    }
+
+    /// The peer will send no more.
+    pub(super) fn end_of_stream(&mut self, number: u32) {
+        if !std::mem::replace(&mut self.socket_mut(number).ended, true) {
+            self.settle_pledge(number);
+            self.wake_reader(number);
+        }
+    }
+}

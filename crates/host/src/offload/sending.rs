@@ -1,0 +1,306 @@
+//! Sending: data goes into buffers of at most one transfer, or into descriptors, and is forgotten once the adapter has fetched it.
+
+use super::OsLayer;
+use super::socket::{Asked, Intents, Phase};
+use super::stats::NoRoom;
+use crate::{Gone, SocketId};
+use baton_bus::descriptor::{Action, Buffer, Request, Response, Status};
+use baton_bus::link::{Inline, Violation, embed};
+use baton_bus::{HostLink, Urgency};
+use baton_wire::{Span, Time};
+
+impl<P: Inline> OsLayer<P> {
+    /// Takes as much of `data` as there is room for; gives how many bytes. When that was not all, the socket becomes writable later.
+    pub(super) fn send<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        socket: SocketId,
+        data: &P,
+    ) -> Result<usize, Gone> {
+        let number = socket.0;
+        let entry = self.known(socket).ok_or(Gone)?;
+        if !entry.may_send() {
+            return Err(Gone);
+        }
+        if entry.phase == Phase::Opening {
+            self.stats.no_room.count(NoRoom::Opening);
+            self.socket_mut(number).wants_room = true;
+            return Ok(0);
+        }
+        let most = self.transfer_bytes(link);
+        let (mut taken, mut blocked) = (0, false);
+        while taken < data.len() {
+            let len = (data.len() - taken).min(most as usize);
+            let held = self.socket(number).held_len;
+            // More follows what is held, so a partial segment may wait for it.
+            blocked = held as usize + len > most as usize && !self.flush(now, link, number, true);
+            if blocked {
+                break;
+            }
+            self.hold(number, data.slice(taken, len));
+            taken += len;
+        }
+        if self.socket(number).corked {
+            self.start_cork_timer(now, number);
+        } else if blocked || !self.flush(now, link, number, false) {
+            // It was taken and goes when there is room.
+            self.socket_mut(number).intents |= Intents::FLUSH;
+        }
+        self.socket_mut(number).wants_room = taken < data.len();
+        Ok(taken)
+    }
+
+    /// Bytes of a connection's data that were taken and not yet given to the adapter, and of those that it has not fetched yet.
+    pub fn unsent(&self, socket: SocketId) -> usize {
+        let Some(entry) = self.known(socket) else {
+            return 0;
+        };
+        let sends = self.requests.numbers(&entry.sends);
+        let waiting = sends.filter_map(|tag| match self.requests.get(tag)?.asked {
+            Asked::Send { len, .. } => Some(len as usize),
+            _ => None,
+        });
+        entry.held_len as usize + waiting.sum::<usize>()
+    }
+
+    pub(super) fn set_cork<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        socket: SocketId,
+        cork: bool,
+    ) {
+        let number = socket.0;
+        if self.known(socket).is_none_or(|entry| !entry.may_send()) {
+            return;
+        }
+        self.socket_mut(number).corked = cork;
+        if !cork && !self.flush(now, link, number, false) {
+            self.socket_mut(number).intents |= Intents::FLUSH;
+        }
+    }
+
+    fn hold(&mut self, number: u32, piece: P) {
+        let entry = &mut self.sockets[number as usize];
+        entry.held_len += piece.len() as u32;
+        // What continues the last piece without a copy shares a buffer with it.
+        let joined = self
+            .pieces
+            .back_mut(&entry.held)
+            .is_some_and(|last| last.try_append(&piece));
+        if !joined {
+            self.pieces.push(&mut entry.held, piece);
+        }
+    }
+
+    fn start_cork_timer(&mut self, now: Time, number: u32) {
+        let timer = Span::from_us(self.config.cork_timer_us.into());
+        let entry = self.socket_mut(number);
+        if entry.held.is_empty() || entry.cork_deadline.is_some() {
+            return;
+        }
+        let deadline = now + timer;
+        entry.cork_deadline = Some(deadline);
+        self.corks.set(deadline, number);
+    }
+
+    /// Forgets cork timers that have been taken back.
+    fn tidy_corks(&mut self) {
+        let sockets = &self.sockets;
+        let most = 2 * sockets.len() + 16;
+        self.corks.tidy(most, |deadline, number| {
+            sockets[number as usize].cork_deadline == Some(deadline)
+        });
+    }
+
+    /// Corks whose time has come let go; true when there was one.
+    pub(super) fn fire_corks(&mut self, now: Time) -> bool {
+        let mut fired = false;
+        while let Some((deadline, number)) = self.corks.pop(now) {
+            let entry = self.socket_mut(number);
+            if entry.cork_deadline == Some(deadline) {
+                entry.cork_deadline = None;
+                self.stats.corks_fired += 1;
+                self.intend(number, Intents::FLUSH);
+                fired = true;
+            }
+        }
+        self.tidy_corks();
+        fired
+    }
+
+    /// Drops what was held back.
+    pub(super) fn drop_held(&mut self, number: u32) {
+        let entry = &mut self.sockets[number as usize];
+        self.pieces.clear(&mut entry.held);
+        entry.held_len = 0;
+        if entry.cork_deadline.take().is_some() {
+            self.tidy_corks();
+        }
+    }
+
+    /// Sends what is held back, which `more` follows at once. False when not all of it could be: then a completion or new room goes on
+    /// with it, if it was [intended](Intents::FLUSH).
+    pub(super) fn flush<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        number: u32,
+        more: bool,
+    ) -> bool {
+        while let Some(piece) = self.pieces.front(&self.socket(number).held) {
+            let len = piece.len() as u32;
+            if let Some(why) = self.no_room(link, number, len) {
+                self.stats.no_room.count(why);
+                self.wait_for_room(number);
+                return false;
+            }
+            self.send_first(now, link, number, more);
+        }
+        if self.socket_mut(number).cork_deadline.take().is_some() {
+            self.tidy_corks();
+        }
+        true
+    }
+
+    /// What there is no room in for a SEND of `len` bytes.
+    fn no_room<L: HostLink<Data = P>>(&self, link: &L, number: u32, len: u32) -> Option<NoRoom> {
+        let under_way = self.socket(number).sends.len();
+        let is_inline = len <= self.config.most_inline;
+        let needed = if is_inline {
+            self.config.longest_send()
+        } else {
+            1
+        };
+        if under_way >= self.config.most_sends as usize {
+            Some(NoRoom::Sends)
+        } else if self.queue.room() < needed {
+            Some(NoRoom::Ring)
+        } else if !is_inline && under_way >= self.spare(link) {
+            Some(NoRoom::Buffers)
+        } else {
+            None
+        }
+    }
+
+    /// Queues a SEND of the first piece that is held back; there is room for it.
+    fn send_first<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        number: u32,
+        more: bool,
+    ) {
+        let entry = &mut self.sockets[number as usize];
+        let Some(piece) = self.pieces.pop(&mut entry.held) else {
+            return;
+        };
+        let len = piece.len() as u32;
+        entry.held_len -= len;
+        let more = more || !entry.held.is_empty();
+        let inline = len <= self.config.most_inline;
+        let data = if inline {
+            Buffer::Inline { len: len as u16 }
+        } else {
+            let Ok(address) = link.place(piece.clone()) else {
+                unreachable!("a buffer is free and long enough");
+            };
+            self.placed += 1;
+            Buffer::Memory { address, len }
+        };
+        let address = match data {
+            Buffer::Memory { address, .. } => Some(address),
+            Buffer::Inline { .. } => None,
+        };
+        let tag = self.remember(number, Asked::Send { address, len });
+        let request = Request {
+            socket: number,
+            tag,
+            action: Action::Send { data, more },
+        };
+        let mut head = request.encode();
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.clear();
+        entry.push(head);
+        if inline {
+            embed(&piece, &mut head, &mut entry);
+            entry[0] = head;
+        }
+        let pushed = self.queue.push(now, &entry, len, Urgency::Awaited);
+        debug_assert!(pushed, "there was room");
+        self.entry = entry;
+        self.stats.sends += 1;
+        self.stats.inline_sends += u64::from(inline);
+        self.stats.sent_bytes += u64::from(len);
+    }
+
+    /// The adapter has fetched data, or will not.
+    pub(super) fn handle_sent<L: HostLink<Data = P>>(
+        &mut self,
+        link: &mut L,
+        response: &Response,
+        len: u32,
+        cumulative: bool,
+    ) -> Result<(), Violation> {
+        let number = response.socket;
+        let (asked, unasked) = self.asked(response)?;
+        let Asked::Send { address, len: sent } = asked else {
+            return Err(unasked);
+        };
+        if response.status == Status::Ok && len != sent {
+            return Err(unasked);
+        }
+        while cumulative
+            && let Some(first) = self.requests.first(&self.socket(number).sends)
+            && first != response.tag
+        {
+            let entry = &mut self.sockets[number as usize];
+            let earlier = self.requests.pop(&mut entry.sends);
+            if let Some(Asked::Send { address, .. }) = earlier.map(|earlier| earlier.asked) {
+                self.stats.completed_by_later += 1;
+                self.free_sent(link, address);
+            }
+        }
+        self.answered(response);
+        self.free_sent(link, address);
+        if response.status != Status::Ok {
+            self.send_failed(number, response.status);
+        }
+        self.go_on_sending(number);
+        self.finish_closing(number);
+        Ok(())
+    }
+
+    fn free_sent<L: HostLink<Data = P>>(&mut self, link: &mut L, address: Option<u64>) {
+        if let Some(address) = address {
+            self.placed -= 1;
+            link.free(address);
+        }
+    }
+
+    /// What was not sent leaves a hole in the stream: the connection cannot go on.
+    fn send_failed(&mut self, number: u32, status: Status) {
+        self.stats.sends_failed += 1;
+        let entry = self.socket(number);
+        if entry.phase == Phase::Open && entry.error.is_none() {
+            self.fail(number, status);
+            if !self.socket(number).over {
+                self.intend(number, Intents::ABORT);
+            }
+        }
+    }
+
+    /// Sends of a connection have been completed: what waited for that goes on.
+    fn go_on_sending(&mut self, number: u32) {
+        let most = self.config.most_sends as usize;
+        let entry = self.socket(number);
+        if !entry.intents.is_empty() {
+            self.ask(number);
+        }
+        let entry = self.socket(number);
+        if entry.wants_room && entry.sends.len() * 2 <= most {
+            self.wake_writer(number);
+        }
+    }
+}
