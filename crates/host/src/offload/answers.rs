@@ -2,7 +2,7 @@
 
 use super::OsLayer;
 use super::control::{Answer, Answered};
-use super::socket::{Asked, Phase};
+use super::socket::{Asked, Intents, Phase};
 use crate::SocketId;
 use baton_bus::descriptor::{Opcode, Outcome, Response, SocketInfo, Status, entries};
 use baton_bus::link::{Inline, Violation};
@@ -153,13 +153,15 @@ impl<P: Inline> OsLayer<P> {
         self.news_of(response)?;
         let number = response.socket;
         let entry = self.socket_mut(number);
-        if std::mem::replace(&mut entry.over, true) {
-            return Err(unasked(response));
-        }
+        entry.unknown = true;
+        entry.intents = Intents::empty();
+        self.drop_held(number);
         match response.status {
             Status::Ok => self.end_of_stream(number),
             status => self.fail(number, status),
         }
+        self.settle_pledge(number);
+        self.finish_closing(number);
         Ok(())
     }
 

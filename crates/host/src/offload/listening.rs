@@ -70,7 +70,7 @@ impl<P: Inline> OsLayer<P> {
         self.acceptable = self.has_untaken();
         let entry = self.socket_mut(number);
         entry.untaken = false;
-        if !entry.received.is_empty() || entry.ended || entry.over || entry.error.is_some() {
+        if !entry.received.is_empty() || entry.ended || entry.error.is_some() {
             self.wake_reader(number);
         }
         SocketId(number)

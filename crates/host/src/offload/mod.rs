@@ -200,8 +200,9 @@ impl<P: Inline> OsLayer<P> {
 
     /// Whether a socket is a connection that is open.
     pub fn is_open(&self, socket: SocketId) -> bool {
-        self.known(socket)
-            .is_some_and(|entry| entry.phase == Phase::Open && !entry.over && entry.error.is_none())
+        self.known(socket).is_some_and(|entry| {
+            entry.phase == Phase::Open && !entry.unknown && entry.error.is_none()
+        })
     }
 
     /// A socket that the application may use.

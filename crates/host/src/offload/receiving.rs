@@ -17,7 +17,7 @@ impl<P: Inline> OsLayer<P> {
         if entry.received.is_empty() {
             return if entry.error.is_some() {
                 Receive::Gone
-            } else if entry.ended || entry.over {
+            } else if entry.ended {
                 Receive::EndOfStream
             } else {
                 Receive::WouldBlock
@@ -38,7 +38,7 @@ impl<P: Inline> OsLayer<P> {
             },
             Some(entry) => Unread {
                 len: entry.received_len,
-                ended: entry.ended || entry.over || entry.error.is_some(),
+                ended: entry.ended || entry.error.is_some(),
             },
         }
     }

@@ -285,7 +285,7 @@ impl<P: Inline> OsLayer<P> {
         let entry = self.socket(number);
         if entry.phase == Phase::Open && entry.error.is_none() {
             self.fail(number, status);
-            if !self.socket(number).over {
+            if !self.socket(number).unknown {
                 self.intend(number, Intents::ABORT);
             }
         }

@@ -127,9 +127,7 @@ pub(super) struct Socket {
     pub ended: bool,
     /// The adapter takes no buffers any more.
     pub no_receive: bool,
-    /// The connection is over.
-    pub over: bool,
-    /// The adapter knows it no longer, or not yet.
+    /// The adapter knows it no longer: its connection is over, or it has been closed.
     pub unknown: bool,
     /// The application does not know it yet.
     pub untaken: bool,
@@ -176,7 +174,6 @@ impl Default for Socket {
             shut: false,
             ended: false,
             no_receive: false,
-            over: false,
             unknown: false,
             untaken: false,
             pledged: false,
@@ -201,7 +198,7 @@ impl Socket {
             Phase::Opening => self.set_up != SetUp::Socket,
             Phase::Free | Phase::Listening | Phase::Closing => false,
         };
-        is_connection && !(self.ended || self.no_receive || self.over || self.error.is_some())
+        is_connection && !(self.ended || self.no_receive || self.unknown || self.error.is_some())
     }
 
     /// Whether a buffer is to be kept for it: data may come, and none is posted.
@@ -212,7 +209,7 @@ impl Socket {
     /// Whether it is a connection on which data can be sent now or later.
     pub fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Opening | Phase::Open)
-            && !(self.shut || self.over || self.error.is_some())
+            && !(self.shut || self.unknown || self.error.is_some())
     }
 
     /// Requests that wait to be answered.
