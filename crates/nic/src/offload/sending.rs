@@ -211,9 +211,11 @@ impl<P: Payload + Inline> Session<P> {
 
     /// Gives all cumulative answers that are owed.
     pub(super) fn settle_all(&mut self, now: Time) {
-        while let Some(slot) = self.owed.pop() {
+        let mut owed = std::mem::take(&mut self.owed);
+        for slot in owed.drain(..) {
             self.settle(now, slot);
         }
+        self.owed = owed;
     }
 
     /// SENDs that have not been begun come back.

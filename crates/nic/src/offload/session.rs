@@ -13,7 +13,7 @@ use super::sending::Send;
 use super::socket::{Phase, Socket};
 use super::stats::SessionStats;
 use baton_bus::descriptor::{
-    Action, Buffer, Malformed, Opcode, Outcome, Request, Response, SocketInfo, Status,
+    Action, Buffer, Opcode, Outcome, Request, Response, SocketInfo, Status, entries,
 };
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor};
@@ -96,19 +96,14 @@ impl<P: Payload + Inline> Session<P> {
     pub(super) fn handle_requests(
         &mut self,
         work: &mut Work<'_, P>,
-        mut requests: &[Descriptor],
+        requests: &[Descriptor],
     ) -> Result<(), Violation> {
-        while let Some(head) = requests.first() {
-            let request = Request::decode(head)?;
-            let len = 1 + head.continuations();
-            let Some((entry, rest)) = requests.split_at_checked(len) else {
-                let missing = len - requests.len();
-                return Err(Malformed::Truncated { missing }.into());
-            };
-            self.stats.requests += 1;
+        for entry in entries(requests) {
+            let entry = entry?;
+            let request = Request::decode(&entry[0])?;
             self.check_bounds(&request.action)?;
+            self.stats.requests += 1;
             self.handle_request(work, &request, entry)?;
-            requests = rest;
         }
         Ok(())
     }

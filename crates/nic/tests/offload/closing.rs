@@ -1,0 +1,280 @@
+//! CLOSE, and the ends that nobody asked for.
+
+use crate::world::*;
+use baton_bus::descriptor::{Action, Close, Opcode, Response, Status};
+use baton_tcp::{CloseReason, ConnId, Event};
+use baton_wire::Span;
+
+/// A world with a connection: socket 2.
+fn connected() -> (World, ConnId) {
+    let mut world = World::new();
+    world.listen(0, 1, 80);
+    let peer = world.connection(0, 1, 2, 80);
+    (world, peer)
+}
+
+fn closed(tag: u32, status: Status) -> Response {
+    done(2, tag, status, Opcode::Close)
+}
+
+/// Whether socket 2 is no more: everything said to it is refused.
+fn is_free(world: &mut World) -> bool {
+    world.ask(0, 2, Action::Status);
+    let heard = world.answers(0);
+    heard.len() == 1 && heard[0].status == Status::NoSuchSocket
+}
+
+#[test]
+fn a_close_is_answered_when_the_connection_is_over() {
+    let (mut world, peer) = connected();
+    let receive = world.post_receive(0, 2, 64);
+    let send = world.post_send(0, 2, data(0, 3000));
+    let close = world.ask(0, 2, close());
+    assert_eq!(world.answers(0), [sent(2, send, Status::Ok, 3000)]);
+    assert_eq!(world.peer_reads(peer), [data(0, 3000)]);
+    assert!(world.peer_was_told(peer, &Event::PeerClosed));
+    world.peer.close(peer);
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, receive, Status::Cancelled, 0),
+            closed(close, Status::Ok)
+        ]
+    );
+    assert!(is_free(&mut world));
+}
+
+#[test]
+fn what_was_sent_before_the_close_goes_before_the_end() {
+    let (mut world, peer) = connected();
+    world.apps[0].faults.delay_dma(4);
+    for index in 0..20 {
+        world.post_send(0, 2, data(index * 4096, 4096));
+    }
+    world.post(0, 2, close());
+    world.run();
+    assert_eq!(world.peer_reads(peer), [data(0, 20 * 4096)]);
+    assert!(world.peer_was_told(peer, &Event::PeerClosed));
+}
+
+#[test]
+fn the_peer_closes_first() {
+    let (mut world, peer) = connected();
+    world.peer.close(peer);
+    world.run();
+    assert_eq!(world.answers(0), [peer_closed(2)]);
+    let tag = world.ask(0, 2, close());
+    assert_eq!(world.answers(0), [closed(tag, Status::Ok)]);
+    let normal = Event::Closed(CloseReason::Normal);
+    assert!(world.peer_was_told(peer, &normal));
+    assert!(is_free(&mut world));
+}
+
+#[test]
+fn both_directions_end_without_a_close_of_both() {
+    let (mut world, peer) = connected();
+    let shut = world.ask(0, 2, Action::Close(Close::Write));
+    assert_eq!(world.answers(0), [closed(shut, Status::Ok)]);
+    let again = world.ask(0, 2, Action::Close(Close::Write));
+    assert_eq!(world.answers(0), [closed(again, Status::WrongState)]);
+    let receive = world.post_receive(0, 2, 64);
+    world.run();
+    world.peer.close(peer);
+    world.run();
+    let heard = world.answers(0);
+    assert_eq!(
+        heard,
+        [
+            received(2, receive, Status::EndOfStream, 0),
+            peer_closed(2),
+            over(2, Status::Ok)
+        ]
+    );
+    assert!(is_free(&mut world));
+}
+
+#[test]
+fn a_shut_socket_is_closed() {
+    let (mut world, peer) = connected();
+    let shut = world.post(0, 2, Action::Close(Close::Write));
+    let tag = world.post(0, 2, close());
+    let again = world.post(0, 2, close());
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [closed(shut, Status::Ok), closed(again, Status::WrongState)]
+    );
+    world.peer.close(peer);
+    world.run();
+    assert_eq!(world.answers(0), [closed(tag, Status::Ok)]);
+}
+
+#[test]
+fn a_reset_answers_everything() {
+    let (mut world, peer) = connected();
+    world.is_cut = true;
+    // More than the peer's window and the send buffer take.
+    let mut sends: Vec<u32> = (0..100)
+        .map(|index| world.post_send(0, 2, data(index * 4096, 4096)))
+        .collect();
+    let receives = [0, 1].map(|_| world.post_receive(0, 2, 64));
+    world.run();
+    let fetched = world.answers(0).len();
+    assert_eq!(fetched, 64, "256 KB");
+    world.is_cut = false;
+    world.peer.abort(peer);
+    world.run();
+    let mut expected: Vec<Response> = sends
+        .drain(fetched..)
+        .map(|tag| sent(2, tag, Status::Reset, 4096))
+        .collect();
+    expected.extend(receives.map(|one| received(2, one, Status::Reset, 0)));
+    expected.push(over(2, Status::Reset));
+    assert_eq!(world.answers(0), expected);
+    assert!(is_free(&mut world));
+}
+
+#[test]
+fn an_end_waits_for_the_transfers_that_are_under_way() {
+    let (mut world, peer) = connected();
+    world.apps[0].faults.delay_dma(30);
+    let receives = [0, 1].map(|_| world.post_receive(0, 2, 100));
+    let send = world.post_send(0, 2, data(0, 700));
+    assert_eq!(world.peer.write(peer, data(0, 60)), Ok(60));
+    for _ in 0..3 {
+        world.turn();
+    }
+    assert_eq!(world.answers(0), []);
+    world.peer.abort(peer);
+    for _ in 0..2 {
+        world.turn();
+    }
+    assert_eq!(world.answers(0), [], "the buffers are in use");
+    let late = world.post_receive(0, 2, 10);
+    let late_send = world.post_send(0, 2, data(0, 10));
+    let cancel = world.post(0, 2, Action::Cancel { target: send });
+    world.turn();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, late, Status::Reset, 0),
+            sent(2, late_send, Status::Reset, 10),
+            done(2, cancel, Status::NoSuchRequest, Opcode::Cancel),
+        ]
+    );
+    world.run();
+    let mut heard = world.answers(0);
+    assert_eq!(heard.pop(), Some(over(2, Status::Reset)));
+    assert_eq!(
+        heard.pop(),
+        Some(received(2, receives[1], Status::Reset, 0))
+    );
+    assert!(heard.contains(&received(2, receives[0], Status::Ok, 60)));
+    assert!(heard.contains(&sent(2, send, Status::Ok, 700)));
+    assert_eq!(heard.len(), 2);
+    assert!(is_free(&mut world));
+}
+
+#[test]
+fn a_close_that_comes_while_transfers_end_is_answered() {
+    for how in [Close::Both, Close::Abort] {
+        let (mut world, peer) = connected();
+        world.apps[0].faults.delay_dma(30);
+        world.post_send(0, 2, data(0, 700));
+        world.turn();
+        world.peer.abort(peer);
+        world.turn();
+        let tag = world.post(0, 2, Action::Close(how));
+        world.run();
+        let status = match how {
+            Close::Abort => Status::Ok,
+            _ => Status::Reset,
+        };
+        assert_eq!(world.answers(0)[1..], [closed(tag, status)]);
+        assert!(is_free(&mut world));
+    }
+}
+
+#[test]
+fn an_abort_ends_at_once() {
+    let (mut world, peer) = connected();
+    let receive = world.post_receive(0, 2, 64);
+    world.run();
+    let tag = world.ask(0, 2, Action::Close(Close::Abort));
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, receive, Status::Aborted, 0),
+            closed(tag, Status::Ok)
+        ]
+    );
+    let reset = Event::Closed(CloseReason::Reset);
+    assert!(world.peer_was_told(peer, &reset));
+    assert!(is_free(&mut world));
+    assert_eq!((world.adapter.orphans(), world.stack.len()), (0, 0));
+}
+
+#[test]
+fn an_abort_overtakes_a_close() {
+    let (mut world, _) = connected();
+    world.is_cut = true;
+    let shut = world.post(0, 2, Action::Close(Close::Write));
+    let both = world.post(0, 2, close());
+    let abort = world.post(0, 2, Action::Close(Close::Abort));
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            closed(shut, Status::Ok),
+            closed(both, Status::Aborted),
+            closed(abort, Status::Ok)
+        ]
+    );
+}
+
+#[test]
+fn closing_with_data_unread_resets() {
+    // RFC 9293 3.6.1.
+    let (mut world, peer) = connected();
+    world.peer_sends(peer, data(0, 100));
+    let tag = world.ask(0, 2, close());
+    assert_eq!(world.answers(0), [closed(tag, Status::Aborted)]);
+    let reset = Event::Closed(CloseReason::Reset);
+    assert!(world.peer_was_told(peer, &reset));
+}
+
+#[test]
+fn data_that_waits_outlives_the_connection() {
+    let (mut world, peer) = connected();
+    world.ask(0, 2, Action::Close(Close::Write));
+    world.heard(0);
+    assert_eq!(world.peer.write(peer, data(0, 100)), Ok(100));
+    world.peer.close(peer);
+    world.run();
+    assert_eq!(world.answers(0), [], "nobody has asked for the data");
+    let receive = world.post_receive(0, 2, 64);
+    world.run();
+    assert_eq!(world.answers(0), [received(2, receive, Status::Ok, 64)]);
+    let receive = world.post_receive(0, 2, 64);
+    world.run();
+    let heard = world.answers(0);
+    assert_eq!(heard[0], received(2, receive, Status::Ok, 36));
+    assert_eq!(heard.last(), Some(&over(2, Status::Ok)));
+}
+
+#[test]
+fn a_peer_that_does_not_answer_is_given_up() {
+    let (mut world, _) = connected();
+    world.ask(
+        0,
+        2,
+        set(baton_bus::descriptor::SocketOption::UserTimeout, 3000),
+    );
+    world.heard(0);
+    world.is_cut = true;
+    world.post_send(0, 2, data(0, 10));
+    let tag = world.post(0, 2, close());
+    world.wait(Span::from_secs(60));
+    assert_eq!(world.answers(0)[1..], [closed(tag, Status::TimedOut)]);
+}

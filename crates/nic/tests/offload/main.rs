@@ -1,0 +1,10 @@
+//! Dialogues between applications and the adapter, descriptor by descriptor, with a peer on the network.
+
+mod accepting;
+mod closing;
+mod connecting;
+mod control;
+mod receiving;
+mod sending;
+mod sessions;
+mod world;

@@ -1,0 +1,232 @@
+//! RECV.
+
+use crate::world::*;
+use baton_bus::descriptor::{Action, Opcode, Outcome, Status};
+use baton_tcp::{Config, ConnId};
+
+/// A world with a connection: socket 2.
+fn connected(mut world: World) -> (World, ConnId) {
+    world.listen(0, 1, 80);
+    let peer = world.connection(0, 1, 2, 80);
+    (world, peer)
+}
+
+#[test]
+fn buffers_wait_for_data_and_data_for_buffers() {
+    let (mut world, peer) = connected(World::new());
+    let first = world.post_receive(0, 2, 4096);
+    world.run();
+    assert_eq!(world.answers(0), []);
+    world.peer_sends(peer, data(0, 1000));
+    let heard = world.answers(0);
+    assert_eq!(heard, [received(2, first, Status::Ok, 1000)]);
+    assert_eq!(world.take(0, heard[0].outcome), data(0, 1000));
+    world.peer_sends(peer, data(1000, 6000));
+    assert_eq!(world.answers(0), []);
+    let rest = [0, 1].map(|_| world.post_receive(0, 2, 4096));
+    world.run();
+    let heard = world.answers(0);
+    assert_eq!(
+        heard,
+        [
+            received(2, rest[0], Status::Ok, 4096),
+            received(2, rest[1], Status::Ok, 1904)
+        ]
+    );
+    assert_eq!(world.take(0, heard[0].outcome), data(1000, 4096));
+    assert_eq!(world.take(0, heard[1].outcome), data(5096, 1904));
+    let stats = world.adapter.stats();
+    assert_eq!(
+        (stats.receives, stats.received_bytes, stats.writes),
+        (3, 7000, 3)
+    );
+}
+
+#[test]
+fn what_does_not_join_takes_a_buffer_each() {
+    let (mut world, peer) = connected(World::new());
+    let buffers = [0, 1].map(|_| world.post_receive(0, 2, 4096));
+    world.peer_sends(peer, data(0, 10));
+    world.peer_sends(peer, data(500, 10));
+    let expected = buffers.map(|buffer| received(2, buffer, Status::Ok, 10));
+    assert_eq!(world.answers(0), expected);
+}
+
+#[test]
+fn the_peer_may_send_as_much_as_was_delivered() {
+    let (mut world, peer) = connected(World::with_tcp(
+        |_| {},
+        Config {
+            receive_buffer: 8192,
+            ..Config::default()
+        },
+    ));
+    world.peer_sends(peer, data(0, 20_000));
+    let mut at = 0;
+    while at < 20_000 {
+        world.post_receive(0, 2, 4096);
+        world.wait(baton_wire::Span::from_secs(1));
+        for response in world.answers(0) {
+            let piece = world.take(0, response.outcome);
+            assert_eq!(piece, data(at, piece.len));
+            at += u64::from(piece.len);
+        }
+    }
+    assert_eq!(at, 20_000);
+}
+
+#[test]
+fn small_data_travels_inside_the_response() {
+    let (mut world, peer) = connected(World::with(|config| config.most_inline = 100));
+    for len in [1, 16, 17, 100] {
+        let (tag, _) = world.post_receive(0, 2, 4096);
+        world.peer_sends(peer, data(0, len));
+        let heard = world.heard(0);
+        assert_eq!(heard.len(), 1);
+        assert_eq!(
+            (heard[0].response.tag, heard[0].response.status),
+            (tag, Status::Ok)
+        );
+        assert_eq!(heard[0].inline, Some(data(0, len)));
+    }
+    assert_eq!(world.adapter.stats().writes, 0);
+    let large = world.post_receive(0, 2, 4096);
+    world.peer_sends(peer, data(0, 101));
+    assert_eq!(world.answers(0), [received(2, large, Status::Ok, 101)]);
+    let short = world.post_receive(0, 2, 10);
+    world.peer_sends(peer, data(0, 50));
+    assert_eq!(
+        world.answers(0),
+        [received(2, short, Status::Ok, 10)],
+        "a short buffer stays a limit"
+    );
+}
+
+#[test]
+fn inline_data_does_not_overtake_what_is_being_transferred() {
+    let (mut world, peer) = connected(World::with(|config| config.most_inline = 100));
+    world.apps[0].faults.delay_dma(3);
+    let buffers = [0, 1, 2].map(|_| world.post_receive(0, 2, 200));
+    world.peer_sends(peer, data(0, 450));
+    let lens: Vec<Outcome> = world.answers(0).iter().map(|one| one.outcome).collect();
+    let expected = [200, 200, 50].iter().zip(buffers);
+    let expected: Vec<Outcome> = expected
+        .map(|(&len, buffer)| received(2, buffer, Status::Ok, len).outcome)
+        .collect();
+    assert_eq!(lens, expected);
+}
+
+#[test]
+fn after_the_data_comes_the_end() {
+    let (mut world, peer) = connected(World::new());
+    let buffers = [0, 1, 2].map(|_| world.post_receive(0, 2, 4096));
+    assert_eq!(world.peer.write(peer, data(0, 500)), Ok(500));
+    world.peer.shutdown(peer);
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, buffers[0], Status::Ok, 500),
+            received(2, buffers[1], Status::EndOfStream, 0),
+            received(2, buffers[2], Status::EndOfStream, 0),
+            peer_closed(2),
+        ]
+    );
+    let late = world.post_receive(0, 2, 4096);
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [received(2, late, Status::EndOfStream, 0)]
+    );
+    // The other direction is still open.
+    world.post_send(0, 2, data(0, 100));
+    world.run();
+    assert_eq!(world.peer_reads(peer), [data(0, 100)]);
+}
+
+#[test]
+fn the_end_waits_until_the_data_has_been_asked_for() {
+    let (mut world, peer) = connected(World::new());
+    assert_eq!(world.peer.write(peer, data(0, 500)), Ok(500));
+    world.peer.shutdown(peer);
+    world.run();
+    assert_eq!(world.answers(0), []);
+    world.apps[0].faults.delay_dma(3);
+    let buffers = [0, 1].map(|_| world.post_receive(0, 2, 400));
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, buffers[0], Status::Ok, 400),
+            received(2, buffers[1], Status::Ok, 100),
+            peer_closed(2)
+        ]
+    );
+}
+
+#[test]
+fn a_receive_is_cancelled() {
+    let (mut world, peer) = connected(World::new());
+    let buffers = [0, 1, 2].map(|_| world.post_receive(0, 2, 64));
+    let target = buffers[1].0;
+    let cancel = world.ask(0, 2, Action::Cancel { target });
+    let again = world.ask(0, 2, Action::Cancel { target });
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, buffers[1], Status::Cancelled, 0),
+            done(2, cancel, Status::Ok, Opcode::Cancel),
+            done(2, again, Status::NoSuchRequest, Opcode::Cancel),
+        ]
+    );
+    world.peer_sends(peer, data(0, 128));
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, buffers[0], Status::Ok, 64),
+            received(2, buffers[2], Status::Ok, 64)
+        ]
+    );
+}
+
+#[test]
+fn what_is_being_filled_is_not_cancelled() {
+    let (mut world, peer) = connected(World::new());
+    world.apps[0].faults.delay_dma(10);
+    let buffer = world.post_receive(0, 2, 64);
+    assert_eq!(world.peer.write(peer, data(0, 64)), Ok(64));
+    for _ in 0..2 {
+        world.turn();
+    }
+    let cancel = world.post(0, 2, Action::Cancel { target: buffer.0 });
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            done(2, cancel, Status::NoSuchRequest, Opcode::Cancel),
+            received(2, buffer, Status::Ok, 64),
+        ]
+    );
+}
+
+#[test]
+fn receives_have_limits() {
+    let (mut world, _) = connected(World::with(|config| config.most_receives = 2));
+    let empty = world.post(
+        0,
+        2,
+        Action::Receive {
+            address: 0x1_0000,
+            len: 0,
+        },
+    );
+    let buffers = [0, 1, 2].map(|_| world.post_receive(0, 2, 64));
+    world.run();
+    assert_eq!(
+        world.answers(0),
+        [
+            received(2, (empty, 0x1_0000), Status::BadValue, 0),
+            received(2, buffers[2], Status::TooManyRequests, 0)
+        ]
+    );
+}

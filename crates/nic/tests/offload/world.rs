@@ -1,0 +1,478 @@
+//! Applications that speak in descriptors, an adapter, and a peer on the network.
+
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{
+    Action, Buffer, Close, Opcode, Outcome, Peer, Request, Response, SocketOption, Status, entries,
+    read_peer,
+};
+use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_bus::link::{HostLink, LinkError, embed, extract};
+use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_tcp::{Config, ConnId, Event, ListenerId, Payload, Stack, Symbolic};
+use baton_wire::{Endpoint, Flow, Span, Time};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The adapter's addresses.
+pub const ADAPTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+pub const ADAPTER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
+/// The peer's.
+pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+pub const PEER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
+/// Any address.
+pub const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// Turns of a world that does not come to rest.
+const MOST_TURNS: usize = 10_000;
+
+/// One response with what belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    pub response: Response,
+    /// The peers of a bulk accept.
+    pub peers: Vec<Peer>,
+    /// Data inside it.
+    pub inline: Option<Symbolic>,
+}
+
+/// An application.
+pub struct App {
+    pub session: Option<SessionId>,
+    pub link: MemoryHost<Symbolic>,
+    adapter_end: MemoryAdapter<Symbolic>,
+    pub faults: Faults,
+    /// Responses that have arrived and were not looked at.
+    pub heard: Vec<Heard>,
+    next_tag: u32,
+}
+
+/// Everything.
+pub struct World {
+    pub now: Time,
+    pub adapter: Adapter<Symbolic>,
+    pub stack: Stack<Symbolic>,
+    pub peer: Stack<Symbolic>,
+    pub apps: Vec<App>,
+    /// What the peer was told.
+    pub told: Vec<(ConnId, Event)>,
+    /// Nothing reaches the other side while set.
+    pub is_cut: bool,
+    /// Segments that the peer has received.
+    pub to_peer: usize,
+}
+
+impl World {
+    /// With one application.
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// The same with other parameters.
+    pub fn with(change: impl FnOnce(&mut AdapterConfig)) -> Self {
+        Self::with_tcp(change, Config::default())
+    }
+
+    /// The same with other parameters of TCP on the adapter.
+    pub fn with_tcp(change: impl FnOnce(&mut AdapterConfig), tcp: Config) -> Self {
+        let mut config = AdapterConfig {
+            addresses: vec![ADAPTER, ADAPTER_V6],
+            ..AdapterConfig::default()
+        };
+        change(&mut config);
+        let mut world = Self {
+            now: Time::ZERO + Span::from_ms(1),
+            adapter: Adapter::new(config).expect("right parameters"),
+            stack: Stack::new(tcp, 1),
+            peer: Stack::new(Config::default(), 2),
+            apps: Vec::new(),
+            told: Vec::new(),
+            is_cut: false,
+            to_peer: 0,
+        };
+        world.attach();
+        world
+    }
+
+    /// Another application; gives its number.
+    pub fn attach(&mut self) -> usize {
+        let (link, adapter_end) = memory_link(MemoryConfig::default());
+        let session = self.adapter.attach().expect("there is room");
+        self.apps.push(App {
+            session: Some(session),
+            faults: link.faults(),
+            link,
+            adapter_end,
+            heard: Vec::new(),
+            next_tag: 1,
+        });
+        self.apps.len() - 1
+    }
+
+    /// The application is gone.
+    pub fn detach(&mut self, app: usize, ending: Ending) {
+        let session = self.apps[app].session.take().expect("it is there");
+        let Self {
+            now,
+            adapter,
+            stack,
+            ..
+        } = self;
+        adapter.detach(*now, stack, session, ending);
+    }
+
+    // --- the host's side ---
+
+    /// Puts a request without letting anything happen; gives its tag.
+    pub fn post(&mut self, app: usize, socket: u32, action: Action) -> u32 {
+        let now = self.now;
+        let app = &mut self.apps[app];
+        let tag = app.next_tag;
+        app.next_tag += 1;
+        let request = Request {
+            socket,
+            tag,
+            action,
+        };
+        let taken = app.link.put(now, &[request.encode()]);
+        assert_eq!(taken, Ok(1), "the ring has room");
+        tag
+    }
+
+    /// Puts a request and lets everything come to rest.
+    pub fn ask(&mut self, app: usize, socket: u32, action: Action) -> u32 {
+        let tag = self.post(app, socket, action);
+        self.run();
+        tag
+    }
+
+    /// Posts a SEND of `data`; gives its tag.
+    pub fn post_send(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
+        let len = data.len;
+        let address = self.apps[app].link.place(data).expect("a buffer is free");
+        let data = Buffer::Memory { address, len };
+        self.post(app, socket, Action::Send { data, more: false })
+    }
+
+    /// Posts a SEND with the data inside; gives its tag.
+    pub fn post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
+        let now = self.now;
+        let app = &mut self.apps[app];
+        let tag = app.next_tag;
+        app.next_tag += 1;
+        let buffer = Buffer::Inline {
+            len: data.len as u16,
+        };
+        let action = Action::Send {
+            data: buffer,
+            more: false,
+        };
+        let request = Request {
+            socket,
+            tag,
+            action,
+        };
+        let mut entry = vec![request.encode()];
+        let mut head = entry[0];
+        embed(&data, &mut head, &mut entry);
+        entry[0] = head;
+        assert_eq!(app.link.put(now, &entry), Ok(entry.len()));
+        tag
+    }
+
+    /// Posts a RECV of `len` bytes; gives its tag and its buffer.
+    pub fn post_receive(&mut self, app: usize, socket: u32, len: u32) -> (u32, u64) {
+        let address = self.apps[app].link.reserve().expect("a buffer is free");
+        let tag = self.post(app, socket, Action::Receive { address, len });
+        (tag, address)
+    }
+
+    /// What the application has heard since the last time.
+    pub fn heard(&mut self, app: usize) -> Vec<Heard> {
+        std::mem::take(&mut self.apps[app].heard)
+    }
+
+    /// The same, without peers and data.
+    pub fn answers(&mut self, app: usize) -> Vec<Response> {
+        let heard = self.heard(app);
+        heard.into_iter().map(|heard| heard.response).collect()
+    }
+
+    /// The data of a RECV's response, out of its buffer.
+    pub fn take(&mut self, app: usize, outcome: Outcome) -> Symbolic {
+        let Outcome::Received(Buffer::Memory { address, len }) = outcome else {
+            panic!("{outcome:?} has data in memory");
+        };
+        let taken = self.apps[app].link.take(address, len);
+        taken.expect("the adapter has written it")
+    }
+
+    /// A socket that listens at `port` of all addresses.
+    pub fn listen(&mut self, app: usize, socket: u32, port: u16) {
+        self.post(app, socket, Action::Socket);
+        self.post(app, socket, Action::Bind(Endpoint::new(ANY, port)));
+        self.ask(app, socket, Action::Listen { backlog: 16 });
+        let statuses: Vec<Status> = self.answers(app).iter().map(|one| one.status).collect();
+        assert_eq!(statuses, [Status::Ok; 3]);
+    }
+
+    /// A connection from the peer to `port`, accepted as `socket` by the listener `listener`. Gives the peer's end.
+    pub fn connection(&mut self, app: usize, listener: u32, socket: u32, port: u16) -> ConnId {
+        self.post(app, listener, accept(socket, 1, 0));
+        let conn = self.peer_connects(port);
+        self.run();
+        let heard = self.answers(app);
+        assert_eq!(heard.len(), 1, "{heard:?}");
+        assert!(matches!(heard[0].outcome, Outcome::Accepted(_)));
+        self.told.clear();
+        conn
+    }
+
+    // --- the peer's side ---
+
+    /// The peer opens a connection to `port` of the adapter.
+    pub fn peer_connects(&mut self, port: u16) -> ConnId {
+        self.peer_connects_to(Endpoint::new(ADAPTER, port))
+    }
+
+    /// The same for any address.
+    pub fn peer_connects_to(&mut self, remote: Endpoint) -> ConnId {
+        let addr = if remote.addr.is_ipv4() { PEER } else { PEER_V6 };
+        (40_000..)
+            .find_map(|port| {
+                let local = Endpoint::new(addr, port);
+                self.peer.connect(self.now, Flow { local, remote })
+            })
+            .expect("a port is free")
+    }
+
+    /// The peer listens.
+    pub fn peer_listens(&mut self, local: Endpoint) -> ListenerId {
+        self.peer.listen(local, 16)
+    }
+
+    /// The peer's ends of connections that wait at its listener.
+    pub fn peer_accepts(&mut self, listener: ListenerId) -> ConnId {
+        let conn = self.peer.accept(listener).expect("a connection waits");
+        self.run();
+        conn
+    }
+
+    /// The peer sends `data`.
+    pub fn peer_sends(&mut self, conn: ConnId, data: Symbolic) {
+        let len = data.len as usize;
+        assert_eq!(self.peer.write(conn, data), Ok(len));
+        self.run();
+    }
+
+    /// All that the peer can read.
+    pub fn peer_reads(&mut self, conn: ConnId) -> Vec<Symbolic> {
+        let mut pieces: Vec<Symbolic> = Vec::new();
+        while let Some(piece) = self.peer.read(conn, usize::MAX) {
+            self.peer.consume(conn, piece.len as usize);
+            let joins = |last: &mut Symbolic| last.try_append(&piece);
+            if !pieces.last_mut().is_some_and(joins) {
+                pieces.push(piece);
+            }
+        }
+        self.run();
+        pieces
+    }
+
+    /// Whether the peer was told of `event`.
+    pub fn peer_was_told(&self, conn: ConnId, event: &Event) -> bool {
+        self.told.contains(&(conn, event.clone()))
+    }
+
+    // --- time ---
+
+    /// Lets everything come to rest at this moment.
+    pub fn run(&mut self) {
+        for _ in 0..MOST_TURNS {
+            if !self.turn() {
+                return;
+            }
+        }
+        panic!("the world does not come to rest");
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, span: Span) {
+        let until = self.now + span;
+        loop {
+            self.run();
+            let due = [
+                self.stack.poll_timeout(),
+                self.peer.poll_timeout(),
+                self.adapter.poll_timeout(),
+            ];
+            match due.into_iter().flatten().min() {
+                Some(due) if due <= until => self.now = due.max(self.now),
+                _ => break,
+            }
+            self.stack.handle_timeouts(self.now);
+            self.peer.handle_timeouts(self.now);
+            self.adapter.handle_timeouts(self.now, &mut self.stack);
+        }
+        self.now = until;
+        self.run();
+    }
+
+    /// One round of everything; false when nothing happened.
+    pub fn turn(&mut self) -> bool {
+        let mut did = self.move_segments() | self.tell_events();
+        for index in 0..self.apps.len() {
+            did |= self.pump(index).expect("the application keeps the rules");
+        }
+        self.adapter.check();
+        self.stack.check();
+        did || self.adapter.sessions().any(|row| row.transfers > 0)
+    }
+
+    /// Moves what can be moved between an application and the adapter.
+    pub fn pump(&mut self, app: usize) -> Result<bool, LinkError> {
+        let Self {
+            now,
+            adapter,
+            stack,
+            apps,
+            ..
+        } = self;
+        let app = &mut apps[app];
+        let Some(session) = app.session else {
+            return Ok(false);
+        };
+        let did = pump(*now, adapter, stack, session, &mut app.adapter_end)?;
+        let mut responses = Vec::new();
+        app.link.get(*now, &mut responses)?;
+        app.heard.extend(decode(&responses));
+        Ok(did | !responses.is_empty())
+    }
+
+    fn move_segments(&mut self) -> bool {
+        let mut did = false;
+        while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
+            did = true;
+            if !self.is_cut {
+                self.to_peer += 1;
+                self.peer.handle_segment(self.now, segment);
+            }
+        }
+        while let Some((_, segment)) = self.peer.poll_transmit(self.now) {
+            did = true;
+            if !self.is_cut {
+                self.stack.handle_segment(self.now, segment);
+            }
+        }
+        did
+    }
+
+    fn tell_events(&mut self) -> bool {
+        let mut did = false;
+        while let Some((conn, event)) = self.stack.poll_event() {
+            did = true;
+            let Self {
+                now,
+                adapter,
+                stack,
+                ..
+            } = self;
+            assert!(
+                adapter.handle_event(*now, stack, conn, &event),
+                "all connections are the adapter's"
+            );
+            adapter.check();
+        }
+        while let Some(told) = self.peer.poll_event() {
+            did = true;
+            self.told.push(told);
+        }
+        did
+    }
+}
+
+/// The responses of a transfer.
+pub fn decode(transfer: &[Descriptor]) -> Vec<Heard> {
+    let heard = |entry: Result<&[Descriptor], _>| {
+        let entry = entry.expect("whole entries");
+        let response = Response::decode(&entry[0]).expect("a response");
+        let inline = match response.outcome {
+            Outcome::Received(Buffer::Inline { .. }) => Some(extract(entry).expect("data")),
+            _ => None,
+        };
+        let peers = match response.outcome {
+            Outcome::AcceptedBulk { .. } => {
+                let peers = entry[1..].iter().map(read_peer);
+                peers.map(|peer| peer.expect("a peer")).collect()
+            }
+            _ => Vec::new(),
+        };
+        Heard {
+            response,
+            peers,
+            inline,
+        }
+    };
+    entries(transfer).map(heard).collect()
+}
+
+/// `len` bytes from `offset` on of what everybody sends here.
+pub fn data(offset: u64, len: u32) -> Symbolic {
+    let source = 7;
+    Symbolic {
+        source,
+        offset,
+        len,
+    }
+}
+
+// --- words for requests and answers ---
+
+pub fn accept(first: u32, count: u16, patience_us: u32) -> Action {
+    Action::Accept {
+        first,
+        count,
+        patience_us,
+    }
+}
+
+pub fn close() -> Action {
+    Action::Close(Close::Both)
+}
+
+pub fn set(option: SocketOption, value: u32) -> Action {
+    Action::SetOption { option, value }
+}
+
+pub fn answer(socket: u32, tag: u32, status: Status, outcome: Outcome) -> Response {
+    Response {
+        socket,
+        tag,
+        status,
+        outcome,
+    }
+}
+
+pub fn done(socket: u32, tag: u32, status: Status, opcode: Opcode) -> Response {
+    answer(socket, tag, status, Outcome::Done(opcode))
+}
+
+pub fn sent(socket: u32, tag: u32, status: Status, len: u32) -> Response {
+    let cumulative = false;
+    answer(socket, tag, status, Outcome::Sent { len, cumulative })
+}
+
+pub fn received(socket: u32, (tag, address): (u32, u64), status: Status, len: u32) -> Response {
+    let buffer = Buffer::Memory { address, len };
+    answer(socket, tag, status, Outcome::Received(buffer))
+}
+
+pub fn not_accepted(socket: u32, tag: u32, status: Status) -> Response {
+    answer(socket, tag, status, Outcome::AcceptedBulk { count: 0 })
+}
+
+pub fn peer_closed(socket: u32) -> Response {
+    answer(socket, 0, Status::Ok, Outcome::PeerClosed)
+}
+
+pub fn over(socket: u32, status: Status) -> Response {
+    answer(socket, 0, status, Outcome::Over)
+}
