@@ -13,12 +13,15 @@ mod control;
 mod engine;
 mod error;
 mod fetch;
+mod kernel;
 mod link;
 mod namespace;
 pub mod port;
 mod service;
 mod snapshot;
 mod sockets;
+mod web;
+mod world;
 
 #[cfg(test)]
 mod tests;
@@ -30,8 +33,11 @@ pub use control::{ControlSocket, ask};
 pub use engine::{Application, Engine, EngineStats};
 pub use error::LiveError;
 pub use fetch::{Fetch, FetchError, Url, UrlError};
+pub use kernel::{KernelSockets, KernelStats};
 pub use link::{Attachment, Link, LinkSpec};
 pub use namespace::remove_all_namespaces;
-pub use service::{ServiceConfig, WebService, serve};
+pub use service::{WebService, serve};
 pub use snapshot::{ConnectionRow, ListenerRow, NeighbourRow, Snapshot, SnapshotSource};
 pub use sockets::{SocketCalls, SocketTable};
+pub use web::ServiceConfig;
+pub use world::{SocketWorld, WorldService};

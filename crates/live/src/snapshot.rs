@@ -20,9 +20,9 @@ pub struct Snapshot {
     pub uptime_ms: u64,
     /// The interface.
     pub interface: String,
-    /// The engine's Ethernet address.
+    /// The engine's Ethernet address; empty where there is no interface.
     pub mac: String,
-    /// MTU of the link, bytes.
+    /// MTU of the link, bytes; 0 where there is none.
     pub mtu: u16,
     /// Connections, without those in TIME-WAIT.
     pub connections: Vec<ConnectionRow>,
@@ -122,6 +122,32 @@ impl Snapshot {
             applications: source.applications(now),
             counters,
         }
+    }
+
+    /// One of a process whose TCP is elsewhere, behind sockets called `name`: it has counters only.
+    pub fn of_sockets(now: Time, name: String, source: &impl SnapshotSource) -> Self {
+        let mut counters = BTreeMap::new();
+        source.add_counters(&mut counters);
+        Self {
+            pid: std::process::id(),
+            uptime_ms: now.as_ms(),
+            interface: name,
+            mac: String::new(),
+            mtu: 0,
+            connections: Vec::new(),
+            time_wait: 0,
+            listeners: Vec::new(),
+            neighbours: Vec::new(),
+            applications: source.applications(now),
+            counters,
+        }
+    }
+
+    /// As it goes over the control socket.
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).unwrap_or_default();
+        text.push(b'\n');
+        text
     }
 }
 

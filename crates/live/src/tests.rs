@@ -35,7 +35,7 @@ impl<S: Port, C: Port> World<S, C> {
         let mut server = engine(server_port, &["10.9.0.2/24", "fd00:9::2/64"], 1);
         let client = engine(client_port, &["10.9.0.1/24", "fd00:9::1/64"], 2);
         let config = ServiceConfig::new(HttpConfig::new(root));
-        let service = WebService::start(config, server.host_mut()).expect("a folder");
+        let service = WebService::start(&config, server.host_mut()).expect("a folder");
         Self {
             now: Time::ZERO,
             server,

@@ -48,7 +48,7 @@ pub struct LinkArgs {
     #[arg(long, value_name = "KIND", default_value = "slots")]
     pub ring: RingName,
     /// The engine's own address with the length of its network's prefix; may be given again
-    #[arg(long, value_name = "ADDR/LEN", required = true)]
+    #[arg(long, value_name = "ADDR/LEN")]
     pub addr: Vec<Cidr>,
     /// Where packets go that leave the link; may be given again, for the other version of IP
     #[arg(long, value_name = "ADDR")]
@@ -91,6 +91,22 @@ pub enum RingName {
     Blocks,
 }
 
+/// What means nothing to a server whose TCP is elsewhere.
+const LINK_OPTIONS: [&str; 12] = [
+    "ring",
+    "addr",
+    "gateway",
+    "netns",
+    "host_addr",
+    "pcap",
+    "fault",
+    "congestion",
+    "send_buffer",
+    "receive_buffer",
+    "no_verify",
+    "seed",
+];
+
 /// `baton live serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -99,12 +115,18 @@ Example:
     --netns demo --host-addr 10.9.0.1/24 --host-addr fd00:9::1/64 --root /srv/www
   ip netns exec demo curl http://10.9.0.2/
 
+The same server on the kernel's TCP, to compare with:
+  baton live serve --kernel --port 8080 --root /srv/www
+
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
 pub struct ServeArgs {
     /// The link.
     #[command(flatten)]
     pub link: LinkArgs,
+    /// Use the kernel's sockets, and none of the options of a link
+    #[arg(long, group = "link", conflicts_with_all = LINK_OPTIONS)]
+    pub kernel: bool,
     /// TCP port
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,

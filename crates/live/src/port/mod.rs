@@ -14,7 +14,7 @@ mod sys;
 mod tap;
 
 pub use batch::Batch;
-pub use baton_iolib::Arena;
+pub use baton_iolib::{Arena, Filled};
 pub use capture::Capture;
 pub use counted::{Counted, Traffic};
 pub use ethtool::{Offload, Offloads};

@@ -32,6 +32,10 @@ pub struct Running<Kept> {
 /// # Errors
 /// Something that was asked for cannot be had.
 pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failure> {
+    if arguments.addr.is_empty() {
+        let expected = "--addr is missing: expected the engine's own address, such as 10.9.0.2/24";
+        return Err(Failure::BadInput(expected.to_owned()));
+    }
     let clock = Clock::start();
     let seed = arguments.seed.unwrap_or_else(random);
     let tcp = tcp_config(arguments);

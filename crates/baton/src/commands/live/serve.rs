@@ -1,4 +1,4 @@
-//! `baton live serve`: a web server on the engine.
+//! `baton live serve`: a web server on the engine, or on somebody else's TCP.
 
 use super::engine;
 use crate::cli::ServeArgs;
@@ -6,8 +6,12 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_apps::http::HttpConfig;
-use baton_live::{ControlSocket, ServiceConfig, Snapshot, WebService};
+use baton_live::{
+    Clock, ControlSocket, KernelSockets, ServiceConfig, Snapshot, WebService, WorldService,
+};
 use baton_report::grouped;
+use baton_wire::Endpoint;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Runs the command until it is interrupted.
@@ -20,9 +24,58 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         check_folder("--upload", folder)?;
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
+    let totals = if arguments.kernel {
+        on_kernel(arguments, &mut control, interrupt)?
+    } else {
+        on_engine(arguments, &mut control, interrupt)?
+    };
+    print(&totals)
+}
+
+/// The engine is in this process.
+fn on_engine(
+    arguments: &ServeArgs,
+    control: &mut ControlSocket,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
-    let config = ServiceConfig {
+    let mut service = WebService::start(&config(arguments), engine.host_mut())
+        .map_err(|error| bad_root(arguments, &error))?;
+    for address in &arguments.link.addr {
+        announce(arguments, Endpoint::new(address.addr(), arguments.port));
+    }
+    baton_live::serve(engine, &mut service, Some(control), || {
+        interrupt.requested()
+    })?;
+    let snapshot = Snapshot::take(engine, &service);
+    Ok(totals(&snapshot) + &link_totals(&snapshot))
+}
+
+/// TCP is the kernel's.
+fn on_kernel(
+    arguments: &ServeArgs,
+    control: &mut ControlSocket,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
+    let config = config(arguments);
+    let mut sockets = KernelSockets::new(config.most_connections, Clock::start())
+        .map_err(|error| Failure::Failed(format!("--kernel: {error}")))?;
+    let backlog = u32::try_from(config.backlog).unwrap_or(u32::MAX);
+    let listening = sockets
+        .listen(config.port, backlog)
+        .map_err(|error| bad_port(config.port, &error))?;
+    let mut service = WorldService::start(&config, sockets)
+        .map_err(|error| bad_root(arguments, &error))?;
+    for endpoint in listening {
+        announce(arguments, endpoint);
+    }
+    service.serve(Some(control), || interrupt.requested())?;
+    Ok(totals(&service.snapshot()))
+}
+
+fn config(arguments: &ServeArgs) -> ServiceConfig {
+    ServiceConfig {
         port: arguments.port,
         idle_timeout_s: arguments.idle_timeout,
         most_connections: arguments.max_connections,
@@ -31,21 +84,27 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
             listing: arguments.listing,
             ..HttpConfig::new(&arguments.root)
         })
-    };
-    let mut service = WebService::start(config, engine.host_mut()).map_err(|error| {
-        Failure::BadInput(format!("--root {}: {error}", arguments.root.display()))
-    })?;
-    for address in &arguments.link.addr {
-        let server = baton_wire::Endpoint::new(address.addr(), arguments.port);
-        tell(&format!(
-            "serving {} at http://{server}/\n",
-            arguments.root.display()
-        ));
     }
-    baton_live::serve(engine, &mut service, Some(&mut control), || {
-        interrupt.requested()
-    })?;
-    print(&totals(&Snapshot::take(engine, &service)))
+}
+
+fn announce(arguments: &ServeArgs, server: Endpoint) {
+    tell(&format!(
+        "serving {} at http://{server}/\n",
+        arguments.root.display()
+    ));
+}
+
+fn bad_root(arguments: &ServeArgs, error: &io::Error) -> Failure {
+    Failure::BadInput(format!("--root {}: {error}", arguments.root.display()))
+}
+
+fn bad_port(port: u16, error: &io::Error) -> Failure {
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => "end the process that listens there or give another port",
+        ErrorKind::PermissionDenied => "run as root or give a port from 1024 on",
+        _ => "give another port",
+    };
+    Failure::BadInput(format!("--port {port}: {error}; {advice}"))
 }
 
 /// What was done, in a few lines.
@@ -56,13 +115,20 @@ fn totals(snapshot: &Snapshot) -> String {
         .filter_map(|&name| snapshot.counters.get(name))
         .sum();
     format!(
-        "{} connections, {} responses with {} bytes of content, {} uploads; {} connections ended early\n\
-         {} frames received, {} sent; {} segments sent again\n",
+        "{} connections, {} responses with {} bytes of content, {} uploads; {} connections ended early\n",
         count("web.accepted"),
         count("web.responses"),
         count("web.content_bytes"),
         count("http.uploads"),
         grouped(lost),
+    )
+}
+
+/// What went over the link, in a line.
+fn link_totals(snapshot: &Snapshot) -> String {
+    let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
+    format!(
+        "{} frames received, {} sent; {} segments sent again\n",
         count("inet.frames_received"),
         count("inet.frames_sent"),
         count("tcp.retransmissions"),

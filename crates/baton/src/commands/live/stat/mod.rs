@@ -49,13 +49,16 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
 }
 
 fn render(snapshot: &Snapshot, all: bool) -> String {
+    let link = match snapshot.mac.as_str() {
+        "" => String::new(),
+        mac => format!(" ({mac}, MTU {})", snapshot.mtu),
+    };
     let mut text = format!(
-        "process {} for {:.1} s on {} ({}, MTU {}): {} connections, {} in TIME-WAIT\n",
+        "process {} for {:.1} s on {}{}: {} connections, {} in TIME-WAIT\n",
         snapshot.pid,
         snapshot.uptime_ms as f64 / 1000.0,
         snapshot.interface,
-        snapshot.mac,
-        snapshot.mtu,
+        link,
         grouped(snapshot.connections.len() as u64),
         grouped(snapshot.time_wait),
     );

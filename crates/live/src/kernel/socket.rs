@@ -1,0 +1,226 @@
+//! One socket of the kernel.
+
+use crate::port::{Arena, Filled};
+use baton_host::Unread;
+use bytes::Bytes;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use smallvec::SmallVec;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A corked socket holds no more than this, bytes: what is beyond goes to the kernel at once.
+const MOST_HELD_BYTES: usize = 64 * 1024;
+/// Pieces that are sent by one call.
+const MOST_PIECES: usize = 8;
+
+/// What became of what a socket held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flushed {
+    /// The kernel has all of it.
+    Wholly,
+    /// The kernel has no room for the rest.
+    Partly,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    /// There may be something to receive.
+    readable: bool,
+    /// The end of the stream, or an error, follows what is there.
+    ended: bool,
+    /// A send found no room.
+    wants_room: bool,
+    corked: bool,
+    /// What was taken from the application and not yet given to the kernel, in order.
+    held: SmallVec<[Bytes; 4]>,
+    held_bytes: usize,
+    /// The application will send no more.
+    shut: bool,
+    /// The kernel is to be told so when nothing is held any more.
+    owes_end: bool,
+    /// It is to be closed when nothing is held any more.
+    closing: bool,
+}
+
+impl Socket {
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Self {
+            fd,
+            readable: false,
+            ended: false,
+            wants_room: false,
+            corked: false,
+            held: SmallVec::new(),
+            held_bytes: 0,
+            shut: false,
+            owes_end: false,
+            closing: false,
+        }
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// The kernel says that there is something to receive, and that nothing follows it if `ended`.
+    pub(super) fn handle_readable(&mut self, ended: bool) {
+        self.readable = true;
+        self.ended |= ended;
+    }
+
+    /// Whether a writer that found no room has some now.
+    pub(super) fn take_writable(&mut self) -> bool {
+        self.held.is_empty() && std::mem::take(&mut self.wants_room)
+    }
+
+    /// How much there is is not known before it has been received.
+    pub(super) fn unread(&self) -> Unread {
+        Unread {
+            len: usize::from(self.readable && !self.ended),
+            ended: self.ended,
+        }
+    }
+
+    pub(super) fn receive(&mut self, arena: &mut Arena, max: usize) -> io::Result<Bytes> {
+        if !self.readable {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let fd = &self.fd;
+        let outcome = arena.fill(max, |room| {
+            let ((written, _), _) = net::recv(fd, room, RecvFlags::empty())?;
+            Ok(Filled::of(written))
+        });
+        // Less than there was room for was all there is (epoll(7)); if the end is known to follow, it has still to be fetched.
+        self.readable = match &outcome {
+            Ok(data) => data.len() == max || self.ended,
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
+        };
+        outcome
+    }
+
+    /// Takes data for the kernel; gives how much.
+    pub(super) fn send(&mut self, data: Bytes) -> io::Result<usize> {
+        if self.shut {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let len = data.len();
+        if self.corked && self.held_bytes + len <= MOST_HELD_BYTES && !self.wants_room {
+            self.hold(data);
+            return Ok(len);
+        }
+        if self.flush()? == Flushed::Partly {
+            self.wants_room = true;
+            return Ok(0);
+        }
+        let taken = match net::send(&self.fd, &data, SendFlags::NOSIGNAL) {
+            Ok(taken) => taken,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        self.wants_room = taken < len;
+        Ok(taken)
+    }
+
+    pub(super) fn set_cork(&mut self, cork: bool) {
+        self.corked = cork;
+        if !cork {
+            // An error shows at the next receive or send.
+            let _ = self.flush();
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(super) fn shutdown(&mut self) {
+        self.owes_end = !std::mem::replace(&mut self.shut, true);
+        let _ = self.flush();
+    }
+
+    /// Whether it can be closed at once; otherwise it goes when nothing is held any more.
+    pub(super) fn begin_close(&mut self) -> bool {
+        self.closing = true;
+        !matches!(self.flush(), Ok(Flushed::Partly))
+    }
+
+    /// Gives the kernel what is held.
+    pub(super) fn flush(&mut self) -> io::Result<Flushed> {
+        while !self.held.is_empty() {
+            match self.send_held() {
+                Ok(sent) => self.forget(sent),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Flushed::Partly),
+                Err(error) => {
+                    self.held.clear();
+                    self.held_bytes = 0;
+                    self.handle_readable(true);
+                    return Err(error.into());
+                }
+            }
+        }
+        if std::mem::take(&mut self.owes_end) {
+            // Whoever has reset the connection meanwhile needs no end.
+            let _ = net::shutdown(&self.fd, net::Shutdown::Write);
+        }
+        Ok(Flushed::Wholly)
+    }
+
+    fn send_held(&self) -> rustix::io::Result<usize> {
+        let held = self.held.iter().take(MOST_PIECES);
+        let pieces: SmallVec<[IoSlice<'_>; MOST_PIECES]> =
+            held.map(|data| IoSlice::new(data)).collect();
+        let mut control = net::SendAncillaryBuffer::default();
+        net::sendmsg(&self.fd, &pieces, &mut control, SendFlags::NOSIGNAL)
+    }
+
+    fn hold(&mut self, data: Bytes) {
+        self.held_bytes += data.len();
+        self.held.push(data);
+    }
+
+    /// The kernel has taken the first `count` bytes.
+    fn forget(&mut self, mut count: usize) {
+        self.held_bytes -= count;
+        while count > 0 {
+            let first = &mut self.held[0];
+            if first.len() > count {
+                let _ = first.split_to(count);
+                return;
+            }
+            count -= first.len();
+            self.held.remove(0);
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A listener, whose connections send what they are given at once.
+pub(super) fn listen(at: SocketAddr, backlog: u32) -> io::Result<OwnedFd> {
+    let family = match at {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    // Accepted sockets inherit it.
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    if at.is_ipv6() {
+        sockopt::set_ipv6_v6only(&fd, true)?;
+    }
+    net::bind(&fd, &at)?;
+    net::listen(&fd, i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(fd)
+}
+
+/// The next connection.
+pub(super) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
+    net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+}

@@ -1,0 +1,139 @@
+//! The web server on sockets that somebody else's TCP is behind: the kernel's, or an adapter's.
+
+use crate::control::ControlSocket;
+use crate::error::LiveError;
+use crate::snapshot::{Snapshot, SnapshotSource};
+use crate::web::{ServiceConfig, Web};
+use baton_apps::http::FileHttp;
+use baton_apps::web::Server;
+use baton_host::{Ready, Sockets};
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::io;
+
+/// Whoever asks for a snapshot, or for the end, is heard after so long at the latest. Asking costs system calls, which are
+/// not to be paid for at each turn.
+const HEARING: Span = Span::from_ms(50);
+
+/// The sockets of an application, and the wait for them.
+pub trait SocketWorld: SnapshotSource {
+    /// The calls that the application can make.
+    type Calls<'a>: Sockets<Bytes>
+    where
+        Self: 'a;
+
+    /// What connections are made through, for people.
+    fn name(&self) -> String;
+
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// Takes in what has happened, and sees to it that what was asked for is carried out.
+    ///
+    /// # Errors
+    /// There will be no more sockets.
+    fn turn(&mut self) -> io::Result<()>;
+
+    /// The next socket that has something to say.
+    fn next_ready(&mut self) -> Option<Ready>;
+
+    /// The calls.
+    fn calls(&mut self) -> Self::Calls<'_>;
+
+    /// Accepts no more connections.
+    fn unlisten(&mut self);
+
+    /// Waits until something has happened, or until `due`.
+    ///
+    /// # Errors
+    /// The system cannot wait.
+    fn wait(&mut self, due: Time) -> io::Result<()>;
+}
+
+/// A web server and its sockets.
+pub struct WorldService<W> {
+    web: Web,
+    world: W,
+}
+
+impl<W: SocketWorld> WorldService<W> {
+    /// A server on these sockets, which listen already.
+    ///
+    /// # Errors
+    /// The root cannot be served.
+    pub fn start(config: &ServiceConfig, world: W) -> io::Result<Self> {
+        // A header that left by itself would be a segment, or a descriptor, of its own.
+        let web = Web::new(config, true)?;
+        Ok(Self { web, world })
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server<Bytes, FileHttp> {
+        self.web.server()
+    }
+
+    /// Its sockets.
+    pub fn world(&self) -> &W {
+        &self.world
+    }
+
+    /// What goes on.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of_sockets(self.world.now(), self.world.name(), self)
+    }
+
+    /// Serves until `stop` says so, then ends what is under way; answers who asks at `control`.
+    ///
+    /// # Errors
+    /// There are no more sockets.
+    pub fn serve(
+        &mut self,
+        mut control: Option<&mut ControlSocket>,
+        stop: impl Fn() -> bool,
+    ) -> Result<(), LiveError> {
+        let mut heard_at = Time::ZERO;
+        loop {
+            self.turn()
+                .map_err(LiveError::failed("there are no more sockets"))?;
+            let now = self.world.now();
+            if self.web.is_done() || self.web.is_overdue(now) {
+                return Ok(());
+            }
+            if now >= heard_at {
+                heard_at = now + HEARING;
+                if let Some(control) = &mut control {
+                    control.serve(|| self.snapshot().to_line());
+                }
+                if !self.web.is_ending() && stop() {
+                    self.world.unlisten();
+                    self.web.begin_end(now);
+                    continue;
+                }
+            }
+            let due = heard_at.min(self.web.poll_timeout());
+            self.world
+                .wait(due)
+                .map_err(LiveError::failed("cannot wait for sockets"))?;
+        }
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        self.world.turn()?;
+        while let Some(ready) = self.world.next_ready() {
+            self.web.step(&mut self.world.calls(), ready);
+        }
+        let now = self.world.now();
+        if now >= self.web.poll_timeout() || self.web.is_ending() {
+            self.web.handle_timeouts(now, &mut self.world.calls());
+        }
+        self.world.turn()
+    }
+}
+
+impl<W: SocketWorld> SnapshotSource for WorldService<W> {
+    fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
+        self.web.add_counters(counters);
+        self.world.add_counters(counters);
+    }
+}
