@@ -65,8 +65,8 @@ fn on_kernel(
     let listening = sockets
         .listen(config.port, backlog)
         .map_err(|error| bad_port(config.port, &error))?;
-    let mut service = WorldService::start(&config, sockets)
-        .map_err(|error| bad_root(arguments, &error))?;
+    let mut service =
+        WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
     for endpoint in listening {
         announce(arguments, endpoint);
     }
