@@ -3,6 +3,7 @@
 use baton_inet::Cidr;
 use baton_live::Url;
 use baton_live::port::FaultSpec;
+use baton_sockets::Target;
 use baton_tcp::Congestion;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Deserialize;
@@ -115,6 +116,9 @@ Example:
     --netns demo --host-addr 10.9.0.1/24 --host-addr fd00:9::1/64 --root /srv/www
   ip netns exec demo curl http://10.9.0.2/
 
+Through an adapter that runs already:
+  baton live serve --adapter /run/baton.sock --control /run/baton-web.sock --root /srv/www
+
 The same server on the kernel's TCP, to compare with:
   baton live serve --kernel --port 8080 --root /srv/www
 
@@ -124,6 +128,9 @@ pub struct ServeArgs {
     /// The link.
     #[command(flatten)]
     pub link: LinkArgs,
+    /// Use the sockets of an adapter in another process: where `baton live adapter` listens
+    #[arg(long, value_name = "PATH", group = "link", conflicts_with_all = LINK_OPTIONS, value_hint = ValueHint::FilePath)]
+    pub adapter: Option<Target>,
     /// Use the kernel's sockets, and none of the options of a link
     #[arg(long, group = "link", conflicts_with_all = LINK_OPTIONS)]
     pub kernel: bool,

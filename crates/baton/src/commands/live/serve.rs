@@ -6,13 +6,21 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_apps::http::HttpConfig;
+use baton_host::offload::OsLayerConfig;
 use baton_live::{
-    Clock, ControlSocket, KernelSockets, ServiceConfig, Snapshot, WebService, WorldService,
+    AdapterSockets, Clock, ControlSocket, KernelSockets, LinkNews, ServiceConfig, Snapshot,
+    WebService, WorldService,
 };
 use baton_report::grouped;
+use baton_sockets::{Driver, DriverConfig, Target};
 use baton_wire::Endpoint;
+use std::fmt::Display;
 use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+
+/// Sockets that a web server asks of an adapter at most.
+const MOST_ADAPTER_SOCKETS: u32 = 65_536;
 
 /// Runs the command until it is interrupted.
 ///
@@ -24,7 +32,9 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         check_folder("--upload", folder)?;
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let totals = if arguments.kernel {
+    let totals = if let Some(target) = &arguments.adapter {
+        on_adapter(arguments, target, &mut control, interrupt)?
+    } else if arguments.kernel {
         on_kernel(arguments, &mut control, interrupt)?
     } else {
         on_engine(arguments, &mut control, interrupt)?
@@ -50,6 +60,51 @@ fn on_engine(
     })?;
     let snapshot = Snapshot::take(engine, &service);
     Ok(totals(&snapshot) + &link_totals(&snapshot))
+}
+
+/// The engine is an adapter's, in another process.
+fn on_adapter(
+    arguments: &ServeArgs,
+    target: &Target,
+    control: &mut ControlSocket,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
+    let refuse = |error: &dyn Display| Failure::BadInput(format!("--adapter {target}: {error}"));
+    let config = config(arguments);
+    let driver = Driver::open(target.clone(), driver_config(&config)).map_err(|e| refuse(&e))?;
+    let named = target.to_string();
+    let mut sockets = AdapterSockets::new(driver, move |news: &LinkNews| match news {
+        LinkNews::Lost(why) => tell(&format!("{why}; looking for another at {named}\n")),
+        LinkNews::Attached => tell(&format!("attached to the adapter at {named} again\n")),
+    });
+    let backlog = u32::try_from(config.backlog).unwrap_or(u32::MAX);
+    for addr in [
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ] {
+        let at = Endpoint::new(addr, config.port);
+        sockets.listen(at, backlog).map_err(|e| refuse(&e))?;
+        announce(arguments, at);
+    }
+    let mut service =
+        WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
+    service.serve(Some(control), || interrupt.requested())?;
+    Ok(totals(&service.snapshot()))
+}
+
+/// Parameters for a web server: many connections, each with little to receive and much to send.
+fn driver_config(service: &ServiceConfig) -> DriverConfig {
+    let usual = DriverConfig::default();
+    DriverConfig {
+        os: OsLayerConfig {
+            most_sockets: u32::try_from(service.most_connections)
+                .unwrap_or(u32::MAX)
+                .min(MOST_ADAPTER_SOCKETS),
+            half_close: true,
+            ..usual.os
+        },
+        ..usual
+    }
 }
 
 /// TCP is the kernel's.

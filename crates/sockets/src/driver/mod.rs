@@ -1,0 +1,208 @@
+//! The layer for one thread: the host's half, its link, and the wait for it.
+
+mod attaching;
+mod retry;
+mod waiting;
+
+pub use attaching::Trouble;
+
+use crate::config::DriverConfig;
+use crate::error::OpenError;
+use crate::link::HostEnd;
+use crate::target::Target;
+use baton_host::Ready;
+use baton_host::offload::{Calls, OsLayer};
+use baton_iolib::{LinkCounters, Spin};
+use baton_wire::Time;
+use bytes::Bytes;
+use retry::Retry;
+use rustix::event::epoll;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Rounds of what there is to do, before the application has its turn.
+const MOST_ROUNDS: u32 = 4;
+
+/// Sockets of an adapter for an application that has one thread, or that looks after its threads itself.
+///
+/// Order of calls: [`Driver::turn`]; [`Driver::next_ready`] until there is none, each followed by what the application does about
+/// it through [`Driver::calls`] and [`Driver::os_mut`]; [`Driver::turn`] again, which lets what was asked for go; [`Driver::wait`].
+///
+/// An event loop that has other things to wait for, too, waits for [`Driver::as_fd`] to become readable instead, no longer
+/// than [`Driver::before_wait`] says.
+///
+/// When the adapter is gone all connections have failed. Listeners stay: they listen again once [`Driver::turn`] has found
+/// an adapter, which it tries ever more rarely.
+///
+/// ```no_run
+/// use baton_host::{Ready, Receive, Sockets};
+/// use baton_sockets::{Driver, DriverConfig, Target};
+///
+/// // An echo server.
+/// let target: Target = "/run/baton.sock".parse()?;
+/// let mut driver = Driver::open(target, DriverConfig::default())?;
+/// let now = driver.now();
+/// let local = "0.0.0.0:7".parse::<std::net::SocketAddr>()?;
+/// driver.os_mut().listen(now, baton_wire::Endpoint::new(local.ip(), local.port()), 128)?;
+/// loop {
+///     driver.turn();
+///     while let Some(ready) = driver.next_ready() {
+///         let mut calls = driver.calls();
+///         match ready {
+///             Ready::Acceptable => while calls.accept().is_some() {},
+///             Ready::Readable(socket) => match calls.receive(socket, 4096) {
+///                 Receive::Data(data) => drop(calls.send(socket, data)),
+///                 Receive::WouldBlock => {}
+///                 Receive::EndOfStream | Receive::Gone => calls.close(socket),
+///             },
+///             Ready::Writable(_) => {}
+///         }
+///     }
+///     driver.turn();
+///     driver.wait(None)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Driver {
+    target: Target,
+    config: DriverConfig,
+    os: OsLayer<Bytes>,
+    link: HostEnd,
+    start: Instant,
+    spin: Spin,
+    retry: Retry,
+    /// Why the last link was lost, or the last attempt to find another failed.
+    trouble: Option<Trouble>,
+    /// Readable when there is something to do.
+    epoll: Arc<OwnedFd>,
+    /// What the epoll instance waits for at the link.
+    watched: epoll::EventFlags,
+    links_lost: u64,
+}
+
+impl Driver {
+    /// Attaches to an adapter.
+    ///
+    /// # Errors
+    /// There is none, or it refuses.
+    pub fn open(target: Target, config: DriverConfig) -> Result<Self, OpenError> {
+        let os = OsLayer::new(config.os.clone())?;
+        let link = target.open(&config.geometry)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| OpenError::NoRoom(error.into()))?;
+        let mut driver = Self {
+            os,
+            link: HostEnd::Lost(LinkCounters::default()),
+            start: Instant::now(),
+            spin: Spin::new(Duration::from_micros(config.most_spin_us.into())),
+            retry: Retry::new(&config),
+            trouble: None,
+            epoll: Arc::new(epoll),
+            watched: epoll::EventFlags::empty(),
+            links_lost: 0,
+            target,
+            config,
+        };
+        driver.install(link).map_err(OpenError::NoRoom)?;
+        Ok(driver)
+    }
+
+    /// Time since it was made.
+    pub fn now(&self) -> Time {
+        let ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Time::from_ps(ns.saturating_mul(1000))
+    }
+
+    /// Where the adapter is.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &DriverConfig {
+        &self.config
+    }
+
+    /// The host's half.
+    pub fn os(&self) -> &OsLayer<Bytes> {
+        &self.os
+    }
+
+    /// The host's half, to listen and to connect. What is asked for goes with the next [`Driver::turn`].
+    pub fn os_mut(&mut self) -> &mut OsLayer<Bytes> {
+        &mut self.os
+    }
+
+    /// The socket calls. What they ask for goes with the next [`Driver::turn`].
+    pub fn calls(&mut self) -> Calls<'_, Bytes, HostEnd> {
+        let now = self.now();
+        self.os.calls(now, &mut self.link)
+    }
+
+    /// The link.
+    pub fn link(&self) -> &HostEnd {
+        &self.link
+    }
+
+    /// Whether there is an adapter.
+    pub fn is_attached(&self) -> bool {
+        !self.link.is_lost()
+    }
+
+    /// How many links were lost.
+    pub fn links_lost(&self) -> u64 {
+        self.links_lost
+    }
+
+    /// The next socket that has something to say.
+    pub fn next_ready(&mut self) -> Option<Ready> {
+        self.os.next_ready()
+    }
+
+    /// Lets go what is due and takes in what has come; looks for an adapter if there is none and it is time. True when
+    /// something happened.
+    pub fn turn(&mut self) -> bool {
+        if self.retry_is_due() {
+            let found = self.target.open(&self.config.geometry);
+            return self.handle_attempt(found);
+        }
+        self.turn_attached()
+    }
+
+    /// The same without looking for an adapter.
+    pub(crate) fn turn_attached(&mut self) -> bool {
+        if self.link.is_lost() {
+            return false;
+        }
+        let now = self.now();
+        let mut moved = false;
+        for _ in 0..MOST_ROUNDS {
+            match self.os.pump(now, &mut self.link) {
+                Ok(true) => moved = true,
+                Ok(false) => break,
+                Err(error) => {
+                    self.lose(error);
+                    return true;
+                }
+            }
+        }
+        moved
+    }
+
+    /// Lets go what is due, and takes in nothing. True when the link was lost.
+    pub(crate) fn transmit(&mut self) -> bool {
+        if self.link.is_lost() {
+            return false;
+        }
+        let now = self.now();
+        match self.os.transmit(now, &mut self.link) {
+            Ok(_) => false,
+            Err(error) => {
+                self.lose(error);
+                true
+            }
+        }
+    }
+}

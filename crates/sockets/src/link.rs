@@ -1,0 +1,158 @@
+//! The link to the adapter, whatever its kind, or none.
+
+use baton_bus::Descriptor;
+use baton_bus::link::{HostLink, LinkError, Violation};
+use baton_iolib::{LinkCounters, LiveLink, ShmHost};
+use baton_wire::Time;
+use bytes::Bytes;
+use rustix::event::{PollFlags, epoll};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// The application's end of a link.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HostEnd {
+    /// Shared memory.
+    Memory(ShmHost),
+    /// The adapter is gone: nothing can be put, got or placed.
+    Lost(LinkCounters),
+}
+
+impl HostEnd {
+    /// What kind of link it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "shared_memory",
+            Self::Lost(_) => "lost",
+        }
+    }
+
+    /// Whether there is an adapter.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+
+    /// Memory of all buffers that both sides share, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Memory(link) => link.geometry().pool_bytes(),
+            Self::Lost(_) => 0,
+        }
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &LinkCounters {
+        match self {
+            Self::Memory(link) => link.counters(),
+            Self::Lost(counters) => counters,
+        }
+    }
+
+    pub(crate) fn counters_mut(&mut self) -> &mut LinkCounters {
+        match self {
+            Self::Memory(link) => link.counters_mut(),
+            Self::Lost(counters) => counters,
+        }
+    }
+
+    /// The link itself, to be waited for.
+    pub(crate) fn live(&mut self) -> Option<&mut dyn Waitable> {
+        match self {
+            Self::Memory(link) => Some(link),
+            Self::Lost(_) => None,
+        }
+    }
+
+    /// What to wait for.
+    pub(crate) fn wanted(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        match self {
+            Self::Memory(link) => Some((link.as_fd(), link.interest())),
+            Self::Lost(_) => None,
+        }
+    }
+
+    /// The same for an epoll instance.
+    pub(crate) fn interest(&self) -> Option<(BorrowedFd<'_>, epoll::EventFlags)> {
+        let (fd, wanted) = self.wanted()?;
+        let mut interest = epoll::EventFlags::empty();
+        interest.set(epoll::EventFlags::IN, wanted.contains(PollFlags::IN));
+        interest.set(epoll::EventFlags::OUT, wanted.contains(PollFlags::OUT));
+        Some((fd, interest))
+    }
+}
+
+/// What is needed of a [`LiveLink`] to wait for it.
+pub(crate) trait Waitable {
+    fn has_news(&mut self) -> Result<bool, LinkError>;
+    fn prepare_to_sleep(&mut self) -> Result<bool, LinkError>;
+}
+
+impl<L: LiveLink> Waitable for L {
+    fn has_news(&mut self) -> Result<bool, LinkError> {
+        LiveLink::has_news(self)
+    }
+
+    fn prepare_to_sleep(&mut self) -> Result<bool, LinkError> {
+        LiveLink::prepare_to_sleep(self)
+    }
+}
+
+impl HostLink for HostEnd {
+    type Data = Bytes;
+
+    fn put(&mut self, now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
+        match self {
+            Self::Memory(link) => link.put(now, requests),
+            Self::Lost(_) => Err(LinkError::Gone),
+        }
+    }
+
+    fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
+        match self {
+            Self::Memory(link) => link.get(now, responses),
+            Self::Lost(_) => Err(LinkError::Gone),
+        }
+    }
+
+    fn buffer_bytes(&self) -> u32 {
+        match self {
+            Self::Memory(link) => link.buffer_bytes(),
+            // Of which there are none.
+            Self::Lost(_) => 1,
+        }
+    }
+
+    fn free_buffers(&self) -> usize {
+        match self {
+            Self::Memory(link) => link.free_buffers(),
+            Self::Lost(_) => 0,
+        }
+    }
+
+    fn place(&mut self, data: Bytes) -> Result<u64, Bytes> {
+        match self {
+            Self::Memory(link) => link.place(data),
+            Self::Lost(_) => Err(data),
+        }
+    }
+
+    fn reserve(&mut self) -> Option<u64> {
+        match self {
+            Self::Memory(link) => link.reserve(),
+            Self::Lost(_) => None,
+        }
+    }
+
+    fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
+        match self {
+            Self::Memory(link) => link.take(address, len),
+            Self::Lost(_) => Err(Violation::Range { address, len }),
+        }
+    }
+
+    fn free(&mut self, address: u64) {
+        if let Self::Memory(link) = self {
+            link.free(address);
+        }
+    }
+}
