@@ -1,7 +1,9 @@
 //! What can be typed.
 
+mod adapter;
 mod live;
 
+pub use adapter::{AdapterArgs, OnExit};
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 
 use crate::config::Setting;

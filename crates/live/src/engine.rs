@@ -47,6 +47,8 @@ pub struct Engine<T> {
     clock: Clock,
     received: Vec<Bytes>,
     batch: Batch,
+    /// Frames came or went in the last turn.
+    busy: bool,
     stats: EngineStats,
 }
 
@@ -59,6 +61,7 @@ impl<T: Port> Engine<T> {
             clock,
             received: Vec::new(),
             batch: Batch::default(),
+            busy: false,
             stats: EngineStats::default(),
         }
     }
@@ -86,6 +89,11 @@ impl<T: Port> Engine<T> {
     /// The port, to flush it.
     pub fn port_mut(&mut self) -> &mut T {
         &mut self.port
+    }
+
+    /// Whether frames came or went in the last turn.
+    pub fn was_busy(&self) -> bool {
+        self.busy
     }
 
     /// Totals.
@@ -116,6 +124,7 @@ impl<T: Port> Engine<T> {
     pub fn turn_at(&mut self, now: Time, application: &mut impl Application) -> io::Result<bool> {
         self.stats.turns += 1;
         self.port.receive(now, &mut self.received)?;
+        self.busy = !self.received.is_empty();
         let full = self.received.len() >= crate::port::RECEIVE_BATCH;
         for frame in self.received.drain(..) {
             self.host.handle_frame(now, frame);
@@ -136,7 +145,9 @@ impl<T: Port> Engine<T> {
                 && self.batch.push_with(|frame| host.poll_frame(now, frame))
             {}
             let last = self.batch.len() < TRANSMIT_BATCH;
+            let waiting = self.batch.len();
             self.port.send(now, &mut self.batch)?;
+            self.busy |= self.batch.len() < waiting;
             if !self.batch.is_empty() {
                 self.stats.port_full += 1;
                 return Ok(false);

@@ -2,12 +2,13 @@
 //!
 //! [`port`] is where frames come from and go to; [`Link`] makes the interfaces and namespaces that a command needs and takes
 //! them away again; [`Engine`] is the loop that drives a host on a port; [`SocketTable`] is the socket layer that
-//! applications see; [`WebService`] and [`Fetch`] are applications; [`ControlSocket`] answers what is going on in a
+//! applications see; [`WebService`], [`Fetch`] and the [`adapter`] are applications; [`ControlSocket`] answers what is going on in a
 //! [`Snapshot`]. Links between host and adapter are in [`bus`].
 //!
 //! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
 
-mod adapter;
+pub mod adapter;
+mod affinity;
 mod clock;
 mod control;
 mod engine;
@@ -28,6 +29,7 @@ mod world;
 mod tests;
 
 pub use adapter::{ApplicationRow, BusRow, RingRow};
+pub use affinity::pin_to_core;
 pub use baton_iolib as bus;
 pub use clock::Clock;
 pub use control::{ControlSocket, ask};

@@ -251,7 +251,7 @@ pub(crate) fn add_fields(
 }
 
 /// A variant's name as counters have it: `NoConnection` is `no_connection`.
-fn snake_case(variant: impl Debug) -> String {
+pub(crate) fn snake_case(variant: impl Debug) -> String {
     let name = format!("{variant:?}");
     let mut text = String::with_capacity(name.len() + 4);
     for (index, letter) in name.chars().enumerate() {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Shown below the help of `baton live`.
 pub(super) const EXAMPLE: &str = "\
@@ -20,16 +20,18 @@ Example:
   baton live stat";
 
 /// Where a running `baton live serve` answers.
-const CONTROL: &str = "/run/baton.sock";
+const CONTROL: &str = "/run/baton-serve.sock";
 
 /// `baton live`.
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
+    /// Run TCP for applications of other processes, which attach to it
+    Adapter(super::AdapterArgs),
     /// Serve files over HTTP/1.1
     Serve(ServeArgs),
     /// Fetch a file over HTTP/1.1
     Get(GetArgs),
-    /// Show the connections and counters of a running `baton live serve`
+    /// Show the connections and counters of a running `baton live serve` or `baton live adapter`
     Stat(StatArgs),
 }
 
@@ -179,12 +181,12 @@ pub struct GetArgs {
 /// `baton live stat`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  baton live stat\n  baton live stat --json | jq .counters\n  baton live stat --watch"
+    after_help = "Examples:\n  baton live stat\n  baton live stat --control /run/baton-adapter.sock --json | jq .applications\n  baton live stat --watch"
 )]
 pub struct StatArgs {
-    /// Where the process answers
-    #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
-    pub control: PathBuf,
+    /// Where the process answers [default: as `baton live serve` does, or if nothing is there, as `baton live adapter` does]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -194,6 +196,18 @@ pub struct StatArgs {
     /// Show counters that are 0, too
     #[arg(long)]
     pub all: bool,
+}
+
+impl StatArgs {
+    /// Where to ask.
+    pub fn control(&self) -> &Path {
+        let usual = [CONTROL, super::adapter::CONTROL].map(Path::new);
+        let given = self.control.as_deref();
+        given.unwrap_or_else(|| {
+            let mut there = usual.into_iter().filter(|path| path.exists());
+            there.next().unwrap_or(usual[0])
+        })
+    }
 }
 
 /// The names are those of experiment files.

@@ -1,5 +1,29 @@
-//! The adapter: the engine serves applications of other processes.
+//! The adapter process: the engine serves applications of other processes (batching, "Event-driven TCP").
+//!
+//! [`run_adapter`] is the loop of one thread. [`AdapterService`] is what runs on the engine: applications come in by its [`Doors`], and
+//! each turn moves what can be moved between them and the host's stack, for each a bounded amount. One that does not take
+//! its answers stops only itself; one that breaks the rules is cut off; the connections of one that is gone are reset or come
+//! to their end in order.
+//!
+//! An application that has nothing to say costs nothing: before the loop sleeps it is told to ring, and it is not looked at until it
+//! does or there is something for it.
 
+mod application;
+mod config;
+mod counters;
+mod cutoff;
+mod doors;
+mod notice;
 mod rows;
+mod run;
+mod service;
+mod wakeups;
 
+pub use application::About;
+pub use config::AdapterServiceConfig;
+pub use cutoff::CutOffs;
+pub use doors::Doors;
+pub use notice::Notice;
 pub use rows::{ApplicationRow, BusRow, RingRow};
+pub use run::run_adapter;
+pub use service::{AdapterService, ApplicationStats};

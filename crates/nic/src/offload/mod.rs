@@ -154,6 +154,28 @@ impl<P: Payload + Inline> Adapter<P> {
         self.session(session).socket_rows(stack)
     }
 
+    /// One application.
+    pub fn row(&self, session: SessionId) -> SessionRow {
+        self.session(session).row()
+    }
+
+    /// The application whose connection it is, if it is one's.
+    pub fn session_of(&self, conn: ConnId) -> Option<SessionId> {
+        match self.shared.owners.of(conn) {
+            Owner::Socket(place) => Some(SessionId(place.session)),
+            Owner::Nobody | Owner::Orphan { .. } => None,
+        }
+    }
+
+    /// Whether there is something for [`pump`] to do even if the application has done nothing: transfers to begin, or responses that
+    /// are not waiting for room at the application.
+    pub fn has_work(&self, session: SessionId) -> bool {
+        let session = self.session(session);
+        let answers = session.answers.queue();
+        let can_go = !answers.is_empty() && !answers.is_held_up();
+        can_go || !session.asked.is_empty() || !session.owed.is_empty()
+    }
+
     /// Totals of one application.
     pub fn stats_of(&self, session: SessionId) -> &SessionStats {
         &self.session(session).stats

@@ -1,5 +1,6 @@
 //! `baton live`: the engine on a real interface.
 
+mod adapter;
 mod engine;
 mod get;
 mod serve;
@@ -16,6 +17,7 @@ use baton_live::LiveError;
 /// Bad input, an interface that fails, an interrupt.
 pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
+        LiveCommand::Adapter(arguments) => adapter::execute(arguments, interrupt),
         LiveCommand::Serve(arguments) => serve::execute(arguments, interrupt),
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
         LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),

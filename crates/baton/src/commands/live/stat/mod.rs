@@ -24,14 +24,14 @@ const MOST_ROWS: usize = 200;
 /// No engine answers.
 pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     loop {
-        let answer = ask(&arguments.control)?;
+        let answer = ask(arguments.control())?;
         if arguments.json {
             return print(&String::from_utf8_lossy(&answer));
         }
         let snapshot: Snapshot = serde_json::from_slice(&answer).map_err(|error| {
             Failure::Failed(format!(
                 "--control {}: the answer is no snapshot of this version of baton: {error}",
-                arguments.control.display()
+                arguments.control().display()
             ))
         })?;
         let text = render(&snapshot, arguments.all);
@@ -75,7 +75,9 @@ fn render(snapshot: &Snapshot, all: bool) -> String {
 
 /// Listeners and connections, in the manner of `ss -ti`.
 fn sockets(snapshot: &Snapshot) -> String {
-    let mut table = Table::new(vec![
+    // Whose a connection is matters where there are several whose it could be.
+    let of_adapter = !snapshot.applications.is_empty();
+    let mut columns = vec![
         Column::words("state"),
         Column::numbers("recv-q"),
         Column::numbers("send-q"),
@@ -88,15 +90,28 @@ fn sockets(snapshot: &Snapshot) -> String {
         Column::numbers("retrans"),
         Column::numbers("acked"),
         Column::numbers("received"),
-    ]);
+    ];
+    if of_adapter {
+        columns.push(Column::numbers("application"));
+    }
+    let width = columns.len();
+    let mut table = Table::new(columns);
     for listener in &snapshot.listeners {
         let mut row = vec!["LISTEN".to_owned(), grouped(listener.accept_queue)];
         row.extend([String::new(), listener.local.to_string()]);
-        row.resize(12, String::new());
+        row.resize(width, String::new());
         table.row(row);
     }
     for connection in snapshot.connections.iter().take(MOST_ROWS) {
-        table.row(connection_row(connection));
+        let mut row = connection_row(connection);
+        if of_adapter {
+            row.push(
+                connection
+                    .application
+                    .map_or_else(String::new, |number| number.to_string()),
+            );
+        }
+        table.row(row);
     }
     table.render()
 }

@@ -1,0 +1,59 @@
+//! What can be typed after `baton live adapter`.
+
+use super::LinkArgs;
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// Where `baton live adapter` takes applications in.
+const LISTEN: &str = "/run/baton.sock";
+/// Where a running `baton live adapter` answers.
+pub(super) const CONTROL: &str = "/run/baton-adapter.sock";
+
+/// `baton live adapter`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton live adapter --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 &
+  baton live serve --adapter /run/baton.sock --root /srv/www &
+  ip netns exec demo curl http://10.9.0.2/
+  baton live stat --control /run/baton-adapter.sock
+
+  baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton.sock --core 3 --level 8 --timer-us 100
+
+It runs until it is interrupted, and then takes away what it has made.")]
+#[command(group = clap::ArgGroup::new("link").required(true))]
+pub struct AdapterArgs {
+    /// The link.
+    #[command(flatten)]
+    pub link: LinkArgs,
+    /// Where applications attach over shared memory: a Unix socket
+    #[arg(long, value_name = "PATH", default_value = LISTEN, value_hint = ValueHint::FilePath)]
+    pub listen: PathBuf,
+    /// The core that the engine runs on [default: the last that the process may use]
+    #[arg(long, value_name = "N")]
+    pub core: Option<usize>,
+    /// What happens to the connections of an application that is gone
+    #[arg(long, value_name = "WHAT", default_value = "reset")]
+    pub on_exit: OnExit,
+    /// Answers that wait before they are sent at once (1 to 128); 1 sends those of one piece of work together
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub level: u32,
+    /// The longest that an answer waits for others, microseconds
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub timer_us: u32,
+    /// Applications at most
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub most_applications: u32,
+    /// Where `baton live stat` asks
+    #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
+    pub control: PathBuf,
+}
+
+/// What happens to connections of an application that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnExit {
+    /// They are reset.
+    Reset,
+    /// What the adapter has of their data is sent, then they are closed.
+    Drain,
+}

@@ -1,0 +1,109 @@
+//! `baton live adapter`: the engine serves applications of other processes.
+
+use super::engine;
+use crate::cli::{AdapterArgs, OnExit};
+use crate::failure::Failure;
+use crate::output::{print, tell};
+use crate::runner::Interrupt;
+use baton_bus::{Batching, Descriptor};
+use baton_live::adapter::{AdapterService, AdapterServiceConfig, Doors, run_adapter};
+use baton_live::{ControlSocket, Snapshot, pin_to_core};
+use baton_nic::offload::{AdapterConfig, Ending};
+use baton_report::grouped;
+use std::panic::resume_unwind;
+use std::thread;
+
+/// Runs the command until it is interrupted, on a thread of its own: only that one is bound to a core.
+///
+/// # Errors
+/// Bad input, or an interface that fails.
+pub fn execute(arguments: &AdapterArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let config = config(arguments)?;
+    thread::scope(|scope| {
+        let engine = thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn_scoped(scope, || run(arguments, config, interrupt))
+            .map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
+        engine.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
+    let usual = AdapterServiceConfig::default();
+    let batching = Batching {
+        level: arguments.level,
+        timer_us: arguments.timer_us,
+        ..Batching::default()
+    };
+    batching
+        .validate(usual.adapter.ring_depth, Descriptor::BYTES)
+        .map_err(|error| Failure::BadInput(format!("--level: {error}")))?;
+    let mut limits = usual.limits;
+    limits.applications = arguments.most_applications;
+    Ok(AdapterServiceConfig {
+        adapter: AdapterConfig {
+            batching,
+            most_sessions: arguments.most_applications,
+            ..usual.adapter
+        },
+        limits,
+        on_exit: match arguments.on_exit {
+            OnExit::Reset => Ending::Reset,
+            OnExit::Drain => Ending::Drain,
+        },
+    })
+}
+
+fn run(
+    arguments: &AdapterArgs,
+    mut config: AdapterServiceConfig,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let core = pin_to_core(arguments.core)?;
+    let mut control = ControlSocket::bind(&arguments.control)?;
+    let doors = Doors::open(&arguments.listen, config.limits)?;
+    let mut running = engine::start(&arguments.link)?;
+    let engine = &mut running.engine;
+    config.adapter.port_seed = running.seed;
+    let mut service = AdapterService::new(config, doors, engine.host())?;
+    let addresses: Vec<String> = arguments
+        .link
+        .addr
+        .iter()
+        .map(|address| address.addr().to_string())
+        .collect();
+    tell(&format!(
+        "offloading TCP of {} on core {core}; attach a server: baton live serve --adapter {} --root .\n",
+        addresses.join(", "),
+        arguments.listen.display()
+    ));
+    run_adapter(
+        engine,
+        &mut service,
+        &mut control,
+        || interrupt.requested(),
+        |notice| tell(&format!("{notice}\n")),
+    )?;
+    print(&totals(&Snapshot::take(engine, &service)))
+}
+
+/// What was done, in a few lines.
+fn totals(snapshot: &Snapshot) -> String {
+    let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
+    format!(
+        "{} applications, {} cut off; {} connections accepted, {} opened\n\
+         {} requests, {} responses; {} bytes sent, {} received\n\
+         {} frames received, {} sent; {} segments sent again\n",
+        count("applications.attached"),
+        count("applications.cut_off"),
+        count("adapter.accepted"),
+        count("adapter.connected"),
+        count("adapter.requests"),
+        count("adapter.responses"),
+        count("adapter.sent_bytes"),
+        count("adapter.received_bytes"),
+        count("inet.frames_received"),
+        count("inet.frames_sent"),
+        count("tcp.retransmissions"),
+    )
+}

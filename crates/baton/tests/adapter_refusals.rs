@@ -1,0 +1,149 @@
+//! What `baton live adapter` refuses, and what it says is to be done about it.
+
+mod common;
+
+use common::{Ran, Workbench};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::{fs, process};
+
+/// Whoever has no privileges.
+const NOBODY: u32 = 65_534;
+
+/// An adapter on an interface that does not exist: it gets no further than that.
+fn adapter(bench: &Workbench, more: &[&str]) -> Ran {
+    let mut arguments = vec!["live", "adapter", "--addr", "10.9.0.2/24"];
+    if !more.contains(&"--tap") {
+        arguments.extend(["--iface", "nowhere0"]);
+    }
+    for (flag, path) in [("--listen", "baton.sock"), ("--control", "control.sock")] {
+        if !more.contains(&flag) {
+            arguments.extend([flag, path]);
+        }
+    }
+    arguments.extend(more);
+    bench.run(&arguments)
+}
+
+#[test]
+fn an_absent_interface() {
+    let bench = Workbench::new();
+    adapter(&bench, &[]).refused(&["there is no interface nowhere0"]);
+    assert_eq!(bench.files(), [""; 0], "its sockets are gone");
+}
+
+#[test]
+fn batching_that_cannot_work() {
+    let bench = Workbench::new();
+    for (level, reason) in [
+        ("0", "--level: level = 0: expected 1 or more"),
+        (
+            "129",
+            "--level: level = 129: expected 1 to 128, the depth of the ring",
+        ),
+    ] {
+        adapter(&bench, &["--level", level]).refused(&[reason]);
+    }
+    adapter(&bench, &["--timer-us", "1000001"]).refused(&["--timer-us", "0..=1000000"]);
+    adapter(&bench, &["--most-applications", "0"]).refused(&["--most-applications", "1..=4096"]);
+}
+
+#[test]
+fn a_core_that_does_not_exist() {
+    let bench = Workbench::new();
+    adapter(&bench, &["--core", "1023"])
+        .refused(&["--core 1023: there is no such core", "expected"]);
+}
+
+#[test]
+fn a_path_that_is_no_socket() {
+    let bench = Workbench::new();
+    for flag in ["--listen", "--control"] {
+        bench.write("text", "text");
+        adapter(&bench, &[flag, "text"]).refused(&[
+            &format!("{flag} text: exists and is no socket"),
+            "give another path",
+        ]);
+        assert_eq!(bench.read("text"), "text", "it is left alone");
+    }
+}
+
+#[test]
+fn a_socket_that_another_process_answers_at() {
+    let bench = Workbench::new();
+    for flag in ["--listen", "--control"] {
+        let path = format!("{}.sock", &flag[2..]);
+        let held = UnixListener::bind(bench.path(&path)).expect("a socket");
+        adapter(&bench, &[flag, &path]).refused(&[
+            &format!("{flag} {path}: another process answers there"),
+            "end it or give another path",
+        ]);
+        drop(held);
+        // What is left of a process that is gone is in nobody's way: the next thing that is wrong is told of.
+        adapter(&bench, &[flag, &path]).refused(&["there is no interface nowhere0"]);
+        assert!(!bench.path(&path).exists(), "it was replaced, and removed");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written() {
+    let bench = Workbench::new();
+    for flag in ["--listen", "--control"] {
+        adapter(&bench, &[flag, "none/baton.sock"]).refused(&[
+            &format!("{flag} none/baton.sock: "),
+            "give a path in a folder that can be written",
+        ]);
+    }
+}
+
+/// To make interfaces is the business of root.
+#[test]
+fn missing_privilege() {
+    let bench = Workbench::new();
+    let folder = bench.path(".");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("one's own folder");
+    let mut command = bench.command(&[
+        "live",
+        "adapter",
+        "--tap",
+        "baton9",
+        "--addr",
+        "10.9.0.2/24",
+        "--listen",
+        "baton.sock",
+        "--control",
+        "control.sock",
+    ]);
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let ran = Ran::of(command.output().expect("the program starts"));
+    ran.refused(&["baton9", "run as root, or with CAP_NET_ADMIN"]);
+}
+
+/// The kernel answers for its own addresses; the engine cannot have them too.
+#[test]
+fn an_address_that_is_in_use() {
+    if !is_root() {
+        return;
+    }
+    let bench = Workbench::new();
+    let id = process::id();
+    let (tap, namespace) = (format!("ba{id}"), format!("baton-refusals-{id}"));
+    let link = [
+        "--tap",
+        &tap,
+        "--netns",
+        &namespace,
+        "--host-addr",
+        "10.9.0.2/24",
+    ];
+    adapter(&bench, &link).refused(&["10.9.0.2 is in use", "give the engine one of its own"]);
+    let left = fs::exists(format!("/run/netns/{namespace}"));
+    assert!(!left.expect("an answer"), "it takes away what it has made");
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

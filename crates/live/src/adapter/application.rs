@@ -1,0 +1,133 @@
+//! One application that is attached.
+
+use super::rows::{ApplicationRow, BusRow, RingRow};
+use super::wakeups::Wakeups;
+use baton_bus::link::{Counted, LinkError};
+use baton_iolib::{Application as Peer, LiveLink, ShmAdapter};
+use baton_nic::offload::{Adapter, SessionId};
+use baton_wire::Time;
+use bytes::Bytes;
+use rustix::event::PollFlags;
+use std::fmt::{self, Display};
+use std::io;
+use std::os::fd::AsFd;
+
+/// Who an application is, as far as is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its number among those attached.
+    pub number: u32,
+    /// Its process, where it is on this machine.
+    pub pid: Option<u32>,
+    /// What it calls itself.
+    pub name: String,
+}
+
+impl About {
+    pub(super) fn new(session: SessionId, peer: &Peer) -> Self {
+        Self {
+            number: session.0,
+            pid: peer.pid,
+            name: match peer.peer {
+                Some(address) => format!("{} at {address}", peer.name),
+                None => peer.name.clone(),
+            },
+        }
+    }
+}
+
+impl Display for About {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "application {} ({}", self.number, self.name)?;
+        match self.pid {
+            Some(pid) => write!(out, ", process {pid})"),
+            None => write!(out, ")"),
+        }
+    }
+}
+
+/// An application with its link.
+#[derive(Debug)]
+pub(super) struct Attached {
+    pub(super) about: About,
+    pub(super) session: SessionId,
+    pub(super) link: Counted<ShmAdapter>,
+    since: Time,
+    /// It has been told that it must ring before it is listened to, and has not rung since.
+    pub(super) asleep: bool,
+    /// What its file descriptor is waited for.
+    interest: PollFlags,
+}
+
+impl Attached {
+    /// Lets an application wake the loop.
+    ///
+    /// # Errors
+    /// The system has no room for it.
+    pub(super) fn new(
+        now: Time,
+        session: SessionId,
+        link: ShmAdapter,
+        wakeups: &Wakeups,
+    ) -> io::Result<Self> {
+        let interest = link.interest();
+        wakeups.add(link.as_fd(), interest, session.0)?;
+        Ok(Self {
+            about: About::new(session, link.application()),
+            session,
+            link: Counted::new(link),
+            since: now,
+            asleep: false,
+            interest,
+        })
+    }
+
+    /// Tells it to ring from now on. False when there is something to do already.
+    ///
+    /// # Errors
+    /// It breaks the rules, or the system does not let it wake the loop.
+    pub(super) fn put_to_sleep(&mut self, wakeups: &Wakeups) -> Result<bool, LinkError> {
+        let link = self.link.link_mut();
+        self.asleep = link.prepare_to_sleep()?;
+        let interest = link.interest();
+        if self.asleep && interest != self.interest {
+            let changed = wakeups.change(link.as_fd(), interest, self.session.0);
+            debug_assert!(changed.is_ok(), "it is in the set: {changed:?}");
+            self.interest = interest;
+        }
+        Ok(self.asleep)
+    }
+
+    /// Memory that it shares with the adapter, bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.link.link().geometry().pool_bytes()
+    }
+
+    /// What is shown of it.
+    pub(super) fn row(&self, now: Time, adapter: &Adapter<Bytes>) -> ApplicationRow {
+        let (traffic, counters) = (self.link.traffic(), self.link.link().counters());
+        let queue = adapter.queue(self.session);
+        let row = adapter.row(self.session);
+        ApplicationRow {
+            number: self.about.number,
+            pid: self.about.pid,
+            name: self.about.name.clone(),
+            link: "shared_memory".to_owned(),
+            attached_ms: now.saturating_since(self.since).as_us() / 1000,
+            sockets: row.sockets as u64,
+            listeners: row.listeners as u64,
+            connections: row.connections as u64,
+            bus: BusRow {
+                requests: RingRow {
+                    per_transfer: traffic.requests,
+                    ..RingRow::default()
+                },
+                responses: RingRow::from(queue),
+                crossings: traffic.account,
+                doorbells_rung: counters.doorbells_rung,
+                doorbells_saved: counters.doorbells_saved,
+                memory_bytes: self.memory_bytes(),
+            },
+        }
+    }
+}

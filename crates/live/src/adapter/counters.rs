@@ -1,0 +1,58 @@
+//! What the adapter process tells in a snapshot.
+
+use super::rows::ApplicationRow;
+use super::service::AdapterService;
+use crate::snapshot::{SnapshotSource, add_fields, snake_case};
+use baton_tcp::ConnId;
+use baton_wire::Time;
+use std::collections::BTreeMap;
+
+impl SnapshotSource for AdapterService {
+    fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
+        let stats = self.stats();
+        let mapped = self
+            .attached()
+            .map(|application| application.memory_bytes());
+        for (name, value) in [
+            ("attached", stats.attached),
+            ("attached_now", self.attached().count() as u64),
+            ("left", stats.left),
+            ("cut_off", stats.cut_off.total()),
+            ("not_attached", stats.not_attached),
+            ("shared_bytes", mapped.sum()),
+            ("reclaimed_bytes", stats.reclaimed_bytes),
+        ] {
+            counters.insert(format!("applications.{name}"), value);
+        }
+        for (reason, count) in stats.cut_off.iter() {
+            counters.insert(format!("applications.cut_off.{reason}"), count);
+        }
+        let refusals = self.doors().into_iter().flat_map(|doors| doors.refusals());
+        for (refusal, count) in refusals {
+            // The name of the variant, without what it was about.
+            let name = snake_case(refusal);
+            let name = name.split([' ', '(']).next().unwrap_or_default();
+            *counters
+                .entry(format!("applications.refused.{name}"))
+                .or_default() += count;
+        }
+        let adapter = self.adapter();
+        let totals = adapter.stats();
+        add_fields("adapter", &totals, counters);
+        for (status, count) in totals.by_status.iter() {
+            counters.insert(format!("adapter.answered.{}", snake_case(status)), count);
+        }
+        counters.insert("adapter.orphans".to_owned(), adapter.orphans() as u64);
+    }
+
+    fn applications(&self, now: Time) -> Vec<ApplicationRow> {
+        let adapter = self.adapter();
+        self.attached()
+            .map(|application| application.row(now, adapter))
+            .collect()
+    }
+
+    fn application_of(&self, conn: ConnId) -> Option<u32> {
+        self.adapter().session_of(conn).map(|session| session.0)
+    }
+}

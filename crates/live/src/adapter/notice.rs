@@ -1,0 +1,54 @@
+//! What an operator is told of applications as it happens.
+
+use super::application::About;
+use baton_bus::link::Violation;
+use baton_nic::offload::Ending;
+use std::fmt::{self, Display};
+
+/// One event in the life of an application.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// It has attached.
+    Attached(About),
+    /// It is gone; what was left of it is being ended.
+    Left {
+        /// Who.
+        about: About,
+        /// Its sockets.
+        sockets: usize,
+        /// What becomes of its connections.
+        ending: Ending,
+    },
+    /// It has broken the rules, and its connections are reset.
+    CutOff {
+        /// Who.
+        about: About,
+        /// What it did.
+        violation: Violation,
+    },
+}
+
+impl Display for Notice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attached(about) => write!(out, "{about} has attached"),
+            Self::Left {
+                about, sockets: 0, ..
+            } => write!(out, "{about} is gone"),
+            Self::Left {
+                about,
+                sockets,
+                ending,
+            } => {
+                let fate = match ending {
+                    Ending::Reset => "reset",
+                    Ending::Drain => "drained",
+                };
+                write!(out, "{about} is gone; its {sockets} sockets are {fate}")
+            }
+            Self::CutOff { about, violation } => {
+                write!(out, "{about} is cut off, it broke the rules: {violation}")
+            }
+        }
+    }
+}

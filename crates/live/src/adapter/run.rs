@@ -1,0 +1,164 @@
+//! The loop of the adapter process.
+
+use super::notice::Notice;
+use super::service::AdapterService;
+use crate::control::ControlSocket;
+use crate::engine::{Application, Engine};
+use crate::error::LiveError;
+use crate::port::Port;
+use crate::snapshot::Snapshot;
+use baton_iolib::Spin;
+use baton_wire::{Span, Time};
+use std::io;
+use std::time::Duration;
+
+/// Nothing is waited for by spinning longer than this: about what it costs to sleep, to be woken and to get going again.
+const LONGEST_SPIN: Duration = Duration::from_micros(50);
+/// While there is other work, whoever asks what is going on waits so long.
+const CONTROL_INTERVAL: Span = Span::from_ms(1);
+
+/// Serves applications until `stop` says so, then ends what is under way; answers who asks at `control`, and tells `operator` what
+/// happens to applications.
+///
+/// # Errors
+/// The port is gone.
+pub fn run_adapter<T: Port>(
+    engine: &mut Engine<T>,
+    service: &mut AdapterService,
+    control: &mut ControlSocket,
+    stop: impl Fn() -> bool,
+    mut operator: impl FnMut(&Notice),
+) -> Result<(), LiveError> {
+    let gone = || LiveError::failed("the interface can no longer be used");
+    let mut idle = Idle::new();
+    let mut control_at = Time::ZERO;
+    let mut ending = false;
+    loop {
+        let more = engine.turn(service).map_err(gone())?;
+        let now = engine.now();
+        while let Some(notice) = service.poll_notice() {
+            operator(&notice);
+        }
+        if !ending && stop() {
+            ending = true;
+            service.begin_end(now, engine.host_mut());
+            continue;
+        }
+        if service.has_ended(now, engine.host()) {
+            return finish(engine, service);
+        }
+        if now >= control_at {
+            control_at = now + CONTROL_INTERVAL;
+            control.serve(|| Snapshot::take(engine, service).to_line());
+        }
+        if more || service.was_busy() || engine.was_busy() {
+            idle.worked();
+        } else if !idle.spins(now) && service.prepare_to_sleep() {
+            sleep(engine, service, control)
+                .map_err(LiveError::failed("cannot wait for frames and applications"))?;
+            control_at = Time::ZERO;
+        }
+    }
+}
+
+/// Sleeps until something can have happened.
+fn sleep<T: Port>(
+    engine: &mut Engine<T>,
+    service: &mut AdapterService,
+    control: &ControlSocket,
+) -> io::Result<()> {
+    let mut fds = service.fds();
+    fds.extend(control.fds());
+    engine.wait(service.poll_timeout(), &fds)?;
+    drop(fds);
+    service.awake()
+}
+
+/// Resets what has not come to its end, and writes out what is to be kept.
+fn finish<T: Port>(engine: &mut Engine<T>, service: &mut AdapterService) -> Result<(), LiveError> {
+    let stack = engine.host_mut().stack_mut();
+    let left: Vec<_> = stack.connections().collect();
+    for conn in left {
+        stack.abort(conn);
+    }
+    engine
+        .turn(service)
+        .map_err(LiveError::failed("the interface can no longer be used"))?;
+    engine
+        .port_mut()
+        .flush()
+        .map_err(LiveError::failed("the capture file cannot be written"))
+}
+
+/// What to do while there is nothing to do: look again, or sleep.
+struct Idle {
+    spin: Spin,
+    /// It spins until then.
+    until: Option<Time>,
+}
+
+impl Idle {
+    fn new() -> Self {
+        Self {
+            spin: Spin::new(LONGEST_SPIN),
+            until: None,
+        }
+    }
+
+    /// There was something to do.
+    fn worked(&mut self) {
+        if self.until.take().is_some() {
+            self.spin.paid_off();
+        }
+    }
+
+    /// Whether to look again at once.
+    fn spins(&mut self, now: Time) -> bool {
+        let until = match self.until {
+            Some(until) => until,
+            None => {
+                let budget = self.spin.begin();
+                if budget.is_zero() {
+                    return false;
+                }
+                *self
+                    .until
+                    .insert(now + Span::from_ns(budget.as_nanos() as u64))
+            }
+        };
+        let spins = now < until;
+        if !spins {
+            self.until = None;
+            self.spin.was_in_vain();
+        }
+        spins
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_spins_longer_while_that_pays_off_and_not_at_all_while_it_does_not() {
+        let mut idle = Idle::new();
+        let mut now = Time::ZERO;
+        for _ in 0..10 {
+            assert!(idle.spins(now), "it is tried");
+            now += Span::from_us(1);
+            idle.worked();
+        }
+        assert!(idle.spins(now));
+        assert!(idle.spins(now + Span::from_us(49)));
+        assert!(!idle.spins(now + Span::from_us(51)), "there is a limit");
+        let mut spins = 0;
+        for _ in 0..1000 {
+            now += Span::from_ms(1);
+            if idle.spins(now) {
+                spins += 1;
+                assert!(!idle.spins(now + Span::from_us(51)));
+            }
+        }
+        assert!(spins < 30, "{spins} attempts of an idle loop");
+    }
+}

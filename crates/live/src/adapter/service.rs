@@ -1,0 +1,321 @@
+//! Applications of other processes on the engine's host.
+
+use super::application::Attached;
+use super::config::AdapterServiceConfig;
+use super::cutoff::CutOffs;
+use super::doors::Doors;
+use super::notice::Notice;
+use super::wakeups::Wakeups;
+use crate::engine::Application;
+use crate::error::LiveError;
+use baton_bus::Batching;
+use baton_bus::link::LinkError;
+use baton_inet::Host;
+use baton_iolib::ShmAdapter;
+use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_tcp::Stack;
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use rustix::event::PollFlags;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Connections under way at the end are waited for so long at most.
+const LONGEST_END: Span = Span::from_secs(5);
+/// While there is other work, somebody at the doors waits so long.
+const DOORS_INTERVAL: Span = Span::from_ms(1);
+/// Notices that wait to be told of at most; those that come after are not told of.
+const MOST_NOTICES: usize = 256;
+
+/// What the service counts of applications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApplicationStats {
+    /// Attached so far.
+    pub attached: u64,
+    /// Gone by themselves.
+    pub left: u64,
+    /// Cut off, by what they did.
+    pub cut_off: CutOffs,
+    /// Let in and sent away again, because the adapter had no room for them.
+    pub not_attached: u64,
+    /// Memory that was shared with applications that are gone, bytes; it has been given back.
+    pub reclaimed_bytes: u64,
+}
+
+/// The adapter, its applications, and the doors that they come in by.
+///
+/// Order of calls: as an [`Application`] of an engine. After a turn that had nothing to do ([`AdapterService::was_busy`]), before the
+/// engine waits, [`AdapterService::prepare_to_sleep`]; only if that says so it may wait, for what [`AdapterService::fds`] gives too; and
+/// [`AdapterService::awake`] after it.
+pub struct AdapterService {
+    pub(super) adapter: Adapter<Bytes>,
+    on_exit: Ending,
+    /// None once the end has begun.
+    doors: Option<Doors>,
+    /// By the number of their session.
+    applications: Vec<Option<Attached>>,
+    wakeups: Wakeups,
+    stats: ApplicationStats,
+    notices: VecDeque<Notice>,
+    /// When the doors are looked at next.
+    doors_at: Time,
+    /// There was something to do in the last turn.
+    busy: bool,
+    /// When what is left is cut off.
+    ends_at: Option<Time>,
+}
+
+impl AdapterService {
+    /// An adapter with the addresses of `host`, for applications that come in by `doors`.
+    ///
+    /// # Errors
+    /// Parameters that cannot work, or no files left.
+    pub fn new(config: AdapterServiceConfig, doors: Doors, host: &Host) -> Result<Self, LiveError> {
+        let addresses = &host.interface().config().addresses;
+        let adapter = AdapterConfig {
+            addresses: addresses.iter().map(|address| address.addr()).collect(),
+            ..config.adapter
+        };
+        let adapter =
+            Adapter::new(adapter).map_err(|error| LiveError::BadInput(error.to_string()))?;
+        Ok(Self {
+            adapter,
+            on_exit: config.on_exit,
+            doors: Some(doors),
+            applications: Vec::new(),
+            wakeups: Wakeups::new()
+                .map_err(LiveError::failed("cannot wait for several applications"))?,
+            stats: ApplicationStats::default(),
+            notices: VecDeque::new(),
+            doors_at: Time::ZERO,
+            busy: false,
+            ends_at: None,
+        })
+    }
+
+    // --- getters ---
+
+    /// Totals.
+    pub fn stats(&self) -> &ApplicationStats {
+        &self.stats
+    }
+
+    /// The adapter.
+    pub fn adapter(&self) -> &Adapter<Bytes> {
+        &self.adapter
+    }
+
+    /// The doors, until the end begins.
+    pub fn doors(&self) -> Option<&Doors> {
+        self.doors.as_ref()
+    }
+
+    /// Applications that are attached.
+    pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
+        self.applications.iter().flatten()
+    }
+
+    /// Whether the last turn had something to do.
+    pub fn was_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Whether the end was asked for and nothing is left, or what is left is to be left alone.
+    pub fn has_ended(&self, now: Time, host: &Host) -> bool {
+        self.ends_at
+            .is_some_and(|limit| limit <= now || host.stack().is_empty())
+    }
+
+    // --- effects out ---
+
+    /// The next thing to tell the operator.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        if self.notices.len() < MOST_NOTICES {
+            self.notices.push_back(notice);
+        }
+    }
+
+    // --- applications come ---
+
+    /// Lets in who is at the doors.
+    fn welcome(&mut self, now: Time, stack: &mut Stack<Bytes>) {
+        let mut attached = self.attached().count();
+        while let Some(link) = self.doors.as_mut().and_then(|doors| doors.next(attached)) {
+            attached += 1;
+            self.attach(now, stack, link);
+        }
+    }
+
+    /// Serves the application at the other end of `link`.
+    fn attach(&mut self, now: Time, stack: &mut Stack<Bytes>, link: ShmAdapter) {
+        let geometry = *link.geometry();
+        let common = &self.adapter.config().batching;
+        let batching = Batching {
+            level: common.level.min(geometry.ring_depth),
+            max_transfer_bytes: geometry.buffer_bytes,
+            ..common.clone()
+        };
+        // An application that cannot be served knows when its link is dropped.
+        let Ok(session) = self.adapter.attach_with(&batching, geometry.ring_depth) else {
+            self.stats.not_attached += 1;
+            return;
+        };
+        let Ok(application) = Attached::new(now, session, link, &self.wakeups) else {
+            self.adapter.detach(now, stack, session, Ending::Reset);
+            self.stats.not_attached += 1;
+            return;
+        };
+        self.stats.attached += 1;
+        self.busy = true;
+        self.tell(Notice::Attached(application.about.clone()));
+        let index = session.0 as usize;
+        if index >= self.applications.len() {
+            self.applications.resize_with(index + 1, || None);
+        }
+        self.applications[index] = Some(application);
+    }
+
+    // --- applications work ---
+
+    /// Moves what can be moved between applications and the stack, for each a bounded amount.
+    fn pump_all(&mut self, now: Time, stack: &mut Stack<Bytes>) {
+        let mut failed: SmallVec<[(SessionId, LinkError); 2]> = SmallVec::new();
+        for application in self.applications.iter_mut().flatten() {
+            let session = application.session;
+            if application.asleep && !self.adapter.has_work(session) {
+                continue;
+            }
+            application.asleep = false;
+            match pump(
+                now,
+                &mut self.adapter,
+                stack,
+                session,
+                &mut application.link,
+            ) {
+                Ok(did) => self.busy |= did,
+                Err(error) => failed.push((session, error)),
+            }
+        }
+        for (session, error) in failed {
+            self.part_with(now, stack, session, &error);
+        }
+    }
+
+    // --- applications go ---
+
+    /// Ends what an application has, which is gone or has broken the rules.
+    fn part_with(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<Bytes>,
+        session: SessionId,
+        error: &LinkError,
+    ) {
+        let sockets = self.adapter.row(session).sockets;
+        let Some(application) = self.applications[session.0 as usize].take() else {
+            return;
+        };
+        let about = application.about.clone();
+        self.stats.reclaimed_bytes += application.memory_bytes();
+        self.wakeups.remove(application.link.link().as_fd());
+        let ending = match error {
+            LinkError::Gone => {
+                self.stats.left += 1;
+                let ending = self.on_exit;
+                self.tell(Notice::Left {
+                    about,
+                    sockets,
+                    ending,
+                });
+                ending
+            }
+            LinkError::Violation(violation) => {
+                self.stats.cut_off.add(violation);
+                let violation = *violation;
+                self.tell(Notice::CutOff { about, violation });
+                Ending::Reset
+            }
+        };
+        self.adapter.detach(now, stack, session, ending);
+        // There are resets and ends to send.
+        self.busy = true;
+    }
+
+    /// Takes no more applications, and parts with those there are: what they have sent goes out, then their connections are closed.
+    pub fn begin_end(&mut self, now: Time, host: &mut Host) {
+        self.doors = None;
+        self.ends_at = Some(now + LONGEST_END);
+        for application in self.applications.drain(..).flatten() {
+            let session = application.session;
+            self.stats.reclaimed_bytes += application.memory_bytes();
+            self.adapter
+                .detach(now, host.stack_mut(), session, Ending::Drain);
+        }
+    }
+
+    // --- sleep ---
+
+    /// Tells all applications that they have to ring from now on. False when there is something to do already.
+    pub fn prepare_to_sleep(&mut self) -> bool {
+        for application in self.applications.iter_mut().flatten() {
+            if application.asleep {
+                continue;
+            }
+            // What is wrong with it the next turn finds out, too.
+            if !application.put_to_sleep(&self.wakeups).unwrap_or(false) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Finds out which applications have rung, and lets the next turn look at the doors.
+    ///
+    /// # Errors
+    /// The system cannot tell.
+    pub fn awake(&mut self) -> io::Result<()> {
+        self.doors_at = Time::ZERO;
+        for number in self.wakeups.ready()? {
+            if let Some(Some(application)) = self.applications.get_mut(number as usize) {
+                application.asleep = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it waits for.
+    pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
+        let mut fds = self.doors.as_ref().map(Doors::fds).unwrap_or_default();
+        fds.push((self.wakeups.as_fd(), PollFlags::IN));
+        fds
+    }
+}
+
+impl Application for AdapterService {
+    fn handle(&mut self, now: Time, host: &mut Host) {
+        self.busy = false;
+        let stack = host.stack_mut();
+        if now >= self.doors_at {
+            self.doors_at = now + DOORS_INTERVAL;
+            self.welcome(now, stack);
+        }
+        while let Some((conn, event)) = stack.poll_event() {
+            self.adapter.handle_event(now, stack, conn, &event);
+        }
+        if self.poll_timeout().is_some_and(|due| due <= now) {
+            self.adapter.handle_timeouts(now, stack);
+        }
+        self.pump_all(now, stack);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.adapter.poll_timeout()
+    }
+}

@@ -1,0 +1,111 @@
+//! What wakes the loop on behalf of applications: one descriptor to wait on, whatever their number.
+
+use rustix::event::{PollFlags, Timespec, epoll};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Applications that are told of at a time; the rest is told of by the next call.
+const MOST_EVENTS: usize = 64;
+
+/// An epoll set. Everything in it carries the number of an application.
+pub struct Wakeups {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+}
+
+impl Wakeups {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// The system has none left.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(MOST_EVENTS),
+        })
+    }
+
+    /// Waits for `fd` too.
+    ///
+    /// # Errors
+    /// The system has no room for it.
+    pub fn add(&self, fd: BorrowedFd<'_>, interest: PollFlags, number: u32) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(u64::from(number));
+        Ok(epoll::add(&self.epoll, fd, data, flags(interest))?)
+    }
+
+    /// Waits for something else of `fd`.
+    ///
+    /// # Errors
+    /// It is not in the set.
+    pub fn change(&self, fd: BorrowedFd<'_>, interest: PollFlags, number: u32) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(u64::from(number));
+        Ok(epoll::modify(&self.epoll, fd, data, flags(interest))?)
+    }
+
+    /// Waits for `fd` no longer. It does not leave by being closed: a doorbell has another owner, who can ring it for ever.
+    pub fn remove(&self, fd: BorrowedFd<'_>) {
+        // Whoever is not in it need not leave.
+        let _ = epoll::delete(&self.epoll, fd);
+    }
+
+    /// The numbers of those that have something to say.
+    ///
+    /// # Errors
+    /// The system cannot tell.
+    pub fn ready(&mut self) -> io::Result<impl Iterator<Item = u32> + '_> {
+        self.events.clear();
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, room, Some(&Timespec::default())) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.events.iter().map(|event| event.data.u64() as u32))
+    }
+}
+
+impl AsFd for Wakeups {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+fn flags(interest: PollFlags) -> epoll::EventFlags {
+    // The two have the same numbers.
+    epoll::EventFlags::from_bits_truncate(u32::from(interest.bits()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, PollFd, eventfd, poll};
+
+    #[test]
+    fn whoever_rings_is_told_by_number_until_it_is_removed() {
+        let mut wakeups = Wakeups::new().expect("a set");
+        let bells: Vec<OwnedFd> = (0..3)
+            .map(|_| eventfd(0, EventfdFlags::CLOEXEC).expect("a doorbell"))
+            .collect();
+        for (number, bell) in bells.iter().enumerate() {
+            wakeups
+                .add(bell.as_fd(), PollFlags::IN, number)
+                .expect("room");
+        }
+        assert_eq!(wakeups.ready().expect("an answer").count(), 0);
+        for bell in [0, 2] {
+            rustix::io::write(&bells[bell], &1_u64.to_ne_bytes()).expect("a ring");
+        }
+        let mut set = [PollFd::new(&wakeups, PollFlags::IN)];
+        assert_eq!(poll(&mut set, Some(&Timespec::default())), Ok(1));
+        let ready: Vec<usize> = wakeups.ready().expect("an answer").collect();
+        assert_eq!(ready, [0, 2]);
+        wakeups.remove(bells[0].as_fd());
+        let out = PollFlags::OUT;
+        wakeups
+            .change(bells[1].as_fd(), out, 7)
+            .expect("it is there");
+        let ready: Vec<usize> = wakeups.ready().expect("an answer").collect();
+        assert_eq!(ready, [7, 2]);
+    }
+}
