@@ -2,6 +2,7 @@
 //!
 //! A frame is `BATON` and the version's byte, the length of the rest as two bytes, little-endian, and the rest in postcard's format.
 
+use crate::connect::ConnectError;
 use baton_bus::descriptor::MOST_INLINE_BYTES;
 use baton_bus::link::Violation;
 use baton_bus::{Batching, Descriptor};
@@ -47,6 +48,12 @@ impl Geometry {
         u64::from(self.buffers) * u64::from(self.buffer_bytes)
     }
 
+    /// Whether it is what an adapter may give for `wishes`.
+    fn fits(&self, wishes: &Self) -> bool {
+        let granted = Limits::NONE.grant(wishes);
+        granted.is_ok_and(|granted| granted == *self)
+    }
+
     /// Whether `len` bytes at `address` may be transferred.
     pub(crate) fn check_range(&self, address: u64, len: u32) -> Result<usize, Violation> {
         if len > self.buffer_bytes {
@@ -85,6 +92,14 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// As much as can be said.
+    const NONE: Self = Self {
+        applications: u32::MAX,
+        ring_depth: u32::MAX,
+        buffer_bytes: u32::MAX,
+        pool_bytes: u64::MAX,
+    };
+
     /// Whether there is room beside `attached` applications.
     pub(crate) fn check_attached(&self, attached: usize) -> Result<(), Refusal> {
         let most = self.applications;
@@ -219,6 +234,27 @@ fn presentable(name: &str) -> String {
 /// What the adapter answers.
 pub(crate) type Answer = Result<Geometry, Refusal>;
 
+/// Says hello on a stream that blocks, and hears the answer.
+///
+/// # Errors
+/// There is no answer, or it is no.
+pub(crate) fn shake_hands(
+    mut stream: impl Read + Write,
+    wishes: &Geometry,
+) -> Result<Geometry, ConnectError> {
+    let mut reader = FrameReader::default();
+    let answer = stream
+        .write_all(&frame(&Hello::new(wishes)))
+        .and_then(|()| reader.read::<Answer>(&mut stream))
+        .and_then(|answer| answer.ok_or_else(|| ErrorKind::TimedOut.into()))
+        .map_err(ConnectError::NoAnswer)?;
+    let geometry = answer.map_err(|_| ConnectError::NoAdapter("it speaks otherwise"))??;
+    if !geometry.fits(wishes) {
+        return Err(ConnectError::NoAdapter("it gave other rings and buffers"));
+    }
+    Ok(geometry)
+}
+
 /// A value as a frame.
 pub(crate) fn frame<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = [&MAGIC[..], &[VERSION, 0, 0]].concat();
@@ -297,14 +333,6 @@ impl FrameReader {
             })
         }))
     }
-}
-
-/// Writes a short frame to a stream that has not been written to before, so that there is room even if it does not block.
-///
-/// # Errors
-/// Those of the stream.
-pub(crate) fn write_frame<T: Serialize>(mut stream: impl Write, value: &T) -> io::Result<()> {
-    stream.write_all(&frame(value))
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ pub enum BindError {
     /// The system refuses.
     #[error("{0}; give a path in a folder that can be written")]
     Failed(io::Error),
+    /// The system refuses an address of TCP.
+    #[error("{0}; give an address of this machine and a free port")]
+    Address(io::Error),
 }
 
 /// A socket that listens; its file goes when it is dropped.

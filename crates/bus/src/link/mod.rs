@@ -62,6 +62,14 @@ pub enum Violation {
         /// The tag.
         tag: u32,
     },
+    /// Data that was not asked for, or not so much of it.
+    #[error("{len} bytes of data that were not asked for, as transfer {id}")]
+    Unwanted {
+        /// The transfer that it is said to belong to.
+        id: u32,
+        /// Bytes.
+        len: u32,
+    },
     /// A message that is none.
     #[error("message {0:#04x} does not exist")]
     Message(u8),

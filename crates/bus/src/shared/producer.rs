@@ -2,7 +2,7 @@
 
 use super::atomic::Ordering;
 use super::memory::{RingIndices, Slot};
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, whole_entries};
 use crate::link::Violation;
 
 /// What the filling side keeps to itself.
@@ -83,17 +83,4 @@ impl Producer {
         self.consumed_seen = consumed;
         Ok(())
     }
-}
-
-/// Descriptors of the whole entries that fit into `room`.
-fn whole_entries(descriptors: &[Descriptor], room: usize) -> usize {
-    let mut end = 0;
-    while let Some(head) = descriptors.get(end) {
-        let next = end + 1 + head.continuations();
-        if next > room.min(descriptors.len()) {
-            break;
-        }
-        end = next;
-    }
-    end
 }

@@ -4,8 +4,9 @@ use super::doorbell::{Bell, Button};
 use super::end::ShmEnd;
 use super::mapping::Mapping;
 use super::memory::{self, Layout};
+use crate::connect::{ConnectError, PATIENCE};
 use crate::counters::LinkCounters;
-use crate::handshake::{Answer, FrameReader, Geometry, Hello, Refusal, write_frame};
+use crate::handshake::{Geometry, shake_hands};
 use crate::live_link::LiveLink;
 use crate::pool::{BufferPool, Usage};
 use crate::unix_socket;
@@ -16,37 +17,14 @@ use baton_wire::Time;
 use bytes::Bytes;
 use rustix::event::PollFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use std::io::{self, IoSliceMut, Read};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
-/// An adapter that lives answers sooner.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// What the adapter gives: the memory, the host's bell, the adapter's button.
 pub(super) const FILES: usize = 3;
-
-/// Why there is no link to an adapter. Each says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// Nobody could be reached.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The adapter refuses.
-    #[error("the adapter refuses: {0}")]
-    Refused(#[from] Refusal),
-    /// There was no answer, or it broke off.
-    #[error("no answer: {0}; see whether the adapter is alive")]
-    NoAnswer(io::Error),
-    /// What came is not what an adapter gives.
-    #[error("what answers there is no adapter: {0}")]
-    NoAdapter(&'static str),
-    /// This process has no room for the link.
-    #[error("no room for the link: {0}")]
-    NoRoom(io::Error),
-}
 
 /// The host's end of shared memory.
 #[derive(Debug)]
@@ -65,52 +43,40 @@ impl ShmHost {
         let stream = UnixStream::connect(path).map_err(|error| {
             ConnectError::Unreachable(unix_socket::explain(&error, &server, "path"))
         })?;
-        Self::shake_hands(stream, wishes)
+        Self::shake_hands(&stream, wishes)
     }
 
-    fn shake_hands(stream: UnixStream, wishes: &Geometry) -> Result<Self, ConnectError> {
-        let mut answer = FrameReader::default();
-        let mut source = WithFiles {
-            stream: &stream,
-            files: Vec::new(),
-        };
-        let answer = stream
+    fn shake_hands(stream: &UnixStream, wishes: &Geometry) -> Result<Self, ConnectError> {
+        stream
             .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| write_frame(&stream, &Hello::new(wishes)))
-            .and_then(|()| answer.read::<Answer>(&mut source))
-            .and_then(|answer| answer.ok_or_else(|| io::ErrorKind::TimedOut.into()))
-            .map_err(ConnectError::NoAnswer)?;
-        let geometry = answer.map_err(|_| ConnectError::NoAdapter("it speaks otherwise"))??;
-        let [file, bell, button] = <[OwnedFd; FILES]>::try_from(source.files)
+            .map_err(ConnectError::NoRoom)?;
+        let mut files = Vec::new();
+        let with_files = WithFiles {
+            stream,
+            files: &mut files,
+        };
+        let geometry = shake_hands(with_files, wishes)?;
+        let files = files
+            .try_into()
             .map_err(|_| ConnectError::NoAdapter("it gave other files than it should"))?;
-        let fits = geometry.ring_depth.is_power_of_two()
-            && geometry.buffers == wishes.buffers
-            && geometry.buffer_bytes >= wishes.buffer_bytes.max(1);
-        if !fits || !memory::is_sound(&file, &geometry).unwrap_or(false) {
+        Self::from_files(geometry, files)
+    }
+
+    /// The host's end of what the adapter has made.
+    pub(super) fn from_files(
+        geometry: Geometry,
+        [file, bell, button]: [OwnedFd; FILES],
+    ) -> Result<Self, ConnectError> {
+        if !memory::is_sound(&file, &geometry).unwrap_or(false) {
             return Err(ConnectError::NoAdapter("it gave other memory than it said"));
         }
-        let mapping =
-            Mapping::new(file.as_fd(), Layout::new(&geometry)).map_err(ConnectError::NoRoom)?;
+        let layout = Layout::new(&geometry);
+        let mapping = Mapping::new(file.as_fd(), layout).map_err(ConnectError::NoRoom)?;
         let (bell, button) = (Bell::from_fd(bell), Button::from_fd(button));
-        Ok(Self::new(ShmEnd::new(
-            mapping,
-            Side::Host,
-            geometry,
-            bell,
-            button,
-        )))
-    }
-
-    pub(super) fn new(end: ShmEnd) -> Self {
-        let Geometry {
-            buffers,
-            buffer_bytes,
-            ..
-        } = end.geometry;
-        Self {
-            end,
-            pool: BufferPool::new(buffers, buffer_bytes),
-        }
+        Ok(Self {
+            end: ShmEnd::new(mapping, Side::Host, geometry, bell, button),
+            pool: BufferPool::new(geometry.buffers, geometry.buffer_bytes),
+        })
     }
 
     /// How large rings and buffers are.
@@ -196,7 +162,17 @@ impl AsFd for ShmHost {
 /// Reads a stream and keeps the files that come with it.
 struct WithFiles<'a> {
     stream: &'a UnixStream,
-    files: Vec<OwnedFd>,
+    files: &'a mut Vec<OwnedFd>,
+}
+
+impl Write for WithFiles<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 impl Read for WithFiles<'_> {

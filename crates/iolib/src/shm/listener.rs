@@ -3,7 +3,7 @@
 use super::adapter::ShmAdapter;
 use super::doorbell::doorbell;
 use super::end::ShmEnd;
-use super::host::FILES;
+use super::host::{FILES, ShmHost};
 use super::mapping::Mapping;
 use super::memory::{self, Layout};
 use crate::application::Application;
@@ -99,10 +99,7 @@ fn application(stream: &UnixStream, hello: &Hello) -> Application {
 }
 
 /// Makes a link: the adapter's end of it, and what the host gets.
-pub(super) fn make(
-    geometry: Geometry,
-    application: Application,
-) -> io::Result<(ShmAdapter, Files)> {
+fn make(geometry: Geometry, application: Application) -> io::Result<(ShmAdapter, Files)> {
     let file = memory::create(&geometry)?;
     let mapping = Mapping::new(file.as_fd(), Layout::new(&geometry))?;
     let (host_button, host_bell) = doorbell()?;
@@ -110,6 +107,17 @@ pub(super) fn make(
     let end = ShmEnd::new(mapping, Side::Adapter, geometry, adapter_bell, host_button);
     let link = ShmAdapter::new(end, application);
     Ok((link, [file, host_bell.into_fd(), adapter_button.into_fd()]))
+}
+
+/// A link within one process, for an adapter that runs there on a thread, and the file of its memory.
+///
+/// # Errors
+/// There is no memory, or there are no files, for it.
+pub fn pair(geometry: Geometry) -> io::Result<(ShmHost, ShmAdapter, OwnedFd)> {
+    let (adapter, files) = make(geometry, Application::default())?;
+    let file = files[0].try_clone()?;
+    let host = ShmHost::from_files(geometry, files).map_err(io::Error::other)?;
+    Ok((host, adapter, file))
 }
 
 /// Answers; the files go with the answer's first byte.

@@ -12,8 +12,8 @@
 //! It is sealed: neither side can make it shorter and so let the other fall over its own access.
 //!
 //! A doorbell is a pipe, whose reading end can be waited for beside anything else. An eventfd costs the same, but whether it blocks is
-//! a property that both sides share: a host could fill it, let it block, and hold up the adapter that all others use. The two ends
-//! of a pipe are apart. And a reading end tells of the other side's death.
+//! a property that both sides share: a host could fill it, let it block, and hold up the adapter that all others use. The two
+//! ends of a pipe are apart. And a reading end tells of the other side's death.
 
 mod adapter;
 mod doorbell;
@@ -27,5 +27,5 @@ mod memory;
 mod tests;
 
 pub use adapter::ShmAdapter;
-pub use host::{ConnectError, ShmHost};
-pub use listener::AdapterListener;
+pub use host::ShmHost;
+pub use listener::{AdapterListener, pair};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::connect::ConnectError;
 use crate::handshake::{Geometry, Limits, Refusal};
 use crate::live_link::{LiveLink, wait};
 use crate::spin::Spin;
@@ -40,11 +41,9 @@ fn join(
     Ok((host, accepted.expect("it is attached")))
 }
 
-pub(crate) fn pair(wishes: &Geometry) -> (ShmHost, ShmAdapter) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("adapter.sock");
-    let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
-    join(&mut listener, &path, wishes, 0).expect("a link")
+fn small_pair() -> (ShmHost, ShmAdapter) {
+    let (host, adapter, _) = pair(SMALL).expect("memory");
+    (host, adapter)
 }
 
 fn request(number: u32) -> Descriptor {
@@ -66,8 +65,7 @@ fn requests_of(adapter: &mut ShmAdapter) -> Vec<Descriptor> {
 
 #[test]
 fn descriptors_and_data_cross() {
-    let (mut host, mut adapter) = pair(&SMALL);
-    assert_eq!(adapter.application().pid, Some(std::process::id()));
+    let (mut host, mut adapter) = small_pair();
     assert_eq!(
         (host.free_buffers(), host.buffer_bytes()),
         (4, SMALL.buffer_bytes)
@@ -102,7 +100,7 @@ fn descriptors_and_data_cross() {
 
 #[test]
 fn places_outside_of_the_pool_are_refused() {
-    let (mut host, mut adapter) = pair(&SMALL);
+    let (mut host, mut adapter) = small_pair();
     let id = DmaId(0);
     let end = SMALL.pool_bytes();
     for (address, len) in [(end, 1), (end - 1, 2), (u64::MAX, 64), (u64::MAX - 10, 5)] {
@@ -154,7 +152,8 @@ fn the_adapter_refuses_by_name() {
     };
     assert_eq!(refused(&deep, 0), depth);
     assert_eq!(listener.refusals().len(), 2);
-    join(&mut listener, &path, &SMALL, 1).expect("others are served");
+    let (_, adapter) = join(&mut listener, &path, &SMALL, 1).expect("others are served");
+    assert_eq!(adapter.application().pid, Some(std::process::id()));
 }
 
 #[test]
@@ -177,7 +176,7 @@ fn is_ready(link: &impl LiveLink) -> bool {
 
 #[test]
 fn doorbells_wake_sleepers() {
-    let (mut host, mut adapter) = pair(&SMALL);
+    let (mut host, mut adapter) = small_pair();
     assert!(adapter.prepare_to_sleep().expect("the host is sane"));
     assert!(!is_ready(&adapter));
     assert_eq!(host.put(NOW, &[request(1)]), Ok(1));
@@ -207,7 +206,7 @@ fn doorbells_wake_sleepers() {
 
 #[test]
 fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
-    let (mut host, adapter) = pair(&SMALL);
+    let (mut host, adapter) = small_pair();
     assert!(host.prepare_to_sleep().expect("the adapter is sane"));
     drop(adapter);
     assert!(is_ready(&host));
@@ -215,7 +214,7 @@ fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
     assert!(!host.prepare_to_sleep().expect("no violation"));
     assert_eq!(host.put(NOW, &[request(1)]), Err(LinkError::Gone));
 
-    let (mut host, mut adapter) = pair(&SMALL);
+    let (mut host, mut adapter) = small_pair();
     assert_eq!(host.put(NOW, &[request(1)]), Ok(1));
     drop(host);
     assert_eq!(requests_of(&mut adapter), [request(1)], "its last words");
@@ -228,7 +227,7 @@ fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
 
 #[test]
 fn to_wait_is_to_be_woken_or_to_time_out() {
-    let (mut host, mut adapter) = pair(&SMALL);
+    let (mut host, mut adapter) = small_pair();
     let mut spin = Spin::new(Duration::from_micros(50));
     let start = Instant::now();
     wait(&mut host, &mut spin, Some(Duration::from_millis(20))).expect("the adapter is sane");

@@ -1,0 +1,265 @@
+use super::*;
+use crate::application::Application;
+use crate::connect::ConnectError;
+use crate::handshake::{Geometry, Limits, Refusal};
+use crate::live_link::{LiveLink, wait};
+use crate::spin::Spin;
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{Action, Malformed, Request};
+use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
+use baton_wire::Time;
+use bytes::Bytes;
+use proptest::prelude::*;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+const SMALL: Geometry = Geometry {
+    ring_depth: 8,
+    buffers: 4,
+    buffer_bytes: 64,
+};
+const NOW: Time = Time::ZERO;
+
+type Host = StreamHost<UnixStream>;
+type Adapter = StreamAdapter<UnixStream>;
+
+fn streams() -> (UnixStream, UnixStream) {
+    let (host, adapter) = UnixStream::pair().expect("sockets");
+    for stream in [&host, &adapter] {
+        stream.set_nonblocking(true).expect("an option");
+    }
+    (host, adapter)
+}
+
+fn pair() -> (Host, Adapter) {
+    let (host, adapter) = streams();
+    let application = Application::default();
+    (
+        StreamHost::over(host, SMALL),
+        StreamAdapter::over(adapter, SMALL, application),
+    )
+}
+
+fn request(number: u32) -> Descriptor {
+    Request {
+        socket: number,
+        tag: 0,
+        action: Action::Socket,
+    }
+    .encode()
+}
+
+#[test]
+fn descriptors_and_data_cross() {
+    let (mut host, mut adapter) = pair();
+    let address = host
+        .place(Bytes::from_static(b"request"))
+        .expect("a buffer");
+    assert_eq!(host.put(NOW, &[request(1), request(2)]), Ok(2));
+    let mut requests = Vec::new();
+    assert_eq!(adapter.get(NOW, 1, &mut requests), Ok(()));
+    assert_eq!(requests, [request(1)]);
+    assert_eq!(adapter.get(NOW, 9, &mut requests), Ok(()));
+    assert_eq!(requests, [request(1), request(2)]);
+    adapter.read(NOW, DmaId(1), address, 7).expect("in range");
+    adapter.read(NOW, DmaId(2), address, 0).expect("in range");
+    assert_eq!(adapter.get(NOW, 9, &mut requests), Ok(()), "it is sent");
+    assert_eq!(host.get(NOW, &mut Vec::new()), Ok(()), "it is answered");
+    let read = |id, data: &'static [u8]| {
+        let (id, data) = (DmaId(id), Bytes::from_static(data));
+        Ok(Some(Dma::Read { id, data }))
+    };
+    assert_eq!(adapter.poll_dma(NOW), read(1, b"request"));
+    assert_eq!(adapter.poll_dma(NOW), read(2, b""));
+    host.free(address);
+    let address = host.reserve().expect("a buffer");
+    let (id, data) = (DmaId(3), Bytes::from_static(b"response"));
+    adapter
+        .write(NOW, id, address, data.clone())
+        .expect("in range");
+    assert_eq!(adapter.poll_dma(NOW), Ok(Some(Dma::Written { id })));
+    assert_eq!(adapter.put(NOW, &[request(3)]), Ok(1));
+    let mut responses = Vec::new();
+    assert_eq!(host.get(NOW, &mut responses), Ok(()));
+    assert_eq!(responses, [request(3)]);
+    assert_eq!(host.take(address, 8), Ok(data));
+    drop(adapter);
+    assert_eq!(host.get(NOW, &mut responses), Err(LinkError::Gone));
+}
+
+#[test]
+fn a_side_that_does_not_get_is_felt_by_the_other_alone() {
+    let (mut host, mut adapter) = pair();
+    let batch: Vec<_> = (0..8).map(request).collect();
+    let mut put = 0;
+    while host.put(NOW, &batch).expect("the adapter is there") > 0 {
+        put += batch.len();
+        assert!(put < 1_000_000, "it goes on for ever");
+    }
+    assert!(host.interest().contains(rustix::event::PollFlags::OUT));
+    let mut got = Vec::new();
+    while got.len() < put {
+        adapter.get(NOW, 3, &mut got).expect("the host is there");
+        let _ = host.has_news().expect("the adapter is sane");
+    }
+    assert!(got.iter().zip(batch.iter().cycle()).all(|(a, b)| a == b));
+    assert_eq!(host.put(NOW, &batch), Ok(8));
+}
+
+/// What a side says of these bytes of the other.
+fn host_says(bytes: &[u8]) -> Result<(), LinkError> {
+    let (host, mut adapter) = streams();
+    adapter.write_all(bytes).expect("room");
+    drop(adapter);
+    let mut host = StreamHost::over(host, SMALL);
+    (0..9).try_for_each(|_| host.get(NOW, &mut Vec::new()))
+}
+
+fn adapter_says(bytes: &[u8]) -> Result<(), LinkError> {
+    let (mut host, adapter) = streams();
+    host.write_all(bytes).expect("room");
+    drop(host);
+    let mut adapter = StreamAdapter::over(adapter, SMALL, Application::default());
+    adapter.read(NOW, DmaId(1), 0, 3)?;
+    (0..9).try_for_each(|_| adapter.get(NOW, 9, &mut Vec::new()))
+}
+
+#[test]
+fn bad_messages_are_named() {
+    let read = |len: u8, address: u8| {
+        [
+            2, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, len, 0, 0, 0, address, 1, 0, 0, 0, 0, 0, 0,
+        ]
+    };
+    let range = Violation::Range {
+        address: 256,
+        len: 1,
+    };
+    assert_eq!(host_says(&read(1, 0)), Err(range.into()));
+    assert_eq!(host_says(&read(65, 0)), Err(Violation::Length(65).into()));
+    let reply = [3, 0, 0, 0, 6, 0, 0, 0, 1, 0, 0, 0, b'a', b'b'];
+    assert_eq!(host_says(&reply), Err(Violation::Message(3).into()));
+    let unwanted = Violation::Unwanted { id: 1, len: 2 };
+    assert_eq!(adapter_says(&reply), Err(unwanted.into()));
+    assert_eq!(adapter_says(&read(1, 0)), Err(Violation::Message(2).into()));
+    assert_eq!(adapter_says(&[9; 8]), Err(Violation::Message(9).into()));
+    assert_eq!(adapter_says(&[1, 0, 0]), Err(LinkError::Gone));
+    // A head that promises a continuation, and none.
+    let mut cut_off = vec![1, 0, 0, 0, 32, 0, 0, 0, 0x10, 4];
+    cut_off.resize(8 + 12, 0);
+    cut_off.push(33);
+    cut_off.resize(8 + 32, 0);
+    let truncated = Violation::Malformed(Malformed::Truncated { missing: 1 });
+    assert_eq!(adapter_says(&cut_off), Err(truncated.into()));
+}
+
+#[test]
+fn a_host_is_not_asked_for_more_than_it_has() {
+    let asked: Vec<u8> = std::iter::repeat_n([2, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 64], 100)
+        .flat_map(|head| [&head[..], &[0; 11]].concat())
+        .collect();
+    let unwanted = Violation::Unwanted { id: 1, len: 64 };
+    assert_eq!(host_says(&asked), Err(unwanted.into()));
+}
+
+proptest! {
+    /// Any bytes: messages, a violation, or the end; never a panic.
+    #[test]
+    fn any_bytes(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..600),
+        heads in prop::collection::vec((0_usize..600, 1_u8..5, 0_u8..80), 0..20),
+    ) {
+        for (at, kind, len) in heads {
+            if let Some(place) = bytes.get_mut(at..at + 8) {
+                place.copy_from_slice(&[kind, 0, 0, 0, len, 0, 0, 0]);
+            }
+        }
+        prop_assert!(host_says(&bytes).is_err());
+        prop_assert!(adapter_says(&bytes).is_err());
+    }
+}
+
+#[test]
+fn over_tcp_between_threads() {
+    let mut listener = TcpAdapterListener::bind("127.0.0.1:0", Limits::default()).expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let connecting = thread::spawn(move || TcpHost::connect(address, &SMALL));
+    let mut adapter = loop {
+        if let Some(adapter) = listener.accept(0) {
+            break adapter;
+        }
+    };
+    let mut host = connecting.join().expect("no panic").expect("a link");
+    assert_eq!(host.geometry(), adapter.geometry());
+    assert!(adapter.application().peer.is_some());
+    let answering = thread::spawn(move || {
+        let mut spin = Spin::new(Duration::ZERO);
+        let mut answered = 0;
+        while answered < 200 {
+            let mut requests = Vec::new();
+            adapter
+                .get(NOW, 9, &mut requests)
+                .expect("the host is there");
+            for request in &requests {
+                let address = u64::from(request.socket()) % 4 * 64;
+                adapter.read(NOW, DmaId(0), address, 64).expect("in range");
+            }
+            let mut read = 0;
+            while read < requests.len() {
+                match adapter.poll_dma(NOW).expect("the host is there") {
+                    Some(Dma::Read { data, .. }) => {
+                        assert!(data.iter().all(|&byte| byte == data[0]));
+                        read += 1;
+                    }
+                    Some(Dma::Written { .. }) => unreachable!("nothing was written"),
+                    None => wait(&mut adapter, &mut spin, None).expect("the host is sane"),
+                }
+            }
+            answered += requests.len();
+            if !requests.is_empty() {
+                assert_eq!(adapter.put(NOW, &requests), Ok(requests.len()));
+            }
+            wait(&mut adapter, &mut spin, Some(Duration::from_millis(1)))
+                .expect("the host is sane");
+        }
+    });
+    for byte in 0..4 {
+        host.place(Bytes::from(vec![byte; 64])).expect("a buffer");
+    }
+    let mut spin = Spin::new(Duration::from_micros(20));
+    let mut responses = Vec::new();
+    for number in 0..200 {
+        assert_eq!(host.put(NOW, &[request(number)]), Ok(1));
+        while responses.len() <= number as usize {
+            host.get(NOW, &mut responses).expect("the adapter is there");
+            if responses.len() <= number as usize {
+                wait(&mut host, &mut spin, None).expect("the adapter is sane");
+            }
+        }
+    }
+    answering.join().expect("no panic");
+    let sent: Vec<_> = (0..200).map(request).collect();
+    assert_eq!(responses, sent);
+}
+
+#[test]
+fn refusals_are_named() {
+    let limits = Limits {
+        applications: 0,
+        ..Limits::default()
+    };
+    let mut listener = TcpAdapterListener::bind("127.0.0.1:0", limits).expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let connecting = thread::spawn(move || TcpHost::connect(address, &SMALL));
+    while !connecting.is_finished() {
+        assert!(listener.accept(0).is_none());
+    }
+    let refused = connecting.join().expect("no panic").expect_err("refused");
+    let too_many = Refusal::TooMany { most: 0 };
+    assert!(matches!(refused, ConnectError::Refused(refusal) if refusal == too_many));
+    assert_eq!(listener.refusals(), [(too_many, 1)]);
+    let taken = TcpAdapterListener::bind(address, limits).expect_err("in use");
+    assert!(taken.to_string().contains("free port"), "{taken}");
+}
