@@ -102,7 +102,7 @@ impl<N: FnMut(&LinkNews)> SocketWorld for AdapterSockets<N> {
         Self: 'a;
 
     fn name(&self) -> String {
-        format!("the adapter at {}", self.driver.target())
+        format!("the adapter at {}", self.driver.address())
     }
 
     fn now(&self) -> Time {

@@ -1,8 +1,8 @@
-//! The link to the adapter, whatever its kind, or none.
+//! The link to the adapter, or that there is none.
 
 use baton_bus::Descriptor;
 use baton_bus::link::{HostLink, LinkError, Violation};
-use baton_iolib::{LinkCounters, LiveLink, ShmHost};
+use baton_iolib::{AnyHostLink, LinkCounters, LiveLink};
 use baton_wire::Time;
 use bytes::Bytes;
 use rustix::event::{PollFlags, epoll};
@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HostEnd {
-    /// Shared memory.
-    Memory(ShmHost),
+    /// There is an adapter.
+    Attached(AnyHostLink),
     /// The adapter is gone: nothing can be put, got or placed.
     Lost(LinkCounters),
 }
@@ -22,7 +22,8 @@ impl HostEnd {
     /// What kind of link it is.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Memory(_) => "shared_memory",
+            Self::Attached(AnyHostLink::Shm(_)) => "shared_memory",
+            Self::Attached(AnyHostLink::Tcp(_)) => "tcp",
             Self::Lost(_) => "lost",
         }
     }
@@ -35,7 +36,7 @@ impl HostEnd {
     /// Memory of all buffers that both sides share, bytes.
     pub fn memory_bytes(&self) -> u64 {
         match self {
-            Self::Memory(link) => link.geometry().pool_bytes(),
+            Self::Attached(link) => link.geometry().pool_bytes(),
             Self::Lost(_) => 0,
         }
     }
@@ -43,14 +44,14 @@ impl HostEnd {
     /// What it has counted.
     pub fn counters(&self) -> &LinkCounters {
         match self {
-            Self::Memory(link) => link.counters(),
+            Self::Attached(link) => link.counters(),
             Self::Lost(counters) => counters,
         }
     }
 
     pub(crate) fn counters_mut(&mut self) -> &mut LinkCounters {
         match self {
-            Self::Memory(link) => link.counters_mut(),
+            Self::Attached(link) => link.counters_mut(),
             Self::Lost(counters) => counters,
         }
     }
@@ -58,7 +59,7 @@ impl HostEnd {
     /// The link itself, to be waited for.
     pub(crate) fn live(&mut self) -> Option<&mut dyn Waitable> {
         match self {
-            Self::Memory(link) => Some(link),
+            Self::Attached(link) => Some(link),
             Self::Lost(_) => None,
         }
     }
@@ -66,7 +67,7 @@ impl HostEnd {
     /// What to wait for.
     pub(crate) fn wanted(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         match self {
-            Self::Memory(link) => Some((link.as_fd(), link.interest())),
+            Self::Attached(link) => Some((link.as_fd(), link.interest())),
             Self::Lost(_) => None,
         }
     }
@@ -102,21 +103,21 @@ impl HostLink for HostEnd {
 
     fn put(&mut self, now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
         match self {
-            Self::Memory(link) => link.put(now, requests),
+            Self::Attached(link) => link.put(now, requests),
             Self::Lost(_) => Err(LinkError::Gone),
         }
     }
 
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
         match self {
-            Self::Memory(link) => link.get(now, responses),
+            Self::Attached(link) => link.get(now, responses),
             Self::Lost(_) => Err(LinkError::Gone),
         }
     }
 
     fn buffer_bytes(&self) -> u32 {
         match self {
-            Self::Memory(link) => link.buffer_bytes(),
+            Self::Attached(link) => link.buffer_bytes(),
             // Of which there are none.
             Self::Lost(_) => 1,
         }
@@ -124,34 +125,34 @@ impl HostLink for HostEnd {
 
     fn free_buffers(&self) -> usize {
         match self {
-            Self::Memory(link) => link.free_buffers(),
+            Self::Attached(link) => link.free_buffers(),
             Self::Lost(_) => 0,
         }
     }
 
     fn place(&mut self, data: Bytes) -> Result<u64, Bytes> {
         match self {
-            Self::Memory(link) => link.place(data),
+            Self::Attached(link) => link.place(data),
             Self::Lost(_) => Err(data),
         }
     }
 
     fn reserve(&mut self) -> Option<u64> {
         match self {
-            Self::Memory(link) => link.reserve(),
+            Self::Attached(link) => link.reserve(),
             Self::Lost(_) => None,
         }
     }
 
     fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
         match self {
-            Self::Memory(link) => link.take(address, len),
+            Self::Attached(link) => link.take(address, len),
             Self::Lost(_) => Err(Violation::Range { address, len }),
         }
     }
 
     fn free(&mut self, address: u64) {
-        if let Self::Memory(link) = self {
+        if let Self::Attached(link) = self {
             link.free(address);
         }
     }

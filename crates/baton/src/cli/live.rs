@@ -3,7 +3,7 @@
 use baton_inet::Cidr;
 use baton_live::Url;
 use baton_live::port::FaultSpec;
-use baton_sockets::Target;
+use baton_sockets::AdapterAddress;
 use baton_tcp::Congestion;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Deserialize;
@@ -130,9 +130,9 @@ pub struct ServeArgs {
     /// The link.
     #[command(flatten)]
     pub link: LinkArgs,
-    /// Use the sockets of an adapter in another process: where `baton live adapter` listens
-    #[arg(long, value_name = "PATH", group = "link", conflicts_with_all = LINK_OPTIONS, value_hint = ValueHint::FilePath)]
-    pub adapter: Option<Target>,
+    /// Use the sockets of an adapter in another process: the path where it listens, or tcp://HOST:PORT
+    #[arg(long, value_name = "ADDRESS", group = "link", conflicts_with_all = LINK_OPTIONS, value_hint = ValueHint::FilePath)]
+    pub adapter: Option<AdapterAddress>,
     /// Use the kernel's sockets, and none of the options of a link
     #[arg(long, group = "link", conflicts_with_all = LINK_OPTIONS)]
     pub kernel: bool,

@@ -48,7 +48,7 @@ use chain::Chains;
 use cork::CorkTimers;
 use listening::Listener;
 use numbers::Numbers;
-use socket::{Asked, Phase, Socket};
+use socket::{Asked, Phase, SetUp, Socket};
 use std::collections::VecDeque;
 
 /// The share of a link's buffers that receives leave for sends: one in so many.
@@ -203,6 +203,29 @@ impl<P: Inline> OsLayer<P> {
         self.known(socket).is_some_and(|entry| {
             entry.phase == Phase::Open && !entry.unknown && entry.error.is_none()
         })
+    }
+
+    /// Whether a socket is a connection of which it is not known yet whether it can be opened.
+    pub fn is_opening(&self, socket: SocketId) -> bool {
+        self.known(socket)
+            .is_some_and(|entry| entry.phase == Phase::Opening && entry.error.is_none())
+    }
+
+    /// Whether a listener listens: the adapter has agreed.
+    pub fn is_listening(&self, socket: SocketId) -> bool {
+        self.known(socket).is_some_and(|entry| {
+            let asked_all = entry.phase == Phase::Listening && entry.set_up == SetUp::Done;
+            asked_all
+                && entry.error.is_none()
+                && self.waiting_request(socket.0, Asked::Listen).is_none()
+        })
+    }
+
+    /// Bytes that were taken from the application and not yet given to the adapter: by the cork, or for want of room. Also of a
+    /// socket that was closed.
+    pub fn held(&self, socket: SocketId) -> usize {
+        let entry = self.sockets.get(socket.0 as usize);
+        entry.map_or(0, |entry| entry.held_len as usize)
     }
 
     /// A socket that the application may use.

@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::link::HostEnd;
 use baton_bus::link::LinkError;
-use baton_iolib::ConnectError;
+use baton_iolib::{AnyHostLink, ConnectError};
 use rustix::event::epoll;
 use std::io;
 
@@ -36,7 +36,7 @@ impl Driver {
     }
 
     /// Somebody has looked for an adapter while there was none. True when it was found.
-    pub(crate) fn handle_attempt(&mut self, found: Result<HostEnd, ConnectError>) -> bool {
+    pub(crate) fn handle_attempt(&mut self, found: Result<AnyHostLink, ConnectError>) -> bool {
         let trouble = match found {
             // Somebody else was quicker.
             Ok(_) if !self.link.is_lost() => return true,
@@ -52,7 +52,8 @@ impl Driver {
     }
 
     /// Goes on with this link. Listeners are set up again by the next turn.
-    pub(super) fn install(&mut self, link: HostEnd) -> io::Result<()> {
+    pub(super) fn install(&mut self, link: AnyHostLink) -> io::Result<()> {
+        let link = HostEnd::Attached(link);
         if let Some((fd, interest)) = link.interest() {
             epoll::add(&self.epoll, fd, LINK, interest)?;
             self.watched = interest;
@@ -74,7 +75,7 @@ impl Driver {
     }
 
     /// Sees to it that the epoll instance waits for what the link wants.
-    pub(super) fn watch(&mut self) -> io::Result<()> {
+    pub(crate) fn watch(&mut self) -> io::Result<()> {
         if let Some((fd, interest)) = self.link.interest()
             && interest != self.watched
         {

@@ -5,14 +5,14 @@ mod retry;
 mod waiting;
 
 pub use attaching::Trouble;
+pub(crate) use waiting::{readable, sleep, span};
 
 use crate::config::DriverConfig;
 use crate::error::OpenError;
 use crate::link::HostEnd;
-use crate::target::Target;
 use baton_host::Ready;
 use baton_host::offload::{Calls, OsLayer};
-use baton_iolib::{LinkCounters, Spin};
+use baton_iolib::{AdapterAddress, AnyHostLink, LinkCounters, Spin};
 use baton_wire::Time;
 use bytes::Bytes;
 use retry::Retry;
@@ -37,11 +37,11 @@ const MOST_ROUNDS: u32 = 4;
 ///
 /// ```no_run
 /// use baton_host::{Ready, Receive, Sockets};
-/// use baton_sockets::{Driver, DriverConfig, Target};
+/// use baton_sockets::{AdapterAddress, Driver, DriverConfig};
 ///
 /// // An echo server.
-/// let target: Target = "/run/baton.sock".parse()?;
-/// let mut driver = Driver::open(target, DriverConfig::default())?;
+/// let address: AdapterAddress = "/run/baton.sock".parse()?;
+/// let mut driver = Driver::open(address, DriverConfig::default())?;
 /// let now = driver.now();
 /// let local = "0.0.0.0:7".parse::<std::net::SocketAddr>()?;
 /// driver.os_mut().listen(now, baton_wire::Endpoint::new(local.ip(), local.port()), 128)?;
@@ -66,7 +66,7 @@ const MOST_ROUNDS: u32 = 4;
 /// ```
 #[derive(Debug)]
 pub struct Driver {
-    target: Target,
+    address: AdapterAddress,
     config: DriverConfig,
     os: OsLayer<Bytes>,
     link: HostEnd,
@@ -87,9 +87,9 @@ impl Driver {
     ///
     /// # Errors
     /// There is none, or it refuses.
-    pub fn open(target: Target, config: DriverConfig) -> Result<Self, OpenError> {
+    pub fn open(address: AdapterAddress, config: DriverConfig) -> Result<Self, OpenError> {
         let os = OsLayer::new(config.os.clone())?;
-        let link = target.open(&config.geometry)?;
+        let link = AnyHostLink::connect(&address, &config.geometry)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| OpenError::NoRoom(error.into()))?;
         let mut driver = Self {
@@ -102,7 +102,7 @@ impl Driver {
             epoll: Arc::new(epoll),
             watched: epoll::EventFlags::empty(),
             links_lost: 0,
-            target,
+            address,
             config,
         };
         driver.install(link).map_err(OpenError::NoRoom)?;
@@ -116,8 +116,8 @@ impl Driver {
     }
 
     /// Where the adapter is.
-    pub fn target(&self) -> &Target {
-        &self.target
+    pub fn address(&self) -> &AdapterAddress {
+        &self.address
     }
 
     /// Its parameters.
@@ -165,7 +165,7 @@ impl Driver {
     /// something happened.
     pub fn turn(&mut self) -> bool {
         if self.retry_is_due() {
-            let found = self.target.open(&self.config.geometry);
+            let found = AnyHostLink::connect(&self.address, &self.config.geometry);
             return self.handle_attempt(found);
         }
         self.turn_attached()

@@ -1,7 +1,7 @@
 //! Waiting for the adapter.
 
 use super::Driver;
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
@@ -150,4 +150,10 @@ pub(crate) fn sleep(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Re
 /// What an epoll instance is waited for.
 pub(crate) fn readable(fd: &OwnedFd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
+}
+
+/// A time span of the standard library as one of ours.
+pub(crate) fn span(duration: Duration) -> Span {
+    let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Span::from_ps(ns.saturating_mul(1000))
 }

@@ -12,7 +12,7 @@ use baton_live::{
     WebService, WorldService,
 };
 use baton_report::grouped;
-use baton_sockets::{Driver, DriverConfig, Target};
+use baton_sockets::{AdapterAddress, Driver, DriverConfig};
 use baton_wire::Endpoint;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
@@ -32,8 +32,8 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         check_folder("--upload", folder)?;
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let totals = if let Some(target) = &arguments.adapter {
-        on_adapter(arguments, target, &mut control, interrupt)?
+    let totals = if let Some(address) = &arguments.adapter {
+        on_adapter(arguments, address, &mut control, interrupt)?
     } else if arguments.kernel {
         on_kernel(arguments, &mut control, interrupt)?
     } else {
@@ -65,14 +65,14 @@ fn on_engine(
 /// The engine is an adapter's, in another process.
 fn on_adapter(
     arguments: &ServeArgs,
-    target: &Target,
+    address: &AdapterAddress,
     control: &mut ControlSocket,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
-    let refuse = |error: &dyn Display| Failure::BadInput(format!("--adapter {target}: {error}"));
+    let refuse = |error: &dyn Display| Failure::BadInput(format!("--adapter {address}: {error}"));
     let config = config(arguments);
-    let driver = Driver::open(target.clone(), driver_config(&config)).map_err(|e| refuse(&e))?;
-    let named = target.to_string();
+    let driver = Driver::open(address.clone(), driver_config(&config)).map_err(|e| refuse(&e))?;
+    let named = address.to_string();
     let mut sockets = AdapterSockets::new(driver, move |news: &LinkNews| match news {
         LinkNews::Lost(why) => tell(&format!("{why}; looking for another at {named}\n")),
         LinkNews::Attached => tell(&format!("attached to the adapter at {named} again\n")),

@@ -1,0 +1,168 @@
+//! The same sockets for tasks of any executor.
+
+use crate::Adapter;
+use crate::adapter::Handle;
+use crate::listener::TcpListener;
+use crate::poll::sealed::Sealed;
+use crate::stream::{TcpStream, outgoing};
+use futures_io::{AsyncRead, AsyncWrite};
+use std::future::poll_fn;
+use std::io::Result;
+use std::net::{Shutdown, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A connection for tasks: [`AsyncRead`] and [`AsyncWrite`] of `futures-io`, which every executor understands.
+///
+/// ```no_run
+/// use baton_sockets::{Adapter, AsyncTcpStream};
+/// # async fn hello() -> std::io::Result<()> {
+/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let stream = AsyncTcpStream::connect(&adapter, "10.9.0.1:7".parse().unwrap()).await?;
+/// println!("connected to {}", stream.get_ref().peer_addr()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct AsyncTcpStream {
+    stream: TcpStream,
+}
+
+impl AsyncTcpStream {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect`].
+    pub async fn connect(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::start(adapter, peer)?;
+        let handle = Arc::clone(stream.handle());
+        poll_fn(|context| handle.poll_for(context, |core, waiter| stream.connected(core, waiter)))
+            .await?;
+        Ok(Self { stream })
+    }
+
+    /// The connection, for its options and addresses.
+    pub fn get_ref(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    fn handle(&self) -> &Handle {
+        self.stream.handle()
+    }
+}
+
+/// A connection that was opened or accepted by a thread.
+impl From<TcpStream> for AsyncTcpStream {
+    fn from(stream: TcpStream) -> Self {
+        Self { stream }
+    }
+}
+
+impl AsyncRead for &AsyncTcpStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<Result<usize>> {
+        let max = buffer.len();
+        let data = self.handle().poll_for(context, |core, waiter| {
+            self.stream.try_receive(core, max, waiter)
+        });
+        data.map_ok(|data| {
+            buffer[..data.len()].copy_from_slice(&data);
+            data.len()
+        })
+    }
+}
+
+impl AsyncWrite for &AsyncTcpStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize>> {
+        let data = outgoing(data);
+        self.handle().poll_for(context, |core, waiter| {
+            self.stream.try_send(core, &data, waiter)
+        })
+    }
+
+    /// Nothing waits here.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the sending direction.
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(self.stream.shutdown(Shutdown::Write))
+    }
+}
+
+impl AsyncRead for AsyncTcpStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut &*self).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for AsyncTcpStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut &*self).poll_write(context, data)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(self.stream.shutdown(Shutdown::Write))
+    }
+}
+
+/// A listener for tasks.
+#[derive(Debug)]
+pub struct AsyncTcpListener {
+    listener: TcpListener,
+}
+
+impl AsyncTcpListener {
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// As [`TcpListener::accept`].
+    pub async fn accept(&self) -> Result<(AsyncTcpStream, SocketAddr)> {
+        let handle = self.listener.handle();
+        let listener = &self.listener;
+        let (socket, peer) = poll_fn(|context| {
+            handle.poll_for(context, |core, waiter| {
+                listener
+                    .tell_loss(core.driver.links_lost())
+                    .or_else(|| core.accept(listener.socket(), waiter))
+                    .map(|accepted| accepted.map(|socket| (socket, core.driver.os().peer(socket))))
+            })
+        })
+        .await?;
+        let (stream, peer) = listener.stream(socket, peer);
+        Ok((stream.into(), peer))
+    }
+
+    /// The listener, for its address.
+    pub fn get_ref(&self) -> &TcpListener {
+        &self.listener
+    }
+}
+
+/// To bind takes a moment only: that is done by a thread.
+impl From<TcpListener> for AsyncTcpListener {
+    fn from(listener: TcpListener) -> Self {
+        Self { listener }
+    }
+}

@@ -1,0 +1,505 @@
+//! What all threads of an application share: the driver, and who waits for which socket.
+
+use crate::driver::Driver;
+use crate::error::error_of;
+use crate::poll::{Polls, Registration};
+use crate::waiter::{Parker, Waiter, Waiters};
+use baton_host::{Ready, Receive, SocketId, Sockets};
+use baton_wire::Time;
+use bytes::Bytes;
+use rustix::fd::OwnedFd;
+use smallvec::SmallVec;
+use std::io::{Error, ErrorKind};
+use std::sync::Arc;
+use std::task::Waker;
+
+/// Rounds in which what comes while a thread is about to sleep is taken in by others.
+const MOST_ROUNDS: u32 = 8;
+
+/// What a socket can be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Read,
+    Write,
+}
+
+/// Who waits for one socket.
+#[derive(Debug, Default)]
+struct Entry {
+    readers: Waiters,
+    writers: Waiters,
+    registration: Option<Registration>,
+}
+
+/// The thread that waits for the adapter, for all.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    parker: Arc<Parker>,
+    is_keeper: bool,
+    /// It sleeps, until then at the latest.
+    sleeps: Option<Option<Time>>,
+}
+
+/// What all threads of an application share, behind a lock.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub driver: Driver,
+    pub polls: Polls,
+    /// By socket.
+    entries: Vec<Entry>,
+    listeners: Vec<SocketId>,
+    /// Listeners that the adapter has not yet agreed to.
+    setting_up: Vec<SocketId>,
+    /// Sockets that hold data for want of room.
+    held: Vec<SocketId>,
+    /// Tasks that wait.
+    tasks: usize,
+    leader: Option<Leader>,
+    followers: Vec<Arc<Parker>>,
+    keeper: Option<Arc<Parker>>,
+    /// Wakes a leader that sleeps.
+    kick: Arc<OwnedFd>,
+    /// Tasks to be woken once the lock is free.
+    to_wake: SmallVec<[Waker; 4]>,
+    links_lost: u64,
+    /// Nobody uses it any more.
+    pub closed: bool,
+}
+
+impl Core {
+    pub(crate) fn new(driver: Driver, kick: Arc<OwnedFd>) -> Self {
+        Self {
+            links_lost: driver.links_lost(),
+            driver,
+            polls: Polls::default(),
+            entries: Vec::new(),
+            listeners: Vec::new(),
+            setting_up: Vec::new(),
+            held: Vec::new(),
+            tasks: 0,
+            leader: None,
+            followers: Vec::new(),
+            keeper: None,
+            kick,
+            to_wake: SmallVec::new(),
+            closed: false,
+        }
+    }
+
+    // --- sockets ---
+
+    /// A socket begins.
+    pub(crate) fn open(&mut self, socket: SocketId) {
+        let index = socket.0 as usize;
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, Entry::default);
+        }
+        debug_assert!(self.entries[index].registration.is_none());
+    }
+
+    /// A listener begins.
+    pub(crate) fn open_listener(&mut self, socket: SocketId) {
+        self.open(socket);
+        self.listeners.push(socket);
+        self.setting_up.push(socket);
+    }
+
+    /// The application is done with a socket.
+    pub(crate) fn close(&mut self, socket: SocketId) {
+        self.driver.calls().close(socket);
+        self.forget(socket);
+        if self.driver.os().held(socket) > 0 {
+            self.hold(socket);
+        }
+    }
+
+    /// The application gives a socket up.
+    pub(crate) fn abort(&mut self, socket: SocketId) {
+        self.driver.calls().abort(socket);
+        self.forget(socket);
+    }
+
+    fn forget(&mut self, socket: SocketId) {
+        self.listeners.retain(|&other| other != socket);
+        self.setting_up.retain(|&other| other != socket);
+        self.wake(socket, Side::Read);
+        self.wake(socket, Side::Write);
+        if let Some(entry) = self.entries.get_mut(socket.0 as usize)
+            && let Some(registration) = entry.registration.take()
+        {
+            self.polls.forget(registration.poll, socket);
+        }
+    }
+
+    /// Takes data, or registers `waiter`. No data is the end of the stream.
+    pub(crate) fn receive(
+        &mut self,
+        socket: SocketId,
+        max: usize,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<Bytes, Error>> {
+        match self.driver.calls().receive(socket, max) {
+            Receive::Data(data) => Some(Ok(data)),
+            Receive::EndOfStream => Some(Ok(Bytes::new())),
+            Receive::Gone => Some(Err(self.error(socket))),
+            Receive::WouldBlock => self.wait_for(socket, Side::Read, waiter),
+        }
+    }
+
+    /// Gives data, or registers `waiter`.
+    pub(crate) fn send(
+        &mut self,
+        socket: SocketId,
+        data: &Bytes,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<usize, Error>> {
+        match self.driver.calls().send_some(socket, data) {
+            Err(_) => Some(Err(self.error(socket))),
+            Ok(0) if !data.is_empty() => self.wait_for(socket, Side::Write, waiter),
+            Ok(taken) => {
+                if self.driver.os().held(socket) > 0 {
+                    self.hold(socket);
+                }
+                Some(Ok(taken))
+            }
+        }
+    }
+
+    /// Takes a connection, or registers `waiter`.
+    pub(crate) fn accept(
+        &mut self,
+        listener: SocketId,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<SocketId, Error>> {
+        if let Some(status) = self.driver.os().error_of(listener) {
+            return Some(Err(error_of(status)));
+        }
+        match self.driver.os_mut().accept_on(listener) {
+            Some(socket) => {
+                self.open(socket);
+                Some(Ok(socket))
+            }
+            None => self.wait_for(listener, Side::Read, waiter),
+        }
+    }
+
+    /// Whether a connection is open, or why it cannot be; or registers `waiter`.
+    pub(crate) fn connected(
+        &mut self,
+        socket: SocketId,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<(), Error>> {
+        if self.driver.os().is_open(socket) {
+            return Some(Ok(()));
+        }
+        if let Some(status) = self.driver.os().error_of(socket) {
+            return Some(Err(error_of(status)));
+        }
+        // One that is open and over already ends as it began.
+        if !self.driver.os().is_opening(socket) {
+            return Some(Ok(()));
+        }
+        self.wait_for::<()>(socket, Side::Read, waiter);
+        self.wait_for(socket, Side::Write, waiter)
+    }
+
+    /// Whether a listener listens, or why it cannot; or registers `waiter`.
+    pub(crate) fn listening(
+        &mut self,
+        listener: SocketId,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<(), Error>> {
+        if self.driver.os().is_listening(listener) {
+            return Some(Ok(()));
+        }
+        match self.driver.os().error_of(listener) {
+            Some(status) => Some(Err(error_of(status))),
+            None => self.wait_for(listener, Side::Read, waiter),
+        }
+    }
+
+    /// Why a socket is of no use any more.
+    pub(crate) fn error(&self, socket: SocketId) -> Error {
+        match self.driver.os().error_of(socket) {
+            Some(status) => error_of(status),
+            None => ErrorKind::BrokenPipe.into(),
+        }
+    }
+
+    /// Registers whoever waits.
+    fn wait_for<T>(
+        &mut self,
+        socket: SocketId,
+        side: Side,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<T, Error>> {
+        let entry = &mut self.entries[socket.0 as usize];
+        let waiters = match side {
+            Side::Read => &mut entry.readers,
+            Side::Write => &mut entry.writers,
+        };
+        if let Some(waiter) = waiter {
+            self.tasks += usize::from(waiters.add(waiter));
+        }
+        None
+    }
+
+    fn hold(&mut self, socket: SocketId) {
+        if !self.held.contains(&socket) {
+            self.held.push(socket);
+        }
+    }
+
+    // --- readiness ---
+
+    /// Lets go what is due, takes in what has come, and wakes whoever waited for it. True when something happened.
+    pub(crate) fn turn(&mut self) -> bool {
+        let moved = self.driver.turn_attached();
+        self.dispatch();
+        moved
+    }
+
+    /// Wakes whoever waited for what has happened.
+    fn dispatch(&mut self) {
+        while let Some(ready) = self.driver.next_ready() {
+            match ready {
+                Ready::Acceptable => self.signal_listeners(),
+                Ready::Readable(socket) => {
+                    self.signal(socket, Side::Read);
+                    if !self.driver.os().is_open(socket) {
+                        self.signal(socket, Side::Write);
+                    }
+                }
+                Ready::Writable(socket) => self.signal(socket, Side::Write),
+            }
+        }
+        if !self.setting_up.is_empty() {
+            self.signal_set_up();
+        }
+        let os = self.driver.os();
+        self.held.retain(|&socket| os.held(socket) > 0);
+        if self.driver.links_lost() != self.links_lost {
+            self.links_lost = self.driver.links_lost();
+            self.setting_up = self.listeners.clone();
+            for listener in self.listeners.clone() {
+                self.signal(listener, Side::Read);
+            }
+        }
+    }
+
+    fn signal_listeners(&mut self) {
+        for index in 0..self.listeners.len() {
+            let listener = self.listeners[index];
+            if self.driver.os().acceptable(listener) > 0 {
+                self.signal(listener, Side::Read);
+            }
+        }
+    }
+
+    fn signal_set_up(&mut self) {
+        let os = self.driver.os();
+        let is_set_up = |listener| os.is_listening(listener) || os.error_of(listener).is_some();
+        let (done, waiting): (Vec<_>, Vec<_>) = (self.setting_up.iter())
+            .copied()
+            .partition(|&listener| is_set_up(listener));
+        self.setting_up = waiting;
+        for listener in done {
+            self.signal(listener, Side::Read);
+        }
+    }
+
+    /// A side of a socket has become ready.
+    fn signal(&mut self, socket: SocketId, side: Side) {
+        self.wake(socket, side);
+        let Some(entry) = self.entries.get_mut(socket.0 as usize) else {
+            return;
+        };
+        if let Some(registration) = &mut entry.registration
+            && registration.signal(side)
+        {
+            let poll = registration.poll;
+            for waiter in self.polls.push(poll, socket) {
+                self.wake_one(waiter);
+            }
+        }
+    }
+
+    pub(crate) fn wake(&mut self, socket: SocketId, side: Side) {
+        let Some(entry) = self.entries.get_mut(socket.0 as usize) else {
+            return;
+        };
+        let waiters = match side {
+            Side::Read => &mut entry.readers,
+            Side::Write => &mut entry.writers,
+        };
+        for waiter in waiters.take() {
+            self.wake_one(waiter);
+        }
+    }
+
+    fn wake_one(&mut self, waiter: Waiter) {
+        match waiter {
+            Waiter::Task(waker) => {
+                self.tasks -= 1;
+                self.to_wake.push(waker);
+            }
+            Waiter::Thread(parker) if parker.notify() => match &self.leader {
+                Some(leader) if Arc::ptr_eq(&leader.parker, &parker) => {
+                    if leader.sleeps.is_some() {
+                        self.kick();
+                    }
+                }
+                _ => parker.unpark(),
+            },
+            Waiter::Thread(_) => {}
+        }
+    }
+
+    /// Tasks to be woken once the lock is free.
+    pub(crate) fn take_to_wake(&mut self) -> SmallVec<[Waker; 4]> {
+        std::mem::take(&mut self.to_wake)
+    }
+
+    // --- registrations with a poll ---
+
+    /// The registration of a socket, if it has one.
+    pub(crate) fn registration(&mut self, socket: SocketId) -> &mut Option<Registration> {
+        &mut self.entries[socket.0 as usize].registration
+    }
+
+    /// What is ready already is told to a new registration.
+    pub(crate) fn signal_present(&mut self, socket: SocketId, is_listener: bool) {
+        let os = self.driver.os();
+        let (readable, writable) = if is_listener {
+            (
+                os.acceptable(socket) > 0 || os.error_of(socket).is_some(),
+                false,
+            )
+        } else {
+            let unread = os.unread(socket);
+            (unread.len > 0 || unread.ended, os.is_open(socket))
+        };
+        if readable {
+            self.signal(socket, Side::Read);
+        }
+        if writable {
+            self.signal(socket, Side::Write);
+        }
+    }
+
+    /// A poll is done with, and with it its registrations.
+    pub(crate) fn close_poll(&mut self, poll: usize) {
+        self.polls.close(poll);
+        for entry in &mut self.entries {
+            entry.registration.take_if(|known| known.poll == poll);
+        }
+    }
+
+    // --- leading ---
+
+    /// Whether nobody waits for the adapter, or only the keeper.
+    pub(crate) fn is_without_leader(&self) -> bool {
+        self.leader.as_ref().is_none_or(|leader| leader.is_keeper)
+    }
+
+    pub(crate) fn is_led_by(&self, parker: &Arc<Parker>) -> bool {
+        let leader = self.leader.as_ref();
+        leader.is_some_and(|leader| Arc::ptr_eq(&leader.parker, parker))
+    }
+
+    pub(crate) fn set_leader(&mut self, parker: &Arc<Parker>, is_keeper: bool) {
+        if !self.is_led_by(parker) {
+            self.leader = Some(Leader {
+                parker: Arc::clone(parker),
+                is_keeper,
+                sleeps: None,
+            });
+        }
+    }
+
+    /// The leader goes to sleep, or has woken up.
+    pub(crate) fn set_sleeps(&mut self, parker: &Arc<Parker>, sleeps: Option<Option<Time>>) {
+        if let Some(leader) = &mut self.leader
+            && Arc::ptr_eq(&leader.parker, parker)
+        {
+            leader.sleeps = sleeps;
+        }
+    }
+
+    /// A thread waits for the adapter no longer: another that waits takes its place.
+    pub(crate) fn leave(&mut self, parker: &Arc<Parker>) {
+        if !self.is_led_by(parker) {
+            return;
+        }
+        self.leader = None;
+        if let Some(next) = self.followers.first() {
+            next.notify();
+            next.unpark();
+        }
+    }
+
+    pub(crate) fn follow(&mut self, parker: &Arc<Parker>) {
+        self.followers.push(Arc::clone(parker));
+    }
+
+    pub(crate) fn unfollow(&mut self, parker: &Arc<Parker>) {
+        self.followers.retain(|other| !Arc::ptr_eq(other, parker));
+    }
+
+    pub(crate) fn set_keeper(&mut self, parker: Arc<Parker>) {
+        self.keeper = Some(parker);
+    }
+
+    /// Whether somebody has to wait for the adapter even if no thread does.
+    pub(crate) fn needs_keeper(&self) -> bool {
+        self.tasks > 0 || !self.held.is_empty() || self.driver.poll_timeout().is_some()
+    }
+
+    /// Ends a piece of work of a thread that does not lead: what was asked for goes, and the leader hears what it has to.
+    pub(crate) fn settle(&mut self) {
+        if self.driver.transmit() {
+            self.dispatch();
+        }
+        let Some(leader) = &self.leader else {
+            if self.followers.is_empty() && self.needs_keeper() {
+                self.wake_keeper();
+            }
+            return;
+        };
+        let Some(sleeps_until) = leader.sleeps else {
+            return;
+        };
+        // To use the link has told the adapter that this side is awake. The leader is not.
+        let mut rounds = 0;
+        while !self.driver.prepare_to_sleep() && rounds < MOST_ROUNDS {
+            self.turn();
+            rounds += 1;
+        }
+        let due = self.driver.poll_timeout();
+        let is_too_late = match (due, sleeps_until) {
+            (Some(due), Some(until)) => due < until,
+            (due, None) => due.is_some(),
+            (None, Some(_)) => false,
+        };
+        if rounds == MOST_ROUNDS || is_too_late {
+            self.kick();
+        }
+    }
+
+    pub(crate) fn wake_keeper(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.notify();
+            keeper.unpark();
+        }
+    }
+
+    pub(crate) fn kick(&self) {
+        // Full is as good as one more.
+        let _ = rustix::io::write(&*self.kick, &1_u64.to_ne_bytes());
+    }
+
+    /// The leader has heard that it was kicked.
+    pub(crate) fn handle_kick(&self) {
+        let _ = rustix::io::read(&*self.kick, &mut [0; 8]);
+    }
+}

@@ -1,0 +1,156 @@
+//! Listeners in the style of the standard library.
+
+use crate::Adapter;
+use crate::adapter::{Handle, Patience};
+use crate::error::error_of;
+use crate::poll::sealed::Sealed;
+use crate::stream::{TcpStream, endpoint, socket_addr};
+use baton_host::SocketId;
+use std::io::{Error, ErrorKind, Result};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Connections that may wait on the adapter to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// A listener on an adapter, as [`std::net::TcpListener`] is one of the kernel's.
+///
+/// When the adapter is gone, each listener tells so once, by an error of the kind `ConnectionAborted`; after that `accept` waits until
+/// there is an adapter again, on which it listens then.
+///
+/// ```no_run
+/// use baton_sockets::{Adapter, TcpListener};
+/// use std::io::Write;
+///
+/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let listener = TcpListener::bind(&adapter, "0.0.0.0:7000".parse().unwrap())?;
+/// for stream in listener.incoming() {
+///     stream?.write_all(b"hello\n")?;
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TcpListener {
+    handle: Arc<Handle>,
+    socket: SocketId,
+    local: SocketAddr,
+    nonblocking: AtomicBool,
+    /// Losses of the adapter that it has told of.
+    losses_told: AtomicU64,
+}
+
+impl TcpListener {
+    /// Listens at an address of the adapter, or at all of one version of IP.
+    ///
+    /// # Errors
+    /// Somebody listens there already (`AddrInUse`), it is not an address of the adapter (`AddrNotAvailable`), the adapter is
+    /// gone (`NetworkDown`), or there is no port (`InvalidInput`).
+    pub fn bind(adapter: &Adapter, local: SocketAddr) -> Result<Self> {
+        if local.port() == 0 {
+            let text = "expected a port: the adapter chooses none for listeners";
+            return Err(Error::new(ErrorKind::InvalidInput, text));
+        }
+        let handle = Arc::clone(adapter.handle());
+        let (socket, losses) = handle.call(|core| {
+            let now = core.driver.now();
+            let listening = core.driver.os_mut().listen(now, endpoint(local), BACKLOG);
+            let socket = listening.map_err(error_of)?;
+            core.open_listener(socket);
+            Ok::<_, Error>((socket, core.driver.links_lost()))
+        })?;
+        let listener = Self {
+            handle,
+            socket,
+            local,
+            nonblocking: AtomicBool::new(false),
+            losses_told: AtomicU64::new(losses),
+        };
+        let handle = &listener.handle;
+        let listening = handle.block(Patience::Endless, |core, waiter| {
+            if !core.driver.is_attached() {
+                return Some(Err(ErrorKind::NetworkDown.into()));
+            }
+            core.listening(socket, waiter)
+        });
+        listening.unwrap_or(Err(ErrorKind::WouldBlock.into()))?;
+        Ok(listener)
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// The adapter is gone (`ConnectionAborted`, once), or nothing is there and the listener is non-blocking (`WouldBlock`).
+    pub fn accept(&self) -> Result<(TcpStream, SocketAddr)> {
+        let patience = if self.nonblocking.load(Ordering::Relaxed) {
+            Patience::None
+        } else {
+            Patience::Endless
+        };
+        let accepted = self.handle.block(patience, |core, waiter| {
+            self.tell_loss(core.driver.links_lost())
+                .or_else(|| core.accept(self.socket, waiter))
+                .map(|accepted| accepted.map(|socket| (socket, core.driver.os().peer(socket))))
+        });
+        let (socket, peer) = accepted.unwrap_or(Err(ErrorKind::WouldBlock.into()))?;
+        Ok(self.stream(socket, peer))
+    }
+
+    /// The adapter was lost, and nobody has been told yet.
+    pub(crate) fn tell_loss<T>(&self, losses: u64) -> Option<Result<T>> {
+        let told = self.losses_told.swap(losses, Ordering::Relaxed);
+        (told != losses).then(|| Err(ErrorKind::ConnectionAborted.into()))
+    }
+
+    pub(crate) fn stream(
+        &self,
+        socket: SocketId,
+        peer: Option<baton_wire::Endpoint>,
+    ) -> (TcpStream, SocketAddr) {
+        let peer = peer.map_or(self.local, socket_addr);
+        let stream = TcpStream::new(&self.handle, socket, peer, Some(self.local));
+        (stream, peer)
+    }
+
+    /// Connections, one after the other, without end.
+    pub fn incoming(&self) -> impl Iterator<Item = Result<TcpStream>> {
+        std::iter::repeat_with(|| self.accept().map(|(stream, _)| stream))
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// None.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        Ok(self.local)
+    }
+
+    /// Whether `accept` fails with `WouldBlock` rather than wait.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> Result<()> {
+        self.nonblocking.store(nonblocking, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for TcpListener {
+    fn drop(&mut self) {
+        self.handle.call(|core| core.close(self.socket));
+    }
+}
+
+impl Sealed for TcpListener {
+    fn socket(&self) -> SocketId {
+        self.socket
+    }
+
+    fn is_listener(&self) -> bool {
+        true
+    }
+
+    fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+}

@@ -1,0 +1,350 @@
+//! Readiness of many sockets for one thread.
+
+use crate::Adapter;
+use crate::adapter::{Handle, Patience};
+use crate::core::Side;
+use crate::listener::TcpListener;
+use crate::stream::TcpStream;
+use crate::waiter::{Waiter, Waiters};
+use baton_host::SocketId;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::BitOr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the application calls a socket in the events of a [`Poll`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub usize);
+
+/// What a socket is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest {
+    readable: bool,
+    writable: bool,
+}
+
+impl Interest {
+    /// Data, the end of the stream, an error, or of a listener connections.
+    pub const READABLE: Self = Self {
+        readable: true,
+        writable: false,
+    };
+    /// Room for data, after a write has found none; or that the connection is open.
+    pub const WRITABLE: Self = Self {
+        readable: false,
+        writable: true,
+    };
+}
+
+impl BitOr for Interest {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self {
+            readable: self.readable || other.readable,
+            writable: self.writable || other.writable,
+        }
+    }
+}
+
+/// What has become of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    token: Token,
+    ready: Interest,
+}
+
+impl Event {
+    /// Which socket.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// There is something to read or to accept, or to notice by that.
+    pub fn is_readable(&self) -> bool {
+        self.ready.readable
+    }
+
+    /// There is room for data.
+    pub fn is_writable(&self) -> bool {
+        self.ready.writable
+    }
+}
+
+/// The events of one [`Poll::poll`].
+#[derive(Debug)]
+pub struct Events {
+    events: Vec<Event>,
+    capacity: usize,
+}
+
+impl Events {
+    /// Room for so many events, at least one. More wait for the next poll.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let capacity = capacity.max(1);
+        Self {
+            events: Vec::with_capacity(capacity),
+            capacity,
+        }
+    }
+
+    /// The events.
+    pub fn iter(&self) -> std::slice::Iter<'_, Event> {
+        self.events.iter()
+    }
+
+    /// Whether there are none: the time was over.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a Events {
+    type Item = &'a Event;
+    type IntoIter = std::slice::Iter<'a, Event>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// A socket that can be registered with a [`Poll`].
+pub trait Source: sealed::Sealed {}
+
+impl Source for TcpStream {}
+impl Source for TcpListener {}
+
+pub(crate) mod sealed {
+    use super::{Arc, Handle, SocketId};
+
+    pub trait Sealed {
+        fn socket(&self) -> SocketId;
+        fn is_listener(&self) -> bool;
+        fn handle(&self) -> &Arc<Handle>;
+    }
+}
+
+/// Waits for many sockets at once, in the manner of epoll with edges: an event tells that something has changed, so a socket is to be
+/// read, written or accepted from until that would block, and sockets are to be set to non-blocking.
+///
+/// ```no_run
+/// use baton_sockets::{Adapter, Events, Interest, Poll, TcpListener, Token};
+///
+/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let listener = TcpListener::bind(&adapter, "0.0.0.0:80".parse().unwrap())?;
+/// listener.set_nonblocking(true)?;
+/// let poll = Poll::new(&adapter);
+/// poll.register(&listener, Token(0), Interest::READABLE)?;
+/// let mut events = Events::with_capacity(128);
+/// loop {
+///     poll.poll(&mut events, None)?;
+///     for event in &events {
+///         println!("{:?} has something to say", event.token());
+///     }
+/// #   break;
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Poll {
+    handle: Arc<Handle>,
+    id: usize,
+}
+
+impl Poll {
+    /// Waits for nothing yet.
+    pub fn new(adapter: &Adapter) -> Self {
+        let handle = Arc::clone(adapter.handle());
+        let id = handle.lock().polls.open();
+        Self { handle, id }
+    }
+
+    /// Waits for this socket, too. What is ready already is the first event.
+    ///
+    /// # Errors
+    /// It is registered already, or of another adapter.
+    pub fn register(
+        &self,
+        source: &impl Source,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        if !Arc::ptr_eq(&self.handle, source.handle()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut core = self.handle.lock();
+        let slot = core.registration(source.socket());
+        if slot.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        *slot = Some(Registration::new(self.id, token, interest));
+        core.signal_present(source.socket(), source.is_listener());
+        Ok(())
+    }
+
+    /// Waits for something else of a registered socket, or under another name.
+    ///
+    /// # Errors
+    /// It is not registered here.
+    pub fn reregister(
+        &self,
+        source: &impl Source,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.deregister(source)?;
+        self.register(source, token, interest)
+    }
+
+    /// Waits for this socket no longer. Closing it does the same.
+    ///
+    /// # Errors
+    /// It is not registered here.
+    pub fn deregister(&self, source: &impl Source) -> io::Result<()> {
+        let mut core = self.handle.lock();
+        let slot = core.registration(source.socket());
+        if slot
+            .take_if(|registration| registration.poll == self.id)
+            .is_none()
+        {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        core.polls.forget(self.id, source.socket());
+        Ok(())
+    }
+
+    /// Waits until something has happened, at most for `timeout`, and gives what.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn poll(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        events.events.clear();
+        let id = self.id;
+        self.handle.block(Patience::from(timeout), |core, waiter| {
+            while events.events.len() < events.capacity
+                && let Some(socket) = core.polls.pop(id)
+            {
+                if let Some(registration) = core.registration(socket) {
+                    events.events.push(registration.take_event());
+                }
+            }
+            if events.events.is_empty() {
+                core.polls.wait(id, waiter);
+                return None;
+            }
+            Some(())
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Poll {
+    fn drop(&mut self) {
+        self.handle.lock().close_poll(self.id);
+    }
+}
+
+/// One socket with a poll.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    pub poll: usize,
+    token: Token,
+    interest: Interest,
+    ready: Interest,
+}
+
+const NOTHING: Interest = Interest {
+    readable: false,
+    writable: false,
+};
+
+impl Registration {
+    fn new(poll: usize, token: Token, interest: Interest) -> Self {
+        Self {
+            poll,
+            token,
+            interest,
+            ready: NOTHING,
+        }
+    }
+
+    /// A side has become ready; true when the poll is to be told.
+    pub(crate) fn signal(&mut self, side: Side) -> bool {
+        let before = self.ready;
+        match side {
+            Side::Read => self.ready.readable |= self.interest.readable,
+            Side::Write => self.ready.writable |= self.interest.writable,
+        }
+        before == NOTHING && self.ready != NOTHING
+    }
+
+    fn take_event(&mut self) -> Event {
+        Event {
+            token: self.token,
+            ready: std::mem::replace(&mut self.ready, NOTHING),
+        }
+    }
+}
+
+/// What one poll has to tell, and who waits for it.
+#[derive(Debug, Default)]
+struct State {
+    ready: VecDeque<SocketId>,
+    waiters: Waiters,
+}
+
+/// All polls.
+#[derive(Debug, Default)]
+pub(crate) struct Polls(Vec<Option<State>>);
+
+impl Polls {
+    fn open(&mut self) -> usize {
+        let free = self.0.iter().position(Option::is_none);
+        let id = free.unwrap_or_else(|| {
+            self.0.push(None);
+            self.0.len() - 1
+        });
+        self.0[id] = Some(State::default());
+        id
+    }
+
+    pub(crate) fn close(&mut self, id: usize) {
+        self.0[id] = None;
+    }
+
+    fn state(&mut self, id: usize) -> Option<&mut State> {
+        self.0.get_mut(id)?.as_mut()
+    }
+
+    /// A socket has something to tell; gives who waits for that.
+    pub(crate) fn push(
+        &mut self,
+        id: usize,
+        socket: SocketId,
+    ) -> impl Iterator<Item = Waiter> + use<> {
+        let waiters = self.state(id).map(|state| {
+            state.ready.push_back(socket);
+            state.waiters.take()
+        });
+        waiters.into_iter().flatten()
+    }
+
+    fn pop(&mut self, id: usize) -> Option<SocketId> {
+        self.state(id)?.ready.pop_front()
+    }
+
+    /// Threads only wait here: there is nothing to be counted.
+    fn wait(&mut self, id: usize, waiter: Option<&Waiter>) {
+        if let (Some(state), Some(waiter)) = (self.state(id), waiter) {
+            state.waiters.add(waiter);
+        }
+    }
+
+    /// A socket has nothing to tell any more.
+    pub(crate) fn forget(&mut self, id: usize, socket: SocketId) {
+        if let Some(state) = self.state(id) {
+            state.ready.retain(|&other| other != socket);
+        }
+    }
+}

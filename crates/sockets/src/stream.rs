@@ -1,0 +1,436 @@
+//! Connections in the style of the standard library.
+
+use crate::Adapter;
+use crate::adapter::{Handle, Patience};
+use crate::core::{Core, Side};
+use crate::error::error_of;
+use crate::poll::sealed::Sealed;
+use crate::waiter::Waiter;
+use baton_bus::descriptor::SocketOption;
+use baton_host::SocketId;
+use baton_host::offload::NotAsked;
+use baton_iolib::Arena;
+use baton_wire::Endpoint;
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// One write takes no more than this, bytes.
+const LONGEST_WRITE: usize = 64 * 1024;
+
+thread_local! {
+    /// Where what is written stands until the adapter can fetch it.
+    static OUTGOING: RefCell<Arena> = RefCell::new(Arena::default());
+}
+
+/// A connection through an adapter, as [`std::net::TcpStream`] is one through the kernel.
+///
+/// Errors have the kinds that the standard library's have on Linux; in addition, all connections end with `ConnectionAborted` when the
+/// adapter is gone. Clones ([`TcpStream::try_clone`]) are the same connection, which is closed with the last of them.
+///
+/// ```no_run
+/// use baton_sockets::{Adapter, TcpStream};
+/// use std::io::{Read, Write};
+/// use std::net::Shutdown;
+///
+/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let mut stream = TcpStream::connect(&adapter, "10.9.0.1:80".parse().unwrap())?;
+/// stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+/// stream.shutdown(Shutdown::Write)?;
+/// let mut page = String::new();
+/// stream.read_to_string(&mut page)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TcpStream {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    handle: Arc<Handle>,
+    socket: SocketId,
+    peer: SocketAddr,
+    local: Option<SocketAddr>,
+    nonblocking: AtomicBool,
+    nodelay: AtomicBool,
+    /// This side wants to read no more.
+    read_shut: AtomicBool,
+    /// It was given up before it was open.
+    given_up: AtomicBool,
+    /// The error was told by `take_error`.
+    error_taken: AtomicBool,
+    timeouts: Mutex<Timeouts>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Timeouts {
+    read: Option<Duration>,
+    write: Option<Duration>,
+}
+
+impl TcpStream {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// The peer refuses (`ConnectionRefused`), cannot be reached (`HostUnreachable`) or does not answer (`TimedOut`); or the
+    /// adapter is gone (`NetworkDown`).
+    pub fn connect(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
+        Self::connect_within(adapter, peer, Patience::Endless)
+    }
+
+    /// Opens a connection, if that takes no longer than `timeout`.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect`]; `TimedOut` when it takes longer; `InvalidInput` when `timeout` is zero.
+    pub fn connect_timeout(adapter: &Adapter, peer: SocketAddr, timeout: Duration) -> Result<Self> {
+        let timeout = Some(not_zero(timeout)?);
+        Self::connect_within(adapter, peer, Patience::from(timeout))
+    }
+
+    fn connect_within(adapter: &Adapter, peer: SocketAddr, patience: Patience) -> Result<Self> {
+        let stream = Self::start(adapter, peer)?;
+        let handle = &stream.inner.handle;
+        let connected = handle.block(patience, |core, waiter| stream.connected(core, waiter));
+        let connected = connected.unwrap_or(Err(ErrorKind::TimedOut.into()));
+        // A handshake that is under way is given up, if so.
+        stream
+            .inner
+            .given_up
+            .store(connected.is_err(), Ordering::Relaxed);
+        connected.map(|()| stream)
+    }
+
+    /// Begins to open a connection.
+    pub(crate) fn start(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
+        let handle = adapter.handle();
+        let socket = handle.call(|core| {
+            if !core.driver.is_attached() {
+                return Err(ErrorKind::NetworkDown.into());
+            }
+            let now = core.driver.now();
+            let opening = core.driver.os_mut().connect(now, endpoint(peer));
+            let socket = opening.map_err(error_of)?;
+            core.open(socket);
+            Ok::<_, Error>(socket)
+        })?;
+        Ok(Self::new(handle, socket, peer, None))
+    }
+
+    /// Whether it is open; or registers the waiter.
+    pub(crate) fn connected(&self, core: &mut Core, waiter: Option<&Waiter>) -> Option<Result<()>> {
+        if !core.driver.is_attached() {
+            return Some(Err(ErrorKind::NetworkDown.into()));
+        }
+        core.connected(self.inner.socket, waiter)
+    }
+
+    pub(crate) fn new(
+        handle: &Arc<Handle>,
+        socket: SocketId,
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+    ) -> Self {
+        let inner = Inner {
+            handle: Arc::clone(handle),
+            socket,
+            peer,
+            local,
+            nonblocking: AtomicBool::new(false),
+            nodelay: AtomicBool::new(false),
+            read_shut: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            error_taken: AtomicBool::new(false),
+            timeouts: Mutex::new(Timeouts::default()),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Takes what has come, at most `max` bytes, without a copy; nothing at the end of the stream.
+    ///
+    /// # Errors
+    /// As those of [`Read::read`].
+    pub fn receive(&self, max: usize) -> Result<Bytes> {
+        let patience = self.patience(self.timeouts().read);
+        let outcome = self
+            .inner
+            .handle
+            .block(patience, |core, waiter| self.try_receive(core, max, waiter));
+        outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
+    }
+
+    pub(crate) fn try_receive(
+        &self,
+        core: &mut Core,
+        max: usize,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<Bytes>> {
+        if max == 0 || self.inner.read_shut.load(Ordering::Relaxed) {
+            return Some(Ok(Bytes::new()));
+        }
+        core.receive(self.inner.socket, max, waiter)
+    }
+
+    /// Sends as much of `data` as there is room for, and waits for room if there is none; gives how many bytes.
+    ///
+    /// # Errors
+    /// As those of [`Write::write`].
+    pub fn send(&self, data: &Bytes) -> Result<usize> {
+        let patience = self.patience(self.timeouts().write);
+        let socket = self.inner.socket;
+        let outcome = self
+            .inner
+            .handle
+            .block(patience, |core, waiter| core.send(socket, data, waiter));
+        outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
+    }
+
+    pub(crate) fn try_send(
+        &self,
+        core: &mut Core,
+        data: &Bytes,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<usize>> {
+        core.send(self.inner.socket, data, waiter)
+    }
+
+    /// Ends one direction, or both. What was written before is sent.
+    ///
+    /// # Errors
+    /// None.
+    pub fn shutdown(&self, how: Shutdown) -> Result<()> {
+        let socket = self.inner.socket;
+        self.inner.handle.call(|core| {
+            if how != Shutdown::Read {
+                let now = core.driver.now();
+                core.driver.os_mut().shutdown(now, socket);
+                core.wake(socket, Side::Write);
+            }
+            if how != Shutdown::Write {
+                self.inner.read_shut.store(true, Ordering::Relaxed);
+                core.wake(socket, Side::Read);
+            }
+        });
+        Ok(())
+    }
+
+    /// The other end.
+    ///
+    /// # Errors
+    /// None.
+    pub fn peer_addr(&self) -> Result<SocketAddr> {
+        Ok(self.inner.peer)
+    }
+
+    /// This end: where the listener listens whose connection it is.
+    ///
+    /// # Errors
+    /// `Unsupported` of connections that were opened here: the adapter does not tell what address and port it has chosen.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        let local = self.inner.local;
+        local.ok_or_else(|| ErrorKind::Unsupported.into())
+    }
+
+    /// Another hold on the same connection.
+    ///
+    /// # Errors
+    /// None.
+    pub fn try_clone(&self) -> Result<Self> {
+        let inner = Arc::clone(&self.inner);
+        Ok(Self { inner })
+    }
+
+    /// Whether calls fail with `WouldBlock` rather than wait.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> Result<()> {
+        self.inner.nonblocking.store(nonblocking, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether partial segments are sent at once rather than wait for the acknowledgment of what is under way.
+    ///
+    /// # Errors
+    /// The connection is over (`NotConnected`), or the adapter has more to do than it can take now (`WouldBlock`).
+    pub fn set_nodelay(&self, nodelay: bool) -> Result<()> {
+        let asked = self.inner.handle.call(|core| {
+            let now = core.driver.now();
+            let (socket, option) = (self.inner.socket, SocketOption::NoDelay);
+            let os = core.driver.os_mut();
+            // Nobody waits for the adapter's yes.
+            while os.poll_answer().is_some() {}
+            os.set_option(now, socket, option, nodelay.into())
+        });
+        asked.map_err(|error| match error {
+            NotAsked::NoRoom => Error::new(ErrorKind::WouldBlock, error),
+            _ => Error::new(ErrorKind::NotConnected, error),
+        })?;
+        self.inner.nodelay.store(nodelay, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What [`TcpStream::set_nodelay`] has set.
+    ///
+    /// # Errors
+    /// None.
+    pub fn nodelay(&self) -> Result<bool> {
+        Ok(self.inner.nodelay.load(Ordering::Relaxed))
+    }
+
+    /// How long a read waits before it fails with `WouldBlock`; `None` is without end.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is zero.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> Result<()> {
+        self.lock_timeouts().read = timeout.map(not_zero).transpose()?;
+        Ok(())
+    }
+
+    /// How long a write waits before it fails with `WouldBlock`; `None` is without end.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is zero.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> Result<()> {
+        self.lock_timeouts().write = timeout.map(not_zero).transpose()?;
+        Ok(())
+    }
+
+    /// What [`TcpStream::set_read_timeout`] has set.
+    ///
+    /// # Errors
+    /// None.
+    pub fn read_timeout(&self) -> Result<Option<Duration>> {
+        Ok(self.timeouts().read)
+    }
+
+    /// What [`TcpStream::set_write_timeout`] has set.
+    ///
+    /// # Errors
+    /// None.
+    pub fn write_timeout(&self) -> Result<Option<Duration>> {
+        Ok(self.timeouts().write)
+    }
+
+    /// Why the connection is of no use any more, if so and if this was not asked before.
+    ///
+    /// # Errors
+    /// None.
+    pub fn take_error(&self) -> Result<Option<Error>> {
+        let status = self.inner.handle.call(|core| {
+            core.turn();
+            core.driver.os().error_of(self.inner.socket)
+        });
+        let fresh = status.filter(|_| !self.inner.error_taken.swap(true, Ordering::Relaxed));
+        Ok(fresh.map(error_of))
+    }
+
+    fn patience(&self, timeout: Option<Duration>) -> Patience {
+        if self.inner.nonblocking.load(Ordering::Relaxed) {
+            Patience::None
+        } else {
+            Patience::from(timeout)
+        }
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        *self.lock_timeouts()
+    }
+
+    fn lock_timeouts(&self) -> std::sync::MutexGuard<'_, Timeouts> {
+        let timeouts = self.inner.timeouts.lock();
+        timeouts.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let given_up = *self.given_up.get_mut();
+        self.handle.call(|core| {
+            if given_up {
+                core.abort(self.socket);
+            } else {
+                core.close(self.socket);
+            }
+        });
+    }
+}
+
+impl Read for &TcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let data = self.receive(buffer.len())?;
+        buffer[..data.len()].copy_from_slice(&data);
+        Ok(data.len())
+    }
+}
+
+impl Write for &TcpStream {
+    fn write(&mut self, data: &[u8]) -> Result<usize> {
+        self.send(&outgoing(data))
+    }
+
+    /// Nothing waits here.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for TcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for TcpStream {
+    fn write(&mut self, data: &[u8]) -> Result<usize> {
+        (&*self).write(data)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Sealed for TcpStream {
+    fn socket(&self) -> SocketId {
+        self.inner.socket
+    }
+
+    fn is_listener(&self) -> bool {
+        false
+    }
+
+    fn handle(&self) -> &Arc<Handle> {
+        &self.inner.handle
+    }
+}
+
+/// The first of `data`, where the adapter's link can take it from.
+pub(crate) fn outgoing(data: &[u8]) -> Bytes {
+    let first = &data[..data.len().min(LONGEST_WRITE)];
+    OUTGOING.with_borrow_mut(|arena| arena.copy(first))
+}
+
+fn not_zero(timeout: Duration) -> Result<Duration> {
+    if timeout.is_zero() {
+        let text = "a timeout of zero would never let anything happen";
+        return Err(Error::new(ErrorKind::InvalidInput, text));
+    }
+    Ok(timeout)
+}
+
+pub(crate) fn endpoint(address: SocketAddr) -> Endpoint {
+    Endpoint::new(address.ip(), address.port())
+}
+
+pub(crate) fn socket_addr(endpoint: Endpoint) -> SocketAddr {
+    SocketAddr::new(endpoint.addr, endpoint.port)
+}

@@ -1,0 +1,98 @@
+//! Who waits for sockets: threads, and tasks.
+
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+/// A thread that can be woken.
+#[derive(Debug)]
+pub(crate) struct Parker {
+    thread: Thread,
+    notified: AtomicBool,
+}
+
+thread_local! {
+    static PARKER: Arc<Parker> = Arc::new(Parker {
+        thread: thread::current(),
+        notified: AtomicBool::new(false),
+    });
+}
+
+impl Parker {
+    /// That of this thread.
+    pub(crate) fn current() -> Arc<Self> {
+        PARKER.with(Arc::clone)
+    }
+
+    /// From now on a notification counts.
+    pub(crate) fn reset(&self) {
+        self.notified.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_notified(&self) -> bool {
+        self.notified.load(Ordering::Acquire)
+    }
+
+    /// Notes that there is something to do; false if that was noted before.
+    pub(crate) fn notify(&self) -> bool {
+        !self.notified.swap(true, Ordering::AcqRel)
+    }
+
+    /// Wakes it, if it sleeps in [`Parker::park`].
+    pub(crate) fn unpark(&self) {
+        self.thread.unpark();
+    }
+
+    /// Sleeps until it is notified, or until `deadline`.
+    pub(crate) fn park(&self, deadline: Option<Instant>) {
+        while !self.is_notified() {
+            match deadline {
+                None => thread::park(),
+                Some(deadline) => match deadline.checked_duration_since(Instant::now()) {
+                    Some(left) if !left.is_zero() => thread::park_timeout(left),
+                    _ => return,
+                },
+            }
+        }
+    }
+}
+
+/// One that waits.
+#[derive(Clone, Debug)]
+pub(crate) enum Waiter {
+    Thread(Arc<Parker>),
+    Task(Waker),
+}
+
+impl Waiter {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Thread(one), Self::Thread(two)) => Arc::ptr_eq(one, two),
+            (Self::Task(one), Self::Task(two)) => one.will_wake(two),
+            _ => false,
+        }
+    }
+}
+
+/// All that wait for the same.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters(SmallVec<[Waiter; 1]>);
+
+impl Waiters {
+    /// Adds one, unless it waits already. True if it is a task and new.
+    pub(crate) fn add(&mut self, waiter: &Waiter) -> bool {
+        if self.0.iter().any(|other| other.is(waiter)) {
+            return false;
+        }
+        self.0.push(waiter.clone());
+        matches!(waiter, Waiter::Task(_))
+    }
+
+    /// Takes them all.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Waiter> + use<> {
+        std::mem::take(&mut self.0).into_iter()
+    }
+}
