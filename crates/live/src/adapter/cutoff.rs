@@ -3,13 +3,14 @@
 use baton_bus::link::Violation;
 
 /// Kinds of [`Violation`]s, as counters name them.
-pub const KINDS: [&str; 6] = [
+pub const KINDS: [&str; 7] = [
     "index",
     "malformed",
     "range",
     "length",
     "unasked",
     "message",
+    "unwanted",
 ];
 
 /// Applications that were cut off, by what they did.
@@ -41,5 +42,6 @@ fn kind(violation: &Violation) -> usize {
         Violation::Length(_) => 3,
         Violation::Unasked { .. } => 4,
         Violation::Message(_) => 5,
+        Violation::Unwanted { .. } => 6,
     }
 }
