@@ -57,13 +57,16 @@ impl DescriptorQueue {
         debug_assert_eq!(entry.len(), 1 + entry[0].continuations());
         if self.ring.free() < entry.len() {
             self.stats.full += 1;
+            // There will be no room before what waits is gone.
+            self.batcher.hurry();
             return false;
         }
         for &descriptor in entry {
             let pushed = self.ring.try_push(descriptor);
             debug_assert!(pushed.is_ok(), "there was room");
         }
-        self.batcher.queued(now, data_bytes, urgency);
+        let flow = entry[0].socket();
+        self.batcher.queued(now, flow, data_bytes, urgency);
         true
     }
 
@@ -72,11 +75,16 @@ impl DescriptorQueue {
         self.batcher.hurry();
     }
 
+    /// The other side has still to take `unread` descriptors of what was transferred before. Adaptive batching makes use of it.
+    pub fn handle_unread(&mut self, now: Time, unread: usize) {
+        self.batcher.other_side_is_busy(now, unread > 0);
+    }
+
     /// Puts what is to be transferred next at `now` into `transfer`, which it clears before; false when nothing is due.
     pub fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
         transfer.clear();
         if self.batcher.is_due(now) {
-            self.batcher.taken();
+            self.batcher.taken(now);
             self.due = self.ring.len();
         }
         let mut entry_left = 0;

@@ -17,7 +17,7 @@ pub use accounting::{
     Accounting, ByCategory, BytesByCategory, Category, Direction, DirectionAccount,
     EntriesPerTransfer, TimeByCategory,
 };
-pub use batch::{Batcher, Batching, BatchingError, Urgency};
+pub use batch::{Batcher, Batching, BatchingError, BatchingPolicy, Urgency};
 pub use descriptor::Descriptor;
 pub use descriptor_queue::{DescriptorQueue, QueueStats};
 pub use link::{AdapterLink, HostLink};

@@ -1,0 +1,210 @@
+//! Batching that needs no tuning.
+//!
+//! What is to be gained is crossings, what may be lost is response time. So the policy asks of every entry who waits for it
+//! ([`Urgency`]), and has one rule for each answer:
+//!
+//! - *Nobody* ([`Urgency::Lazy`]). It waits for company: the next entry that somebody waits for takes along all that wait. How long
+//!   that takes is learned ([`Company`]), and four times as long is waited, so that the timer is a last resort. Where the other side
+//!   turns out to stand still until such entries come, they go at once.
+//! - *Somebody* ([`Urgency::Awaited`]). It goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 64 of
+//!   the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic
+//!   acknowledgment problem (Dooly, Goldman and Scott, 1998), and so is its answer: a batch goes when the waiting times of its entries
+//!   add up to what may be spent. Waiting pays if the mean gap between entries is within the budget and earlier waits were not in vain;
+//!   after each that was, twice as many chances are let pass ([`Backoff`]).
+//! - [`Urgency::AtOnce`] is what it says.
+//!
+//! At low load gaps are long and the budget is small: what somebody waits for goes at once, with what nobody waits for. At high load many
+//! connections work at the same time, the budget of all of them grows faster than gaps pass, and batches grow with the number of
+//! connections. While the other side has not even taken what was transferred before, an entry loses little by waiting, and a
+//! quarter of its wait is charged.
+//!
+//! A side whose entries are all awaited has no budget, because it sees no work end; it delays nothing, and what leaves together are the
+//! requests of one turn. All arithmetic is on integers, all state is of this queue.
+
+mod budget;
+mod company;
+#[cfg(test)]
+mod tests;
+
+use super::Urgency;
+use baton_wire::{Span, Time};
+use budget::{Backoff, Budget};
+use company::Company;
+
+/// The longest that any entry waits. Far above what the policy sets as a rule.
+pub(super) const LONGEST_WAIT: Span = Span::from_ms(10);
+
+/// Part of a wait that is charged while the other side is busy: one in so many.
+const BUSY_DISCOUNT: u64 = 4;
+
+/// After so many mean gaps without another entry a wait is in vain.
+const PATIENT_GAPS: u64 = 4;
+
+/// The state of the policy.
+#[derive(Clone, Debug)]
+pub(super) struct Adaptive {
+    most_waiting: u32,
+    budget: Budget,
+    backoff: Backoff,
+    company: Company,
+    /// Mean time between entries that somebody waits for.
+    gap: Span,
+    last_awaited: Option<Time>,
+    other_side_is_busy: bool,
+    /// Since when something waits that nobody waits for.
+    first_lazy: Option<Time>,
+    hold: Option<Hold>,
+}
+
+/// Entries of the batch that somebody waits for.
+#[derive(Clone, Debug)]
+struct Hold {
+    first: Time,
+    last: Time,
+    entries: u64,
+    /// What their waits may cost in all; zero when they are not to wait.
+    allowance: Span,
+    /// What their waits have cost up to `charged_until`.
+    cost: Span,
+    charged_until: Time,
+}
+
+impl Hold {
+    fn new(now: Time, allowance: Span) -> Self {
+        Self {
+            first: now,
+            last: now,
+            entries: 0,
+            allowance,
+            cost: Span::ZERO,
+            charged_until: now,
+        }
+    }
+
+    fn charge(&mut self, now: Time, discount: u64) {
+        let wait = now.saturating_since(self.charged_until);
+        self.cost += wait * self.entries / discount;
+        self.charged_until = now;
+    }
+
+    fn deadline(&self, gap: Span, discount: u64) -> Time {
+        let left = self.allowance.saturating_sub(self.cost) * discount / self.entries.max(1);
+        let in_vain = self.last + gap * PATIENT_GAPS;
+        let at_the_latest = self.first + LONGEST_WAIT;
+        (self.charged_until + left).min(in_vain).min(at_the_latest)
+    }
+}
+
+impl Adaptive {
+    /// The policy of a ring of `depth` descriptors.
+    pub(super) fn new(depth: u32) -> Self {
+        Self {
+            most_waiting: depth.div_ceil(2),
+            budget: Budget::new(),
+            backoff: Backoff::default(),
+            company: Company::new(),
+            gap: LONGEST_WAIT,
+            last_awaited: None,
+            other_side_is_busy: false,
+            first_lazy: None,
+            hold: None,
+        }
+    }
+
+    /// Entries that never wait for more: half of the ring, so that there is room while they are transferred.
+    pub(super) fn most_waiting(&self) -> u32 {
+        self.most_waiting
+    }
+
+    /// An entry about the socket `flow` was queued at `now`; gives when what waits is due.
+    pub(super) fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time {
+        self.company.handle_entry(now);
+        let is_lazy = urgency == Urgency::Lazy;
+        self.budget.handle_entry(now, flow, is_lazy);
+        if is_lazy {
+            self.first_lazy.get_or_insert(now);
+        } else {
+            self.awaited(now);
+        }
+        match urgency {
+            Urgency::AtOnce => now,
+            _ => self.deadline(now),
+        }
+    }
+
+    /// Whether the other side is busy; gives a new deadline if that changes one.
+    pub(super) fn other_side_is_busy(&mut self, now: Time, is_busy: bool) -> Option<Time> {
+        if self.other_side_is_busy == is_busy {
+            return None;
+        }
+        let discount = self.discount();
+        self.other_side_is_busy = is_busy;
+        self.hold.as_mut()?.charge(now, discount);
+        Some(self.deadline(now))
+    }
+
+    /// All that waited was taken at `now`.
+    pub(super) fn taken(&mut self, now: Time) {
+        let discount = self.discount();
+        let first_lazy = self.first_lazy.take();
+        let Some(mut hold) = self.hold.take() else {
+            if let Some(since) = first_lazy {
+                self.company.handle_lone_release(since, now);
+            }
+            return;
+        };
+        if hold.allowance > Span::ZERO {
+            hold.charge(now, discount);
+            self.budget.spend(hold.cost);
+            self.backoff.handle_wait(hold.last > hold.first);
+        }
+    }
+
+    fn awaited(&mut self, now: Time) {
+        self.learn_gap(now);
+        if let Some(since) = self.first_lazy
+            && self.hold.is_none()
+        {
+            self.company.handle_company(now - since);
+        }
+        let discount = self.discount();
+        let hold = match &mut self.hold {
+            Some(hold) => hold,
+            empty => {
+                let allowance = self.budget.for_one_batch();
+                let pays = allowance * discount >= self.gap && self.backoff.is_over();
+                empty.insert(Hold::new(now, if pays { allowance } else { Span::ZERO }))
+            }
+        };
+        hold.charge(now, discount);
+        hold.last = now;
+        hold.entries += 1;
+    }
+
+    fn learn_gap(&mut self, now: Time) {
+        let last = self.last_awaited.replace(now).unwrap_or(now);
+        // What is queued in one piece of work leaves together anyway.
+        if now > last {
+            let gap = (now - last).min(LONGEST_WAIT);
+            self.gap = (self.gap * 7 + gap) / 8;
+        }
+    }
+
+    fn deadline(&self, now: Time) -> Time {
+        let lazy = self.first_lazy.map(|since| since + self.company.patience());
+        let held = self.hold.as_ref();
+        let held = held.map(|hold| hold.deadline(self.gap, self.discount()));
+        match (lazy, held) {
+            (Some(lazy), Some(held)) => lazy.min(held),
+            (lazy, held) => lazy.or(held).unwrap_or(now),
+        }
+    }
+
+    fn discount(&self) -> u64 {
+        if self.other_side_is_busy {
+            BUSY_DISCOUNT
+        } else {
+            1
+        }
+    }
+}
