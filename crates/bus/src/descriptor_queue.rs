@@ -123,7 +123,7 @@ impl DescriptorQueue {
     /// Forgets all that waits: the link that it was for is no more.
     pub fn clear(&mut self) {
         self.ring.clear();
-        self.batcher.taken();
+        self.batcher.clear();
         self.due = 0;
     }
 

@@ -160,6 +160,12 @@ impl Adaptive {
         }
     }
 
+    /// Nothing waits any more, and nothing is to be learned from that.
+    pub(super) fn clear(&mut self) {
+        self.first_lazy = None;
+        self.hold = None;
+    }
+
     fn awaited(&mut self, now: Time) {
         self.learn_gap(now);
         if let Some(since) = self.first_lazy

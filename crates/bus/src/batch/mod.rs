@@ -236,6 +236,14 @@ impl Batcher {
         if let Rule::Adaptive(adaptive) = &mut self.rule {
             adaptive.taken(now);
         }
+        self.clear();
+    }
+
+    /// All that waited is forgotten: it was not transferred.
+    pub fn clear(&mut self) {
+        if let Rule::Adaptive(adaptive) = &mut self.rule {
+            adaptive.clear();
+        }
         self.waiting = 0;
         self.data_bytes = 0;
         self.urgent = false;

@@ -55,6 +55,7 @@ impl<P: Inline> OsLayer<P> {
         let mut transfer = std::mem::take(&mut self.transfer);
         let mut moved = false;
         self.retry_at = None;
+        self.queue.handle_unread(now, link.unread());
         while self.queue.next_transfer(now, &mut transfer) {
             let taken = link.put(now, &transfer)?;
             self.queue.transferred(taken, transfer.len());

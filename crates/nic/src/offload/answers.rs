@@ -2,7 +2,7 @@
 
 use super::stats::SessionStats;
 use baton_bus::descriptor::{Opcode, Outcome, Response, Status};
-use baton_bus::{Batching, BatchingError, Descriptor, DescriptorQueue, Urgency};
+use baton_bus::{Batching, BatchingError, BatchingPolicy, Descriptor, DescriptorQueue, Urgency};
 use baton_wire::Time;
 use std::collections::VecDeque;
 
@@ -26,7 +26,8 @@ impl Answers {
         Ok(Self {
             queue: DescriptorQueue::new(batching, depth)?,
             outside: VecDeque::new(),
-            hurry_data,
+            // Adaptive batching bounds the wait of what somebody waits for by itself.
+            hurry_data: hurry_data && batching.policy == BatchingPolicy::Fixed,
         })
     }
 
@@ -48,10 +49,17 @@ impl Answers {
         }
     }
 
-    /// Appends a response of one descriptor.
+    /// Appends a response of one descriptor; `urgency` if it says more than the response itself.
     #[inline]
-    pub(super) fn push(&mut self, now: Time, stats: &mut SessionStats, response: &Response) {
-        self.push_entry(now, stats, response, &[response.encode()]);
+    pub(super) fn push(
+        &mut self,
+        now: Time,
+        stats: &mut SessionStats,
+        response: &Response,
+        urgency: Option<Urgency>,
+    ) {
+        let urgency = urgency.unwrap_or_else(|| self.urgency(response));
+        self.push_as(now, stats, response, &[response.encode()], urgency);
     }
 
     /// Appends a response with its continuations: the whole entry.
@@ -62,10 +70,21 @@ impl Answers {
         response: &Response,
         entry: &[Descriptor],
     ) {
+        let urgency = self.urgency(response);
+        self.push_as(now, stats, response, entry, urgency);
+    }
+
+    fn push_as(
+        &mut self,
+        now: Time,
+        stats: &mut SessionStats,
+        response: &Response,
+        entry: &[Descriptor],
+        urgency: Urgency,
+    ) {
         stats.responses += 1;
         stats.by_status.count(response.status);
         if self.outside.is_empty() && self.queue.room() >= entry.len() {
-            let urgency = self.urgency(response);
             let pushed = self.queue.push(now, entry, 0, urgency);
             debug_assert!(pushed, "there is room");
         } else {
@@ -84,6 +103,11 @@ impl Answers {
             (Status::Ok | Status::Partial | Status::EndOfStream, _) => Urgency::Awaited,
             _ => Urgency::AtOnce,
         }
+    }
+
+    /// The host has still to take so many of the descriptors that were transferred before.
+    pub(super) fn handle_unread(&mut self, now: Time, unread: usize) {
+        self.queue.handle_unread(now, unread);
     }
 
     /// What is to be transferred next; false when nothing is due.

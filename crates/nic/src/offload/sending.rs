@@ -2,9 +2,9 @@
 
 use super::session::{Session, Work};
 use super::socket::{Phase, Sending};
-use baton_bus::Descriptor;
 use baton_bus::descriptor::{Buffer, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
+use baton_bus::{Descriptor, Urgency};
 use baton_tcp::{ConnId, Payload, Stack, WriteFlags};
 use baton_wire::Time;
 
@@ -78,6 +78,7 @@ impl<P: Payload + Inline> Session<P> {
         if sending.waiting.len() + sending.fetching.len() >= work.shared.config.most_sends {
             return Err(Status::TooManyRequests);
         }
+        sending.more_follows = send.more;
         self.sends.push(&mut sending.waiting, send);
         self.feed(work, slot);
         Ok(())
@@ -190,10 +191,17 @@ impl<P: Payload + Inline> Session<P> {
             }
             return;
         }
-        let number = self.sockets[slot as usize].number;
-        let cumulative = false;
+        self.complete_send(work.now, slot, (tag, len), false);
+    }
+
+    fn complete_send(&mut self, now: Time, slot: u32, (tag, len): (u32, u32), cumulative: bool) {
+        let socket = &self.sockets[slot as usize];
+        let urgency = match socket.sending.is_waited_for() {
+            true => Urgency::Awaited,
+            false => Urgency::Lazy,
+        };
         let outcome = Outcome::Sent { len, cumulative };
-        self.answer(work.now, number, tag, Status::Ok, outcome);
+        self.answer_as(now, socket.number, tag, Status::Ok, outcome, Some(urgency));
     }
 
     /// Gives a socket the cumulative answer that is owed to it.
@@ -201,11 +209,8 @@ impl<P: Payload + Inline> Session<P> {
         let Some(socket) = self.sockets.get_mut(slot as usize) else {
             return;
         };
-        if let Some((tag, len)) = socket.sending.owed.take() {
-            let number = socket.number;
-            let cumulative = true;
-            let outcome = Outcome::Sent { len, cumulative };
-            self.answer(now, number, tag, Status::Ok, outcome);
+        if let Some(last) = socket.sending.owed.take() {
+            self.complete_send(now, slot, last, true);
         }
     }
 

@@ -16,7 +16,7 @@ use baton_bus::descriptor::{
     Action, Buffer, Opcode, Outcome, Request, Response, SocketInfo, Status, entries,
 };
 use baton_bus::link::{Inline, Violation};
-use baton_bus::{Batching, BatchingError, Descriptor};
+use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
 use baton_tcp::{ConnId, Event, Payload, Stack};
 use baton_wire::Time;
 use slab::Slab;
@@ -299,13 +299,27 @@ impl<P: Payload + Inline> Session<P> {
         status: Status,
         outcome: Outcome,
     ) {
+        self.answer_as(now, socket, tag, status, outcome, None);
+    }
+
+    /// Answers a request; `urgency` if it says more than the response itself.
+    #[inline]
+    pub(super) fn answer_as(
+        &mut self,
+        now: Time,
+        socket: u32,
+        tag: u32,
+        status: Status,
+        outcome: Outcome,
+        urgency: Option<Urgency>,
+    ) {
         let response = Response {
             socket,
             tag,
             status,
             outcome,
         };
-        self.answers.push(now, &mut self.stats, &response);
+        self.answers.push(now, &mut self.stats, &response, urgency);
     }
 
     /// Tells what was not asked.

@@ -47,11 +47,18 @@ pub(super) struct Sending {
     pub(super) waiting: Chain,
     /// Bytes that are being fetched.
     pub(super) fetching_bytes: u32,
+    /// The last SEND said that more is to follow it.
+    pub(super) more_follows: bool,
     /// Tag and length of the last SEND that has been fetched, while the cumulative answer is owed.
     pub(super) owed: Option<(u32, u32)>,
 }
 
 impl Sending {
+    /// Whether the host waits for the completions of what it has sent: more is to follow, and nothing waits to be fetched any more.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.more_follows && self.waiting.is_empty()
+    }
+
     /// Whether nothing is left to hand to the connection.
     pub(super) fn is_done(&self) -> bool {
         self.unwritten.is_empty() && self.fetching.is_empty() && self.waiting.is_empty()
