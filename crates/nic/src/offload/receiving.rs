@@ -4,7 +4,7 @@ use super::session::{Session, Work, nothing_received};
 use super::socket::Phase;
 use baton_bus::descriptor::{Buffer, Outcome, Response, Status};
 use baton_bus::link::{Inline, embed};
-use baton_tcp::{ConnId, Payload};
+use baton_tcp::{CloseReason, ConnId, Payload};
 use baton_wire::Time;
 
 /// A RECV.
@@ -185,15 +185,19 @@ impl<P: Payload + Inline> Session<P> {
         self.stats.received_bytes += u64::from(len);
     }
 
-    /// When the peer has closed and all it has sent has been delivered, RECVs that wait are answered, and the host is told.
+    /// When the peer has closed and all it has sent has been delivered, RECVs that wait are answered, and the host is told. A reset
+    /// that has followed took away what was not delivered.
     pub(super) fn tell_end_when_delivered(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let receiving = &mut socket.receiving;
         let Phase::Connected(conn) = socket.phase else {
             return;
         };
+        let reason = work.stack.ended(conn);
+        let is_cut_off = reason.is_some_and(|reason| reason != CloseReason::Normal);
         if !receiving.peer_closed
             || receiving.told_end
+            || is_cut_off
             || socket.closing.is_whole()
             || !receiving.filling.is_empty()
             || work.stack.readable_len(conn) > 0

@@ -136,6 +136,27 @@ fn a_reset_answers_everything() {
 }
 
 #[test]
+fn a_reset_after_the_peers_end_takes_what_was_not_delivered() {
+    let mut world = World::new();
+    world.listen(0, 1, 80);
+    let peer = world.peer_connects(80);
+    world.run();
+    assert_eq!(world.peer.write(peer, data(0, 500)), Ok(500));
+    world.peer.close(peer);
+    world.run();
+    // The peer has closed both directions: it answers data with a reset (RFC 9293 3.6.1), which comes before anybody has
+    // looked at its end.
+    world.post(0, 1, accept(2, 1, 0));
+    let send = world.post_inline(0, 2, data(0, 10));
+    world.run();
+    assert_eq!(
+        world.answers(0)[1..],
+        [sent(2, send, Status::Ok, 10), over(2, Status::Reset)],
+        "nobody may think that all of it came"
+    );
+}
+
+#[test]
 fn an_end_waits_for_the_transfers_that_are_under_way() {
     let (mut world, peer) = connected();
     world.apps[0].faults.delay_dma(30);

@@ -4,6 +4,7 @@ mod accepting;
 mod closing;
 mod connecting;
 mod control;
+mod property;
 mod receiving;
 mod sending;
 mod sessions;

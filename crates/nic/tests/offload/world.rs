@@ -56,6 +56,9 @@ pub struct World {
     pub told: Vec<(ConnId, Event)>,
     /// Nothing reaches the other side while set.
     pub is_cut: bool,
+    /// So many of 100 segments are lost.
+    pub loss_percent: u32,
+    chance: u32,
     /// Segments that the peer has received.
     pub to_peer: usize,
 }
@@ -86,6 +89,8 @@ impl World {
             apps: Vec::new(),
             told: Vec::new(),
             is_cut: false,
+            loss_percent: 0,
+            chance: 1,
             to_peer: 0,
         };
         world.attach();
@@ -123,18 +128,25 @@ impl World {
 
     /// Puts a request without letting anything happen; gives its tag.
     pub fn post(&mut self, app: usize, socket: u32, action: Action) -> u32 {
+        let tag = self.try_post(app, socket, action);
+        tag.expect("the ring has room")
+    }
+
+    /// The same; nothing when the ring has no room.
+    pub fn try_post(&mut self, app: usize, socket: u32, action: Action) -> Option<u32> {
         let now = self.now;
         let app = &mut self.apps[app];
         let tag = app.next_tag;
-        app.next_tag += 1;
         let request = Request {
             socket,
             tag,
             action,
         };
         let taken = app.link.put(now, &[request.encode()]);
-        assert_eq!(taken, Ok(1), "the ring has room");
-        tag
+        (taken == Ok(1)).then(|| {
+            app.next_tag += 1;
+            tag
+        })
     }
 
     /// Puts a request and lets everything come to rest.
@@ -351,18 +363,27 @@ impl World {
         let mut did = false;
         while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
             did = true;
-            if !self.is_cut {
+            if self.arrives() {
                 self.to_peer += 1;
                 self.peer.handle_segment(self.now, segment);
             }
         }
         while let Some((_, segment)) = self.peer.poll_transmit(self.now) {
             did = true;
-            if !self.is_cut {
+            if self.arrives() {
                 self.stack.handle_segment(self.now, segment);
             }
         }
         did
+    }
+
+    /// Whether the next segment reaches the other side.
+    fn arrives(&mut self) -> bool {
+        self.chance = self
+            .chance
+            .wrapping_mul(1_664_525)
+            .wrapping_add(1_013_904_223);
+        !self.is_cut && (self.chance >> 16) % 100 >= self.loss_percent
     }
 
     fn tell_events(&mut self) -> bool {

@@ -4,7 +4,7 @@ use super::Stack;
 use crate::info::Info;
 use crate::path_error::PathError;
 use crate::payload::Payload;
-use crate::types::ConnId;
+use crate::types::{CloseReason, ConnId};
 use baton_wire::{Flow, Span, Time};
 
 impl<P: Payload> Stack<P> {
@@ -37,5 +37,10 @@ impl<P: Payload> Stack<P> {
     /// True when the peer will send no more: its FIN arrived in order, or the connection is over.
     pub fn peer_closed(&self, id: ConnId) -> bool {
         self.conn(id).peer_closed()
+    }
+    /// How the connection has ended, if it is over but for its owner, who has data left to read or has not polled
+    /// [`Event::Closed`](crate::Event::Closed).
+    pub fn ended(&self, id: ConnId) -> Option<CloseReason> {
+        self.conn(id).ended
     }
 }
