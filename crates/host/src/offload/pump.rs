@@ -1,8 +1,8 @@
 //! Moving everything that can be moved between the sockets and the link.
 
 use super::OsLayer;
-use baton_bus::HostLink;
 use baton_bus::link::{Inline, LinkError};
+use baton_bus::{Descriptor, HostLink};
 use baton_wire::{Span, Time};
 
 /// When requests are offered again that the other side had no room for: it does not say when it has.
@@ -53,11 +53,22 @@ impl<P: Inline> OsLayer<P> {
     /// Puts one round of what is due; true when the link took some of it.
     fn put<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) -> Result<bool, LinkError> {
         let mut transfer = std::mem::take(&mut self.transfer);
+        let result = self.put_due(now, link, &mut transfer);
+        self.transfer = transfer;
+        result
+    }
+
+    fn put_due<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        transfer: &mut Vec<Descriptor>,
+    ) -> Result<bool, LinkError> {
         let mut moved = false;
         self.retry_at = None;
         self.queue.handle_unread(now, link.unread());
-        while self.queue.next_transfer(now, &mut transfer) {
-            let taken = link.put(now, &transfer)?;
+        while self.queue.next_transfer(now, transfer) {
+            let taken = link.put(now, transfer)?;
             self.queue.transferred(taken, transfer.len());
             moved |= taken > 0;
             if taken < transfer.len() {
@@ -65,7 +76,6 @@ impl<P: Inline> OsLayer<P> {
                 break;
             }
         }
-        self.transfer = transfer;
         Ok(moved)
     }
 

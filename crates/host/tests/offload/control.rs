@@ -1,0 +1,95 @@
+//! What an application asks of the adapter itself.
+
+use super::script::{CLIENT, Script, no_batching};
+use baton_bus::descriptor::{Action, Outcome, SocketInfo, SocketOption, Status};
+use baton_host::Ready;
+use baton_host::offload::{Answer, Answered, NotAsked};
+
+#[test]
+fn a_state_is_told_when_it_comes() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    script.os.status(script.now, socket).unwrap();
+    let requests = script.requests();
+    assert_eq!(requests[0].action, Action::Status);
+    assert_eq!(script.os.poll_answer(), None);
+    let info = SocketInfo {
+        send_room: 77,
+        ..SocketInfo::default()
+    };
+    script.answer(&requests[0], Status::Ok, Outcome::Status(info));
+    script.pump();
+    let what = Answered::Status(Ok(info));
+    assert_eq!(script.os.poll_answer(), Some(Answer { socket, what }));
+}
+
+#[test]
+fn only_an_option_that_was_refused_is_told() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let option = SocketOption::SendBuffer;
+    for value in [1, 2] {
+        let asked = script.os.set_option(script.now, socket, option, value);
+        assert_eq!(asked, Ok(()));
+    }
+    let requests = script.requests();
+    script.done(&requests[0], Status::Ok);
+    script.done(&requests[1], Status::BadValue);
+    script.pump();
+    let status = Status::BadValue;
+    let what = Answered::OptionRefused { option, status };
+    assert_eq!(script.os.poll_answer(), Some(Answer { socket, what }));
+    assert_eq!(script.os.poll_answer(), None);
+    assert_eq!(script.os.stats().options_refused, 1);
+}
+
+#[test]
+fn a_connection_may_be_given_up_before_it_is_open() {
+    let mut script = Script::new(no_batching());
+    let socket = script.os.connect(script.now, CLIENT()).unwrap();
+    let asked = script.requests();
+    script.os.cancel_connect(script.now, socket).unwrap();
+    let cancel = script.requests();
+    let target = asked[1].tag;
+    assert_eq!(cancel[0].action, Action::Cancel { target });
+    script.done(&asked[0], Status::Ok);
+    script.done(&asked[1], Status::Cancelled);
+    script.done(&cancel[0], Status::Ok);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    assert_eq!(script.os.error_of(socket), Some(Status::Cancelled));
+    let what = Answered::Cancelled(Status::Ok);
+    assert_eq!(script.os.poll_answer(), Some(Answer { socket, what }));
+    let again = script.os.cancel_connect(script.now, socket);
+    assert_eq!(again, Err(NotAsked::NothingToCancel));
+}
+
+#[test]
+fn a_posted_buffer_may_be_taken_back() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.os.cancel_receive(script.now, socket).unwrap();
+    let cancel = script.requests();
+    script.done(&receive, Status::Cancelled);
+    script.done(&cancel[0], Status::Ok);
+    assert!(script.actions().is_empty(), "it is not posted again");
+    assert_eq!(script.free(), 16);
+    script.os.resume_receiving(script.now, socket);
+    assert!(matches!(script.actions()[..], [Action::Receive { .. }]));
+}
+
+#[test]
+fn questions_are_limited() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let mut asked = 0;
+    while script.os.status(script.now, socket) == Ok(()) {
+        asked += 1;
+        for request in script.requests() {
+            script.done(&request, Status::Ok);
+        }
+        assert!(asked < 1000);
+    }
+    script.pump();
+    assert!(script.os.poll_answer().is_some());
+    assert_eq!(script.os.status(script.now, socket), Ok(()));
+    script.os.close(script.now, socket);
+    let gone = script.os.status(script.now, socket);
+    assert_eq!(gone, Err(NotAsked::NoSuchSocket));
+}

@@ -1,0 +1,10 @@
+//! The host's half of full offload: descriptor by descriptor against an adapter that the test plays, and together with the real one.
+
+mod accepting;
+mod closing;
+mod control;
+mod losing;
+mod receiving;
+mod script;
+mod sending;
+mod trust;

@@ -1,0 +1,132 @@
+//! Receiving: posted buffers, data, and the end of it.
+
+use super::script::{Script, no_batching, response};
+use baton_bus::descriptor::{Action, Buffer, Outcome, Status, write_inline};
+use baton_host::offload::OsLayerConfig;
+use baton_host::{Ready, Receive, Unread};
+
+fn posted(actions: &[Action]) -> usize {
+    let receives = actions.iter();
+    receives
+        .filter(|action| matches!(action, Action::Receive { .. }))
+        .count()
+}
+
+#[test]
+fn data_is_read_in_portions_and_then_the_next_buffer_is_posted() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    assert_eq!(script.os.receive(socket, 10), Receive::WouldBlock);
+    script.deliver(&receive, 100);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    let unread = |len, ended| Unread { len, ended };
+    assert_eq!(script.os.unread(socket), unread(100, false));
+    assert!(
+        script.actions().is_empty(),
+        "what is not read takes its place"
+    );
+    let Receive::Data(data) = script.os.receive(socket, 60) else {
+        panic!("data");
+    };
+    assert_eq!(
+        (data.len(), script.os.unread(socket)),
+        (60, unread(40, false))
+    );
+    assert!(script.actions().is_empty());
+    assert!(matches!(script.os.receive(socket, 60), Receive::Data(data) if data.len() == 40));
+    assert_eq!(posted(&script.actions()), 1);
+}
+
+#[test]
+fn full_buffers_make_for_more_of_them() {
+    let config = OsLayerConfig {
+        receive_buffers: 3,
+        ..no_batching()
+    };
+    let (mut script, socket, receive) = Script::with_connection(config);
+    script.deliver(&receive, 4096);
+    script.pump();
+    assert!(matches!(script.os.receive(socket, 9000), Receive::Data(_)));
+    let requests = script.requests();
+    assert_eq!(requests.len(), 2);
+    script.deliver(&requests[0], 4096);
+    script.pump();
+    assert!(matches!(script.os.receive(socket, 9000), Receive::Data(_)));
+    assert_eq!(
+        posted(&script.actions()),
+        2,
+        "three with the one that is out"
+    );
+}
+
+#[test]
+fn data_in_descriptors_frees_the_buffer_at_once() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    let outcome = Outcome::Received(Buffer::Inline { len: 20 });
+    let mut entry = vec![response(&receive, Status::Ok, outcome)];
+    let mut head = entry[0];
+    write_inline(&mut head, &[5; 20], &mut entry);
+    entry[0] = head;
+    script.put(&entry);
+    script.pump();
+    assert_eq!(script.free(), 16);
+    assert_eq!(
+        script.os.receive(socket, 100),
+        Receive::Data(vec![5; 20].into())
+    );
+}
+
+#[test]
+fn the_end_comes_after_the_data() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.deliver(&receive, 10);
+    script.tell(socket, Status::Ok, Outcome::PeerClosed);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    assert!(script.os.unread(socket).ended);
+    assert!(matches!(script.os.receive(socket, 100), Receive::Data(_)));
+    assert_eq!(script.os.receive(socket, 100), Receive::EndOfStream);
+    assert!(script.actions().is_empty(), "no buffer is posted any more");
+    assert_eq!(script.send(socket, 10), 10, "the other direction is open");
+}
+
+#[test]
+fn an_end_of_stream_in_place_of_data_is_told_once() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.done(&receive, Status::EndOfStream);
+    script.tell(socket, Status::Ok, Outcome::PeerClosed);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    assert_eq!(script.os.receive(socket, 100), Receive::EndOfStream);
+    assert_eq!(script.free(), 16);
+}
+
+#[test]
+fn a_reset_is_told_after_the_data() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.deliver(&receive, 10);
+    script.tell(socket, Status::Reset, Outcome::Over);
+    script.pump();
+    assert_eq!(script.os.error_of(socket), Some(Status::Reset));
+    assert!(matches!(script.os.receive(socket, 100), Receive::Data(_)));
+    assert_eq!(script.os.receive(socket, 100), Receive::Gone);
+    script.os.close(script.now, socket);
+    assert!(script.actions().is_empty(), "the adapter has let go of it");
+    script.assert_empty();
+}
+
+#[test]
+fn fewer_buffers_are_posted_when_the_adapter_takes_no_more() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.deliver(&receive, 4096);
+    script.pump();
+    assert!(matches!(script.os.receive(socket, 9000), Receive::Data(_)));
+    let requests = script.requests();
+    assert_eq!(requests.len(), 2);
+    script.done(&requests[1], Status::TooManyRequests);
+    assert!(script.actions().is_empty());
+    script.deliver(&requests[0], 1);
+    script.pump();
+    assert!(matches!(script.os.receive(socket, 9000), Receive::Data(_)));
+    assert_eq!(posted(&script.actions()), 1);
+}

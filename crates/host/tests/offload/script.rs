@@ -1,0 +1,253 @@
+//! A test plays the adapter: it sees the requests and says what is answered.
+
+use baton_bus::descriptor::{
+    Action, Buffer, Close, Opcode, Outcome, Request, Response, Status, entries,
+};
+use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
+use baton_host::offload::{Calls, OsLayer, OsLayerConfig};
+use baton_host::{Ready, SocketId, Sockets};
+use baton_wire::{Endpoint, Span, Time};
+use bytes::Bytes;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The host's half on a link of which the test holds the other end.
+pub struct Script {
+    pub os: OsLayer<Bytes>,
+    pub host: MemoryHost<Bytes>,
+    pub adapter: MemoryAdapter<Bytes>,
+    pub now: Time,
+}
+
+pub fn endpoint(host: u8, port: u16) -> Endpoint {
+    Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
+}
+
+pub const SERVER: fn() -> Endpoint = || endpoint(1, 80);
+pub const CLIENT: fn() -> Endpoint = || endpoint(2, 1000);
+
+pub fn small_link() -> MemoryConfig {
+    MemoryConfig {
+        buffers: 16,
+        ..MemoryConfig::default()
+    }
+}
+
+impl Script {
+    pub fn new(config: OsLayerConfig) -> Self {
+        Self::with_link(config, small_link())
+    }
+
+    pub fn with_link(config: OsLayerConfig, link: MemoryConfig) -> Self {
+        let (host, adapter) = memory_link(link);
+        Self {
+            os: OsLayer::new(config).expect("right parameters"),
+            host,
+            adapter,
+            now: Time::ZERO,
+        }
+    }
+
+    /// With one connection, which the application has taken, and nothing else to be asked.
+    pub fn with_connection(config: OsLayerConfig) -> (Self, SocketId, Request) {
+        let mut script = Self::new(config);
+        let (socket, receive) = script.open();
+        (script, socket, receive)
+    }
+
+    /// Opens a connection; gives its socket and the RECV that is posted.
+    pub fn open(&mut self) -> (SocketId, Request) {
+        let socket = self
+            .os
+            .connect(self.now, CLIENT())
+            .expect("a number is free");
+        self.pass_batching_timer();
+        for request in self.requests() {
+            let (Action::Socket | Action::Connect(_)) = request.action else {
+                panic!("{request:?}");
+            };
+            self.done(&request, Status::Ok);
+        }
+        self.pump();
+        assert_eq!(self.ready(), [Ready::Writable(socket)]);
+        self.pass_batching_timer();
+        let [receive] = self.requests()[..] else {
+            panic!("one buffer is posted");
+        };
+        assert!(matches!(receive.action, Action::Receive { .. }));
+        (socket, receive)
+    }
+
+    /// Ends a piece of work, until there is nothing more to do.
+    pub fn pump(&mut self) {
+        self.try_pump().expect("the adapter behaves");
+    }
+
+    pub fn try_pump(&mut self) -> Result<(), LinkError> {
+        for _ in 0..1000 {
+            let did = self.os.pump(self.now, &mut self.host)?;
+            self.os.check();
+            if !did {
+                return Ok(());
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    /// Lets what is batched become due.
+    fn pass_batching_timer(&mut self) {
+        self.pump();
+        if let Some(due) = self.os.poll_timeout() {
+            self.now = due.max(self.now);
+        }
+    }
+
+    /// Buffers that are free.
+    pub fn free(&self) -> usize {
+        self.host.free_buffers()
+    }
+
+    /// Transfers of requests so far.
+    pub fn transfers(&self) -> u64 {
+        self.os.queue().stats().per_transfer.transfers
+    }
+
+    pub fn wait(&mut self, us: u64) {
+        self.now += Span::from_us(us);
+    }
+
+    pub fn calls(&mut self) -> Calls<'_, Bytes, MemoryHost<Bytes>> {
+        self.os.calls(self.now, &mut self.host)
+    }
+
+    pub fn send(&mut self, socket: SocketId, len: usize) -> usize {
+        let data = Bytes::from(vec![7; len]);
+        self.calls().send(socket, data).expect("it is open")
+    }
+
+    /// What the application is told.
+    pub fn ready(&mut self) -> Vec<Ready> {
+        std::iter::from_fn(|| self.os.next_ready()).collect()
+    }
+
+    /// What has been transferred to the adapter, after another [`Script::pump`].
+    pub fn requests(&mut self) -> Vec<Request> {
+        self.pump();
+        let mut transfer = Vec::new();
+        self.adapter
+            .get(self.now, usize::MAX, &mut transfer)
+            .expect("the host is there");
+        entries(&transfer)
+            .map(|entry| Request::decode(&entry.unwrap()[0]).expect("a request"))
+            .collect()
+    }
+
+    /// The same, only what they ask.
+    pub fn actions(&mut self) -> Vec<Action> {
+        let requests = self.requests();
+        requests.into_iter().map(|request| request.action).collect()
+    }
+
+    /// Sends any entry.
+    pub fn put(&mut self, entry: &[Descriptor]) {
+        let taken = self.adapter.put(self.now, entry);
+        assert_eq!(taken, Ok(entry.len()));
+    }
+
+    /// Answers a request; nothing is handled before the next [`Script::pump`].
+    pub fn answer(&mut self, request: &Request, status: Status, outcome: Outcome) {
+        self.put(&[response(request, status, outcome)]);
+    }
+
+    /// Answers a request of which nothing is told but how it ended.
+    pub fn done(&mut self, request: &Request, status: Status) {
+        let outcome = match request.action {
+            Action::Socket => Outcome::Done(Opcode::Socket),
+            Action::Bind(_) => Outcome::Done(Opcode::Bind),
+            Action::Listen { .. } => Outcome::Done(Opcode::Listen),
+            Action::Connect(_) => Outcome::Done(Opcode::Connect),
+            Action::Close(_) => Outcome::Done(Opcode::Close),
+            Action::SetOption { .. } => Outcome::Done(Opcode::SetOption),
+            Action::Cancel { .. } => Outcome::Done(Opcode::Cancel),
+            Action::Accept { .. } => Outcome::AcceptedBulk { count: 0 },
+            Action::Status => Outcome::Status(baton_bus::descriptor::SocketInfo::default()),
+            Action::Send { data, .. } => Outcome::Sent {
+                len: data.len(),
+                cumulative: false,
+            },
+            Action::Receive { address, .. } => {
+                Outcome::Received(Buffer::Memory { address, len: 0 })
+            }
+        };
+        self.answer(request, status, outcome);
+    }
+
+    /// Answers a RECV with so much data.
+    pub fn deliver(&mut self, request: &Request, len: u32) {
+        let Action::Receive { address, .. } = request.action else {
+            panic!("{request:?} is no RECV");
+        };
+        let data = Bytes::from(vec![3; len as usize]);
+        let id = baton_bus::link::DmaId(0);
+        self.adapter
+            .write(self.now, id, address, data)
+            .expect("the buffer is lent");
+        assert!(self.adapter.poll_dma(self.now).unwrap().is_some());
+        let outcome = Outcome::Received(Buffer::Memory { address, len });
+        self.answer(request, Status::Ok, outcome);
+    }
+
+    /// News of a socket.
+    pub fn tell(&mut self, socket: SocketId, status: Status, outcome: Outcome) {
+        let news = Response {
+            socket: socket.0,
+            tag: 0,
+            status,
+            outcome,
+        };
+        self.put(&[news.encode()]);
+    }
+
+    /// Nothing is left of anything: no socket, no request, no buffer.
+    pub fn assert_empty(&self) {
+        assert_eq!((self.os.sockets(), self.os.unanswered()), (0, 0));
+        assert_eq!(self.host.free_buffers(), small_link().buffers);
+    }
+}
+
+pub fn response(request: &Request, status: Status, outcome: Outcome) -> Descriptor {
+    Response {
+        socket: request.socket,
+        tag: request.tag,
+        status,
+        outcome,
+    }
+    .encode()
+}
+
+/// Closes of both directions.
+pub const CLOSE: Action = Action::Close(Close::Both);
+
+pub fn no_batching() -> OsLayerConfig {
+    OsLayerConfig::default()
+}
+
+pub fn batching(level: u32, timer_us: u32) -> OsLayerConfig {
+    OsLayerConfig {
+        batching: Batching {
+            level,
+            timer_us,
+            ..Batching::default()
+        },
+        ..OsLayerConfig::default()
+    }
+}
+
+/// Lengths of the SENDs among `actions`, and whether more follows each.
+pub fn sends(actions: &[Action]) -> Vec<(u32, bool)> {
+    let send = |action: &Action| match *action {
+        Action::Send { data, more } => Some((data.len(), more)),
+        _ => None,
+    };
+    actions.iter().filter_map(send).collect()
+}

@@ -1,0 +1,279 @@
+//! Sending: transfers, corks, room, completions.
+
+use super::script::{CLOSE, Script, batching, no_batching, response, sends, small_link};
+use baton_bus::Batching;
+use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
+use baton_bus::link::MemoryConfig;
+use baton_host::offload::OsLayerConfig;
+use baton_host::{Ready, Sockets};
+use bytes::Bytes;
+
+fn lengths(requests: &[Request]) -> Vec<u32> {
+    let actions: Vec<_> = requests.iter().map(|request| request.action).collect();
+    sends(&actions).iter().map(|&(len, _)| len).collect()
+}
+
+#[test]
+fn header_body_and_close_of_a_response_leave_together() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    let transfers = script.transfers();
+    let mut calls = script.calls();
+    calls.set_cork(socket, true);
+    assert_eq!(calls.send(socket, Bytes::from(vec![1; 200])), Ok(200));
+    assert_eq!(calls.send(socket, Bytes::from(vec![2; 1024])), Ok(1024));
+    calls.set_cork(socket, false);
+    calls.close(socket);
+    let actions = script.actions();
+    assert_eq!(sends(&actions), [(200, true), (1024, false)]);
+    assert_eq!(actions[2..], [CLOSE]);
+    assert_eq!(script.transfers(), transfers + 1);
+}
+
+#[test]
+fn data_is_cut_to_transfers() {
+    let config = OsLayerConfig {
+        batching: Batching {
+            max_transfer_bytes: 1000,
+            ..Batching::default()
+        },
+        ..no_batching()
+    };
+    let (mut script, socket, _) = Script::with_connection(config);
+    assert_eq!(script.send(socket, 2500), 2500);
+    let expected = [(1000, true), (1000, true), (500, false)];
+    assert_eq!(sends(&script.actions()), expected);
+}
+
+#[test]
+fn sends_that_fill_a_transfer_do_not_wait_for_others() {
+    let mut script = Script::new(batching(100, 1_000_000));
+    let (socket, _) = script.open();
+    assert_eq!(script.send(socket, 4095), 4095);
+    assert!(script.actions().is_empty());
+    assert_eq!(script.send(socket, 1), 1);
+    assert_eq!(sends(&script.actions()), [(4095, false), (1, false)]);
+}
+
+#[test]
+fn a_cork_holds_data_back_until_it_is_pulled_or_its_timer_fires() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    script.calls().set_cork(socket, true);
+    assert_eq!(script.send(socket, 10), 10);
+    script.wait(400);
+    assert_eq!(script.send(socket, 20), 20);
+    assert!(script.actions().is_empty());
+    assert_eq!(script.os.unsent(socket), 30);
+    let due = script.os.poll_timeout().expect("the cork's timer");
+    script.wait(600);
+    assert_eq!(due, script.now, "set by what was first held back");
+    assert_eq!(sends(&script.actions()), [(10, true), (20, false)]);
+    assert_eq!(script.os.stats().corks_fired, 1);
+    assert_eq!(script.send(socket, 30), 30);
+    assert!(script.actions().is_empty(), "it is still there");
+    script.calls().set_cork(socket, false);
+    assert_eq!(sends(&script.actions()), [(30, false)]);
+    assert_eq!(script.os.poll_timeout(), None);
+}
+
+#[test]
+fn a_cork_lets_go_what_does_not_fit_into_a_transfer_with_what_follows() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    script.calls().set_cork(socket, true);
+    assert_eq!(script.send(socket, 4000), 4000);
+    assert_eq!(script.send(socket, 96), 96);
+    assert!(script.actions().is_empty());
+    assert_eq!(script.send(socket, 5000), 5000);
+    let expected = [(4000, true), (96, true), (4096, true)];
+    assert_eq!(sends(&script.actions()), expected, "the last 904 are held");
+}
+
+#[test]
+fn what_is_held_back_goes_before_the_end() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    script.calls().set_cork(socket, true);
+    assert_eq!(script.send(socket, 10), 10);
+    script.calls().close(socket);
+    let actions = script.actions();
+    assert_eq!(sends(&actions), [(10, false)]);
+    assert_eq!(actions[1..], [CLOSE]);
+}
+
+#[test]
+fn a_connection_has_so_many_sends_under_way_and_goes_on_when_half_are_done() {
+    let config = OsLayerConfig {
+        most_sends: 4,
+        ..no_batching()
+    };
+    let (mut script, socket, _) = Script::with_connection(config);
+    for _ in 0..4 {
+        assert_eq!(script.send(socket, 10), 10);
+    }
+    // The last is taken and waits.
+    assert_eq!(script.send(socket, 20), 20);
+    assert_eq!(
+        script.send(socket, 5000),
+        0,
+        "it would not fit into what is kept back"
+    );
+    let requests = script.requests();
+    assert_eq!(lengths(&requests), [10; 4]);
+    script.done(&requests[0], Status::Ok);
+    assert_eq!(lengths(&script.requests()), [20], "there is room for it now");
+    script.done(&requests[1], Status::Ok);
+    script.pump();
+    assert!(script.ready().is_empty());
+    script.done(&requests[2], Status::Ok);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Writable(socket)]);
+    assert!(script.os.stats().no_room.sends > 0);
+}
+
+#[test]
+fn one_completion_may_stand_for_those_before_it() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    for _ in 0..3 {
+        script.send(socket, 10);
+    }
+    let requests = script.requests();
+    let free = script.free();
+    let outcome = Outcome::Sent {
+        len: 10,
+        cumulative: true,
+    };
+    script.answer(&requests[1], Status::Ok, outcome);
+    script.pump();
+    assert_eq!(script.free(), free + 2);
+    assert_eq!(script.os.stats().completed_by_later, 1);
+    // What was answered so is not answered again.
+    script.done(&requests[0], Status::Ok);
+    assert!(script.try_pump().is_err());
+}
+
+#[test]
+fn short_data_travels_in_descriptors() {
+    let config = OsLayerConfig {
+        most_inline: 100,
+        ..no_batching()
+    };
+    let (mut script, socket, _) = Script::with_connection(config);
+    let free = script.free();
+    script.send(socket, 100);
+    script.send(socket, 101);
+    assert_eq!(script.free(), free - 1);
+    let requests = script.requests();
+    let inline = Action::Send {
+        data: Buffer::Inline { len: 100 },
+        more: false,
+    };
+    assert_eq!(requests[0].action, inline);
+    for request in &requests {
+        script.done(request, Status::Ok);
+    }
+    script.pump();
+    assert_eq!(script.free(), free);
+    assert_eq!(script.os.stats().inline_sends, 1);
+}
+
+#[test]
+fn a_full_ring_holds_nothing_but_time() {
+    let config = OsLayerConfig {
+        ring_depth: 2,
+        ..no_batching()
+    };
+    let (mut script, socket, _) = Script::with_connection(config);
+    script.host.faults().refuse_requests(true);
+    assert_eq!(script.send(socket, 10), 10);
+    assert_eq!(script.send(socket, 10), 10);
+    assert_eq!(script.send(socket, 10), 10, "taken, not asked");
+    script.calls().close(socket);
+    assert!(script.actions().is_empty());
+    let retry = script.os.poll_timeout().expect("the link says nothing");
+    assert!(retry > script.now);
+    script.host.faults().refuse_requests(false);
+    script.now = retry;
+    let requests = script.requests();
+    assert_eq!(lengths(&requests), [10, 10]);
+    script.done(&requests[0], Status::Ok);
+    let requests = script.requests();
+    assert_eq!(lengths(&requests), [10]);
+    assert_eq!(requests[1].action, CLOSE);
+}
+
+#[test]
+fn the_last_buffers_are_shared_by_those_that_have_few() {
+    let link = MemoryConfig {
+        buffers: 8,
+        ..small_link()
+    };
+    let mut script = Script::with_link(no_batching(), link);
+    let (greedy, _) = script.open();
+    let (modest, _) = script.open();
+    // Six are free. Whoever has as many under way as there are left gets no more.
+    assert!(script.send(greedy, 100 << 10) < 100 << 10);
+    assert_eq!(script.requests().len(), 3);
+    assert_eq!(script.free(), 3);
+    assert!(script.send(modest, 100 << 10) < 100 << 10);
+    let requests = script.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(script.ready().is_empty());
+    script.done(&requests[0], Status::Ok);
+    script.done(&requests[1], Status::Ok);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Writable(modest)]);
+}
+
+#[test]
+fn those_without_sends_under_way_wait_for_what_others_give_back() {
+    let link = MemoryConfig {
+        buffers: 4,
+        ..small_link()
+    };
+    let mut script = Script::with_link(no_batching(), link);
+    let sockets = [(); 3].map(|()| script.open().0);
+    let [first, second, third] = sockets;
+    assert_eq!(script.send(first, 100), 100);
+    let requests = script.requests();
+    assert_eq!(script.free(), 0);
+    assert_eq!(script.send(second, 100), 100, "held");
+    assert_eq!(script.send(third, 8000), 4096, "held in part");
+    assert!(script.actions().is_empty());
+    assert_eq!(script.os.poll_timeout(), None, "it does not spin");
+    script.done(&requests[0], Status::Ok);
+    let requests = script.requests();
+    assert_eq!(
+        (lengths(&requests), requests[0].socket),
+        (vec![100], second.0)
+    );
+    script.done(&requests[0], Status::Ok);
+    let requests = script.requests();
+    assert_eq!(
+        (lengths(&requests), requests[0].socket),
+        (vec![4096], third.0)
+    );
+    assert_eq!(script.ready(), [Ready::Writable(third)]);
+}
+
+#[test]
+fn a_send_that_fails_ends_the_connection() {
+    let (mut script, socket, receive) = Script::with_connection(no_batching());
+    script.send(socket, 10);
+    let requests = script.requests();
+    script.done(&requests[0], Status::TooManyRequests);
+    let requests = script.requests();
+    assert_eq!(
+        requests[0].action,
+        Action::Close(baton_bus::descriptor::Close::Abort)
+    );
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    assert!(script.calls().send(socket, "x".into()).is_err());
+    script.done(&requests[0], Status::Ok);
+    script.put(&[response(
+        &receive,
+        Status::Aborted,
+        Outcome::Received(Buffer::Memory { address: 0, len: 0 }),
+    )]);
+    script.pump();
+    script.calls().close(socket);
+    assert!(script.actions().is_empty(), "it is closed already");
+    script.assert_empty();
+}
