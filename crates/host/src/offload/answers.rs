@@ -92,7 +92,7 @@ impl<P: Inline> OsLayer<P> {
             Asked::Connect => Opcode::Connect,
             Asked::Close | Asked::Shut => Opcode::Close,
             Asked::SetOption(_) => Opcode::SetOption,
-            Asked::Cancel => Opcode::Cancel,
+            Asked::Cancel | Asked::Reclaim => Opcode::Cancel,
             _ => return Err(unasked),
         };
         if opcode != expected {
@@ -112,6 +112,7 @@ impl<P: Inline> OsLayer<P> {
                 self.answer(number, (status != Status::Ok).then_some(refused));
             }
             Asked::Cancel => self.answer(number, Some(Answered::Cancelled(status))),
+            Asked::Reclaim => self.reclaiming = false,
             _ => {}
         }
         self.finish_closing(number);

@@ -98,10 +98,20 @@ impl<P: Inline> OsLayer<P> {
     fn wants_accept(&self, index: usize) -> bool {
         let listener = &self.listeners[index];
         let entry = self.socket(listener.number);
-        let bulk = usize::from(self.config.bulk_accept);
+        let bulk = usize::from(self.bulk_of(listener));
         let most = bulk * self.config.accepts_posted as usize;
         let is_set_up = entry.set_up == SetUp::Done && entry.error.is_none();
         is_set_up && !listener.paused && listener.reserved + listener.untaken.len() + bulk <= most
+    }
+
+    /// Connections of one ACCEPT. Those of a bulk accept must be able to wait together.
+    fn bulk_of(&self, listener: &Listener) -> u16 {
+        let bulk = self.config.bulk_accept;
+        if u32::from(bulk) > listener.backlog {
+            1
+        } else {
+            bulk
+        }
     }
 
     fn post_accept<L: HostLink<Data = P>>(&mut self, now: Time, link: &L, index: usize) -> bool {
@@ -109,8 +119,8 @@ impl<P: Inline> OsLayer<P> {
         if spare == 0 || self.queue.room() == 0 {
             return false;
         }
-        let bulk = self.config.bulk_accept;
-        let block = if spare >= usize::from(bulk) {
+        let bulk = self.bulk_of(&self.listeners[index]);
+        let block = if bulk > 1 && spare >= usize::from(bulk) {
             self.numbers.take_block()
         } else {
             None

@@ -18,6 +18,7 @@ impl<P: Inline> OsLayer<P> {
         self.posted = 0;
         self.retry_at = None;
         self.answers_due = 0;
+        self.reclaiming = false;
         for number in 0..self.sockets.len() as u32 {
             self.forget_requests(number);
         }

@@ -54,6 +54,9 @@ use std::collections::VecDeque;
 /// The share of a link's buffers that receives leave for sends: one in so many.
 const SEND_SHARE: usize = 4;
 
+/// The share of a link's buffers that is left for first buffers of connections: one in so many.
+const NEWCOMERS_SHARE: usize = 4;
+
 /// All sockets of one application, and what waits between them and the adapter.
 ///
 /// Order of calls: [`OsLayer::pump`] until it has nothing to do; then [`OsLayer::next_ready`] until there is none, each followed by what
@@ -75,6 +78,8 @@ pub struct OsLayer<P> {
     asking: VecDeque<u32>,
     /// Connections to be opened for which there was no buffer to pledge.
     opening: VecDeque<u32>,
+    /// An ACCEPT is being taken back for one of them.
+    reclaiming: bool,
     /// Sockets without sends under way that wait for a buffer or for room in the ring.
     waiting: VecDeque<u32>,
     /// Sockets that have something to say.
@@ -127,6 +132,7 @@ impl<P: Inline> OsLayer<P> {
             pieces: Chains::new(),
             asking: VecDeque::new(),
             opening: VecDeque::new(),
+            reclaiming: false,
             waiting: VecDeque::new(),
             ready: VecDeque::new(),
             acceptable: false,
@@ -302,6 +308,12 @@ impl<P: Inline> OsLayer<P> {
         let total = link.free_buffers() + self.placed + self.posted;
         let kept = (total / SEND_SHARE).max(1).saturating_sub(self.placed);
         self.spare(link).saturating_sub(kept)
+    }
+
+    /// Whether there are so many buffers that a connection may have more than one posted: others must find some when they come.
+    fn has_plenty<L: HostLink<Data = P>>(&self, link: &L) -> bool {
+        let total = link.free_buffers() + self.placed + self.posted;
+        self.spare_for_receives(link) > total / NEWCOMERS_SHARE
     }
 
     /// Keeps a buffer for a connection without one, or lets go of the one that was kept.

@@ -1,11 +1,11 @@
 //! Connections that the application opens.
 
 use super::OsLayer;
-use super::socket::{Intents, Phase, SetUp};
+use super::socket::{Asked, Intents, Phase, SetUp};
 use crate::SocketId;
-use baton_bus::HostLink;
-use baton_bus::descriptor::Status;
+use baton_bus::descriptor::{Action, Status};
 use baton_bus::link::Inline;
+use baton_bus::{HostLink, Urgency};
 use baton_wire::{Endpoint, Time};
 
 impl<P: Inline> OsLayer<P> {
@@ -32,6 +32,27 @@ impl<P: Inline> OsLayer<P> {
             self.intend(number, Intents::SET_UP);
             self.ask_all(now, link);
             self.settle_pledge(number);
+        }
+        let starves = !self.opening.is_empty() && self.spare_for_receives(link) == 0;
+        if starves && !self.reclaiming {
+            self.reclaim_accept(now);
+        }
+    }
+
+    /// What is kept for connections that may come goes to one that is wanted now.
+    fn reclaim_accept(&mut self, now: Time) {
+        let listener = self.listeners.iter().find(|l| l.reserved > 0);
+        let Some(listener) = listener.map(|listener| listener.number) else {
+            return;
+        };
+        let control = self.requests.numbers(&self.socket(listener).control);
+        let accepts = control.filter(|&tag| {
+            let request = self.requests.get(tag);
+            request.is_some_and(|request| matches!(request.asked, Asked::Accept { .. }))
+        });
+        if let Some(target) = accepts.last() {
+            let action = Action::Cancel { target };
+            self.reclaiming = self.request(now, listener, action, Asked::Reclaim, Urgency::Awaited);
         }
     }
 

@@ -26,6 +26,11 @@ impl<P: Inline> OsLayer<P> {
         None
     }
 
+    /// Whether [`OsLayer::next_ready`] may have something.
+    pub fn has_ready(&self) -> bool {
+        self.acceptable || !self.ready.is_empty()
+    }
+
     /// There is something to read, or to notice by reading. Of connections that it has not taken the application hears later.
     pub(super) fn wake_reader(&mut self, number: u32) {
         let entry = self.socket_mut(number);

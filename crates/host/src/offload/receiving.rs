@@ -82,7 +82,7 @@ impl<P: Inline> OsLayer<P> {
             }
             let urgency = if entry.receives.is_empty() {
                 Urgency::Awaited
-            } else if self.spare_for_receives(link) > 0 {
+            } else if self.has_plenty(link) {
                 Urgency::Lazy
             } else {
                 return true;

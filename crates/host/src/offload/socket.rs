@@ -83,7 +83,10 @@ pub(super) enum Asked {
     Shut,
     SetOption(SocketOption),
     Status,
+    /// To take a request back, for the application.
     Cancel,
+    /// To take an ACCEPT back, for a connection that is to be opened.
+    Reclaim,
     /// To send so many bytes, in a buffer or inline.
     Send {
         address: Option<u64>,

@@ -226,3 +226,22 @@ fn numbers_are_limited() {
     );
     script.pump();
 }
+
+#[test]
+fn a_connection_to_be_opened_gets_what_was_kept_for_some_that_may_come() {
+    let link = MemoryConfig {
+        buffers: 2,
+        ..small_link()
+    };
+    let mut script = Script::with_link(no_batching(), link);
+    let (_, accepts) = listen(&mut script);
+    let socket = script.os.connect(script.now, CLIENT()).unwrap();
+    let requests = script.requests();
+    let target = accepts[0].tag;
+    assert_eq!(requests[0].action, Action::Cancel { target });
+    script.done(&accepts[0], Status::Cancelled);
+    script.done(&requests[0], Status::Ok);
+    let requests = script.requests();
+    assert!(requests.iter().all(|request| request.socket == socket.0));
+    assert_eq!(requests.len(), 2, "SOCKET and CONNECT, and no other ACCEPT");
+}

@@ -3,6 +3,7 @@
 mod accepting;
 mod closing;
 mod control;
+mod joint;
 mod losing;
 mod receiving;
 mod script;

@@ -118,7 +118,11 @@ fn a_connection_has_so_many_sends_under_way_and_goes_on_when_half_are_done() {
     let requests = script.requests();
     assert_eq!(lengths(&requests), [10; 4]);
     script.done(&requests[0], Status::Ok);
-    assert_eq!(lengths(&script.requests()), [20], "there is room for it now");
+    assert_eq!(
+        lengths(&script.requests()),
+        [20],
+        "there is room for it now"
+    );
     script.done(&requests[1], Status::Ok);
     script.pump();
     assert!(script.ready().is_empty());

@@ -2,16 +2,18 @@
 //! Everything that happens is drawn from one seed; every invariant is checked after every event.
 
 mod bounds;
+mod network;
 mod patient;
 mod random;
 
 use bounds::BoundsMeter;
+use network::Network;
 use patient::patient;
 pub use random::Random;
 
 use baton_host::{Config, Kernel, Mode, NicId, Ready, Receive, SelectionConfig, SocketId, Sockets};
 use baton_nic::{Firmware, LoadControl, Relief, Scheduler, ToHost, ToNic};
-use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, Symbolic};
+use baton_tcp::{CloseReason, ConnId, Event, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -49,41 +51,6 @@ struct Pair {
     abort_at: Option<u64>,
     /// How it ended, as the client saw it.
     outcome: Option<CloseReason>,
-}
-
-/// Frames on their way, each with the time it arrives.
-#[derive(Default)]
-struct Network {
-    frames: Vec<(Time, Segment<Symbolic>)>,
-    loss_percent: u64,
-    duplicate_percent: u64,
-    most_delay_us: u64,
-}
-
-impl Network {
-    fn send(&mut self, now: Time, segment: Segment<Symbolic>, random: &mut Random) {
-        if random.percent(self.loss_percent) {
-            return;
-        }
-        let copies = if random.percent(self.duplicate_percent) {
-            2
-        } else {
-            1
-        };
-        for _ in 0..copies {
-            let delay = Span::from_us(5 + random.below(self.most_delay_us));
-            self.frames.push((now + delay, segment.clone()));
-        }
-    }
-
-    fn next_arrival(&self) -> Option<Time> {
-        self.frames.iter().map(|(at, _)| *at).min()
-    }
-
-    fn receive(&mut self, now: Time) -> Option<Segment<Symbolic>> {
-        let first = (0..self.frames.len()).min_by_key(|&i| self.frames[i].0)?;
-        (self.frames[first].0 <= now).then(|| self.frames.swap_remove(first).1)
-    }
 }
 
 /// Everything.

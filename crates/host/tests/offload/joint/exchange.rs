@@ -1,0 +1,446 @@
+//! Connections in both directions on which both ends write and read at random.
+
+use super::machine::{Machine, PORT, Random, endpoint};
+use super::{Application, Summary, for_every_seed, run};
+use baton_host::{Ready, Receive, SocketId, Sockets};
+use baton_tcp::{CloseReason, ConnId, Event, ListenerId, State, Symbolic};
+use baton_wire::Flow;
+
+/// Where peers listen: one port for each pair.
+const PEER_PORTS: u16 = 2000;
+
+/// What one end of a connection is to do and has done.
+#[derive(Debug, Default)]
+struct End {
+    /// Bytes to write in all.
+    total: u64,
+    written: u64,
+    read: u64,
+    closed: bool,
+}
+
+/// A connection: the peer's end and the host's.
+#[derive(Debug)]
+struct Pair {
+    /// The peer's port, if it opens the connection.
+    port: u16,
+    /// The host opens the connection to this.
+    listener: Option<ListenerId>,
+    conn: Option<ConnId>,
+    socket: Option<SocketId>,
+    peer: End,
+    host: End,
+    peer_half_closes: bool,
+    host_half_closes: bool,
+    host_closes_first: bool,
+    /// The peer gives up when it has read so much.
+    peer_aborts_at: Option<u64>,
+    /// The host gives up when it has read so much.
+    host_aborts_at: Option<u64>,
+    /// It need not come to a good end.
+    excused: bool,
+    outcome: Option<CloseReason>,
+    /// The host's end is closed.
+    host_done: bool,
+}
+
+#[derive(Debug)]
+pub struct Exchange {
+    pairs: Vec<Pair>,
+    next_port: u16,
+    left: u64,
+}
+
+impl Exchange {
+    pub fn new(random: &mut Random) -> Self {
+        Self {
+            pairs: Vec::new(),
+            next_port: 1000,
+            left: 1 + random.below(5),
+        }
+    }
+
+    /// Another connection is opened, by one side or the other.
+    fn open(&mut self, machine: &mut Machine) {
+        let by_host = machine.random.percent(30);
+        let mut pair = Pair::new(&mut machine.random);
+        let number = self.pairs.len();
+        if by_host {
+            let port = PEER_PORTS + number as u16;
+            let remote = endpoint(2, port);
+            match machine.os.connect(machine.now, remote) {
+                Ok(socket) => pair.socket = Some(socket),
+                // As many sockets as may be.
+                Err(_) => return,
+            }
+            pair.listener = Some(machine.peers.listen(remote, 1));
+            machine.host_rings = true;
+        }
+        self.pairs.push(pair);
+        if !by_host {
+            self.connect(machine, number);
+        }
+        self.left -= 1;
+    }
+
+    /// A peer opens a connection, or opens it again after it was refused.
+    fn connect(&mut self, machine: &mut Machine, number: usize) {
+        let port = self.next_port;
+        self.next_port += 1;
+        let flow = Flow {
+            local: endpoint(2, port),
+            remote: endpoint(1, PORT),
+        };
+        let pair = &mut self.pairs[number];
+        pair.port = port;
+        pair.peer.written = 0;
+        pair.peer.closed = false;
+        pair.conn = machine.peers.connect(machine.now, flow);
+    }
+
+    fn accept(&mut self, machine: &mut Machine) {
+        // Some stay where they are; a wait tells of them again.
+        for _ in 0..1 + machine.random.below(3) {
+            let mut calls = machine.os.calls(machine.now, &mut machine.host);
+            let Some(socket) = calls.accept() else {
+                return;
+            };
+            let remote = machine.os.peer(socket).expect("a connection");
+            let number = self.pairs.iter().position(|pair| pair.port == remote.port);
+            match number {
+                Some(number)
+                    if self.pairs[number].socket.is_none() && !self.pairs[number].host_done =>
+                {
+                    self.pairs[number].socket = Some(socket);
+                    self.host_goes_on(machine, number);
+                }
+                // Of an attempt that the peer has given up.
+                _ => machine.os.close(machine.now, socket),
+            }
+        }
+    }
+
+    /// The host reads all there is and writes what fits, in random portions.
+    fn host_goes_on(&mut self, machine: &mut Machine, number: usize) {
+        let pair = &mut self.pairs[number];
+        let Some(socket) = pair.socket else { return };
+        let random = &mut machine.random;
+        let mut calls = machine.os.calls(machine.now, &mut machine.host);
+        let (mut gone, ended) = pair.host_reads(number, socket, &mut calls, random);
+        gone |= pair
+            .host_writes(number, socket, &mut calls, random)
+            .is_err();
+        let wrote_all = pair.host.written == pair.host.total;
+        if wrote_all && !pair.host.closed && !gone {
+            calls.set_cork(socket, false);
+            if pair.host_half_closes {
+                pair.host.closed = true;
+                calls.os().shutdown(machine.now, socket);
+            }
+        }
+        let aborts = pair.host_aborts_at.is_some_and(|at| pair.host.read >= at);
+        let all = wrote_all && pair.host.read == pair.peer.total;
+        let may_close = ended || pair.host_closes_first;
+        if gone {
+            let why = machine.os.error_of(socket);
+            assert!(
+                pair.excused || pair.peer_aborts_at.is_some() || all,
+                "{number} is gone early: {why:?}"
+            );
+        }
+        if aborts {
+            pair.excused = true;
+            machine.os.abort(machine.now, socket);
+        } else if gone || all && may_close || ended && pair.excused {
+            assert!(all || pair.excused || pair.peer_aborts_at.is_some());
+            machine.os.close(machine.now, socket);
+        } else {
+            return;
+        }
+        pair.socket = None;
+        pair.host_done = true;
+        machine.host_rings = true;
+    }
+
+    fn peer_closes_when_done(&mut self, machine: &mut Machine, number: usize) {
+        let pair = &mut self.pairs[number];
+        let done = pair.peer.written == pair.peer.total && pair.peer.read == pair.host.total;
+        if let Some(conn) = pair.conn.filter(|_| done && !pair.peer.closed)
+            && machine.peers.state(conn) != State::SynSent
+        {
+            pair.peer.closed = true;
+            machine.peers.close(conn);
+        }
+    }
+
+    fn peer_reads(&mut self, machine: &mut Machine, number: usize, conn: ConnId) {
+        let pair = &mut self.pairs[number];
+        let peers = &mut machine.peers;
+        while let Some(data) = peers.read(conn, 1 + machine.random.below(3000) as usize) {
+            let expected = (number as u64 * 2 + 1, pair.peer.read);
+            assert_eq!((data.source, data.offset), expected, "connection {number}");
+            pair.peer.read += u64::from(data.len);
+            peers.consume(conn, data.len as usize);
+        }
+    }
+}
+
+impl Pair {
+    fn new(random: &mut Random) -> Self {
+        let mut end = || End {
+            total: random.below(30_000) * random.below(2),
+            ..End::default()
+        };
+        let (peer, host) = (end(), end());
+        let peer_aborts_at = random.percent(10).then(|| random.below(host.total + 1));
+        let host_aborts_at = random.percent(5).then(|| random.below(peer.total + 1));
+        Self {
+            port: 0,
+            listener: None,
+            conn: None,
+            socket: None,
+            peer,
+            host,
+            peer_half_closes: random.percent(50),
+            host_half_closes: random.percent(30),
+            host_closes_first: random.percent(50),
+            peer_aborts_at,
+            host_aborts_at,
+            excused: false,
+            outcome: None,
+            host_done: false,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.host_done && self.outcome.is_some()
+    }
+
+    /// Nobody repeats a lost reset, and what never began does not end: both sides give up by themselves.
+    fn give_up(&mut self, machine: &mut Machine) {
+        if let Some(conn) = self.conn {
+            machine.peers.abort(conn);
+        } else {
+            self.outcome.get_or_insert(CloseReason::Aborted);
+        }
+        if let Some(socket) = self.socket.take_if(|_| self.outcome.is_some()) {
+            machine.os.abort(machine.now, socket);
+            machine.host_rings = true;
+        }
+        self.host_done |= self.socket.is_none();
+    }
+
+    /// Whether the connection is gone, and whether its data has come to an end.
+    fn host_reads(
+        &mut self,
+        number: usize,
+        socket: SocketId,
+        calls: &mut impl Sockets<Symbolic>,
+        random: &mut Random,
+    ) -> (bool, bool) {
+        loop {
+            let unread = calls.unread(socket);
+            match calls.receive(socket, 1 + random.below(4000) as usize) {
+                Receive::Data(data) => {
+                    assert!(unread.len >= data.len as usize);
+                    let expected = (number as u64 * 2, self.host.read);
+                    assert_eq!((data.source, data.offset), expected, "connection {number}");
+                    self.host.read += u64::from(data.len);
+                }
+                Receive::WouldBlock => {
+                    assert_eq!((unread.len, unread.ended), (0, false));
+                    return (false, false);
+                }
+                Receive::EndOfStream => {
+                    assert!(unread.ended);
+                    let all = self.host.read == self.peer.total;
+                    assert!(all || self.excused || self.peer_aborts_at.is_some());
+                    return (false, true);
+                }
+                Receive::Gone => return (true, true),
+            }
+        }
+    }
+
+    fn host_writes(
+        &mut self,
+        number: usize,
+        socket: SocketId,
+        calls: &mut impl Sockets<Symbolic>,
+        random: &mut Random,
+    ) -> Result<(), baton_host::Gone> {
+        if random.percent(20) {
+            calls.set_cork(socket, random.percent(50));
+        }
+        while self.host.written < self.host.total {
+            let len = (1 + random.below(6000)).min(self.host.total - self.host.written) as u32;
+            let data = Symbolic {
+                source: number as u64 * 2 + 1,
+                offset: self.host.written,
+                len,
+            };
+            let taken = calls.send(socket, data)?;
+            self.host.written += taken as u64;
+            if taken < len as usize {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Application for Exchange {
+    fn start(&mut self, machine: &mut Machine) {
+        machine.listen();
+        self.open(machine);
+    }
+
+    fn handle_ready(&mut self, machine: &mut Machine, ready: Ready) {
+        match ready {
+            Ready::Acceptable => self.accept(machine),
+            Ready::Readable(socket) | Ready::Writable(socket) => {
+                let is_listener = machine.listeners.contains(&socket);
+                let error = machine.os.error_of(socket);
+                assert!(!is_listener, "it cannot listen: {error:?}");
+                let number = self
+                    .pairs
+                    .iter()
+                    .position(|pair| pair.socket == Some(socket));
+                if let Some(number) = number {
+                    self.host_goes_on(machine, number);
+                }
+            }
+        }
+    }
+
+    fn handle_peer_event(&mut self, machine: &mut Machine, conn: ConnId, event: Event) {
+        if let Event::Acceptable(listener) = event {
+            let conn = machine.peers.accept(listener);
+            let pair = self
+                .pairs
+                .iter_mut()
+                .find(|pair| pair.listener == Some(listener));
+            if let Some(pair) = pair
+                && pair.conn.is_none()
+            {
+                pair.conn = conn;
+            }
+            return;
+        }
+        let Some(number) = self.pairs.iter().position(|pair| pair.conn == Some(conn)) else {
+            return;
+        };
+        if event == Event::Readable {
+            self.peer_reads(machine, number, conn);
+        }
+        let pair = &mut self.pairs[number];
+        match event {
+            Event::PeerClosed => {
+                let all = pair.peer.read == pair.host.total;
+                assert!(all || pair.excused, "connection {number} ended early");
+            }
+            Event::Closed(reason) => {
+                pair.conn = None;
+                // Nobody listens yet, or between two adapters.
+                if reason == CloseReason::Refused && !pair.excused {
+                    return self.connect(machine, number);
+                }
+                pair.outcome = Some(reason);
+                if !(pair.excused || pair.peer_aborts_at.is_some()) {
+                    assert_eq!(reason, CloseReason::Normal, "{pair:#?}");
+                    assert_eq!(pair.peer.read, pair.host.total, "{pair:#?}");
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.peer_closes_when_done(machine, number);
+    }
+
+    fn act(&mut self, machine: &mut Machine) -> bool {
+        if self.left > 0 && machine.random.percent(5) {
+            self.open(machine);
+        }
+        if self.pairs.is_empty() {
+            return false;
+        }
+        let number = machine.random.below(self.pairs.len() as u64) as usize;
+        let pair = &mut self.pairs[number];
+        if pair.excused && machine.random.percent(5) {
+            pair.give_up(machine);
+        }
+        let Some(conn) = pair.conn else { return false };
+        if pair.outcome.is_none() && machine.random.percent(5) {
+            self.peer_closes_when_done(machine, number);
+        }
+        let pair = &mut self.pairs[number];
+        if pair.peer_aborts_at.is_some_and(|at| pair.peer.read >= at) {
+            pair.excused = true;
+            machine.peers.abort(conn);
+            return true;
+        }
+        if pair.peer.closed || pair.peer.written == pair.peer.total {
+            return false;
+        }
+        let left = pair.peer.total - pair.peer.written;
+        let len = (1 + machine.random.below(5000)).min(left) as u32;
+        let data = Symbolic {
+            source: number as u64 * 2,
+            offset: pair.peer.written,
+            len,
+        };
+        let taken = machine.peers.write(conn, data).unwrap_or(0);
+        pair.peer.written += taken as u64;
+        if pair.peer_half_closes && pair.peer.written == pair.peer.total {
+            pair.peer.closed = true;
+            machine.peers.shutdown(conn);
+        }
+        taken > 0
+    }
+
+    fn handle_loss(&mut self, _machine: &mut Machine) {
+        for pair in &mut self.pairs {
+            pair.excused |= !pair.is_over();
+        }
+        self.left += 2;
+    }
+
+    fn is_done(&self, _machine: &Machine) -> bool {
+        self.left == 0 && self.pairs.iter().all(Pair::is_over)
+    }
+}
+
+fn exchange(seed: u64) -> Summary {
+    let mut machine = Machine::new(seed);
+    let mut application = Exchange::new(&mut machine.random);
+    run(machine, &mut application)
+}
+
+#[test]
+fn every_byte_arrives_and_every_request_is_answered() {
+    let runs = for_every_seed("every_byte_arrives", exchange);
+    if runs.len() < 300 {
+        return;
+    }
+    let reached = |name, count: fn(&Summary) -> u64| {
+        let times: u64 = runs.iter().map(count).sum();
+        assert!(times > 20, "the runs reach {name}: {times} times");
+    };
+    reached("accepts", |run| run.host.accepted);
+    reached("connects", |run| run.host.connected);
+    reached("data in descriptors", |run| run.host.inline_sends);
+    reached("cumulative completion", |run| run.host.completed_by_later);
+    reached("corks that fire", |run| run.host.corks_fired);
+    reached("full rings", |run| run.host.no_room.ring);
+    reached("few buffers", |run| run.host.no_room.buffers);
+    reached("many sends", |run| run.host.no_room.sends);
+    reached("lost links", |run| run.host.links_lost);
+    reached("abnormal ends", |run| run.host.ended_abnormally);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in 0..20 {
+        assert_eq!(exchange(seed), exchange(seed), "seed {seed}");
+    }
+}

@@ -1,0 +1,423 @@
+//! Host, link, adapter, network and peers, and the bad luck that they have.
+
+#[path = "../../world/network.rs"]
+mod network;
+#[path = "../../world/patient.rs"]
+mod patient;
+#[path = "../../world/random.rs"]
+mod random;
+
+pub use random::Random;
+
+use super::Summary;
+use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_bus::{Batching, HostLink};
+use baton_host::SocketId;
+use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_tcp::{Stack, Symbolic};
+use baton_wire::{Endpoint, Span, Time};
+use network::Network;
+use patient::patient;
+use std::fmt::{Debug, Formatter, Result};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Where the host's application listens.
+pub const PORT: u16 = 80;
+/// Links lost in one run.
+const MOST_LOSSES: u32 = 2;
+
+pub fn endpoint(host: u8, port: u16) -> Endpoint {
+    Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
+}
+
+/// Sizes of everything.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub host: OsLayerConfig,
+    pub adapter: AdapterConfig,
+    pub link: MemoryConfig,
+    /// Whether host and adapter look only when they are told to, or when their time has come; otherwise they look at any time.
+    pub by_doorbell: bool,
+    pub faults: bool,
+    pub losses: bool,
+}
+
+pub struct Machine {
+    pub os: OsLayer<Symbolic>,
+    pub host: MemoryHost<Symbolic>,
+    pub adapter: Adapter<Symbolic>,
+    session: SessionId,
+    adapter_end: MemoryAdapter<Symbolic>,
+    stack: Stack<Symbolic>,
+    pub peers: Stack<Symbolic>,
+    to_adapter: Network,
+    to_peers: Network,
+    pub listeners: Vec<SocketId>,
+    pub config: Settings,
+    pub random: Random,
+    pub now: Time,
+    /// Somebody has told the host to look.
+    pub host_rings: bool,
+    adapter_rings: bool,
+    losses: u32,
+    /// The link refuses what it should take.
+    hampered: bool,
+}
+
+fn tcp_config(random: &mut Random) -> baton_tcp::Config {
+    baton_tcp::Config {
+        send_buffer: 2000 + random.below(30_000) as u32,
+        receive_buffer: 3000 + random.below(60_000) as u32,
+        window_scaling: random.percent(50),
+        timestamps: random.percent(50),
+        sack: random.percent(50),
+        nagle: random.percent(50),
+        ..patient()
+    }
+}
+
+fn batching(random: &mut Random, depth: u32, max_transfer_bytes: u32) -> Batching {
+    let level = if random.percent(30) {
+        1
+    } else {
+        1 + random.below(depth.into()) as u32
+    };
+    Batching {
+        level,
+        timer_us: random.below(3) as u32 * random.below(1000) as u32,
+        max_descriptors: [1, 3, 128][random.below(3) as usize],
+        max_transfer_bytes,
+        ..Batching::default()
+    }
+}
+
+impl Settings {
+    /// Anything that can work.
+    pub fn draw(random: &mut Random) -> Self {
+        let one_of = |random: &mut Random, choices: &[u32]| {
+            choices[random.below(choices.len() as u64) as usize]
+        };
+        let inline = one_of(random, &[0, 0, 16, 40, 240]);
+        let bulk_accept = one_of(random, &[1, 1, 2, 3]) as u16;
+        let longest = 1
+            + (inline.saturating_sub(16))
+                .div_ceil(32)
+                .max(u32::from(bulk_accept));
+        let mut depth = || longest.max(one_of(random, &[1, 2, 3, 8, 128]));
+        let (host_depth, adapter_depth, link_depth) = (depth(), depth(), depth());
+        let transfer = one_of(random, &[64, 500, 4096, 4096]);
+        let host = OsLayerConfig {
+            batching: batching(random, host_depth, transfer),
+            ring_depth: host_depth,
+            cork_timer_us: random.below(2000) as u32,
+            receive_buffers: 1 + random.below(6) as u32,
+            most_inline: inline * random.below(2) as u32,
+            bulk_accept,
+            accept_patience_us: 1 + random.below(1000) as u32,
+            accepts_posted: 1 + random.below(3) as u32,
+            most_sends: 1 + random.below(10) as u32,
+            most_sockets: 10 + random.below(20) as u32,
+            half_close: random.percent(50),
+        };
+        let adapter = AdapterConfig {
+            addresses: vec![endpoint(1, 0).addr],
+            ring_depth: adapter_depth,
+            cumulative_sends: random.percent(50),
+            most_inline: inline * random.below(2) as u32,
+            hurry_data: random.percent(50),
+            batching: batching(random, adapter_depth, transfer),
+            ..AdapterConfig::default()
+        };
+        let link = MemoryConfig {
+            ring_depth: link_depth as usize,
+            buffers: one_of(random, &[8, 12, 20, 200]) as usize,
+            buffer_bytes: transfer,
+        };
+        Self {
+            host,
+            adapter,
+            link,
+            by_doorbell: random.percent(50),
+            faults: random.percent(30),
+            losses: random.percent(20),
+        }
+    }
+}
+
+impl Debug for Machine {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Machine")
+            .field("now", &self.now)
+            .field("config", &self.config)
+            .field("os", &self.os)
+            .field(
+                "rows",
+                &self
+                    .adapter
+                    .sockets(&self.stack, self.session)
+                    .collect::<Vec<_>>(),
+            )
+            .field("session", self.adapter.stats_of(self.session))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Machine {
+    /// A machine in which everything is drawn from `seed`.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let config = Settings::draw(&mut random);
+        Self::with(config, random)
+    }
+
+    pub fn with(config: Settings, mut random: Random) -> Self {
+        let (host, adapter_end) = memory_link(config.link);
+        let mut adapter = Adapter::new(config.adapter.clone()).expect("right parameters");
+        let session = adapter.attach().expect("the first");
+        let stack = Stack::new(tcp_config(&mut random), random.next());
+        let peers = Stack::new(tcp_config(&mut random), random.next());
+        let lossy = random.percent(60);
+        let mut network = || Network {
+            frames: Vec::new(),
+            loss_percent: if lossy { random.below(15) } else { 0 },
+            duplicate_percent: if lossy { random.below(10) } else { 0 },
+            most_delay_us: 1 + random.below(300),
+        };
+        Self {
+            to_adapter: network(),
+            to_peers: network(),
+            os: OsLayer::new(config.host.clone()).expect("right parameters"),
+            host,
+            adapter,
+            session,
+            adapter_end,
+            stack,
+            peers,
+            listeners: Vec::new(),
+            config,
+            random,
+            now: Time::ZERO,
+            host_rings: true,
+            adapter_rings: true,
+            losses: 0,
+            hampered: false,
+        }
+    }
+
+    // --- host and adapter ---
+
+    pub fn listen(&mut self) {
+        let backlog = 1 + self.random.below(8) as u32;
+        let listener = self.os.listen(self.now, endpoint(1, PORT), backlog);
+        self.listeners.push(listener.expect("the first socket"));
+        self.host_rings = true;
+    }
+
+    pub fn close_listeners(&mut self) {
+        for listener in self.listeners.drain(..) {
+            self.os.close(self.now, listener);
+        }
+        self.host_rings = true;
+    }
+
+    pub fn pump_host(&mut self) -> bool {
+        let due = self.os.poll_timeout().is_some_and(|due| due <= self.now);
+        if self.config.by_doorbell && !self.host_rings && !due {
+            return false;
+        }
+        self.host_rings = false;
+        match self.os.pump(self.now, &mut self.host) {
+            Ok(did) => {
+                self.host_rings = did;
+                self.adapter_rings |= did;
+                self.os.check();
+                did
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub fn pump_adapter(&mut self) -> bool {
+        let due = self
+            .adapter
+            .poll_timeout()
+            .is_some_and(|due| due <= self.now);
+        if self.config.by_doorbell && !self.adapter_rings && !due {
+            return false;
+        }
+        self.adapter_rings = false;
+        let transfers = self
+            .adapter
+            .queue(self.session)
+            .stats()
+            .per_transfer
+            .transfers;
+        let did = pump(
+            self.now,
+            &mut self.adapter,
+            &mut self.stack,
+            self.session,
+            &mut self.adapter_end,
+        );
+        let did = match did {
+            Ok(did) => did,
+            Err(LinkError::Gone) => panic!("the host is there"),
+            Err(error) => panic!("{error}"),
+        };
+        let after = self
+            .adapter
+            .queue(self.session)
+            .stats()
+            .per_transfer
+            .transfers;
+        self.host_rings |= after > transfers;
+        self.adapter_rings |= did;
+        self.stack_settles();
+        did
+    }
+
+    /// What the adapter's TCP has to say and to send.
+    fn stack_settles(&mut self) {
+        loop {
+            let mut idle = true;
+            while let Some((conn, event)) = self.stack.poll_event() {
+                idle = false;
+                self.adapter_rings = true;
+                self.adapter
+                    .handle_event(self.now, &mut self.stack, conn, &event);
+            }
+            while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
+                idle = false;
+                self.to_peers.send(self.now, segment, &mut self.random);
+            }
+            if idle {
+                self.stack.check();
+                return self.adapter.check();
+            }
+        }
+    }
+
+    // --- bad luck ---
+
+    pub fn draws_a_loss(&mut self) -> bool {
+        self.config.losses && self.losses < MOST_LOSSES && self.random.below(1000) < 3
+    }
+
+    /// The adapter is gone, and there is a new one.
+    pub fn lose_link(&mut self) {
+        self.losses += 1;
+        self.host.faults().cut();
+        if self.random.percent(50) {
+            assert_eq!(self.os.pump(self.now, &mut self.host), Err(LinkError::Gone));
+        }
+        self.os.handle_link_lost(self.now);
+        self.os.check();
+        assert_eq!(self.os.unanswered(), 0);
+        let ending = if self.random.percent(50) {
+            Ending::Reset
+        } else {
+            Ending::Drain
+        };
+        self.adapter
+            .detach(self.now, &mut self.stack, self.session, ending);
+        self.stack_settles();
+        (self.host, self.adapter_end) = memory_link(self.config.link);
+        self.hampered = false;
+        self.session = self.adapter.attach().expect("the other is gone");
+        (self.host_rings, self.adapter_rings) = (true, true);
+    }
+
+    pub fn draw_faults(&mut self) {
+        if !self.config.faults || !self.random.percent(3) {
+            return;
+        }
+        let faults = self.host.faults();
+        let (requests, responses) = (self.random.percent(30), self.random.percent(30));
+        self.hampered = requests || responses;
+        faults.refuse_requests(requests);
+        faults.refuse_responses(responses);
+        // That there is room for responses again is told; that there is for requests is not.
+        self.adapter_rings |= !responses;
+        if !self.config.by_doorbell {
+            faults.delay_dma(self.random.below(5) as u32);
+        }
+    }
+
+    // --- network ---
+
+    pub fn frame_to_adapter(&mut self) -> bool {
+        let Some(segment) = self.to_adapter.receive(self.now) else {
+            return false;
+        };
+        self.stack.handle_segment(self.now, segment);
+        self.stack_settles();
+        true
+    }
+
+    pub fn frame_to_peers(&mut self) -> bool {
+        let Some(segment) = self.to_peers.receive(self.now) else {
+            return false;
+        };
+        self.peers.handle_segment(self.now, segment);
+        true
+    }
+
+    pub fn peers_transmit(&mut self) {
+        while let Some((_, segment)) = self.peers.poll_transmit(self.now) {
+            self.to_adapter.send(self.now, segment, &mut self.random);
+        }
+    }
+
+    /// Time goes on to the next thing that is due, or a little.
+    pub fn pass_time(&mut self) {
+        let due = [
+            self.to_adapter.next_arrival(),
+            self.to_peers.next_arrival(),
+            self.os.poll_timeout(),
+            self.adapter.poll_timeout(),
+            self.stack.poll_timeout(),
+            self.peers.poll_timeout(),
+        ];
+        let due = due.into_iter().flatten().min();
+        let little = self.now + Span::from_us(1 + self.random.below(20));
+        let busy = self.host_rings || self.adapter_rings || self.hampered || self.os.has_ready();
+        self.now = match due {
+            Some(due) if !busy => due.max(self.now),
+            _ => little,
+        };
+        if self.stack.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.stack.handle_timeouts(self.now);
+            self.stack_settles();
+        }
+        if self
+            .adapter
+            .poll_timeout()
+            .is_some_and(|due| due <= self.now)
+        {
+            self.adapter.handle_timeouts(self.now, &mut self.stack);
+            self.stack_settles();
+        }
+        if self.peers.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.peers.handle_timeouts(self.now);
+        }
+    }
+
+    // --- the end ---
+
+    /// Nothing is left of any socket.
+    pub fn assert_empty(&self) {
+        assert_eq!(self.os.unanswered(), 0);
+        assert_eq!(self.host.free_buffers(), self.config.link.buffers);
+        let sockets = self.adapter.sockets(&self.stack, self.session).count();
+        assert_eq!(sockets, 0, "the adapter has none either");
+    }
+
+    pub fn summary(&self) -> Summary {
+        Summary {
+            host: *self.os.stats(),
+            transfers: self.os.queue().stats().per_transfer.transfers,
+            ended_at: self.now,
+        }
+    }
+}

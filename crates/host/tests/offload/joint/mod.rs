@@ -1,0 +1,123 @@
+//! Both halves on a link in memory, with peers on a network that loses and reorders. Everything that happens is drawn from one seed; the
+//! invariants of both are checked after every event.
+
+mod exchange;
+mod machine;
+mod web;
+
+use machine::Machine;
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use baton_host::Ready;
+use baton_tcp::{ConnId, Event};
+
+/// Work done without the application getting done is a deadlock.
+const MOST_EVENTS: u32 = 300_000;
+
+/// What runs on the host, and its peers.
+trait Application: Debug {
+    /// Before anything happens.
+    fn start(&mut self, machine: &mut Machine);
+    /// The host's application is told something.
+    fn handle_ready(&mut self, machine: &mut Machine, ready: Ready);
+    /// Something happens to a peer's connection.
+    fn handle_peer_event(&mut self, machine: &mut Machine, conn: ConnId, event: Event);
+    /// A peer does something of its own accord; false when there is nothing to do.
+    fn act(&mut self, machine: &mut Machine) -> bool;
+    /// The adapter is gone, and there is a new one.
+    fn handle_loss(&mut self, machine: &mut Machine);
+    /// All is done, and all sockets but the listeners are closed.
+    fn is_done(&self, machine: &Machine) -> bool;
+}
+
+/// What a run came to: the same for the same seed.
+#[derive(Debug, PartialEq, Eq)]
+struct Summary {
+    host: baton_host::offload::OsLayerStats,
+    transfers: u64,
+    ended_at: baton_wire::Time,
+}
+
+/// Runs until all is done, then closes the listeners; nothing may be left after that.
+fn run(mut machine: Machine, application: &mut impl Application) -> Summary {
+    application.start(&mut machine);
+    let mut closing = false;
+    for _ in 0..MOST_EVENTS {
+        event(&mut machine, application);
+        if !closing && application.is_done(&machine) {
+            closing = true;
+            machine.close_listeners();
+        }
+        if closing && machine.os.sockets() == 0 {
+            machine.assert_empty();
+            return machine.summary();
+        }
+    }
+    panic!("stuck: {application:?} {machine:?}");
+}
+
+/// One thing happens, or time passes.
+fn event(machine: &mut Machine, application: &mut impl Application) {
+    if machine.draws_a_loss() {
+        machine.lose_link();
+        application.handle_loss(machine);
+    }
+    machine.draw_faults();
+    let acted = match machine.random.below(6) {
+        0 => machine.frame_to_adapter(),
+        1 => machine.frame_to_peers(),
+        2 => machine.pump_adapter(),
+        3 => machine.pump_host(),
+        4 => host_acts(machine, application),
+        _ => application.act(machine),
+    };
+    peers_settle(machine, application);
+    if !acted && machine.random.percent(20) {
+        machine.pass_time();
+    }
+}
+
+/// One event-loop turn, or a part of one.
+fn host_acts(machine: &mut Machine, application: &mut impl Application) -> bool {
+    let mut acted = false;
+    for _ in 0..1 + machine.random.below(4) {
+        let Some(ready) = machine.os.next_ready() else {
+            break;
+        };
+        acted = true;
+        machine.host_rings = true;
+        application.handle_ready(machine, ready);
+        machine.os.check();
+    }
+    acted
+}
+
+fn peers_settle(machine: &mut Machine, application: &mut impl Application) {
+    while let Some((conn, event)) = machine.peers.poll_event() {
+        application.handle_peer_event(machine, conn, event);
+    }
+    machine.peers_transmit();
+}
+
+/// Seeds to run: `BATON_SEED=n` runs one, `BATON_SEEDS=n` that many.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    match number("BATON_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("BATON_SEEDS").unwrap_or(400),
+    }
+}
+
+/// Runs `run` for every seed, and says how to replay one that fails.
+fn for_every_seed<T>(name: &str, run: impl Fn(u64) -> T) -> Vec<T> {
+    let run = |seed| {
+        catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
+            eprintln!(
+                "replay with: BATON_SEED={seed} cargo test -p baton-host --test offload {name}"
+            );
+            resume_unwind(panic)
+        })
+    };
+    seeds().map(run).collect()
+}
