@@ -1,13 +1,15 @@
-//! Figures as files: curves and stacked bars, as SVG or PNG.
+//! Figures as files: curves, stacked bars and panels of lines, as SVG or PNG.
 //!
-//! What is drawn is data ([`Curves`], [`Bars`]); the drawing is the same for both kinds of file.
+//! What is drawn is data ([`Curves`], [`Bars`], [`Panels`]); the drawing is the same for both kinds of file.
 
 mod bars;
 mod curves;
+mod panels;
 mod picture;
 
 pub use bars::{Bar, Bars};
 pub use curves::{Curve, Curves};
+pub use panels::{Line, Panel, Panels};
 pub use picture::Picture;
 
 use plotters::style::RGBColor;
@@ -19,6 +21,8 @@ pub enum Figure {
     Curves(Curves),
     /// Stacked bars.
     Bars(Bars),
+    /// Lines in panels.
+    Panels(Panels),
 }
 
 impl Figure {
@@ -30,7 +34,14 @@ impl Figure {
         match self {
             Self::Curves(curves) => curves.draw(picture),
             Self::Bars(bars) => bars.draw(picture),
+            Self::Panels(panels) => panels.draw(picture),
         }
+    }
+}
+
+impl From<Panels> for Figure {
+    fn from(panels: Panels) -> Self {
+        Self::Panels(panels)
     }
 }
 

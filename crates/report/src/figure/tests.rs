@@ -42,6 +42,62 @@ fn bars() -> Bars {
     }
 }
 
+fn panels() -> Panels {
+    let line = |name: &str, points: &[(f64, f64)]| Line {
+        name: name.to_owned(),
+        dashed: name == "both",
+        points: points.to_vec(),
+    };
+    Panels {
+        title: "Batching".to_owned(),
+        x: "connections".to_owned(),
+        log_x: true,
+        panels: vec![
+            Panel {
+                y: "response time".to_owned(),
+                log_y: true,
+                lines: vec![
+                    line("host", &[(1.0, 2.0), (10.0, 3.0), (10_000.0, 400.0)]),
+                    line("both", &[(1.0, 0.0), (100.0, 3.0), (1_000.0, 900.0)]),
+                ],
+            },
+            Panel {
+                y: "crossings".to_owned(),
+                log_y: false,
+                lines: vec![line("host", &[(1.0, 9.0), (10_000.0, 4.0)])],
+            },
+        ],
+    }
+}
+
+#[test]
+fn panels_share_an_axis_and_a_legend() {
+    let svg = String::from_utf8(panels().draw(Picture::Svg).unwrap()).unwrap();
+    for words in [
+        "Batching",
+        "connections",
+        "response time",
+        "crossings",
+        "10,000",
+    ] {
+        assert!(svg.contains(words), "{words}");
+    }
+    for name in ["\nhost\n", "\nboth\n"] {
+        assert_eq!(svg.matches(name).count(), 1, "one entry in the legend");
+    }
+    assert_eq!(
+        svg.matches("<circle").count(),
+        7,
+        "the point without a logarithm is left out"
+    );
+    Panels {
+        panels: Vec::new(),
+        ..panels()
+    }
+    .draw(Picture::Svg)
+    .unwrap();
+}
+
 #[test]
 fn the_ending_of_a_path_says_the_kind() {
     assert_eq!(Picture::of_path(Path::new("a/b.SVG")), Some(Picture::Svg));
@@ -79,7 +135,11 @@ fn a_drawing_has_its_words_and_lines() {
 
 #[test]
 fn a_bitmap_is_a_png_that_is_not_empty() {
-    for file in [curves().draw(Picture::Png), bars().draw(Picture::Png)] {
+    for file in [
+        curves().draw(Picture::Png),
+        bars().draw(Picture::Png),
+        panels().draw(Picture::Png),
+    ] {
         let file = file.unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(file))
             .read_info()
