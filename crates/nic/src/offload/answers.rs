@@ -85,7 +85,7 @@ impl Answers {
         stats.responses += 1;
         stats.by_status.count(response.status);
         if self.outside.is_empty() && self.queue.room() >= entry.len() {
-            let pushed = self.queue.push(now, entry, 0, urgency);
+            let pushed = self.queue.push(now, entry, data_bytes(response), urgency);
             debug_assert!(pushed, "there is room");
         } else {
             self.outside.extend(entry);
@@ -143,5 +143,13 @@ impl Answers {
             true => None,
             false => self.queue.poll_timeout(),
         }
+    }
+}
+
+/// Bytes of data that a response tells of: completions of as much as one transfer moves do not wait for others, as SENDs of as much do not.
+fn data_bytes(response: &Response) -> u32 {
+    match response.outcome {
+        Outcome::Sent { len, .. } => len,
+        _ => 0,
     }
 }
