@@ -261,6 +261,21 @@ impl EntriesPerTransfer {
         self.buckets[bucket.min(BUCKETS - 1)] += 1;
     }
 
+    /// What was recorded since this was `earlier`; the largest is that of all.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut buckets = self.buckets;
+        for (bucket, before) in buckets.iter_mut().zip(earlier.buckets) {
+            *bucket -= before;
+        }
+        Self {
+            transfers: self.transfers - earlier.transfers,
+            entries: self.entries - earlier.entries,
+            largest: self.largest,
+            buckets,
+        }
+    }
+
     /// Mean number of entries in a transfer, 0 without transfers.
     pub fn mean(&self) -> f64 {
         if self.transfers == 0 {
@@ -377,6 +392,8 @@ mod tests {
         merged += histogram;
         assert_eq!((merged.transfers, merged.buckets[0]), (16, 4));
         assert_eq!(merged.mean(), histogram.mean());
+        let later = merged.since(&histogram);
+        assert_eq!(later, histogram);
         assert_eq!(EntriesPerTransfer::default().mean(), 0.0);
     }
 }

@@ -1,11 +1,13 @@
 //! Virtual time, processors, caches, DRAM, wires, and the machine that joins them.
 //!
-//! [`run`] takes an [`config::Experiment`] and gives [`results::Results`]. Equal experiments give equal bits.
+//! [`run`] takes an [`config::Experiment`] and gives [`results::Results`]. Equal experiments give equal bits. [`offload`] is another machine,
+//! whose adapter has all of TCP.
 
 pub mod config;
 mod event_queue;
 pub mod hardware;
 mod machine;
+pub mod offload;
 pub mod results;
 mod run;
 

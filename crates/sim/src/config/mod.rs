@@ -170,14 +170,14 @@ pub(crate) fn of_interconnect(error: &InterconnectError) -> Invalid {
     Invalid::new(&path, &error.value, &error.expected)
 }
 
-fn validate_tcp(section: &str, tcp: &baton_tcp::Config) -> Result<(), Invalid> {
+pub(crate) fn validate_tcp(section: &str, tcp: &baton_tcp::Config) -> Result<(), Invalid> {
     tcp.check().map_err(|error| {
         let path = format!("{section}.{}", error.field);
         Invalid::new(&path, error.value, error.expected)
     })
 }
 
-fn positive(path: &str, value: u64) -> Result<(), Invalid> {
+pub(crate) fn positive(path: &str, value: u64) -> Result<(), Invalid> {
     if value == 0 {
         Err(Invalid::new(path, value, "more than 0"))
     } else {
@@ -186,7 +186,7 @@ fn positive(path: &str, value: u64) -> Result<(), Invalid> {
 }
 
 /// For what is allocated at once: a slip of the finger must not ask for all memory.
-fn one_to(most: u32, path: &str, value: u32) -> Result<(), Invalid> {
+pub(crate) fn one_to(most: u32, path: &str, value: u32) -> Result<(), Invalid> {
     if (1..=most).contains(&value) {
         Ok(())
     } else {

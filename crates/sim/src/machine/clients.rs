@@ -445,7 +445,8 @@ pub(super) fn client_addr(experiment: &Experiment, number: u32) -> IpAddr {
     subnets::client(nic_of_client(experiment, number), number)
 }
 
-fn reason_name(reason: CloseReason) -> &'static str {
+/// Why a connection ended, for counting.
+pub(crate) fn reason_name(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Normal => "normal",
         CloseReason::Reset => "reset",

@@ -29,6 +29,8 @@ mod tick;
 mod violation;
 
 pub use capture::{Capture, Link};
+pub(crate) use clients::reason_name;
+pub(crate) use delay::Delays;
 pub(crate) use nic_events::HOST_RING_RESERVE;
 pub(crate) use tick::MOST_NICS;
 pub use violation::Violation;

@@ -1,0 +1,357 @@
+//! The link between the simulated host and the simulated adapter: both ends, with time between them.
+
+use super::carrier::{Carrier, Crossing};
+use super::config::LinkConfig;
+use crate::config::Invalid;
+use baton_apps::symbolic::{self, Kind};
+use baton_bus::descriptor::whole_entries;
+use baton_bus::interconnect::Operation;
+use baton_bus::link::{
+    Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
+};
+use baton_bus::{
+    Accounting, AdapterLink, BytesByCategory, Category, Descriptor, Direction, HostLink,
+};
+use baton_tcp::Symbolic;
+use baton_wire::{Span, Time};
+use std::collections::VecDeque;
+
+/// What one side did with the link since that was last asked, for its processor to be charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Descriptors put and got.
+    pub(super) descriptors: u32,
+    /// Transfers of descriptors that were begun.
+    pub(super) transfers: u32,
+    /// DMAs of data that were begun, and those that were noticed to be over.
+    pub(super) dmas: u32,
+    /// Bytes of data copied to or from the buffers.
+    pub(super) bytes: u64,
+}
+
+/// Descriptors on their way in one direction; the first of them have arrived.
+#[derive(Debug, Default)]
+struct Channel {
+    descriptors: VecDeque<Descriptor>,
+    arrived: usize,
+}
+
+/// What a piece of work sends, which leaves when the work is done.
+#[derive(Clone, Copy, Debug)]
+enum Departure {
+    Requests(u32),
+    Responses(u32),
+    Read { number: u64, bytes: BytesByCategory },
+    Write { number: u64, bytes: BytesByCategory },
+}
+
+/// Both ends of the link. What a side puts leaves when its piece of work is [released](Self::release); it is there when it has crossed.
+///
+/// Buffers are those of a link in memory, with all its rules; only when things arrive is decided here.
+#[derive(Debug)]
+pub(super) struct SimulatedLink {
+    host: MemoryHost<Symbolic>,
+    adapter: MemoryAdapter<Symbolic>,
+    ring_depth: usize,
+    to_adapter: Channel,
+    to_host: Channel,
+    carrier: Carrier,
+    /// Number of the oldest DMA that was not yet told to be over, and for it and each later one, whether it is.
+    first_dma: u64,
+    dma_over: VecDeque<bool>,
+    by_host: Vec<Departure>,
+    by_adapter: Vec<Departure>,
+    host_tally: Tally,
+    adapter_tally: Tally,
+    accounting: Accounting,
+}
+
+impl SimulatedLink {
+    /// A link on which nothing moves yet.
+    pub(super) fn new(
+        config: &LinkConfig,
+        ring_depth: u32,
+        buffer_bytes: u32,
+    ) -> Result<Self, Invalid> {
+        let (host, adapter) = memory_link(MemoryConfig {
+            ring_depth: ring_depth as usize,
+            buffers: config.buffers as usize,
+            buffer_bytes,
+        });
+        let latency = Span::from_ns(config.latency_ns.into());
+        Ok(Self {
+            host,
+            adapter,
+            ring_depth: ring_depth as usize,
+            to_adapter: Channel::default(),
+            to_host: Channel::default(),
+            carrier: Carrier::new(&config.interconnect, latency)?,
+            first_dma: 0,
+            dma_over: VecDeque::new(),
+            by_host: Vec::new(),
+            by_adapter: Vec::new(),
+            host_tally: Tally::default(),
+            adapter_tally: Tally::default(),
+            accounting: Accounting::default(),
+        })
+    }
+
+    /// DMAs by direction and bytes by category since counting began.
+    pub(super) fn accounting(&self) -> &Accounting {
+        &self.accounting
+    }
+
+    /// Begins to count anew.
+    pub(super) fn restart_counts(&mut self) {
+        self.accounting = Accounting::default();
+    }
+
+    /// When something may arrive next.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.carrier.poll_timeout()
+    }
+
+    /// What has crossed by `now` arrives.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        while let Some(crossing) = self.carrier.poll_landed(now) {
+            match crossing {
+                Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
+                Crossing::Responses(count) => self.to_host.arrived += count as usize,
+                Crossing::Data(number) => self.dma_over[(number - self.first_dma) as usize] = true,
+            }
+        }
+    }
+
+    /// Whether something waits for the host.
+    pub(super) fn is_waiting_for_host(&self) -> bool {
+        self.to_host.arrived > 0
+    }
+
+    /// Whether something waits for the adapter.
+    pub(super) fn is_waiting_for_adapter(&self) -> bool {
+        self.to_adapter.arrived > 0 || self.dma_over.front().is_some_and(|&over| over)
+    }
+
+    /// Whether the ring for responses has room.
+    pub(super) fn has_room_for_responses(&self) -> bool {
+        self.to_host.descriptors.len() < self.ring_depth
+    }
+
+    /// Whether the ring for requests has room.
+    pub(super) fn has_room_for_requests(&self) -> bool {
+        self.to_adapter.descriptors.len() < self.ring_depth
+    }
+
+    /// What the host did with it.
+    pub(super) fn take_host_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.host_tally)
+    }
+
+    /// What the adapter did with it.
+    pub(super) fn take_adapter_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.adapter_tally)
+    }
+
+    /// The host's piece of work is done at `now`: what it put leaves.
+    pub(super) fn release_host(&mut self, now: Time) {
+        let departures = std::mem::take(&mut self.by_host);
+        self.by_host = self.depart(now, departures);
+    }
+
+    /// The same for the adapter.
+    pub(super) fn release_adapter(&mut self, now: Time) {
+        let departures = std::mem::take(&mut self.by_adapter);
+        self.by_adapter = self.depart(now, departures);
+    }
+
+    /// Gives the emptied list back, for its memory.
+    fn depart(&mut self, now: Time, mut departures: Vec<Departure>) -> Vec<Departure> {
+        for departure in departures.drain(..) {
+            match departure {
+                Departure::Requests(count) => self.carrier.fetch_requests(now, count),
+                Departure::Responses(count) => self.carrier.write_responses(now, count),
+                Departure::Read { number, bytes } => {
+                    self.carrier
+                        .move_data(now, number, Operation::DmaRead, bytes);
+                }
+                Departure::Write { number, bytes } => {
+                    self.carrier
+                        .move_data(now, number, Operation::DmaWrite, bytes);
+                }
+            }
+        }
+        departures
+    }
+
+    /// Numbers and counts a DMA of data.
+    fn begin_dma(&mut self, direction: Direction) -> u64 {
+        let number = self.first_dma + self.dma_over.len() as u64;
+        self.dma_over.push_back(false);
+        self.adapter_tally.dmas += 1;
+        self.accounting.cross(direction, Category::Content, 0);
+        number
+    }
+
+    /// Asserts what always holds.
+    pub(super) fn check(&self) {
+        for channel in [&self.to_adapter, &self.to_host] {
+            assert!(channel.arrived <= channel.descriptors.len());
+            assert!(channel.descriptors.len() <= self.ring_depth);
+        }
+    }
+}
+
+impl Channel {
+    /// Takes as many whole entries as there is room for.
+    fn put(&mut self, depth: usize, entries: &[Descriptor]) -> u32 {
+        let taken = whole_entries(entries, depth - self.descriptors.len());
+        self.descriptors.extend(&entries[..taken]);
+        taken as u32
+    }
+
+    /// Gives whole entries that have arrived: at most `most` descriptors, but at least one entry.
+    fn get(&mut self, most: usize, to: &mut Vec<Descriptor>) -> u32 {
+        if self.arrived == 0 {
+            return 0;
+        }
+        let first = 1 + self.descriptors[0].continuations();
+        let room = most.max(first).min(self.arrived);
+        let count = whole_entries(&self.descriptors, room);
+        to.extend(self.descriptors.drain(..count));
+        self.arrived -= count;
+        count as u32
+    }
+}
+
+/// What data is, for counting.
+fn category(data: &Symbolic) -> Category {
+    if symbolic::kind(data).is_content() {
+        Category::Content
+    } else {
+        debug_assert!(matches!(symbolic::kind(data), Kind::Request | Kind::Head));
+        Category::HttpHeader
+    }
+}
+
+impl HostLink for SimulatedLink {
+    type Data = Symbolic;
+
+    fn put(&mut self, _now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
+        let taken = self.to_adapter.put(self.ring_depth, requests);
+        if taken > 0 {
+            self.host_tally.descriptors += taken;
+            self.host_tally.transfers += 1;
+            let bytes = taken * Descriptor::BYTES;
+            self.accounting
+                .cross(Direction::ToNic, Category::Descriptor, bytes.into());
+            self.by_host.push(Departure::Requests(taken));
+        }
+        Ok(taken as usize)
+    }
+
+    fn get(&mut self, _now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
+        self.host_tally.descriptors += self.to_host.get(usize::MAX, responses);
+        Ok(())
+    }
+
+    fn unread(&self) -> usize {
+        self.to_adapter.descriptors.len()
+    }
+
+    fn buffer_bytes(&self) -> u32 {
+        self.host.buffer_bytes()
+    }
+
+    fn free_buffers(&self) -> usize {
+        self.host.free_buffers()
+    }
+
+    fn place(&mut self, data: Symbolic) -> Result<u64, Symbolic> {
+        self.host_tally.bytes += u64::from(data.len);
+        self.host.place(data)
+    }
+
+    fn reserve(&mut self) -> Option<u64> {
+        self.host.reserve()
+    }
+
+    fn take(&mut self, address: u64, len: u32) -> Result<Symbolic, Violation> {
+        self.host_tally.bytes += u64::from(len);
+        self.host.take(address, len)
+    }
+
+    fn free(&mut self, address: u64) {
+        self.host.free(address);
+    }
+}
+
+impl AdapterLink for SimulatedLink {
+    type Data = Symbolic;
+
+    fn get(
+        &mut self,
+        _now: Time,
+        most: usize,
+        requests: &mut Vec<Descriptor>,
+    ) -> Result<(), LinkError> {
+        self.adapter_tally.descriptors += self.to_adapter.get(most, requests);
+        Ok(())
+    }
+
+    fn put(&mut self, _now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
+        let taken = self.to_host.put(self.ring_depth, responses);
+        if taken > 0 {
+            self.adapter_tally.descriptors += taken;
+            self.adapter_tally.transfers += 1;
+            let bytes = taken * Descriptor::BYTES;
+            self.accounting
+                .cross(Direction::ToHost, Category::Event, bytes.into());
+            self.by_adapter.push(Departure::Responses(taken));
+        }
+        Ok(taken as usize)
+    }
+
+    fn unread(&self) -> usize {
+        self.to_host.descriptors.len()
+    }
+
+    fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
+        self.adapter.read(now, id, address, len)?;
+        let number = self.begin_dma(Direction::ToNic);
+        // What it is shows when it is there; to the bus it is all the same.
+        let bytes = BytesByCategory::of(Category::Content, len.into());
+        self.by_adapter.push(Departure::Read { number, bytes });
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        now: Time,
+        id: DmaId,
+        address: u64,
+        data: Symbolic,
+    ) -> Result<(), LinkError> {
+        self.adapter.write(now, id, address, data)?;
+        let number = self.begin_dma(Direction::ToHost);
+        let (category, len) = (category(&data), u64::from(data.len));
+        self.accounting.add_bytes(Direction::ToHost, category, len);
+        let bytes = BytesByCategory::of(category, len);
+        self.by_adapter.push(Departure::Write { number, bytes });
+        Ok(())
+    }
+
+    fn poll_dma(&mut self, now: Time) -> Result<Option<Dma<Symbolic>>, LinkError> {
+        if self.dma_over.front() != Some(&true) {
+            return Ok(None);
+        }
+        self.dma_over.pop_front();
+        self.first_dma += 1;
+        self.adapter_tally.dmas += 1;
+        let over = self.adapter.poll_dma(now)?;
+        if let Some(Dma::Read { data, .. }) = &over {
+            let (category, len) = (category(data), u64::from(data.len));
+            self.accounting.add_bytes(Direction::ToNic, category, len);
+        }
+        Ok(over)
+    }
+}
