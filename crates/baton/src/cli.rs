@@ -204,7 +204,9 @@ fn parse_link(text: &str) -> Result<Link, String> {
 Examples:
   baton reproduce handoff-table1 --log worldcup98_day6_sample200k.csv.xz --json table1.json
   baton reproduce dcache-locality --data logs/ --figure locality.svg
-  baton reproduce dcache-traffic --data logs/ --figure traffic.png --json traffic.json")]
+  baton reproduce dcache-traffic --data logs/ --figure traffic.png --json traffic.json
+  baton reproduce batching --json batching.json --figure batching.svg
+  baton reproduce batching --study connections --study adaptive --out figures/")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
     pub name: Option<String>,
@@ -234,9 +236,33 @@ pub struct ReproduceArgs {
     /// Packets that are measured in each run (run.measured_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub packets: Option<u64>,
+    /// What only `batching` has.
+    #[command(flatten)]
+    pub batching: BatchingArgs,
     /// Threads.
     #[command(flatten)]
     pub threads: ThreadsArg,
+}
+
+/// What only `baton reproduce batching` has.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of `batching`")]
+pub struct BatchingArgs {
+    /// Run a study of a setting that the paper leaves open, in place of its tables; may be given again
+    #[arg(long, value_name = "NAME", value_parser = crate::commands::reproduce::BATCHING_STUDIES)]
+    pub study: Vec<String>,
+    /// Write the figures of the studies into this folder
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
+    pub out: Option<PathBuf>,
+    /// Name or path of the machine: batching (the paper's) or offload-pcie [default: batching]
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Runs of each configuration, with seeds one after the other [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: Option<u32>,
+    /// Replies that are measured in each run [default: the machine's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub responses: Option<u32>,
 }
 
 /// `baton calibrate`.

@@ -2,10 +2,13 @@
 //!
 //! One module per experiment; [`ALL`] lists them.
 
+mod batching;
 pub(super) mod dcache;
 pub(super) mod handoff_table1;
 
-use crate::cli::ReproduceArgs;
+pub use batching::STUDIES as BATCHING_STUDIES;
+
+use crate::cli::{BatchingArgs, ReproduceArgs};
 use crate::config::Setting;
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, spare};
@@ -25,13 +28,14 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-const ALL: [Reproduction; 6] = [
+const ALL: [Reproduction; 7] = [
     handoff_table1::REPRODUCTION,
     dcache::locality::REPRODUCTION,
     dcache::bus::REPRODUCTION,
     dcache::traffic::REPRODUCTION,
     dcache::table1::REPRODUCTION,
     dcache::modern::REPRODUCTION,
+    batching::REPRODUCTION,
 ];
 
 /// What the user gave.
@@ -43,6 +47,7 @@ pub struct Context<'a> {
     /// Packets before measurement and measured, where the user says so.
     warmup: Option<u64>,
     measured: Option<u64>,
+    batching: &'a BatchingArgs,
     threads: usize,
     interrupt: &'a Interrupt,
 }
@@ -116,6 +121,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
             list.trim_end()
         ))
     })?;
+    refuse_what_it_has_not(arguments, name)?;
     if let Some(log) = &arguments.log {
         spare(log, "--json", arguments.json.as_deref())?;
     }
@@ -128,6 +134,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         seed: arguments.seed,
         warmup: arguments.warmup,
         measured: arguments.packets,
+        batching: &arguments.batching,
         threads: arguments.threads.get(),
         interrupt,
     };
@@ -142,6 +149,33 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
     match json {
         Some(json) => json.write(&rows, &text),
         None => print(&text),
+    }
+}
+
+/// Options that this experiment does not have are refused.
+fn refuse_what_it_has_not(arguments: &ReproduceArgs, name: &str) -> Result<(), Failure> {
+    let is_batching = name == batching::REPRODUCTION.name;
+    let only = &arguments.batching;
+    let given = if is_batching {
+        [
+            ("--log", arguments.log.is_some()),
+            ("--data", arguments.data.is_some()),
+            ("--warmup", arguments.warmup.is_some()),
+            ("--packets", arguments.packets.is_some()),
+        ]
+    } else {
+        [
+            ("--study", !only.study.is_empty()),
+            ("--profile", only.profile.is_some()),
+            ("--seeds", only.seeds.is_some()),
+            ("--responses", only.responses.is_some()),
+        ]
+    };
+    match given.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::BadInput(format!(
+            "{flag}: {name} has no such option; see baton reproduce --help"
+        ))),
     }
 }
 

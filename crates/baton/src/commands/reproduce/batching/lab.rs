@@ -1,0 +1,163 @@
+//! Runs of the simulated machine with full offload, each with several seeds.
+
+use super::estimate::Estimate;
+use crate::commands::reproduce::Context;
+use crate::failure::Failure;
+use crate::runner::{COMMIT, for_all};
+use baton_sim::offload::{self, Experiment, Results};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Machines by name, as in `profiles/*.toml`.
+const PROFILES: [(&str, &str); 2] = [
+    (
+        "batching",
+        include_str!("../../../../../../profiles/batching.toml"),
+    ),
+    (
+        "offload-pcie",
+        include_str!("../../../../../../profiles/offload-pcie.toml"),
+    ),
+];
+
+/// Seeds of each point, where the user does not say.
+const SEEDS: u32 = 5;
+
+/// The machine of the paper, and how often and on how many threads it is run.
+pub(super) struct Lab<'a> {
+    context: &'a Context<'a>,
+    /// The machine that was asked for; without, that of the paper.
+    pub machine: Experiment,
+    /// Its name.
+    pub machine_name: String,
+    /// How many seeds each point is run with.
+    pub seeds: u32,
+}
+
+/// Something to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Point {
+    /// What messages call it.
+    pub name: String,
+    /// The machine and the load. Its seed is replaced.
+    pub experiment: Experiment,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    /// From the first byte of the request to the first of the reply, microseconds.
+    pub response_us: Estimate,
+    /// From there to the last byte, microseconds.
+    pub transfer_us: Estimate,
+    /// DMA operations for each reply.
+    pub crossings: Estimate,
+    /// Replies in a second.
+    pub rate: Estimate,
+    /// One for each seed.
+    pub runs: Vec<Results>,
+}
+
+impl<'a> Lab<'a> {
+    /// A lab with the machine that the user asks for.
+    ///
+    /// # Errors
+    /// There is no such machine, or it cannot be.
+    pub fn new(context: &'a Context<'a>) -> Result<Self, Failure> {
+        let name = context.batching.profile.as_deref().unwrap_or("batching");
+        let mut machine = load(name)?;
+        if let Some(responses) = context.batching.responses {
+            machine.run.measured_responses = responses.into();
+        }
+        machine.validate().map_err(|invalid| {
+            let name = name.to_owned();
+            Failure::BadInput(format!("{name}: {invalid}"))
+        })?;
+        Ok(Self {
+            context,
+            machine,
+            machine_name: name.to_owned(),
+            seeds: context.batching.seeds.unwrap_or(SEEDS),
+        })
+    }
+
+    /// What the user gave.
+    pub fn context(&self) -> &Context<'a> {
+        self.context
+    }
+
+    /// Measures all points, each with all seeds.
+    ///
+    /// # Errors
+    /// A point that cannot be, a run that fails, an interrupt.
+    pub fn measure(&self, points: &[Point]) -> Result<Vec<Measured>, Failure> {
+        let seeds = u64::from(self.seeds);
+        let first = self.context.seed;
+        let tasks: Vec<Point> = points
+            .iter()
+            .flat_map(|point| (0..seeds).map(move |n| point.with_seed(first.wrapping_add(n))))
+            .collect();
+        let (threads, interrupt) = (self.context.threads, self.context.interrupt);
+        let results = for_all(&tasks, "runs", threads, interrupt, run_one)?;
+        let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let by_point = results.chunks(seeds as usize);
+        Ok(by_point.map(Measured::of).collect())
+    }
+}
+
+impl Point {
+    fn with_seed(&self, seed: u64) -> Self {
+        let mut point = self.clone();
+        point.experiment.run.seed = seed;
+        point.experiment.name.clone_from(&self.name);
+        point
+    }
+}
+
+impl Measured {
+    fn of(runs: &[Results]) -> Self {
+        let over = |value: fn(&Results) -> f64| Estimate::of(runs.iter().map(value));
+        Self {
+            response_us: over(|run| run.response_time_us),
+            transfer_us: over(|run| run.transfer_time_us),
+            crossings: over(|run| run.crossings_per_response),
+            rate: over(|run| run.responses_per_s),
+            runs: runs.to_vec(),
+        }
+    }
+}
+
+fn load(name: &str) -> Result<Experiment, Failure> {
+    let built_in = PROFILES.iter().find(|(known, _)| *known == name);
+    let text = match built_in {
+        Some((_, text)) => (*text).to_owned(),
+        None => fs::read_to_string(name).map_err(|error| {
+            let names = PROFILES.map(|(name, _)| name).join(", ");
+            Failure::BadInput(format!(
+                "--profile {name}: {error}; expected one of {names}, or the path of such a file"
+            ))
+        })?,
+    };
+    toml::from_str(&text).map_err(|error| Failure::BadInput(format!("{name}: {error}")))
+}
+
+fn run_one(point: &Point) -> Result<Results, Failure> {
+    let Point { name, experiment } = point;
+    let seed = experiment.run.seed;
+    // A broken invariant of the simulator panics; the user is told which run it was.
+    let outcome = catch_unwind(AssertUnwindSafe(|| offload::run(experiment, COMMIT)));
+    match outcome {
+        Ok(Ok(results)) if results.responses > 0 => Ok(results),
+        Ok(Ok(results)) => Err(Failure::Failed(format!(
+            "{name}: no reply within {} s of simulated time (seed {seed})",
+            results.experiment.run.limit_s
+        ))),
+        Ok(Err(offload::RunError::Invalid(invalid))) => {
+            Err(Failure::BadInput(format!("{name}: {invalid}")))
+        }
+        Ok(Err(error)) => Err(Failure::Failed(format!("{name}: {error}"))),
+        Err(_) => Err(Failure::Failed(format!(
+            "{name}: the simulator broke one of its rules (seed {seed}, see above)"
+        ))),
+    }
+}

@@ -1,0 +1,32 @@
+//! "Evaluating Batching for TCP Offload" (IBM Research): what batching of descriptors saves in bus crossings, and what it costs in response
+//! time; and the studies that the paper leaves open.
+
+mod estimate;
+mod lab;
+mod published;
+mod search;
+mod settings;
+mod studies;
+mod table;
+
+pub use studies::NAMES as STUDIES;
+
+use super::{Context, Outcome, Reproduction};
+use crate::failure::Failure;
+use lab::Lab;
+
+/// The entry in the list.
+pub const REPRODUCTION: Reproduction = Reproduction {
+    name: "batching",
+    about: "response time and bus crossings with batching on host and adapter (IBM Research), and studies it leaves open (--study)",
+    run,
+};
+
+fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let lab = Lab::new(context)?;
+    if context.batching.study.is_empty() {
+        table::run(&lab)
+    } else {
+        studies::run(&lab, &context.batching.study)
+    }
+}

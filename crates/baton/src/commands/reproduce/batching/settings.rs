@@ -1,0 +1,122 @@
+//! Levels and timers of both sides.
+
+use baton_bus::Batching;
+use baton_sim::offload::Experiment;
+
+/// The sizes of files, bytes, and what the paper calls them.
+pub(super) const FILES: [(u32, &str); 3] = [
+    (1 << 10, "1 KB"),
+    (64 << 10, "64 KB"),
+    (512 << 10, "512 KB"),
+];
+
+/// Level and timer of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    /// Descriptors.
+    pub level: u32,
+    /// Microseconds.
+    pub timer_us: u32,
+}
+
+impl Setting {
+    /// The baseline's: "at least one entry in the queue making the timer irrelevant" (batching 3.3).
+    pub const MINIMAL: Self = Self {
+        level: 1,
+        timer_us: 1_000,
+    };
+
+    /// The level that no queue can exceed, and a timer of half the baseline's response time (batching 3.4).
+    pub fn maximal(baseline_response_us: f64) -> Self {
+        Self {
+            level: 128,
+            timer_us: half(baseline_response_us),
+        }
+    }
+
+    fn apply(self, batching: &mut Batching) {
+        batching.level = self.level;
+        batching.timer_us = self.timer_us;
+    }
+}
+
+/// Half of a response time, microseconds, at least 1.
+pub(super) fn half(response_us: f64) -> u32 {
+    (response_us / 2.0).round().max(1.0) as u32
+}
+
+/// Which sides batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sides {
+    Host,
+    Adapter,
+    Both,
+}
+
+impl Sides {
+    pub const ALL: [Self; 3] = [Self::Host, Self::Adapter, Self::Both];
+
+    /// As in the paper's tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "Host batching",
+            Self::Adapter => "Adapter batching",
+            Self::Both => "Host and Adapter batching",
+        }
+    }
+}
+
+/// What both sides are set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub host: Setting,
+    pub adapter: Setting,
+}
+
+impl Settings {
+    /// The baseline.
+    pub const BASELINE: Self = Self {
+        host: Setting::MINIMAL,
+        adapter: Setting::MINIMAL,
+    };
+
+    /// These sides at `setting`, the others at the baseline's.
+    pub fn of(sides: Sides, setting: Setting) -> Self {
+        let on = |wanted: Sides| {
+            if sides == wanted || sides == Sides::Both {
+                setting
+            } else {
+                Setting::MINIMAL
+            }
+        };
+        Self {
+            host: on(Sides::Host),
+            adapter: on(Sides::Adapter),
+        }
+    }
+
+    /// Sets them.
+    pub fn apply(self, experiment: &mut Experiment) {
+        self.host.apply(&mut experiment.host.interface.batching);
+        self.adapter
+            .apply(&mut experiment.adapter.interface.batching);
+    }
+
+    /// `4, 1 ms`: level and timer of the side that is not minimal, of both if neither is.
+    pub fn describe(self) -> String {
+        let side = |setting: Setting| {
+            let timer = f64::from(setting.timer_us) / 1e3;
+            format!("{}, {timer:.2} ms", setting.level)
+        };
+        let (host, adapter) = (
+            self.host != Setting::MINIMAL,
+            self.adapter != Setting::MINIMAL,
+        );
+        match (host, adapter) {
+            (true, false) => side(self.host),
+            (false, true) => side(self.adapter),
+            (false, false) => "1 (none saves any)".to_owned(),
+            (true, true) => format!("host {}; adapter {}", side(self.host), side(self.adapter)),
+        }
+    }
+}
