@@ -1,5 +1,6 @@
 //! The machine with full offload: the published table, what it costs, and that nothing gets lost whatever the settings.
 
+use baton_bus::BatchingPolicy;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::offload::{Experiment, PagesConfig, Results, run};
 use baton_sim::results::Ended;
@@ -174,6 +175,25 @@ fn pages_written_behind_a_cork_fill_transfers() {
     assert!(long < 0.5 * short, "{long} of {short}");
 }
 
+/// What the adaptive policy is for.
+#[test]
+fn adaptive_batching_saves_crossings_at_hardly_any_cost() {
+    let (time, xing) = adaptive_ratios(1);
+    assert!(time <= 1.05 && xing <= 0.80, "{time}, {xing}");
+}
+
+/// Response time and crossings of adaptive batching over the baseline's, at 1 KB.
+fn adaptive_ratios(connections: u32) -> (f64, f64) {
+    let mut experiment = machine(1 << 10);
+    experiment.load.connections = connections;
+    experiment.run.warmup_responses = 200;
+    experiment.run.measured_responses = 1_000;
+    let baseline = results(&experiment);
+    experiment.host.interface.batching.policy = BatchingPolicy::Adaptive;
+    experiment.adapter.interface.batching.policy = BatchingPolicy::Adaptive;
+    ratios(&experiment, &baseline)
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let refused = |change: fn(&mut Experiment)| {
@@ -198,6 +218,7 @@ proptest! {
     fn any_settings_serve_every_request(
         levels in (0_u32..8, 0_u32..8),
         timers_us in (1_u32..3_000, 1_u32..3_000),
+        adaptive in any::<(bool, bool)>(),
         file_bytes in prop_oneof![0_u32..3_000, 3_000_u32..100_000],
         connections in 1_u32..12,
         bulk_accept in 1_u16..5,
@@ -217,6 +238,8 @@ proptest! {
         experiment.load.connections = connections;
         experiment.wire.loss = loss;
         let (host, adapter) = (&mut experiment.host.interface, &mut experiment.adapter.interface);
+        let policy = |on| if on { BatchingPolicy::Adaptive } else { BatchingPolicy::Fixed };
+        (host.batching.policy, adapter.batching.policy) = (policy(adaptive.0), policy(adaptive.1));
         host.bulk_accept = bulk_accept;
         host.accept_patience_us = 2_000;
         (host.most_inline, adapter.most_inline) = (inline.0, inline.0);

@@ -1,5 +1,6 @@
 //! The settings that the paper leaves open (batching 2.3, 4 and 5), each with a figure.
 
+mod adaptive;
 mod bulk_accept;
 mod connections;
 mod cork;
@@ -30,7 +31,7 @@ struct Findings {
     figure: Panels,
 }
 
-const ALL: [Study; 6] = [
+const ALL: [Study; 7] = [
     Study {
         name: "cork",
         run: cork::run,
@@ -55,16 +56,21 @@ const ALL: [Study; 6] = [
         name: "connections",
         run: connections::run,
     },
+    Study {
+        name: "adaptive",
+        run: adaptive::run,
+    },
 ];
 
 /// What the user may type, `all` included.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "cork",
     "transfer",
     "immediate",
     "bulk-accept",
     "cumulative",
     "connections",
+    "adaptive",
     "all",
 ];
 
