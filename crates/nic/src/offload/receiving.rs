@@ -43,6 +43,8 @@ impl<P: Payload + Inline> Session<P> {
         let socket = &mut self.sockets[slot as usize];
         match socket.phase {
             Phase::Reserved | Phase::Connecting { .. } | Phase::Connected(_) => {}
+            // The end is told after the data that is on its way.
+            Phase::Ending(_) if !socket.receiving.filling.is_empty() => {}
             Phase::Ending(Status::Ok) => return Err(Status::EndOfStream),
             Phase::Ending(status) => return Err(status),
             Phase::Idle | Phase::Listening(_) => return Err(Status::WrongState),

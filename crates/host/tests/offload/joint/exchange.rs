@@ -254,7 +254,10 @@ impl Pair {
                 Receive::EndOfStream => {
                     assert!(unread.ended);
                     let all = self.host.read == self.peer.total;
-                    assert!(all || self.excused || self.peer_aborts_at.is_some());
+                    assert!(
+                        all || self.excused || self.peer_aborts_at.is_some(),
+                        "connection {number} ended early"
+                    );
                     return (false, true);
                 }
                 Receive::Gone => return (true, true),

@@ -334,14 +334,17 @@ impl Machine {
         }
         let faults = self.host.faults();
         let (requests, responses) = (self.random.percent(30), self.random.percent(30));
-        self.hampered = requests || responses;
+        let dma_polls = if self.config.by_doorbell {
+            0
+        } else {
+            self.random.below(5) as u32
+        };
+        self.hampered = requests || responses || dma_polls > 0;
         faults.refuse_requests(requests);
         faults.refuse_responses(responses);
+        faults.delay_dma(dma_polls);
         // That there is room for responses again is told; that there is for requests is not.
         self.adapter_rings |= !responses;
-        if !self.config.by_doorbell {
-            faults.delay_dma(self.random.below(5) as u32);
-        }
     }
 
     // --- network ---

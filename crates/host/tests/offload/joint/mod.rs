@@ -13,7 +13,7 @@ use baton_host::Ready;
 use baton_tcp::{ConnId, Event};
 
 /// Work done without the application getting done is a deadlock.
-const MOST_EVENTS: u32 = 300_000;
+const MOST_EVENTS: u32 = 3_000_000;
 
 /// What runs on the host, and its peers.
 trait Application: Debug {
