@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
+/// An answer of the adapter is looked for at least so often.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
 /// Why there are no sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the adapter does not let this process listen at {at}: {status}")]
@@ -52,15 +55,28 @@ impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
         }
     }
 
-    /// Listens there as soon as the adapter has been asked, and again on each adapter that is found after this one is lost.
+    /// Listens there, and again on each adapter that is found after this one is lost.
     ///
     /// # Errors
-    /// There are too many sockets.
+    /// The adapter does not let this process, or is gone.
     pub fn listen(&mut self, at: Endpoint, backlog: u32) -> Result<(), CannotListen> {
         let now = self.driver.now();
         let listening = self.driver.os_mut().listen(now, at, backlog);
         let id = listening.map_err(|status| CannotListen { at, status })?;
         self.listeners.push((id, at));
+        while !self.driver.os().is_listening(id) {
+            if let Some(status) = self.driver.os().error_of(id) {
+                return Err(CannotListen { at, status });
+            }
+            if !self.driver.is_attached() {
+                let status = Status::Aborted;
+                return Err(CannotListen { at, status });
+            }
+            // That the system cannot wait is no reason not to ask.
+            if !self.driver.turn() {
+                let _ = self.driver.wait(Some(LONGEST_WAIT));
+            }
+        }
         Ok(())
     }
 

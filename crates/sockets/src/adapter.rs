@@ -26,15 +26,15 @@ use std::time::{Duration, Instant};
 const LOOKS_PER_CLOCK: u32 = 16;
 /// Pauses of the processor in which other threads can have the lock.
 const PAUSES_PER_LOOK: u32 = 4;
-/// How long the last one that lets go of an adapter waits for data and ends of connections that are still under way.
+/// How long the last one that lets go of an adapter waits for it to fetch what was written.
 const LINGER: Duration = Duration::from_secs(1);
 /// The number of the kick among the events of the epoll instance; the link has 0.
 const KICK: epoll::EventData = epoll::EventData::new_u64(1);
 
 /// An adapter. Clones are the same adapter; the link ends with the last of them and of the sockets made through it.
 ///
-/// The last one to go waits, for a second at most, until what was written has been fetched by the adapter and connections that were
-/// closed have ended. What becomes of those that have not is up to the adapter's configuration.
+/// The last one to go waits, for a second at most, until the adapter has fetched what was written. After that it sends it by itself,
+/// and closes connections that were closed, even if this process is gone.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, TcpStream};
@@ -368,6 +368,10 @@ impl Shared {
             if may_lead && core.needs_keeper() {
                 core.set_leader(&parker, true);
                 core = self.lead(core, &parker, None);
+                if !core.is_led_by(&parker) {
+                    // A thread that has to wait itself has taken over, and may sleep already.
+                    core.settle();
+                }
                 continue;
             }
             core.leave(&parker);
@@ -377,11 +381,11 @@ impl Shared {
         }
     }
 
-    /// Waits until nothing is under way any more, but not for long.
+    /// Waits until the adapter has all that was written, but not for long.
     fn linger(&self) {
         self.block(Patience::from(Some(LINGER)), |core, _| {
-            let nothing_left = core.driver.os().sockets() == 0 || !core.driver.is_attached();
-            nothing_left.then_some(())
+            let is_done = core.driver.os().is_flushed() || !core.driver.is_attached();
+            is_done.then_some(())
         });
     }
 }

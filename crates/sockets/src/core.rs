@@ -104,8 +104,12 @@ impl Core {
         self.setting_up.push(socket);
     }
 
-    /// The application is done with a socket.
+    /// The application is done with a socket. A peer whose data nobody reads any more is told so by a reset (RFC 2525 2.17).
     pub(crate) fn close(&mut self, socket: SocketId) {
+        self.turn();
+        if self.driver.os().unread(socket).len > 0 {
+            return self.abort(socket);
+        }
         self.driver.calls().close(socket);
         self.forget(socket);
         if self.driver.os().held(socket) > 0 {

@@ -17,7 +17,8 @@ const BACKLOG: u32 = 1024;
 /// A listener on an adapter, as [`std::net::TcpListener`] is one of the kernel's.
 ///
 /// When the adapter is gone, each listener tells so once, by an error of the kind `ConnectionAborted`; after that `accept` waits until
-/// there is an adapter again, on which it listens then.
+/// there is an adapter again, on which it listens then. The address is free again a moment after the listener was dropped: the adapter
+/// has to be asked.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, TcpListener};

@@ -227,6 +227,13 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
+    /// Whether nothing that was taken from the application is left here: the adapter has fetched all data, and has been asked for
+    /// all that was to be asked for.
+    pub fn is_flushed(&self) -> bool {
+        let nothing_held = (self.sockets.iter()).all(|entry| entry.held_len == 0);
+        self.placed == 0 && nothing_held && self.asking.is_empty() && self.queue.is_empty()
+    }
+
     /// Bytes that were taken from the application and not yet given to the adapter: by the cork, or for want of room. Also of a
     /// socket that was closed.
     pub fn held(&self, socket: SocketId) -> usize {

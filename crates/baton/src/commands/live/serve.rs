@@ -6,10 +6,11 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_apps::http::HttpConfig;
+use baton_bus::descriptor::Status;
 use baton_host::offload::OsLayerConfig;
 use baton_live::{
-    AdapterSockets, Clock, ControlSocket, KernelSockets, LinkNews, ServiceConfig, Snapshot,
-    WebService, WorldService,
+    AdapterSockets, CannotListen, Clock, ControlSocket, KernelSockets, LinkNews, ServiceConfig,
+    Snapshot, WebService, WorldService,
 };
 use baton_report::grouped;
 use baton_sockets::{AdapterAddress, Driver, DriverConfig};
@@ -83,13 +84,27 @@ fn on_adapter(
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ] {
         let at = Endpoint::new(addr, config.port);
-        sockets.listen(at, backlog).map_err(|e| refuse(&e))?;
+        sockets
+            .listen(at, backlog)
+            .map_err(|refused| refuse(&with_advice(&refused)))?;
         announce(arguments, at);
     }
     let mut service =
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
     service.serve(Some(control), || interrupt.requested())?;
     Ok(totals(&service.snapshot()))
+}
+
+/// What the adapter says, and what to do.
+fn with_advice(refused: &CannotListen) -> String {
+    let advice = match refused.status {
+        Status::AddressInUse => {
+            "; end the application that listens there or give another port by --port"
+        }
+        Status::Aborted => "; see whether it is alive",
+        _ => "",
+    };
+    format!("{refused}{advice}")
 }
 
 /// Parameters for a web server: many connections, each with little to receive and much to send.

@@ -1,0 +1,271 @@
+//! Sockets in the style of the standard library.
+
+use crate::network::{Network, Side, nowhere};
+use crate::{LONG, adapter, pair, pattern};
+use baton_sockets::{TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn what_is_sent_comes_back() {
+    let network = Network::start();
+    let (mut client, mut server) = pair(&network);
+    for round in 0..200_u32 {
+        client.write_all(&round.to_le_bytes()).expect("sent");
+        let mut bytes = [0; 4];
+        server.read_exact(&mut bytes).expect("received");
+        server.write_all(&bytes).expect("sent");
+        client.read_exact(&mut bytes).expect("received");
+        assert_eq!(u32::from_le_bytes(bytes), round);
+    }
+    assert_eq!(client.peer_addr().expect("known"), Side::Right.address(80));
+    assert_eq!(server.local_addr().expect("known"), Side::Right.address(80));
+    assert!(client.take_error().expect("no failure").is_none());
+}
+
+#[test]
+fn large_transfers_arrive_whole_in_both_directions_at_once() {
+    let network = Network::start();
+    let (client, server) = pair(&network);
+    let (there, back) = (pattern(5_000_000, 1), pattern(3_000_000, 2));
+    let write = |stream: &TcpStream, data: &[u8]| {
+        (&*stream).write_all(data).expect("sent");
+        stream.shutdown(Shutdown::Write).expect("shut");
+    };
+    let read = |mut stream: &TcpStream| {
+        let mut data = Vec::new();
+        stream.read_to_end(&mut data).expect("received");
+        data
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| write(&client, &there));
+        scope.spawn(|| write(&server, &back));
+        let received = scope.spawn(|| read(&server));
+        assert!(read(&client) == back);
+        assert!(received.join().expect("no panic") == there);
+    });
+}
+
+#[test]
+fn many_threads_share_an_adapter() {
+    let network = Network::start();
+    let (left, right) = (
+        adapter(&network, Side::Left),
+        adapter(&network, Side::Right),
+    );
+    let address = Side::Right.address(7);
+    let listener = TcpListener::bind(&right, address).expect("a free port");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for stream in listener.incoming().take(16) {
+                let stream = stream.expect("a connection");
+                scope.spawn(move || std::io::copy(&mut &stream, &mut &stream).expect("echoed"));
+            }
+        });
+        for seed in 0..16 {
+            let left = left.clone();
+            scope.spawn(move || {
+                let mut stream = TcpStream::connect(&left, address).expect("a connection");
+                let data = pattern(20_000 + seed * 777, seed);
+                let mut echo = vec![0; data.len()];
+                for _ in 0..5 {
+                    stream.write_all(&data).expect("sent");
+                    stream.read_exact(&mut echo).expect("received");
+                    assert!(echo == data);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn halves_are_shut_apart() {
+    let network = Network::start();
+    let (mut client, mut server) = pair(&network);
+    client.write_all(b"question").expect("sent");
+    client.shutdown(Shutdown::Write).expect("shut");
+    assert_eq!(
+        client.write(b"more").expect_err("shut").kind(),
+        ErrorKind::BrokenPipe
+    );
+    let mut question = String::new();
+    server.read_to_string(&mut question).expect("received");
+    assert_eq!(question, "question");
+    server.write_all(b"answer").expect("the other half is open");
+    drop(server);
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("received");
+    assert_eq!(answer, "answer");
+}
+
+#[test]
+fn reading_can_be_shut_while_a_thread_reads() {
+    let network = Network::start();
+    let (client, _server) = pair(&network);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| (&client).read(&mut [0; 10]));
+        thread::sleep(Duration::from_millis(50));
+        client.shutdown(Shutdown::Read).expect("shut");
+        assert_eq!(reader.join().expect("no panic").expect("the end"), 0);
+    });
+}
+
+#[test]
+fn timeouts_are_kept() {
+    let network = Network::start();
+    let (mut client, _server) = pair(&network);
+    let timeout = Duration::from_millis(100);
+    let assert_kept = |start: Instant| {
+        let took = start.elapsed();
+        assert!(took >= timeout && took < timeout * 20, "{took:?}");
+    };
+    client.set_read_timeout(Some(timeout)).expect("not zero");
+    let start = Instant::now();
+    let error = client.read(&mut [0; 10]).expect_err("nothing comes");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert_kept(start);
+
+    client.set_write_timeout(Some(timeout)).expect("not zero");
+    let data = vec![0; 1 << 20];
+    let error = loop {
+        let start = Instant::now();
+        match client.write(&data) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_kept(start);
+                break error;
+            }
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+
+    let left = adapter(&network, Side::Left);
+    let start = Instant::now();
+    let error = TcpStream::connect_timeout(&left, nowhere(80), timeout).expect_err("nobody there");
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_kept(start);
+    let error = client
+        .set_read_timeout(Some(Duration::ZERO))
+        .expect_err("zero");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn what_does_not_block_says_so() {
+    let network = Network::start();
+    let (mut client, mut server) = pair(&network);
+    client.set_nonblocking(true).expect("set");
+    let error = client.read(&mut [0; 10]).expect_err("nothing there");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let data = pattern(100_000, 0);
+    let mut sent = 0;
+    let error = loop {
+        match client.write(&data[sent % data.len()..]) {
+            Ok(len) => sent += len,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    client.shutdown(Shutdown::Write).expect("shut");
+    let mut received = Vec::new();
+    server.read_to_end(&mut received).expect("received");
+    assert_eq!(received.len(), sent, "what was taken arrives");
+    assert!(
+        received
+            .chunks(data.len())
+            .all(|chunk| chunk == &data[..chunk.len()])
+    );
+
+    let right = adapter(&network, Side::Right);
+    let listener = TcpListener::bind(&right, Side::Right.address(81)).expect("a free port");
+    listener.set_nonblocking(true).expect("set");
+    let error = listener.accept().expect_err("nobody comes");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn refusals_have_the_kinds_of_the_standard_library() {
+    let network = Network::start();
+    let (left, right) = (
+        adapter(&network, Side::Left),
+        adapter(&network, Side::Right),
+    );
+    let kind = |outcome: std::io::Result<TcpStream>| outcome.expect_err("refused").kind();
+    assert_eq!(
+        kind(TcpStream::connect(&left, Side::Right.address(9))),
+        ErrorKind::ConnectionRefused
+    );
+    let listener = TcpListener::bind(&right, Side::Right.address(80)).expect("a free port");
+    let kind = |outcome: std::io::Result<TcpListener>| outcome.expect_err("refused").kind();
+    // Of another application of the same adapter.
+    let other = adapter(&network, Side::Right);
+    assert_eq!(
+        kind(TcpListener::bind(&other, Side::Right.address(80))),
+        ErrorKind::AddrInUse
+    );
+    assert_eq!(
+        kind(TcpListener::bind(&right, nowhere(80))),
+        ErrorKind::AddrNotAvailable
+    );
+    assert_eq!(
+        kind(TcpListener::bind(&right, Side::Right.address(0))),
+        ErrorKind::InvalidInput
+    );
+    drop(listener);
+    let start = Instant::now();
+    while TcpListener::bind(&other, Side::Right.address(80)).is_err() {
+        assert!(start.elapsed() < LONG, "it is free again");
+    }
+}
+
+#[test]
+fn a_reset_is_told_once_by_take_error() {
+    let network = Network::start();
+    let (mut client, server) = pair(&network);
+    client.write_all(b"never read").expect("sent");
+    thread::sleep(Duration::from_millis(100));
+    // What was not read is lost: the peer is told by a reset (RFC 2525 2.17).
+    drop(server);
+    let error = client.read(&mut [0; 10]).expect_err("reset");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    let taken = client.take_error().expect("no failure").expect("an error");
+    assert_eq!(taken.kind(), ErrorKind::ConnectionReset);
+    assert!(client.take_error().expect("no failure").is_none());
+}
+
+#[test]
+fn what_was_written_arrives_after_the_writer_is_gone() {
+    let network = Network::start();
+    let right = adapter(&network, Side::Right);
+    let address = Side::Right.address(80);
+    let listener = TcpListener::bind(&right, address).expect("a free port");
+    let data = pattern(2_000_000, 3);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let left = adapter(&network, Side::Left);
+            let mut client = TcpStream::connect(&left, address).expect("a connection");
+            client.write_all(&data).expect("taken");
+        });
+        let (mut server, _) = listener.accept().expect("a connection");
+        let mut received = Vec::new();
+        server.read_to_end(&mut received).expect("received");
+        assert!(received == data);
+    });
+}
+
+#[test]
+fn clones_are_one_connection() {
+    let network = Network::start();
+    let (client, mut server) = pair(&network);
+    let mut clone = client.try_clone().expect("cloned");
+    drop(client);
+    clone.set_nodelay(true).expect("set");
+    assert!(clone.nodelay().expect("known"));
+    clone.write_all(b"still there").expect("sent");
+    drop(clone);
+    let mut received = String::new();
+    server.read_to_string(&mut received).expect("received");
+    assert_eq!(received, "still there");
+}

@@ -1,0 +1,188 @@
+//! The adapter is lost, and comes back.
+
+use crate::network::{Network, Side};
+use crate::{LONG, adapter, pair};
+use baton_host::{Ready, Sockets};
+use baton_sockets::{Adapter, AdapterAddress, Driver, DriverConfig, TcpListener, TcpStream};
+use baton_wire::Endpoint;
+use std::io::{ErrorKind, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn nobody_to_attach_to_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = Adapter::connect(folder.path().join("none.sock")).expect_err("nobody there");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("baton live adapter"), "{error}");
+}
+
+#[test]
+fn everything_that_waits_fails_within_a_second() {
+    let network = Network::start();
+    let (mut client, server) = pair(&network);
+    let listener_adapter = adapter(&network, Side::Right);
+    let listener =
+        TcpListener::bind(&listener_adapter, Side::Right.address(81)).expect("a free port");
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| (&server).read(&mut [0; 10]).expect_err("lost").kind());
+        let writer = scope.spawn(|| {
+            let data = vec![0; 1 << 20];
+            loop {
+                if let Err(error) = (&server).write(&data) {
+                    return error.kind();
+                }
+            }
+        });
+        let accepts = scope.spawn(|| listener.accept().expect_err("lost").kind());
+        thread::sleep(Duration::from_millis(200));
+        let start = Instant::now();
+        network.kill(Side::Right);
+        for waiting in [reader, writer, accepts] {
+            assert_eq!(
+                waiting.join().expect("no panic"),
+                ErrorKind::ConnectionAborted
+            );
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
+        );
+    });
+    let connected = TcpStream::connect(&listener_adapter, Side::Left.address(80));
+    assert_eq!(
+        connected.expect_err("no adapter").kind(),
+        ErrorKind::NetworkDown
+    );
+    // The other adapter does not know.
+    client.write_all(b"into the void").expect("taken");
+}
+
+#[test]
+fn listeners_listen_again_when_the_adapter_is_back() {
+    let network = Network::start();
+    let (left, right) = (
+        adapter(&network, Side::Left),
+        adapter(&network, Side::Right),
+    );
+    let address = Side::Right.address(80);
+    let listener = TcpListener::bind(&right, address).expect("a free port");
+    for _ in 0..3 {
+        network.kill(Side::Right);
+        assert_eq!(
+            listener.accept().expect_err("told once").kind(),
+            ErrorKind::ConnectionAborted
+        );
+        thread::scope(|scope| {
+            let server = scope.spawn(|| listener.accept().expect("a connection").0);
+            thread::sleep(Duration::from_millis(50));
+            network.start_again(Side::Right);
+            let start = Instant::now();
+            let mut client = loop {
+                match TcpStream::connect_timeout(&left, address, Duration::from_secs(2)) {
+                    Ok(client) => break client,
+                    Err(error) => assert!(start.elapsed() < LONG, "{error}"),
+                }
+                thread::sleep(Duration::from_millis(10));
+            };
+            client.write_all(b"hello").expect("sent");
+            drop(client);
+            let mut hello = String::new();
+            let mut server = server.join().expect("no panic");
+            server.read_to_string(&mut hello).expect("received");
+            assert_eq!(hello, "hello");
+        });
+    }
+    assert_eq!(right.with_driver(Driver::links_lost), 3);
+}
+
+#[test]
+fn an_adapter_that_stands_still_holds_nobody_up_who_does_not_wait() {
+    let network = Network::start();
+    let (mut client, mut server) = pair(&network);
+    network.pause(Side::Left);
+    client.write_all(b"late").expect("taken");
+    client
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .expect("not zero");
+    assert_eq!(
+        client.read(&mut [0; 10]).expect_err("nothing").kind(),
+        ErrorKind::WouldBlock
+    );
+    network.go_on(Side::Left);
+    let mut late = [0; 4];
+    server.read_exact(&mut late).expect("received");
+    assert_eq!(&late, b"late");
+}
+
+#[test]
+fn a_driver_serves_before_and_after() {
+    let network = Network::start();
+    let address = AdapterAddress::Unix(network.path(Side::Right));
+    let mut driver = Driver::open(address, DriverConfig::default()).expect("an adapter");
+    let now = driver.now();
+    let at = Side::Right.address(7);
+    let local = Endpoint::new(at.ip(), at.port());
+    driver.os_mut().listen(now, local, 16).expect("a socket");
+    let left = adapter(&network, Side::Left);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            for round in 0..2 {
+                echo_one(&left, at);
+                if round == 0 {
+                    network.kill(Side::Right);
+                    network.start_again(Side::Right);
+                }
+            }
+        });
+        while !client.is_finished() {
+            driver.turn();
+            while let Some(ready) = driver.next_ready() {
+                echo(&mut driver, ready);
+            }
+            driver.turn();
+            driver
+                .wait(Some(Duration::from_millis(20)))
+                .expect("it can");
+        }
+        client.join().expect("no panic");
+    });
+    assert_eq!(driver.links_lost(), 1);
+    driver.os().check();
+}
+
+fn echo_one(adapter: &Adapter, at: std::net::SocketAddr) {
+    let start = Instant::now();
+    let mut stream = loop {
+        match TcpStream::connect_timeout(adapter, at, Duration::from_secs(1)) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(start.elapsed() < LONG, "{error}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    stream.set_read_timeout(Some(LONG)).expect("not zero");
+    stream.write_all(b"echo").expect("sent");
+    let mut echo = [0; 4];
+    stream.read_exact(&mut echo).expect("received");
+    assert_eq!(&echo, b"echo");
+}
+
+fn echo(driver: &mut Driver, ready: Ready) {
+    use baton_host::Receive;
+    let mut calls = driver.calls();
+    match ready {
+        Ready::Acceptable => while calls.accept().is_some() {},
+        Ready::Readable(socket) => loop {
+            match calls.receive(socket, 4096) {
+                Receive::Data(data) => {
+                    let len = data.len();
+                    assert_eq!(calls.send(socket, data), Ok(len), "there is room");
+                }
+                Receive::WouldBlock => return,
+                Receive::EndOfStream | Receive::Gone => return calls.close(socket),
+            }
+        },
+        Ready::Writable(_) => {}
+    }
+}

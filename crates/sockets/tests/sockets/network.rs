@@ -1,0 +1,247 @@
+//! Two adapters, joined by a wire, on a thread of their own. Applications attach to them as to processes.
+
+use baton_iolib::{AdapterListener, Limits, ShmAdapter};
+use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_tcp::{Config, Segment, Stack};
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Turns without anything to do before the thread sleeps for a moment.
+const IDLE_TURNS: u32 = 50;
+
+/// One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    pub fn address(self, port: u16) -> SocketAddr {
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1 + self as u8)), port)
+    }
+}
+
+/// An address that nobody has: what is sent there is lost.
+pub fn nowhere(port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 99], port))
+}
+
+enum Command {
+    /// As if the process had been killed.
+    Kill(Side),
+    Start(Side),
+    /// It does nothing more until it is told to go on.
+    Pause(Side),
+    GoOn(Side),
+    End,
+}
+
+/// The network. It ends when it is dropped.
+pub struct Network {
+    folder: TempDir,
+    commands: Sender<(Command, Sender<()>)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Network {
+    pub fn start() -> Self {
+        Self::with(AdapterConfig::default())
+    }
+
+    pub fn with(config: AdapterConfig) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (commands, received) = channel();
+        let paths = [Side::Left, Side::Right].map(|side| path_in(folder.path(), side));
+        let thread = thread::spawn(move || run(&paths, &config, &received));
+        let network = Self {
+            folder,
+            commands,
+            thread: Some(thread),
+        };
+        network.start_again(Side::Left);
+        network.start_again(Side::Right);
+        network
+    }
+
+    pub fn path(&self, side: Side) -> PathBuf {
+        path_in(self.folder.path(), side)
+    }
+
+    pub fn kill(&self, side: Side) {
+        self.tell(Command::Kill(side));
+    }
+
+    pub fn start_again(&self, side: Side) {
+        self.tell(Command::Start(side));
+    }
+
+    pub fn pause(&self, side: Side) {
+        self.tell(Command::Pause(side));
+    }
+
+    pub fn go_on(&self, side: Side) {
+        self.tell(Command::GoOn(side));
+    }
+
+    /// Has it done when this returns.
+    fn tell(&self, command: Command) {
+        let (done, wait) = channel();
+        self.commands.send((command, done)).expect("it lives");
+        wait.recv().expect("it lives");
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        if self
+            .thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+        {
+            self.tell(Command::End);
+        }
+        let ended = self.thread.take().map(JoinHandle::join);
+        if !thread::panicking() {
+            ended.expect("it was started").expect("no panic");
+        }
+    }
+}
+
+fn path_in(folder: &Path, side: Side) -> PathBuf {
+    folder.join(format!("{side:?}.sock"))
+}
+
+/// An adapter and its applications.
+struct Station {
+    address: IpAddr,
+    listener: AdapterListener,
+    adapter: Adapter<Bytes>,
+    stack: Stack<Bytes>,
+    applications: Vec<(SessionId, ShmAdapter)>,
+    is_paused: bool,
+}
+
+impl Station {
+    fn start(path: &Path, side: Side, config: &AdapterConfig) -> Self {
+        let address = side.address(0).ip();
+        let config = AdapterConfig {
+            addresses: vec![address],
+            ..config.clone()
+        };
+        Self {
+            address,
+            listener: AdapterListener::bind(path, Limits::default()).expect("a free path"),
+            adapter: Adapter::new(config).expect("right parameters"),
+            stack: Stack::new(Config::default(), 7 + side as u64),
+            applications: Vec::new(),
+            is_paused: false,
+        }
+    }
+
+    fn turn(&mut self, now: Time) -> bool {
+        let mut did = false;
+        while let Some(link) = self.listener.accept(self.applications.len()) {
+            let session = self.adapter.attach().expect("there is room");
+            self.applications.push((session, link));
+            did = true;
+        }
+        self.stack.handle_timeouts(now);
+        self.adapter.handle_timeouts(now, &mut self.stack);
+        while let Some((conn, event)) = self.stack.poll_event() {
+            did = true;
+            let ours = (self.adapter).handle_event(now, &mut self.stack, conn, &event);
+            assert!(ours, "all connections are the adapter's");
+        }
+        let mut index = 0;
+        while index < self.applications.len() {
+            let (session, link) = &mut self.applications[index];
+            match pump(now, &mut self.adapter, &mut self.stack, *session, link) {
+                Ok(moved) => {
+                    did |= moved;
+                    index += 1;
+                }
+                Err(_) => {
+                    let (session, _) = self.applications.remove(index);
+                    let ending = Ending::Drain;
+                    self.adapter.detach(now, &mut self.stack, session, ending);
+                }
+            }
+        }
+        did
+    }
+}
+
+fn run(paths: &[PathBuf; 2], config: &AdapterConfig, commands: &Receiver<(Command, Sender<()>)>) {
+    let started = Instant::now();
+    let mut stations: [Option<Station>; 2] = [None, None];
+    let mut idle = 0;
+    loop {
+        match commands.try_recv() {
+            Ok((command, done)) => {
+                let ends = matches!(command, Command::End);
+                obey(command, &mut stations, paths, config);
+                let _ = done.send(());
+                if ends {
+                    return;
+                }
+            }
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return,
+        }
+        let now = Time::ZERO + Span::from_us(started.elapsed().as_micros() as u64 + 1);
+        let mut did = false;
+        for station in stations.iter_mut().flatten().filter(|one| !one.is_paused) {
+            did |= station.turn(now);
+        }
+        did |= move_segments(now, &mut stations);
+        idle = if did { 0 } else { idle + 1 };
+        if idle > IDLE_TURNS {
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+fn obey(
+    command: Command,
+    stations: &mut [Option<Station>; 2],
+    paths: &[PathBuf; 2],
+    config: &AdapterConfig,
+) {
+    match command {
+        Command::Kill(side) => stations[side as usize] = None,
+        Command::Start(side) => {
+            let station = Station::start(&paths[side as usize], side, config);
+            stations[side as usize] = Some(station);
+        }
+        Command::Pause(side) | Command::GoOn(side) => {
+            let station = stations[side as usize].as_mut().expect("it is there");
+            station.is_paused = matches!(command, Command::Pause(_));
+        }
+        Command::End => {}
+    }
+}
+
+/// What no station has the address of is lost.
+fn move_segments(now: Time, stations: &mut [Option<Station>; 2]) -> bool {
+    let mut segments: Vec<Segment<Bytes>> = Vec::new();
+    for station in stations.iter_mut().flatten().filter(|one| !one.is_paused) {
+        while let Some((_, segment)) = station.stack.poll_transmit(now) {
+            segments.push(segment);
+        }
+    }
+    let did = !segments.is_empty();
+    for segment in segments {
+        let mut all = stations.iter_mut().flatten();
+        if let Some(station) = all.find(|station| station.address == segment.dst.addr) {
+            station.stack.handle_segment(now, segment);
+        }
+    }
+    did
+}

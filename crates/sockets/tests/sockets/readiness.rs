@@ -1,0 +1,155 @@
+//! Many sockets and one thread.
+
+use crate::network::{Network, Side};
+use crate::{LONG, adapter, pair, pattern};
+use baton_sockets::{
+    Adapter, AdapterAddress, Driver, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream,
+    Token,
+};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LISTENER: Token = Token(usize::MAX);
+
+/// An echo server until `connections` have ended.
+fn serve(adapter: &Adapter, listener: &TcpListener, connections: usize) {
+    let poll = Poll::new(adapter);
+    poll.register(listener, LISTENER, Interest::READABLE)
+        .expect("registered");
+    let mut streams: BTreeMap<usize, (TcpStream, Vec<u8>)> = BTreeMap::new();
+    let (mut next, mut ended) = (0, 0);
+    let mut events = Events::with_capacity(4);
+    while ended < connections {
+        poll.poll(&mut events, Some(LONG)).expect("it can wait");
+        assert!(!events.is_empty(), "something happens");
+        for event in &events {
+            if event.token() == LISTENER {
+                while let Ok((stream, _)) = listener.accept() {
+                    stream.set_nonblocking(true).expect("set");
+                    let interest = Interest::READABLE | Interest::WRITABLE;
+                    poll.register(&stream, Token(next), interest).expect("new");
+                    streams.insert(next, (stream, Vec::new()));
+                    next += 1;
+                }
+            } else if let Some((stream, pending)) = streams.get_mut(&event.token().0)
+                && !echo(stream, pending)
+            {
+                streams.remove(&event.token().0);
+                ended += 1;
+            }
+        }
+    }
+}
+
+/// False at the end.
+fn echo(mut stream: &TcpStream, pending: &mut Vec<u8>) -> bool {
+    let mut buffer = [0; 1000];
+    loop {
+        while !pending.is_empty() {
+            match stream.write(pending) {
+                Ok(len) => drop(pending.drain(..len)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) => return false,
+            Ok(len) => pending.extend_from_slice(&buffer[..len]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn one_thread_serves_many_connections() {
+    let network = Network::start();
+    let (left, right) = (
+        adapter(&network, Side::Left),
+        adapter(&network, Side::Right),
+    );
+    let address = Side::Right.address(7);
+    let listener = TcpListener::bind(&right, address).expect("a free port");
+    listener.set_nonblocking(true).expect("set");
+    thread::scope(|scope| {
+        scope.spawn(|| serve(&right, &listener, 20));
+        for seed in 0..20 {
+            let left = left.clone();
+            scope.spawn(move || {
+                let stream = TcpStream::connect(&left, address).expect("a connection");
+                let data = pattern(50_000, seed);
+                let mut echo = vec![0; data.len()];
+                thread::scope(|scope| {
+                    scope.spawn(|| (&stream).write_all(&data).expect("sent"));
+                    (&stream).read_exact(&mut echo).expect("received");
+                });
+                assert!(echo == data);
+            });
+        }
+    });
+}
+
+#[test]
+fn registrations_are_kept_apart() {
+    let network = Network::start();
+    let (client, mut server) = pair(&network);
+    let left = adapter(&network, Side::Left);
+    let error = Poll::new(&left)
+        .register(&client, Token(1), Interest::READABLE)
+        .expect_err("of another link");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+
+    let listening = TcpListener::bind(&left, Side::Left.address(5)).expect("a free port");
+    let poll = Poll::new(&left);
+    let interest = Interest::READABLE;
+    poll.register(&listening, Token(1), interest).expect("new");
+    let error = poll.register(&listening, Token(2), interest);
+    assert_eq!(error.expect_err("twice").kind(), ErrorKind::AlreadyExists);
+    poll.reregister(&listening, Token(2), interest)
+        .expect("known");
+    poll.deregister(&listening).expect("known");
+    let error = poll.deregister(&listening).expect_err("not known");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+
+    let mut events = Events::with_capacity(1);
+    let start = Instant::now();
+    poll.poll(&mut events, Some(Duration::from_millis(30)))
+        .expect("it can wait");
+    assert!(events.is_empty() && start.elapsed() >= Duration::from_millis(30));
+    server.write_all(b"x").expect("sent");
+}
+
+#[test]
+fn an_event_loop_can_wait_for_a_driver_beside_other_things() {
+    let network = Network::start();
+    let address = AdapterAddress::Unix(network.path(Side::Right));
+    let mut driver = Driver::open(address, DriverConfig::default()).expect("an adapter");
+    let now = driver.now();
+    let at = Side::Right.address(7);
+    let local = baton_wire::Endpoint::new(at.ip(), at.port());
+    let listener = driver.os_mut().listen(now, local, 16).expect("a socket");
+    while !driver.os().is_listening(listener) {
+        driver.turn();
+        driver.wait(Some(LONG)).expect("it can");
+    }
+    let left = adapter(&network, Side::Left);
+    let client = thread::spawn(move || TcpStream::connect(&left, at).map(drop));
+    let start = Instant::now();
+    loop {
+        driver.turn();
+        if driver.next_ready().is_some() {
+            break;
+        }
+        let timeout = driver.before_wait().expect("it can");
+        let timeout = timeout.unwrap_or(LONG).min(LONG);
+        let timeout = rustix::event::Timespec::try_from(timeout).expect("short");
+        let mut fds = [PollFd::from_borrowed_fd(driver.as_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&timeout)).expect("it can wait");
+        assert!(start.elapsed() < LONG);
+    }
+    client.join().expect("no panic").expect("connected");
+}
