@@ -6,7 +6,8 @@
 //!
 //! What a host can rely on:
 //! - Each request is answered exactly once, whatever happens, and in order where order means something: SENDs of a socket
-//!   among themselves, RECVs of a socket among themselves. With cumulative completion an answer to a SEND stands for the earlier ones.
+//!   among themselves, RECVs of a socket among themselves; only what is refused is refused at once. With cumulative completion an
+//!   answer to a SEND stands for the earlier ones.
 //! - A buffer is the adapter's from the request to its answer. Where a connection ends while data of it is being transferred, the
 //!   answer waits for the transfer.
 //! - SEND is answered when its data has been fetched, not when it has been acknowledged: acknowledgments are never told.
