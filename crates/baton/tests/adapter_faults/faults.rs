@@ -1,0 +1,148 @@
+//! The tests.
+
+use crate::application::SOURCE_BYTES;
+use crate::world::{KERNEL, PATIENCE, World, echo_through, until};
+use std::io::{ErrorKind, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Nobody hears of a death later than this.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// All of them, by name.
+pub const ALL: &[(&str, fn())] = &[
+    ("adapter_killed_in_mid_load", adapter_killed_in_mid_load),
+    ("application_killed_and_reset", application_killed_and_reset),
+    ("application_killed_and_drained", application_killed_and_drained),
+    ("stopped_application_stops_only_itself", stopped_application_stops_only_itself),
+    ("intruder_is_cut_off", intruder_is_cut_off),
+];
+
+/// All connections fail within a second, nothing hangs, and what the applications do works again when the adapter is back.
+fn adapter_killed_in_mid_load() {
+    let mut world = World::new(&[]);
+    let kernel = world.listen();
+    let port = kernel.local_addr().expect("its address").port();
+    let echo = world.application("echo", "7001");
+    let reader = world.application("reader", &format!("{KERNEL}:{port}"));
+    let _silent = kernel.accept().expect("the reader");
+    reader.says("connected", PATIENCE);
+    // A load that is never over: nothing of what comes back is read.
+    let mut stream = world.connect(7001);
+    let load = thread::spawn(move || {
+        let piece = [1; 64 * 1024];
+        stream.set_write_timeout(Some(SECOND)).expect("a time");
+        while stream.write_all(&piece).is_ok() {}
+    });
+    until("data through the echo", || world.counter("adapter.received_bytes") > 1 << 16);
+
+    let killed = Instant::now();
+    world.kill_adapter();
+    let errors = [
+        reader.says("connection failed", PATIENCE),
+        echo.says("connection failed", PATIENCE),
+        echo.says("lost", PATIENCE),
+    ];
+    for error in errors {
+        let after = error.saturating_duration_since(killed);
+        assert!(after < SECOND, "an error after {after:?}");
+    }
+    load.join().expect("no panic");
+
+    world.start_adapter(&[]);
+    echo.says("attached", PATIENCE);
+    echo_through(world.connect(7001)).join().expect("an echo again");
+}
+
+/// An application is killed; another one goes on. Its connections are reset, its memory and its port are free again.
+fn application_killed_and_reset() {
+    let world = World::new(&["--on-exit", "reset"]);
+    let (victim, _other) = (world.application("echo", "7001"), world.application("echo", "7002"));
+    let mut stream = world.connect(7001);
+    stream.write_all(b"one").expect("it is taken");
+    stream.read_exact(&mut [0; 3]).expect("it comes back");
+    let going_on = echo_through(world.connect(7002));
+    let (shared, pid) = (world.counter("applications.shared_bytes"), victim.pid());
+
+    let killed = Instant::now();
+    victim.kill();
+    let error = stream.read(&mut [0]).expect_err("no such connection");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    let after = killed.elapsed();
+    assert!(after < SECOND, "a reset after {after:?}");
+    world.adapter().says(&format!("process {pid}) is gone"), PATIENCE);
+    until("the memory is given back", || {
+        world.counter("applications.shared_bytes") == shared / 2
+    });
+    assert_eq!(world.counter("applications.reclaimed_bytes"), shared / 2);
+    assert_eq!(world.counter("applications.left"), 1);
+    let refused = world.try_connect(7001).expect_err("nobody listens");
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+
+    let _successor = world.application("echo", "7001");
+    echo_through(world.connect(7001)).join().expect("the port is free for another");
+    going_on.join().expect("the other noticed nothing");
+}
+
+/// The same, but what the adapter has of the application's data reaches the peer, and then the end of the stream.
+fn application_killed_and_drained() {
+    let world = World::new(&["--on-exit", "drain"]);
+    let (victim, _other) = (world.application("source", "7001"), world.application("echo", "7002"));
+    let mut stream = world.connect(7001);
+    victim.says("all is sent", PATIENCE);
+    until("the adapter has it all", || {
+        world.counter("adapter.sent_bytes") == SOURCE_BYTES as u64
+    });
+    let going_on = echo_through(world.connect(7002));
+    victim.kill();
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).expect("an end in order");
+    assert!(got == [7; SOURCE_BYTES], "{} bytes came", got.len());
+    drop(stream);
+    until("nothing of it is left", || {
+        world.counter("adapter.orphans") == 0 && world.counter("applications.attached_now") == 1
+    });
+    going_on.join().expect("the other noticed nothing");
+}
+
+/// One that takes nothing keeps neither the other nor the adapter from anything.
+fn stopped_application_stops_only_itself() {
+    let world = World::new(&[]);
+    let (slow, _other) = (world.application("echo", "7001"), world.application("echo", "7002"));
+    let mut first = world.connect(7001);
+    first.write_all(b"one").expect("it is taken");
+    first.read_exact(&mut [0; 3]).expect("it comes back");
+    slow.stop();
+    let waiting = echo_through(first);
+    // Many connections that want something of it: more answers than fit into its ring.
+    let _visitors: Vec<_> = (0..200)
+        .map_while(|_| world.try_connect(7001).ok())
+        .map(|mut visitor| visitor.write_all(b"hello").map(|()| visitor))
+        .collect();
+    for _ in 0..3 {
+        echo_through(world.connect(7002)).join().expect("the other goes on");
+    }
+    assert!(!waiting.is_finished(), "it is stopped");
+    // Whatever waits for it costs no time.
+    let before = world.adapter().processor_time();
+    thread::sleep(SECOND);
+    let used = world.adapter().processor_time() - before;
+    assert!(used < SECOND / 4, "{used:?} of the processor for an adapter with nothing to do");
+    slow.go_on();
+    waiting.join().expect("it goes on where it was");
+    assert_eq!(world.counter("applications.cut_off"), 0);
+}
+
+/// One that breaks the rules is cut off by name; the other goes on.
+fn intruder_is_cut_off() {
+    let world = World::new(&[]);
+    let _other = world.application("echo", "7002");
+    let going_on = echo_through(world.connect(7002));
+    let intruder = world.application("intruder", "-");
+    intruder.says("cut off", PATIENCE);
+    let adapter = world.adapter();
+    adapter.says("is cut off, it broke the rules: opcode 0xff does not exist", PATIENCE);
+    assert_eq!(world.counter("applications.cut_off.malformed"), 1);
+    until("its memory is given back", || world.counter("applications.attached_now") == 1);
+    going_on.join().expect("the other noticed nothing");
+}
