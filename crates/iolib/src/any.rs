@@ -224,6 +224,9 @@ macro_rules! pass_on {
             fn prepare_to_sleep(&mut self) -> Result<bool, LinkError> {
                 either!(self, link => link.prepare_to_sleep())
             }
+            fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError> {
+                either!(self, link => link.prepare_to_sleep_for_room())
+            }
             fn interest(&self) -> PollFlags {
                 either!(self, link => link.interest())
             }

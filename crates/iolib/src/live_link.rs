@@ -28,6 +28,12 @@ pub trait LiveLink: AsFd {
     /// The other side breaks the rules.
     fn prepare_to_sleep(&mut self) -> Result<bool, LinkError>;
 
+    /// The same for a side whose last put fell short and that can get nothing before there is room: whatever comes, it sleeps on.
+    ///
+    /// # Errors
+    /// The other side breaks the rules.
+    fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError>;
+
     /// What to wait for at the file descriptor.
     fn interest(&self) -> PollFlags;
 

@@ -93,10 +93,13 @@ impl<M: SharedMemory> End<M> {
     pub fn has_news(&mut self) -> Result<bool, Violation> {
         let (control, from) = (self.memory.control(), self.side.other());
         let depth = self.memory.slots(from).len();
-        let consumer = &mut self.consumer;
-        let producer = &mut self.producer;
-        Ok(consumer.has_entries(control.ring(from), depth)?
-            || (producer.is_short() && producer.has_more_room(control.ring(self.side))?))
+        Ok(self.consumer.has_entries(control.ring(from), depth)? || self.has_room_again()?)
+    }
+
+    /// Whether the last put fell short and there is room to go on.
+    fn has_room_again(&mut self) -> Result<bool, Violation> {
+        let ring = self.memory.control().ring(self.side);
+        Ok(self.producer.is_short() && self.producer.has_more_room(ring)?)
     }
 
     /// Says that this side is going to sleep until something comes, or, when its last put fell short, until there is room. False
@@ -111,14 +114,31 @@ impl<M: SharedMemory> End<M> {
         } else {
             Attention::ENTRIES
         };
+        self.sleep_unless(waits_for, Self::has_news)
+    }
+
+    /// The same for a side whose last put fell short and that can take nothing before there is room: whatever comes, it sleeps on.
+    ///
+    /// # Errors
+    /// An index of the other side is wrong.
+    #[must_use = "it must not sleep when there is something to do"]
+    pub fn prepare_to_sleep_for_room(&mut self) -> Result<bool, Violation> {
+        self.sleep_unless(Attention::ROOM, Self::has_room_again)
+    }
+
+    fn sleep_unless(
+        &mut self,
+        waits_for: u32,
+        has_come: impl FnOnce(&mut Self) -> Result<bool, Violation>,
+    ) -> Result<bool, Violation> {
         self.wait_for(waits_for);
         // The word is there before the indices are looked at; the other side does it the other way round.
         fence(Ordering::SeqCst);
-        let news = self.has_news()?;
-        if news {
+        let has_come = has_come(self)?;
+        if has_come {
             self.awake();
         }
-        Ok(!news)
+        Ok(!has_come)
     }
 
     /// Says that this side is awake.

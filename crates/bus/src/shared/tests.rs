@@ -62,6 +62,29 @@ fn entries_are_put_and_got_whole() {
 }
 
 #[test]
+fn a_side_that_can_take_nothing_is_woken_by_room_alone() {
+    let memory = OwnMemory::new(2);
+    let (mut host, mut adapter) = (
+        End::new(&memory, Side::Host),
+        End::new(&memory, Side::Adapter),
+    );
+    let put = adapter.put(&[request(1), request(2), request(3)]);
+    assert_eq!(put.expect("no violation").taken, 2);
+    let put = host.put(&[request(4)]).expect("no violation");
+    assert!(!put.ring, "it is awake");
+    assert_eq!(adapter.prepare_to_sleep(), Ok(false), "something has come");
+    assert_eq!(adapter.prepare_to_sleep_for_room(), Ok(true));
+    let put = host.put(&[request(5)]).expect("no violation");
+    assert!(!put.ring, "it does not want to hear of it");
+    let mut got = Vec::new();
+    assert_eq!(host.get(1, &mut got), Ok(true), "there is room");
+    adapter.awake();
+    assert_eq!(adapter.prepare_to_sleep_for_room(), Ok(false));
+    let put = adapter.put(&[request(3)]).expect("no violation");
+    assert_eq!(put.taken, 1);
+}
+
+#[test]
 fn doorbells_are_rung_for_sleepers_only() {
     let memory = OwnMemory::new(2);
     let (mut host, mut adapter) = (

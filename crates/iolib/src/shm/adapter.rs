@@ -87,6 +87,10 @@ impl LiveLink for ShmAdapter {
         Ok(self.done.is_empty() && self.end.prepare_to_sleep()?)
     }
 
+    fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError> {
+        Ok(self.done.is_empty() && self.end.prepare_to_sleep_for_room()?)
+    }
+
     fn interest(&self) -> PollFlags {
         PollFlags::IN
     }

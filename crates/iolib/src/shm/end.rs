@@ -121,13 +121,27 @@ impl ShmEnd {
         if self.gone {
             return Ok(false);
         }
-        self.asleep = self.end.prepare_to_sleep()?;
-        if self.asleep {
+        let sleeps = self.end.prepare_to_sleep()?;
+        Ok(self.fall_asleep(sleeps))
+    }
+
+    /// See [`End::prepare_to_sleep_for_room`].
+    pub fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError> {
+        if self.gone {
+            return Ok(false);
+        }
+        let sleeps = self.end.prepare_to_sleep_for_room()?;
+        Ok(self.fall_asleep(sleeps))
+    }
+
+    fn fall_asleep(&mut self, sleeps: bool) -> bool {
+        self.asleep = sleeps;
+        if sleeps {
             self.counters.sleeps += 1;
         } else {
             self.counters.sleeps_saved += 1;
         }
-        Ok(self.asleep)
+        sleeps
     }
 
     /// Says that this side is awake, if it has said the contrary.

@@ -140,6 +140,10 @@ impl LiveLink for ShmHost {
         self.end.prepare_to_sleep()
     }
 
+    fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError> {
+        self.end.prepare_to_sleep_for_room()
+    }
+
     fn interest(&self) -> PollFlags {
         PollFlags::IN
     }

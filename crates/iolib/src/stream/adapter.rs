@@ -173,6 +173,10 @@ impl<S: Read + Write + AsFd> LiveLink for StreamAdapter<S> {
         Ok(sleeps)
     }
 
+    fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError> {
+        Ok(self.done.is_empty() && self.channel.prepare_to_sleep_for_room())
+    }
+
     fn interest(&self) -> PollFlags {
         self.channel.interest()
     }

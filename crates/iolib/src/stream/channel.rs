@@ -33,6 +33,8 @@ pub(super) struct Channel<S> {
     mute: bool,
     /// The last put found less room than it wanted.
     short: bool,
+    /// It sleeps until there is room, and does not look at what comes.
+    deaf: bool,
 }
 
 impl<S: Read + Write> Channel<S> {
@@ -49,6 +51,7 @@ impl<S: Read + Write> Channel<S> {
             gone: false,
             mute: false,
             short: false,
+            deaf: false,
         }
     }
 
@@ -72,11 +75,20 @@ impl<S: Read + Write> Channel<S> {
         self.output.len() - self.sent >= CHUNK_BYTES
     }
 
-    /// What to wait for at the stream.
+    /// What to wait for at the stream. That the other side is gone is told in any case.
     pub fn interest(&self) -> PollFlags {
-        let mut interest = PollFlags::IN;
+        let mut interest = PollFlags::empty();
+        interest.set(PollFlags::IN, !self.deaf);
         interest.set(PollFlags::OUT, self.has_output());
         interest
+    }
+
+    /// Gets ready to sleep until there is room to go on; false when there is.
+    pub fn prepare_to_sleep_for_room(&mut self) -> bool {
+        self.flush();
+        self.deaf = !(self.has_room_again() || self.gone || self.mute);
+        self.count_sleep(self.deaf);
+        self.deaf
     }
 
     /// Counts whether the side goes to sleep that was about to.
@@ -122,6 +134,7 @@ impl<S: Read + Write> Channel<S> {
 
     /// Sends as much as the stream takes.
     pub fn flush(&mut self) {
+        self.deaf = false;
         while self.has_output() && !self.mute {
             match self.stream.write(&self.output[self.sent..]) {
                 Ok(0) => self.mute = true,

@@ -205,6 +205,10 @@ impl<S: Read + Write + AsFd> LiveLink for StreamHost<S> {
         Ok(sleeps)
     }
 
+    fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError> {
+        Ok(self.channel.prepare_to_sleep_for_room())
+    }
+
     fn interest(&self) -> PollFlags {
         self.channel.interest()
     }

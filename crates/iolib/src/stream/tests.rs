@@ -10,6 +10,7 @@ use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
 use baton_wire::Time;
 use bytes::Bytes;
 use proptest::prelude::*;
+use rustix::event::PollFlags;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -49,6 +50,32 @@ fn request(number: u32) -> Descriptor {
         action: Action::Socket,
     }
     .encode()
+}
+
+#[test]
+fn a_side_that_can_take_nothing_is_woken_by_room_alone() {
+    let (mut host, mut adapter) = pair();
+    while adapter.put(NOW, &[request(1); 8]).expect("the host lives") > 0 {}
+    assert_eq!(host.put(NOW, &[request(2)]), Ok(1));
+    assert!(!adapter.prepare_to_sleep().expect("the host is sane"));
+    assert!(
+        adapter
+            .prepare_to_sleep_for_room()
+            .expect("the host is sane")
+    );
+    assert_eq!(adapter.interest(), PollFlags::OUT);
+    let mut got = Vec::new();
+    while adapter
+        .prepare_to_sleep_for_room()
+        .expect("the host is sane")
+    {
+        host.get(NOW, &mut got).expect("the adapter lives");
+    }
+    assert_eq!(adapter.put(NOW, &[request(3)]), Ok(1));
+    assert!(
+        adapter.interest().contains(PollFlags::IN),
+        "it is listening again"
+    );
 }
 
 #[test]
