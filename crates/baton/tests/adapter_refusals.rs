@@ -97,6 +97,19 @@ fn a_folder_that_cannot_be_written() {
     }
 }
 
+#[test]
+fn a_tcp_port_that_is_in_use() {
+    let bench = Workbench::new();
+    let held = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = held.local_addr().expect("its address").to_string();
+    adapter(&bench, &["--listen-tcp", &address]).refused(&[
+        &format!("--listen-tcp {address}: "),
+        "in use",
+        "a free port",
+    ]);
+    adapter(&bench, &["--listen-tcp", "192.0.2.7:1"]).refused(&["--listen-tcp 192.0.2.7:1: "]);
+}
+
 /// To make interfaces is the business of root.
 #[test]
 fn missing_privilege() {

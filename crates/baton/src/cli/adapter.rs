@@ -2,6 +2,7 @@
 
 use super::LinkArgs;
 use clap::{Args, ValueEnum, ValueHint};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Where `baton live adapter` takes applications in.
@@ -29,6 +30,9 @@ pub struct AdapterArgs {
     /// Where applications attach over shared memory: a Unix socket
     #[arg(long, value_name = "PATH", default_value = LISTEN, value_hint = ValueHint::FilePath)]
     pub listen: PathBuf,
+    /// Where applications attach from elsewhere, over TCP of the kernel. Nobody is asked who he is: use a private network
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen_tcp: Option<SocketAddr>,
     /// The core that the engine runs on [default: the last that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,

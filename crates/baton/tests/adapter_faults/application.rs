@@ -6,7 +6,7 @@ use baton_bus::Descriptor;
 use baton_bus::link::HostLink;
 use baton_host::{Ready, Receive, Sockets};
 use baton_iolib::{Geometry, ShmHost};
-use baton_sockets::{Driver, DriverConfig, Target};
+use baton_sockets::{AdapterAddress, Driver, DriverConfig};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use std::io::Write;
@@ -34,13 +34,15 @@ pub fn play(role: &str) {
 /// Says something to the test.
 pub fn say(text: &str) {
     let mut out = std::io::stdout();
-    writeln!(out, "{text}").and_then(|()| out.flush()).expect("somebody listens");
+    writeln!(out, "{text}")
+        .and_then(|()| out.flush())
+        .expect("somebody listens");
 }
 
 /// Attaches to the adapter.
 pub fn open() -> Driver {
     let path = std::env::var(ADAPTER).expect("an adapter");
-    let target: Target = path.parse().expect("a path");
+    let target: AdapterAddress = path.parse().expect("a path");
     Driver::open(target, DriverConfig::default()).expect("an adapter that listens")
 }
 
@@ -87,7 +89,9 @@ fn source(port: u16) {
             }
         }
         driver.turn();
-        driver.wait(Some(Duration::from_millis(10))).expect("a wait");
+        driver
+            .wait(Some(Duration::from_millis(10)))
+            .expect("a wait");
     }
 }
 

@@ -13,8 +13,14 @@ const SECOND: Duration = Duration::from_secs(1);
 pub const ALL: &[(&str, fn())] = &[
     ("adapter_killed_in_mid_load", adapter_killed_in_mid_load),
     ("application_killed_and_reset", application_killed_and_reset),
-    ("application_killed_and_drained", application_killed_and_drained),
-    ("stopped_application_stops_only_itself", stopped_application_stops_only_itself),
+    (
+        "application_killed_and_drained",
+        application_killed_and_drained,
+    ),
+    (
+        "stopped_application_stops_only_itself",
+        stopped_application_stops_only_itself,
+    ),
     ("intruder_is_cut_off", intruder_is_cut_off),
 ];
 
@@ -34,7 +40,9 @@ fn adapter_killed_in_mid_load() {
         stream.set_write_timeout(Some(SECOND)).expect("a time");
         while stream.write_all(&piece).is_ok() {}
     });
-    until("data through the echo", || world.counter("adapter.received_bytes") > 1 << 16);
+    until("data through the echo", || {
+        world.counter("adapter.received_bytes") > 1 << 16
+    });
 
     let killed = Instant::now();
     world.kill_adapter();
@@ -51,13 +59,18 @@ fn adapter_killed_in_mid_load() {
 
     world.start_adapter(&[]);
     echo.says("attached", PATIENCE);
-    echo_through(world.connect(7001)).join().expect("an echo again");
+    echo_through(world.connect(7001))
+        .join()
+        .expect("an echo again");
 }
 
 /// An application is killed; another one goes on. Its connections are reset, its memory and its port are free again.
 fn application_killed_and_reset() {
     let world = World::new(&["--on-exit", "reset"]);
-    let (victim, _other) = (world.application("echo", "7001"), world.application("echo", "7002"));
+    let (victim, _other) = (
+        world.application("echo", "7001"),
+        world.application("echo", "7002"),
+    );
     let mut stream = world.connect(7001);
     stream.write_all(b"one").expect("it is taken");
     stream.read_exact(&mut [0; 3]).expect("it comes back");
@@ -70,7 +83,9 @@ fn application_killed_and_reset() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     let after = killed.elapsed();
     assert!(after < SECOND, "a reset after {after:?}");
-    world.adapter().says(&format!("process {pid}) is gone"), PATIENCE);
+    world
+        .adapter()
+        .says(&format!("process {pid}) is gone"), PATIENCE);
     until("the memory is given back", || {
         world.counter("applications.shared_bytes") == shared / 2
     });
@@ -80,14 +95,19 @@ fn application_killed_and_reset() {
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 
     let _successor = world.application("echo", "7001");
-    echo_through(world.connect(7001)).join().expect("the port is free for another");
+    echo_through(world.connect(7001))
+        .join()
+        .expect("the port is free for another");
     going_on.join().expect("the other noticed nothing");
 }
 
 /// The same, but what the adapter has of the application's data reaches the peer, and then the end of the stream.
 fn application_killed_and_drained() {
     let world = World::new(&["--on-exit", "drain"]);
-    let (victim, _other) = (world.application("source", "7001"), world.application("echo", "7002"));
+    let (victim, _other) = (
+        world.application("source", "7001"),
+        world.application("echo", "7002"),
+    );
     let mut stream = world.connect(7001);
     victim.says("all is sent", PATIENCE);
     until("the adapter has it all", || {
@@ -108,7 +128,10 @@ fn application_killed_and_drained() {
 /// One that takes nothing keeps neither the other nor the adapter from anything.
 fn stopped_application_stops_only_itself() {
     let world = World::new(&[]);
-    let (slow, _other) = (world.application("echo", "7001"), world.application("echo", "7002"));
+    let (slow, _other) = (
+        world.application("echo", "7001"),
+        world.application("echo", "7002"),
+    );
     let mut first = world.connect(7001);
     first.write_all(b"one").expect("it is taken");
     first.read_exact(&mut [0; 3]).expect("it comes back");
@@ -120,14 +143,19 @@ fn stopped_application_stops_only_itself() {
         .map(|mut visitor| visitor.write_all(b"hello").map(|()| visitor))
         .collect();
     for _ in 0..3 {
-        echo_through(world.connect(7002)).join().expect("the other goes on");
+        echo_through(world.connect(7002))
+            .join()
+            .expect("the other goes on");
     }
     assert!(!waiting.is_finished(), "it is stopped");
     // Whatever waits for it costs no time.
     let before = world.adapter().processor_time();
     thread::sleep(SECOND);
     let used = world.adapter().processor_time() - before;
-    assert!(used < SECOND / 4, "{used:?} of the processor for an adapter with nothing to do");
+    assert!(
+        used < SECOND / 4,
+        "{used:?} of the processor for an adapter with nothing to do"
+    );
     slow.go_on();
     waiting.join().expect("it goes on where it was");
     assert_eq!(world.counter("applications.cut_off"), 0);
@@ -141,8 +169,13 @@ fn intruder_is_cut_off() {
     let intruder = world.application("intruder", "-");
     intruder.says("cut off", PATIENCE);
     let adapter = world.adapter();
-    adapter.says("is cut off, it broke the rules: opcode 0xff does not exist", PATIENCE);
+    adapter.says(
+        "is cut off, it broke the rules: opcode 0xff does not exist",
+        PATIENCE,
+    );
     assert_eq!(world.counter("applications.cut_off.malformed"), 1);
-    until("its memory is given back", || world.counter("applications.attached_now") == 1);
+    until("its memory is given back", || {
+        world.counter("applications.attached_now") == 1
+    });
     going_on.join().expect("the other noticed nothing");
 }

@@ -62,7 +62,12 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         command
             .args(["live", "adapter", "--tap", &format!("f{}", self.number)])
-            .args(["--netns", &self.namespace(), "--addr", &format!("{ENGINE}/24")])
+            .args([
+                "--netns",
+                &self.namespace(),
+                "--addr",
+                &format!("{ENGINE}/24"),
+            ])
             .args(["--host-addr", &format!("{KERNEL}/24")])
             .arg("--listen")
             .arg(self.path("adapter"))
@@ -234,12 +239,17 @@ impl Process {
         // Fields 14 and 15 of proc(5), in hundredths of a second; the name before them may hold blanks.
         let fields = stat.rsplit(") ").next().expect("fields");
         let fields: Vec<&str> = fields.split(' ').collect();
-        let ticks: u64 = [11, 12].map(|at| fields[at].parse::<u64>().expect("ticks")).iter().sum();
+        let ticks: u64 = [11, 12]
+            .map(|at| fields[at].parse::<u64>().expect("ticks"))
+            .iter()
+            .sum();
         Duration::from_millis(10 * ticks)
     }
 
     fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
+        let status = Command::new("kill")
+            .args(["-s", name, &self.pid().to_string()])
+            .status();
         assert!(status.expect("kill").success());
     }
 
@@ -261,13 +271,21 @@ pub fn echo_through(stream: TcpStream) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         let mut sending = stream.try_clone().expect("another handle");
         let writer = thread::spawn(move || {
-            sending.write_all(&crate::echo::content()).expect("it is taken");
-            sending.shutdown(std::net::Shutdown::Write).expect("it is open");
+            sending
+                .write_all(&crate::echo::content())
+                .expect("it is taken");
+            sending
+                .shutdown(std::net::Shutdown::Write)
+                .expect("it is open");
         });
         let mut back = Vec::with_capacity(CONTENT_BYTES);
         (&stream).read_to_end(&mut back).expect("it comes back");
         writer.join().expect("no panic");
-        assert!(back == crate::echo::content(), "{} bytes, not as they were", back.len());
+        assert!(
+            back == crate::echo::content(),
+            "{} bytes, not as they were",
+            back.len()
+        );
     })
 }
 

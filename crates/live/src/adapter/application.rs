@@ -3,7 +3,7 @@
 use super::rows::{ApplicationRow, BusRow, RingRow};
 use super::wakeups::Wakeups;
 use baton_bus::link::{Counted, LinkError};
-use baton_iolib::{Application as Peer, LiveLink, ShmAdapter};
+use baton_iolib::{AnyAdapterLink, Application as Peer, LiveLink};
 use baton_nic::offload::{Adapter, SessionId};
 use baton_wire::Time;
 use bytes::Bytes;
@@ -51,7 +51,7 @@ impl Display for About {
 pub(super) struct Attached {
     pub(super) about: About,
     pub(super) session: SessionId,
-    pub(super) link: Counted<ShmAdapter>,
+    pub(super) link: Counted<AnyAdapterLink>,
     since: Time,
     /// It has been told that it must ring before it is listened to, and has not rung since.
     pub(super) asleep: bool,
@@ -67,7 +67,7 @@ impl Attached {
     pub(super) fn new(
         now: Time,
         session: SessionId,
-        link: ShmAdapter,
+        link: AnyAdapterLink,
         wakeups: &Wakeups,
     ) -> io::Result<Self> {
         let interest = link.interest();
@@ -82,13 +82,21 @@ impl Attached {
         })
     }
 
-    /// Tells it to ring from now on. False when there is something to do already.
+    /// Tells it to ring from now on: when it asks something, or, if nothing it asks can be taken (`is_full`), when it has taken
+    /// answers. False when there is something to do already.
     ///
     /// # Errors
-    /// It breaks the rules, or the system does not let it wake the loop.
-    pub(super) fn put_to_sleep(&mut self, wakeups: &Wakeups) -> Result<bool, LinkError> {
+    /// It breaks the rules.
+    pub(super) fn put_to_sleep(
+        &mut self,
+        wakeups: &Wakeups,
+        is_full: bool,
+    ) -> Result<bool, LinkError> {
         let link = self.link.link_mut();
-        self.asleep = link.prepare_to_sleep()?;
+        self.asleep = match is_full {
+            true => link.prepare_to_sleep_for_room()?,
+            false => link.prepare_to_sleep()?,
+        };
         let interest = link.interest();
         if self.asleep && interest != self.interest {
             let changed = wakeups.change(link.as_fd(), interest, self.session.0);
@@ -100,7 +108,10 @@ impl Attached {
 
     /// Memory that it shares with the adapter, bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.link.link().geometry().pool_bytes()
+        match self.link.link() {
+            AnyAdapterLink::Shm(link) => link.geometry().pool_bytes(),
+            AnyAdapterLink::Tcp(_) => 0,
+        }
     }
 
     /// What is shown of it.
@@ -112,7 +123,7 @@ impl Attached {
             number: self.about.number,
             pid: self.about.pid,
             name: self.about.name.clone(),
-            link: "shared_memory".to_owned(),
+            link: self.link.link().kind().to_owned(),
             attached_ms: now.saturating_since(self.since).as_us() / 1000,
             sockets: row.sockets as u64,
             listeners: row.listeners as u64,

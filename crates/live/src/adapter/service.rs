@@ -11,7 +11,7 @@ use crate::error::LiveError;
 use baton_bus::Batching;
 use baton_bus::link::LinkError;
 use baton_inet::Host;
-use baton_iolib::ShmAdapter;
+use baton_iolib::AnyAdapterLink;
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::Stack;
 use baton_wire::{Span, Time};
@@ -153,7 +153,7 @@ impl AdapterService {
     }
 
     /// Serves the application at the other end of `link`.
-    fn attach(&mut self, now: Time, stack: &mut Stack<Bytes>, link: ShmAdapter) {
+    fn attach(&mut self, now: Time, stack: &mut Stack<Bytes>, link: AnyAdapterLink) {
         let geometry = *link.geometry();
         let common = &self.adapter.config().batching;
         let batching = Batching {
@@ -268,8 +268,10 @@ impl AdapterService {
             if application.asleep {
                 continue;
             }
+            let is_full = self.adapter.room_for_requests(application.session) == 0;
+            let sleeps = application.put_to_sleep(&self.wakeups, is_full);
             // What is wrong with it the next turn finds out, too.
-            if !application.put_to_sleep(&self.wakeups).unwrap_or(false) {
+            if !sleeps.unwrap_or(false) {
                 return false;
             }
         }

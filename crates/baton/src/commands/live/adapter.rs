@@ -61,7 +61,7 @@ fn run(
 ) -> Result<(), Failure> {
     let core = pin_to_core(arguments.core)?;
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let doors = Doors::open(&arguments.listen, config.limits)?;
+    let doors = Doors::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
