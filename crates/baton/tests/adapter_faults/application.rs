@@ -99,7 +99,7 @@ fn source(port: u16) {
 fn intruder() {
     let path = std::env::var(ADAPTER).expect("an adapter");
     let mut link = ShmHost::connect(Path::new(&path), &Geometry::default()).expect("a link");
-    let nonsense = Descriptor([u64::MAX; 4]);
+    let nonsense = Descriptor([0xff, 0, 0, 0]);
     link.put(Time::ZERO, &[nonsense]).expect("room for it");
     let mut answers = Vec::new();
     while link.get(Time::ZERO, &mut answers).is_ok() {

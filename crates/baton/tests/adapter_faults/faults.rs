@@ -3,11 +3,14 @@
 use crate::application::SOURCE_BYTES;
 use crate::world::{KERNEL, PATIENCE, World, echo_through, until};
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Nobody hears of a death later than this.
 const SECOND: Duration = Duration::from_secs(1);
+/// What the kernel holds for a peer that takes nothing.
+const PIECE: [u8; 32 * 1024] = [5; 32 * 1024];
 
 /// All of them, by name.
 pub const ALL: &[(&str, fn())] = &[
@@ -132,16 +135,19 @@ fn stopped_application_stops_only_itself() {
         world.application("echo", "7001"),
         world.application("echo", "7002"),
     );
-    let mut first = world.connect(7001);
-    first.write_all(b"one").expect("it is taken");
-    first.read_exact(&mut [0; 3]).expect("it comes back");
+    let mut connections: Vec<TcpStream> = (0..100).map(|_| world.connect(7001)).collect();
+    for stream in &mut connections {
+        stream.write_all(b"one").expect("it is taken");
+        stream.read_exact(&mut [0; 3]).expect("it comes back");
+    }
     slow.stop();
-    let waiting = echo_through(first);
-    // Many connections that want something of it: more answers than fit into its ring.
-    let _visitors: Vec<_> = (0..200)
-        .map_while(|_| world.try_connect(7001).ok())
-        .map(|mut visitor| visitor.write_all(b"hello").map(|()| visitor))
-        .collect();
+    let waiting = echo_through(connections.pop().expect("a connection"));
+    for stream in &mut connections {
+        stream.write_all(&PIECE).expect("the kernel takes it");
+    }
+    until("there are more answers than its ring holds", || {
+        world.row(slow.pid())["bus"]["responses"]["held_up"] != 0
+    });
     for _ in 0..3 {
         echo_through(world.connect(7002))
             .join()
@@ -158,6 +164,11 @@ fn stopped_application_stops_only_itself() {
     );
     slow.go_on();
     waiting.join().expect("it goes on where it was");
+    for stream in &mut connections {
+        let mut back = [0; PIECE.len()];
+        stream.read_exact(&mut back).expect("it comes back");
+        assert!(back == PIECE, "not as it was");
+    }
     assert_eq!(world.counter("applications.cut_off"), 0);
 }
 

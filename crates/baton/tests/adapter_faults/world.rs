@@ -116,6 +116,14 @@ impl World {
         stat["counters"][name].as_u64().unwrap_or_default()
     }
 
+    /// What the adapter tells of the application that is this process.
+    pub fn row(&self, pid: u32) -> Value {
+        let stat = self.stat();
+        let rows = stat["applications"].as_array().expect("applications");
+        let row = rows.iter().find(|row| row["pid"] == pid);
+        row.expect("it is attached").clone()
+    }
+
     /// A connection of the kernel's TCP to a port of the engine's, which may not be listening yet.
     pub fn connect(&self, port: u16) -> TcpStream {
         let until = Instant::now() + PATIENCE;
