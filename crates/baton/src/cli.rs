@@ -3,7 +3,7 @@
 mod adapter;
 mod live;
 
-pub use adapter::{AdapterArgs, OnExit};
+pub use adapter::{AdapterArgs, BatchingName, OnExit};
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 
 use crate::config::Setting;

@@ -45,6 +45,9 @@ fn batching_that_cannot_work() {
     ] {
         adapter(&bench, &["--level", level]).refused(&[reason]);
     }
+    adapter(&bench, &["--batching", "clever"]).refused(&["--batching", "fixed", "adaptive"]);
+    adapter(&bench, &["--batching", "adaptive", "--level", "8"])
+        .refused(&["--batching adaptive finds level and timer itself; leave --level"]);
     adapter(&bench, &["--timer-us", "1000001"]).refused(&["--timer-us", "0..=1000000"]);
     adapter(&bench, &["--most-applications", "0"]).refused(&["--most-applications", "1..=4096"]);
 }

@@ -19,7 +19,7 @@ Examples:
   ip netns exec demo curl http://10.9.0.2/
   baton live stat --control /run/baton-adapter.sock
 
-  baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton.sock --core 3 --level 8 --timer-us 100
+  baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton.sock --core 3 --batching adaptive
 
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
@@ -39,12 +39,15 @@ pub struct AdapterArgs {
     /// What happens to the connections of an application that is gone
     #[arg(long, value_name = "WHAT", default_value = "reset")]
     pub on_exit: OnExit,
-    /// Answers that wait before they are sent at once (1 to 128); 1 sends those of one piece of work together
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub level: u32,
-    /// The longest that an answer waits for others, microseconds
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
-    pub timer_us: u32,
+    /// Who finds out when answers are sent
+    #[arg(long, value_name = "KIND", default_value = "fixed")]
+    pub batching: BatchingName,
+    /// Answers that wait before they are sent at once (1 to 128); 1 sends those of one piece of work together [default: 1]
+    #[arg(long, value_name = "N")]
+    pub level: Option<u32>,
+    /// The longest that an answer waits for others, microseconds [default: 1000]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub timer_us: Option<u32>,
     /// Applications at most
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub most_applications: u32,
@@ -60,4 +63,13 @@ pub enum OnExit {
     Reset,
     /// What the adapter has of their data is sent, then they are closed.
     Drain,
+}
+
+/// Batching policies by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BatchingName {
+    /// The user, by --level and --timer-us.
+    Fixed,
+    /// The adapter, from what it observes.
+    Adaptive,
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Nobody hears of a death later than this.
 const SECOND: Duration = Duration::from_secs(1);
 /// What the kernel holds for a peer that takes nothing.
-const PIECE: [u8; 32 * 1024] = [5; 32 * 1024];
+static PIECE: [u8; 32 * 1024] = [5; 32 * 1024];
 
 /// All of them, by name.
 pub const ALL: &[(&str, fn())] = &[
@@ -165,7 +165,7 @@ fn stopped_application_stops_only_itself() {
     slow.go_on();
     waiting.join().expect("it goes on where it was");
     for stream in &mut connections {
-        let mut back = [0; PIECE.len()];
+        let mut back = vec![0; PIECE.len()];
         stream.read_exact(&mut back).expect("it comes back");
         assert!(back == PIECE, "not as it was");
     }

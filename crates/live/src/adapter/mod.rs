@@ -19,6 +19,9 @@ mod run;
 mod service;
 mod wakeups;
 
+#[cfg(test)]
+mod tests;
+
 pub use application::About;
 pub use config::AdapterServiceConfig;
 pub use cutoff::CutOffs;

@@ -87,7 +87,7 @@ mod tests {
         let bells: Vec<OwnedFd> = (0..3)
             .map(|_| eventfd(0, EventfdFlags::CLOEXEC).expect("a doorbell"))
             .collect();
-        for (number, bell) in bells.iter().enumerate() {
+        for (number, bell) in (0..).zip(&bells) {
             wakeups
                 .add(bell.as_fd(), PollFlags::IN, number)
                 .expect("room");
@@ -98,14 +98,14 @@ mod tests {
         }
         let mut set = [PollFd::new(&wakeups, PollFlags::IN)];
         assert_eq!(poll(&mut set, Some(&Timespec::default())), Ok(1));
-        let ready: Vec<usize> = wakeups.ready().expect("an answer").collect();
+        let ready: Vec<u32> = wakeups.ready().expect("an answer").collect();
         assert_eq!(ready, [0, 2]);
         wakeups.remove(bells[0].as_fd());
         let out = PollFlags::OUT;
         wakeups
             .change(bells[1].as_fd(), out, 7)
             .expect("it is there");
-        let ready: Vec<usize> = wakeups.ready().expect("an answer").collect();
+        let ready: Vec<u32> = wakeups.ready().expect("an answer").collect();
         assert_eq!(ready, [7, 2]);
     }
 }
