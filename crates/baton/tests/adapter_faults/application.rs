@@ -7,7 +7,7 @@ use baton_bus::link::HostLink;
 use baton_host::{Ready, Receive, Sockets};
 use baton_iolib::{Geometry, ShmHost};
 use baton_sockets::{AdapterAddress, Driver, DriverConfig};
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -101,9 +101,10 @@ fn intruder() {
     let mut link = ShmHost::connect(Path::new(&path), &Geometry::default()).expect("a link");
     let nonsense = Descriptor([0xff, 0, 0, 0]);
     link.put(Time::ZERO, &[nonsense]).expect("room for it");
-    let mut answers = Vec::new();
-    while link.get(Time::ZERO, &mut answers).is_ok() {
-        thread::sleep(Duration::from_millis(1));
+    let mut now = Time::ZERO;
+    while link.get(now, &mut Vec::new()).is_ok() {
+        thread::sleep(Duration::from_millis(10));
+        now += Span::from_ms(10);
     }
     say("cut off");
 }
