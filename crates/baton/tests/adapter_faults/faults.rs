@@ -135,7 +135,8 @@ fn stopped_application_stops_only_itself() {
         world.application("echo", "7001"),
         world.application("echo", "7002"),
     );
-    let mut connections: Vec<TcpStream> = (0..100).map(|_| world.connect(7001)).collect();
+    // At each of them there is a buffer to receive into, so there are more answers than a ring holds.
+    let mut connections: Vec<TcpStream> = (0..200).map(|_| world.connect(7001)).collect();
     for stream in &mut connections {
         stream.write_all(b"one").expect("it is taken");
         stream.read_exact(&mut [0; 3]).expect("it comes back");
