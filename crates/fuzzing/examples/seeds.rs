@@ -15,6 +15,10 @@ const STARTS: u32 = 11;
 /// Bytes of a conversation's seed.
 const CONVERSATION_LEN: usize = 300;
 
+/// Applications, and bytes of each.
+const APPLICATIONS: u64 = 12;
+const APPLICATION_LEN: usize = 4000;
+
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let corpora = root.join("fuzz/corpus");
@@ -22,6 +26,7 @@ fn main() -> std::io::Result<()> {
     conversations(&corpora.join("segments"))?;
     conversations(&corpora.join("portable"))?;
     conversations(&corpora.join("frame"))?;
+    applications(&corpora.join("application"))?;
     logs(&corpora.join("access_log"))?;
     experiments(&root.join("experiments"), &corpora.join("experiment"))
 }
@@ -97,16 +102,31 @@ fn conversations(folder: &Path) -> std::io::Result<()> {
     for start in 0..STARTS {
         let choice = (u64::from(start) << 32) / u64::from(STARTS) + (1 << 24);
         let mut bytes = (choice as u32).to_le_bytes().to_vec();
-        let mut state = u64::from(start) + 1;
-        while bytes.len() < CONVERSATION_LEN {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            bytes.push((state >> 56) as u8);
-        }
+        draw(u64::from(start) + 1, CONVERSATION_LEN, &mut bytes);
         write(folder, &format!("start-{start}"), &bytes)?;
     }
     Ok(())
+}
+
+/// Steps that a simple generator draws.
+fn applications(folder: &Path) -> std::io::Result<()> {
+    for seed in 0..APPLICATIONS {
+        let mut bytes = Vec::new();
+        draw(seed, APPLICATION_LEN, &mut bytes);
+        write(folder, &format!("seed-{seed}"), &bytes)?;
+    }
+    Ok(())
+}
+
+/// Fills `bytes` up to `len`.
+fn draw(seed: u64, len: usize, bytes: &mut Vec<u8>) {
+    let mut state = seed;
+    while bytes.len() < len {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        bytes.push((state >> 56) as u8);
+    }
 }
 
 fn logs(folder: &Path) -> std::io::Result<()> {

@@ -4,6 +4,7 @@
 //! `fuzz/corpus` through these functions with any compiler.
 
 mod access_log;
+mod application;
 mod conversation;
 mod experiment;
 mod frame;
@@ -11,6 +12,7 @@ mod packet;
 mod portable;
 
 pub use access_log::access_log;
+pub use application::application;
 pub use conversation::segments;
 pub use experiment::experiment;
 pub use frame::frame;
@@ -26,6 +28,7 @@ pub const TARGETS: &[Target] = &[
     ("frame", frame),
     ("segments", segments),
     ("portable", portable),
+    ("application", application),
     ("access_log", access_log),
     ("experiment", experiment),
 ];
