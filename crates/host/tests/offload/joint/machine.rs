@@ -11,7 +11,7 @@ pub use random::Random;
 
 use super::Summary;
 use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
-use baton_bus::{Batching, HostLink};
+use baton_bus::{Batching, BatchingPolicy, HostLink};
 use baton_host::SocketId;
 use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
@@ -83,7 +83,13 @@ fn batching(random: &mut Random, depth: u32, max_transfer_bytes: u32) -> Batchin
     } else {
         1 + random.below(depth.into()) as u32
     };
+    let policy = if random.percent(25) {
+        BatchingPolicy::Adaptive
+    } else {
+        BatchingPolicy::Fixed
+    };
     Batching {
+        policy,
         level,
         timer_us: random.below(3) as u32 * random.below(1000) as u32,
         max_descriptors: [1, 3, 128][random.below(3) as usize],

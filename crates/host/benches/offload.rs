@@ -1,0 +1,21 @@
+//! Requests served over sockets of the adapter: both halves, a link in memory, and TCP of both ends.
+
+#[path = "../tests/serving/mod.rs"]
+mod serving;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use serving::Service;
+
+fn requests(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("offload/both_halves");
+    for connections in [1, 64, 4096] {
+        let mut service = Service::new(connections);
+        group.throughput(Throughput::Elements(connections.into()));
+        group.bench_function(BenchmarkId::from_parameter(connections), |bench| {
+            bench.iter(|| service.round());
+        });
+    }
+}
+
+criterion_group!(benches, requests);
+criterion_main!(benches);

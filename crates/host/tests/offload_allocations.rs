@@ -1,0 +1,134 @@
+//! What sockets of the adapter cost in memory. A binary of its own with one test, because it counts what the whole process allocates.
+
+mod counting;
+mod serving;
+
+use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
+use baton_bus::link::{LinkError, Violation};
+use baton_bus::{Descriptor, HostLink};
+use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_tcp::Symbolic;
+use baton_wire::{Endpoint, Time};
+use serving::Service;
+use std::net::{IpAddr, Ipv4Addr};
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+/// Idle connections of the second part.
+const CONNECTIONS: u64 = 10_000;
+/// What one of them may take on the host beside its buffer, bytes.
+const MOST_BYTES: u64 = 512;
+
+#[test]
+fn requests_cost_no_allocations_and_idle_connections_little_memory() {
+    for connections in [1, 50] {
+        requests_cost_no_allocations(connections);
+    }
+    let bytes = bytes_per_idle_connection();
+    println!("an idle connection takes {bytes} bytes on the host, beside its buffer");
+    assert!(
+        (100..=MOST_BYTES).contains(&bytes),
+        "an idle connection takes {bytes} bytes"
+    );
+}
+
+fn requests_cost_no_allocations(connections: u32) {
+    let mut service = Service::new(connections);
+    // Queues and tables find their size.
+    for _ in 0..200 {
+        service.round();
+    }
+    let (allocations, served) = (counting::allocations(), service.served());
+    for _ in 0..200 {
+        service.round();
+    }
+    let served = service.served() - served;
+    assert_eq!(served, 200 * u64::from(connections));
+    let allocations = counting::allocations() - allocations;
+    assert_eq!(allocations, 0, "allocations for {served} requests");
+}
+
+/// Memory of the host's half for each connection that waits for data.
+fn bytes_per_idle_connection() -> u64 {
+    let mut link = Yes::default();
+    link.responses.reserve(1000);
+    let before = counting::in_use();
+    let mut os = OsLayer::new(OsLayerConfig::default()).expect("right parameters");
+    let listener = os.listen(Time::ZERO, endpoint(), 128);
+    assert!(listener.is_ok());
+    while os.stats().accepted < CONNECTIONS {
+        let moved = os.pump(Time::ZERO, &mut link);
+        assert_eq!(moved, Ok(true));
+        while os.next_ready().is_some() {}
+        while os.accept().is_some() {}
+    }
+    os.check();
+    (counting::in_use() - before) / CONNECTIONS
+}
+
+fn endpoint() -> Endpoint {
+    Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80)
+}
+
+/// A link to an adapter to which connections come all the time, and never data.
+#[derive(Default)]
+struct Yes {
+    responses: Vec<Descriptor>,
+    lent: u64,
+}
+
+impl HostLink for Yes {
+    type Data = Symbolic;
+
+    fn put(&mut self, _now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
+        for request in requests {
+            let request = Request::decode(request).map_err(Violation::from)?;
+            let outcome = match request.action {
+                Action::Socket => Outcome::Done(Opcode::Socket),
+                Action::Bind(_) => Outcome::Done(Opcode::Bind),
+                Action::Listen { .. } => Outcome::Done(Opcode::Listen),
+                Action::Accept { .. } => Outcome::Accepted(endpoint()),
+                _ => continue,
+            };
+            let response = Response {
+                socket: request.socket,
+                tag: request.tag,
+                status: Status::Ok,
+                outcome,
+            };
+            self.responses.push(response.encode());
+        }
+        Ok(requests.len())
+    }
+
+    fn get(&mut self, _now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
+        responses.append(&mut self.responses);
+        Ok(())
+    }
+
+    fn buffer_bytes(&self) -> u32 {
+        4096
+    }
+
+    fn free_buffers(&self) -> usize {
+        20_000 - self.lent as usize
+    }
+
+    fn place(&mut self, data: Symbolic) -> Result<u64, Symbolic> {
+        Err(data)
+    }
+
+    fn reserve(&mut self) -> Option<u64> {
+        self.lent += 1;
+        Some(self.lent)
+    }
+
+    fn take(&mut self, address: u64, len: u32) -> Result<Symbolic, Violation> {
+        Err(Violation::Range { address, len })
+    }
+
+    fn free(&mut self, _address: u64) {
+        self.lent -= 1;
+    }
+}

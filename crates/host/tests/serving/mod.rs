@@ -1,0 +1,174 @@
+//! A server on sockets of the adapter: both halves, their link, and clients, with nothing lost on the way. Responses have a header and a
+//! body of 1 KB, as the requests of the batching study have.
+
+use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::{Ready, Receive, SocketId, Sockets};
+use baton_nic::offload::{Adapter, AdapterConfig, SessionId, pump};
+use baton_tcp::{Config, ConnId, Event, Stack, Symbolic};
+use baton_wire::{Endpoint, Flow, Span, Time};
+use std::net::{IpAddr, Ipv4Addr};
+
+const ADAPTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const REQUEST_BYTES: u32 = 100;
+/// Header and body.
+const PARTS: [u32; 2] = [200, 1024];
+const RESPONSE_BYTES: u32 = PARTS[0] + PARTS[1];
+
+/// Everything.
+pub struct Service {
+    pub os: OsLayer<Symbolic>,
+    link: MemoryHost<Symbolic>,
+    adapter: Adapter<Symbolic>,
+    session: SessionId,
+    adapter_end: MemoryAdapter<Symbolic>,
+    stack: Stack<Symbolic>,
+    clients: Stack<Symbolic>,
+    conns: Vec<ConnId>,
+    now: Time,
+    /// Bytes of responses that clients have received.
+    received: u64,
+    /// Bytes of requests that the server has received.
+    asked: Vec<u32>,
+}
+
+fn data(len: u32) -> Symbolic {
+    Symbolic {
+        source: 1,
+        offset: 0,
+        len,
+    }
+}
+
+impl Service {
+    /// With so many connections.
+    pub fn new(connections: u32) -> Self {
+        let (link, adapter_end) = memory_link(MemoryConfig {
+            buffers: 256 + 2 * connections as usize,
+            ..MemoryConfig::default()
+        });
+        let config = AdapterConfig {
+            addresses: vec![ADAPTER],
+            ..AdapterConfig::default()
+        };
+        let mut adapter = Adapter::new(config).expect("right parameters");
+        let session = adapter.attach().expect("the first");
+        let mut service = Self {
+            os: OsLayer::new(OsLayerConfig::default()).expect("right parameters"),
+            link,
+            adapter,
+            session,
+            adapter_end,
+            stack: Stack::new(Config::default(), 1),
+            clients: Stack::new(Config::default(), 2),
+            conns: Vec::new(),
+            now: Time::ZERO,
+            received: 0,
+            asked: vec![0; connections as usize + 8],
+        };
+        let local = Endpoint::new(ADAPTER, 80);
+        let listener = service.os.listen(service.now, local, 4096);
+        assert!(listener.is_ok());
+        service.turn();
+        for index in 0..connections {
+            let (local, remote) = (Endpoint::new(CLIENT, 10_000 + index as u16), local);
+            let conn = service.clients.connect(service.now, Flow { local, remote });
+            service.conns.push(conn.expect("the port is free"));
+            service.turn();
+        }
+        while service.os.stats().accepted < connections.into() {
+            service.turn();
+        }
+        service
+    }
+
+    /// Each client asks once and gets its answer.
+    pub fn round(&mut self) {
+        for &conn in &self.conns {
+            let written = self.clients.write(conn, data(REQUEST_BYTES));
+            assert_eq!(written, Ok(REQUEST_BYTES as usize));
+        }
+        let until = self.received + self.conns.len() as u64 * u64::from(RESPONSE_BYTES);
+        while self.received < until {
+            self.turn();
+        }
+    }
+
+    /// Segments there, work of both halves, segments back.
+    fn turn(&mut self) {
+        while let Some((_, segment)) = self.clients.poll_transmit(self.now) {
+            self.stack.handle_segment(self.now, segment);
+        }
+        while self.work() {}
+        while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
+            self.clients.handle_segment(self.now, segment);
+        }
+        self.clients_read();
+        self.now += Span::from_us(100);
+        self.stack.handle_timeouts(self.now);
+        self.clients.handle_timeouts(self.now);
+    }
+
+    fn work(&mut self) -> bool {
+        while let Some((conn, event)) = self.stack.poll_event() {
+            self.adapter
+                .handle_event(self.now, &mut self.stack, conn, &event);
+        }
+        let adapter = pump(
+            self.now,
+            &mut self.adapter,
+            &mut self.stack,
+            self.session,
+            &mut self.adapter_end,
+        );
+        let host = self.os.pump(self.now, &mut self.link);
+        while let Some(ready) = self.os.next_ready() {
+            self.serve(ready);
+        }
+        adapter.expect("the host behaves") | host.expect("the adapter behaves")
+    }
+
+    fn serve(&mut self, ready: Ready) {
+        let mut calls = self.os.calls(self.now, &mut self.link);
+        match ready {
+            Ready::Acceptable => while calls.accept().is_some() {},
+            Ready::Writable(_) => {}
+            Ready::Readable(socket) => {
+                while let Receive::Data(data) = calls.receive(socket, 8192) {
+                    self.asked[socket.0 as usize] += data.len;
+                }
+                self.answer(socket);
+            }
+        }
+    }
+
+    fn answer(&mut self, socket: SocketId) {
+        let asked = &mut self.asked[socket.0 as usize];
+        let mut calls = self.os.calls(self.now, &mut self.link);
+        while *asked >= REQUEST_BYTES {
+            *asked -= REQUEST_BYTES;
+            calls.set_cork(socket, true);
+            for len in PARTS {
+                assert_eq!(calls.send(socket, data(len)), Ok(len as usize));
+            }
+            calls.set_cork(socket, false);
+        }
+    }
+
+    fn clients_read(&mut self) {
+        while let Some((conn, event)) = self.clients.poll_event() {
+            if event == Event::Readable {
+                while let Some(data) = self.clients.read(conn, usize::MAX) {
+                    self.clients.consume(conn, data.len as usize);
+                    self.received += u64::from(data.len);
+                }
+            }
+        }
+    }
+
+    /// Responses that clients have received.
+    pub fn served(&self) -> u64 {
+        self.received / u64::from(RESPONSE_BYTES)
+    }
+}
