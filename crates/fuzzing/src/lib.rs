@@ -8,6 +8,7 @@ mod application;
 mod conversation;
 mod experiment;
 mod frame;
+mod hostile_adapter;
 mod packet;
 mod portable;
 
@@ -16,6 +17,7 @@ pub use application::application;
 pub use conversation::segments;
 pub use experiment::experiment;
 pub use frame::frame;
+pub use hostile_adapter::hostile_adapter;
 pub use packet::packet;
 pub use portable::portable;
 
@@ -31,4 +33,5 @@ pub const TARGETS: &[Target] = &[
     ("application", application),
     ("access_log", access_log),
     ("experiment", experiment),
+    ("hostile_adapter", hostile_adapter),
 ];

@@ -1,0 +1,249 @@
+//! Any bytes as responses: the host's half believes none of them before it has checked them.
+
+use arbitrary::{Arbitrary, Unstructured};
+use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, entries};
+use baton_bus::link::{DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
+use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::{Ready, SocketId, Sockets};
+use baton_tcp::Symbolic;
+use baton_wire::{Endpoint, Span, Time};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Steps of one run.
+const MOST_STEPS: usize = 200;
+
+/// What happens next.
+#[derive(Debug, Arbitrary)]
+enum Step {
+    /// The adapter writes any descriptor.
+    Write([u64; 4]),
+    /// It answers a request, in its own way.
+    Answer {
+        which: u8,
+        opcode: u8,
+        flags: u8,
+        status: u8,
+        len: u16,
+    },
+    Connect,
+    Send {
+        socket: u8,
+        len: u16,
+        cork: bool,
+    },
+    Close {
+        socket: u8,
+        abort: bool,
+    },
+    Ask {
+        socket: u8,
+    },
+    Wait {
+        us: u16,
+    },
+}
+
+struct Host {
+    os: OsLayer<Symbolic>,
+    link: MemoryHost<Symbolic>,
+    adapter: MemoryAdapter<Symbolic>,
+    now: Time,
+    sockets: Vec<SocketId>,
+    /// What the adapter was asked, answered or not.
+    requests: Vec<Request>,
+}
+
+/// An application does its work while the adapter answers what it likes. Whatever it says, the invariants hold, and when it is found out
+/// the host goes on with another.
+pub fn hostile_adapter(data: &[u8]) {
+    let mut input = Unstructured::new(data);
+    let Ok(mut host) = Host::new(&mut input) else {
+        return;
+    };
+    for _ in 0..MOST_STEPS {
+        let Ok(step) = Step::arbitrary(&mut input) else {
+            break;
+        };
+        host.step(step);
+        host.settle();
+        if input.is_empty() {
+            break;
+        }
+    }
+    host.os.handle_link_lost(host.now);
+    host.os.check();
+    assert_eq!(host.os.unanswered(), 0, "nothing is left of a link");
+}
+
+fn endpoint() -> Endpoint {
+    Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80)
+}
+
+fn new_link() -> (MemoryHost<Symbolic>, MemoryAdapter<Symbolic>) {
+    memory_link(MemoryConfig {
+        ring_depth: 64,
+        buffers: 12,
+        buffer_bytes: 256,
+    })
+}
+
+impl Host {
+    fn new(input: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let config = OsLayerConfig {
+            batching: Batching {
+                level: input.int_in_range(1..=3)?,
+                max_transfer_bytes: 256,
+                ..Batching::default()
+            },
+            most_inline: input.int_in_range(0..=64)?,
+            bulk_accept: input.int_in_range(1..=3)?,
+            accepts_posted: input.int_in_range(1..=2)?,
+            half_close: input.arbitrary()?,
+            most_sends: 4,
+            most_sockets: 32,
+            ..OsLayerConfig::default()
+        };
+        let (link, adapter) = new_link();
+        let mut os = OsLayer::new(config).expect("these parameters work");
+        let listener = os.listen(Time::ZERO, endpoint(), 8);
+        Ok(Self {
+            os,
+            link,
+            adapter,
+            now: Time::ZERO,
+            sockets: listener.into_iter().collect(),
+            requests: Vec::new(),
+        })
+    }
+
+    fn socket(&self, which: u8) -> SocketId {
+        let known = self.sockets.len().max(1);
+        let socket = self.sockets.get(usize::from(which) % known);
+        socket.copied().unwrap_or(SocketId(which.into()))
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Write(words) => self.put(Descriptor(words)),
+            Step::Answer {
+                which,
+                opcode,
+                flags,
+                status,
+                len,
+            } => self.answer(which, opcode, flags, status, len),
+            Step::Connect => self.sockets.extend(self.os.connect(self.now, endpoint())),
+            Step::Send { socket, len, cork } => {
+                let socket = self.socket(socket);
+                let mut calls = self.os.calls(self.now, &mut self.link);
+                calls.set_cork(socket, cork);
+                let data = Symbolic {
+                    source: 1,
+                    offset: 0,
+                    len: len.into(),
+                };
+                let _ = calls.send(socket, data);
+            }
+            Step::Close { socket, abort } => {
+                let socket = self.socket(socket);
+                if abort {
+                    self.os.abort(self.now, socket);
+                } else {
+                    self.os.close(self.now, socket);
+                }
+            }
+            Step::Ask { socket } => {
+                let socket = self.socket(socket);
+                let _ = self.os.status(self.now, socket);
+                let _ = self.os.cancel_receive(self.now, socket);
+                self.os.shutdown(self.now, socket);
+            }
+            Step::Wait { us } => self.now += Span::from_us(us.into()),
+        }
+    }
+
+    /// An answer that fits a request, but for what it says. Most of them say nothing wrong, so that much comes after them.
+    fn answer(&mut self, which: u8, opcode: u8, flags: u8, status: u8, len: u16) {
+        let Some(&request) = self
+            .requests
+            .get(usize::from(which) % self.requests.len().max(1))
+        else {
+            return;
+        };
+        let mut words = request.encode().0;
+        let opcode = Opcode::from_byte(opcode).map_or(words[0] & 0xff, |o| o.byte().into());
+        let flags = if flags < 200 { 1 } else { u64::from(flags) | 1 };
+        let third = match request.action {
+            // The number of connections.
+            Action::Accept { .. } => u64::from(status) % 3,
+            _ if status < 160 => 0,
+            _ => u64::from(status) % (Status::ALL.len() as u64 + 1),
+        };
+        let written = self.write_data(&request, len);
+        let len = written.unwrap_or(words[1] >> 32);
+        words[0] = opcode | flags << 8 | third << 16 | u64::from(request.socket) << 32;
+        words[1] = u64::from(request.tag) | len << 32;
+        let answer = Descriptor(words);
+        if Response::decode(&answer).is_ok() {
+            self.put(answer);
+        }
+    }
+
+    /// Data for a RECV, mostly as long as its buffer allows; gives what is to be said of its length.
+    fn write_data(&mut self, request: &Request, len: u16) -> Option<u64> {
+        let Action::Receive { address, len: room } = request.action else {
+            return None;
+        };
+        let data = Symbolic {
+            source: 2,
+            offset: 0,
+            len: u32::from(len) % room + 1,
+        };
+        let _ = self.adapter.write(self.now, DmaId(0), address, data);
+        let _ = self.adapter.poll_dma(self.now);
+        Some(if len < 60_000 {
+            data.len.into()
+        } else {
+            len.into()
+        })
+    }
+
+    fn put(&mut self, descriptor: Descriptor) {
+        let entry = vec![descriptor; 1 + descriptor.continuations()];
+        let _ = self.adapter.put(self.now, &entry);
+    }
+
+    /// The host ends its work and looks what has come.
+    fn settle(&mut self) {
+        while let Some(ready) = self.os.next_ready() {
+            if ready == Ready::Acceptable {
+                self.sockets.extend(self.os.accept());
+            }
+        }
+        for _ in 0..8 {
+            let moved = self.os.pump(self.now, &mut self.link);
+            if moved.is_err() {
+                self.os.handle_link_lost(self.now);
+                (self.link, self.adapter) = new_link();
+                self.requests.clear();
+            }
+            self.os.check();
+            if moved != Ok(true) {
+                break;
+            }
+        }
+        while self.os.poll_answer().is_some() {}
+        assert!(self.link.free_buffers() <= 12);
+        let mut transfer = Vec::new();
+        if self
+            .adapter
+            .get(self.now, usize::MAX, &mut transfer)
+            .is_ok()
+        {
+            let heads =
+                entries(&transfer).filter_map(|entry| Request::decode(&entry.ok()?[0]).ok());
+            self.requests.extend(heads);
+        }
+    }
+}
