@@ -93,7 +93,7 @@ pub enum AdapterConfigError {
     /// So much does not fit into descriptors.
     #[error("most_inline = {0}: expected at most {max}", max = MOST_INLINE_BYTES)]
     Inline(u32),
-    /// A socket's number would be needed for "none".
+    /// A limit is larger than anything can be counted.
     #[error("{field} = {value}: expected at most {limit}")]
     TooMany {
         /// The limit's name.
