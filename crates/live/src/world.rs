@@ -1,5 +1,6 @@
 //! The web server on sockets that somebody else's TCP is behind: the kernel's, or an adapter's.
 
+use crate::adapter::ApplicationRow;
 use crate::control::ControlSocket;
 use crate::error::LiveError;
 use crate::snapshot::{Snapshot, SnapshotSource};
@@ -135,5 +136,9 @@ impl<W: SocketWorld> SnapshotSource for WorldService<W> {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
         self.web.add_counters(counters);
         self.world.add_counters(counters);
+    }
+
+    fn applications(&self, now: Time) -> Vec<ApplicationRow> {
+        self.world.applications(now)
     }
 }
