@@ -4,6 +4,11 @@
 //! both owners are done with it: the NIC says so with [`Event::Closed`], [`Event::Restored`] or a refusal,
 //! the host with [`Command::Release`].
 
+mod attachments;
+mod encoding;
+
+pub use attachments::Attachments;
+
 use crate::cache::CacheReference;
 use baton_tcp::{CloseReason, Portable, Segment};
 use serde::{Deserialize, Serialize};

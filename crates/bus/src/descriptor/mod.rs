@@ -14,6 +14,7 @@
 
 mod endpoint;
 mod entries;
+mod fields;
 mod inline;
 mod opcode;
 mod request;
@@ -24,6 +25,7 @@ mod status;
 mod tests;
 
 pub use entries::{Entries, entries, whole_entries};
+pub use fields::Fields;
 pub use inline::{INLINE_HEAD_BYTES, MOST_INLINE_BYTES, read_inline, write_inline};
 pub use opcode::{Opcode, Room};
 pub use request::{Action, Buffer, Close, Request, SocketOption};

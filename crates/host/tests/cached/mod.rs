@@ -12,10 +12,12 @@ mod network;
 mod patient;
 #[path = "../world/random.rs"]
 mod random;
+#[path = "../rings/mod.rs"]
+mod rings;
 mod server;
 
 use baton_host::{DiskRead, FileId, Kernel, Mode, NicId, Ready};
-use baton_nic::{Firmware, NoMeter, ToHost, ToNic};
+use baton_nic::{Firmware, NoMeter, ToNic};
 use baton_tcp::{CloseReason, Stack};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bounds::BoundsMeter;
@@ -24,8 +26,8 @@ use client::Client;
 use files::{ByteFiles, History};
 use network::Network;
 pub use random::Random;
+use rings::EncodedRing;
 use server::Server;
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
@@ -41,10 +43,31 @@ const MOST_FILE_BYTES: u64 = 60_000;
 /// A NIC, its rings and its wires.
 pub struct Nic {
     pub firmware: Firmware<Bytes>,
-    descriptors: VecDeque<ToNic<Bytes>>,
-    ring: VecDeque<ToHost<Bytes>>,
+    /// Commands; packets and their parts.
+    lines: [Line; 2],
+    ring: EncodedRing<Bytes>,
     to_server: Network,
     to_client: Network,
+}
+
+/// Descriptors in their order.
+struct Line {
+    ring: EncodedRing<Bytes>,
+    /// The first, for which the NIC had no room.
+    refused: Option<ToNic<Bytes>>,
+}
+
+impl Line {
+    fn new() -> Self {
+        Self {
+            ring: EncodedRing::new(),
+            refused: None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ring.is_empty() && self.refused.is_none()
+    }
 }
 
 /// Everything.
@@ -92,8 +115,8 @@ impl World {
             kernel.attach_nic(local.addr, nic.connections);
             nics.push(Nic {
                 firmware: Firmware::new(nic, server_tcp.clone(), random.next()),
-                descriptors: VecDeque::new(),
-                ring: VecDeque::new(),
+                lines: [Line::new(), Line::new()],
+                ring: EncodedRing::new(),
                 to_server: Network::new(lossy, random),
                 to_client: Network::new(lossy, random),
             });
@@ -229,7 +252,9 @@ impl World {
     /// The kernel has done something: its descriptors go to its rings.
     fn kernel_settles(&mut self) {
         while let Some((nic, descriptor)) = self.kernel.poll_descriptor() {
-            self.nics[nic.0 as usize].descriptors.push_back(descriptor);
+            let line = usize::from(descriptor.is_in_packet_order());
+            let ring = &mut self.nics[nic.0 as usize].lines[line].ring;
+            ring.push(self.now, descriptor);
         }
         self.disk
             .extend(std::iter::from_fn(|| self.kernel.poll_disk()));
@@ -276,7 +301,7 @@ impl World {
         let nic = &mut self.nics[nic];
         nic.firmware.reset();
         while let Some(upcall) = nic.firmware.poll_upcall() {
-            nic.ring.push_back(upcall.item);
+            nic.ring.push(self.now, upcall.item);
         }
         nic.firmware.check();
     }
@@ -321,22 +346,17 @@ impl World {
     fn descriptor_to_nic(&mut self, nic: usize) -> bool {
         let nic = &mut self.nics[nic];
         let packets = self.random.percent(50);
-        let in_line = |descriptor: &ToNic<Bytes>| descriptor.is_in_packet_order() == packets;
-        let Some(index) = nic.descriptors.iter().position(in_line) else {
+        let line = &mut nic.lines[usize::from(packets)];
+        let Some(descriptor) = line.refused.take().or_else(|| line.ring.pop(self.now)) else {
             return false;
         };
-        let descriptor = nic.descriptors.remove(index).expect("it is there");
-        match nic.firmware.handle_descriptor(self.now, descriptor) {
-            Ok(()) => true,
-            Err(descriptor) => {
-                nic.descriptors.insert(index, descriptor);
-                false
-            }
-        }
+        let taken = nic.firmware.handle_descriptor(self.now, descriptor);
+        line.refused = taken.err();
+        line.refused.is_none()
     }
 
     fn upcall_to_host(&mut self, nic: usize) -> bool {
-        let Some(item) = self.nics[nic].ring.pop_front() else {
+        let Some(item) = self.nics[nic].ring.pop(self.now) else {
             return false;
         };
         let (nic, m) = (NicId(nic as u8), &mut BoundsMeter);
@@ -369,7 +389,8 @@ impl World {
         let due = arrivals.chain(firmware).chain(timers).flatten().min();
         let little = self.now + Span::from_us(1 + self.random.below(20));
         let nics_busy = self.nics.iter().any(|nic| {
-            !nic.ring.is_empty() || !nic.descriptors.is_empty() || nic.firmware.has_work()
+            let lines_busy = nic.lines.iter().any(|line| !line.is_empty());
+            !nic.ring.is_empty() || lines_busy || nic.firmware.has_work()
         });
         let busy = nics_busy
             || !self.disk.is_empty()

@@ -5,17 +5,19 @@ mod bounds;
 mod network;
 mod patient;
 mod random;
+#[path = "../rings/mod.rs"]
+mod rings;
 
 use bounds::BoundsMeter;
 use network::Network;
 use patient::patient;
 pub use random::Random;
+use rings::EncodedRing;
 
 use baton_host::{Config, Kernel, Mode, NicId, Ready, Receive, SelectionConfig, SocketId, Sockets};
-use baton_nic::{Firmware, LoadControl, Relief, Scheduler, ToHost, ToNic};
+use baton_nic::{Firmware, LoadControl, Relief, Scheduler};
 use baton_tcp::{CloseReason, ConnId, Event, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 const PORT: u16 = 80;
@@ -61,8 +63,8 @@ pub struct World {
     to_server: Network,
     to_client: Network,
     /// The rings between host and NIC.
-    descriptors: VecDeque<ToNic<Symbolic>>,
-    ring: VecDeque<ToHost<Symbolic>>,
+    descriptors: EncodedRing<Symbolic>,
+    ring: EncodedRing<Symbolic>,
     pairs: Vec<Pair>,
     random: Random,
     now: Time,
@@ -179,8 +181,8 @@ impl World {
             client,
             to_server,
             to_client,
-            descriptors: VecDeque::new(),
-            ring: VecDeque::new(),
+            descriptors: EncodedRing::new(),
+            ring: EncodedRing::new(),
             pairs,
             moves_per_mille: random.below(150),
             moves_left: MOST_MOVES,
@@ -232,7 +234,7 @@ impl World {
     /// The kernel has done something: its descriptors go to its ring.
     fn kernel_settles(&mut self) {
         while let Some((_, descriptor)) = self.kernel.poll_descriptor() {
-            self.descriptors.push_back(descriptor);
+            self.descriptors.push(self.now, descriptor);
         }
         self.kernel.check();
     }
@@ -323,7 +325,7 @@ impl World {
                 .send(self.now, frame.segment, &mut self.random);
         }
         while let Some(upcall) = self.firmware.poll_upcall() {
-            self.ring.push_back(upcall.item);
+            self.ring.push(self.now, upcall.item);
         }
         if worked {
             self.firmware.check();
@@ -332,7 +334,7 @@ impl World {
     }
 
     fn descriptor_to_nic(&mut self) -> bool {
-        let Some(descriptor) = self.descriptors.pop_front() else {
+        let Some(descriptor) = self.descriptors.pop(self.now) else {
             return false;
         };
         let taken = self.firmware.handle_descriptor(self.now, descriptor);
@@ -344,7 +346,7 @@ impl World {
     }
 
     fn upcall_to_host(&mut self) -> bool {
-        let Some(item) = self.ring.pop_front() else {
+        let Some(item) = self.ring.pop(self.now) else {
             return false;
         };
         let (nic, m) = (NicId(0), &mut BoundsMeter);
