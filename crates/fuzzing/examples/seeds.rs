@@ -2,6 +2,11 @@
 //!
 //! `cargo run -p baton-fuzzing --example seeds`
 
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{
+    Action, Buffer, Close, Fields, Opcode, Outcome, Peer, Request, Response, Room, SocketInfo,
+    SocketOption, Status, write_inline, write_peer,
+};
 use baton_wire::{
     Ecn, Endpoint, Flags, Header, Link, Options, Packet, SackBlock, SeqNr, Timestamps,
     encode_frame, encode_packet,
@@ -27,6 +32,7 @@ fn main() -> std::io::Result<()> {
     conversations(&corpora.join("portable"))?;
     conversations(&corpora.join("frame"))?;
     applications(&corpora.join("application"))?;
+    rings(&corpora.join("descriptors"))?;
     logs(&corpora.join("access_log"))?;
     experiments(&root.join("experiments"), &corpora.join("experiment"))
 }
@@ -127,6 +133,134 @@ fn draw(seed: u64, len: usize, bytes: &mut Vec<u8>) {
             .wrapping_add(1);
         bytes.push((state >> 56) as u8);
     }
+}
+
+/// Rings: the requests of a connection, their answers, and one descriptor of every kind about handoff.
+fn rings(folder: &Path) -> std::io::Result<()> {
+    write(folder, "requests", &ring(&requests()))?;
+    write(folder, "responses", &ring(&responses()))?;
+    let handoff: Vec<_> = Opcode::ALL
+        .iter()
+        .filter(|opcode| opcode.room() == Room::Handoff)
+        .flat_map(|&opcode| [false, true].map(|adapter| Fields::new(opcode, adapter)))
+        // The address of what is attached first.
+        .map(|fields| {
+            Fields {
+                address: 1 << 32,
+                ..fields
+            }
+            .encode()
+        })
+        .collect();
+    write(folder, "handoff", &ring(&handoff))
+}
+
+fn ring(descriptors: &[Descriptor]) -> Vec<u8> {
+    let records = descriptors.iter().map(|descriptor| descriptor.to_bytes());
+    records.flatten().collect()
+}
+
+fn requests() -> Vec<Descriptor> {
+    let local = Endpoint::new(IpAddr::from([10, 0, 0, 1]), 80);
+    let remote = Endpoint::new(IpAddr::from([0xfd; 16]), 5000);
+    let memory = Buffer::Memory {
+        address: 4096,
+        len: 100,
+    };
+    let accept = Action::Accept {
+        first: 2,
+        count: 3,
+        patience_us: 50,
+    };
+    let option = Action::SetOption {
+        option: SocketOption::NoDelay,
+        value: 1,
+    };
+    let actions = [
+        Action::Socket,
+        Action::Bind(local),
+        Action::Listen { backlog: 5 },
+        accept,
+        Action::Connect(remote),
+        option,
+        Action::Status,
+        Action::Receive {
+            address: 8192,
+            len: 4096,
+        },
+        Action::Send {
+            data: memory,
+            more: true,
+        },
+        Action::Cancel { target: 3 },
+        Action::Close(Close::Both),
+    ];
+    let mut all: Vec<_> = (1..)
+        .zip(actions)
+        .map(|(tag, action)| {
+            Request {
+                socket: 1,
+                tag,
+                action,
+            }
+            .encode()
+        })
+        .collect();
+    let data = [7; 40];
+    let action = Action::Send {
+        data: Buffer::Inline {
+            len: data.len() as u16,
+        },
+        more: false,
+    };
+    let (socket, tag) = (1, 99);
+    let mut head = Request {
+        socket,
+        tag,
+        action,
+    }
+    .encode();
+    let mut tail = Vec::new();
+    write_inline(&mut head, &data, &mut tail);
+    all.push(head);
+    all.extend(tail);
+    all
+}
+
+fn responses() -> Vec<Descriptor> {
+    let remote = Endpoint::new(IpAddr::from([10, 0, 0, 2]), 5000);
+    let memory = Buffer::Memory {
+        address: 8192,
+        len: 100,
+    };
+    let outcomes = [
+        Outcome::Done(Opcode::Socket),
+        Outcome::Accepted(remote),
+        Outcome::Sent {
+            len: 100,
+            cumulative: true,
+        },
+        Outcome::Received(memory),
+        Outcome::Status(SocketInfo::default()),
+        Outcome::PeerClosed,
+        Outcome::Over,
+        Outcome::AcceptedBulk { count: 2 },
+    ];
+    let mut all: Vec<_> = (1..)
+        .zip(outcomes)
+        .map(|(tag, outcome)| {
+            let (socket, status) = (1, Status::Ok);
+            Response {
+                socket,
+                tag,
+                status,
+                outcome,
+            }
+            .encode()
+        })
+        .collect();
+    all.extend([3, 4].map(|socket| write_peer(Peer { socket, remote })));
+    all
 }
 
 fn logs(folder: &Path) -> std::io::Result<()> {

@@ -6,6 +6,7 @@
 mod access_log;
 mod application;
 mod conversation;
+mod descriptors;
 mod experiment;
 mod frame;
 mod hostile_adapter;
@@ -15,6 +16,7 @@ mod portable;
 pub use access_log::access_log;
 pub use application::application;
 pub use conversation::segments;
+pub use descriptors::descriptors;
 pub use experiment::experiment;
 pub use frame::frame;
 pub use hostile_adapter::hostile_adapter;
@@ -31,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     ("segments", segments),
     ("portable", portable),
     ("application", application),
+    ("descriptors", descriptors),
     ("access_log", access_log),
     ("experiment", experiment),
     ("hostile_adapter", hostile_adapter),

@@ -334,7 +334,7 @@ impl World {
                 .send(self.now, &frame.segment, &mut self.random);
         }
         while let Some(upcall) = nic.firmware.poll_upcall() {
-            nic.ring.push_back(upcall.item);
+            nic.ring.push(self.now, upcall.item);
         }
         if worked {
             nic.firmware.check();
