@@ -102,7 +102,7 @@ const LAST: u16 = 2;
 pub(super) const HEADERS: u16 = 4;
 
 pub(super) fn part(flags: PartFlags) -> u16 {
-    u16::from(flags.first) * FIRST | u16::from(flags.last) * LAST
+    (u16::from(flags.first) * FIRST) | (u16::from(flags.last) * LAST)
 }
 
 /// The place of a part; of `kind`, only `others` may be set beside it.
