@@ -54,10 +54,12 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the manual page of baton or of one of its commands
-    #[command(after_help = "Examples:\n  baton man | man -l -\n  baton man run | man -l -")]
+    #[command(
+        after_help = "Examples:\n  baton man | man -l -\n  baton man run | man -l -\n  baton man live adapter | man -l -"
+    )]
     Man {
-        /// The command; without, baton itself
-        command: Option<String>,
+        /// The command, with the command in it if it has several; without, baton itself
+        command: Vec<String>,
     },
 }
 

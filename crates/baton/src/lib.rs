@@ -39,6 +39,6 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Generate(arguments) => commands::generate::execute(&arguments, &interrupt),
         Command::Live(command) => commands::live::execute(&command, &interrupt),
         Command::Completions { shell } => commands::shell::completions(shell),
-        Command::Man { command } => commands::shell::man(command.as_deref()),
+        Command::Man { command } => commands::shell::man(&command),
     }
 }

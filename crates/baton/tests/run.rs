@@ -469,6 +469,11 @@ fn completions_and_manual_pages_come_out() {
     );
     assert!(bench.run(&["man"]).ok().stdout.contains(".TH"));
     assert!(bench.run(&["man", "run"]).ok().stdout.contains("print"));
+    let nested = bench.run(&["man", "live", "adapter"]).ok().stdout;
+    assert!(nested.contains("drain"), "{nested}");
+    bench
+        .run(&["man", "run", "fly"])
+        .refused(&["man fly", "run has none"]);
     let help = bench.run(&["run", "--help"]).ok().stdout;
     assert!(help.contains("Example"), "{help}");
 }

@@ -15,29 +15,35 @@ pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Prints a manual page.
+/// Prints a manual page of the command that `names` lead to, one within the other.
 ///
 /// # Errors
 /// There is no such command, or stdout cannot be written.
-pub fn man(name: Option<&str>) -> Result<(), Failure> {
+pub fn man(names: &[String]) -> Result<(), Failure> {
     let mut baton = Cli::command();
     baton.build();
-    let command = match name {
-        None => baton,
-        Some(name) => baton.find_subcommand(name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = baton
-                .get_subcommands()
-                .map(clap::Command::get_name)
-                .collect();
-            Failure::BadInput(format!(
-                "man {name}: no such command; expected one of {}",
-                known.join(", ")
-            ))
-        })?,
-    };
+    let mut command = baton;
+    for name in names {
+        command = within(&command, name)?;
+    }
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
         .map_err(|error| Failure::Failed(format!("cannot make the manual page: {error}")))?;
     print(&String::from_utf8_lossy(&page))
+}
+
+/// The command of this name within another.
+fn within(command: &clap::Command, name: &str) -> Result<clap::Command, Failure> {
+    command.find_subcommand(name).cloned().ok_or_else(|| {
+        let known: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        let expected = match known.is_empty() {
+            true => format!("{} has none", command.get_name()),
+            false => format!("expected one of {}", known.join(", ")),
+        };
+        Failure::BadInput(format!("man {name}: no such command; {expected}"))
+    })
 }
