@@ -2,7 +2,7 @@
 
 use super::bus::{Bus, Purpose};
 use super::dma::{Dma, Parts, Release, Write};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, Stage};
 use super::port::Port;
 use super::tick::{NicTick, Tick};
 use super::{Machine, crossings};
@@ -42,12 +42,16 @@ impl Machine {
         let nic = done.device.0;
         match Purpose::of(done) {
             Purpose::Doorbell => {
-                self.dma(nic).descriptors.rung();
+                if let Some(OnBus { dma, outbox, .. }) = self.on_bus(nic) {
+                    dma.descriptors.rung(outbox);
+                }
                 self.fetch_descriptors(nic);
                 self.ring_doorbell(nic);
             }
             Purpose::Descriptors => {
-                self.dma(nic).descriptors.arrived();
+                if let Some(OnBus { dma, outbox, .. }) = self.on_bus(nic) {
+                    dma.descriptors.arrived(outbox);
+                }
                 self.hand_in(nic);
             }
             Purpose::Data => {
@@ -111,7 +115,7 @@ impl Machine {
         };
         match dma.descriptors.unknown(outbox) {
             Some(posted) if posted <= now => {
-                dma.descriptors.ring(now);
+                dma.descriptors.ring(outbox, now);
                 bus.write_register(now, nic, Purpose::Doorbell);
             }
             later => self.arm(Tick::Nic(NicTick::Descriptors, nic), later),
@@ -151,18 +155,18 @@ impl Machine {
             }
             let room_at = dma.room_at(port.to_clients.free_at());
             if room_at > now {
-                if dma.descriptors.any() {
+                if port.outbox.reached(Stage::Fetched) > 0 {
                     self.arm(Tick::Nic(NicTick::Descriptors, nic), Some(room_at));
                 }
                 break;
             }
-            let Some((posted, descriptor)) = dma.descriptors.take() else {
+            let Some((posted, descriptor)) = port.outbox.take_on_nic() else {
                 break;
             };
             let crossing = crossings::of_descriptor(&descriptor);
             match port.nic.firmware.handle_descriptor(now, descriptor) {
                 Ok(()) => crossing.count(&mut self.crossings),
-                Err(descriptor) => dma.descriptors.give_back(posted, descriptor),
+                Err(descriptor) => port.outbox.give_back_on_nic(posted, descriptor),
             }
         }
         self.fetch_descriptors(nic);

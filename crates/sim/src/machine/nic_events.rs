@@ -34,16 +34,11 @@ impl Machine {
         port.nic.busy = false;
         self.release_nic_output(nic);
         let port = &mut self.ports[nic as usize];
-        match &mut port.dma {
-            None => {
-                if port.outbox.retry() {
-                    self.deliver_descriptors(nic);
-                }
-            }
-            Some(dma) => {
-                dma.descriptors.retry();
-                self.hand_in(nic);
-            }
+        let waited = port.outbox.retry();
+        if port.dma.is_some() {
+            self.hand_in(nic);
+        } else if waited {
+            self.deliver_descriptors(nic);
         }
         self.drive_nic(nic);
     }

@@ -13,12 +13,31 @@ pub(super) struct Outbox {
     commands: Ring,
 }
 
+/// How far an entry has come where the interconnect takes time. Entries come forward in order, so those of a ring that have
+/// reached a stage are the first of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Stage {
+    /// The driver has rung the doorbell for it.
+    Rung,
+    /// The doorbell has arrived: the NIC knows of it.
+    Known,
+    /// The NIC fetches it, or has done so.
+    Fetched,
+    /// It is on the NIC, whose firmware may have no room for it.
+    OnNic,
+}
+
+const STAGES: usize = Stage::OnNic as usize + 1;
+
 #[derive(Debug, Default)]
 struct Ring {
     /// Each with the moment at which the driver posts it.
     entries: VecDeque<(Time, ToNic<Symbolic>)>,
     /// The NIC had no room for the oldest entry; all wait until it has done some work.
     stalled: bool,
+    /// How many entries have reached each stage.
+    reached: [usize; STAGES],
 }
 
 impl Ring {
@@ -26,6 +45,38 @@ impl Ring {
     fn next(&self) -> Option<Time> {
         let (posted, _) = self.entries.front()?;
         (!self.stalled).then_some(*posted)
+    }
+
+    /// The same for its oldest entry that is on the NIC.
+    fn next_on_nic(&self) -> Option<Time> {
+        (self.reached(Stage::OnNic) > 0)
+            .then(|| self.next())
+            .flatten()
+    }
+
+    fn reached(&self, stage: Stage) -> usize {
+        self.reached[stage as usize]
+    }
+
+    /// When the first entry that has not reached `stage` is posted.
+    fn first_before(&self, stage: Stage) -> Option<Time> {
+        let (posted, _) = self.entries.get(self.reached(stage))?;
+        Some(*posted)
+    }
+
+    /// When the oldest entry was posted that the NIC knows of and has not fetched.
+    fn next_to_fetch(&self) -> Option<Time> {
+        (self.reached(Stage::Fetched) < self.reached(Stage::Known))
+            .then(|| self.first_before(Stage::Fetched))
+            .flatten()
+    }
+}
+
+/// The earlier of two times, if there is one.
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -38,6 +89,10 @@ impl Outbox {
         }
     }
 
+    fn rings(&mut self) -> [&mut Ring; 2] {
+        [&mut self.packets, &mut self.commands]
+    }
+
     /// The driver posts `descriptor` at `posted`, no earlier than those before it.
     pub(super) fn post(&mut self, posted: Time, descriptor: ToNic<Symbolic>) {
         let entries = &mut self.ring(&descriptor).entries;
@@ -48,31 +103,9 @@ impl Outbox {
         entries.push_back((posted, descriptor));
     }
 
-    /// Entries in both rings.
-    pub(super) fn len(&self) -> usize {
-        self.packets.entries.len() + self.commands.entries.len()
-    }
-
-    /// When the first of those entries is posted that are posted at `time` or later; of all entries without it.
-    pub(super) fn next_from(&self, time: Option<Time>) -> Option<Time> {
-        let first_from = |ring: &Ring| {
-            let earlier = |(posted, _): &(Time, _)| time.is_some_and(|time| *posted < time);
-            let index = ring.entries.partition_point(earlier);
-            ring.entries.get(index).map(|(posted, _)| *posted)
-        };
-        match (first_from(&self.packets), first_from(&self.commands)) {
-            (Some(packet), Some(command)) => Some(packet.min(command)),
-            (packet, command) => packet.or(command),
-        }
-    }
-
     /// When there is something to take.
     pub(super) fn next(&self) -> Option<Time> {
-        let (packet, command) = (self.packets.next(), self.commands.next());
-        match (packet, command) {
-            (Some(packet), Some(command)) => Some(packet.min(command)),
-            (packet, command) => packet.or(command),
-        }
+        earlier(self.packets.next(), self.commands.next())
     }
 
     /// Takes the oldest entry that is posted by `now`; of a packet and a command of the same moment, the packet.
@@ -98,6 +131,90 @@ impl Outbox {
         let packets = std::mem::take(&mut self.packets.stalled);
         let commands = std::mem::take(&mut self.commands.stalled);
         packets || commands
+    }
+}
+
+/// Stages, where the interconnect takes time.
+impl Outbox {
+    /// When the first of the entries that have not reached `stage` is posted.
+    pub(super) fn first_before(&self, stage: Stage) -> Option<Time> {
+        earlier(
+            self.packets.first_before(stage),
+            self.commands.first_before(stage),
+        )
+    }
+
+    /// Entries that have reached `stage`.
+    pub(super) fn reached(&self, stage: Stage) -> usize {
+        self.packets.reached(stage) + self.commands.reached(stage)
+    }
+
+    /// The driver rings for all that is posted by `now`.
+    pub(super) fn ring_for_posted(&mut self, now: Time) {
+        for ring in self.rings() {
+            while ring.first_before(Stage::Rung).is_some_and(|at| at <= now) {
+                ring.reached[Stage::Rung as usize] += 1;
+            }
+        }
+    }
+
+    /// All that was rung for is known.
+    pub(super) fn learn(&mut self) {
+        for ring in self.rings() {
+            ring.reached[Stage::Known as usize] = ring.reached(Stage::Rung);
+        }
+    }
+
+    /// Begins to fetch about `most` ring entries of what is known, all that was posted at one moment together. Gives how many.
+    pub(super) fn fetch(
+        &mut self,
+        most: u32,
+        entries_of: impl Fn(&ToNic<Symbolic>) -> u32,
+    ) -> u32 {
+        let (mut entries, mut last) = (0, None);
+        loop {
+            let (packet, command) = (self.packets.next_to_fetch(), self.commands.next_to_fetch());
+            let next = earlier(packet, command);
+            if next.is_none() || (entries >= most && last != next) {
+                return entries;
+            }
+            let ring = if packet == next {
+                &mut self.packets
+            } else {
+                &mut self.commands
+            };
+            let (_, descriptor) = &ring.entries[ring.reached(Stage::Fetched)];
+            entries += entries_of(descriptor);
+            ring.reached[Stage::Fetched as usize] += 1;
+            last = next;
+        }
+    }
+
+    /// All that was being fetched is on the NIC.
+    pub(super) fn arrive(&mut self) {
+        for ring in self.rings() {
+            ring.reached[Stage::OnNic as usize] = ring.reached(Stage::Fetched);
+        }
+    }
+
+    /// Takes the oldest entry that is on the NIC; of a packet and a command of the same moment, the packet.
+    pub(super) fn take_on_nic(&mut self) -> Option<(Time, ToNic<Symbolic>)> {
+        let (packet, command) = (self.packets.next_on_nic(), self.commands.next_on_nic());
+        let next = earlier(packet, command)?;
+        let ring = if packet == Some(next) {
+            &mut self.packets
+        } else {
+            &mut self.commands
+        };
+        ring.reached.iter_mut().for_each(|reached| *reached -= 1);
+        ring.entries.pop_front()
+    }
+
+    /// Puts back on the NIC what its firmware had no room for. It and those behind it wait for [`Outbox::retry`].
+    pub(super) fn give_back_on_nic(&mut self, posted: Time, descriptor: ToNic<Symbolic>) {
+        let ring = self.ring(&descriptor);
+        ring.reached.iter_mut().for_each(|reached| *reached += 1);
+        self.give_back(posted, descriptor);
     }
 }
 
@@ -156,5 +273,33 @@ mod tests {
         assert!(outbox.retry());
         assert!(!outbox.retry());
         assert_eq!(outbox.take(at(9)), Some((at(1), command(1))));
+    }
+
+    #[test]
+    fn entries_go_to_the_nic_in_stages_and_are_rung_for_once() {
+        let mut outbox = Outbox::default();
+        outbox.post(at(1), command(1));
+        outbox.post(at(1), packet());
+        outbox.post(at(2), packet());
+        outbox.post(at(3), command(2));
+        outbox.ring_for_posted(at(2));
+        assert_eq!(outbox.first_before(Stage::Rung), Some(at(3)));
+        assert_eq!(outbox.fetch(8, |_| 1), 0, "the doorbell has not arrived");
+        outbox.learn();
+        assert_eq!(outbox.fetch(1, |_| 1), 2, "posted at one moment");
+        assert_eq!(outbox.take_on_nic(), None);
+        outbox.arrive();
+        assert_eq!(outbox.take_on_nic(), Some((at(1), packet())));
+        let (posted, refused) = outbox.take_on_nic().expect("the command");
+        outbox.give_back_on_nic(posted, refused);
+        assert_eq!(outbox.reached(Stage::OnNic), 1);
+        assert_eq!(outbox.take_on_nic(), None, "it waits for room");
+        assert_eq!(outbox.fetch(8, |_| 1), 1);
+        outbox.arrive();
+        assert_eq!(outbox.take_on_nic(), Some((at(2), packet())));
+        outbox.retry();
+        assert_eq!(outbox.take_on_nic(), Some((at(1), command(1))));
+        assert_eq!(outbox.take_on_nic(), None);
+        assert_eq!(outbox.reached(Stage::Rung), 0);
     }
 }
