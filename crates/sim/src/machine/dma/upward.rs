@@ -2,7 +2,7 @@
 
 use super::super::crossings;
 use crate::config::DmaConfig;
-use baton_bus::{BytesByCategory, Category};
+use baton_bus::BytesByCategory;
 use baton_nic::ToHost;
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time};
@@ -17,26 +17,28 @@ pub(in super::super) enum Write {
     Entries(BytesByCategory),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Waits,
-    UnderWay,
-    Written,
+/// A transfer of entries.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    items: usize,
+    /// What its last entry reports, beside those of the items; no entry if none.
+    sent: u32,
 }
 
 /// What a NIC writes into host memory, in order: first an item's data, then, when enough items wait or the first has waited
 /// long enough, their ring entries.
 #[derive(Debug)]
 pub(in super::super) struct Upward {
-    /// Items whose data is not all in host memory.
-    data: VecDeque<(State, ToHost<Symbolic>)>,
-    /// The first of them that may have to be submitted.
-    submitting: usize,
-    /// Items whose entries are to be written.
-    ready: VecDeque<ToHost<Symbolic>>,
-    /// Items whose entries are being written, and how many in each transfer.
-    writing: VecDeque<ToHost<Symbolic>>,
-    batches: VecDeque<usize>,
+    /// Each with whether it has data that is not written. The oldest are those whose entries are being written, then come those whose entries are
+    /// to be written, then those whose data is not all in host memory.
+    items: VecDeque<(bool, ToHost<Symbolic>)>,
+    /// The batches that the first `writing` items are in.
+    batches: VecDeque<Batch>,
+    writing: usize,
+    /// Items after those whose entries are to be written.
+    ready: usize,
+    /// Items after those whose data is under way, or who have none but wait behind such.
+    under_way: usize,
     /// Packets that were sent and not yet reported.
     sent: u32,
     /// Entries are written until none is left.
@@ -51,11 +53,11 @@ pub(in super::super) struct Upward {
 impl Upward {
     pub(super) fn new(config: &DmaConfig, events_at_once: u32) -> Self {
         Self {
-            data: VecDeque::new(),
-            submitting: 0,
-            ready: VecDeque::new(),
-            writing: VecDeque::new(),
+            items: VecDeque::new(),
             batches: VecDeque::new(),
+            writing: 0,
+            ready: 0,
+            under_way: 0,
             sent: 0,
             flushing: false,
             due: None,
@@ -67,12 +69,13 @@ impl Upward {
 
     /// Items whose data is not all written.
     pub(in super::super) fn unwritten(&self) -> usize {
-        self.data.len()
+        self.items.len() - self.writing - self.ready
     }
 
     /// Places in the host's ring that all of this will take.
     pub(in super::super) fn len(&self) -> usize {
-        self.data.len() + self.ready.len() + self.writing.len() + usize::from(self.sent > 0)
+        let reports = self.batches.len() + usize::from(self.sent > 0);
+        self.items.len() + reports
     }
 
     /// When to [`flush`](Self::flush).
@@ -82,7 +85,8 @@ impl Upward {
 
     /// An item is to be written; its entry no later than `delay` after its data.
     pub(in super::super) fn push(&mut self, now: Time, item: ToHost<Symbolic>, delay: Span) {
-        self.data.push_back((State::Waits, item));
+        let has_data = crossings::of_upcall(&item).data().total() > 0;
+        self.items.push_back((has_data, item));
         self.settle(now, delay);
     }
 
@@ -103,10 +107,6 @@ impl Upward {
     pub(in super::super) fn flush(&mut self) {
         self.due = None;
         self.flushing = true;
-        if self.sent > 0 {
-            self.ready
-                .push_back(ToHost::Sent(std::mem::take(&mut self.sent)));
-        }
     }
 
     /// The next transfer, if fewer than the limit are under way. Entries go first: they complete what is there.
@@ -122,9 +122,10 @@ impl Upward {
     /// The oldest data under way is in host memory.
     pub(in super::super) fn data_written(&mut self, now: Time, delay: Span) {
         self.in_flight -= 1;
-        let (state, _) = self.data.front_mut().expect("it is not yet ready");
-        debug_assert_eq!(*state, State::UnderWay);
-        *state = State::Written;
+        debug_assert!(self.under_way > 0, "it is not yet ready");
+        let first = self.writing + self.ready;
+        debug_assert!(self.items[first].0, "what has no data did not wait");
+        self.items[first].0 = false;
         self.settle(now, delay);
     }
 
@@ -132,60 +133,70 @@ impl Upward {
     pub(in super::super) fn entries_written(&mut self) -> impl Iterator<Item = ToHost<Symbolic>> {
         self.in_flight -= 1;
         let batch = self.batches.pop_front().expect("it was under way");
-        self.writing.drain(..batch)
+        self.writing -= batch.items;
+        let report = (batch.sent > 0).then_some(ToHost::Sent(batch.sent));
+        self.items
+            .drain(..batch.items)
+            .map(|(_, item)| item)
+            .chain(report)
     }
 
     fn next_entries(&mut self) -> Option<Write> {
-        if !self.flushing || self.ready.is_empty() {
+        if !self.flushing || (self.ready == 0 && self.sent == 0) {
             self.flushing = false;
             return None;
         }
-        let batch = self.ready.len().min(self.config.events_per_write as usize);
+        let most = self.config.events_per_write as usize;
+        let items = self.ready.min(most);
+        // The report of what was sent comes last, if it still fits.
+        let sent = if items < most {
+            std::mem::take(&mut self.sent)
+        } else {
+            0
+        };
+        let packets = self
+            .items
+            .range(self.writing..self.writing + items)
+            .filter(|(_, item)| matches!(item, ToHost::Packet(_)))
+            .count();
+        let events = items - packets + usize::from(sent > 0);
         let each = u64::from(self.config.event_bytes);
-        let bytes = self
-            .ready
-            .drain(..batch)
-            .fold(BytesByCategory::default(), |bytes, item| {
-                let category = match item {
-                    ToHost::Packet(_) => Category::Descriptor,
-                    ToHost::Event(_) | ToHost::Sent(_) => Category::Event,
-                };
-                self.writing.push_back(item);
-                bytes.with(category, each)
-            });
-        self.batches.push_back(batch);
-        self.flushing = !self.ready.is_empty();
+        let bytes = BytesByCategory {
+            descriptor: packets as u64 * each,
+            event: events as u64 * each,
+            ..BytesByCategory::default()
+        };
+        self.writing += items;
+        self.ready -= items;
+        self.batches.push_back(Batch { items, sent });
+        self.flushing = self.ready > 0 || self.sent > 0;
         Some(Write::Entries(bytes))
     }
 
     fn next_data(&mut self) -> Option<Write> {
         loop {
-            let (state, item) = self.data.get_mut(self.submitting)?;
-            self.submitting += 1;
-            let bytes = crossings::of_upcall(item).data();
-            if bytes.total() > 0 {
-                *state = State::UnderWay;
-                return Some(Write::Data(bytes));
+            let next = self.writing + self.ready + self.under_way;
+            let (has_data, item) = self.items.get(next)?;
+            self.under_way += 1;
+            if *has_data {
+                return Some(Write::Data(crossings::of_upcall(item).data()));
             }
-            *state = State::Written;
         }
     }
 
     /// Moves on what has all its data in host memory.
     fn settle(&mut self, now: Time, delay: Span) {
-        let is_written = |(state, item): &(State, ToHost<Symbolic>)| match state {
-            State::Written => true,
-            State::Waits => crossings::of_upcall(item).data().total() == 0,
-            State::UnderWay => false,
-        };
-        while self.data.front().is_some_and(is_written)
-            && let Some((_, item)) = self.data.pop_front()
+        let has_none = |(has_data, _): &(bool, _)| !has_data;
+        while self
+            .items
+            .get(self.writing + self.ready)
+            .is_some_and(has_none)
         {
-            self.submitting = self.submitting.saturating_sub(1);
-            self.ready.push_back(item);
+            self.under_way = self.under_way.saturating_sub(1);
+            self.ready += 1;
             self.expect(now + delay);
         }
-        if self.ready.len() >= self.events_at_once {
+        if self.ready >= self.events_at_once {
             self.flush();
         }
     }
