@@ -65,8 +65,6 @@ impl Purpose {
 /// The interconnect of a machine, where it takes time.
 pub(super) struct Bus {
     model: Box<dyn Interconnect>,
-    /// Something was submitted since somebody asked when it would be done.
-    touched: bool,
 }
 
 impl Bus {
@@ -81,10 +79,7 @@ impl Bus {
             .interconnect
             .build(devices)
             .map_err(|error| of_interconnect(&error))?;
-        Ok(Some(Self {
-            model,
-            touched: false,
-        }))
+        Ok(Some(Self { model }))
     }
 
     /// Begins a transfer.
@@ -95,7 +90,6 @@ impl Bus {
         purpose: Purpose,
         bytes: BytesByCategory,
     ) {
-        self.touched = true;
         self.model.submit(
             now,
             Transfer {
@@ -120,7 +114,6 @@ impl Bus {
 
     /// Lets time pass up to `now`.
     pub(super) fn advance(&mut self, now: Time) {
-        self.touched = true;
         self.model.handle_timeout(now);
     }
 
@@ -129,11 +122,8 @@ impl Bus {
         self.model.poll_done()
     }
 
-    /// When to look again; `None` if nothing has changed since this was last asked, or nothing is under way.
-    pub(super) fn next(&mut self) -> Option<Time> {
-        if !std::mem::take(&mut self.touched) {
-            return None;
-        }
+    /// No transfer is done before; none if nothing is under way.
+    pub(super) fn next_done(&self) -> Option<Time> {
         self.model.poll_timeout()
     }
 

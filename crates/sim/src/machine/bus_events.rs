@@ -10,6 +10,7 @@ use baton_bus::interconnect::Done;
 use baton_bus::{BytesByCategory, Category, Ring};
 use baton_nic::ToHost;
 use baton_tcp::Symbolic;
+use baton_wire::{Span, Time};
 
 /// A NIC's rings and transfers, and the interconnect that they use.
 struct OnBus<'a> {
@@ -20,22 +21,42 @@ struct OnBus<'a> {
 }
 
 impl Machine {
-    /// Looks forward to the next transfer that will be done.
+    /// When to look at the interconnect, if that is before `next`, when something else happens. What is done there is seen late
+    /// where it causes nothing that must be known before then: most transfers need no event of their own.
     #[inline]
-    pub(super) fn expect_transfers(&mut self) {
-        if let Some(bus) = &mut self.bus {
-            let next = bus.next();
-            self.arm(Tick::Interconnect, next);
+    pub(super) fn next_transfer(&self, next: Time) -> Option<Time> {
+        let bus = self.bus.as_ref()?;
+        let patience = self.patience();
+        if patience >= next {
+            return None;
         }
+        let done = bus.next_done()?.max(patience);
+        (done < next).then_some(done)
     }
 
-    pub(super) fn transfers_done(&mut self) {
+    /// Until when nothing that is done on the interconnect needs to be seen.
+    fn patience(&self) -> Time {
+        if self.storage.is_crossing() {
+            return Time::ZERO;
+        }
+        let ports = self.ports.iter();
+        ports.fold(Time::NEVER, |first, port| {
+            first.min(port.patience(self.now))
+        })
+    }
+
+    /// Lets time pass up to `time`: transfers that are done by then take effect, each at its own time.
+    #[inline]
+    pub(super) fn see_transfers(&mut self, time: Time) {
+        debug_assert!(time >= self.now, "time runs forward");
         if let Some(bus) = &mut self.bus {
-            bus.advance(self.now);
+            bus.advance(time);
+            while let Some(done) = self.bus.as_mut().and_then(Bus::poll_done) {
+                self.now = done.at;
+                self.transfer_done(&done);
+            }
         }
-        while let Some(done) = self.bus.as_mut().and_then(Bus::poll_done) {
-            self.transfer_done(&done);
-        }
+        self.now = time;
     }
 
     fn transfer_done(&mut self, done: &Done) {
@@ -186,6 +207,7 @@ impl Machine {
         while let Some(frame) = port.nic.firmware.poll_frame() {
             release.frames.push(frame);
         }
+        self.packets += release.frames.len() as u64;
         let offloaded = release
             .frames
             .iter()
@@ -211,7 +233,9 @@ impl Machine {
             }
         }
         if !parts.is_empty() || !release.frames.is_empty() || release.sent > 0 {
-            dma.outgoing.push(parts, release);
+            let pause = Span::from_us(dma.config.sent_delay_us);
+            let needed = release.needed(now, &port.to_clients, pause);
+            dma.outgoing.push(parts, release, needed);
         }
         self.release(nic);
         self.pump(nic);
@@ -224,7 +248,6 @@ impl Machine {
         let Some(dma) = &mut port.dma else { return };
         while let Some(release) = dma.outgoing.pop_complete() {
             for frame in release.frames {
-                self.packets += 1;
                 match frame.host_since {
                     Some(since) => {
                         port.nic.host_packets += 1;
@@ -248,12 +271,11 @@ impl Machine {
         let Some(OnBus { dma, bus, .. }) = self.on_bus(nic) else {
             return;
         };
-        let ready = dma.outgoing.ready_after(now);
         while let Some(part) = dma.outgoing.next_part(now, dma.config.reads_in_flight) {
             let bytes = BytesByCategory::of(part.category, part.bytes.into());
             bus.submit(now, nic, Purpose::Data, bytes);
         }
-        while let Some(write) = dma.upward.next_write() {
+        while let Some(write) = dma.upward.next_write(now) {
             match write {
                 Write::Data(bytes) => bus.submit(now, nic, Purpose::Received, bytes),
                 Write::Entries(bytes) => bus.submit(now, nic, Purpose::Entries, bytes),
@@ -267,6 +289,7 @@ impl Machine {
             bus.submit(now, nic, Purpose::Buffers, bytes);
         }
         let due = dma.upward.due();
+        let ready = dma.outgoing.engine_at(now);
         self.arm(Tick::Nic(NicTick::Interrupt, nic), due);
         self.arm(Tick::Nic(NicTick::Engine, nic), ready);
     }

@@ -205,19 +205,17 @@ impl Machine {
         let limit = Time::ZERO + Span::from_secs(self.experiment.run.limit_s);
         let mut events = 0u64;
         while self.packets < packets {
-            let Some((time, tick)) = self.queue.pop() else {
+            let Some((time, tick)) = self.next_event() else {
                 return Ok(Ended::Quiet);
             };
-            if self.due[tick.index()] != time {
-                continue;
-            }
             if time > limit {
                 return Ok(Ended::TimeLimit);
             }
-            self.due[tick.index()] = Time::NEVER;
-            self.now = time;
-            self.handle(tick)
-                .map_err(|violation| self.violated(violation))?;
+            self.see_transfers(time);
+            if let Some(tick) = tick {
+                self.handle(tick)
+                    .map_err(|violation| self.violated(violation))?;
+            }
             self.taps.error()?;
             if self.experiment.run.check {
                 self.check();
@@ -259,6 +257,22 @@ impl Machine {
         }
     }
 
+    /// What happens next: a tick, or only transfers on the interconnect.
+    fn next_event(&mut self) -> Option<(Time, Option<Tick>)> {
+        loop {
+            let next = self.queue.peek_time();
+            if let Some(done) = self.next_transfer(next.unwrap_or(Time::NEVER)) {
+                return Some((done, None));
+            }
+            let (time, tick) = self.queue.pop()?;
+            let due = &mut self.due[tick.index()];
+            if *due == time {
+                *due = Time::NEVER;
+                return Some((time, Some(tick)));
+            }
+        }
+    }
+
     fn handle(&mut self, tick: Tick) -> Result<(), Violation> {
         let now = self.now;
         match tick {
@@ -277,7 +291,6 @@ impl Machine {
                 self.clients_acted();
             }
             Tick::Sample => self.sample(),
-            Tick::Interconnect => self.transfers_done(),
             Tick::Disk => self.disk_done(),
             Tick::Nic(tick, nic) => match tick {
                 NicTick::Descriptors => self.descriptors_posted(nic),
@@ -292,7 +305,6 @@ impl Machine {
                 }
             },
         }
-        self.expect_transfers();
         Ok(())
     }
 }

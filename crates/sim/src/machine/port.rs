@@ -10,6 +10,7 @@ use baton_bus::Ring;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_nic::ToHost;
 use baton_tcp::{Segment, Symbolic};
+use baton_wire::Time;
 
 /// One of the server's NICs with all that is its own.
 pub(super) struct Port {
@@ -62,5 +63,34 @@ impl Port {
             None => self.ring.free() > HOST_RING_RESERVE,
             Some(dma) => dma.has_room() && self.ring.free() > HOST_RING_RESERVE + dma.upward.len(),
         }
+    }
+
+    /// Until when it need not be seen what is done on the interconnect: what happens there takes effect at its own time, even if
+    /// that is seen later.
+    #[inline]
+    pub(super) fn patience(&self, now: Time) -> Time {
+        let Some(dma) = &self.dma else {
+            return Time::NEVER;
+        };
+        let at_rest = !self.nic.busy;
+        if dma.interrupting || (at_rest && !self.has_room()) {
+            return Time::ZERO;
+        }
+        let delay = self.nic.interrupt_delay;
+        let patience = dma.patience(&self.outbox, delay);
+        // What is handed to the firmware now may make it work, and the machine look forward to room in the transmit buffer.
+        if patience > now
+            && dma.hands_in(&self.outbox)
+            && (at_rest || !self.has_room_to_send(dma, now))
+        {
+            return Time::ZERO;
+        }
+        patience
+    }
+
+    /// Whether the transmit buffer has room for more, even when all that waits has gone to it.
+    fn has_room_to_send(&self, dma: &Dma, now: Time) -> bool {
+        let waiting = self.to_clients.time_to_send(dma.outgoing.line_bytes());
+        dma.room_at(self.to_clients.free_at() + waiting) <= now
     }
 }

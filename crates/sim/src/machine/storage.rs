@@ -85,6 +85,11 @@ impl Storage {
         self.crossing.push_back(fetched);
     }
 
+    /// Whether the data of some read is on its way into memory.
+    pub(super) fn is_crossing(&self) -> bool {
+        !self.crossing.is_empty()
+    }
+
     /// The data of the oldest read under way is in memory.
     pub(super) fn crossed(&mut self) -> Fetched {
         self.crossing.pop_front().expect("it was on its way")

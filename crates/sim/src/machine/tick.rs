@@ -16,8 +16,6 @@ pub(super) enum Tick {
     ClientOpen,
     /// The time series wants a point.
     Sample,
-    /// A transfer on the interconnect is done.
-    Interconnect,
     /// A disk is done with a request.
     Disk,
     /// Something happens at the NIC of this number.
@@ -45,7 +43,7 @@ pub(super) enum NicTick {
 }
 
 const NIC_TICKS: usize = NicTick::Timer as usize + 1;
-const FIRST_NIC_TICK: usize = 7;
+const FIRST_NIC_TICK: usize = 6;
 /// How many ticks there are.
 pub(super) const TICKS: usize = FIRST_NIC_TICK + NIC_TICKS * MOST_NICS as usize;
 
@@ -59,8 +57,7 @@ impl Tick {
             Self::ClientTimer => 2,
             Self::ClientOpen => 3,
             Self::Sample => 4,
-            Self::Interconnect => 5,
-            Self::Disk => 6,
+            Self::Disk => 5,
             Self::Nic(tick, nic) => FIRST_NIC_TICK + nic as usize * NIC_TICKS + tick as usize,
         }
     }

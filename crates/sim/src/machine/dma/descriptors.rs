@@ -52,6 +52,27 @@ impl Descriptors {
         self.fetching.then_some(entries)
     }
 
+    /// A fetch is under way.
+    pub(super) fn fetching(&self) -> bool {
+        self.fetching
+    }
+
+    /// Until when it need not be seen that something has arrived, or that up to `leaving` descriptors have left the NIC: at once if
+    /// that makes it fetch others. `most` may wait on it.
+    pub(super) fn patience(&self, posted: &Outbox, most: usize, leaving: usize) -> Time {
+        let fetched = posted.reached(Stage::Fetched);
+        let more = posted.reached(Stage::Rung) > fetched;
+        let room = self.fetching || fetched < most + leaving;
+        if more && room && (self.fetching || self.ringing || leaving > 0) {
+            return Time::ZERO;
+        }
+        if !self.ringing {
+            return Time::NEVER;
+        }
+        // The driver rings again when the doorbell has arrived.
+        posted.first_before(Stage::Rung).unwrap_or(Time::NEVER)
+    }
+
     /// What was being fetched is on the NIC.
     pub(in super::super) fn arrived(&mut self, posted: &mut Outbox) {
         self.fetching = false;

@@ -14,6 +14,7 @@ pub(super) use outgoing::{Outgoing, Part, Parts, Release};
 pub(super) use upward::{Upward, Write};
 
 use crate::config::DmaConfig;
+use super::outbox::{Outbox, Stage};
 use baton_wire::{Span, Time};
 
 /// A NIC's part of the interconnect's work.
@@ -46,6 +47,21 @@ impl Dma {
             read_setup: Span::from_ns(config.read_setup_ns.into()),
             buffered: Span::from_ns(bits * 1000 / u64::from(line_mbps)),
         }
+    }
+
+    /// Until when it need not be seen what is done on the interconnect, as far as that makes the NIC use the interconnect, or fills
+    /// wire and ring. `delay`: how long entries of the host's ring may wait for others.
+    pub(super) fn patience(&self, outbox: &Outbox, delay: Span) -> Time {
+        let most = self.config.descriptors_per_fetch as usize;
+        let descriptors = self.descriptors.patience(outbox, most, self.outgoing.len());
+        let upward = self.upward.patience(delay, self.outgoing.sent());
+        descriptors.min(upward).min(self.outgoing.patience())
+    }
+
+    /// Whether something that is under way could let descriptors into the firmware.
+    pub(super) fn hands_in(&self, outbox: &Outbox) -> bool {
+        let wait_for_room = outbox.reached(Stage::OnNic) > 0 && self.outgoing.len() > 0;
+        self.descriptors.fetching() || wait_for_room
     }
 
     /// Whether the NIC may do more work: there is room for what it reads and writes.

@@ -1,9 +1,10 @@
 //! Frames that wait for data from host memory.
 
+use crate::hardware::Wire;
 use baton_bus::Category;
 use baton_nic::Outgoing as Frame;
-use baton_tcp::Symbolic;
-use baton_wire::Time;
+use baton_tcp::{Segment, Symbolic};
+use baton_wire::{Span, Time, line_len};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
@@ -25,10 +26,39 @@ pub(in super::super) struct Release {
     pub(in super::super) sent: u32,
 }
 
+impl Release {
+    /// When it must be known that they leave now or later: not before the first frame can have crossed `wire`, nor before what
+    /// was sent is reported, `report` after that.
+    pub(in super::super) fn needed(
+        &self,
+        now: Time,
+        wire: &Wire<Segment<Symbolic>>,
+        report: Span,
+    ) -> Time {
+        let arrives = self.frames.first().map_or(Time::NEVER, |frame| {
+            wire.earliest_arrival(now, frame.segment.frame_len())
+        });
+        if self.sent == 0 {
+            return arrives;
+        }
+        arrives.min(now + report)
+    }
+
+    /// Bytes of the frames on the wire.
+    fn line_bytes(&self) -> u64 {
+        let frames = self.frames.iter();
+        frames
+            .map(|frame| line_len(frame.segment.frame_len()) as u64)
+            .sum()
+    }
+}
+
 /// A piece of work that read host memory.
 #[derive(Debug)]
 struct Entry {
     parts: Parts,
+    /// See [`Release::needed`].
+    needed: Time,
     submitted: usize,
     done: usize,
     release: Release,
@@ -43,6 +73,10 @@ pub(in super::super) struct Outgoing {
     in_flight: u32,
     /// When the engine is set up for the next read.
     ready_at: Time,
+    /// Packets of the host that are completed by what waits.
+    sent: u32,
+    /// Bytes on the wire of the frames that wait.
+    line_bytes: u64,
 }
 
 impl Outgoing {
@@ -52,18 +86,46 @@ impl Outgoing {
     }
 
     /// A piece of work read `parts`; `release` waits for them.
-    pub(in super::super) fn push(&mut self, parts: Parts, release: Release) {
+    /// That it may leave must be known at `needed`.
+    pub(in super::super) fn push(&mut self, parts: Parts, release: Release, needed: Time) {
+        self.sent += release.sent;
+        self.line_bytes += release.line_bytes();
         self.entries.push_back(Entry {
             parts,
+            needed,
             submitted: 0,
             done: 0,
             release,
         });
     }
 
-    /// When the engine will be ready for another read, if it is not.
-    pub(in super::super) fn ready_after(&self, now: Time) -> Option<Time> {
-        (self.ready_at > now).then_some(self.ready_at)
+    /// Packets of the host that are completed by what waits.
+    pub(super) fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// Bytes on the wire of the frames that wait.
+    pub(in super::super) fn line_bytes(&self) -> u64 {
+        self.line_bytes
+    }
+
+    /// Whether parts wait to be submitted.
+    fn holds_back(&self) -> bool {
+        self.submitting < self.entries.len()
+    }
+
+    /// When the engine will be ready, if a read waits for that.
+    pub(in super::super) fn engine_at(&self, now: Time) -> Option<Time> {
+        (self.ready_at > now && self.holds_back()).then_some(self.ready_at)
+    }
+
+    /// Until when it need not be known what has been read: at once if other reads wait for that.
+    pub(super) fn patience(&self) -> Time {
+        if self.holds_back() {
+            return Time::ZERO;
+        }
+        let entries = self.entries.iter();
+        entries.fold(Time::NEVER, |first, entry| first.min(entry.needed))
     }
 
     /// The next part to fetch, if fewer than `limit` are under way and the engine is ready.
@@ -72,12 +134,15 @@ impl Outgoing {
             return None;
         }
         while let Some(entry) = self.entries.get_mut(self.submitting) {
-            if let Some(&part) = entry.parts.get(entry.submitted) {
-                entry.submitted += 1;
-                self.in_flight += 1;
-                return Some(part);
+            let part = entry.parts.get(entry.submitted).copied();
+            entry.submitted += usize::from(part.is_some());
+            if entry.submitted == entry.parts.len() {
+                self.submitting += 1;
             }
-            self.submitting += 1;
+            if part.is_some() {
+                self.in_flight += 1;
+                return part;
+            }
         }
         None
     }
@@ -103,6 +168,9 @@ impl Outgoing {
             return None;
         }
         self.submitting = self.submitting.saturating_sub(1);
-        self.entries.pop_front().map(|entry| entry.release)
+        let release = self.entries.pop_front()?.release;
+        self.sent -= release.sent;
+        self.line_bytes -= release.line_bytes();
+        Some(release)
     }
 }

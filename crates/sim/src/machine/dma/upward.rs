@@ -46,6 +46,8 @@ pub(in super::super) struct Upward {
     /// When they are to be written whatever their number.
     due: Option<Time>,
     in_flight: u32,
+    /// The oldest data under way is not in host memory before.
+    data_after: Time,
     events_at_once: usize,
     config: DmaConfig,
 }
@@ -62,6 +64,7 @@ impl Upward {
             flushing: false,
             due: None,
             in_flight: 0,
+            data_after: Time::ZERO,
             events_at_once: events_at_once as usize,
             config: config.clone(),
         }
@@ -81,6 +84,22 @@ impl Upward {
     /// When to [`flush`](Self::flush).
     pub(in super::super) fn due(&self) -> Option<Time> {
         self.due
+    }
+
+    /// Until when it need not be known what has been written, if entries may wait `delay` for others and `sent` more packets will be
+    /// reported: at once if that makes the NIC write or ends in an interrupt.
+    pub(super) fn patience(&self, delay: Span, sent: u32) -> Time {
+        let waits = self.items.len() > self.writing + self.ready + self.under_way;
+        let flushes = self.ready + self.under_way >= self.events_at_once
+            || self.sent + sent >= self.config.sent_per_event;
+        let writes = !self.batches.is_empty() || self.flushing;
+        if waits || flushes || writes {
+            return Time::ZERO;
+        }
+        if self.under_way == 0 {
+            return Time::NEVER;
+        }
+        self.data_after + delay
     }
 
     /// An item is to be written; its entry no later than `delay` after its data.
@@ -110,11 +129,11 @@ impl Upward {
     }
 
     /// The next transfer, if fewer than the limit are under way. Entries go first: they complete what is there.
-    pub(in super::super) fn next_write(&mut self) -> Option<Write> {
+    pub(in super::super) fn next_write(&mut self, now: Time) -> Option<Write> {
         if self.in_flight >= self.config.writes_in_flight {
             return None;
         }
-        let write = self.next_entries().or_else(|| self.next_data())?;
+        let write = self.next_entries().or_else(|| self.next_data(now))?;
         self.in_flight += 1;
         Some(write)
     }
@@ -126,6 +145,7 @@ impl Upward {
         let first = self.writing + self.ready;
         debug_assert!(self.items[first].0, "what has no data did not wait");
         self.items[first].0 = false;
+        self.data_after = now;
         self.settle(now, delay);
     }
 
@@ -173,7 +193,10 @@ impl Upward {
         Some(Write::Entries(bytes))
     }
 
-    fn next_data(&mut self) -> Option<Write> {
+    fn next_data(&mut self, now: Time) -> Option<Write> {
+        if self.under_way == 0 {
+            self.data_after = now;
+        }
         loop {
             let next = self.writing + self.ready + self.under_way;
             let (has_data, item) = self.items.get(next)?;
