@@ -25,6 +25,7 @@ fn web_traffic(n: u64, devices: u64) -> Transfer {
         operation,
         bytes,
         tag: n,
+        reported: true,
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use baton_wire::Time;
 
 use super::Done;
+use super::job::Job;
 
 /// In the order of [`Done::at`]; at equal times in that of devices, and for one device in that in which they were pushed.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +29,16 @@ impl DoneQueue {
         self.now
     }
 
-    pub(super) fn push(&mut self, done: Done) {
+    /// `job` is done at `at`.
+    pub(super) fn push(&mut self, job: &Job, at: Time) {
+        if !job.reported {
+            return;
+        }
+        let done = Done {
+            device: job.device,
+            tag: job.tag,
+            at,
+        };
         let before = |waiting: &Done| (waiting.at, waiting.device) <= (done.at, done.device);
         let mut place = self.queue.len();
         while place > 0 && !before(&self.queue[place - 1]) {

@@ -28,11 +28,13 @@ impl Interconnect for Ideal {
     fn submit(&mut self, now: Time, transfer: Transfer) {
         self.meter.moved(transfer.device, transfer.bytes, now, now);
         self.meter.done(transfer.device, transfer.operation);
-        self.done.push_back(Done {
-            device: transfer.device,
-            tag: transfer.tag,
-            at: now,
-        });
+        if transfer.reported {
+            self.done.push_back(Done {
+                device: transfer.device,
+                tag: transfer.tag,
+                at: now,
+            });
+        }
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -44,14 +44,14 @@ pub trait Interconnect: Debug + Send {
     /// When there is no such device.
     fn submit(&mut self, now: Time, transfer: Transfer);
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next: no transfer is done before. `None` while nothing is under way.
+    /// When to call [`handle_timeout`](Self::handle_timeout) next: no transfer that is reported is done before. `None` while none is under way.
     /// A lower bound: with several devices at work there may be nothing in `poll_done` then, but a later time here.
     fn poll_timeout(&self) -> Option<Time>;
 
     /// Works out what happened up to `now`.
     fn handle_timeout(&mut self, now: Time);
 
-    /// The next transfer that is done by now, in the order of [`Done::at`].
+    /// The next transfer that is done by now, in the order of [`Done::at`], of those that are [reported](Transfer::reported).
     fn poll_done(&mut self) -> Option<Done>;
 
     /// How it was used since counting began, up to the last call of `submit` or `handle_timeout`.

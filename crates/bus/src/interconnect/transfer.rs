@@ -59,6 +59,8 @@ pub struct Transfer {
     pub bytes: BytesByCategory,
     /// Given back when it is done.
     pub tag: u64,
+    /// Whether somebody wants to know when it is done. If not, [`poll_done`](super::Interconnect::poll_done) leaves it out.
+    pub reported: bool,
 }
 
 /// A transfer that is done: the data of a read is all there, a write is where it should be.

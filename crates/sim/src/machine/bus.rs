@@ -65,6 +65,9 @@ impl Purpose {
 /// The interconnect of a machine, where it takes time.
 pub(super) struct Bus {
     model: Box<dyn Interconnect>,
+    /// Tests see every transfer when it is done.
+    #[cfg(test)]
+    pub(super) impatient: bool,
 }
 
 impl Bus {
@@ -79,16 +82,54 @@ impl Bus {
             .interconnect
             .build(devices)
             .map_err(|error| of_interconnect(&error))?;
-        Ok(Some(Self { model }))
+        Ok(Some(Self {
+            model,
+            #[cfg(test)]
+            impatient: false,
+        }))
     }
 
-    /// Begins a transfer.
+    /// Whether to see every transfer when it is done.
+    #[cfg(test)]
+    pub(super) fn is_impatient(&self) -> bool {
+        self.impatient
+    }
+
+    /// Whether to see every transfer when it is done.
+    #[cfg(not(test))]
+    pub(super) fn is_impatient(&self) -> bool {
+        false
+    }
+
+    /// Begins a transfer that somebody waits for.
     pub(super) fn submit(
         &mut self,
         now: Time,
         device: u8,
         purpose: Purpose,
         bytes: BytesByCategory,
+    ) {
+        self.begin(now, device, purpose, bytes, true);
+    }
+
+    /// Begins a transfer that nobody waits for.
+    pub(super) fn submit_unreported(
+        &mut self,
+        now: Time,
+        device: u8,
+        purpose: Purpose,
+        bytes: BytesByCategory,
+    ) {
+        self.begin(now, device, purpose, bytes, false);
+    }
+
+    fn begin(
+        &mut self,
+        now: Time,
+        device: u8,
+        purpose: Purpose,
+        bytes: BytesByCategory,
+        reported: bool,
     ) {
         self.model.submit(
             now,
@@ -97,14 +138,21 @@ impl Bus {
                 operation: purpose.operation(),
                 bytes,
                 tag: purpose as u64,
+                reported,
             },
         );
     }
 
-    /// The processor writes a register of a device.
-    pub(super) fn write_register(&mut self, now: Time, device: u8, purpose: Purpose) {
+    /// The driver tells a device of new descriptors.
+    pub(super) fn ring_doorbell(&mut self, now: Time, device: u8) {
         let bytes = BytesByCategory::of(Category::Other, REGISTER_BYTES);
-        self.submit(now, device, purpose, bytes);
+        self.submit(now, device, Purpose::Doorbell, bytes);
+    }
+
+    /// The driver writes another register of a device.
+    pub(super) fn write_register(&mut self, now: Time, device: u8) {
+        let bytes = BytesByCategory::of(Category::Other, REGISTER_BYTES);
+        self.submit_unreported(now, device, Purpose::Register, bytes);
     }
 
     /// A device interrupts the processor.

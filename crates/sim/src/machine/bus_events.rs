@@ -1,5 +1,8 @@
 //! What happens on the interconnect, where that takes time.
 
+#[cfg(test)]
+mod tests;
+
 use super::bus::{Bus, Purpose};
 use super::dma::{Dma, Parts, Release, Write};
 use super::outbox::{Outbox, Stage};
@@ -26,7 +29,11 @@ impl Machine {
     #[inline]
     pub(super) fn next_transfer(&self, next: Time) -> Option<Time> {
         let bus = self.bus.as_ref()?;
-        let patience = self.patience();
+        let patience = if bus.is_impatient() {
+            Time::ZERO
+        } else {
+            self.patience()
+        };
         if patience >= next {
             return None;
         }
@@ -78,7 +85,7 @@ impl Machine {
             Purpose::Data => {
                 let now = self.now;
                 let dma = self.dma(nic);
-                let complete = dma.outgoing.part_done(now + dma.read_setup);
+                let complete = dma.outgoing.read_done(now);
                 if complete {
                     self.release(nic);
                 }
@@ -101,7 +108,9 @@ impl Machine {
             }
             Purpose::Interrupt => self.interrupt_arrived(nic),
             Purpose::Disk => self.disk_data_in_memory(),
-            Purpose::Buffers | Purpose::Register => {}
+            Purpose::Buffers | Purpose::Register => {
+                debug_assert!(false, "nobody waits for it");
+            }
         }
     }
 
@@ -137,7 +146,7 @@ impl Machine {
         match dma.descriptors.unknown(outbox) {
             Some(posted) if posted <= now => {
                 dma.descriptors.ring(outbox, now);
-                bus.write_register(now, nic, Purpose::Doorbell);
+                bus.ring_doorbell(now, nic);
             }
             later => self.arm(Tick::Nic(NicTick::Descriptors, nic), later),
         }
@@ -271,9 +280,13 @@ impl Machine {
         let Some(OnBus { dma, bus, .. }) = self.on_bus(nic) else {
             return;
         };
-        while let Some(part) = dma.outgoing.next_part(now, dma.config.reads_in_flight) {
+        while let Some((part, awaited)) = dma.outgoing.next_part(now) {
             let bytes = BytesByCategory::of(part.category, part.bytes.into());
-            bus.submit(now, nic, Purpose::Data, bytes);
+            if awaited {
+                bus.submit(now, nic, Purpose::Data, bytes);
+            } else {
+                bus.submit_unreported(now, nic, Purpose::Data, bytes);
+            }
         }
         while let Some(write) = dma.upward.next_write(now) {
             match write {
@@ -286,7 +299,7 @@ impl Machine {
             dma.buffers_used -= batch;
             let bytes = u64::from(batch) * u64::from(dma.config.event_bytes);
             let bytes = BytesByCategory::of(Category::Descriptor, bytes);
-            bus.submit(now, nic, Purpose::Buffers, bytes);
+            bus.submit_unreported(now, nic, Purpose::Buffers, bytes);
         }
         let due = dma.upward.due();
         let ready = dma.outgoing.engine_at(now);
@@ -336,7 +349,7 @@ impl Machine {
         dma.interrupting = false;
         let any = !ring.is_empty();
         for _ in 0..dma.config.interrupt_register_writes {
-            bus.write_register(now, nic, Purpose::Register);
+            bus.write_register(now, nic);
         }
         if any && self.host.takes_interrupts(nic) {
             self.host.raise_interrupt(nic);

@@ -128,6 +128,7 @@ impl Carrier {
             operation,
             bytes,
             tag,
+            reported: true,
         };
         self.bus.submit(now, transfer);
     }

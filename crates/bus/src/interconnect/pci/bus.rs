@@ -317,6 +317,7 @@ impl SharedBus {
         device.requested += transaction.bytes;
         device.under_way += 1;
         let last = device.requested == job.left_bytes();
+        let reported = job.reported;
         if last {
             device.advance();
         }
@@ -325,6 +326,7 @@ impl SharedBus {
             ready_at: transaction.data_end + latency,
             bytes: transaction.bytes,
             last,
+            reported,
         });
     }
 
@@ -362,11 +364,7 @@ impl SharedBus {
 
     fn complete(&mut self, job: &Job, at: Time) {
         self.meter.done(job.device, job.operation);
-        self.done.push(Done {
-            device: job.device,
-            tag: job.tag,
-            at,
-        });
+        self.done.push(job, at);
     }
 
     fn next_latency(&self) -> Span {
@@ -429,7 +427,7 @@ impl SharedBus {
             Kind::SplitCompletion => self.devices[transaction.device.index()].splits.front()?,
             Kind::Retry | Kind::SplitRequest => return None,
         };
-        (job.left_bytes() == transaction.bytes)
+        (job.reported && job.left_bytes() == transaction.bytes)
             .then(|| self.done_at(job.operation, transaction.data_end))
     }
 
@@ -440,43 +438,71 @@ impl SharedBus {
         }
     }
 
-    /// The first of a device's transfers that the transaction on the bus does not finish, and the bytes that it leaves.
-    fn next_job(&self, master: usize) -> Option<(&Job, u64, bool)> {
+    /// The place of the first of a device's transfers that the transaction on the bus does not finish, the bytes that it leaves, and
+    /// whether it has been begun.
+    fn next_job(&self, master: usize) -> Option<(usize, u64, bool)> {
         let device = &self.devices[master];
         let job = device.queue.front()?;
         match self.transaction {
             Some(on_bus) if on_bus.master == master && on_bus.kind == Kind::Data => {
                 if job.left_bytes() > on_bus.bytes {
-                    return Some((job, job.left_bytes() - on_bus.bytes, true));
+                    return Some((0, job.left_bytes() - on_bus.bytes, true));
                 }
                 let next = device.queue.get(1)?;
-                Some((next, next.left_bytes(), false))
+                Some((1, next.left_bytes(), false))
             }
-            _ => Some((job, job.left_bytes(), device.started)),
+            _ => Some((0, job.left_bytes(), device.started)),
         }
     }
 
+    /// When the first of a device's transfers that are reported can be done. It need not be the first in the queue: a split read waits
+    /// for its data, a posted write for memory, while others go on.
     fn device_done(&self, master: usize, free_at: Time) -> Option<Time> {
-        let (job, left, started) = self.next_job(master)?;
-        let rules = &self.rules;
-        let from = free_at.max(job.arrival);
-        if job.operation != Operation::DmaRead {
-            let data_end = from + self.clocks(rules.clocks_alone(rules.write, left));
-            return Some(self.done_at(job.operation, data_end));
+        let (first, mut left, mut started) = self.next_job(master)?;
+        let (mut from, mut best) = (free_at, Time::NEVER);
+        let queue = &self.devices[master].queue;
+        for (place, job) in queue.iter().enumerate().skip(first) {
+            if place > first {
+                (left, started) = (job.left_bytes(), false);
+            }
+            from = from.max(job.arrival);
+            if from >= best {
+                break;
+            }
+            let data_end = self.alone(master, place, from, left, started);
+            if job.reported {
+                best = best.min(self.done_at(job.operation, data_end));
+            }
+            if !self.is_split(job) {
+                from = data_end + self.clocks(self.rules.idle);
+            }
         }
-        Some(match rules.read {
+        (best < Time::NEVER).then_some(best)
+    }
+
+    /// Whether it is a read that leaves the bus to others while it waits for its data.
+    fn is_split(&self, job: &Job) -> bool {
+        job.operation == Operation::DmaRead && matches!(self.rules.read, ReadRule::Split { .. })
+    }
+
+    /// When the data end of the transfer at `place` of a device's queue, of which `left` bytes are left, if it gets the bus at `from`
+    /// and no other wants it.
+    fn alone(&self, master: usize, place: usize, from: Time, left: u64, started: bool) -> Time {
+        let rules = &self.rules;
+        let device = &self.devices[master];
+        if device.queue[place].operation != Operation::DmaRead {
+            return from + self.clocks(rules.clocks_alone(rules.write, left));
+        }
+        let on_bus = self.transaction.filter(|on_bus| on_bus.master == master);
+        match rules.read {
             ReadRule::Waits { first, next } => {
                 let more = first.head.saturating_sub(next.head) * u64::from(!started);
                 from + self.clocks(rules.clocks_alone(next, left) + more)
             }
             ReadRule::Delayed { latency, hit, .. } => {
-                let data_at = match (self.devices[master].data_at, self.transaction) {
-                    (Some(data_at), _) => data_at,
-                    (None, Some(on_bus)) if on_bus.master == master => {
-                        on_bus.start + self.clocks(latency)
-                    }
-                    (None, _) => from + self.clocks(latency),
-                };
+                let first_at = on_bus.map_or(from, |on_bus| on_bus.start);
+                let data_at = device.data_at.unwrap_or(first_at + self.clocks(latency));
+                let data_at = if place == 0 { data_at } else { from };
                 from.max(data_at) + self.clocks(hit.head + rules.data_clocks(left))
             }
             ReadRule::Split {
@@ -485,37 +511,41 @@ impl SharedBus {
                 completion,
                 ..
             } => {
-                let requested_at = match self.transaction {
-                    Some(on_bus) if on_bus.master == master => on_bus.data_end,
-                    _ => from + self.clocks(request),
+                let requested_at = match on_bus {
+                    Some(on_bus) => on_bus.data_end,
+                    None => from + self.clocks(request),
                 };
                 requested_at + latency + self.clocks(completion.head + rules.data_clocks(1))
             }
-        })
+        }
     }
 
     fn access_done(&self, free_at: Time) -> Option<Time> {
         let on_bus = self.transaction.is_some_and(|transaction| {
             transaction.master == self.devices.len() && transaction.kind == Kind::Data
         });
-        let job = self.bridge.accesses.get(usize::from(on_bus))?;
+        let mut waiting = self.bridge.accesses.iter().skip(usize::from(on_bus));
+        let job = waiting.find(|job| job.reported)?;
         let head = self.rules.register_write.min(self.rules.register_read);
         let clocks = head + self.rules.data_clocks(job.left_bytes());
         Some(free_at.max(job.arrival) + self.clocks(clocks))
     }
 
-    /// When the first split read can be done whose last data are on their way.
+    /// When the first split read that is reported can be done whose last data are on their way.
     fn completion_done(&self, free_at: Time) -> Option<Time> {
-        let on_bus = match self.transaction {
-            Some(transaction) if transaction.kind == Kind::SplitCompletion => transaction.bytes,
-            _ => 0,
+        let on_bus = self
+            .transaction
+            .filter(|transaction| transaction.kind == Kind::SplitCompletion)
+            .map(|transaction| transaction.bytes);
+        // What the transaction on the bus leaves of the first; of the others it brings nothing.
+        let left_of = |place: usize, data: &Completion| match on_bus {
+            Some(on_bus) if place == 0 => (data.bytes > on_bus).then(|| data.bytes - on_bus),
+            _ => Some(data.bytes),
         };
-        let bytes_on_bus = |place| if place == 0 { on_bus } else { 0 };
-        let (place, data) =
-            (self.bridge.completions.iter().enumerate()).find(|&(place, data)| {
-                data.last && (data.bytes > bytes_on_bus(place) || on_bus == 0)
-            })?;
-        let left = data.bytes - bytes_on_bus(place);
+        let completions = self.bridge.completions.iter().enumerate();
+        let (data, left) = completions
+            .filter(|(_, data)| data.last && data.reported)
+            .find_map(|(place, data)| Some((data, left_of(place, data)?)))?;
         let clocks = self.rules.clocks_alone(self.completion_phases(), left);
         Some(free_at.max(data.ready_at) + self.clocks(clocks))
     }

@@ -90,6 +90,8 @@ pub(super) struct Completion {
     pub(super) bytes: u64,
     /// Whether the transfer is done with it.
     pub(super) last: bool,
+    /// Whether that is reported.
+    pub(super) reported: bool,
 }
 
 impl Default for Bridge {

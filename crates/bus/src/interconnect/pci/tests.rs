@@ -228,6 +228,7 @@ fn web_traffic(n: u64) -> Transfer {
         operation,
         bytes,
         tag: n,
+        reported: true,
     }
 }
 

@@ -33,6 +33,28 @@ struct Queued {
     job: Job,
 }
 
+/// A read request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    /// Bytes that it asks for.
+    pub(super) bytes: u64,
+    /// Whether they are the last of the transfer.
+    pub(super) last: bool,
+    /// Whether the transfer is reported.
+    pub(super) reported: bool,
+}
+
+/// What has to go over a link until a read is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    /// Requests, at least.
+    pub(super) requests: u64,
+    /// Bytes of its own completions that were not asked for.
+    pub(super) own_line: u64,
+    /// Trains that they come in.
+    pub(super) trains: u64,
+}
+
 /// What an endpoint would send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
@@ -73,10 +95,28 @@ impl Endpoint {
         self.posted.front().map(|queued| &queued.job)
     }
 
-    /// The first read and the bytes of it that are not asked for yet.
-    pub(super) fn first_read(&self) -> Option<(&Job, u64)> {
-        let job = &self.reads.front()?.job;
-        Some((job, job.left_bytes() - self.requested))
+    /// Bytes on the link of the first write that is reported and all before it, and in how many packets they are.
+    pub(super) fn first_reported_write(&self, packets: &Packets) -> Option<(u64, u64)> {
+        let (mut line, mut count) = (0, 0);
+        let reported = |queued: &Queued| {
+            let train = packets.writes(queued.job.left_bytes());
+            line += train.line_bytes;
+            count += u64::from(train.packets);
+            queued.job.reported
+        };
+        self.posted.iter().any(reported).then_some((line, count))
+    }
+
+    /// What is before the end of the first read that is reported and not wholly asked for.
+    pub(super) fn first_reported_read(&self, packets: &Packets) -> Option<Ahead> {
+        let place = self.reads.iter().position(|queued| queued.job.reported)?;
+        let requested = if place == 0 { self.requested } else { 0 };
+        let left = self.reads[place].job.left_bytes() - requested;
+        Some(Ahead {
+            requests: 1 + place as u64,
+            own_line: packets.all_completion_bytes(left),
+            trains: packets.requests(left),
+        })
     }
 
     /// What it sends next and when, on a link that is free from `free_at` on.
@@ -122,7 +162,8 @@ impl Endpoint {
 
     /// Bytes that its next read request asks for.
     fn next_request(&self, packets: &Packets) -> Option<u64> {
-        self.first_read().map(|(_, left)| packets.first_read(left))
+        let job = &self.reads.front()?.job;
+        Some(packets.first_read(job.left_bytes() - self.requested))
     }
 
     /// Sends packets of the first write; gives the bytes, and the transfer when they are its last.
@@ -134,8 +175,8 @@ impl Endpoint {
         Some((moved, job.map(|queued| queued.job)))
     }
 
-    /// Sends the next read request; gives the bytes that it asks for, and whether they are the last of the transfer.
-    pub(super) fn request(&mut self, now: Time, packets: &Packets) -> Option<(u64, bool)> {
+    /// Sends the next read request.
+    pub(super) fn request(&mut self, now: Time, packets: &Packets) -> Option<Request> {
         let bytes = self.next_request(packets)?;
         self.tags.take(now, 1, 0);
         if !self.room.are_infinite() {
@@ -147,12 +188,16 @@ impl Endpoint {
             self.waiting.push_back(job.clone());
         }
         self.requested += bytes;
-        let last = self.requested == job.left_bytes();
-        if last {
+        let request = Request {
+            bytes,
+            last: self.requested == job.left_bytes(),
+            reported: job.reported,
+        };
+        if request.last {
             self.reads.pop_front();
             self.requested = 0;
         }
-        Some((bytes, last))
+        Some(request)
     }
 
     /// Data of the first waiting read arrive at `at`; gives the bytes, and the transfer when they are its last.

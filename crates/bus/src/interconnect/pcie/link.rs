@@ -12,7 +12,7 @@ use super::tlp::Packets;
 use crate::interconnect::done::DoneQueue;
 use crate::interconnect::job::Job;
 use crate::interconnect::usage::Meter;
-use crate::interconnect::{ChannelUsage, DeviceId, Done, Operation, Transfer, Way};
+use crate::interconnect::{ChannelUsage, DeviceId, Operation, Transfer, Way};
 
 /// A link between the root complex and one device or several ports of one.
 #[derive(Clone, Debug)]
@@ -53,6 +53,8 @@ struct Completion {
     bytes: u64,
     /// Whether the transfer is done with it.
     last: bool,
+    /// Whether that is reported.
+    reported: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -265,7 +267,7 @@ impl Link {
     }
 
     fn send_request(&mut self, at: Time, endpoint: usize) {
-        let Some((bytes, last)) = self.endpoints[endpoint].request(at, &self.packets) else {
+        let Some(request) = self.endpoints[endpoint].request(at, &self.packets) else {
             return;
         };
         let end = at + self.packet_rate.span(self.packets.request_bytes());
@@ -278,8 +280,9 @@ impl Link {
         self.completions.push_back(Completion {
             endpoint,
             ready_at: end + self.latencies.link + self.latencies.read,
-            bytes,
-            last,
+            bytes: request.bytes,
+            last: request.last,
+            reported: request.reported,
         });
     }
 
@@ -353,17 +356,16 @@ impl Link {
         let up_free_at = self.to_host.free_at.max(now);
         let down_free_at = self.to_device.free_at.max(now);
         let writes = self.endpoints.iter().filter_map(|endpoint| {
-            let job = endpoint.first_write()?;
-            let line = self.packets.writes(job.left_bytes()).line_bytes;
-            let sent = up_free_at + self.packet_rate.span(line);
+            let (line, packets) = endpoint.first_reported_write(&self.packets)?;
+            let sent = up_free_at + self.at_least(line, packets);
             Some(sent + self.latencies.link + self.latencies.write)
         });
         let reads = self.endpoints.iter().filter_map(|endpoint| {
-            let (_, left) = endpoint.first_read()?;
-            let asked = up_free_at + self.packet_rate.span(self.packets.request_bytes());
+            let ahead = endpoint.first_reported_read(&self.packets)?;
+            let requests = ahead.requests * self.packets.request_bytes();
+            let asked = up_free_at + self.at_least(requests, ahead.requests);
             let ready = asked + self.latencies.link + self.latencies.read;
-            let line = self.packets.all_completion_bytes(left);
-            let sent = down_free_at.max(ready) + self.packet_rate.span(line);
+            let sent = down_free_at.max(ready) + self.at_least(ahead.own_line, ahead.trains);
             Some(sent + self.latencies.link)
         });
         writes
@@ -374,28 +376,35 @@ impl Link {
             .min()
     }
 
-    /// When the first read can be done all of whose data are on their way.
+    /// The time of `line` bytes that are sent in up to so many parts, each of which is rounded.
+    fn at_least(&self, line: u64, parts: u64) -> Span {
+        let rounded = Span::from_ps(parts.saturating_sub(1));
+        self.packet_rate.span(line).saturating_sub(rounded)
+    }
+
+    /// When the first read that is reported can be done all of whose data are on their way.
     fn completions_done(&self, free_at: Time) -> Option<Time> {
         let first = self.completions.front()?;
-        let mut line = 0;
+        let (mut line, mut trains) = (0, 0);
         let last = self.completions.iter().find(|data| {
             line += self.packets.completions(data.bytes).line_bytes;
-            data.last
+            trains += 1;
+            data.last && data.reported
         })?;
         let own = self.packets.completions(last.bytes).line_bytes;
-        let behind_others = free_at.max(first.ready_at) + self.packet_rate.span(line);
+        let behind_others = free_at.max(first.ready_at) + self.at_least(line, trains);
         let alone = free_at.max(last.ready_at) + self.packet_rate.span(own);
         Some(behind_others.max(alone) + self.latencies.link)
     }
 
     fn access_done(&self, free_at: Time) -> Option<Time> {
-        self.accesses.front()?;
+        self.accesses.iter().find(|job| job.reported)?;
         let request = self.packet_rate.span(self.packets.request_bytes());
         Some(free_at + request + self.latencies.link)
     }
 
     fn answer_done(&self, free_at: Time) -> Option<Time> {
-        let answer = self.answers.front()?;
+        let answer = self.answers.iter().find(|answer| answer.job.reported)?;
         let line = self.packets.completions(answer.job.left_bytes()).line_bytes;
         let sent = free_at.max(answer.ready_at) + self.packet_rate.span(line);
         Some(sent + self.latencies.link)
@@ -419,9 +428,5 @@ impl Link {
 
 fn complete(meter: &mut Meter, job: &Job, at: Time, done: &mut DoneQueue) {
     meter.done(job.device, job.operation);
-    done.push(Done {
-        device: job.device,
-        tag: job.tag,
-        at,
-    });
+    done.push(job, at);
 }

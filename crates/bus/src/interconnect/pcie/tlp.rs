@@ -72,6 +72,11 @@ impl Packets {
         bytes.min(self.max_read_request.get())
     }
 
+    /// Requests that a read of `bytes` is made of.
+    pub(super) fn requests(&self, bytes: u64) -> u64 {
+        self.max_read_request.count(bytes).max(1)
+    }
+
     /// The completions of one read request.
     pub(super) fn completions(&self, bytes: u64) -> Train {
         let packets = self.max_completion.count(self.misaligned + bytes).max(1);

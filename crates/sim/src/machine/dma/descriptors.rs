@@ -57,13 +57,13 @@ impl Descriptors {
         self.fetching
     }
 
-    /// Until when it need not be seen that something has arrived, or that up to `leaving` descriptors have left the NIC: at once if
-    /// that makes it fetch others. `most` may wait on it.
-    pub(super) fn patience(&self, posted: &Outbox, most: usize, leaving: usize) -> Time {
+    /// Until when it need not be seen that something has arrived, or that descriptors have left the NIC if they are `leaving`: at
+    /// once if that makes it fetch others. `most` may wait on it.
+    pub(super) fn patience(&self, posted: &Outbox, most: usize, leaving: bool) -> Time {
         let fetched = posted.reached(Stage::Fetched);
         let more = posted.reached(Stage::Rung) > fetched;
-        let room = self.fetching || fetched < most + leaving;
-        if more && room && (self.fetching || self.ringing || leaving > 0) {
+        let rings = self.ringing && fetched < most;
+        if more && (self.fetching || rings || leaving) {
             return Time::ZERO;
         }
         if !self.ringing {

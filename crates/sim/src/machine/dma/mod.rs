@@ -27,8 +27,6 @@ pub(super) struct Dma {
     pub(super) interrupting: bool,
     /// Receive buffers that were used and whose successors' descriptors were not yet fetched.
     pub(super) buffers_used: u32,
-    /// From the end of a read to the next.
-    pub(super) read_setup: Span,
     /// How long the wire takes for what the transmit buffer holds.
     buffered: Span,
 }
@@ -40,11 +38,10 @@ impl Dma {
         Self {
             config: config.clone(),
             descriptors: Descriptors::default(),
-            outgoing: Outgoing::default(),
+            outgoing: Outgoing::new(config),
             upward: Upward::new(config, events_at_once),
             interrupting: false,
             buffers_used: 0,
-            read_setup: Span::from_ns(config.read_setup_ns.into()),
             buffered: Span::from_ns(bits * 1000 / u64::from(line_mbps)),
         }
     }
@@ -53,15 +50,20 @@ impl Dma {
     /// wire and ring. `delay`: how long entries of the host's ring may wait for others.
     pub(super) fn patience(&self, outbox: &Outbox, delay: Span) -> Time {
         let most = self.config.descriptors_per_fetch as usize;
-        let descriptors = self.descriptors.patience(outbox, most, self.outgoing.len());
+        let leaving = self.makes_room(outbox);
+        let descriptors = self.descriptors.patience(outbox, most, leaving);
         let upward = self.upward.patience(delay, self.outgoing.sent());
         descriptors.min(upward).min(self.outgoing.patience())
     }
 
     /// Whether something that is under way could let descriptors into the firmware.
     pub(super) fn hands_in(&self, outbox: &Outbox) -> bool {
-        let wait_for_room = outbox.reached(Stage::OnNic) > 0 && self.outgoing.len() > 0;
-        self.descriptors.fetching() || wait_for_room
+        self.descriptors.fetching() || self.makes_room(outbox)
+    }
+
+    /// Whether descriptors wait on the NIC, perhaps for packets whose data is under way.
+    fn makes_room(&self, outbox: &Outbox) -> bool {
+        outbox.reached(Stage::OnNic) > 0 && self.outgoing.len() > 0
     }
 
     /// Whether the NIC may do more work: there is room for what it reads and writes.

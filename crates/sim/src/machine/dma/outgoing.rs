@@ -1,5 +1,6 @@
 //! Frames that wait for data from host memory.
 
+use crate::config::DmaConfig;
 use crate::hardware::Wire;
 use baton_bus::Category;
 use baton_nic::Outgoing as Frame;
@@ -65,8 +66,12 @@ struct Entry {
 }
 
 /// Pieces of work in order, each until its data is there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in super::super) struct Outgoing {
+    /// Reads under way at a time.
+    limit: u32,
+    /// From the end of a read to the next.
+    setup: Span,
     entries: VecDeque<Entry>,
     /// The first entry that may have parts to submit.
     submitting: usize,
@@ -80,6 +85,25 @@ pub(in super::super) struct Outgoing {
 }
 
 impl Outgoing {
+    pub(super) fn new(config: &DmaConfig) -> Self {
+        Self {
+            limit: config.reads_in_flight,
+            setup: Span::from_ns(config.read_setup_ns.into()),
+            entries: VecDeque::new(),
+            submitting: 0,
+            in_flight: 0,
+            ready_at: Time::ZERO,
+            sent: 0,
+            line_bytes: 0,
+        }
+    }
+
+    /// Whether the engine takes up all parts of a piece of work at once and tells when all are there: if it can have several reads
+    /// under way. Then its places are free again for others only when all parts of the piece are there.
+    fn chains(&self) -> bool {
+        self.limit > 1 && self.setup == Span::ZERO
+    }
+
     /// Pieces of work that wait.
     pub(in super::super) fn len(&self) -> usize {
         self.entries.len()
@@ -128,32 +152,36 @@ impl Outgoing {
         entries.fold(Time::NEVER, |first, entry| first.min(entry.needed))
     }
 
-    /// The next part to fetch, if fewer than `limit` are under way and the engine is ready.
-    pub(in super::super) fn next_part(&mut self, now: Time, limit: u32) -> Option<Part> {
-        if self.in_flight >= limit || self.ready_at > now {
-            return None;
-        }
+    /// The next part to fetch, if fewer than the limit are under way and the engine is ready, or if it is one of a chain that was
+    /// begun. Also says whether to report it in [`Self::read_done`].
+    pub(in super::super) fn next_part(&mut self, now: Time) -> Option<(Part, bool)> {
+        let chains = self.chains();
         while let Some(entry) = self.entries.get_mut(self.submitting) {
+            let begun = chains && entry.submitted > 0;
+            if !begun && (self.in_flight >= self.limit || self.ready_at > now) {
+                return None;
+            }
             let part = entry.parts.get(entry.submitted).copied();
             entry.submitted += usize::from(part.is_some());
-            if entry.submitted == entry.parts.len() {
-                self.submitting += 1;
-            }
-            if part.is_some() {
+            let last = entry.submitted == entry.parts.len();
+            self.submitting += usize::from(last);
+            if let Some(part) = part {
                 self.in_flight += 1;
-                return part;
+                return Some((part, last || !chains));
             }
         }
         None
     }
 
-    /// The part that was submitted first of those under way is there: a device's transfers are done in order. Whether that
-    /// completes its piece of work. The engine is ready for the next at `ready_at`.
-    pub(in super::super) fn part_done(&mut self, ready_at: Time) -> bool {
-        self.in_flight -= 1;
-        self.ready_at = ready_at;
+    /// The reported part that was submitted first of those under way is there, and all before it: a device's transfers are done in
+    /// order. Whether that completes its piece of work.
+    pub(in super::super) fn read_done(&mut self, now: Time) -> bool {
+        self.ready_at = now + self.setup;
+        let chains = self.chains();
         let first = self.entries.front_mut().expect("somebody waits for it");
-        first.done += 1;
+        let parts = if chains { first.parts.len() } else { 1 };
+        self.in_flight -= parts as u32;
+        first.done += parts;
         debug_assert!(
             first.done <= first.submitted,
             "what is complete was released"
