@@ -26,7 +26,7 @@ impl Ideal {
 
 impl Interconnect for Ideal {
     fn submit(&mut self, now: Time, transfer: Transfer) {
-        self.meter.moved(transfer.device, transfer.bytes, now, now);
+        self.meter.moved(transfer.device, &transfer.bytes, now, now);
         self.meter.done(transfer.device, transfer.operation);
         if transfer.reported {
             self.done.push_back(Done {

@@ -175,8 +175,11 @@ fn sum<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Traffic {
 pub(super) struct Meter {
     since: Time,
     devices: Box<[DeviceMeter]>,
-    /// The latest thing on the channel. It may end later than now, so it is added to the books by the next, or when asked.
-    latest: Option<Occupation>,
+    /// Who has the channel until `until`. What is counted may end later than now, but then nothing is between now and its end.
+    latest: DeviceId,
+    /// Since when it has not been free.
+    from: Time,
+    until: Time,
 }
 
 /// What one device did on a channel.
@@ -187,29 +190,14 @@ struct DeviceMeter {
     busy: Span,
 }
 
-/// Something on the channel, from its start to its end.
-#[derive(Clone, Copy, Debug)]
-struct Occupation {
-    device: DeviceId,
-    bytes: BytesByCategory,
-    start: Time,
-    end: Time,
-}
-
-impl DeviceMeter {
-    /// Adds `occupation`, without the time before `since`.
-    fn add(&mut self, occupation: &Occupation, since: Time) {
-        self.bytes += occupation.bytes;
-        self.busy += occupation.end.saturating_since(occupation.start.max(since));
-    }
-}
-
 impl Meter {
     pub(super) fn new(devices: usize) -> Self {
         Self {
             since: Time::ZERO,
             devices: vec![DeviceMeter::default(); devices].into(),
-            latest: None,
+            latest: DeviceId(0),
+            from: Time::ZERO,
+            until: Time::ZERO,
         }
     }
 
@@ -217,25 +205,22 @@ impl Meter {
     pub(super) fn moved(
         &mut self,
         device: DeviceId,
-        bytes: BytesByCategory,
+        bytes: &BytesByCategory,
         start: Time,
         end: Time,
     ) {
-        let latest = self.latest.replace(Occupation {
-            device,
-            bytes,
-            start,
-            end,
-        });
-        if let Some(before) = latest {
-            debug_assert!(before.end <= start, "two things on the channel");
-            self.devices[before.device.index()].add(&before, self.since);
-        }
+        self.devices[device.index()].bytes += *bytes;
+        self.occupied(device, start, end);
     }
 
     /// Counts time that moves nothing.
     pub(super) fn occupied(&mut self, device: DeviceId, start: Time, end: Time) {
-        self.moved(device, BytesByCategory::default(), start, end);
+        debug_assert!(self.until <= start, "two things on the channel");
+        if start > self.until {
+            self.from = start;
+        }
+        (self.latest, self.until) = (device, end);
+        self.devices[device.index()].busy += end - start;
     }
 
     /// Counts a transfer that is done.
@@ -244,9 +229,15 @@ impl Meter {
     }
 
     pub(super) fn restart(&mut self, now: Time) {
+        let later = self.later(now);
         self.since = now;
         self.devices.fill(DeviceMeter::default());
-        self.latest = self.latest.filter(|latest| latest.end > now);
+        self.devices[self.latest.index()].busy = later;
+    }
+
+    /// How much of the time in the books is later than `now`.
+    fn later(&self, now: Time) -> Span {
+        self.until.saturating_since(now.max(self.from))
     }
 
     /// Time since counting began.
@@ -262,12 +253,9 @@ impl Meter {
         way: Way,
         data: impl Fn(u64) -> Span,
     ) -> ChannelUsage {
-        let latest = self.latest.filter(|latest| latest.end <= now);
         let traffic = |(device, mut meter): (usize, DeviceMeter)| {
-            if let Some(latest) = latest
-                && latest.device.index() == device
-            {
-                meter.add(&latest, self.since);
+            if device == self.latest.index() {
+                meter.busy = meter.busy.saturating_sub(self.later(now));
             }
             meter.traffic(&data)
         };

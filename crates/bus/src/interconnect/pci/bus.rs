@@ -272,7 +272,7 @@ impl SharedBus {
         let moved = job.take(transaction.bytes);
         let over = job.left_bytes() == 0;
         self.meter
-            .moved(transaction.device, moved, transaction.from, end);
+            .moved(transaction.device, &moved, transaction.from, end);
         if over {
             let job = match self.devices.get_mut(transaction.master) {
                 Some(device) => device.advance(),
@@ -342,7 +342,7 @@ impl SharedBus {
         data.bytes -= transaction.bytes;
         let (over, last) = (data.bytes == 0, data.last);
         self.meter
-            .moved(transaction.device, moved, transaction.from, end);
+            .moved(transaction.device, &moved, transaction.from, end);
         if !over {
             return;
         }

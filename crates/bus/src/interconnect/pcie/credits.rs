@@ -34,6 +34,12 @@ impl Credits {
         self.headers.is_none() && self.data.is_none()
     }
 
+    /// Whether so much is there at `at`.
+    pub(super) fn are_available(&self, at: Time, headers: u32, data: u32) -> bool {
+        self.available_at(headers, data)
+            .is_some_and(|available_at| available_at <= at)
+    }
+
     /// When so much is there: `None` if what is on its way back is not enough.
     pub(super) fn available_at(&self, headers: u32, data: u32) -> Option<Time> {
         let (have_headers, have_data) = (

@@ -8,7 +8,7 @@ use super::config::PciExpressConfig;
 use super::credits::Credits;
 use super::tlp::{Packets, Train};
 use crate::interconnect::job::Job;
-use crate::interconnect::{Operation, Transfer};
+use crate::interconnect::Operation;
 
 /// Transfers of a device. Writes and messages go in order and may pass reads that have to wait; a read never passes a write
 /// (PCIe 2.4.1).
@@ -78,17 +78,38 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn submit(&mut self, now: Time, transfer: &Transfer) {
+    pub(super) fn submit(&mut self, job: Job) {
+        let is_read = job.operation == Operation::DmaRead;
         let queued = Queued {
             order: self.submitted,
-            job: Job::new(now, transfer),
+            job,
         };
         self.submitted += 1;
-        if transfer.operation == Operation::DmaRead {
+        if is_read {
             self.reads.push_back(queued);
         } else {
             self.posted.push_back(queued);
         }
+    }
+
+    /// Whether nothing waits to be sent.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.posted.is_empty() && self.reads.is_empty()
+    }
+
+    /// Whether at `at` there are tags and room for so many requests at once.
+    pub(super) fn can_ask(&self, at: Time, requests: u32) -> bool {
+        self.room.are_infinite() && self.tags.are_available(at, requests, 0)
+    }
+
+    /// Sends so many requests.
+    pub(super) fn ask(&mut self, at: Time, requests: u32) {
+        self.tags.take(at, requests, 0);
+    }
+
+    /// The data that so many requests asked for arrive at `at`.
+    pub(super) fn answered(&mut self, at: Time, requests: u32) {
+        self.tags.give_back(at, requests, 0);
     }
 
     pub(super) fn first_write(&self) -> Option<&Job> {

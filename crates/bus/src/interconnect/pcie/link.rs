@@ -8,7 +8,7 @@ use super::config::PciExpressConfig;
 use super::credits::Credits;
 use super::endpoint::{Endpoint, Next};
 use super::rate::{self, PerByte};
-use super::tlp::Packets;
+use super::tlp::{Packets, Train};
 use crate::interconnect::done::DoneQueue;
 use crate::interconnect::job::Job;
 use crate::interconnect::usage::Meter;
@@ -46,15 +46,38 @@ struct Lane {
     meter: Meter,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Completion {
     endpoint: usize,
     ready_at: Time,
-    bytes: u64,
-    /// Whether the transfer is done with it.
-    last: bool,
-    /// Whether that is reported.
-    reported: bool,
+    /// Bytes on the link.
+    line_bytes: u64,
+    data: Data,
+}
+
+/// What completions bring.
+#[derive(Clone, Debug)]
+enum Data {
+    /// The data of one request of the endpoint's first waiting read.
+    Part {
+        train: Train,
+        /// Whether the transfer is done with it.
+        last: bool,
+        /// Whether that is reported.
+        reported: bool,
+    },
+    /// All data of a read that was asked for in so many requests.
+    Whole { job: Job, requests: u32 },
+}
+
+impl Completion {
+    /// Whether a transfer is done with it that is reported.
+    fn ends_reported(&self) -> bool {
+        match &self.data {
+            Data::Part { last, reported, .. } => *last && *reported,
+            Data::Whole { job, .. } => job.reported,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -118,14 +141,92 @@ impl Link {
         }
     }
 
-    pub(super) fn submit(&mut self, now: Time, transfer: &Transfer) {
-        self.idle_until = now;
-        if transfer.operation.is_register_access() {
-            self.accesses.push_back(Job::new(now, transfer));
+    pub(super) fn submit(&mut self, now: Time, transfer: &Transfer, done: &mut DoneQueue) {
+        let job = Job::new(now, transfer);
+        if let Some(job) = self.send_at_once(now, job, done) {
+            self.idle_until = now;
+            if job.operation.is_register_access() {
+                self.accesses.push_back(job);
+            } else {
+                let endpoint = job.device.index() - usize::from(self.first_device);
+                self.endpoints[endpoint].submit(job);
+            }
         } else {
-            let endpoint = transfer.device.index() - usize::from(self.first_device);
-            self.endpoints[endpoint].submit(now, transfer);
+            self.idle_until = self.idle_until.min(self.next_to_device());
         }
+    }
+
+    /// Decides at once when a transfer is sent before which nothing else can come, as nearly all on a link that is not full. Gives
+    /// the transfer back if it has to wait. A read goes as a whole: what the processor writes to a register comes before or after
+    /// its data, not between them.
+    fn send_at_once(&mut self, now: Time, job: Job, done: &mut DoneQueue) -> Option<Job> {
+        if job.operation == Operation::RegisterWrite {
+            let first = self.completions.front().is_none_or(|data| data.ready_at >= now);
+            if !first || !self.accesses.is_empty() {
+                return Some(job);
+            }
+            let at = self.to_device.free_at.max(now);
+            self.send_register_write(at, job, done);
+            return None;
+        }
+        let sole = self.endpoints.len() == 1 && self.endpoints[0].is_at_rest();
+        if !sole || !self.answers.is_empty() || job.operation == Operation::RegisterRead {
+            return Some(job);
+        }
+        let at = self.to_host.free_at.max(now);
+        if job.operation == Operation::DmaRead {
+            self.send_whole_read(at, job)
+        } else {
+            self.send_whole_write(at, job, done)
+        }
+    }
+
+    fn send_whole_read(&mut self, at: Time, job: Job) -> Option<Job> {
+        let requests = self.packets.requests(job.left_bytes()) as u32;
+        let endpoint = &mut self.endpoints[0];
+        if !endpoint.can_ask(at, requests) || !self.non_posted.are_available(at, requests, 0) {
+            return Some(job);
+        }
+        endpoint.ask(at, requests);
+        let request = self.packets.request_bytes();
+        let end = at + self.packet_rate.span(u64::from(requests) * request);
+        self.to_host.free_at = end;
+        self.to_host.meter.occupied(job.device, at, end);
+        self.non_posted.take(at, requests, 0);
+        let returned_at = end + self.latencies.credit_return;
+        self.non_posted.give_back(returned_at, requests, 0);
+        let asked = at + self.packet_rate.span(request) + self.latencies.link;
+        self.completions.push_back(Completion {
+            endpoint: 0,
+            ready_at: asked + self.latencies.read,
+            line_bytes: self.packets.all_completion_bytes(job.left_bytes()),
+            data: Data::Whole { job, requests },
+        });
+        None
+    }
+
+    fn send_whole_write(&mut self, at: Time, mut job: Job, done: &mut DoneQueue) -> Option<Job> {
+        let train = self.packets.writes(job.left_bytes());
+        if !(self.posted).are_available(at, train.packets, train.data_credits) {
+            return Some(job);
+        }
+        let end = self.send_posted(at, &train);
+        let moved = job.take(train.payload);
+        self.to_host.meter.moved(job.device, &moved, at, end);
+        let in_memory = end + self.latencies.link + self.latencies.write;
+        complete(&mut self.to_host.meter, &job, in_memory, done);
+        None
+    }
+
+    /// Sends posted packets to the host, for which there are credits; gives the end.
+    fn send_posted(&mut self, at: Time, train: &Train) -> Time {
+        let end = at + self.packet_rate.span(train.line_bytes);
+        self.to_host.free_at = end;
+        self.posted.take(at, train.packets, train.data_credits);
+        let returned_at = end + self.latencies.credit_return;
+        self.posted
+            .give_back(returned_at, train.packets, train.data_credits);
+        end
     }
 
     /// Works out what is sent before `now`. What is decided at `now` itself waits for the next call, so that it does not depend
@@ -173,6 +274,9 @@ impl Link {
 
     /// What is sent to the host next, and when: round robin between those that could send by then.
     fn next_to_host(&self) -> Option<(Time, Sender)> {
+        if self.answers.is_empty() && self.endpoints.iter().all(Endpoint::is_at_rest) {
+            return None;
+        }
         let senders = self.endpoints.len() + 1;
         let mut first: Option<(Time, Sender)> = None;
         let mut place = self.last_sender;
@@ -250,15 +354,10 @@ impl Link {
         } else {
             self.packets.first_write(left)
         };
-        let end = at + self.packet_rate.span(train.line_bytes);
-        self.to_host.free_at = end;
-        self.posted.take(at, train.packets, train.data_credits);
-        let returned_at = end + self.latencies.credit_return;
-        self.posted
-            .give_back(returned_at, train.packets, train.data_credits);
+        let end = self.send_posted(at, &train);
         let device = self.device(endpoint);
         if let Some((moved, job)) = self.endpoints[endpoint].write(&train) {
-            self.to_host.meter.moved(device, moved, at, end);
+            self.to_host.meter.moved(device, &moved, at, end);
             if let Some(job) = job {
                 let in_memory = end + self.latencies.link + self.latencies.write;
                 complete(&mut self.to_host.meter, &job, in_memory, done);
@@ -270,6 +369,7 @@ impl Link {
         let Some(request) = self.endpoints[endpoint].request(at, &self.packets) else {
             return;
         };
+        let train = self.packets.completions(request.bytes);
         let end = at + self.packet_rate.span(self.packets.request_bytes());
         self.to_host.free_at = end;
         let device = self.device(endpoint);
@@ -280,9 +380,12 @@ impl Link {
         self.completions.push_back(Completion {
             endpoint,
             ready_at: end + self.latencies.link + self.latencies.read,
-            bytes: request.bytes,
-            last: request.last,
-            reported: request.reported,
+            line_bytes: train.line_bytes,
+            data: Data::Part {
+                train,
+                last: request.last,
+                reported: request.reported,
+            },
         });
     }
 
@@ -294,7 +397,7 @@ impl Link {
         let end = at + self.packet_rate.span(train.line_bytes);
         self.to_host.free_at = end;
         let moved = job.take(train.payload);
-        self.to_host.meter.moved(job.device, moved, at, end);
+        self.to_host.meter.moved(job.device, &moved, at, end);
         let meter = &mut self.to_host.meter;
         complete(meter, &job, end + self.latencies.link, done);
     }
@@ -312,7 +415,7 @@ impl Link {
     }
 
     fn send_access(&mut self, at: Time, done: &mut DoneQueue) {
-        let Some(mut job) = self.accesses.pop_front() else {
+        let Some(job) = self.accesses.pop_front() else {
             return;
         };
         let lane = &mut self.to_device;
@@ -324,37 +427,54 @@ impl Link {
             self.answers.push_back(Answer { ready_at, job });
             return;
         }
+        self.send_register_write(at, job, done);
+    }
+
+    fn send_register_write(&mut self, at: Time, mut job: Job, done: &mut DoneQueue) {
+        let lane = &mut self.to_device;
         let train = self.packets.writes(job.left_bytes());
         let end = at + self.packet_rate.span(train.line_bytes);
         lane.free_at = end;
         let moved = job.take(train.payload);
-        lane.meter.moved(job.device, moved, at, end);
+        lane.meter.moved(job.device, &moved, at, end);
         complete(&mut lane.meter, &job, end + self.latencies.link, done);
     }
 
-    /// The completions of one read request: the root complex has its data together.
+    /// The completions of one read request, or of a read: the root complex has its data together.
     fn send_completions(&mut self, at: Time, done: &mut DoneQueue) {
         let Some(data) = self.completions.pop_front() else {
             return;
         };
-        let train = self.packets.completions(data.bytes);
-        let end = at + self.packet_rate.span(train.line_bytes);
+        let end = at + self.packet_rate.span(data.line_bytes);
         self.to_device.free_at = end;
         let arrival = end + self.latencies.link;
         let device = self.device(data.endpoint);
         let endpoint = &mut self.endpoints[data.endpoint];
-        if let Some((moved, job)) = endpoint.receive(arrival, &train, data.last) {
-            self.to_device.meter.moved(device, moved, at, end);
-            if let Some(job) = job {
-                complete(&mut self.to_device.meter, &job, arrival, done);
+        let (moved, job) = match data.data {
+            Data::Part { train, last, .. } => {
+                let Some(part) = endpoint.receive(arrival, &train, last) else {
+                    return;
+                };
+                part
             }
+            Data::Whole { mut job, requests } => {
+                endpoint.answered(arrival, requests);
+                (job.take(job.left_bytes()), Some(job))
+            }
+        };
+        self.to_device.meter.moved(device, &moved, at, end);
+        if let Some(job) = job {
+            complete(&mut self.to_device.meter, &job, arrival, done);
         }
     }
 
     /// No transfer that is not known to be done is done before. What was not sent before `now` is sent later.
     pub(super) fn earliest_done(&self, now: Time) -> Option<Time> {
-        let up_free_at = self.to_host.free_at.max(now);
         let down_free_at = self.to_device.free_at.max(now);
+        if self.has_only_completions() {
+            return self.completions_done(down_free_at);
+        }
+        let up_free_at = self.to_host.free_at.max(now);
         let writes = self.endpoints.iter().filter_map(|endpoint| {
             let (line, packets) = endpoint.first_reported_write(&self.packets)?;
             let sent = up_free_at + self.at_least(line, packets);
@@ -376,6 +496,13 @@ impl Link {
             .min()
     }
 
+    /// Whether nothing is under way but data for reads.
+    fn has_only_completions(&self) -> bool {
+        self.accesses.is_empty()
+            && self.answers.is_empty()
+            && self.endpoints.iter().all(Endpoint::is_at_rest)
+    }
+
     /// The time of `line` bytes that are sent in up to so many parts, each of which is rounded.
     fn at_least(&self, line: u64, parts: u64) -> Span {
         let rounded = Span::from_ps(parts.saturating_sub(1));
@@ -387,11 +514,11 @@ impl Link {
         let first = self.completions.front()?;
         let (mut line, mut trains) = (0, 0);
         let last = self.completions.iter().find(|data| {
-            line += self.packets.completions(data.bytes).line_bytes;
+            line += data.line_bytes;
             trains += 1;
-            data.last && data.reported
+            data.ends_reported()
         })?;
-        let own = self.packets.completions(last.bytes).line_bytes;
+        let own = last.line_bytes;
         let behind_others = free_at.max(first.ready_at) + self.at_least(line, trains);
         let alone = free_at.max(last.ready_at) + self.packet_rate.span(own);
         Some(behind_others.max(alone) + self.latencies.link)

@@ -61,7 +61,7 @@ impl Interconnect for PciExpress {
         );
         self.advance(now);
         let link = device.index().min(self.links.len() - 1);
-        self.links[link].submit(now, &transfer);
+        self.links[link].submit(now, &transfer, &mut self.done);
         self.done.changed();
     }
 
