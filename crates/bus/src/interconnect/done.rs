@@ -13,7 +13,8 @@ use super::job::Job;
 pub(super) struct DoneQueue {
     queue: VecDeque<Done>,
     now: Time,
-    /// No transfer that is not in the queue is done before; worked out again when that time has come.
+    /// No transfer that is not in the queue is done before. It stays true while nothing is submitted, so it is worked out again only
+    /// when that time has come, or something better may be known.
     bound: Cell<Time>,
 }
 
@@ -34,6 +35,7 @@ impl DoneQueue {
         if !job.reported {
             return;
         }
+        self.changed();
         let done = Done {
             device: job.device,
             tag: job.tag,
@@ -57,7 +59,7 @@ impl DoneQueue {
         due.then(|| self.queue.pop_front())?
     }
 
-    /// Something changed: the bound is to be worked out again.
+    /// Something was submitted that is reported, or makes another transfer come earlier: the bound is to be worked out again.
     pub(super) fn changed(&mut self) {
         self.bound.set(Time::ZERO);
     }

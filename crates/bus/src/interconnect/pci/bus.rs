@@ -154,7 +154,6 @@ impl SharedBus {
             self.make_room(&mut transaction, other);
         }
         self.transaction = Some(transaction);
-        self.done.changed();
         true
     }
 
@@ -240,7 +239,6 @@ impl SharedBus {
     /// Carries out the transaction on the bus.
     fn finish(&mut self, transaction: Transaction) {
         self.transaction = None;
-        self.done.changed();
         let end = transaction.data_end + self.clocks(self.rules.idle);
         self.free_at = end;
         match transaction.kind {
@@ -577,12 +575,17 @@ impl Interconnect for SharedBus {
         };
         queue.push_back(job);
         self.ask(master);
-        self.done.changed();
+        let mut earlier = transfer.reported;
         if let Some(mut transaction) = self.transaction
             && transaction.master != master
         {
+            let before = transaction.data_end;
             self.make_room(&mut transaction, now);
+            earlier |= transaction.data_end < before;
             self.transaction = Some(transaction);
+        }
+        if earlier {
+            self.done.changed();
         }
     }
 

@@ -240,12 +240,10 @@ impl Link {
             let to_device = self.next_to_device();
             match to_host {
                 Some((at, sender)) if at < now && at <= to_device => {
-                    done.changed();
                     self.send_to_host(at, sender, done);
                     to_host = self.next_to_host();
                 }
                 _ if to_device < now => {
-                    done.changed();
                     self.send_to_device(to_device, done);
                     if !self.is_sole_request(to_host) {
                         to_host = self.next_to_host();

@@ -62,7 +62,9 @@ impl Interconnect for PciExpress {
         self.advance(now);
         let link = device.index().min(self.links.len() - 1);
         self.links[link].submit(now, &transfer, &mut self.done);
-        self.done.changed();
+        if transfer.reported {
+            self.done.changed();
+        }
     }
 
     fn poll_timeout(&self) -> Option<Time> {
