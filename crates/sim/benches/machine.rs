@@ -11,8 +11,11 @@ use criterion::measurement::WallTime;
 use criterion::{
     BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main,
 };
+use std::time::{Duration, Instant};
 
 const PACKETS: u64 = 100_000;
+/// Rounds that shares are taken from.
+const ROUNDS: u32 = 10;
 
 fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment {
     let mut experiment = Experiment {
@@ -69,27 +72,57 @@ fn packets_per_second(c: &mut Criterion) {
     group.finish();
 }
 
+/// Names, interconnects and kilobytes of data cache.
+const INTERCONNECTS: [(&str, &str, u32); 5] = [
+    ("ideal", "ideal", 0),
+    ("pci-64-66", "pci-64-66", 0),
+    ("pcie-3-x8", "pcie-3-x8", 0),
+    ("ideal-cache", "ideal", 8192),
+    ("pcie-3-x8-cache", "pcie-3-x8", 8192),
+];
+
+fn with_interconnect(interconnect: &str, cache_kib: u32) -> Experiment {
+    let mut experiment = experiment(1024, 0, true);
+    experiment.interconnect = InterconnectConfig::preset(interconnect).expect("a preset");
+    experiment.nic.firmware.cache.kib = cache_kib;
+    experiment.host.kernel.nic_cache.enabled = cache_kib > 0;
+    experiment
+}
+
 /// An interconnect that takes time and data caches on the NICs, beside the same server without them.
 fn interconnect_and_cache(c: &mut Criterion) {
     let mut group = c.benchmark_group("interconnect");
     group
         .throughput(Throughput::Elements(PACKETS))
         .sample_size(10);
-    for (name, interconnect, cache_kib) in [
-        ("ideal", "ideal", 0),
-        ("pci-64-66", "pci-64-66", 0),
-        ("pcie-3-x8", "pcie-3-x8", 0),
-        ("ideal-cache", "ideal", 8192),
-        ("pcie-3-x8-cache", "pcie-3-x8", 8192),
-    ] {
-        let mut experiment = experiment(1024, 0, true);
-        experiment.interconnect = InterconnectConfig::preset(interconnect).expect("a preset");
-        experiment.nic.firmware.cache.kib = cache_kib;
-        experiment.host.kernel.nic_cache.enabled = cache_kib > 0;
+    for (name, interconnect, cache_kib) in INTERCONNECTS {
+        let experiment = with_interconnect(interconnect, cache_kib);
         bench_packets(&mut group, name, &experiment);
     }
     group.finish();
 }
 
-criterion_group!(benches, packets_per_second, interconnect_and_cache);
+/// Prints what share of its speed the simulator keeps with interconnect and cache. Rounds alternate between the machines and the
+/// best of each counts, so the shares mean something even where other programs run.
+fn shares(_: &mut Criterion) {
+    let mut machines =
+        INTERCONNECTS.map(|(_, bus, cache_kib)| warm_machine(&with_interconnect(bus, cache_kib)));
+    let mut best = [Duration::MAX; INTERCONNECTS.len()];
+    for _ in 0..ROUNDS {
+        for (machine, best) in machines.iter_mut().zip(&mut best) {
+            let until = machine.packets() + PACKETS;
+            let started = Instant::now();
+            machine
+                .run_until(until, until, &mut NoObserver)
+                .expect("nothing is violated");
+            *best = started.elapsed().min(*best);
+        }
+    }
+    for ((name, ..), time) in INTERCONNECTS.iter().zip(best) {
+        let share = 100.0 * best[0].as_secs_f64() / time.as_secs_f64();
+        println!("{name}: {share:.1} % of the speed on an ideal interconnect without a cache");
+    }
+}
+
+criterion_group!(benches, packets_per_second, interconnect_and_cache, shares);
 criterion_main!(benches);

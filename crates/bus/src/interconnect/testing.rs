@@ -22,7 +22,13 @@ pub(super) fn run(bus: &mut dyn Interconnect) -> Vec<Done> {
     while let Some(at) = bus.poll_timeout() {
         bus.handle_timeout(at);
         while let Some(done) = bus.poll_done() {
-            assert_eq!(done.at, at, "no transfer is done before the bound {} {}", at.as_ps() - done.at.as_ps(), &format!("{bus:?}")[..600]);
+            assert_eq!(
+                done.at,
+                at,
+                "no transfer is done before the bound {} {}",
+                at.as_ps() - done.at.as_ps(),
+                &format!("{bus:?}")[..600]
+            );
             all.push(done);
         }
         assert!(

@@ -92,23 +92,25 @@ fn script() -> impl Strategy<Value = Vec<(Span, Transfer)>> {
     proptest::collection::vec(one, 1..60).prop_map(|steps| {
         let numbered = steps.into_iter().enumerate();
         numbered
-            .map(|(tag, (gap, device, operation, content, header, reported))| {
-                // A register is one or two words.
-                let (content, header) = if operation.is_register_access() {
-                    (4, 4 * (header % 2))
-                } else {
-                    (content, header)
-                };
-                let transfer = Transfer {
-                    device: DeviceId(device),
-                    operation,
-                    bytes: BytesByCategory::of(Category::Content, content)
-                        .with(Category::ProtocolHeader, header),
-                    tag: tag as u64,
-                    reported,
-                };
-                (Span::from_ps(gap), transfer)
-            })
+            .map(
+                |(tag, (gap, device, operation, content, header, reported))| {
+                    // A register is one or two words.
+                    let (content, header) = if operation.is_register_access() {
+                        (4, 4 * (header % 2))
+                    } else {
+                        (content, header)
+                    };
+                    let transfer = Transfer {
+                        device: DeviceId(device),
+                        operation,
+                        bytes: BytesByCategory::of(Category::Content, content)
+                            .with(Category::ProtocolHeader, header),
+                        tag: tag as u64,
+                        reported,
+                    };
+                    (Span::from_ps(gap), transfer)
+                },
+            )
             .collect()
     })
 }

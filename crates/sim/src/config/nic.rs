@@ -81,7 +81,8 @@ pub struct DmaConfig {
     pub sent_per_event: u32,
     /// ... or when the first has waited this long, microseconds, or with other entries before that.
     pub sent_delay_us: u64,
-    /// Reads of packet data under way at a time.
+    /// Reads of packet data under way at a time. If that is more than one and takes no set-up, the parts of a packet are taken up
+    /// together, and their places are free for others when all are there.
     pub reads_in_flight: u32,
     /// From the end of a read of packet data to the next, while the DMA engine is set up for that, nanoseconds.
     pub read_setup_ns: u32,

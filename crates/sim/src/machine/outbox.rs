@@ -166,11 +166,7 @@ impl Outbox {
     }
 
     /// Begins to fetch about `most` ring entries of what is known, all that was posted at one moment together. Gives how many.
-    pub(super) fn fetch(
-        &mut self,
-        most: u32,
-        entries_of: impl Fn(&ToNic<Symbolic>) -> u32,
-    ) -> u32 {
+    pub(super) fn fetch(&mut self, most: u32, entries_of: impl Fn(&ToNic<Symbolic>) -> u32) -> u32 {
         let (mut entries, mut last) = (0, None);
         loop {
             let (packet, command) = (self.packets.next_to_fetch(), self.commands.next_to_fetch());

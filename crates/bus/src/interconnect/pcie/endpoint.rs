@@ -7,8 +7,8 @@ use baton_wire::Time;
 use super::config::PciExpressConfig;
 use super::credits::Credits;
 use super::tlp::{Packets, Train};
-use crate::interconnect::job::Job;
 use crate::interconnect::Operation;
+use crate::interconnect::job::Job;
 
 /// Transfers of a device. Writes and messages go in order and may pass reads that have to wait; a read never passes a write
 /// (PCIe 2.4.1).

@@ -161,7 +161,10 @@ impl Link {
     /// its data, not between them.
     fn send_at_once(&mut self, now: Time, job: Job, done: &mut DoneQueue) -> Option<Job> {
         if job.operation == Operation::RegisterWrite {
-            let first = self.completions.front().is_none_or(|data| data.ready_at >= now);
+            let first = self
+                .completions
+                .front()
+                .is_none_or(|data| data.ready_at >= now);
             if !first || !self.accesses.is_empty() {
                 return Some(job);
             }

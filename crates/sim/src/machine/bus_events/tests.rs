@@ -27,7 +27,9 @@ fn results(experiment: &Experiment, impatient: bool) -> serde_json::Value {
     if let Some(bus) = &mut machine.bus {
         bus.impatient = impatient;
     }
-    let results = machine.run("", &mut NoObserver).expect("nothing is violated");
+    let results = machine
+        .run("", &mut NoObserver)
+        .expect("nothing is violated");
     serde_json::to_value(&results).expect("results can be written")
 }
 

@@ -13,8 +13,8 @@ pub(super) use descriptors::Descriptors;
 pub(super) use outgoing::{Outgoing, Part, Parts, Release};
 pub(super) use upward::{Upward, Write};
 
-use crate::config::DmaConfig;
 use super::outbox::{Outbox, Stage};
+use crate::config::DmaConfig;
 use baton_wire::{Span, Time};
 
 /// A NIC's part of the interconnect's work.

@@ -78,6 +78,8 @@ pub(in super::super) struct Outgoing {
     in_flight: u32,
     /// When the engine is set up for the next read.
     ready_at: Time,
+    /// The earliest [`Release::needed`] of what waits.
+    needed: Time,
     /// Packets of the host that are completed by what waits.
     sent: u32,
     /// Bytes on the wire of the frames that wait.
@@ -93,6 +95,7 @@ impl Outgoing {
             submitting: 0,
             in_flight: 0,
             ready_at: Time::ZERO,
+            needed: Time::NEVER,
             sent: 0,
             line_bytes: 0,
         }
@@ -112,6 +115,7 @@ impl Outgoing {
     /// A piece of work read `parts`; `release` waits for them.
     /// That it may leave must be known at `needed`.
     pub(in super::super) fn push(&mut self, parts: Parts, release: Release, needed: Time) {
+        self.needed = self.needed.min(needed);
         self.sent += release.sent;
         self.line_bytes += release.line_bytes();
         self.entries.push_back(Entry {
@@ -148,8 +152,7 @@ impl Outgoing {
         if self.holds_back() {
             return Time::ZERO;
         }
-        let entries = self.entries.iter();
-        entries.fold(Time::NEVER, |first, entry| first.min(entry.needed))
+        self.needed
     }
 
     /// The next part to fetch, if fewer than the limit are under way and the engine is ready, or if it is one of a chain that was
@@ -197,6 +200,8 @@ impl Outgoing {
         }
         self.submitting = self.submitting.saturating_sub(1);
         let release = self.entries.pop_front()?.release;
+        let rest = self.entries.iter();
+        self.needed = rest.fold(Time::NEVER, |first, entry| first.min(entry.needed));
         self.sent -= release.sent;
         self.line_bytes -= release.line_bytes();
         Some(release)

@@ -29,8 +29,8 @@ struct Batch {
 /// long enough, their ring entries.
 #[derive(Debug)]
 pub(in super::super) struct Upward {
-    /// Each with whether it has data that is not written. The oldest are those whose entries are being written, then come those whose entries are
-    /// to be written, then those whose data is not all in host memory.
+    /// Each with whether it has data that is not written. The oldest are those whose entries are being written, then come those
+    /// whose entries are to be written, then those whose data is not all in host memory.
     items: VecDeque<(bool, ToHost<Symbolic>)>,
     /// The batches that the first `writing` items are in.
     batches: VecDeque<Batch>,
