@@ -29,7 +29,7 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
         set,
         series: series.into(),
         metrics: vec![RESPONSE, CROSSINGS],
-        remark: "Content that fits saves its DMA, and the round trip of fetching it. Response headers of 250 bytes and requests do not fit.",
+        remark: "Content that fits saves its DMA. The response time stays: headers of 250 bytes do not fit and are fetched all the same, and requests do not fit either.",
     }
     .run(lab)
 }
