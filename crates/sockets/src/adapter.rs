@@ -280,10 +280,14 @@ impl Shared {
             return core;
         }
         let (mut core, came) = self.spin(core, parker, timeout);
-        if came || !core.driver.prepare_to_sleep() || core.driver.watch().is_err() {
+        // While it spun others could have the lock, and take in what this thread waits for.
+        let goes_on = came || parker.is_notified();
+        if goes_on || !core.driver.prepare_to_sleep() || core.driver.watch().is_err() {
             core.turn();
             return core;
         }
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = core.driver.longest_wait(left);
         let now = core.driver.now();
         let until = timeout.map(|timeout| now + crate::driver::span(timeout));
         core.set_sleeps(parker, Some(until));
@@ -293,7 +297,10 @@ impl Shared {
         let _ = sleep(&mut [readable(&epoll)], timeout);
         let mut core = self.lock();
         core.set_sleeps(parker, None);
-        core.handle_kick();
+        if core.is_led_by(parker) {
+            // If another has taken over meanwhile, the kick is for that one.
+            core.handle_kick();
+        }
         core.turn();
         core
     }

@@ -436,8 +436,14 @@ impl Core {
             return;
         }
         self.leader = None;
-        if let Some(next) = self.followers.first() {
-            next.notify();
+        self.promote();
+    }
+
+    /// One of those that wait for the leader is to see whether it still has to wait, and to lead if so.
+    fn promote(&self) {
+        if let Some(next) = self.followers.first()
+            && next.notify()
+        {
             next.unpark();
         }
     }
@@ -465,7 +471,10 @@ impl Core {
             self.dispatch();
         }
         let Some(leader) = &self.leader else {
-            if self.followers.is_empty() && self.needs_keeper() {
+            if !self.followers.is_empty() {
+                // Whoever was to lead has got what it waited for.
+                self.promote();
+            } else if self.needs_keeper() {
                 self.wake_keeper();
             }
             return;
