@@ -12,6 +12,8 @@ mod frame;
 mod hostile_adapter;
 mod packet;
 mod portable;
+mod shared_memory;
+mod stream;
 
 pub use access_log::access_log;
 pub use application::application;
@@ -22,6 +24,8 @@ pub use frame::frame;
 pub use hostile_adapter::hostile_adapter;
 pub use packet::packet;
 pub use portable::portable;
+pub use shared_memory::shared_memory;
+pub use stream::stream;
 
 /// A fuzz target: its name, which is that of its corpus, and what it does.
 pub type Target = (&'static str, fn(&[u8]));
@@ -37,4 +41,6 @@ pub const TARGETS: &[Target] = &[
     ("access_log", access_log),
     ("experiment", experiment),
     ("hostile_adapter", hostile_adapter),
+    ("shared_memory", shared_memory),
+    ("stream", stream),
 ];

@@ -82,7 +82,7 @@ impl Consumer {
     }
 
     /// Descriptors that wait, as far as is known.
-    fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         self.produced_seen.wrapping_sub(self.consumed) as usize
     }
 

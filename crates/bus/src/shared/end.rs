@@ -83,7 +83,9 @@ impl<M: SharedMemory> End<M> {
         let from = self.side.other();
         let (ring, slots) = (self.memory.control().ring(from), self.memory.slots(from));
         let taken = self.consumer.get(ring, slots, most, descriptors)?;
-        Ok(taken > 0 && self.must_ring(Attention::ROOM))
+        // Whoever waits for room is not woken for a little of it: the rest is going to be taken as well, and wakes it.
+        let roomy = 2 * self.consumer.waiting() <= slots.len();
+        Ok(taken > 0 && roomy && self.must_ring(Attention::ROOM))
     }
 
     /// Whether there is something to get, or, when the last put fell short, room to go on. This is what one looks at while one spins.

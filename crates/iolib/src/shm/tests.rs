@@ -9,7 +9,10 @@ use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
 use baton_wire::{Span, Time};
 use bytes::Bytes;
 use rustix::event::{PollFd, poll};
+use rustix::fs::{MemfdFlags, SealFlags, memfd_create};
+use rustix::io::Errno;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
@@ -115,6 +118,32 @@ fn places_outside_of_the_pool_are_refused() {
     let long = Bytes::from(vec![0; 65]);
     assert_eq!(host.place(long.clone()), Err(long));
     assert_eq!(host.free_buffers(), 4);
+}
+
+#[test]
+fn nobody_can_change_the_size_or_the_seals() {
+    let (_host, _adapter, file) = pair(SMALL).expect("memory");
+    let bytes = rustix::fs::fstat(&file).expect("a file").st_size as u64;
+    for changed in [0, bytes - 1, bytes + 1] {
+        assert_eq!(rustix::fs::ftruncate(&file, changed), Err(Errno::PERM));
+    }
+    let seals = rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE);
+    assert_eq!(seals, Err(Errno::PERM));
+}
+
+#[test]
+fn memory_that_is_not_sealed_or_not_what_it_says_is_refused() {
+    let unsound = |file: OwnedFd| !memory::is_sound(file, &SMALL).expect("a file");
+    let sound = memory::create(&SMALL).expect("memory");
+    assert!(memory::is_sound(&sound, &SMALL).expect("a file"));
+    assert!(unsound(
+        memory::create(&Geometry::default()).expect("memory")
+    ));
+    let bare = memfd_create("bare", MemfdFlags::ALLOW_SEALING).expect("memory");
+    let mut content = vec![0; rustix::fs::fstat(&sound).expect("a file").st_size as usize];
+    rustix::io::pread(&sound, &mut content[..], 0).expect("a file");
+    rustix::io::pwrite(&bare, &content, 0).expect("a file");
+    assert!(unsound(bare));
 }
 
 #[test]

@@ -62,6 +62,11 @@ impl<S: Read + Write> StreamAdapter<S> {
         &self.channel.geometry
     }
 
+    /// The stream, for whoever has to do with it beside the link. What is read from it or written to it here, the link misses.
+    pub fn stream_mut(&mut self) -> &mut S {
+        &mut self.channel.stream
+    }
+
     /// Takes in what has come. Behind as many requests as fit into a ring everything stays in the stream until they are got.
     fn advance(&mut self) -> Result<(), Violation> {
         self.channel.flush();

@@ -4,6 +4,7 @@ use super::message::{HEADER_BYTES, Header, Kind, most_bytes};
 use crate::counters::LinkCounters;
 use crate::handshake::Geometry;
 use baton_bus::Descriptor;
+use baton_bus::descriptor::whole_entries;
 use baton_bus::link::{LinkError, Violation};
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
@@ -100,25 +101,30 @@ impl<S: Read + Write> Channel<S> {
         }
     }
 
-    /// Sends descriptors, as one message. Gives how many were taken: all or, when too much waits already, none.
+    /// Sends descriptors, as one message. Gives how many were taken: whole entries, as many as a ring holds, or, when too much waits
+    /// already, none.
     pub fn put(&mut self, descriptors: &[Descriptor]) -> Result<usize, LinkError> {
         self.flush();
         if self.gone || self.mute {
             return Err(LinkError::Gone);
         }
-        self.short = self.is_full() && !descriptors.is_empty();
-        if self.short || descriptors.is_empty() {
+        let taken = if self.is_full() {
+            0
+        } else {
+            whole_entries(descriptors, self.geometry.ring_depth as usize)
+        };
+        self.short = taken < descriptors.len();
+        if taken == 0 {
             return Ok(0);
         }
-        // A message holds as many as a ring; whoever puts has no more.
-        debug_assert!(descriptors.len() <= self.geometry.ring_depth as usize);
+        let descriptors = &descriptors[..taken];
         self.counters.transfers += 1;
         self.begin_message(Kind::Descriptors, size_of_val(descriptors));
         for descriptor in descriptors {
             self.output.extend_from_slice(&descriptor.to_bytes());
         }
         self.flush();
-        Ok(descriptors.len())
+        Ok(taken)
     }
 
     /// Begins a message; exactly `len` bytes follow, by [`Channel::append`].

@@ -86,6 +86,11 @@ impl<S: Read + Write> StreamHost<S> {
         &self.channel.geometry
     }
 
+    /// The stream, for whoever has to do with it beside the link. What is read from it or written to it here, the link misses.
+    pub fn stream_mut(&mut self) -> &mut S {
+        &mut self.channel.stream
+    }
+
     /// Takes in what has come and sends what is owed. Responses that nobody gets are left in the stream.
     fn advance(&mut self) -> Result<(), Violation> {
         for _ in 0..MOST_AT_ONCE {

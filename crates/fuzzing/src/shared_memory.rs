@@ -1,0 +1,264 @@
+//! Host and adapter over shared memory to which somebody else writes as well.
+
+use arbitrary::{Arbitrary, Unstructured};
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{Request, Response, read_inline, read_peer};
+use baton_bus::link::{AdapterLink, DmaId, HostLink, LinkError, Violation};
+use baton_iolib::{Geometry, LiveLink, ShmAdapter, ShmHost, pair};
+use baton_wire::{Span, Time};
+use bytes::Bytes;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+const GEOMETRY: Geometry = Geometry {
+    ring_depth: 8,
+    buffers: 4,
+    buffer_bytes: 64,
+};
+/// Where the words of the rings begin and the buffers end.
+const MEMORY: std::ops::Range<u64> = 128..4096 + 4 * 64;
+
+/// What happens next.
+#[derive(Debug, Arbitrary)]
+enum Step {
+    /// Somebody writes somewhere.
+    Spoil {
+        at: u16,
+        bytes: [u8; 4],
+    },
+    /// Somebody writes to one of the words that are looked at most: indices and words of who sleeps.
+    SpoilWord {
+        word: u8,
+        value: u8,
+    },
+    /// Somebody writes to a slot.
+    SpoilSlot {
+        slot: u8,
+        words: [u64; 4],
+    },
+    HostPuts {
+        descriptors: Vec<[u64; 4]>,
+    },
+    HostGets,
+    HostPlaces {
+        len: u8,
+    },
+    HostReserves,
+    HostTakes {
+        address: u64,
+        len: u32,
+    },
+    HostFrees {
+        which: u8,
+    },
+    HostSleeps,
+    AdapterGets {
+        most: u8,
+    },
+    AdapterPuts {
+        descriptors: Vec<[u64; 4]>,
+    },
+    AdapterReads {
+        address: u64,
+        len: u32,
+    },
+    AdapterWrites {
+        address: u64,
+        len: u8,
+    },
+    AdapterPolls,
+    AdapterSleeps,
+}
+
+/// Both sides, as long as they are content with each other.
+struct Link {
+    host: Option<ShmHost>,
+    adapter: Option<ShmAdapter>,
+    memory: File,
+    /// Buffers that the host uses.
+    used: Vec<u64>,
+    now: Time,
+}
+
+/// Host and adapter do what they may, in any order, while any bytes appear in their memory: each gets values, or names what is wrong.
+pub fn shared_memory(data: &[u8]) {
+    let (host, adapter, memory) = pair(GEOMETRY).expect("memory");
+    let mut link = Link {
+        host: Some(host),
+        adapter: Some(adapter),
+        memory: memory.into(),
+        used: Vec::new(),
+        now: Time::ZERO,
+    };
+    let mut input = Unstructured::new(data);
+    while !input.is_empty()
+        && let Ok(step) = Step::arbitrary(&mut input)
+    {
+        link.now = link.now + Span::from_ms(1);
+        match step {
+            Step::Spoil { at, bytes } => {
+                let span = MEMORY.end - MEMORY.start - 4;
+                link.spoil(MEMORY.start + u64::from(at) % span, &bytes);
+            }
+            Step::SpoilWord { word, value } => {
+                let at = MEMORY.start + u64::from(word % 6) * 128;
+                link.spoil(at, &u32::from(value).to_le_bytes());
+            }
+            Step::SpoilSlot { slot, words } => {
+                let at = 1024 + u64::from(slot % 16) * 32;
+                link.spoil(at, &Descriptor(words).to_bytes());
+            }
+            other => link.act(other),
+        }
+    }
+}
+
+impl Link {
+    fn spoil(&self, at: u64, bytes: &[u8]) {
+        self.memory.write_all_at(bytes, at).expect("it is memory");
+    }
+
+    fn act(&mut self, step: Step) {
+        // A side that names a violation is through with the other.
+        if let Some(host) = &mut self.host
+            && Self::host(host, &mut self.used, self.now, &step).is_err()
+        {
+            self.host = None;
+        }
+        if let Some(adapter) = &mut self.adapter
+            && Self::adapter(adapter, self.now, &step).is_err()
+        {
+            self.adapter = None;
+        }
+    }
+
+    fn host(
+        host: &mut ShmHost,
+        used: &mut Vec<u64>,
+        now: Time,
+        step: &Step,
+    ) -> Result<(), LinkError> {
+        match *step {
+            Step::HostPuts { ref descriptors } => {
+                let descriptors = entries(descriptors);
+                assert!(host.put(now, &descriptors)? <= descriptors.len());
+            }
+            Step::HostGets => {
+                let mut responses = Vec::new();
+                host.get(now, &mut responses)?;
+                look_at(&responses);
+            }
+            Step::HostPlaces { len } => match host.place(vec![1; len.into()].into()) {
+                Ok(address) => used.push(address),
+                Err(data) => assert!(used.len() == 4 || data.len() > 64),
+            },
+            Step::HostReserves => used.extend(host.reserve()),
+            Step::HostTakes { address, len } => {
+                // Low addresses are those of buffers.
+                let address = if address % 2 == 0 {
+                    address / 2 % 5 * 64
+                } else {
+                    address
+                };
+                let len = if len % 2 == 0 { len / 2 % 70 } else { len };
+                let data = host.take(address, len).map_err(LinkError::from)?;
+                assert_eq!(data.len(), len as usize);
+                used.retain(|&it| it != address);
+            }
+            Step::HostFrees { which } if !used.is_empty() => {
+                host.free(used.swap_remove(usize::from(which) % used.len()));
+            }
+            Step::HostSleeps => {
+                let _ = (host.has_news()?, host.prepare_to_sleep()?);
+            }
+            _ => {}
+        }
+        assert_eq!(host.free_buffers() + used.len(), 4, "no buffer is lost");
+        Ok(())
+    }
+
+    fn adapter(adapter: &mut ShmAdapter, now: Time, step: &Step) -> Result<(), LinkError> {
+        match *step {
+            Step::AdapterGets { most } => {
+                let mut requests = Vec::new();
+                adapter.get(now, most.into(), &mut requests)?;
+                look_at(&requests);
+            }
+            Step::AdapterPuts { ref descriptors } => {
+                let descriptors = entries(descriptors);
+                assert!(adapter.put(now, &descriptors)? <= descriptors.len());
+            }
+            Step::AdapterReads { address, len } => {
+                let address = if address % 2 == 0 {
+                    address % 300
+                } else {
+                    address
+                };
+                in_bounds(
+                    adapter.read(now, DmaId(0), address, len % 70),
+                    address,
+                    len % 70,
+                )?;
+            }
+            Step::AdapterWrites { address, len } => {
+                let address = if address % 2 == 0 {
+                    address % 300
+                } else {
+                    address
+                };
+                let data = Bytes::from(vec![2; len.into()]);
+                in_bounds(
+                    adapter.write(now, DmaId(1), address, data),
+                    address,
+                    len.into(),
+                )?;
+            }
+            Step::AdapterPolls => while adapter.poll_dma(now)?.is_some() {},
+            Step::AdapterSleeps => {
+                let _ = (adapter.has_news()?, adapter.prepare_to_sleep()?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A transfer within bounds is done, and any other is named.
+fn in_bounds(result: Result<(), LinkError>, address: u64, len: u32) -> Result<(), LinkError> {
+    let inside = len <= 64 && u128::from(address) + u128::from(len) <= 4 * 64;
+    match result {
+        Ok(()) => assert!(inside),
+        Err(LinkError::Violation(Violation::Range { .. } | Violation::Length(_))) => {
+            assert!(!inside);
+        }
+        Err(_) => unreachable!("nobody is gone"),
+    }
+    result
+}
+
+/// Whole entries that this side might put: each is cut or filled up to its length.
+fn entries(words: &[[u64; 4]]) -> Vec<Descriptor> {
+    let mut entries = Vec::new();
+    for &words in words.iter().take(8) {
+        let head = Descriptor(words);
+        let len = 1 + head.continuations();
+        if len <= 8 {
+            entries.push(head);
+            entries.resize(entries.len() + len - 1, Descriptor::default());
+        }
+    }
+    entries
+}
+
+/// Reads descriptors as either side would.
+fn look_at(descriptors: &[Descriptor]) {
+    assert!(
+        descriptors.len() <= 16,
+        "no more than the ring holds, twice"
+    );
+    for (at, descriptor) in descriptors.iter().enumerate() {
+        let _ = (Request::decode(descriptor), Response::decode(descriptor));
+        let _ = read_peer(descriptor);
+        let _ = read_inline(&descriptors[at..], &mut [0; 240]);
+    }
+}

@@ -1,0 +1,147 @@
+//! Host and adapter at streams through which anything comes.
+
+use arbitrary::{Arbitrary, Unstructured};
+use baton_bus::link::{AdapterLink, DmaId, HostLink, LinkError};
+use baton_iolib::{Application, Geometry, StreamAdapter, StreamHost};
+use baton_wire::Time;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+
+const GEOMETRY: Geometry = Geometry {
+    ring_depth: 8,
+    buffers: 4,
+    buffer_bytes: 64,
+};
+const NOW: Time = Time::ZERO;
+
+/// What comes through the stream.
+#[derive(Debug, Arbitrary)]
+enum Piece {
+    /// A message, as far as its head goes.
+    Message { kind: u8, len: u8, rest: Vec<u8> },
+    /// A read that may be in bounds.
+    Read { id: u8, address: u8, len: u8 },
+    /// Anything.
+    Bytes(Vec<u8>),
+    /// Nothing more for now.
+    Pause,
+    /// The stream takes so much.
+    Room(u8),
+}
+
+/// A stream that somebody else has written to.
+#[derive(Debug, Default)]
+struct Script {
+    comes: VecDeque<u8>,
+    over: bool,
+    room: usize,
+}
+
+impl Read for Script {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.comes.is_empty() && !self.over {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.comes.read(bytes)
+    }
+}
+
+impl Write for Script {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len().min(self.room);
+        self.room -= len;
+        if len == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Any pieces of messages, to a host and to an adapter that do something meanwhile: each gets values, names what is wrong, or finds
+/// that it is over.
+pub fn stream(data: &[u8]) {
+    let mut input = Unstructured::new(data);
+    let Ok(to_host) = bool::arbitrary(&mut input) else {
+        return;
+    };
+    let pieces = std::iter::from_fn(|| {
+        let more = !input.is_empty();
+        more.then(|| Piece::arbitrary(&mut input).ok()).flatten()
+    });
+    if to_host {
+        host(pieces);
+    } else {
+        adapter(pieces);
+    }
+}
+
+/// Adds a piece to what comes; true when it is to be looked at.
+fn add(script: &mut Script, piece: Piece) -> bool {
+    match piece {
+        Piece::Message { kind, len, rest } => {
+            script.comes.extend([kind % 6, 0, 0, 0, len, 0, 0, 0]);
+            let rest = rest.into_iter().chain(std::iter::repeat(0));
+            script.comes.extend(rest.take(len.into()));
+        }
+        Piece::Read { id, address, len } => {
+            script.comes.extend([2, 0, 0, 0, 16, 0, 0, 0]);
+            script.comes.extend([id, 0, 0, 0, len % 65, 0, 0, 0]);
+            script.comes.extend([address, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        Piece::Bytes(bytes) => script.comes.extend(bytes),
+        Piece::Pause => return true,
+        Piece::Room(room) => script.room += usize::from(room),
+    }
+    false
+}
+
+fn host(pieces: impl Iterator<Item = Piece>) {
+    let mut host = StreamHost::over(Script::default(), GEOMETRY);
+    let mut responses = Vec::new();
+    for piece in pieces {
+        if !add(host.stream_mut(), piece) {
+            continue;
+        }
+        if host.get(NOW, &mut responses).is_err() {
+            return;
+        }
+        let _ = host.place(Bytes::from_static(b"data"));
+        if let Some(response) = responses.first().copied() {
+            let _ = host.put(NOW, &[response]);
+        }
+        responses.clear();
+    }
+    host.stream_mut().over = true;
+    assert!(ends(|| host.get(NOW, &mut responses)), "it ends");
+}
+
+fn adapter(pieces: impl Iterator<Item = Piece>) {
+    let application = Application::default();
+    let mut adapter = StreamAdapter::over(Script::default(), GEOMETRY, application);
+    let mut requests = Vec::new();
+    for (number, piece) in pieces.enumerate() {
+        if !add(adapter.stream_mut(), piece) {
+            continue;
+        }
+        let did = adapter
+            .get(NOW, number % 9, &mut requests)
+            .and_then(|()| adapter.read(NOW, DmaId(number as u32), 64, number as u32 % 65))
+            .and_then(|()| adapter.write(NOW, DmaId(0), 0, Bytes::from_static(b"data")))
+            .and_then(|()| adapter.poll_dma(NOW));
+        if did.is_err() {
+            return;
+        }
+    }
+    adapter.stream_mut().over = true;
+    assert!(ends(|| adapter.get(NOW, 9, &mut requests)), "it ends");
+}
+
+/// What is there is got in the end, and then the link is of no use.
+fn ends(mut get: impl FnMut() -> Result<(), LinkError>) -> bool {
+    (0..10_000).any(|_| get().is_err())
+}

@@ -1,0 +1,195 @@
+//! Ways for descriptors from one process to another.
+
+use baton_bus::Descriptor;
+use baton_bus::descriptor::{Action, Request};
+use baton_bus::link::{AdapterLink, HostLink};
+use baton_iolib::{ShmAdapter, ShmHost, Spin, wait};
+use baton_wire::Time;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// The most descriptors that are received at a time.
+const MOST: usize = 128;
+const BYTES: usize = Descriptor::BYTES as usize;
+const NOW: Time = Time::ZERO;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    SharedMemory,
+    SocketPair,
+    Pipe,
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::SharedMemory, Self::SocketPair, Self::Pipe];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SharedMemory => "shared memory",
+            Self::SocketPair => "socket pair",
+            Self::Pipe => "pipe",
+        }
+    }
+}
+
+/// A descriptor that is only taken.
+pub fn plain() -> Descriptor {
+    request(0)
+}
+
+/// A descriptor that is answered by itself.
+pub fn to_be_answered() -> Descriptor {
+    request(1)
+}
+
+fn request(socket: u32) -> Descriptor {
+    Request {
+        socket,
+        tag: 0,
+        action: Action::Socket,
+    }
+    .encode()
+}
+
+/// One side's end.
+pub trait Carrier {
+    /// Sends all of them, waiting for room.
+    fn send(&mut self, descriptors: &[Descriptor]);
+
+    /// Appends what has come, waiting for it; false when the other side is gone.
+    fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool;
+}
+
+/// Takes everything, and answers what is to be answered, until the other side is gone.
+pub fn serve(mut carrier: impl Carrier) {
+    let mut received = Vec::with_capacity(MOST);
+    while carrier.receive(&mut received) {
+        for &descriptor in received.iter().filter(|it| **it == to_be_answered()) {
+            carrier.send(&[descriptor]);
+        }
+        received.clear();
+    }
+}
+
+/// A link, with the spinning that its side has learnt.
+pub struct Link<L> {
+    link: L,
+    spin: Spin,
+}
+
+impl<L> Link<L> {
+    pub fn new(link: L) -> Self {
+        let spin = Spin::new(Duration::from_micros(50));
+        Self { link, spin }
+    }
+}
+
+impl Carrier for Link<ShmHost> {
+    fn send(&mut self, mut descriptors: &[Descriptor]) {
+        loop {
+            let taken = self
+                .link
+                .put(NOW, descriptors)
+                .expect("the other side lives");
+            descriptors = &descriptors[taken..];
+            if descriptors.is_empty() {
+                return;
+            }
+            wait(&mut self.link, &mut self.spin, None).expect("it is sane");
+        }
+    }
+
+    fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool {
+        while self.link.get(NOW, descriptors).is_ok() {
+            if !descriptors.is_empty() {
+                return true;
+            }
+            wait(&mut self.link, &mut self.spin, None).expect("it is sane");
+        }
+        false
+    }
+}
+
+impl Carrier for Link<ShmAdapter> {
+    fn send(&mut self, descriptors: &[Descriptor]) {
+        let taken = self
+            .link
+            .put(NOW, descriptors)
+            .expect("the other side lives");
+        assert_eq!(taken, descriptors.len(), "few are answered");
+    }
+
+    fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool {
+        while self.link.get(NOW, MOST, descriptors).is_ok() {
+            if !descriptors.is_empty() {
+                return true;
+            }
+            wait(&mut self.link, &mut self.spin, None).expect("it is sane");
+        }
+        false
+    }
+}
+
+/// Descriptors as bytes, through the kernel. Reads and writes block.
+pub struct Bytes<R, W> {
+    reader: R,
+    writer: W,
+    output: Vec<u8>,
+    input: Box<[u8]>,
+    /// Bytes of `input` that are there: the beginning of a descriptor.
+    there: usize,
+}
+
+impl<R: Read, W: Write> Bytes<R, W> {
+    pub fn new(reader: R, writer: W) -> Self {
+        Self {
+            reader,
+            writer,
+            output: Vec::with_capacity(MOST * BYTES),
+            input: vec![0; MOST * BYTES].into(),
+            there: 0,
+        }
+    }
+}
+
+impl Bytes<UnixStream, UnixStream> {
+    pub fn socket(stream: UnixStream) -> Self {
+        let writer = stream.try_clone().expect("a file");
+        Self::new(stream, writer)
+    }
+}
+
+impl Bytes<File, File> {
+    pub fn pipe(reader: impl Into<File>, writer: impl Into<File>) -> Self {
+        Self::new(reader.into(), writer.into())
+    }
+}
+
+impl<R: Read, W: Write> Carrier for Bytes<R, W> {
+    fn send(&mut self, descriptors: &[Descriptor]) {
+        self.output.clear();
+        for descriptor in descriptors {
+            self.output.extend_from_slice(&descriptor.to_bytes());
+        }
+        let written = self.writer.write_all(&self.output);
+        written.expect("the other side lives");
+    }
+
+    fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool {
+        while self.there < BYTES {
+            match self.reader.read(&mut self.input[self.there..]) {
+                Ok(len) if len > 0 => self.there += len,
+                _ => return false,
+            }
+        }
+        let (whole, rest) = self.input[..self.there].as_chunks();
+        descriptors.extend(whole.iter().map(Descriptor::from_bytes));
+        let rest = rest.len();
+        self.input.copy_within(self.there - rest..self.there, 0);
+        self.there = rest;
+        true
+    }
+}

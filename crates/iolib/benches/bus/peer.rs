@@ -1,0 +1,160 @@
+//! The other process: this program, started again.
+
+use crate::carrier::{self, Bytes, Carrier, Kind, Link};
+use baton_iolib::{AdapterListener, Geometry, Limits, ShmHost};
+use rustix::event::{PollFd, poll};
+use rustix::io::dup;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::fmt;
+use std::io::{stdin, stdout};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Tells the program that it is the other process: of which kind, and on which core.
+const KIND: &str = "BATON_BENCH_KIND";
+const CORE: &str = "BATON_BENCH_CORE";
+/// Where the adapter of shared memory listens.
+const SOCKET: &str = "BATON_BENCH_SOCKET";
+
+/// As much room as a pipe has by default, 64 KiB.
+const GEOMETRY: Geometry = Geometry {
+    ring_depth: 2048,
+    buffers: 1,
+    buffer_bytes: 4096,
+};
+
+/// Where the two processes run.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    TwoCores,
+    OneCore,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TwoCores => "two cores",
+            Self::OneCore => "one core",
+        })
+    }
+}
+
+fn stay_on(core: usize) {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    // On a machine with a single core there is no other.
+    let _ = sched_setaffinity(None, &cores);
+}
+
+/// The other process, and the way to it.
+pub struct Peer {
+    child: Child,
+    carrier: Option<Box<dyn Carrier>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Peer {
+    pub fn start(kind: Kind, place: Place) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("adapter.sock");
+        stay_on(0);
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        let core = match place {
+            Place::TwoCores => "1",
+            Place::OneCore => "0",
+        };
+        command
+            .env(KIND, kind.name())
+            .env(CORE, core)
+            .env(SOCKET, &socket);
+        let (child, carrier): (Child, Box<dyn Carrier>) = match kind {
+            Kind::SharedMemory => {
+                let child = command.spawn().expect("a process");
+                (child, Box::new(Link::new(connect(&socket))))
+            }
+            Kind::SocketPair => {
+                let (own, other) = UnixStream::pair().expect("sockets");
+                let child = command.stdin(OwnedFd::from(other)).spawn();
+                (child.expect("a process"), Box::new(Bytes::socket(own)))
+            }
+            Kind::Pipe => {
+                // This side's ends are not for the other process: it would never see them closed.
+                let pipe = || pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+                let (there, back) = (pipe(), pipe());
+                let child = command.stdin(there.0).stdout(Stdio::from(back.1)).spawn();
+                let carrier = Box::new(Bytes::pipe(back.0, there.1));
+                (child.expect("a process"), carrier)
+            }
+        };
+        Self {
+            child,
+            carrier: Some(carrier),
+            _folder: folder,
+        }
+    }
+
+    pub fn carrier(&mut self) -> &mut dyn Carrier {
+        &mut **self.carrier.as_mut().expect("it is there until the end")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // The other process ends when its way to this one does.
+        self.carrier = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// Attaches as soon as the other process listens.
+fn connect(socket: &Path) -> ShmHost {
+    for _ in 0..1000 {
+        if let Ok(host) = ShmHost::connect(socket, &GEOMETRY) {
+            return host;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("the other process does not listen");
+}
+
+/// Does the other process's work if this is it.
+pub fn serve_if_asked() -> bool {
+    let (Ok(kind), Ok(core)) = (std::env::var(KIND), std::env::var(CORE)) else {
+        return false;
+    };
+    stay_on(core.parse().expect("a number"));
+    match Kind::ALL.into_iter().find(|it| it.name() == kind) {
+        Some(Kind::SharedMemory) => carrier::serve(Link::new(accept())),
+        Some(Kind::SocketPair) => {
+            let socket = dup(stdin()).expect("a file");
+            carrier::serve(Bytes::socket(UnixStream::from(socket)));
+        }
+        Some(Kind::Pipe) => {
+            let end = |fd: &dyn AsFd| dup(fd.as_fd()).expect("a file");
+            carrier::serve(Bytes::pipe(end(&stdin()), end(&stdout())));
+        }
+        None => panic!("no such kind"),
+    }
+    true
+}
+
+fn accept() -> baton_iolib::ShmAdapter {
+    let path = std::env::var_os(SOCKET).expect("a path");
+    let listener = AdapterListener::bind(Path::new(&path), Limits::default());
+    let mut listener = listener.expect("a socket");
+    loop {
+        if let Some(link) = listener.accept(0) {
+            return link;
+        }
+        let fds = listener.fds();
+        let mut fds: Vec<_> = fds
+            .iter()
+            .map(|(fd, interest)| PollFd::from_borrowed_fd(*fd, *interest))
+            .collect();
+        poll(&mut fds, None).expect("they can be polled");
+    }
+}

@@ -1,0 +1,168 @@
+//! The other process: this program, started again.
+
+use crate::{now_since, traffic};
+use baton_bus::{AdapterLink, HostLink};
+use baton_iolib::{
+    AdapterAddress, AdapterListener, AnyAdapterLink, AnyHostLink, Geometry, Limits, LiveLink, Spin,
+    TcpAdapterListener, wait,
+};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Tells the program what to be, and where the adapter is.
+const ROLE: &str = "BATON_TEST_ROLE";
+const ADDRESS: &str = "BATON_TEST_ADDRESS";
+
+/// What the other process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    SleepingAdapter,
+    SpinningAdapter,
+    SleepingHost,
+    SpinningHost,
+    EchoOverMemory,
+    EchoOverTcp,
+}
+
+const ROLES: [Role; 6] = [
+    Role::SleepingAdapter,
+    Role::SpinningAdapter,
+    Role::SleepingHost,
+    Role::SpinningHost,
+    Role::EchoOverMemory,
+    Role::EchoOverTcp,
+];
+
+/// The other process. It is killed when it is dropped.
+pub struct Peer {
+    child: Child,
+    /// Where it listens, if it is an adapter.
+    address: Option<AdapterAddress>,
+    _folder: tempfile::TempDir,
+}
+
+impl Peer {
+    /// Starts an adapter, and waits until it says where it listens.
+    pub fn start(role: Role) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("adapter.sock");
+        let mut child = command(role, &AdapterAddress::Unix(path))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let output = child.stdout.take().expect("it is piped");
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        read.expect("it speaks");
+        let address = line.trim().parse().expect("an address");
+        Self {
+            child,
+            address: Some(address),
+            _folder: folder,
+        }
+    }
+
+    /// Starts a host of the adapter at `address`.
+    pub fn start_at(role: Role, address: &AdapterAddress) -> Self {
+        Self {
+            child: command(role, address).spawn().expect("a process"),
+            address: None,
+            _folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    pub fn connect(&self, wishes: &Geometry) -> AnyHostLink {
+        let address = self.address.as_ref().expect("it is an adapter");
+        AnyHostLink::connect(address, wishes).expect("it listens")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// By SIGKILL: it cannot say goodbye.
+    pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(role: Role, address: &AdapterAddress) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
+        .env(ROLE, format!("{role:?}"))
+        .env(ADDRESS, address.to_string());
+    command
+}
+
+/// Does the other process's work if this is it.
+pub fn act_if_asked() -> bool {
+    let Ok(asked) = std::env::var(ROLE) else {
+        return false;
+    };
+    let role = ROLES.into_iter().find(|role| format!("{role:?}") == asked);
+    let address: AdapterAddress = std::env::var(ADDRESS)
+        .expect("an address")
+        .parse()
+        .expect("an address");
+    match role.expect("a role") {
+        role @ (Role::SleepingHost | Role::SpinningHost) => {
+            let mut link = AnyHostLink::connect(&address, &Geometry::default()).expect("a link");
+            idle(&mut link, role == Role::SleepingHost, |link, now| {
+                link.get(now, &mut Vec::new()).is_ok()
+            });
+        }
+        role @ (Role::SleepingAdapter | Role::SpinningAdapter) => {
+            let mut link = accept_over_memory(&address);
+            idle(&mut link, role == Role::SleepingAdapter, |link, now| {
+                link.get(now, 9, &mut Vec::new()).is_ok()
+            });
+        }
+        Role::EchoOverMemory => traffic::echo(&mut accept_over_memory(&address)),
+        Role::EchoOverTcp => traffic::echo(&mut accept_over_tcp()),
+    }
+    true
+}
+
+/// Does nothing until the other side is gone, or this one has been forgotten.
+fn idle<L: LiveLink>(link: &mut L, asleep: bool, get: impl Fn(&mut L, baton_wire::Time) -> bool) {
+    let start = Instant::now();
+    let mut spin = Spin::new(Duration::ZERO);
+    while get(link, now_since(start)) && start.elapsed() < Duration::from_secs(10) {
+        if asleep {
+            wait(link, &mut spin, Some(Duration::from_secs(10))).expect("no violation");
+        }
+    }
+}
+
+fn accept_over_memory(address: &AdapterAddress) -> AnyAdapterLink {
+    let AdapterAddress::Unix(path) = address else {
+        panic!("no path");
+    };
+    let mut listener = AdapterListener::bind(path, Limits::default()).expect("a socket");
+    println!("{address}");
+    until_some(|| listener.accept(0)).into()
+}
+
+fn accept_over_tcp() -> AnyAdapterLink {
+    let mut listener = TcpAdapterListener::bind("127.0.0.1:0", Limits::default()).expect("a port");
+    println!("tcp://{}", listener.local_addr().expect("it is bound"));
+    until_some(|| listener.accept(0)).into()
+}
+
+fn until_some<T>(mut next: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(value) = next() {
+            return value;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,179 @@
+//! Data that goes to the adapter and comes back, in batches of any size, with both sides asleep, awake and out of step.
+
+use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status};
+use baton_bus::link::{Dma, DmaId, LinkError};
+use baton_bus::{AdapterLink, Descriptor, HostLink};
+use baton_iolib::{LiveLink, Spin, wait};
+use baton_wire::Time;
+use bytes::Bytes;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+const NOW: Time = Time::ZERO;
+
+/// Sends `count` pieces of data and checks that they come back.
+pub fn exchange<L: HostLink<Data = Bytes> + LiveLink>(link: &mut L, seed: u64, count: usize) {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let mut spin = Spin::new(Duration::from_micros(rng.random_range(0..30)));
+    let mut content = Content::default();
+    let (mut expected, mut back) = (Content::default(), 0);
+    let (mut queued, mut responses) = (VecDeque::new(), Vec::new());
+    let mut placed = 0;
+    while back < count {
+        for _ in 0..rng.random_range(0..6) {
+            // Two buffers at a time: one that is sent and one for what comes back.
+            if placed < count && link.free_buffers() >= 2 {
+                let len = rng.random_range(1..=link.buffer_bytes());
+                queued.extend(place(link, content.next(len as usize)));
+                placed += 1;
+            }
+        }
+        let batch = queued.make_contiguous();
+        let most = rng.random_range(1..=16).min(batch.len());
+        let put = link.put(NOW, &batch[..most]).expect("the adapter is there");
+        queued.drain(..put);
+        link.get(NOW, &mut responses).expect("the adapter is there");
+        for descriptor in responses.drain(..) {
+            let response = Response::decode(&descriptor).expect("it is one");
+            match response.outcome {
+                Outcome::Received(Buffer::Memory { address, len }) => {
+                    let data = link.take(address, len).expect("it was reserved");
+                    assert!(
+                        data == expected.next(data.len()),
+                        "piece {back} of seed {seed}"
+                    );
+                    back += 1;
+                }
+                Outcome::Sent { .. } => link.free(response.socket.into()),
+                other => panic!("{other:?}"),
+            }
+        }
+        if queued.is_empty() || put == 0 {
+            wait(link, &mut spin, Some(Duration::from_millis(5))).expect("the adapter is sane");
+        }
+    }
+    assert!(queued.is_empty());
+    // The last buffer that was sent may not have been freed: its answer comes with the data, but behind it.
+    while link.free_buffers() < 32 {
+        link.get(NOW, &mut responses).expect("the adapter is there");
+        for descriptor in responses.drain(..) {
+            link.free(descriptor.socket().into());
+        }
+    }
+}
+
+/// Where data is, and where it is to come back; the socket's number is the address of the first.
+fn place<L: HostLink<Data = Bytes>>(link: &mut L, data: Bytes) -> [Descriptor; 2] {
+    let len = data.len() as u32;
+    let from = link.place(data).expect("there is a buffer");
+    let to = link.reserve().expect("there is a buffer");
+    let request = |action| {
+        Request {
+            socket: from as u32,
+            tag: 0,
+            action,
+        }
+        .encode()
+    };
+    let data = Buffer::Memory { address: from, len };
+    [
+        request(Action::Receive { address: to, len }),
+        request(Action::Send { data, more: false }),
+    ]
+}
+
+/// Gives back everything that comes, until the host is gone.
+pub fn echo<L: AdapterLink<Data = Bytes> + LiveLink>(link: &mut L) {
+    let mut rng = Pcg64::seed_from_u64(7);
+    let mut spin = Spin::new(Duration::from_micros(10));
+    let mut work = Echo::default();
+    while work.turn(link, rng.random_range(1..=16)).is_ok() {
+        let timeout = Some(Duration::from_millis(5));
+        if wait(link, &mut spin, timeout).is_err() {
+            return;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Echo {
+    requests: Vec<Descriptor>,
+    /// Buffers for what comes back.
+    receives: VecDeque<u64>,
+    /// What is fetched: the socket's number and the length.
+    sends: VecDeque<(u32, u32)>,
+    responses: VecDeque<Descriptor>,
+}
+
+impl Echo {
+    fn turn<L: AdapterLink<Data = Bytes>>(
+        &mut self,
+        link: &mut L,
+        most: usize,
+    ) -> Result<(), LinkError> {
+        link.get(NOW, most, &mut self.requests)?;
+        for descriptor in self.requests.drain(..) {
+            let request = Request::decode(&descriptor).expect("it is one");
+            match request.action {
+                Action::Receive { address, .. } => self.receives.push_back(address),
+                Action::Send {
+                    data: Buffer::Memory { address, len },
+                    ..
+                } => {
+                    link.read(NOW, DmaId(request.socket), address, len)?;
+                    self.sends.push_back((request.socket, len));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        while let Some(dma) = link.poll_dma(NOW)? {
+            if let Dma::Read { id, data } = dma {
+                self.give_back(link, id, data)?;
+            }
+        }
+        let taken = link.put(NOW, self.responses.make_contiguous())?;
+        self.responses.drain(..taken);
+        Ok(())
+    }
+
+    fn give_back<L: AdapterLink<Data = Bytes>>(
+        &mut self,
+        link: &mut L,
+        id: DmaId,
+        data: Bytes,
+    ) -> Result<(), LinkError> {
+        let (socket, len) = self.sends.pop_front().expect("it was asked for");
+        assert_eq!((id, data.len() as u32), (DmaId(socket), len), "in order");
+        let address = self.receives.pop_front().expect("it came before");
+        link.write(NOW, DmaId(u32::MAX), address, data)?;
+        let received = Outcome::Received(Buffer::Memory { address, len });
+        let cumulative = false;
+        for outcome in [received, Outcome::Sent { len, cumulative }] {
+            let response = Response {
+                socket,
+                tag: 0,
+                status: Status::Ok,
+                outcome,
+            };
+            self.responses.push_back(response.encode());
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that go on and never repeat soon.
+#[derive(Default)]
+struct Content(u64);
+
+impl Content {
+    fn next(&mut self, len: usize) -> Bytes {
+        let begin = self.0;
+        self.0 += len as u64;
+        (begin..self.0)
+            .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect::<Vec<u8>>()
+            .into()
+    }
+}
