@@ -33,6 +33,8 @@ fn main() -> std::io::Result<()> {
     conversations(&corpora.join("frame"))?;
     applications(&corpora.join("application"))?;
     rings(&corpora.join("descriptors"))?;
+    conversations(&corpora.join("shared_memory"))?;
+    conversations(&corpora.join("stream"))?;
     logs(&corpora.join("access_log"))?;
     experiments(&root.join("experiments"), &corpora.join("experiment"))
 }
