@@ -52,6 +52,7 @@ impl Descriptor {
 
     /// Descriptors that follow it and belong to it. Anything that came from the other side must be
     /// [decoded](Request::decode) first: only then it is known to be in bounds.
+    #[inline]
     pub fn continuations(&self) -> usize {
         if self.flags().contains(Flags::INLINE) {
             inline::continuations(self.len() as usize)

@@ -1,8 +1,8 @@
 //! The side of a ring that empties it.
 
 use super::atomic::Ordering;
-use super::memory::{RingIndices, Slot};
-use crate::descriptor::{Descriptor, Malformed};
+use super::memory::{RingIndices, Slot, run};
+use crate::descriptor::{Descriptor, Malformed, whole_entries};
 use crate::link::Violation;
 
 /// What the emptying side keeps to itself.
@@ -60,25 +60,24 @@ impl Consumer {
         most: usize,
         descriptors: &mut Vec<Descriptor>,
     ) -> Result<usize, Malformed> {
-        let waiting = self.waiting();
-        let slot = |at: usize| &slots[(self.consumed as usize + at) & (slots.len() - 1)];
-        let mut taken = 0;
-        while taken < waiting {
-            let head = slot(taken).read();
-            let len = 1 + head.continuations();
+        let (waiting, before) = (self.waiting(), descriptors.len());
+        let Some(head) = run(slots, self.consumed, waiting).next() else {
+            return Ok(0);
+        };
+        let most = most.max(1 + head.read().continuations()).min(waiting);
+        descriptors.extend(run(slots, self.consumed, most).map(Slot::read));
+        // From here on only the copy counts, whatever becomes of the original.
+        let copied = &descriptors[before..];
+        let whole = whole_entries(copied, most);
+        if let Some(head) = copied.get(whole)
+            && (most == waiting || whole == 0)
+        {
             // Entries are put whole.
-            if len > waiting - taken {
-                let missing = len - (waiting - taken);
-                return Err(Malformed::Truncated { missing });
-            }
-            if taken > 0 && taken + len > most {
-                break;
-            }
-            descriptors.push(head);
-            descriptors.extend((taken + 1..taken + len).map(|at| slot(at).read()));
-            taken += len;
+            let missing = whole + 1 + head.continuations() - most;
+            return Err(Malformed::Truncated { missing });
         }
-        Ok(taken)
+        descriptors.truncate(before + whole);
+        Ok(whole)
     }
 
     /// Descriptors that wait, as far as is known.

@@ -29,6 +29,7 @@ impl Side {
 pub struct Slot([AtomicU64; 4]);
 
 impl Slot {
+    #[inline]
     pub(super) fn write(&self, descriptor: Descriptor) {
         for (word, value) in self.0.iter().zip(descriptor.0) {
             // The index that is stored afterwards publishes them.
@@ -36,9 +37,19 @@ impl Slot {
         }
     }
 
+    #[inline]
     pub(super) fn read(&self) -> Descriptor {
         Descriptor(std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed)))
     }
+}
+
+/// The `len` slots from index `begin` on: up to the end of the ring, and from its beginning.
+pub(super) fn run(slots: &[Slot], begin: u32, len: usize) -> impl Iterator<Item = &Slot> {
+    let begin = begin as usize & (slots.len() - 1);
+    let first = len.min(slots.len() - begin);
+    slots[begin..begin + first]
+        .iter()
+        .chain(&slots[..len - first])
 }
 
 /// A word on two cache lines of its own: processors fetch lines in pairs, and what one side writes must not take away a line that

@@ -1,7 +1,7 @@
 //! The side of a ring that fills it.
 
 use super::atomic::Ordering;
-use super::memory::{RingIndices, Slot};
+use super::memory::{RingIndices, Slot, run};
 use crate::descriptor::{Descriptor, whole_entries};
 use crate::link::Violation;
 
@@ -41,9 +41,10 @@ impl Producer {
         } else {
             whole_entries(descriptors, room)
         };
-        for (at, &descriptor) in descriptors[..taken].iter().enumerate() {
-            slots[(self.produced as usize + at) & (depth - 1)].write(descriptor);
-        }
+        let places = run(slots, self.produced, taken);
+        places
+            .zip(descriptors)
+            .for_each(|(slot, &descriptor)| slot.write(descriptor));
         if taken > 0 {
             self.produced = self.produced.wrapping_add(taken as u32);
             indices.produced.0.store(self.produced, Ordering::Release);

@@ -66,8 +66,9 @@ pub trait Carrier {
 /// Takes everything, and answers what is to be answered, until the other side is gone.
 pub fn serve(mut carrier: impl Carrier) {
     let mut received = Vec::with_capacity(MOST);
+    let to_be_answered = to_be_answered();
     while carrier.receive(&mut received) {
-        for &descriptor in received.iter().filter(|it| **it == to_be_answered()) {
+        for &descriptor in received.iter().filter(|it| **it == to_be_answered) {
             carrier.send(&[descriptor]);
         }
         received.clear();
