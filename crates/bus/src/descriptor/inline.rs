@@ -62,7 +62,7 @@ pub fn read_inline<'a>(
     let len = usize::from(check(head.len())?);
     let tail = entry
         .get(1..=continuations(len))
-        .ok_or(Malformed::Truncated {
+        .ok_or_else(|| Malformed::Truncated {
             missing: 1 + continuations(len) - entry.len(),
         })?;
     let number = u128::from(head.0[2]) | u128::from(head.0[3]) << 64;
