@@ -6,6 +6,7 @@
 
 mod accounting;
 mod batch;
+mod chain;
 pub mod descriptor;
 mod descriptor_queue;
 pub mod interconnect;
@@ -18,6 +19,7 @@ pub use accounting::{
     EntriesPerTransfer, TimeByCategory,
 };
 pub use batch::{Batcher, Batching, BatchingError, BatchingPolicy, Urgency};
+pub use chain::{Chain, Chains};
 pub use descriptor::Descriptor;
 pub use descriptor_queue::{DescriptorQueue, QueueStats};
 pub use link::{AdapterLink, HostLink};

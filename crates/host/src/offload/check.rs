@@ -35,8 +35,8 @@ impl<P: Inline> OsLayer<P> {
                 assert!(request.is_some_and(|request| request.socket == number));
             }
         }
-        assert!(entry.sends.len() <= self.config.most_sends as usize);
-        assert!(entry.receives.len() <= self.config.receive_buffers as usize);
+        assert!(entry.sends.len() <= self.config.most_sends);
+        assert!(entry.receives.len() <= self.config.receive_buffers);
         assert_eq!(entry.pledged, entry.is_owed_a_buffer());
         let len = |chain| -> usize {
             let pieces = self.pieces.numbers(chain);
@@ -61,9 +61,9 @@ impl<P: Inline> OsLayer<P> {
         found.in_use += usize::from(entry.phase != Phase::Free);
         found.reserved += usize::from(entry.phase == Phase::Reserved);
         found.pledged += usize::from(entry.pledged);
-        found.posted += entry.receives.len();
+        found.posted += entry.receives.len() as usize;
         found.requests += entry.asked();
-        found.pieces += entry.held.len() + entry.received.len();
+        found.pieces += (entry.held.len() + entry.received.len()) as usize;
         found.placed += self
             .requests
             .numbers(&entry.sends)

@@ -1,8 +1,8 @@
 //! The end of a link.
 
 use super::OsLayer;
-use super::chain::Chain;
 use super::socket::{Intents, Phase, SetUp};
+use baton_bus::Chain;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
 use baton_wire::Time;

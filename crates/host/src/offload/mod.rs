@@ -17,7 +17,6 @@
 mod answers;
 mod asking;
 mod calls;
-mod chain;
 mod check;
 mod closing;
 mod config;
@@ -40,11 +39,11 @@ pub use control::{Answer, Answered, NotAsked};
 pub use stats::{NoRoom, NoRoomCounts, OsLayerStats};
 
 use crate::SocketId;
+use baton_bus::Chains;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
 use baton_bus::{Descriptor, DescriptorQueue, HostLink};
 use baton_wire::{Endpoint, Time};
-use chain::Chains;
 use cork::CorkTimers;
 use listening::Listener;
 use numbers::Numbers;

@@ -71,9 +71,7 @@ impl<P: Inline> OsLayer<P> {
         loop {
             let entry = self.socket(number);
             let waiting = entry.receives.len() + entry.received.len();
-            if entry.phase != Phase::Open
-                || !entry.may_receive()
-                || waiting >= entry.receive_window as usize
+            if entry.phase != Phase::Open || !entry.may_receive() || waiting >= entry.receive_window
             {
                 return true;
             }
@@ -169,7 +167,7 @@ impl<P: Inline> OsLayer<P> {
             Status::EndOfStream => self.end_of_stream(number),
             Status::TooManyRequests => {
                 let entry = self.socket_mut(number);
-                entry.receive_window = entry.receives.len().max(1) as u32;
+                entry.receive_window = entry.receives.len().max(1);
                 if entry.receives.is_empty() {
                     self.fail(number, status);
                 }

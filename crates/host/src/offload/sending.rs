@@ -173,11 +173,11 @@ impl<P: Inline> OsLayer<P> {
         } else {
             1
         };
-        if under_way >= self.config.most_sends as usize {
+        if under_way >= self.config.most_sends {
             Some(NoRoom::Sends)
         } else if self.queue.room() < needed {
             Some(NoRoom::Ring)
-        } else if !is_inline && under_way >= self.spare(link) {
+        } else if !is_inline && under_way as usize >= self.spare(link) {
             Some(NoRoom::Buffers)
         } else {
             None
@@ -293,7 +293,7 @@ impl<P: Inline> OsLayer<P> {
 
     /// Sends of a connection have been completed: what waited for that goes on.
     fn go_on_sending(&mut self, number: u32) {
-        let most = self.config.most_sends as usize;
+        let most = self.config.most_sends;
         let entry = self.socket(number);
         if !entry.intents.is_empty() {
             self.ask(number);

@@ -1,6 +1,6 @@
 //! One socket, as the host knows it. The rest of its state is on the adapter.
 
-use super::chain::Chain;
+use baton_bus::Chain;
 use baton_bus::descriptor::{SocketOption, Status};
 use baton_wire::{Endpoint, Time};
 use bitflags::bitflags;
@@ -217,6 +217,6 @@ impl Socket {
 
     /// Requests that wait to be answered.
     pub fn asked(&self) -> usize {
-        self.sends.len() + self.receives.len() + self.control.len()
+        (self.sends.len() + self.receives.len() + self.control.len()) as usize
     }
 }

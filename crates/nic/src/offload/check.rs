@@ -1,11 +1,11 @@
 //! Invariants of an adapter.
 
 use super::Adapter;
-use super::chain::Chain;
 use super::dma::Job;
 use super::owners::Owner;
 use super::session::{Session, Shared};
 use super::socket::{Phase, Socket};
+use baton_bus::Chain;
 use baton_bus::link::Inline;
 use baton_tcp::Payload;
 

@@ -28,7 +28,6 @@
 
 mod answers;
 mod cancel;
-mod chain;
 mod check;
 mod closing;
 mod config;

@@ -1,7 +1,6 @@
 //! One application: its sockets, its requests, its responses.
 
 use super::answers::Answers;
-use super::chain::Pool;
 use super::config::AdapterConfig;
 use super::dma::{DmaRequest, Job};
 use super::listening::Accept;
@@ -12,6 +11,7 @@ use super::receiving::Receive;
 use super::sending::Send;
 use super::socket::{Phase, Socket};
 use super::stats::SessionStats;
+use baton_bus::Chains;
 use baton_bus::descriptor::{
     Action, Buffer, Opcode, Outcome, Request, Response, SocketInfo, Status, entries,
 };
@@ -45,9 +45,9 @@ pub(super) struct Session<P> {
     pub(super) id: u32,
     pub(super) numbers: Numbers,
     pub(super) sockets: Slab<Socket>,
-    pub(super) sends: Pool<Send<P>>,
-    pub(super) receives: Pool<Receive>,
-    pub(super) accepts: Pool<Accept>,
+    pub(super) sends: Chains<Send<P>>,
+    pub(super) receives: Chains<Receive>,
+    pub(super) accepts: Chains<Accept>,
     /// Transfers of data that have been asked for and are not over.
     pub(super) jobs: Slab<Job>,
     /// Those of them that the link has not been told of.
@@ -75,9 +75,9 @@ impl<P: Payload + Inline> Session<P> {
             id,
             numbers: Numbers::new(config.most_sockets),
             sockets: Slab::new(),
-            sends: Pool::new(),
-            receives: Pool::new(),
-            accepts: Pool::new(),
+            sends: Chains::new(),
+            receives: Chains::new(),
+            accepts: Chains::new(),
             jobs: Slab::new(),
             asked: VecDeque::new(),
             patience: Vec::new(),

@@ -1,7 +1,7 @@
 //! One socket of an application.
 
-use super::chain::Chain;
 use super::options::Options;
+use baton_bus::Chain;
 use baton_bus::descriptor::Status;
 use baton_tcp::{ConnId, ListenerId};
 use baton_wire::{Endpoint, Time};
