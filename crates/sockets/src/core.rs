@@ -467,9 +467,9 @@ impl Core {
 
     /// Ends a piece of work of a thread that does not lead: what was asked for goes, and the leader hears what it has to.
     pub(crate) fn settle(&mut self) {
-        if self.driver.transmit() {
-            self.dispatch();
-        }
+        self.driver.transmit();
+        // What has left may have made room for others.
+        self.dispatch();
         let Some(leader) = &self.leader else {
             if !self.followers.is_empty() {
                 // Whoever was to lead has got what it waited for.

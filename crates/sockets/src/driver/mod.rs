@@ -191,18 +191,14 @@ impl Driver {
         moved
     }
 
-    /// Lets go what is due, and takes in nothing. True when the link was lost.
-    pub(crate) fn transmit(&mut self) -> bool {
+    /// Lets go what is due, and takes in nothing.
+    pub(crate) fn transmit(&mut self) {
         if self.link.is_lost() {
-            return false;
+            return;
         }
         let now = self.now();
-        match self.os.transmit(now, &mut self.link) {
-            Ok(_) => false,
-            Err(error) => {
-                self.lose(error);
-                true
-            }
+        if let Err(error) = self.os.transmit(now, &mut self.link) {
+            self.lose(error);
         }
     }
 }
