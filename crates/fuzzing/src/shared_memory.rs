@@ -94,7 +94,7 @@ pub fn shared_memory(data: &[u8]) {
     while !input.is_empty()
         && let Ok(step) = Step::arbitrary(&mut input)
     {
-        link.now = link.now + Span::from_ms(1);
+        link.now += Span::from_ms(1);
         match step {
             Step::Spoil { at, bytes } => {
                 let span = MEMORY.end - MEMORY.start - 4;
