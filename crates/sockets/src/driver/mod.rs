@@ -29,7 +29,7 @@ const MOST_ROUNDS: u32 = 4;
 /// Order of calls: [`Driver::turn`]; [`Driver::next_ready`] until there is none, each followed by what the application does about
 /// it through [`Driver::calls`] and [`Driver::os_mut`]; [`Driver::turn`] again, which lets what was asked for go; [`Driver::wait`].
 ///
-/// An event loop that has other things to wait for, too, waits for [`Driver::as_fd`] to become readable instead, no longer
+/// An event loop that has other things to wait for, too, waits for its file descriptor (`as_fd`) to become readable instead, no longer
 /// than [`Driver::before_wait`] says.
 ///
 /// When the adapter is gone all connections have failed. Listeners stay: they listen again once [`Driver::turn`] has found
