@@ -28,7 +28,8 @@ impl Button {
         self.0
     }
 
-    /// Rings. If the pipe is full, the other side will wake up anyway; if nobody hears it, that side's own bell tells.
+    /// Rings. If the pipe is full, the other side will wake up anyway; if nobody hears it, that side's own bell tells. Then the system
+    /// raises SIGPIPE too, which programs in Rust ignore unless they say otherwise.
     pub fn ring(&self) {
         while rustix::io::write(&self.0, &[1]) == Err(Errno::INTR) {}
     }
