@@ -1,5 +1,6 @@
 //! What sockets of the adapter cost in memory. A binary of its own with one test, because it counts what the whole process allocates.
 
+#[path = "../../inet/tests/counting/mod.rs"]
 mod counting;
 mod serving;
 

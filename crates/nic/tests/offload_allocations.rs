@@ -1,6 +1,7 @@
 //! In steady state a request served over the adapter's sockets costs no allocation. A binary of its own with one test, because it
 //! counts what the whole process allocates.
 
+#[path = "../../inet/tests/counting/mod.rs"]
 mod counting;
 mod serving;
 
