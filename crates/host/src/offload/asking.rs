@@ -57,6 +57,26 @@ impl<P: Inline> OsLayer<P> {
             }
             return Settled::Done;
         }
+        if self.settle_sending(now, link, number) == Settled::NoRoom {
+            return Settled::NoRoom;
+        }
+        // Never behind what is to be sent: a peer that sends, too, may read no more before it has been read.
+        if self.socket(number).intents.contains(Intents::RECEIVE) {
+            if !self.post_buffers(now, link, number) {
+                return Settled::NoRoom;
+            }
+            self.socket_mut(number).intents.remove(Intents::RECEIVE);
+        }
+        Settled::Done
+    }
+
+    /// Sends what is held back, and says that nothing follows once all of it has gone.
+    fn settle_sending<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        number: u32,
+    ) -> Settled {
         let ends = Intents::FLUSH | Intents::SHUT | Intents::CLOSE;
         if self.socket(number).intents.intersects(ends) {
             if !self.flush(now, link, number, false) {
@@ -68,12 +88,6 @@ impl<P: Inline> OsLayer<P> {
             if self.socket(number).intents.contains(intent) && !self.ask_close(now, number, how) {
                 return Settled::NoRoom;
             }
-        }
-        if self.socket(number).intents.contains(Intents::RECEIVE) {
-            if !self.post_buffers(now, link, number) {
-                return Settled::NoRoom;
-            }
-            self.socket_mut(number).intents.remove(Intents::RECEIVE);
         }
         Settled::Done
     }

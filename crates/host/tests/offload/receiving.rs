@@ -38,6 +38,25 @@ fn data_is_read_in_portions_and_then_the_next_buffer_is_posted() {
 }
 
 #[test]
+fn a_buffer_is_posted_even_while_data_waits_for_earlier_sends() {
+    let config = OsLayerConfig {
+        most_sends: 1,
+        ..no_batching()
+    };
+    let (mut script, socket, receive) = Script::with_connection(config);
+    script.send(socket, 10);
+    script.send(socket, 10);
+    script.deliver(&receive, 100);
+    script.pump();
+    assert!(matches!(script.os.receive(socket, 100), Receive::Data(_)));
+    assert_eq!(
+        posted(&script.actions()),
+        1,
+        "the peer may read nothing before it has been read"
+    );
+}
+
+#[test]
 fn full_buffers_make_for_more_of_them() {
     let config = OsLayerConfig {
         receive_buffers: 3,
