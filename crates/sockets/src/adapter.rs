@@ -374,7 +374,9 @@ impl Shared {
             let may_lead = core.is_without_leader();
             if may_lead && core.needs_keeper() {
                 core.set_leader(&parker, true);
+                core.set_keeper_at_link(true);
                 core = self.lead(core, &parker, None);
+                core.set_keeper_at_link(false);
                 if !core.is_led_by(&parker) {
                     // A thread that has to wait itself has taken over, and may sleep already.
                     core.settle();

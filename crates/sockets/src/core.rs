@@ -57,6 +57,8 @@ pub(crate) struct Core {
     leader: Option<Leader>,
     followers: Vec<Arc<Parker>>,
     keeper: Option<Arc<Parker>>,
+    /// The keeper waits for the adapter, or is about to, even if a thread has taken over since.
+    keeper_at_link: bool,
     /// Wakes a leader that sleeps.
     kick: Arc<OwnedFd>,
     /// Tasks to be woken once the lock is free.
@@ -80,6 +82,7 @@ impl Core {
             leader: None,
             followers: Vec::new(),
             keeper: None,
+            keeper_at_link: false,
             kick,
             to_wake: SmallVec::new(),
             closed: false,
@@ -460,6 +463,11 @@ impl Core {
         self.keeper = Some(parker);
     }
 
+    /// The keeper begins, or has ended, to wait for the adapter.
+    pub(crate) fn set_keeper_at_link(&mut self, at_link: bool) {
+        self.keeper_at_link = at_link;
+    }
+
     /// Whether somebody has to wait for the adapter even if no thread does.
     pub(crate) fn needs_keeper(&self) -> bool {
         self.tasks > 0 || !self.held.is_empty() || self.driver.poll_timeout().is_some()
@@ -503,6 +511,10 @@ impl Core {
         if let Some(keeper) = &self.keeper {
             keeper.notify();
             keeper.unpark();
+            if self.keeper_at_link {
+                // Whoever took over from it and has left has told the adapter that this side is awake: it may sleep for ever.
+                self.kick();
+            }
         }
     }
 
