@@ -1,4 +1,4 @@
-//! Moving connections to the NIC and back (DESIGN "Handoff").
+//! Moving connections to the NIC and back.
 //!
 //! A connection has one owner at any moment: the stack, the NIC, or nobody while its state is on its way. Whatever reaches
 //! the host for it on the way, packets and requests alike, is kept in order and done where the state arrives.

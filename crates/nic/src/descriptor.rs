@@ -1,4 +1,4 @@
-//! What crosses the bus between host and NIC (handoff-policies 2; DESIGN "Handoff").
+//! What crosses the bus between host and NIC (handoff-policies 2).
 //!
 //! A handed-off connection has two owners and one [`Handle`]. The host chooses the handle and must not use it again before
 //! both owners are done with it: the NIC says so with [`Event::Closed`], [`Event::Restored`] or a refusal,

@@ -1,4 +1,4 @@
-//! Models of the local interconnect between host memory, processor and devices (DESIGN "The bus").
+//! Models of the local interconnect between host memory, processor and devices.
 //!
 //! Devices and the processor [`submit`](Interconnect::submit) transfers; the model decides by its own arbitration when each
 //! is carried out, and gives it back from [`poll_done`](Interconnect::poll_done) when it is done. Each device has a queue of

@@ -1,5 +1,5 @@
 //! Every entry as one descriptor of 32 bytes, so that handoff commands, packets and data-cache commands travel in the same rings as the
-//! requests of sockets (DESIGN "The bus"). What does not fit is attached.
+//! requests of sockets. What does not fit is attached.
 
 #![allow(clippy::result_large_err, reason = "what finds no room is given back")]
 

@@ -1,4 +1,4 @@
-//! What each descriptor moves across the bus (DESIGN "The bus": every crossing counted).
+//! What each descriptor moves across the bus.
 
 use super::dma::{Part, Parts};
 use baton_apps::symbolic::kind;
