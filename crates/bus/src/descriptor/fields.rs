@@ -61,15 +61,8 @@ impl Fields {
     /// # Errors
     /// It is about a socket, or none at all.
     pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
-        let opcode = descriptor.opcode()?;
-        if opcode.room() != Room::Handoff {
-            return Err(Malformed::Direction(opcode));
-        }
-        let flags = descriptor.flags();
-        if !Flags::RESPONSE.contains(flags) {
-            let flags = flags.bits();
-            return Err(Malformed::Flags { opcode, flags });
-        }
+        let opcode = descriptor.opcode_in(Room::Handoff)?;
+        let flags = descriptor.flags_among(opcode, Flags::RESPONSE)?;
         let [_, _, address, value] = descriptor.0;
         Ok(Self {
             opcode,

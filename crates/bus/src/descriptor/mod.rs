@@ -110,6 +110,27 @@ impl Descriptor {
         u64::from(tag) | u64::from(len) << 32
     }
 
+    /// What kind of entry of `room` it begins.
+    fn opcode_in(&self, room: Room) -> Result<Opcode, Malformed> {
+        let opcode = self.opcode()?;
+        if opcode.room() == room {
+            Ok(opcode)
+        } else {
+            Err(Malformed::Direction(opcode))
+        }
+    }
+
+    /// Its flags, if `opcode` may have all of them.
+    fn flags_among(&self, opcode: Opcode, allowed: Flags) -> Result<Flags, Malformed> {
+        let flags = self.flags();
+        if allowed.contains(flags) {
+            Ok(flags)
+        } else {
+            let flags = flags.bits();
+            Err(Malformed::Flags { opcode, flags })
+        }
+    }
+
     fn flags(&self) -> Flags {
         Flags::from_bits_retain((self.0[0] >> 8) as u8)
     }

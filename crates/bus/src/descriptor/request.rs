@@ -217,21 +217,14 @@ impl Request {
     /// # Errors
     /// It is none.
     pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
-        let opcode = descriptor.opcode()?;
-        if opcode.room() != Room::Sockets {
-            return Err(Malformed::Direction(opcode));
-        }
-        let flags = descriptor.flags();
+        let opcode = descriptor.opcode_in(Room::Sockets)?;
         let allowed = match opcode {
             Opcode::Bind | Opcode::Connect => Flags::V6,
             Opcode::Close => Flags::WRITE_ONLY | Flags::ABORT,
             Opcode::Send => Flags::INLINE | Flags::MORE,
             _ => Flags::empty(),
         };
-        if !allowed.contains(flags) {
-            let flags = flags.bits();
-            return Err(Malformed::Flags { opcode, flags });
-        }
+        let flags = descriptor.flags_among(opcode, allowed)?;
         let action = match opcode {
             Opcode::Socket => Action::Socket,
             Opcode::Bind => Action::Bind(endpoint::read(descriptor)?),

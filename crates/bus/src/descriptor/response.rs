@@ -119,13 +119,10 @@ impl Response {
     /// # Errors
     /// It is none.
     pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
-        let opcode = descriptor.opcode()?;
-        if opcode.room() != Room::Sockets {
-            return Err(Malformed::Direction(opcode));
-        }
+        let opcode = descriptor.opcode_in(Room::Sockets)?;
         let flags = descriptor.flags();
         let (status, outcome) = if flags.contains(Flags::RESPONSE) {
-            Self::answer(opcode, flags.difference(Flags::RESPONSE), descriptor)?
+            Self::answer(opcode, descriptor)?
         } else {
             let news = match (opcode, flags) {
                 (Opcode::Close, Flags::WRITE_ONLY) => Outcome::PeerClosed,
@@ -142,21 +139,14 @@ impl Response {
         })
     }
 
-    fn answer(
-        opcode: Opcode,
-        flags: Flags,
-        descriptor: &Descriptor,
-    ) -> Result<(Status, Outcome), Malformed> {
+    fn answer(opcode: Opcode, descriptor: &Descriptor) -> Result<(Status, Outcome), Malformed> {
         let allowed = match opcode {
             Opcode::Accept => Flags::V6,
             Opcode::Send => Flags::CUMULATIVE,
             Opcode::Receive => Flags::INLINE,
             _ => Flags::empty(),
         };
-        if !allowed.contains(flags) {
-            let flags = descriptor.flags().bits();
-            return Err(Malformed::Flags { opcode, flags });
-        }
+        let flags = descriptor.flags_among(opcode, Flags::RESPONSE | allowed)?;
         if opcode == Opcode::Accept {
             let status = Status::from_number((descriptor.len() >> 16) as u16)?;
             return Ok((status, Self::accepted(descriptor)?));
