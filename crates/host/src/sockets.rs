@@ -59,14 +59,17 @@ pub trait Sockets<P> {
     fn unread(&self, socket: SocketId) -> Unread;
     /// Copies `data` into the send buffer; gives how many bytes were taken.
     fn send(&mut self, socket: SocketId, data: P) -> Result<usize, Gone>;
-    /// Sends `data`, which is content of `file` from `offset` on, without a copy; gives how many bytes were taken.
+    /// Sends `data`, which is content of `file` from `offset` on, without a copy where that can be; gives how many bytes were
+    /// taken.
     fn send_file(
         &mut self,
         socket: SocketId,
-        file: FileId,
-        offset: u64,
+        _file: FileId,
+        _offset: u64,
         data: P,
-    ) -> Result<usize, Gone>;
+    ) -> Result<usize, Gone> {
+        self.send(socket, data)
+    }
     /// Holds partial segments back while set.
     fn set_cork(&mut self, socket: SocketId, cork: bool);
     /// Says that nothing more will be sent; what the peer sends can still be received. False where there is no such thing:
@@ -80,8 +83,8 @@ pub trait Sockets<P> {
     fn abort(&mut self, socket: SocketId) {
         self.close(socket);
     }
-    /// Says that the application performed `count` operations of its own.
-    fn work(&mut self, op: Op, count: u32);
-    /// Says that the application touched memory of its own.
-    fn touch(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access);
+    /// Says that the application performed `count` operations of its own, for whoever models what that costs.
+    fn work(&mut self, _op: Op, _count: u32) {}
+    /// Says that the application touched memory of its own, for whoever models what that costs.
+    fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }

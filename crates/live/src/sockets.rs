@@ -1,6 +1,6 @@
 //! The socket layer of the live machine: [`Sockets`] over a [`Stack`], without a kernel in between.
 
-use baton_host::{Access, FileId, Gone, Op, Pool, Ready, Receive, SocketId, Sockets, Unread};
+use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Stack};
 use baton_wire::Time;
 use bytes::Bytes;
@@ -277,16 +277,6 @@ impl Sockets<Bytes> for SocketCalls<'_> {
         Ok(taken)
     }
 
-    fn send_file(
-        &mut self,
-        socket: SocketId,
-        _file: FileId,
-        _offset: u64,
-        data: Bytes,
-    ) -> Result<usize, Gone> {
-        self.send(socket, data)
-    }
-
     fn set_cork(&mut self, socket: SocketId, cork: bool) {
         if let Some(conn) = self.conn(socket) {
             self.stack.set_cork(conn, cork);
@@ -311,10 +301,6 @@ impl Sockets<Bytes> for SocketCalls<'_> {
             self.stack.abort(conn);
         }
     }
-
-    fn work(&mut self, _op: Op, _count: u32) {}
-
-    fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }
 
 impl SocketCalls<'_> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::web::Server;
-use baton_host::{Access, Gone, Op, Pool, Ready, Receive, SocketId, Sockets, Unread};
+use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use std::fs;
 use std::time::Duration;
 
@@ -49,15 +49,6 @@ impl Sockets<Bytes> for Wire {
         self.output.extend_from_slice(&data[..taken]);
         Ok(taken)
     }
-    fn send_file(
-        &mut self,
-        socket: SocketId,
-        _file: FileId,
-        _offset: u64,
-        data: Bytes,
-    ) -> Result<usize, Gone> {
-        self.send(socket, data)
-    }
     fn set_cork(&mut self, _socket: SocketId, _cork: bool) {}
     fn shutdown(&mut self, _socket: SocketId) -> bool {
         self.shut = true;
@@ -69,8 +60,6 @@ impl Sockets<Bytes> for Wire {
     fn abort(&mut self, _socket: SocketId) {
         self.aborted = true;
     }
-    fn work(&mut self, _op: Op, _count: u32) {}
-    fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }
 
 /// A folder to serve, a server of it, and a client's connection.

@@ -85,7 +85,6 @@ impl Sockets<Symbolic> for Script {
         assert!(!self.closed);
         self.closed = true;
     }
-    fn work(&mut self, _op: Op, _count: u32) {}
     fn touch(&mut self, pool: Pool, _slot: u32, offset: u32, len: u32, _access: Access) {
         let (_, size) = baton_host::POOLS[pool as usize];
         assert!(offset + len <= size, "{pool:?} has {size} bytes");

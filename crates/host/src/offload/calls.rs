@@ -1,7 +1,7 @@
 //! The socket calls of an application.
 
 use super::OsLayer;
-use crate::{Access, FileId, Gone, Op, Pool, Receive, SocketId, Sockets, Unread};
+use crate::{Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_wire::Time;
@@ -56,16 +56,6 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for Calls<'_, P, L> {
         self.send_some(socket, &data)
     }
 
-    fn send_file(
-        &mut self,
-        socket: SocketId,
-        _file: FileId,
-        _offset: u64,
-        data: P,
-    ) -> Result<usize, Gone> {
-        self.send_some(socket, &data)
-    }
-
     fn set_cork(&mut self, socket: SocketId, cork: bool) {
         self.os.set_cork(self.now, self.link, socket, cork);
     }
@@ -84,8 +74,4 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for Calls<'_, P, L> {
     fn abort(&mut self, socket: SocketId) {
         self.os.abort(self.now, socket);
     }
-
-    fn work(&mut self, _op: Op, _count: u32) {}
-
-    fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::port::Arena;
 use crate::snapshot::SnapshotSource;
 use crate::world::SocketWorld;
-use baton_host::{Access, FileId, Gone, Op, Pool, Ready, Receive, SocketId, Sockets, Unread};
+use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use rustix::event::{Timespec, epoll};
@@ -273,16 +273,6 @@ impl Sockets<Bytes> for &mut KernelSockets {
         socket.send(data).map_err(|_| Gone)
     }
 
-    fn send_file(
-        &mut self,
-        socket: SocketId,
-        _file: FileId,
-        _offset: u64,
-        data: Bytes,
-    ) -> Result<usize, Gone> {
-        self.send(socket, data)
-    }
-
     fn set_cork(&mut self, socket: SocketId, cork: bool) {
         if let Some(socket) = self.open_mut(socket) {
             socket.set_cork(cork);
@@ -311,10 +301,6 @@ impl Sockets<Bytes> for &mut KernelSockets {
             self.remove(socket.0 as usize);
         }
     }
-
-    fn work(&mut self, _op: Op, _count: u32) {}
-
-    fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }
 
 impl SocketWorld for KernelSockets {
