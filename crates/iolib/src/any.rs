@@ -233,9 +233,6 @@ macro_rules! pass_on {
             fn counters(&self) -> &LinkCounters {
                 either!(self, link => link.counters())
             }
-            fn counters_mut(&mut self) -> &mut LinkCounters {
-                either!(self, link => link.counters_mut())
-            }
         }
 
         impl AsFd for $name {

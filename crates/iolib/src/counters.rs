@@ -13,10 +13,6 @@ pub struct LinkCounters {
     pub sleeps_saved: u64,
     /// Times that it slept.
     pub sleeps: u64,
-    /// Times that it spun until something came.
-    pub spins_paid_off: u64,
-    /// Times that it spun and nothing came.
-    pub spins_in_vain: u64,
     /// Data that it has put where the other side reads it, bytes.
     pub bytes_out: u64,
     /// Data that it has taken from where the other side put it, bytes.

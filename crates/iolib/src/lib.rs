@@ -3,7 +3,7 @@
 //! [`ShmHost`] and [`ShmAdapter`] share memory on one machine; applications come to an [`AdapterListener`]. [`TcpHost`] and
 //! [`TcpAdapter`] are joined by a TCP connection, so that they can be on two machines. [`AnyHostLink`] and [`AnyAdapterLink`] are
 //! either of them. All implement the traits of [`baton_bus::link`], so host and adapter are the same code as in the simulator, and
-//! [`LiveLink`], by which they can be waited for: spinning first as long as that pays off ([`Spin`]), sleeping then.
+//! [`LiveLink`], by which they can be waited for: spinning first as long as that pays off ([`Spin`]), sleeping then ([`wait`]).
 
 mod any;
 mod application;
@@ -14,10 +14,10 @@ mod handshake;
 mod live_link;
 mod pool;
 mod shm;
-mod spin;
 mod stream;
 pub mod unix_socket;
 mod visitors;
+mod waiting;
 
 pub use any::{AdapterAddress, AddressError, AnyAdapterLink, AnyHostLink};
 pub use application::Application;
@@ -25,7 +25,7 @@ pub use arena::{Arena, Filled};
 pub use connect::ConnectError;
 pub use counters::LinkCounters;
 pub use handshake::{Geometry, Limits, Refusal, VERSION};
-pub use live_link::{LiveLink, wait};
+pub use live_link::LiveLink;
 pub use shm::{AdapterListener, ShmAdapter, ShmHost, pair};
-pub use spin::Spin;
 pub use stream::{StreamAdapter, StreamHost, TcpAdapter, TcpAdapterListener, TcpHost};
+pub use waiting::{Spin, SpinStats, sleep, wait};

@@ -1,6 +1,6 @@
 //! The engine's time.
 
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Monotonic time since the engine was started.
@@ -23,8 +23,7 @@ impl Clock {
 
     /// The time.
     pub fn now(&self) -> Time {
-        let ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Time::from_ps(ns.saturating_mul(1000))
+        Time::ZERO + Span::from(self.start.elapsed())
     }
 
     /// Wall-clock time of [`Time::ZERO`] since 1970.

@@ -3,10 +3,10 @@
 use crate::clock::Clock;
 use crate::port::{Batch, CounterSink, Port};
 use baton_inet::Host;
+use baton_iolib::sleep;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -178,7 +178,6 @@ impl<T: Port> Engine<T> {
             Some(now + LONGEST_WAIT),
         ];
         let until = times.into_iter().flatten().min().unwrap_or(now);
-        let timeout = timespec(until.saturating_since(now));
         let mut fds: SmallVec<[PollFd<'_>; 8]> = SmallVec::new();
         if let Some(fd) = self.port.fd() {
             let mut interest = PollFlags::IN;
@@ -188,17 +187,6 @@ impl<T: Port> Engine<T> {
         for &(fd, interest) in others {
             fds.push(PollFd::from_borrowed_fd(fd, interest));
         }
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-fn timespec(span: Span) -> Timespec {
-    let ns = span.as_ps().div_ceil(1000);
-    Timespec {
-        tv_sec: (ns / 1_000_000_000) as i64,
-        tv_nsec: (ns % 1_000_000_000) as i64,
+        sleep(&mut fds, Some(until.saturating_since(now).into()))
     }
 }

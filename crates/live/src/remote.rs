@@ -148,14 +148,14 @@ impl<N: FnMut(&LinkNews)> SocketWorld for AdapterSockets<N> {
 
     fn wait(&mut self, due: Time) -> io::Result<()> {
         let span = due.saturating_since(self.driver.now());
-        let timeout = Duration::from_nanos(span.as_ps().div_ceil(1000));
-        self.driver.wait(Some(timeout))
+        self.driver.wait(Some(span.into()))
     }
 }
 
 impl<N: FnMut(&LinkNews)> SnapshotSource for AdapterSockets<N> {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
         let link = self.driver.link().counters();
+        let spins = self.driver.spins();
         add_fields("os", self.driver.os().stats(), counters);
         for (name, value) in [
             ("sockets.open", self.driver.os().sockets() as u64),
@@ -164,8 +164,8 @@ impl<N: FnMut(&LinkNews)> SnapshotSource for AdapterSockets<N> {
             ("link.doorbells_saved", link.doorbells_saved),
             ("link.sleeps", link.sleeps),
             ("link.sleeps_saved", link.sleeps_saved),
-            ("link.spins_paid_off", link.spins_paid_off),
-            ("link.spins_in_vain", link.spins_in_vain),
+            ("link.spins_paid_off", spins.paid_off),
+            ("link.spins_in_vain", spins.in_vain),
             ("link.bytes_out", link.bytes_out),
             ("link.bytes_in", link.bytes_in),
         ] {

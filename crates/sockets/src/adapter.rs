@@ -8,10 +8,11 @@
 
 use crate::config::DriverConfig;
 use crate::core::Core;
-use crate::driver::{Driver, readable, sleep};
+use crate::driver::{Driver, readable};
 use crate::error::OpenError;
 use crate::waiter::{Parker, Waiter};
-use baton_iolib::{AdapterAddress, AnyHostLink};
+use baton_iolib::{AdapterAddress, AnyHostLink, sleep};
+use baton_wire::Span;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use smallvec::SmallVec;
 use std::io;
@@ -22,8 +23,6 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks between two looks at the clock, which costs more.
-const LOOKS_PER_CLOCK: u32 = 16;
 /// Pauses of the processor in which other threads can have the lock.
 const PAUSES_PER_LOOK: u32 = 4;
 /// How long the last one that lets go of an adapter waits for it to fetch what was written.
@@ -289,7 +288,7 @@ impl Shared {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = core.driver.longest_wait(left);
         let now = core.driver.now();
-        let until = timeout.map(|timeout| now + crate::driver::span(timeout));
+        let until = timeout.map(|timeout| now + Span::from(timeout));
         core.set_sleeps(parker, Some(until));
         let epoll = Arc::clone(core.driver.epoll());
         drop(core);
@@ -324,28 +323,19 @@ impl Shared {
         parker: &Arc<Parker>,
         timeout: Option<Duration>,
     ) -> (Guard<'a>, bool) {
-        let budget = core.driver.begin_spin(timeout);
-        if budget.is_zero() {
-            return (core, false);
-        }
-        let start = Instant::now();
-        loop {
-            for _ in 0..LOOKS_PER_CLOCK {
-                if core.driver.has_news() || parker.is_notified() {
-                    core.driver.end_spin(true);
-                    return (core, true);
-                }
-                drop(core);
-                for _ in 0..PAUSES_PER_LOOK {
-                    std::hint::spin_loop();
-                }
-                core = self.lock();
+        let due = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        while core.driver.spins_on(due) {
+            if core.driver.has_news() || parker.is_notified() {
+                core.driver.end_spin();
+                return (core, true);
             }
-            if start.elapsed() >= budget {
-                core.driver.end_spin(false);
-                return (core, false);
+            drop(core);
+            for _ in 0..PAUSES_PER_LOOK {
+                std::hint::spin_loop();
             }
+            core = self.lock();
         }
+        (core, false)
     }
 
     /// Waits for the leader.

@@ -49,52 +49,24 @@ impl HostEnd {
         }
     }
 
-    pub(crate) fn counters_mut(&mut self) -> &mut LinkCounters {
-        match self {
-            Self::Attached(link) => link.counters_mut(),
-            Self::Lost(counters) => counters,
-        }
-    }
-
     /// The link itself, to be waited for.
-    pub(crate) fn live(&mut self) -> Option<&mut dyn Waitable> {
+    pub(crate) fn live(&mut self) -> Option<&mut AnyHostLink> {
         match self {
             Self::Attached(link) => Some(link),
             Self::Lost(_) => None,
         }
     }
 
-    /// What to wait for.
-    pub(crate) fn wanted(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        match self {
-            Self::Attached(link) => Some((link.as_fd(), link.interest())),
-            Self::Lost(_) => None,
-        }
-    }
-
-    /// The same for an epoll instance.
+    /// What an epoll instance has to wait for.
     pub(crate) fn interest(&self) -> Option<(BorrowedFd<'_>, epoll::EventFlags)> {
-        let (fd, wanted) = self.wanted()?;
+        let Self::Attached(link) = self else {
+            return None;
+        };
+        let (fd, wanted) = (link.as_fd(), link.interest());
         let mut interest = epoll::EventFlags::empty();
         interest.set(epoll::EventFlags::IN, wanted.contains(PollFlags::IN));
         interest.set(epoll::EventFlags::OUT, wanted.contains(PollFlags::OUT));
         Some((fd, interest))
-    }
-}
-
-/// What is needed of a [`LiveLink`] to wait for it.
-pub(crate) trait Waitable {
-    fn has_news(&mut self) -> Result<bool, LinkError>;
-    fn prepare_to_sleep(&mut self) -> Result<bool, LinkError>;
-}
-
-impl<L: LiveLink> Waitable for L {
-    fn has_news(&mut self) -> Result<bool, LinkError> {
-        LiveLink::has_news(self)
-    }
-
-    fn prepare_to_sleep(&mut self) -> Result<bool, LinkError> {
-        LiveLink::prepare_to_sleep(self)
     }
 }
 

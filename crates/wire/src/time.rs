@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::time::Duration;
 
 /// A moment, in picoseconds since the start of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -102,6 +103,21 @@ impl Span {
     /// The longer of this and `other`, shortened to `limit`.
     pub fn clamp_to(self, least: Self, limit: Self) -> Self {
         Self(self.0.max(least.0).min(limit.0))
+    }
+}
+
+/// The standard library's time as ours: as long as ours can be, if it is longer.
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(ns.saturating_mul(1_000))
+    }
+}
+
+/// Our time as the standard library's, rounded up: whoever waits so long does not wake up too early.
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        Self::from_nanos(span.0.div_ceil(1_000))
     }
 }
 

@@ -99,7 +99,7 @@ impl Carrier for Link<ShmHost> {
             if descriptors.is_empty() {
                 return;
             }
-            wait(&mut self.link, &mut self.spin, None).expect("it is sane");
+            wait(&mut self.link, &mut self.spin, None).expect("the system can wait");
         }
     }
 
@@ -108,7 +108,7 @@ impl Carrier for Link<ShmHost> {
             if !descriptors.is_empty() {
                 return true;
             }
-            wait(&mut self.link, &mut self.spin, None).expect("it is sane");
+            wait(&mut self.link, &mut self.spin, None).expect("the system can wait");
         }
         false
     }
@@ -128,7 +128,7 @@ impl Carrier for Link<ShmAdapter> {
             if !descriptors.is_empty() {
                 return true;
             }
-            wait(&mut self.link, &mut self.spin, None).expect("it is sane");
+            wait(&mut self.link, &mut self.spin, None).expect("the system can wait");
         }
         false
     }

@@ -98,10 +98,6 @@ impl LiveLink for ShmAdapter {
     fn counters(&self) -> &LinkCounters {
         &self.end.counters
     }
-
-    fn counters_mut(&mut self) -> &mut LinkCounters {
-        &mut self.end.counters
-    }
 }
 
 impl AsFd for ShmAdapter {

@@ -151,10 +151,6 @@ impl LiveLink for ShmHost {
     fn counters(&self) -> &LinkCounters {
         &self.end.counters
     }
-
-    fn counters_mut(&mut self) -> &mut LinkCounters {
-        &mut self.end.counters
-    }
 }
 
 impl AsFd for ShmHost {

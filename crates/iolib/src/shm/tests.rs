@@ -1,8 +1,8 @@
 use super::*;
 use crate::connect::ConnectError;
 use crate::handshake::{Geometry, Limits, Refusal};
-use crate::live_link::{LiveLink, wait};
-use crate::spin::Spin;
+use crate::live_link::LiveLink;
+use crate::waiting::{Spin, wait};
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Request};
 use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
@@ -206,15 +206,15 @@ fn is_ready(link: &impl LiveLink) -> bool {
 #[test]
 fn doorbells_wake_sleepers() {
     let (mut host, mut adapter) = small_pair();
-    assert!(adapter.prepare_to_sleep().expect("the host is sane"));
+    assert!(adapter.prepare_to_sleep().expect("the system can wait"));
     assert!(!is_ready(&adapter));
     assert_eq!(host.put(NOW, &[request(1)]), Ok(1));
     assert_eq!(host.put(NOW, &[request(2)]), Ok(1));
     assert!(is_ready(&adapter));
-    assert!(adapter.has_news().expect("the host is sane"));
+    assert!(adapter.has_news().expect("the system can wait"));
     assert_eq!(requests_of(&mut adapter).len(), 2);
     assert!(!is_ready(&adapter), "it was heard");
-    assert!(!adapter.has_news().expect("the host is sane"));
+    assert!(!adapter.has_news().expect("the system can wait"));
     assert_eq!(
         (
             host.counters().doorbells_rung,
@@ -223,11 +223,11 @@ fn doorbells_wake_sleepers() {
         (1, 1)
     );
     assert_eq!(host.put(NOW, &[request(3)]), Ok(1));
-    assert!(!adapter.prepare_to_sleep().expect("the host is sane"));
+    assert!(!adapter.prepare_to_sleep().expect("the system can wait"));
     // Room wakes who could not go on.
     let many = [request(4); 8];
     assert_eq!(host.put(NOW, &many), Ok(7));
-    assert!(host.prepare_to_sleep().expect("the adapter is sane"));
+    assert!(host.prepare_to_sleep().expect("the system can wait"));
     assert_eq!(requests_of(&mut adapter).len(), 8);
     assert!(is_ready(&host));
     assert_eq!(host.put(NOW, &many[7..]), Ok(1));
@@ -236,7 +236,7 @@ fn doorbells_wake_sleepers() {
 #[test]
 fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
     let (mut host, adapter) = small_pair();
-    assert!(host.prepare_to_sleep().expect("the adapter is sane"));
+    assert!(host.prepare_to_sleep().expect("the system can wait"));
     drop(adapter);
     assert!(is_ready(&host));
     assert_eq!(host.get(NOW, &mut Vec::new()), Err(LinkError::Gone));
@@ -259,13 +259,13 @@ fn to_wait_is_to_be_woken_or_to_time_out() {
     let (mut host, mut adapter) = small_pair();
     let mut spin = Spin::new(Duration::from_micros(50));
     let start = Instant::now();
-    wait(&mut host, &mut spin, Some(Duration::from_millis(20))).expect("the adapter is sane");
+    wait(&mut host, &mut spin, Some(Duration::from_millis(20))).expect("the system can wait");
     assert!(start.elapsed() >= Duration::from_millis(20));
     let answering = thread::spawn(move || {
         for _ in 0..1000 {
             while requests_of(&mut adapter).is_empty() {
                 let mut spin = Spin::new(Duration::ZERO);
-                wait(&mut adapter, &mut spin, None).expect("the host is sane");
+                wait(&mut adapter, &mut spin, None).expect("the system can wait");
             }
             assert_eq!(adapter.put(NOW, &[request(0)]), Ok(1));
         }
@@ -275,7 +275,7 @@ fn to_wait_is_to_be_woken_or_to_time_out() {
         assert_eq!(host.put(NOW, &[request(number)]), Ok(1));
         let mut responses = Vec::new();
         while responses.is_empty() {
-            wait(&mut host, &mut spin, None).expect("the adapter is sane");
+            wait(&mut host, &mut spin, None).expect("the system can wait");
             host.get(NOW, &mut responses).expect("it is there");
         }
     }

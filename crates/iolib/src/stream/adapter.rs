@@ -189,10 +189,6 @@ impl<S: Read + Write + AsFd> LiveLink for StreamAdapter<S> {
     fn counters(&self) -> &LinkCounters {
         &self.channel.counters
     }
-
-    fn counters_mut(&mut self) -> &mut LinkCounters {
-        &mut self.channel.counters
-    }
 }
 
 impl<S: AsFd> AsFd for StreamAdapter<S> {

@@ -221,10 +221,6 @@ impl<S: Read + Write + AsFd> LiveLink for StreamHost<S> {
     fn counters(&self) -> &LinkCounters {
         &self.channel.counters
     }
-
-    fn counters_mut(&mut self) -> &mut LinkCounters {
-        &mut self.channel.counters
-    }
 }
 
 impl<S: AsFd> AsFd for StreamHost<S> {

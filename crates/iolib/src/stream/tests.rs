@@ -2,8 +2,8 @@ use super::*;
 use crate::application::Application;
 use crate::connect::ConnectError;
 use crate::handshake::{Geometry, Limits, Refusal};
-use crate::live_link::{LiveLink, wait};
-use crate::spin::Spin;
+use crate::live_link::LiveLink;
+use crate::waiting::{Spin, wait};
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Malformed, Request};
 use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
@@ -57,17 +57,17 @@ fn a_side_that_can_take_nothing_is_woken_by_room_alone() {
     let (mut host, mut adapter) = pair();
     while adapter.put(NOW, &[request(1); 8]).expect("the host lives") > 0 {}
     assert_eq!(host.put(NOW, &[request(2)]), Ok(1));
-    assert!(!adapter.prepare_to_sleep().expect("the host is sane"));
+    assert!(!adapter.prepare_to_sleep().expect("the system can wait"));
     assert!(
         adapter
             .prepare_to_sleep_for_room()
-            .expect("the host is sane")
+            .expect("the system can wait")
     );
     assert_eq!(adapter.interest(), PollFlags::OUT);
     let mut got = Vec::new();
     while adapter
         .prepare_to_sleep_for_room()
-        .expect("the host is sane")
+        .expect("the system can wait")
     {
         host.get(NOW, &mut got).expect("the adapter lives");
     }
@@ -129,7 +129,7 @@ fn a_side_that_does_not_get_is_felt_by_the_other_alone() {
     let mut got = Vec::new();
     while got.len() < put {
         adapter.get(NOW, 3, &mut got).expect("the host is there");
-        let _ = host.has_news().expect("the adapter is sane");
+        let _ = host.has_news().expect("the system can wait");
     }
     assert!(got.iter().zip(batch.iter().cycle()).all(|(a, b)| a == b));
     assert_eq!(host.put(NOW, &batch), Ok(8));
@@ -241,7 +241,7 @@ fn over_tcp_between_threads() {
                         read += 1;
                     }
                     Some(Dma::Written { .. }) => unreachable!("nothing was written"),
-                    None => wait(&mut adapter, &mut spin, None).expect("the host is sane"),
+                    None => wait(&mut adapter, &mut spin, None).expect("the system can wait"),
                 }
             }
             answered += requests.len();
@@ -249,7 +249,7 @@ fn over_tcp_between_threads() {
                 assert_eq!(adapter.put(NOW, &requests), Ok(requests.len()));
             }
             wait(&mut adapter, &mut spin, Some(Duration::from_millis(1)))
-                .expect("the host is sane");
+                .expect("the system can wait");
         }
     });
     for byte in 0..4 {
@@ -262,7 +262,7 @@ fn over_tcp_between_threads() {
         while responses.len() <= number as usize {
             host.get(NOW, &mut responses).expect("the adapter is there");
             if responses.len() <= number as usize {
-                wait(&mut host, &mut spin, None).expect("the adapter is sane");
+                wait(&mut host, &mut spin, None).expect("the system can wait");
             }
         }
     }

@@ -78,7 +78,7 @@ fn is_gone_within_a_second<L: LiveLink>(
             Err(error) => panic!("{error}"),
         }
         if matches!(waiting, Waiting::Asleep) {
-            wait(link, &mut spin, Some(Duration::from_secs(5))).expect("no violation");
+            wait(link, &mut spin, Some(Duration::from_secs(5))).expect("the system can wait");
         }
         assert!(
             start.elapsed() < Duration::from_secs(4),

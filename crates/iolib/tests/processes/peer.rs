@@ -138,7 +138,7 @@ fn idle<L: LiveLink>(link: &mut L, asleep: bool, get: impl Fn(&mut L, baton_wire
     let mut spin = Spin::new(Duration::ZERO);
     while get(link, now_since(start)) && start.elapsed() < Duration::from_secs(10) {
         if asleep {
-            wait(link, &mut spin, Some(Duration::from_secs(10))).expect("no violation");
+            wait(link, &mut spin, Some(Duration::from_secs(10))).expect("the system can wait");
         }
     }
 }

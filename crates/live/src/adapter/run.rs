@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 use baton_iolib::Spin;
 use baton_wire::{Span, Time};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Nothing is waited for by spinning longer than this: about what it costs to sleep, to be woken and to get going again.
 const LONGEST_SPIN: Duration = Duration::from_micros(50);
@@ -30,7 +30,7 @@ pub fn run_adapter<T: Port>(
     mut operator: impl FnMut(&Notice),
 ) -> Result<(), LiveError> {
     let gone = || LiveError::failed("the interface can no longer be used");
-    let mut idle = Idle::new();
+    let mut spin = Spin::new(LONGEST_SPIN);
     let mut control_at = Time::ZERO;
     let mut ending = false;
     loop {
@@ -52,8 +52,8 @@ pub fn run_adapter<T: Port>(
             control.serve(|| Snapshot::take(engine, service).to_line());
         }
         if more || service.was_busy() || engine.was_busy() {
-            idle.worked();
-        } else if !idle.spins(now) && service.prepare_to_sleep() {
+            spin.came();
+        } else if !spin.goes_on(Instant::now(), None) && service.prepare_to_sleep() {
             sleep(engine, service, control)
                 .map_err(LiveError::failed("cannot wait for frames and applications"))?;
             control_at = Time::ZERO;
@@ -88,77 +88,4 @@ fn finish<T: Port>(engine: &mut Engine<T>, service: &mut AdapterService) -> Resu
         .port_mut()
         .flush()
         .map_err(LiveError::failed("the capture file cannot be written"))
-}
-
-/// What to do while there is nothing to do: look again, or sleep.
-struct Idle {
-    spin: Spin,
-    /// It spins until then.
-    until: Option<Time>,
-}
-
-impl Idle {
-    fn new() -> Self {
-        Self {
-            spin: Spin::new(LONGEST_SPIN),
-            until: None,
-        }
-    }
-
-    /// There was something to do.
-    fn worked(&mut self) {
-        if self.until.take().is_some() {
-            self.spin.paid_off();
-        }
-    }
-
-    /// Whether to look again at once.
-    fn spins(&mut self, now: Time) -> bool {
-        let until = match self.until {
-            Some(until) => until,
-            None => {
-                let budget = self.spin.begin();
-                if budget.is_zero() {
-                    return false;
-                }
-                *self
-                    .until
-                    .insert(now + Span::from_ns(budget.as_nanos() as u64))
-            }
-        };
-        let spins = now < until;
-        if !spins {
-            self.until = None;
-            self.spin.was_in_vain();
-        }
-        spins
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_spins_longer_while_that_pays_off_and_not_at_all_while_it_does_not() {
-        let mut idle = Idle::new();
-        let mut now = Time::ZERO;
-        for _ in 0..10 {
-            assert!(idle.spins(now), "it is tried");
-            now += Span::from_us(1);
-            idle.worked();
-        }
-        assert!(idle.spins(now));
-        assert!(idle.spins(now + Span::from_us(49)));
-        assert!(!idle.spins(now + Span::from_us(51)), "there is a limit");
-        let mut spins = 0;
-        for _ in 0..1000 {
-            now += Span::from_ms(1);
-            if idle.spins(now) {
-                spins += 1;
-                assert!(!idle.spins(now + Span::from_us(51)));
-            }
-        }
-        assert!(spins < 30, "{spins} attempts of an idle loop");
-    }
 }

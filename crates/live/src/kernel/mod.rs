@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// Events that one wait gives at most.
 const EVENTS: usize = 256;
@@ -297,7 +298,7 @@ impl Sockets<Bytes> for &mut KernelSockets {
     fn abort(&mut self, socket: SocketId) {
         if let Some(socket_ref) = self.open(socket) {
             // Closing a socket that does not linger at all resets the connection.
-            let _ = sockopt::set_socket_linger(socket_ref, Some(std::time::Duration::ZERO));
+            let _ = sockopt::set_socket_linger(socket_ref, Some(Duration::ZERO));
             self.remove(socket.0 as usize);
         }
     }
@@ -335,14 +336,9 @@ impl SocketWorld for KernelSockets {
     }
 
     fn wait(&mut self, due: Time) -> io::Result<()> {
-        let ns = due
-            .saturating_since(self.clock.now())
-            .as_ps()
-            .div_ceil(1000);
-        self.poll(&Timespec {
-            tv_sec: (ns / 1_000_000_000) as i64,
-            tv_nsec: (ns % 1_000_000_000) as i64,
-        })
+        let span = due.saturating_since(self.clock.now());
+        let timeout = Timespec::try_from(Duration::from(span));
+        self.poll(&timeout.expect("our longest time is shorter than the system's"))
     }
 }
 

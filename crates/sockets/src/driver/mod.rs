@@ -5,15 +5,15 @@ mod retry;
 mod waiting;
 
 pub use attaching::Trouble;
-pub(crate) use waiting::{readable, sleep, span};
+pub(crate) use waiting::readable;
 
 use crate::config::DriverConfig;
 use crate::error::OpenError;
 use crate::link::HostEnd;
 use baton_host::Ready;
 use baton_host::offload::{Calls, OsLayer};
-use baton_iolib::{AdapterAddress, AnyHostLink, LinkCounters, Spin};
-use baton_wire::Time;
+use baton_iolib::{AdapterAddress, AnyHostLink, LinkCounters, Spin, SpinStats};
+use baton_wire::{Span, Time};
 use bytes::Bytes;
 use retry::Retry;
 use rustix::event::epoll;
@@ -111,8 +111,7 @@ impl Driver {
 
     /// Time since it was made.
     pub fn now(&self) -> Time {
-        let ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Time::from_ps(ns.saturating_mul(1000))
+        Time::ZERO + Span::from(self.start.elapsed())
     }
 
     /// Where the adapter is.
@@ -144,6 +143,11 @@ impl Driver {
     /// The link.
     pub fn link(&self) -> &HostEnd {
         &self.link
+    }
+
+    /// What came of spinning before it slept.
+    pub fn spins(&self) -> &SpinStats {
+        self.spin.stats()
     }
 
     /// Whether there is an adapter.

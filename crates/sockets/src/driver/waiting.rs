@@ -1,16 +1,14 @@
 //! Waiting for the adapter.
 
 use super::Driver;
-use baton_wire::{Span, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use crate::link::HostEnd;
+use baton_iolib::{LiveLink, sleep, wait};
+use baton_wire::Time;
+use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Looks between two looks at the clock, which costs more.
-const LOOKS_PER_CLOCK: u32 = 32;
 
 impl Driver {
     /// Waits until something may have happened, at most for `timeout`: spins first, if that has paid off lately.
@@ -19,12 +17,12 @@ impl Driver {
     /// The system cannot wait.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let until = self.longest_wait(timeout);
-        if until == Some(Duration::ZERO) || self.spin(until) || !self.prepare_to_sleep() {
+        if until == Some(Duration::ZERO) {
             return Ok(());
         }
-        match self.link.wanted() {
-            Some((fd, interest)) => sleep(&mut [PollFd::from_borrowed_fd(fd, interest)], until),
-            None => sleep(&mut [], until),
+        match &mut self.link {
+            HostEnd::Attached(link) => wait(link, &mut self.spin, until),
+            HostEnd::Lost(_) => sleep(&mut [], until),
         }
     }
 
@@ -72,56 +70,22 @@ impl Driver {
         &self.epoll
     }
 
-    /// How long to spin before the next sleep of at most `until`.
-    pub(crate) fn begin_spin(&mut self, until: Option<Duration>) -> Duration {
-        if self.link.is_lost() {
-            return Duration::ZERO;
-        }
-        let budget = self.spin.begin();
-        until.map_or(budget, |until| until.min(budget))
+    /// Whether to look for news again at once, at most until `due`, rather than to sleep.
+    pub(crate) fn spins_on(&mut self, due: Option<Instant>) -> bool {
+        !self.link.is_lost() && self.spin.goes_on(Instant::now(), due)
     }
 
-    /// Whether something came while it was spun.
-    pub(crate) fn end_spin(&mut self, paid_off: bool) {
-        let counters = self.link.counters_mut();
-        if paid_off {
-            counters.spins_paid_off += 1;
-            self.spin.paid_off();
-        } else {
-            counters.spins_in_vain += 1;
-            self.spin.was_in_vain();
-        }
+    /// While it was spun something came.
+    pub(crate) fn end_spin(&mut self) {
+        self.spin.came();
     }
 
     /// `timeout`, or less if something is to be done earlier.
     pub(crate) fn longest_wait(&self, timeout: Option<Duration>) -> Option<Duration> {
-        let due = self.poll_timeout().map(|due| {
-            let span = due.saturating_since(self.now());
-            Duration::from_nanos(span.as_ps().div_ceil(1000))
-        });
+        let due = self
+            .poll_timeout()
+            .map(|due| Duration::from(due.saturating_since(self.now())));
         [timeout, due].into_iter().flatten().min()
-    }
-
-    /// Looks for news again and again for as long as that has paid off; true when there are some.
-    fn spin(&mut self, until: Option<Duration>) -> bool {
-        let budget = self.begin_spin(until);
-        if budget.is_zero() {
-            return false;
-        }
-        let start = Instant::now();
-        let came = loop {
-            if (0..LOOKS_PER_CLOCK).any(|_| {
-                std::hint::spin_loop();
-                self.has_news()
-            }) {
-                break true;
-            }
-            if start.elapsed() >= budget {
-                break false;
-            }
-        };
-        self.end_spin(came);
-        came
     }
 }
 
@@ -132,28 +96,7 @@ impl AsFd for Driver {
     }
 }
 
-/// Sleeps until one of `fds` is ready, or for `timeout`.
-///
-/// # Errors
-/// The system cannot wait.
-pub(crate) fn sleep(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
-    let timeout = timeout.map(|timeout| Timespec {
-        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    match poll(fds, timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// What an epoll instance is waited for.
 pub(crate) fn readable(fd: &OwnedFd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
-}
-
-/// A time span of the standard library as one of ours.
-pub(crate) fn span(duration: Duration) -> Span {
-    let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    Span::from_ps(ns.saturating_mul(1000))
 }

@@ -1,0 +1,62 @@
+//! Waiting: spinning for as long as that has paid off lately, sleeping then.
+
+mod spin;
+
+pub use spin::{Spin, SpinStats};
+
+use crate::live_link::LiveLink;
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Looks between two looks at the clock, which costs more.
+const LOOKS_PER_CLOCK: u32 = 32;
+
+/// Waits until there may be news, at most for `timeout`. That the other side breaks the rules is news, too: whoever uses the link
+/// next is told.
+///
+/// # Errors
+/// The system cannot wait.
+pub fn wait(
+    link: &mut impl LiveLink,
+    spin: &mut Spin,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
+    // A time that is beyond the clock's end never comes.
+    let due = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    if spins_until_news(link, spin, due) || !link.prepare_to_sleep().unwrap_or(false) {
+        return Ok(());
+    }
+    let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+    let interest = link.interest();
+    sleep(&mut [PollFd::new(link, interest)], left)
+}
+
+/// Looks for news for as long as that pays off. True when there are some.
+fn spins_until_news(link: &mut impl LiveLink, spin: &mut Spin, due: Option<Instant>) -> bool {
+    while spin.goes_on(Instant::now(), due) {
+        let came = (0..LOOKS_PER_CLOCK).any(|_| {
+            std::hint::spin_loop();
+            link.has_news().unwrap_or(true)
+        });
+        if came {
+            spin.came();
+            return true;
+        }
+    }
+    false
+}
+
+/// Sleeps until one of `fds` is ready, or for `timeout`. A signal may end it earlier.
+///
+/// # Errors
+/// The system cannot wait.
+pub fn sleep(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+    // What is longer than the system can tell does not end.
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    match poll(fds, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,199 @@
+//! How long to look again and again before one sleeps.
+//!
+//! To sleep and to be woken costs several microseconds of both sides, and tens of them where a processor has to come out of its idle
+//! state. To spin costs the processor, and where the other side needs the same processor it costs everything.
+//! So the time that is spent on spinning grows while it pays off and shrinks while it does not; when it has shrunk to
+//! nothing it is tried again now and then, ever more rarely while it fails.
+
+use std::time::{Duration, Instant};
+
+/// The time that an attempt begins with.
+const LEAST: Duration = Duration::from_micros(5);
+/// Sleeps between two attempts, at most.
+const MOST_SKIPPED: u32 = 1024;
+
+/// The rule, without a clock: whoever has found nothing asks [`Spin::goes_on`] whether to look again; whoever has found something
+/// says so by [`Spin::came`].
+///
+/// ```
+/// use baton_iolib::Spin;
+/// use std::time::{Duration, Instant};
+///
+/// let mut spin = Spin::new(Duration::from_micros(50));
+/// let mut looks = 0;
+/// while spin.goes_on(Instant::now(), None) {
+///     looks += 1;
+///     if looks == 2 {
+///         spin.came();
+///         break;
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Spin {
+    budget: Duration,
+    most: Duration,
+    /// When the attempt that is under way ends.
+    until: Option<Instant>,
+    /// Sleeps until the next attempt, while the budget is nothing.
+    skip: u32,
+    /// Sleeps between the last two attempts.
+    skipped: u32,
+    stats: SpinStats,
+}
+
+/// What came of spinning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpinStats {
+    /// Times that something came.
+    pub paid_off: u64,
+    /// Times that nothing came.
+    pub in_vain: u64,
+}
+
+impl Spin {
+    /// Spins at most for `most` at a time; never when that is zero.
+    pub fn new(most: Duration) -> Self {
+        Self {
+            budget: Duration::ZERO,
+            most,
+            until: None,
+            skip: 0,
+            skipped: 0,
+            stats: SpinStats::default(),
+        }
+    }
+
+    /// Whether to look again at once, at `now`. If not, it is time to sleep; at `due` there is something else to do.
+    pub fn goes_on(&mut self, now: Instant, due: Option<Instant>) -> bool {
+        let until = match self.until {
+            Some(until) => until,
+            None => {
+                let budget = self.begin();
+                if budget.is_zero() {
+                    return false;
+                }
+                *self.until.insert(now + budget)
+            }
+        };
+        let goes_on = due.map_or(until, |due| due.min(until)) > now;
+        if !goes_on {
+            self.was_in_vain();
+        }
+        goes_on
+    }
+
+    /// There was something to do. If an attempt was under way it has paid off.
+    pub fn came(&mut self) {
+        if self.until.take().is_some() {
+            self.stats.paid_off += 1;
+            self.budget = (self.budget.max(LEAST) * 2).min(self.most);
+            self.skipped = 0;
+        }
+    }
+
+    /// What came of it.
+    pub fn stats(&self) -> &SpinStats {
+        &self.stats
+    }
+
+    /// How long the next attempt may take; zero when there is none.
+    fn begin(&mut self) -> Duration {
+        if self.budget.is_zero() && self.skip > 0 {
+            self.skip -= 1;
+            return Duration::ZERO;
+        }
+        self.budget.max(LEAST).min(self.most)
+    }
+
+    /// The time was over before anything came.
+    fn was_in_vain(&mut self) {
+        self.until = None;
+        self.stats.in_vain += 1;
+        self.budget /= 2;
+        if self.budget < LEAST {
+            self.budget = Duration::ZERO;
+            self.skipped = (self.skipped * 2).clamp(1, MOST_SKIPPED);
+            self.skip = self.skipped;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: Duration = Duration::from_micros(50);
+
+    /// How long it spins, with looks a microsecond apart of which none finds anything.
+    fn spins_in_vain(spin: &mut Spin, now: &mut Instant) -> Duration {
+        let begin = *now;
+        while spin.goes_on(*now, None) {
+            *now += Duration::from_micros(1);
+        }
+        *now - begin
+    }
+
+    /// Something comes after a look, if it looks at all.
+    fn pays_off(spin: &mut Spin, now: Instant) -> bool {
+        let looks = spin.goes_on(now, None);
+        spin.came();
+        looks
+    }
+
+    #[test]
+    fn it_grows_to_the_limit_and_shrinks_to_nothing() {
+        let (mut spin, mut now) = (Spin::new(MOST), Instant::now());
+        for _ in 0..5 {
+            assert!(pays_off(&mut spin, now));
+        }
+        assert_eq!(spins_in_vain(&mut spin, &mut now), MOST);
+        for _ in 0..3 {
+            assert!(spins_in_vain(&mut spin, &mut now) >= LEAST);
+        }
+        assert_eq!(spins_in_vain(&mut spin, &mut now), Duration::ZERO);
+        let stats = SpinStats {
+            paid_off: 5,
+            in_vain: 4,
+        };
+        assert_eq!(spin.stats(), &stats);
+    }
+
+    #[test]
+    fn attempts_that_fail_become_rare() {
+        let (mut spin, mut now) = (Spin::new(MOST), Instant::now());
+        let mut attempts = 0;
+        for sleeps in 1..=100_000 {
+            if !spins_in_vain(&mut spin, &mut now).is_zero() {
+                attempts += 1;
+            }
+            assert!(sleeps > 1000 || attempts < 30, "{attempts} attempts");
+        }
+        assert!((50..120).contains(&attempts), "{attempts} attempts");
+        while !pays_off(&mut spin, now) {}
+        assert!(pays_off(&mut spin, now), "one success is enough to go on");
+    }
+
+    #[test]
+    fn it_ends_when_there_is_something_else_to_do() {
+        let (mut spin, now) = (Spin::new(MOST), Instant::now());
+        assert!(pays_off(&mut spin, now));
+        let due = Some(now + Duration::from_micros(2));
+        assert!(spin.goes_on(now + Duration::from_micros(1), due));
+        assert!(!spin.goes_on(now + Duration::from_micros(2), due));
+    }
+
+    #[test]
+    fn what_comes_while_nobody_spins_teaches_nothing() {
+        let mut spin = Spin::new(MOST);
+        spin.came();
+        assert_eq!(spin.stats(), &SpinStats::default());
+    }
+
+    #[test]
+    fn it_can_be_switched_off() {
+        let (mut spin, now) = (Spin::new(Duration::ZERO), Instant::now());
+        assert!(!pays_off(&mut spin, now));
+        assert!(!spin.goes_on(now, None));
+    }
+}
