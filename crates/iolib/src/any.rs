@@ -181,6 +181,9 @@ impl HostLink for AnyHostLink {
     fn reserve(&mut self) -> Option<u64> {
         either!(self, link => link.reserve())
     }
+    fn append(&mut self, address: u64, used: u32, data: &Bytes) -> bool {
+        either!(self, link => link.append(address, used, data))
+    }
     fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
         either!(self, link => link.take(address, len))
     }

@@ -115,6 +115,13 @@ impl HostLink for HostEnd {
             Self::Lost(_) => None,
         }
     }
+    fn append(&mut self, address: u64, used: u32, data: &Bytes) -> bool {
+        match self {
+            Self::Attached(link) => link.append(address, used, data),
+            Self::Lost(_) => false,
+        }
+    }
+
 
     fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
         match self {

@@ -176,4 +176,8 @@ impl<L: HostLink> HostLink for Counted<L> {
     fn free(&mut self, address: u64) {
         self.link.free(address);
     }
+    fn append(&mut self, address: u64, used: u32, data: &L::Data) -> bool {
+        self.link.append(address, used, data)
+    }
+
 }

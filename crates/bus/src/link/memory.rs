@@ -52,7 +52,12 @@ pub fn memory_link<D: Inline>(config: MemoryConfig) -> (MemoryHost<D>, MemoryAda
         shared: Rc::clone(&shared),
         faults: faults.clone(),
     };
-    (MemoryHost { shared, faults }, adapter)
+    let host = MemoryHost {
+        shared,
+        faults,
+        joins: false,
+    };
+    (host, adapter)
 }
 
 /// What goes wrong with a link, for tests. Clones speak of the same link.
@@ -101,6 +106,8 @@ impl Faults {
 pub struct MemoryHost<D> {
     shared: Rc<RefCell<Shared<D>>>,
     faults: Faults,
+    /// One piece of data may follow another in a buffer.
+    joins: bool,
 }
 
 /// The adapter's end of a link in memory.
@@ -282,6 +289,11 @@ fn get(
 }
 
 impl<D> MemoryHost<D> {
+    /// Whether one piece of data may follow another in a buffer ([`HostLink::append`]); at first not.
+    pub fn set_joins(&mut self, joins: bool) {
+        self.joins = joins;
+    }
+
     /// What can be made to go wrong.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
@@ -352,6 +364,26 @@ impl<D: Inline> HostLink for MemoryHost<D> {
         Ok(shared
             .lend(State::Placed(data))
             .expect("a free buffer has been seen"))
+    }
+
+    fn append(&mut self, address: u64, used: u32, data: &D) -> bool {
+        if !self.joins {
+            return false;
+        }
+        let mut shared = self.shared.borrow_mut();
+        let len = used + data.len() as u32;
+        let Ok((buffer, 0)) = shared.find(address, len) else {
+            return false;
+        };
+        let State::Placed(before) = &mut shared.buffers[buffer].state else {
+            return false;
+        };
+        let is_end = before.len() == used as usize;
+        let Some(both) = before.followed_by(data).filter(|_| is_end) else {
+            return false;
+        };
+        *before = both;
+        true
     }
 
     fn reserve(&mut self) -> Option<u64> {

@@ -114,6 +114,12 @@ pub trait HostLink {
     fn reserve(&mut self) -> Option<u64>;
 
     /// Takes the first `len` bytes that the adapter has written to a reserved buffer, which is free after that.
+    /// Puts `data` behind the first `used` bytes of a buffer in which data was placed before; false when it does not fit there, or the
+    /// link cannot do that.
+    fn append(&mut self, _address: u64, _used: u32, _data: &Self::Data) -> bool {
+        false
+    }
+
     ///
     /// # Errors
     /// There is no such buffer, or not so much in it.

@@ -77,6 +77,21 @@ fn rings_take_whole_entries_up_to_their_depth() {
 }
 
 #[test]
+fn pieces_share_a_buffer_where_they_may() {
+    let (mut host, mut adapter) = pair();
+    let address = host.place(Bytes::from_static(b"head, ")).unwrap();
+    let body = Bytes::from_static(b"body");
+    assert!(!host.append(address, 6, &body), "not by itself");
+    host.set_joins(true);
+    assert!(!host.append(address, 5, &body), "there is no gap");
+    assert!(host.append(address, 6, &body));
+    assert!(!host.append(address, 10, &vec![0; 55].into()), "too long");
+    adapter.read(NOW, DmaId(1), address, 10).unwrap();
+    let (id, data) = (DmaId(1), Bytes::from_static(b"head, body"));
+    assert_eq!(adapter.poll_dma(NOW), Ok(Some(Dma::Read { id, data })));
+}
+
+#[test]
 fn data_crosses_both_ways_in_the_order_of_the_calls() {
     let (mut host, mut adapter) = pair();
     let sent = host.place(Bytes::from_static(b"hello, adapter")).unwrap();

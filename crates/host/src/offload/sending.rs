@@ -196,9 +196,7 @@ impl<P: Inline> OsLayer<P> {
         let Some(piece) = self.pieces.pop(&mut entry.held) else {
             return;
         };
-        let len = piece.len() as u32;
-        entry.held_len -= len;
-        let more = more || !entry.held.is_empty();
+        let mut len = piece.len() as u32;
         let inline = len <= self.config.most_inline;
         let data = if inline {
             Buffer::Inline { len: len as u16 }
@@ -207,8 +205,12 @@ impl<P: Inline> OsLayer<P> {
                 unreachable!("a buffer is free and long enough");
             };
             self.placed += 1;
+            len += self.join_held(link, number, address, len);
             Buffer::Memory { address, len }
         };
+        let entry = self.socket_mut(number);
+        entry.held_len -= len;
+        let more = more || !entry.held.is_empty();
         let address = match data {
             Buffer::Memory { address, .. } => Some(address),
             Buffer::Inline { .. } => None,
@@ -233,6 +235,26 @@ impl<P: Inline> OsLayer<P> {
         self.stats.sends += 1;
         self.stats.inline_sends += u64::from(inline);
         self.stats.sent_bytes += u64::from(len);
+    }
+
+    /// Puts what is held back behind the `used` bytes of a buffer, as far as the link can; gives how many bytes. A header and the
+    /// content behind it cross together.
+    fn join_held<L: HostLink<Data = P>>(
+        &mut self,
+        link: &mut L,
+        number: u32,
+        address: u64,
+        used: u32,
+    ) -> u32 {
+        let entry = &mut self.sockets[number as usize];
+        let mut joined = 0;
+        while let Some(piece) = self.pieces.front(&entry.held)
+            && link.append(address, used + joined, piece)
+        {
+            joined += piece.len() as u32;
+            self.pieces.pop(&mut entry.held);
+        }
+        joined
     }
 
     /// The adapter has fetched data, or will not.

@@ -119,6 +119,14 @@ impl HostLink for ShmHost {
         self.pool.allocate(Usage::Reserved)
     }
 
+    fn append(&mut self, address: u64, used: u32, data: &Bytes) -> bool {
+        let fits = used as usize + data.len() <= self.pool.buffer_bytes() as usize;
+        if fits {
+            self.end.write(address as usize + used as usize, data);
+        }
+        fits
+    }
+
     fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
         self.pool.check_reserved(address, len)?;
         let data = self.end.read(address as usize, len);

@@ -84,6 +84,15 @@ fn descriptors_and_data_cross() {
     let data = Bytes::from_static(b"quest");
     let id = DmaId(7);
     assert_eq!(adapter.poll_dma(NOW), Ok(Some(Dma::Read { id, data })));
+    let more = Bytes::from_static(b", continued");
+    assert!(host.append(address, 7, &more));
+    assert!(
+        !host.append(address, 18, &Bytes::from(vec![0; 47])),
+        "too long"
+    );
+    adapter.read(NOW, id, address, 18).expect("in range");
+    let data = Bytes::from_static(b"request, continued");
+    assert_eq!(adapter.poll_dma(NOW), Ok(Some(Dma::Read { id, data })));
     host.free(address);
     let address = host.reserve().expect("a buffer");
     adapter

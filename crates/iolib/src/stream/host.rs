@@ -181,6 +181,15 @@ impl<S: Read + Write> HostLink for StreamHost<S> {
         Ok(address)
     }
 
+    fn append(&mut self, address: u64, used: u32, data: &Bytes) -> bool {
+        let fits = used as usize + data.len() <= self.pool.buffer_bytes() as usize;
+        if fits {
+            let offset = address as usize + used as usize;
+            self.memory[offset..offset + data.len()].copy_from_slice(data);
+        }
+        fits
+    }
+
     fn reserve(&mut self) -> Option<u64> {
         self.pool.allocate(Usage::Reserved)
     }
