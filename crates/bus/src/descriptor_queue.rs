@@ -15,6 +15,8 @@ pub struct DescriptorQueue {
     batcher: Batcher,
     /// Descriptors at the head of the ring that are due.
     due: usize,
+    /// Descriptors at the head of the ring up to the last that somebody waits for.
+    awaited: usize,
     most_per_transfer: usize,
     stats: QueueStats,
 }
@@ -41,6 +43,7 @@ impl DescriptorQueue {
             ring: Ring::new(depth as usize),
             batcher,
             due: 0,
+            awaited: 0,
             most_per_transfer: config.most_per_transfer(Descriptor::BYTES) as usize,
             stats: QueueStats::default(),
         })
@@ -64,6 +67,9 @@ impl DescriptorQueue {
         for &descriptor in entry {
             let pushed = self.ring.try_push(descriptor);
             debug_assert!(pushed.is_ok(), "there was room");
+        }
+        if urgency != Urgency::Lazy {
+            self.awaited = self.ring.len();
         }
         let flow = entry[0].socket();
         self.batcher.queued(now, flow, data_bytes, urgency);
@@ -113,6 +119,12 @@ impl DescriptorQueue {
             self.ring.pop();
         }
         self.due -= taken;
+        self.awaited = self.awaited.saturating_sub(taken);
+    }
+
+    /// Whether somebody waits for what is transferred next, or for what comes after it.
+    pub fn is_awaited(&self) -> bool {
+        self.awaited > 0
     }
 
     /// Whether something is due at `now`, or was before and the link did not take it.
@@ -124,7 +136,7 @@ impl DescriptorQueue {
     pub fn clear(&mut self) {
         self.ring.clear();
         self.batcher.clear();
-        self.due = 0;
+        (self.due, self.awaited) = (0, 0);
     }
 
     /// When something will be due that is not yet, if anything is.
@@ -184,6 +196,27 @@ mod tests {
             write_inline(&mut head, &vec![7; inline_bytes.into()], &mut tail);
         }
         std::iter::once(head).chain(tail).collect()
+    }
+
+    #[test]
+    fn it_knows_how_far_somebody_waits() {
+        let mut queue = DescriptorQueue::new(&Batching::default(), 16).unwrap();
+        let (now, mut transfer) = (Time::ZERO, Vec::new());
+        for (tag, urgency) in [
+            (1, Urgency::Lazy),
+            (2, Urgency::Awaited),
+            (3, Urgency::Lazy),
+        ] {
+            assert_eq!(queue.is_awaited(), tag > 2);
+            assert!(queue.push(now, &entry(tag, 0), 0, urgency));
+        }
+        assert!(queue.next_transfer(now, &mut transfer));
+        queue.transferred(1, 3);
+        assert!(queue.is_awaited(), "the second is still there");
+        queue.transferred(1, 2);
+        assert!(!queue.is_awaited(), "nobody waits for the third");
+        queue.clear();
+        assert!(queue.is_empty() && !queue.is_awaited());
     }
 
     proptest! {

@@ -166,6 +166,9 @@ impl HostLink for AnyHostLink {
     fn put(&mut self, now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
         either!(self, link => link.put(now, requests))
     }
+    fn set_patient(&mut self, patient: bool) {
+        either!(self, link => link.set_patient(patient));
+    }
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
         either!(self, link => link.get(now, responses))
     }
@@ -178,11 +181,11 @@ impl HostLink for AnyHostLink {
     fn place(&mut self, data: Bytes) -> Result<u64, Bytes> {
         either!(self, link => link.place(data))
     }
-    fn reserve(&mut self) -> Option<u64> {
-        either!(self, link => link.reserve())
-    }
     fn append(&mut self, address: u64, used: u32, data: &Bytes) -> bool {
         either!(self, link => link.append(address, used, data))
+    }
+    fn reserve(&mut self) -> Option<u64> {
+        either!(self, link => link.reserve())
     }
     fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
         either!(self, link => link.take(address, len))
@@ -205,6 +208,9 @@ impl AdapterLink for AnyAdapterLink {
     }
     fn put(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
         either!(self, link => link.put(now, responses))
+    }
+    fn put_lazily(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
+        either!(self, link => link.put_lazily(now, responses))
     }
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         either!(self, link => link.read(now, id, address, len))

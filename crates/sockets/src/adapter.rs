@@ -383,6 +383,7 @@ impl Shared {
     /// Waits until the adapter has all that was written, but not for long.
     fn linger(&self) {
         self.block(Patience::from(Some(LINGER)), |core, _| {
+            core.driver.os_mut().be_impatient();
             let is_done = core.driver.os().is_flushed() || !core.driver.is_attached();
             is_done.then_some(())
         });

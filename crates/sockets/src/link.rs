@@ -80,6 +80,12 @@ impl HostLink for HostEnd {
         }
     }
 
+    fn set_patient(&mut self, patient: bool) {
+        if let Self::Attached(link) = self {
+            link.set_patient(patient);
+        }
+    }
+
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
         match self {
             Self::Attached(link) => link.get(now, responses),
@@ -109,12 +115,6 @@ impl HostLink for HostEnd {
         }
     }
 
-    fn reserve(&mut self) -> Option<u64> {
-        match self {
-            Self::Attached(link) => link.reserve(),
-            Self::Lost(_) => None,
-        }
-    }
     fn append(&mut self, address: u64, used: u32, data: &Bytes) -> bool {
         match self {
             Self::Attached(link) => link.append(address, used, data),
@@ -122,6 +122,12 @@ impl HostLink for HostEnd {
         }
     }
 
+    fn reserve(&mut self) -> Option<u64> {
+        match self {
+            Self::Attached(link) => link.reserve(),
+            Self::Lost(_) => None,
+        }
+    }
 
     fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {
         match self {

@@ -103,6 +103,13 @@ where
         Ok(taken)
     }
 
+    fn put_lazily(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
+        let taken = self.link.put_lazily(now, responses)?;
+        self.traffic
+            .descriptors(Direction::ToHost, &responses[..taken]);
+        Ok(taken)
+    }
+
     fn unread(&self) -> usize {
         self.link.unread()
     }
@@ -141,6 +148,10 @@ impl<L: HostLink> HostLink for Counted<L> {
         Ok(taken)
     }
 
+    fn set_patient(&mut self, patient: bool) {
+        self.link.set_patient(patient);
+    }
+
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
         let before = responses.len();
         self.link.get(now, responses)?;
@@ -165,6 +176,10 @@ impl<L: HostLink> HostLink for Counted<L> {
         self.link.place(data)
     }
 
+    fn append(&mut self, address: u64, used: u32, data: &L::Data) -> bool {
+        self.link.append(address, used, data)
+    }
+
     fn reserve(&mut self) -> Option<u64> {
         self.link.reserve()
     }
@@ -176,8 +191,4 @@ impl<L: HostLink> HostLink for Counted<L> {
     fn free(&mut self, address: u64) {
         self.link.free(address);
     }
-    fn append(&mut self, address: u64, used: u32, data: &L::Data) -> bool {
-        self.link.append(address, used, data)
-    }
-
 }

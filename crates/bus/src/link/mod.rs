@@ -87,6 +87,10 @@ pub trait HostLink {
     /// The link is of no use any more.
     fn put(&mut self, now: Time, requests: &[Descriptor]) -> Result<usize, LinkError>;
 
+    /// Whether what the adapter puts and nobody waits for ([`AdapterLink::put_lazily`]) may be left until something else comes, if
+    /// the link knows the difference.
+    fn set_patient(&mut self, _patient: bool) {}
+
     /// Appends the responses that have arrived, whole entries.
     ///
     /// # Errors
@@ -110,16 +114,16 @@ pub trait HostLink {
     /// Gives the data back when no buffer is free, or none is long enough.
     fn place(&mut self, data: Self::Data) -> Result<u64, Self::Data>;
 
-    /// Takes a buffer for the adapter to write to; none when none is free.
-    fn reserve(&mut self) -> Option<u64>;
-
-    /// Takes the first `len` bytes that the adapter has written to a reserved buffer, which is free after that.
     /// Puts `data` behind the first `used` bytes of a buffer in which data was placed before; false when it does not fit there, or the
     /// link cannot do that.
     fn append(&mut self, _address: u64, _used: u32, _data: &Self::Data) -> bool {
         false
     }
 
+    /// Takes a buffer for the adapter to write to; none when none is free.
+    fn reserve(&mut self) -> Option<u64>;
+
+    /// Takes the first `len` bytes that the adapter has written to a reserved buffer, which is free after that.
     ///
     /// # Errors
     /// There is no such buffer, or not so much in it.
@@ -171,6 +175,14 @@ pub trait AdapterLink {
     /// # Errors
     /// The link is of no use any more.
     fn put(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError>;
+
+    /// The same for responses that nobody waits for: a host that is [patient](HostLink::set_patient) need not be woken for them.
+    ///
+    /// # Errors
+    /// The link is of no use any more.
+    fn put_lazily(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
+        self.put(now, responses)
+    }
 
     /// Descriptors that were put and that the other side has not taken yet, as far as the link can tell.
     fn unread(&self) -> usize {

@@ -29,6 +29,10 @@ pub struct End<M> {
     side: Side,
     pub(super) producer: Producer,
     pub(super) consumer: Consumer,
+    /// What nobody waits for does not wake this side.
+    patient: bool,
+    /// What was put last the other side need not have noticed.
+    unnoticed: bool,
 }
 
 impl<M: SharedMemory> End<M> {
@@ -47,6 +51,8 @@ impl<M: SharedMemory> End<M> {
             side,
             producer: Producer::default(),
             consumer: Consumer::default(),
+            patient: false,
+            unnoticed: false,
         }
     }
 
@@ -60,12 +66,32 @@ impl<M: SharedMemory> End<M> {
     /// # Errors
     /// The other side's index is wrong.
     pub fn put(&mut self, descriptors: &[Descriptor]) -> Result<Put, Violation> {
+        self.put_for(Attention::ENTRIES, descriptors)
+    }
+
+    /// The same for entries that nobody waits for: a side that is [patient](End::set_patient) is not woken for them, and finds them when
+    /// something else wakes it.
+    ///
+    /// # Errors
+    /// The other side's index is wrong.
+    pub fn put_lazily(&mut self, descriptors: &[Descriptor]) -> Result<Put, Violation> {
+        self.put_for(Attention::LAZY, descriptors)
+    }
+
+    fn put_for(&mut self, what: u32, descriptors: &[Descriptor]) -> Result<Put, Violation> {
         let (ring, slots) = (
             self.memory.control().ring(self.side),
             self.memory.slots(self.side),
         );
         let taken = self.producer.put(ring, slots, descriptors)?;
-        let ring = taken > 0 && self.must_ring(Attention::ENTRIES);
+        // A full ring is waited for, whatever is in it.
+        let is_short = self.producer.is_short();
+        let what = if is_short { Attention::ENTRIES } else { what };
+        let is_news = taken > 0 || is_short && self.unnoticed;
+        if is_news {
+            self.unnoticed = what == Attention::LAZY;
+        }
+        let ring = is_news && self.must_ring(what);
         Ok(Put { taken, ring })
     }
 
@@ -104,6 +130,11 @@ impl<M: SharedMemory> End<M> {
         Ok(self.producer.is_short() && self.producer.has_more_room(ring)?)
     }
 
+    /// Whether this side sleeps on when something comes that nobody waits for, from the next sleep on.
+    pub fn set_patient(&mut self, patient: bool) {
+        self.patient = patient;
+    }
+
     /// Says that this side is going to sleep until something comes, or, when its last put fell short, until there is room. False
     /// when that is so already: it must not sleep.
     ///
@@ -111,11 +142,13 @@ impl<M: SharedMemory> End<M> {
     /// An index of the other side is wrong.
     #[must_use = "it must not sleep when there is something to do"]
     pub fn prepare_to_sleep(&mut self) -> Result<bool, Violation> {
-        let waits_for = if self.producer.is_short() {
-            Attention::ENTRIES | Attention::ROOM
-        } else {
-            Attention::ENTRIES
-        };
+        let mut waits_for = Attention::ENTRIES;
+        if self.producer.is_short() {
+            waits_for |= Attention::ROOM;
+        }
+        if !self.patient {
+            waits_for |= Attention::LAZY;
+        }
         self.sleep_unless(waits_for, Self::has_news)
     }
 
@@ -143,16 +176,16 @@ impl<M: SharedMemory> End<M> {
         Ok(!has_come)
     }
 
-    /// Says that this side is awake.
-    pub fn awake(&mut self) {
-        self.wait_for(0);
+    /// Says that this side is awake. True when the other side has rung, or is about to.
+    pub fn awake(&mut self) -> bool {
+        self.wait_for(0) == 0
     }
 
     /// Changes this side's word. Both sides only exchange it, so that all its changes stand in one order, each seeing the one
-    /// before: what this side waits for is never undone by a change that the other made for an earlier sleep.
-    fn wait_for(&self, what: u32) {
+    /// before: what this side waits for is never undone by a change that the other made for an earlier sleep. Gives what it was.
+    fn wait_for(&self, what: u32) -> u32 {
         let own = self.memory.control().attention(self.side);
-        own.swap(what, Ordering::Relaxed);
+        own.swap(what, Ordering::Relaxed)
     }
 
     /// Whether the other side sleeps and waits for `what`, which an index has just told it of.

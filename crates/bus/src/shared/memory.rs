@@ -76,6 +76,8 @@ impl Attention {
     pub(super) const ENTRIES: u32 = 1;
     /// Room for those of this side.
     pub(super) const ROOM: u32 = 2;
+    /// Descriptors from the other side that nobody waits for.
+    pub(super) const LAZY: u32 = 4;
 }
 
 /// All words beside the slots. Zeros are its beginning.

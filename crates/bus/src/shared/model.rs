@@ -175,6 +175,22 @@ fn requests_and_responses_cross() {
     });
 }
 
+/// What does not wake a patient side is there when something else does.
+#[test]
+fn who_is_patient_finds_everything() {
+    check(|| {
+        let (mut host, mut adapter) = Party::pair(1);
+        adapter.end.set_patient(true);
+        let adapter = thread::spawn(move || adapter.get_all(usize::MAX, 2));
+        let first = host.end.put_lazily(&[request(1)]).unwrap();
+        if first.ring {
+            host.other_bell.ring();
+        }
+        host.put_all(&[request(2)]);
+        assert_eq!(adapter.join().unwrap(), [request(1), request(2)]);
+    });
+}
+
 /// A side that wakes up by itself, as by a timer, and sleeps again for something else, is still woken.
 #[test]
 fn who_wakes_up_by_itself_is_not_forgotten() {

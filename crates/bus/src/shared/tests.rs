@@ -122,6 +122,44 @@ fn doorbells_are_rung_for_sleepers_only() {
     assert_eq!(got, [request(1), request(2), request(3)]);
 }
 
+#[test]
+fn a_patient_sleeper_is_not_woken_for_what_nobody_waits_for() {
+    let memory = OwnMemory::new(4);
+    let (mut host, mut adapter) = (
+        End::new(&memory, Side::Host),
+        End::new(&memory, Side::Adapter),
+    );
+    assert_eq!(host.prepare_to_sleep(), Ok(true));
+    let put = adapter.put_lazily(&[response(1)]).expect("no violation");
+    assert!(put.ring, "it is not patient");
+    assert!(host.awake(), "it was rung for");
+    assert_eq!(all_of(&mut host), [response(1)]);
+
+    host.set_patient(true);
+    assert_eq!(host.prepare_to_sleep(), Ok(true));
+    let put = adapter.put_lazily(&[response(2)]).expect("no violation");
+    assert!(!put.ring, "it sleeps on");
+    assert_eq!(host.prepare_to_sleep(), Ok(false), "there is something");
+    assert_eq!(all_of(&mut host), [response(2)]);
+    assert_eq!(host.prepare_to_sleep(), Ok(true));
+    let put = adapter.put_lazily(&[response(3)]).expect("no violation");
+    assert!(!put.ring);
+    assert!(adapter.put(&[response(4)]).expect("no violation").ring);
+    assert!(host.awake());
+    assert_eq!(all_of(&mut host), [response(3), response(4)]);
+
+    // Nobody sleeps while the other side cannot go on.
+    assert_eq!(host.prepare_to_sleep(), Ok(true));
+    let put = adapter.put_lazily(&[response(5); 4]).expect("no violation");
+    assert_eq!((put.taken, put.ring), (4, false));
+    let put = adapter.put_lazily(&[response(6)]).expect("no violation");
+    assert_eq!((put.taken, put.ring), (0, true));
+    assert!(host.awake());
+    assert_eq!(all_of(&mut host).len(), 4);
+    assert_eq!(host.prepare_to_sleep(), Ok(true));
+    assert!(!host.awake(), "it woke up by itself");
+}
+
 fn spoil(word: &AtomicU32, value: u32) {
     word.store(value, Ordering::SeqCst);
 }

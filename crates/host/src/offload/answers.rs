@@ -79,8 +79,16 @@ impl<P: Inline> OsLayer<P> {
             Asked::Receive { .. } => &mut entry.receives,
             _ => &mut entry.control,
         };
+        let asked = request.asked;
         let removed = self.requests.remove(chain, response.tag);
         debug_assert!(removed.is_some(), "a request is in its socket's queue");
+        self.released(asked);
+    }
+
+    /// A request is no more.
+    pub(super) fn released(&mut self, asked: Asked) {
+        self.releasing -= usize::from(asked.is_releasing());
+        self.starved &= self.releasing > 0;
     }
 
     fn handle_done(&mut self, response: &Response, opcode: Opcode) -> Result<(), Violation> {

@@ -158,6 +158,7 @@ impl<P: Inline> OsLayer<P> {
     /// Remembers that something was asked; gives its tag.
     pub(super) fn remember(&mut self, number: u32, asked: Asked) -> u32 {
         self.stats.requests += 1;
+        self.releasing += usize::from(asked.is_releasing());
         let entry = &mut self.sockets[number as usize];
         let chain = match asked {
             Asked::Send { .. } => &mut entry.sends,

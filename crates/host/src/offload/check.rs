@@ -23,6 +23,7 @@ impl<P: Inline> OsLayer<P> {
             (found.placed, found.posted, found.pledged, found.in_use),
             (self.placed, self.posted, self.pledged, self.in_use)
         );
+        assert_eq!(found.releasing, self.releasing);
         self.check_queues();
         self.check_listeners(found.reserved);
     }
@@ -64,6 +65,10 @@ impl<P: Inline> OsLayer<P> {
         found.posted += entry.receives.len() as usize;
         found.requests += entry.asked();
         found.pieces += (entry.held.len() + entry.received.len()) as usize;
+        for chain in [&entry.sends, &entry.control] {
+            let asked = self.requests.iter(chain).map(|request| request.asked);
+            found.releasing += asked.filter(|asked| asked.is_releasing()).count();
+        }
         found.placed += self
             .requests
             .numbers(&entry.sends)
@@ -120,6 +125,7 @@ struct Found {
     reserved: usize,
     pledged: usize,
     placed: usize,
+    releasing: usize,
     posted: usize,
     requests: usize,
     pieces: usize,

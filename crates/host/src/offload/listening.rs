@@ -91,7 +91,12 @@ impl<P: Inline> OsLayer<P> {
     /// Posts ACCEPTs as far as numbers, buffers and the ring have room.
     pub(super) fn post_accepts<L: HostLink<Data = P>>(&mut self, now: Time, link: &L) {
         for index in 0..self.listeners.len() {
-            while self.wants_accept(index) && self.post_accept(now, link, index) {}
+            while self.wants_accept(index) {
+                if !self.post_accept(now, link, index) {
+                    self.starved = true;
+                    break;
+                }
+            }
         }
     }
 
@@ -216,6 +221,7 @@ impl<P: Inline> OsLayer<P> {
                 // To ask again at once would not help; when something closes it may.
                 if let Some(listener) = self.listener_mut(listener) {
                     listener.paused = true;
+                    self.starved = true;
                 }
             }
             _ => self.fail(listener, status),

@@ -15,6 +15,7 @@ impl<P: Inline> OsLayer<P> {
         self.stats.links_lost += 1;
         self.queue.clear();
         self.placed = 0;
+        (self.releasing, self.starved) = (0, false);
         self.posted = 0;
         self.retry_at = None;
         self.answers_due = 0;

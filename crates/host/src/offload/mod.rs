@@ -91,6 +91,10 @@ pub struct OsLayer<P> {
     answers_due: usize,
     /// Buffers that hold data to be sent.
     placed: usize,
+    /// Requests whose answers only give something back: to send and to close.
+    releasing: usize,
+    /// Something waits for what such answers give back.
+    starved: bool,
     /// Buffers that are posted.
     posted: usize,
     /// Buffers that are kept for connections without one.
@@ -139,6 +143,8 @@ impl<P: Inline> OsLayer<P> {
             answers: VecDeque::new(),
             answers_due: 0,
             placed: 0,
+            releasing: 0,
+            starved: false,
             posted: 0,
             pledged: 0,
             in_use: 0,
@@ -231,6 +237,17 @@ impl<P: Inline> OsLayer<P> {
     pub fn is_flushed(&self) -> bool {
         let nothing_held = (self.sockets.iter()).all(|entry| entry.held_len == 0);
         self.placed == 0 && nothing_held && self.asking.is_empty() && self.queue.is_empty()
+    }
+
+    /// Whether nothing waits for what answers give back to which nobody else listens: buffers and numbers. Then the adapter need not
+    /// wake this side for them.
+    pub fn is_patient(&self) -> bool {
+        !self.starved && self.waiting.is_empty() && self.opening.is_empty()
+    }
+
+    /// Wants to hear of everything that is under way as soon as it is over.
+    pub fn be_impatient(&mut self) {
+        self.starved |= self.releasing > 0;
     }
 
     /// Bytes that were taken from the application and not yet given to the adapter: by the cork, or for want of room. Also of a

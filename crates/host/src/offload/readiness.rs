@@ -59,6 +59,7 @@ impl<P: Inline> OsLayer<P> {
 
     /// A socket found no room. If sends of it are under way their completions go on with it; otherwise it waits for what all share.
     pub(super) fn wait_for_room(&mut self, number: u32) {
+        self.starved = true;
         let entry = self.socket_mut(number);
         if entry.sends.is_empty() && !std::mem::replace(&mut entry.queued.waiting, true) {
             self.waiting.push_back(number);

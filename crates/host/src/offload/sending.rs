@@ -278,8 +278,11 @@ impl<P: Inline> OsLayer<P> {
             && first != response.tag
         {
             let entry = &mut self.sockets[number as usize];
-            let earlier = self.requests.pop(&mut entry.sends);
-            if let Some(Asked::Send { address, .. }) = earlier.map(|earlier| earlier.asked) {
+            let Some(earlier) = self.requests.pop(&mut entry.sends) else {
+                break;
+            };
+            self.released(earlier.asked);
+            if let Asked::Send { address, .. } = earlier.asked {
                 self.stats.completed_by_later += 1;
                 self.free_sent(link, address);
             }

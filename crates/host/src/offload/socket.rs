@@ -98,6 +98,13 @@ pub(super) enum Asked {
     },
 }
 
+impl Asked {
+    /// Whether the answer only gives something back.
+    pub fn is_releasing(self) -> bool {
+        matches!(self, Self::Send { .. } | Self::Close | Self::Shut)
+    }
+}
+
 /// One socket.
 #[derive(Clone, Debug)]
 pub(super) struct Socket {

@@ -30,6 +30,56 @@ fn header_body_and_close_of_a_response_leave_together() {
 }
 
 #[test]
+fn header_and_body_share_a_buffer_where_the_link_can_join_them() {
+    let (mut script, socket, _) = Script::with_connection(no_batching());
+    script.host.set_joins(true);
+    let mut calls = script.calls();
+    calls.set_cork(socket, true);
+    assert_eq!(calls.send(socket, Bytes::from(vec![1; 200])), Ok(200));
+    assert_eq!(calls.send(socket, Bytes::from(vec![2; 1024])), Ok(1024));
+    calls.set_cork(socket, false);
+    assert_eq!(sends(&script.actions()), [(1224, false)]);
+    // What does not fit goes by itself.
+    script.calls().set_cork(socket, true);
+    assert_eq!(script.send(socket, 4000), 4000);
+    assert_eq!(script.send(socket, 5000), 5000);
+    script.calls().set_cork(socket, false);
+    let expected = [(4000, true), (4096, true), (904, false)];
+    assert_eq!(sends(&script.actions()), expected);
+    assert_eq!(script.os.held(socket), 0);
+}
+
+#[test]
+fn it_is_patient_unless_something_waits_for_what_answers_give_back() {
+    let config = OsLayerConfig {
+        most_sends: 2,
+        ..no_batching()
+    };
+    let (mut script, socket, _) = Script::with_connection(config);
+    for _ in 0..2 {
+        assert_eq!(script.send(socket, 10), 10);
+    }
+    let requests = script.requests();
+    assert!(script.os.is_patient(), "nothing waits for them");
+    assert_eq!(script.send(socket, 10), 10);
+    assert!(!script.os.is_patient(), "this one cannot go before");
+    for request in &requests {
+        script.done(request, Status::Ok);
+    }
+    let last = script.requests();
+    assert_eq!(
+        sends(&last.iter().map(|r| r.action).collect::<Vec<_>>()),
+        [(10, false)]
+    );
+    assert!(script.os.is_patient());
+    script.os.be_impatient();
+    assert!(!script.os.is_patient(), "somebody wants to know");
+    script.done(&last[0], Status::Ok);
+    script.pump();
+    assert!(script.os.is_patient(), "nothing is under way");
+}
+
+#[test]
 fn data_is_cut_to_transfers() {
     let config = OsLayerConfig {
         batching: Batching {

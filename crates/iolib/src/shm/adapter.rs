@@ -58,6 +58,10 @@ impl AdapterLink for ShmAdapter {
         self.end.put(now, responses)
     }
 
+    fn put_lazily(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
+        self.end.put_lazily(now, responses)
+    }
+
     fn read(&mut self, _: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         let offset = self.end.geometry.check_range(address, len)?;
         let data = self.end.read(offset, len);

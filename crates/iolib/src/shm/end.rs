@@ -6,8 +6,8 @@ use crate::arena::{Arena, Filled};
 use crate::counters::LinkCounters;
 use crate::handshake::Geometry;
 use baton_bus::Descriptor;
-use baton_bus::link::LinkError;
-use baton_bus::shared::{End, Side};
+use baton_bus::link::{LinkError, Violation};
+use baton_bus::shared::{End, Put, Side};
 use baton_wire::{Span, Time};
 use bytes::Bytes;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -52,11 +52,29 @@ impl ShmEnd {
     }
 
     pub fn put(&mut self, now: Time, descriptors: &[Descriptor]) -> Result<usize, LinkError> {
+        self.put_by(now, descriptors, End::put)
+    }
+
+    /// See [`End::put_lazily`].
+    pub fn put_lazily(
+        &mut self,
+        now: Time,
+        descriptors: &[Descriptor],
+    ) -> Result<usize, LinkError> {
+        self.put_by(now, descriptors, End::put_lazily)
+    }
+
+    fn put_by(
+        &mut self,
+        now: Time,
+        descriptors: &[Descriptor],
+        put: impl FnOnce(&mut End<Mapping>, &[Descriptor]) -> Result<Put, Violation>,
+    ) -> Result<usize, LinkError> {
         self.wake_up();
         if self.gone {
             return Err(LinkError::Gone);
         }
-        let put = self.end.put(descriptors)?;
+        let put = put(&mut self.end, descriptors)?;
         if put.taken > 0 {
             self.counters.transfers += 1;
             self.counters.doorbells_saved += u64::from(!put.ring);
@@ -111,6 +129,11 @@ impl ShmEnd {
         copied.expect("copying does not fail")
     }
 
+    /// See [`End::set_patient`].
+    pub fn set_patient(&mut self, patient: bool) {
+        self.end.set_patient(patient);
+    }
+
     /// See [`End::has_news`]. The other side's death is news.
     pub fn has_news(&mut self) -> Result<bool, LinkError> {
         Ok(self.gone || self.end.has_news()?)
@@ -146,8 +169,8 @@ impl ShmEnd {
 
     /// Says that this side is awake, if it has said the contrary.
     fn wake_up(&mut self) {
-        if std::mem::take(&mut self.asleep) {
-            self.end.awake();
+        // A bell that was not rung need not be silenced: something else has woken this side.
+        if std::mem::take(&mut self.asleep) && self.end.awake() {
             self.gone |= !self.bell.silence();
         }
     }

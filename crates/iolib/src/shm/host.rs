@@ -92,6 +92,10 @@ impl HostLink for ShmHost {
         self.end.put(now, requests)
     }
 
+    fn set_patient(&mut self, patient: bool) {
+        self.end.set_patient(patient);
+    }
+
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
         self.end.get(now, usize::MAX, responses)
     }
@@ -115,16 +119,16 @@ impl HostLink for ShmHost {
         Ok(address)
     }
 
-    fn reserve(&mut self) -> Option<u64> {
-        self.pool.allocate(Usage::Reserved)
-    }
-
     fn append(&mut self, address: u64, used: u32, data: &Bytes) -> bool {
         let fits = used as usize + data.len() <= self.pool.buffer_bytes() as usize;
         if fits {
             self.end.write(address as usize + used as usize, data);
         }
         fits
+    }
+
+    fn reserve(&mut self) -> Option<u64> {
+        self.pool.allocate(Usage::Reserved)
     }
 
     fn take(&mut self, address: u64, len: u32) -> Result<Bytes, Violation> {

@@ -243,6 +243,25 @@ fn doorbells_wake_sleepers() {
 }
 
 #[test]
+fn a_patient_host_sleeps_on_when_nobody_waits_for_what_comes() {
+    let (mut host, mut adapter) = small_pair();
+    host.set_patient(true);
+    assert!(host.prepare_to_sleep().expect("the system can wait"));
+    assert_eq!(adapter.put_lazily(NOW, &[request(1)]), Ok(1));
+    assert!(!is_ready(&host));
+    assert_eq!(adapter.put(NOW, &[request(2)]), Ok(1));
+    assert!(is_ready(&host));
+    let mut responses = Vec::new();
+    host.get(NOW, &mut responses).expect("the adapter is there");
+    assert_eq!(responses, [request(1), request(2)]);
+    assert!(!is_ready(&host), "its bell is silent again");
+    host.set_patient(false);
+    assert!(host.prepare_to_sleep().expect("the system can wait"));
+    assert_eq!(adapter.put_lazily(NOW, &[request(3)]), Ok(1));
+    assert!(is_ready(&host));
+}
+
+#[test]
 fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
     let (mut host, adapter) = small_pair();
     assert!(host.prepare_to_sleep().expect("the system can wait"));

@@ -113,7 +113,11 @@ where
         if !adapter.next_transfer(now, session, &mut transfer) {
             break Ok(());
         }
-        match link.put(now, &transfer) {
+        let put = match adapter.queue(session).is_awaited() {
+            true => link.put(now, &transfer),
+            false => link.put_lazily(now, &transfer),
+        };
+        match put {
             Err(error) => break Err(error),
             Ok(taken) => {
                 adapter.transferred(now, session, taken, transfer.len());

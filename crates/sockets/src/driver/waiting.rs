@@ -2,6 +2,7 @@
 
 use super::Driver;
 use crate::link::HostEnd;
+use baton_bus::HostLink;
 use baton_iolib::{LiveLink, sleep, wait};
 use baton_wire::Time;
 use rustix::event::{PollFd, PollFlags};
@@ -20,6 +21,7 @@ impl Driver {
         if until == Some(Duration::ZERO) {
             return Ok(());
         }
+        self.link.set_patient(self.os.is_patient());
         match &mut self.link {
             HostEnd::Attached(link) => wait(link, &mut self.spin, until),
             HostEnd::Lost(_) => sleep(&mut [], until),
@@ -59,6 +61,7 @@ impl Driver {
 
     /// Asks the adapter to ring. False when there is something to do already.
     pub(crate) fn prepare_to_sleep(&mut self) -> bool {
+        self.link.set_patient(self.os.is_patient());
         match self.link.live() {
             Some(link) => link.prepare_to_sleep().unwrap_or(false),
             None => true,
