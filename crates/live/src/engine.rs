@@ -160,7 +160,7 @@ impl<T: Port> Engine<T> {
     }
 
     /// Waits until something can have happened: on the port, by a timer, by `due`, or on one of `others`; at most a tenth
-    /// of a second.
+    /// of a second. Gives which of `others` are ready, in their order.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -168,7 +168,7 @@ impl<T: Port> Engine<T> {
         &mut self,
         due: Option<Time>,
         others: &[(BorrowedFd<'_>, PollFlags)],
-    ) -> io::Result<()> {
+    ) -> io::Result<SmallVec<[bool; 8]>> {
         self.stats.waits += 1;
         let now = self.clock.now();
         let times = [
@@ -178,15 +178,15 @@ impl<T: Port> Engine<T> {
             Some(now + LONGEST_WAIT),
         ];
         let until = times.into_iter().flatten().min().unwrap_or(now);
-        let mut fds: SmallVec<[PollFd<'_>; 8]> = SmallVec::new();
+        let poll_fd = |&(fd, interest)| PollFd::from_borrowed_fd(fd, interest);
+        let mut fds: SmallVec<[PollFd<'_>; 8]> = others.iter().map(poll_fd).collect();
         if let Some(fd) = self.port.fd() {
             let mut interest = PollFlags::IN;
             interest.set(PollFlags::OUT, !self.batch.is_empty());
             fds.push(PollFd::from_borrowed_fd(fd, interest));
         }
-        for &(fd, interest) in others {
-            fds.push(PollFd::from_borrowed_fd(fd, interest));
-        }
-        sleep(&mut fds, Some(until.saturating_since(now).into()))
+        sleep(&mut fds, Some(until.saturating_since(now).into()))?;
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        Ok(fds[..others.len()].iter().map(is_ready).collect())
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod adapter;
 mod affinity;
+mod attention;
 mod clock;
 mod control;
 mod engine;

@@ -1,5 +1,6 @@
 //! The web server on an engine.
 
+use crate::attention::Attention;
 use crate::control::ControlSocket;
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
@@ -118,10 +119,13 @@ pub fn serve<T: Port>(
     stop: impl Fn() -> bool,
 ) -> Result<(), LiveError> {
     let gone = || LiveError::failed("the interface can no longer be used");
+    let mut attention = Attention::default();
     let mut ending = false;
     loop {
         let more = engine.turn(service).map_err(gone())?;
-        if let Some(control) = &mut control {
+        if let Some(control) = &mut control
+            && attention.is_due(engine.now())
+        {
             control.serve(|| Snapshot::take(engine, service).to_line());
         }
         if !ending && stop() {
@@ -140,9 +144,10 @@ pub fn serve<T: Port>(
         }
         if !more {
             let fds = control.as_ref().map(|control| control.fds());
-            engine
+            let asked = engine
                 .wait(service.poll_timeout(), &fds.unwrap_or_default())
                 .map_err(LiveError::failed("cannot wait for frames"))?;
+            attention.handle_wait(engine.now(), asked.contains(&true));
         }
     }
 }

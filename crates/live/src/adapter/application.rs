@@ -106,6 +106,11 @@ impl Attached {
         Ok(self.asleep)
     }
 
+    /// How often it was woken.
+    pub(super) fn doorbells_rung(&self) -> u64 {
+        self.link.link().counters().doorbells_rung
+    }
+
     /// Memory that it shares with the adapter, bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         match self.link.link() {

@@ -2,20 +2,18 @@
 
 use super::notice::Notice;
 use super::service::AdapterService;
+use crate::attention::Attention;
 use crate::control::ControlSocket;
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
 use crate::port::Port;
 use crate::snapshot::Snapshot;
 use baton_iolib::Spin;
-use baton_wire::{Span, Time};
 use std::io;
 use std::time::{Duration, Instant};
 
 /// Nothing is waited for by spinning longer than this: about what it costs to sleep, to be woken and to get going again.
 const LONGEST_SPIN: Duration = Duration::from_micros(50);
-/// While there is other work, whoever asks what is going on waits so long.
-const CONTROL_INTERVAL: Span = Span::from_ms(1);
 
 /// Serves applications until `stop` says so, then ends what is under way; answers who asks at `control`, and tells `operator` what
 /// happens to applications.
@@ -31,7 +29,7 @@ pub fn run_adapter<T: Port>(
 ) -> Result<(), LiveError> {
     let gone = || LiveError::failed("the interface can no longer be used");
     let mut spin = Spin::new(LONGEST_SPIN);
-    let mut control_at = Time::ZERO;
+    let mut attention = Attention::default();
     let mut ending = false;
     loop {
         let more = engine.turn(service).map_err(gone())?;
@@ -47,31 +45,36 @@ pub fn run_adapter<T: Port>(
         if service.has_ended(now, engine.host()) {
             return finish(engine, service);
         }
-        if now >= control_at {
-            control_at = now + CONTROL_INTERVAL;
+        if attention.is_due(now) {
             control.serve(|| Snapshot::take(engine, service).to_line());
         }
         if more || service.was_busy() || engine.was_busy() {
             spin.came();
+        } else if service.take_rang() {
+            // Where it has to share the core with the application that it has just woken, that one need not ring when it answers now.
+            rustix::thread::sched_yield();
         } else if !spin.goes_on(Instant::now(), None) && service.prepare_to_sleep() {
-            sleep(engine, service, control)
+            let asked = sleep(engine, service, control)
                 .map_err(LiveError::failed("cannot wait for frames and applications"))?;
-            control_at = Time::ZERO;
+            attention.handle_wait(engine.now(), asked);
         }
     }
 }
 
-/// Sleeps until something can have happened.
+/// Sleeps until something can have happened. True when somebody asks at `control`.
 fn sleep<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
     control: &ControlSocket,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let mut fds = service.fds();
+    let of_service = fds.len();
     fds.extend(control.fds());
-    engine.wait(service.poll_timeout(), &fds)?;
+    let ready = engine.wait(service.poll_timeout(), &fds)?;
     drop(fds);
-    service.awake()
+    let (of_service, of_control) = ready.split_at(of_service);
+    service.awake(engine.now(), of_service)?;
+    Ok(of_control.contains(&true))
 }
 
 /// Resets what has not come to its end, and writes out what is to be kept.

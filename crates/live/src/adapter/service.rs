@@ -6,6 +6,7 @@ use super::cutoff::CutOffs;
 use super::doors::Doors;
 use super::notice::Notice;
 use super::wakeups::Wakeups;
+use crate::attention::Attention;
 use crate::engine::Application;
 use crate::error::LiveError;
 use baton_bus::Batching;
@@ -24,8 +25,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Connections under way at the end are waited for so long at most.
 const LONGEST_END: Span = Span::from_secs(5);
-/// While there is other work, somebody at the doors waits so long.
-const DOORS_INTERVAL: Span = Span::from_ms(1);
+/// So many applications are all looked at when one has rung: to ask which takes longer.
+const FEW: usize = 4;
 /// Notices that wait to be told of at most; those that come after are not told of.
 const MOST_NOTICES: usize = 256;
 
@@ -59,10 +60,12 @@ pub struct AdapterService {
     wakeups: Wakeups,
     stats: ApplicationStats,
     notices: VecDeque<Notice>,
-    /// When the doors are looked at next.
-    doors_at: Time,
+    /// When to look at the doors.
+    doors_attention: Attention,
     /// There was something to do in the last turn.
     busy: bool,
+    /// An application was woken.
+    rang: bool,
     /// When what is left is cut off.
     ends_at: Option<Time>,
 }
@@ -89,8 +92,9 @@ impl AdapterService {
                 .map_err(LiveError::failed("cannot wait for several applications"))?,
             stats: ApplicationStats::default(),
             notices: VecDeque::new(),
-            doors_at: Time::ZERO,
+            doors_attention: Attention::default(),
             busy: false,
+            rang: false,
             ends_at: None,
         })
     }
@@ -115,6 +119,11 @@ impl AdapterService {
     /// Applications that are attached.
     pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
         self.applications.iter().flatten()
+    }
+
+    /// Whether an application was woken since this was asked last.
+    pub fn take_rang(&mut self) -> bool {
+        std::mem::take(&mut self.rang)
     }
 
     /// Whether the last turn had something to do.
@@ -192,6 +201,7 @@ impl AdapterService {
                 continue;
             }
             application.asleep = false;
+            let rung = application.doorbells_rung();
             match pump(
                 now,
                 &mut self.adapter,
@@ -199,7 +209,10 @@ impl AdapterService {
                 session,
                 &mut application.link,
             ) {
-                Ok(did) => self.busy |= did,
+                Ok(did) => {
+                    self.busy |= did;
+                    self.rang |= application.doorbells_rung() > rung;
+                }
                 Err(error) => failed.push((session, error)),
             }
         }
@@ -278,12 +291,26 @@ impl AdapterService {
         true
     }
 
-    /// Finds out which applications have rung, and lets the next turn look at the doors.
+    /// A wait has ended at `now`: takes note of who is at the doors, and of which applications have rung. `ready` says what of
+    /// [`AdapterService::fds`] has been seen.
     ///
     /// # Errors
     /// The system cannot tell.
-    pub fn awake(&mut self) -> io::Result<()> {
-        self.doors_at = Time::ZERO;
+    pub fn awake(&mut self, now: Time, ready: &[bool]) -> io::Result<()> {
+        let [rung, at_doors @ ..] = ready else {
+            return Ok(());
+        };
+        self.doors_attention
+            .handle_wait(now, at_doors.contains(&true));
+        if !rung {
+            return Ok(());
+        }
+        if self.attached().count() <= FEW {
+            for application in self.applications.iter_mut().flatten() {
+                application.asleep = false;
+            }
+            return Ok(());
+        }
         for number in self.wakeups.ready()? {
             if let Some(Some(application)) = self.applications.get_mut(number as usize) {
                 application.asleep = false;
@@ -292,10 +319,11 @@ impl AdapterService {
         Ok(())
     }
 
-    /// What it waits for.
+    /// What it waits for: applications first, then the doors.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
-        let mut fds = self.doors.as_ref().map(Doors::fds).unwrap_or_default();
+        let mut fds = SmallVec::new();
         fds.push((self.wakeups.as_fd(), PollFlags::IN));
+        fds.extend(self.doors.iter().flat_map(Doors::fds));
         fds
     }
 }
@@ -304,8 +332,7 @@ impl Application for AdapterService {
     fn handle(&mut self, now: Time, host: &mut Host) {
         self.busy = false;
         let stack = host.stack_mut();
-        if now >= self.doors_at {
-            self.doors_at = now + DOORS_INTERVAL;
+        if self.doors_attention.is_due(now) {
             self.welcome(now, stack);
         }
         while let Some((conn, event)) = stack.poll_event() {

@@ -64,9 +64,16 @@ impl Desk {
             self.turn();
         }
         // Who was at the doors is served by the next look at them.
-        self.service.awake().expect("an answer");
+        self.awake();
         self.turn();
         attaching.join().expect("no panic")
+    }
+
+    /// A wait has ended that has seen everything.
+    fn awake(&mut self) {
+        let ready = [true; 2];
+        let awake = self.service.awake(self.engine.now(), &ready);
+        awake.expect("an answer");
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {
@@ -161,7 +168,7 @@ fn one_that_sleeps_is_woken_by_the_doorbell() {
     assert!(is_woken(&desk));
     desk.turn();
     assert_eq!(answers(&mut other), Ok(vec![]), "it was not looked at");
-    desk.service.awake().expect("an answer");
+    desk.awake();
     desk.turn();
     assert!(desk.service.was_busy());
     assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));

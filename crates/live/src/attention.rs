@@ -1,0 +1,61 @@
+//! When to look after what is rarely asked for.
+
+use baton_wire::{Span, Time};
+
+/// While nothing is waited for, it is looked at so often.
+const INTERVAL: Span = Span::from_ms(1);
+/// It is looked at so often whatever waits have seen: patience may have come to its end.
+const LONGEST: Span = Span::from_ms(100);
+
+/// When to look after something that is rarely asked for, and that takes system calls to see: when a wait has seen it, and now and then
+/// while there is so much to do that nothing is waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attention {
+    /// When it is looked at next.
+    at: Time,
+    /// When it is looked at whatever waits have seen.
+    latest: Time,
+}
+
+impl Attention {
+    /// Whether to look now.
+    pub(crate) fn is_due(&mut self, now: Time) -> bool {
+        let is_due = now >= self.at;
+        if is_due {
+            self.at = now + INTERVAL;
+            self.latest = now + LONGEST;
+        }
+        is_due
+    }
+
+    /// A wait has ended at `now`, and has seen something or not.
+    pub(crate) fn handle_wait(&mut self, now: Time, seen: bool) {
+        self.at = match seen {
+            true => now,
+            false => self.latest.min(now + INTERVAL),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_looked_at_when_it_was_seen_and_otherwise_now_and_then() {
+        let mut attention = Attention::default();
+        let mut now = Time::ZERO + INTERVAL;
+        assert!(attention.is_due(now), "at first");
+        assert!(!attention.is_due(now));
+        now += INTERVAL;
+        assert!(attention.is_due(now), "now and then");
+        attention.handle_wait(now, true);
+        assert!(attention.is_due(now), "it was seen");
+        now += INTERVAL;
+        attention.handle_wait(now, false);
+        assert!(!attention.is_due(now), "it would have been seen");
+        now += LONGEST;
+        attention.handle_wait(now, false);
+        assert!(attention.is_due(now), "at the latest");
+    }
+}
