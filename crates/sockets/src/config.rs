@@ -1,8 +1,13 @@
 //! Parameters of an application's side.
 
+use baton_bus::Batching;
 use baton_host::offload::OsLayerConfig;
 use baton_iolib::Geometry;
 use serde::{Deserialize, Serialize};
+
+/// Bytes of one transfer. What there is to do for a transfer, whatever its length, shows in content of tens of kilobytes; the 4 KiB of
+/// batching 3.1 are those of a bus.
+const BUFFER_BYTES: u32 = 16 * 1024;
 
 /// Parameters of an application's side of a link.
 ///
@@ -19,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub struct DriverConfig {
     /// Sockets: batching, corks, how many of everything.
     pub os: OsLayerConfig,
-    /// Rings and buffers that are asked of the adapter.
+    /// Rings and buffers that are asked of the adapter. As many sends as those of `os` are.
     pub geometry: Geometry,
     /// The longest that a wait spins before it sleeps, microseconds; 0 never spins.
     pub most_spin_us: u32,
@@ -33,11 +38,18 @@ impl Default for DriverConfig {
     fn default() -> Self {
         Self {
             os: OsLayerConfig {
+                batching: Batching {
+                    max_transfer_bytes: BUFFER_BYTES,
+                    ..Batching::default()
+                },
                 accepts_posted: 16,
                 half_close: true,
                 ..OsLayerConfig::default()
             },
-            geometry: Geometry::default(),
+            geometry: Geometry {
+                buffer_bytes: BUFFER_BYTES,
+                ..Geometry::default()
+            },
             most_spin_us: 50,
             first_retry_ms: 10,
             longest_retry_ms: 500,

@@ -1,6 +1,7 @@
 //! Two adapters, joined by a wire, on a thread of their own. Applications attach to them as to processes.
 
-use baton_iolib::{AdapterListener, Limits, ShmAdapter};
+use baton_bus::Batching;
+use baton_iolib::{AdapterListener, Geometry, Limits, ShmAdapter};
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::{Config, Segment, Stack};
 use baton_wire::{Span, Time};
@@ -148,7 +149,17 @@ impl Station {
     fn turn(&mut self, now: Time) -> bool {
         let mut did = false;
         while let Some(link) = self.listener.accept(self.applications.len()) {
-            let session = self.adapter.attach().expect("there is room");
+            let Geometry {
+                ring_depth,
+                buffer_bytes,
+                ..
+            } = *link.geometry();
+            let batching = Batching {
+                max_transfer_bytes: buffer_bytes,
+                ..self.adapter.config().batching.clone()
+            };
+            let attached = self.adapter.attach_with(&batching, ring_depth);
+            let session = attached.expect("there is room");
             self.applications.push((session, link));
             did = true;
         }
