@@ -14,6 +14,7 @@ const GEOMETRY: Geometry = Geometry {
     ring_depth: 8,
     buffers: 4,
     buffer_bytes: 64,
+    most_sends: 4,
 };
 /// Where the words of the rings begin and the buffers end.
 const MEMORY: std::ops::Range<u64> = 128..4096 + 4 * 64;

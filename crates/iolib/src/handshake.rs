@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 
 /// The version of everything that is said and shared here.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// How a frame begins, before the version.
 const MAGIC: &[u8; 5] = b"BATON";
 const HEADER_BYTES: usize = 8;
@@ -29,6 +29,8 @@ pub struct Geometry {
     pub buffers: u32,
     /// Bytes of each buffer: the most that one transfer moves.
     pub buffer_bytes: u32,
+    /// SENDs of one connection that may wait to be fetched.
+    pub most_sends: u32,
 }
 
 /// Rings of 128 descriptors (batching 3.1), and 2048 buffers as long as the largest transfer: 8 MiB.
@@ -38,6 +40,7 @@ impl Default for Geometry {
             ring_depth: 128,
             buffers: 2048,
             buffer_bytes: Batching::default().max_transfer_bytes,
+            most_sends: 32,
         }
     }
 }
@@ -51,7 +54,15 @@ impl Geometry {
     /// Whether it is what an adapter may give for `wishes`.
     fn fits(&self, wishes: &Self) -> bool {
         let granted = Limits::NONE.grant(wishes);
-        granted.is_ok_and(|granted| granted == *self)
+        let fewer_sends = (1..=wishes.most_sends).contains(&self.most_sends);
+        granted.is_ok_and(|granted| {
+            let most_sends = self.most_sends;
+            Self {
+                most_sends,
+                ..granted
+            } == *self
+                && fewer_sends
+        })
     }
 
     /// Whether `len` bytes at `address` may be transferred.
@@ -78,6 +89,8 @@ pub struct Limits {
     pub buffer_bytes: u32,
     /// Bytes of all buffers.
     pub pool_bytes: u64,
+    /// SENDs of one connection that may wait to be fetched.
+    pub most_sends: u32,
 }
 
 impl Default for Limits {
@@ -87,6 +100,7 @@ impl Default for Limits {
             ring_depth: 4096,
             buffer_bytes: 64 * 1024,
             pool_bytes: 256 << 20,
+            most_sends: 128,
         }
     }
 }
@@ -98,6 +112,7 @@ impl Limits {
         ring_depth: u32::MAX,
         buffer_bytes: u32::MAX,
         pool_bytes: u64::MAX,
+        most_sends: u32::MAX,
     };
 
     /// Whether there is room beside `attached` applications.
@@ -110,7 +125,8 @@ impl Limits {
         }
     }
 
-    /// What is given for `wishes`: a ring's depth is rounded up to a power of two, a buffer's length to a multiple of a cache line.
+    /// What is given for `wishes`: a ring's depth is rounded up to a power of two, a buffer's length to a multiple of a cache line;
+    /// of sends there are as many as both sides have room for.
     pub(crate) fn grant(&self, wishes: &Geometry) -> Result<Geometry, Refusal> {
         let ring_depth = wishes.ring_depth.checked_next_power_of_two();
         let buffer_bytes = wishes.buffer_bytes.checked_next_multiple_of(64);
@@ -132,6 +148,7 @@ impl Limits {
                 },
             )?,
             buffers: wishes.buffers,
+            most_sends: wishes.most_sends.clamp(1, self.most_sends),
         };
         let pool_bytes = granted.pool_bytes();
         if pool_bytes == 0 || pool_bytes > self.pool_bytes {
@@ -377,8 +394,8 @@ mod tests {
             refusal(b"BATON\x09\0\0"),
             Refusal::Version { spoken, known }
         );
-        assert_eq!(refusal(b"BATON\x01\xff\xff"), Refusal::NoHello);
-        assert_eq!(refusal(b"BATON\x01\x01\0\xff"), Refusal::NoHello);
+        assert_eq!(refusal(b"BATON\x02\xff\xff"), Refusal::NoHello);
+        assert_eq!(refusal(b"BATON\x02\x01\0\xff"), Refusal::NoHello);
     }
 
     #[test]
@@ -388,13 +405,24 @@ mod tests {
             ring_depth: 100,
             buffers: 3,
             buffer_bytes: 1000,
+            most_sends: 1000,
         };
         let granted = Geometry {
             ring_depth: 128,
             buffers: 3,
             buffer_bytes: 1024,
+            most_sends: 128,
         };
         assert_eq!(limits.grant(&wishes), Ok(granted));
+        assert!(granted.fits(&wishes));
+        let most_sends = 1001;
+        assert!(
+            !Geometry {
+                most_sends,
+                ..granted
+            }
+            .fits(&wishes)
+        );
         let refused = |wishes| limits.grant(&wishes).expect_err("refused").to_string();
         let all = Geometry::default();
         let ring_depth = u32::MAX;
@@ -426,7 +454,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(bytes: Vec<u8>, known_start: bool) {
-            let bytes = if known_start { [&b"BATON\x01"[..], &bytes].concat() } else { bytes };
+            let bytes = if known_start { [&b"BATON\x02"[..], &bytes].concat() } else { bytes };
             let _ = FrameReader::default().read_hello(&bytes[..]);
         }
 

@@ -36,7 +36,7 @@ impl<P: Inline> OsLayer<P> {
                 assert!(request.is_some_and(|request| request.socket == number));
             }
         }
-        assert!(entry.sends.len() <= self.config.most_sends);
+        assert!(entry.sends.len() <= self.most_sends);
         assert!(entry.receives.len() <= self.config.receive_buffers);
         assert_eq!(entry.pledged, entry.is_owed_a_buffer());
         let len = |chain| -> usize {

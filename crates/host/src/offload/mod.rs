@@ -64,6 +64,8 @@ const NEWCOMERS_SHARE: usize = 4;
 #[derive(Debug)]
 pub struct OsLayer<P> {
     config: OsLayerConfig,
+    /// Sends of one connection that may wait to be fetched, by the configuration and by the adapter.
+    most_sends: u32,
     queue: DescriptorQueue,
     /// By number.
     sockets: Vec<Socket>,
@@ -154,6 +156,7 @@ impl<P: Inline> OsLayer<P> {
             responses: Vec::new(),
             entry: Vec::new(),
             stats: OsLayerStats::default(),
+            most_sends: config.most_sends,
             config,
         })
     }
@@ -249,6 +252,12 @@ impl<P: Inline> OsLayer<P> {
     pub fn be_impatient(&mut self) {
         self.starved |= self.releasing > 0;
     }
+    /// The adapter lets at most so many sends of one connection wait to be fetched. To be said before the first use of a link.
+    pub fn limit_sends(&mut self, most: u32) {
+        debug_assert_eq!(self.placed, 0, "nothing waits yet");
+        self.most_sends = self.config.most_sends.min(most.max(1));
+    }
+
 
     /// Bytes that were taken from the application and not yet given to the adapter: by the cork, or for want of room. Also of a
     /// socket that was closed.

@@ -173,7 +173,7 @@ impl<P: Inline> OsLayer<P> {
         } else {
             1
         };
-        if under_way >= self.config.most_sends {
+        if under_way >= self.most_sends {
             Some(NoRoom::Sends)
         } else if self.queue.room() < needed {
             Some(NoRoom::Ring)
@@ -318,7 +318,7 @@ impl<P: Inline> OsLayer<P> {
 
     /// Sends of a connection have been completed: what waited for that goes on.
     fn go_on_sending(&mut self, number: u32) {
-        let most = self.config.most_sends;
+        let most = self.most_sends;
         let entry = self.socket(number);
         if !entry.intents.is_empty() {
             self.ask(number);

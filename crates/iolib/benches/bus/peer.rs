@@ -25,6 +25,7 @@ const GEOMETRY: Geometry = Geometry {
     ring_depth: 2048,
     buffers: 1,
     buffer_bytes: 4096,
+    most_sends: 1,
 };
 
 /// Where the two processes run.

@@ -133,6 +133,7 @@ mod tests {
         ring_depth: 8,
         buffers: 4,
         buffer_bytes: 64,
+        most_sends: 4,
     };
 
     #[test]

@@ -20,6 +20,7 @@ const SMALL: Geometry = Geometry {
     ring_depth: 8,
     buffers: 4,
     buffer_bytes: 64,
+    most_sends: 4,
 };
 const NOW: Time = Time::ZERO;
 

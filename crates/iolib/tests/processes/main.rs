@@ -121,6 +121,7 @@ fn all_data_comes_back(role: Role) {
         ring_depth: 16,
         buffers: 32,
         buffer_bytes: 1024,
+        most_sends: 4,
     };
     let peer = Peer::start(role);
     let mut link: AnyHostLink = peer.connect(&geometry);

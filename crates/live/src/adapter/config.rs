@@ -17,9 +17,13 @@ pub struct AdapterServiceConfig {
 /// Applications that are gone leave no connections.
 impl Default for AdapterServiceConfig {
     fn default() -> Self {
+        let adapter = AdapterConfig::default();
         Self {
-            adapter: AdapterConfig::default(),
-            limits: Limits::default(),
+            limits: Limits {
+                most_sends: adapter.most_sends,
+                ..Limits::default()
+            },
+            adapter,
             on_exit: Ending::Reset,
         }
     }

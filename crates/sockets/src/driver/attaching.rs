@@ -53,6 +53,7 @@ impl Driver {
 
     /// Goes on with this link. Listeners are set up again by the next turn.
     pub(super) fn install(&mut self, link: AnyHostLink) -> io::Result<()> {
+        self.os.limit_sends(link.geometry().most_sends);
         let link = HostEnd::Attached(link);
         if let Some((fd, interest)) = link.interest() {
             epoll::add(&self.epoll, fd, LINK, interest)?;

@@ -87,7 +87,8 @@ impl Driver {
     ///
     /// # Errors
     /// There is none, or it refuses.
-    pub fn open(address: AdapterAddress, config: DriverConfig) -> Result<Self, OpenError> {
+    pub fn open(address: AdapterAddress, mut config: DriverConfig) -> Result<Self, OpenError> {
+        config.geometry.most_sends = config.os.most_sends;
         let os = OsLayer::new(config.os.clone())?;
         let link = AnyHostLink::connect(&address, &config.geometry)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)

@@ -136,9 +136,13 @@ impl Station {
             addresses: vec![address],
             ..config.clone()
         };
+        let limits = Limits {
+            most_sends: config.most_sends,
+            ..Limits::default()
+        };
         Self {
             address,
-            listener: AdapterListener::bind(path, Limits::default()).expect("a free path"),
+            listener: AdapterListener::bind(path, limits).expect("a free path"),
             adapter: Adapter::new(config).expect("right parameters"),
             stack: Stack::new(Config::default(), 7 + side as u64),
             applications: Vec::new(),
