@@ -4,8 +4,9 @@ use crate::driver::Driver;
 use crate::error::error_of;
 use crate::poll::{Polls, Registration};
 use crate::waiter::{Parker, Waiter, Waiters};
+use baton_host::offload::NotAsked;
 use baton_host::{Ready, Receive, SocketId, Sockets};
-use baton_wire::Time;
+use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use rustix::fd::OwnedFd;
 use smallvec::SmallVec;
@@ -223,6 +224,23 @@ impl Core {
             Some(status) => Some(Err(error_of(status))),
             None => self.wait_for(listener, Side::Read, waiter),
         }
+    }
+
+    /// This end of a connection, or why it cannot be told; or registers `waiter`.
+    pub(crate) fn local(
+        &mut self,
+        socket: SocketId,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<Endpoint, Error>> {
+        if let Some(local) = self.driver.os().local(socket) {
+            return Some(Ok(local));
+        }
+        let now = self.driver.now();
+        if let Err(NotAsked::NoSuchSocket) = self.driver.os_mut().ask_local(now, socket) {
+            return Some(Err(ErrorKind::NotConnected.into()));
+        }
+        self.wait_for::<()>(socket, Side::Read, waiter);
+        self.wait_for(socket, Side::Write, waiter)
     }
 
     /// Why a socket is of no use any more.

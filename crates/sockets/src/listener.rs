@@ -42,16 +42,13 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Listens at an address of the adapter, or at all of one version of IP.
+    /// Listens at an address of the adapter, or at all of one version of IP. For port 0 the adapter chooses a free one, which
+    /// [`TcpListener::local_addr`] tells.
     ///
     /// # Errors
-    /// Somebody listens there already (`AddrInUse`), it is not an address of the adapter (`AddrNotAvailable`), the adapter is
-    /// gone (`NetworkDown`), or there is no port (`InvalidInput`).
+    /// Somebody listens there already (`AddrInUse`), it is not an address of the adapter (`AddrNotAvailable`), or the adapter is
+    /// gone (`NetworkDown`).
     pub fn bind(adapter: &Adapter, local: SocketAddr) -> Result<Self> {
-        if local.port() == 0 {
-            let text = "expected a port: the adapter chooses none for listeners";
-            return Err(Error::new(ErrorKind::InvalidInput, text));
-        }
         let handle = Arc::clone(adapter.handle());
         let (socket, losses) = handle.call(|core| {
             let now = core.driver.now();
@@ -60,7 +57,7 @@ impl TcpListener {
             core.open_listener(socket);
             Ok::<_, Error>((socket, core.driver.links_lost()))
         })?;
-        let listener = Self {
+        let mut listener = Self {
             handle,
             socket,
             local,
@@ -72,9 +69,11 @@ impl TcpListener {
             if !core.driver.is_attached() {
                 return Some(Err(ErrorKind::NetworkDown.into()));
             }
-            core.listening(socket, waiter)
+            let listening = core.listening(socket, waiter)?;
+            Some(listening.map(|()| core.driver.os().local(socket)))
         });
-        listening.unwrap_or(Err(ErrorKind::WouldBlock.into()))?;
+        let at = listening.unwrap_or(Err(ErrorKind::WouldBlock.into()))?;
+        listener.local = at.map_or(local, socket_addr);
         Ok(listener)
     }
 
@@ -109,7 +108,9 @@ impl TcpListener {
         peer: Option<baton_wire::Endpoint>,
     ) -> (TcpStream, SocketAddr) {
         let peer = peer.map_or(self.local, socket_addr);
-        let stream = TcpStream::new(&self.handle, socket, peer, Some(self.local));
+        let is_known = !self.local.ip().is_unspecified();
+        let local = is_known.then_some(self.local);
+        let stream = TcpStream::new(&self.handle, socket, peer, local);
         (stream, peer)
     }
 

@@ -17,6 +17,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -57,7 +58,8 @@ struct Inner {
     handle: Arc<Handle>,
     socket: SocketId,
     peer: SocketAddr,
-    local: Option<SocketAddr>,
+    /// This end, once it is known.
+    local: OnceLock<SocketAddr>,
     nonblocking: AtomicBool,
     nodelay: AtomicBool,
     /// This side wants to read no more.
@@ -141,7 +143,7 @@ impl TcpStream {
             handle: Arc::clone(handle),
             socket,
             peer,
-            local,
+            local: local.map_or_else(OnceLock::new, OnceLock::from),
             nonblocking: AtomicBool::new(false),
             nodelay: AtomicBool::new(false),
             read_shut: AtomicBool::new(false),
@@ -230,13 +232,20 @@ impl TcpStream {
         Ok(self.inner.peer)
     }
 
-    /// This end: where the listener listens whose connection it is.
+    /// This end. What only the adapter knows it is asked for, once.
     ///
     /// # Errors
-    /// `Unsupported` of connections that were opened here: the adapter does not tell what address and port it has chosen.
+    /// The connection is over (`NotConnected`), and the adapter was not asked before.
     pub fn local_addr(&self) -> Result<SocketAddr> {
-        let local = self.inner.local;
-        local.ok_or_else(|| ErrorKind::Unsupported.into())
+        let inner = &self.inner;
+        if let Some(local) = inner.local.get() {
+            return Ok(*local);
+        }
+        let asked = inner.handle.block(Patience::Endless, |core, waiter| {
+            core.local(inner.socket, waiter)
+        });
+        let local = socket_addr(asked.unwrap_or(Err(ErrorKind::WouldBlock.into()))?);
+        Ok(*inner.local.get_or_init(|| local))
     }
 
     /// Another hold on the same connection.

@@ -79,6 +79,8 @@ opcodes! {
     Status = 0x08,
     /// Take a request back.
     Cancel = 0x09,
+    /// Ask for its own address.
+    Name = 0x0a,
     /// Send data.
     Send = 0x10,
     /// Receive data into a buffer.

@@ -55,6 +55,8 @@ pub enum Action {
         /// Its tag.
         target: u32,
     },
+    /// NAME: ask for the socket's own address and port, as far as it has some.
+    Name,
     /// SEND data; answered once it has been fetched from the buffer, which is free then.
     Send {
         /// Where it is.
@@ -196,6 +198,7 @@ impl Request {
                 (Opcode::SetOption, none, option as u16, value, [0; 2])
             }
             A::Status => (Opcode::Status, none, 0, 0, [0; 2]),
+            A::Name => (Opcode::Name, none, 0, 0, [0; 2]),
             A::Cancel { target } => (Opcode::Cancel, none, 0, target, [0; 2]),
             A::Send { data, more } => {
                 let (mut flags, len, address) = data.write();
@@ -246,6 +249,7 @@ impl Request {
                 value: descriptor.len(),
             },
             Opcode::Status => Action::Status,
+            Opcode::Name => Action::Name,
             Opcode::Cancel => Action::Cancel {
                 target: descriptor.len(),
             },

@@ -40,6 +40,8 @@ pub enum Outcome {
     Received(Buffer),
     /// The state of the socket.
     Status(SocketInfo),
+    /// The socket's own address and port.
+    Name(Endpoint),
     /// Unasked: the peer will send no more, and all it has sent has been delivered.
     PeerClosed,
     /// Unasked: the connection is over, as the status says. All requests that waited have been answered.
@@ -98,6 +100,11 @@ impl Response {
                     | u64::from(info.acceptable) << 32;
                 (Opcode::Status, answer, 0, 0, [bytes, counts])
             }
+            Outcome::Name(local) => {
+                let (words, version) = endpoint::write(local.addr);
+                let flags = answer | version;
+                (Opcode::Name, flags, 0, local.port.into(), words)
+            }
             Outcome::PeerClosed => (Opcode::Close, Flags::WRITE_ONLY, 0, 0, [0; 2]),
             Outcome::Over => (Opcode::Close, Flags::ABORT, 0, 0, [0; 2]),
         };
@@ -141,7 +148,7 @@ impl Response {
 
     fn answer(opcode: Opcode, descriptor: &Descriptor) -> Result<(Status, Outcome), Malformed> {
         let allowed = match opcode {
-            Opcode::Accept => Flags::V6,
+            Opcode::Accept | Opcode::Name => Flags::V6,
             Opcode::Send => Flags::CUMULATIVE,
             Opcode::Receive => Flags::INLINE,
             _ => Flags::empty(),
@@ -167,6 +174,7 @@ impl Response {
                     acceptable: (counts >> 32) as u16,
                 })
             }
+            Opcode::Name => Outcome::Name(endpoint::read(descriptor)?),
             _ => Outcome::Done(opcode),
         };
         Ok((Status::from_number(descriptor.count())?, outcome))

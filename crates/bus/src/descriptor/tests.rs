@@ -39,6 +39,7 @@ fn actions() -> impl Strategy<Value = Action> {
         )
             .prop_map(|(option, value)| Action::SetOption { option, value }),
         Just(Action::Status),
+        Just(Action::Name),
         any::<u32>().prop_map(|target| Action::Cancel { target }),
         (buffers(), any::<bool>()).prop_map(|(data, more)| Action::Send { data, more }),
         (any::<u64>(), any::<u32>()).prop_map(|(address, len)| Action::Receive { address, len }),
@@ -80,6 +81,7 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
                     })
                 }
             ),
+        endpoints().prop_map(Outcome::Name),
         Just(Outcome::PeerClosed),
         Just(Outcome::Over),
     ]

@@ -7,7 +7,7 @@ use crate::SocketId;
 use baton_bus::descriptor::{Opcode, Outcome, Response, SocketInfo, Status, entries};
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Descriptor, HostLink};
-use baton_wire::Time;
+use baton_wire::{Endpoint, Time};
 
 impl<P: Inline> OsLayer<P> {
     /// Handles responses as the link gave them.
@@ -44,6 +44,7 @@ impl<P: Inline> OsLayer<P> {
             }
             Outcome::Done(opcode) => self.handle_done(response, opcode),
             Outcome::Status(info) => self.handle_info(response, info),
+            Outcome::Name(local) => self.handle_name(response, local),
             Outcome::PeerClosed => self.handle_peer_closed(response),
             Outcome::Over => self.handle_over(response),
         }
@@ -139,6 +140,29 @@ impl<P: Inline> OsLayer<P> {
         };
         self.answer(response.socket, Some(Answered::Status(info)));
         self.finish_closing(response.socket);
+        Ok(())
+    }
+
+    /// The adapter tells a socket's own address.
+    fn handle_name(&mut self, response: &Response, local: Endpoint) -> Result<(), Violation> {
+        let (asked, unasked) = self.asked(response)?;
+        if asked != Asked::Name {
+            return Err(unasked);
+        }
+        self.answered(response);
+        let number = response.socket;
+        let entry = self.socket_mut(number);
+        match (entry.phase, response.status) {
+            (Phase::Listening, Status::Ok) => entry.endpoint = local,
+            (Phase::Listening, status) => self.fail(number, status),
+            (_, Status::Ok) => {
+                entry.own = Some(local);
+                self.wake_writer(number);
+            }
+            // The connection is over; that is told by itself.
+            (_, _) => {}
+        }
+        self.finish_closing(number);
         Ok(())
     }
 

@@ -104,8 +104,13 @@ impl<P: Inline> OsLayer<P> {
             SetUp::Bind => (Action::Bind(endpoint), Asked::Bind, SetUp::Listen),
             SetUp::Listen => {
                 let backlog = self.listener(number).map_or(0, |l| l.backlog);
-                (Action::Listen { backlog }, Asked::Listen, SetUp::Done)
+                let next = match endpoint.port {
+                    0 => SetUp::Name,
+                    _ => SetUp::Done,
+                };
+                (Action::Listen { backlog }, Asked::Listen, next)
             }
+            SetUp::Name => (Action::Name, Asked::Name, SetUp::Done),
             SetUp::Connect => (Action::Connect(endpoint), Asked::Connect, SetUp::Done),
             SetUp::Done => {
                 self.socket_mut(number).intents.remove(Intents::SET_UP);

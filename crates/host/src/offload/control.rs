@@ -74,6 +74,25 @@ impl<P: Inline> OsLayer<P> {
         self.ask_for(now, socket, Action::Status, Asked::Status)
     }
 
+    /// Asks for this end of a connection; when [`OsLayer::local`] knows it the connection becomes writable.
+    ///
+    /// # Errors
+    /// There is no such socket, or no room now.
+    pub fn ask_local(&mut self, now: Time, socket: SocketId) -> Result<(), NotAsked> {
+        self.now = now;
+        let entry = self.known(socket).ok_or(NotAsked::NoSuchSocket)?;
+        if entry.unknown || entry.set_up != SetUp::Done {
+            return Err(NotAsked::NoSuchSocket);
+        }
+        let is_asked = self.waiting_request(socket.0, Asked::Name).is_some();
+        let (action, asked) = (Action::Name, Asked::Name);
+        if is_asked || self.request(now, socket.0, action, asked, Urgency::Awaited) {
+            Ok(())
+        } else {
+            Err(NotAsked::NoRoom)
+        }
+    }
+
     /// Takes the oldest buffer back that waits for data on a connection, so that others can have it. When its last one has gone the
     /// connection receives nothing until [`OsLayer::resume_receiving`].
     ///

@@ -23,7 +23,8 @@ pub(super) struct Listener {
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Waits for connections to `local`, of which at most `backlog` wait on the adapter. If that turns out to be impossible the listener
+    /// Waits for connections to `local`, of which at most `backlog` wait on the adapter, which chooses a port if that is 0:
+    /// [`OsLayer::local`] knows it when [`OsLayer::is_listening`]. If that turns out to be impossible the listener
     /// becomes readable and [`OsLayer::error_of`] says why.
     ///
     /// # Errors

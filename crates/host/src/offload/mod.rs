@@ -201,10 +201,13 @@ impl<P: Inline> OsLayer<P> {
         (entry.phase != Phase::Listening).then_some(entry.endpoint)
     }
 
-    /// Where a listener listens. What address an accepted or opened connection has, only the adapter knows.
+    /// Where a listener listens; this end of a connection, once the adapter was [asked](OsLayer::ask_local) for it and has told it.
     pub fn local(&self, socket: SocketId) -> Option<Endpoint> {
         let entry = self.known(socket)?;
-        (entry.phase == Phase::Listening).then_some(entry.endpoint)
+        match entry.phase {
+            Phase::Listening => Some(entry.endpoint),
+            _ => entry.own,
+        }
     }
 
     /// Why a socket is of no use any more: its connection could not be opened or has ended, or it cannot listen.
@@ -230,6 +233,7 @@ impl<P: Inline> OsLayer<P> {
         self.known(socket).is_some_and(|entry| {
             let asked_all = entry.phase == Phase::Listening && entry.set_up == SetUp::Done;
             asked_all
+                && entry.endpoint.port != 0
                 && entry.error.is_none()
                 && self.waiting_request(socket.0, Asked::Listen).is_none()
         })
@@ -248,16 +252,16 @@ impl<P: Inline> OsLayer<P> {
         !self.starved && self.waiting.is_empty() && self.opening.is_empty()
     }
 
-    /// Wants to hear of everything that is under way as soon as it is over.
-    pub fn be_impatient(&mut self) {
-        self.starved |= self.releasing > 0;
-    }
     /// The adapter lets at most so many sends of one connection wait to be fetched. To be said before the first use of a link.
     pub fn limit_sends(&mut self, most: u32) {
         debug_assert_eq!(self.placed, 0, "nothing waits yet");
         self.most_sends = self.config.most_sends.min(most.max(1));
     }
 
+    /// Wants to hear of everything that is under way as soon as it is over.
+    pub fn be_impatient(&mut self) {
+        self.starved |= self.releasing > 0;
+    }
 
     /// Bytes that were taken from the application and not yet given to the adapter: by the cork, or for want of room. Also of a
     /// socket that was closed.

@@ -59,6 +59,8 @@ pub(super) enum SetUp {
     Bind,
     /// LISTEN.
     Listen,
+    /// NAME, of a listener whose port the adapter chooses.
+    Name,
     /// CONNECT.
     Connect,
     /// Nothing more.
@@ -83,6 +85,7 @@ pub(super) enum Asked {
     Shut,
     SetOption(SocketOption),
     Status,
+    Name,
     /// To take a request back, for the application.
     Cancel,
     /// To take an ACCEPT back, for a connection that is to be opened.
@@ -113,6 +116,8 @@ pub(super) struct Socket {
     pub set_up: SetUp,
     /// The other end of a connection; where a listener listens.
     pub endpoint: Endpoint,
+    /// This end of a connection, once the adapter has told it.
+    pub own: Option<Endpoint>,
     /// Why it is of no use any more.
     pub error: Option<Status>,
     /// Requests that wait to be answered: SENDs, RECVs, all others.
@@ -170,6 +175,7 @@ impl Default for Socket {
             intents: Intents::empty(),
             set_up: SetUp::Done,
             endpoint: NOWHERE,
+            own: None,
             error: None,
             sends: Chain::default(),
             receives: Chain::default(),

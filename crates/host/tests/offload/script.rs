@@ -171,6 +171,7 @@ impl Script {
             Action::Cancel { .. } => Outcome::Done(Opcode::Cancel),
             Action::Accept { .. } => Outcome::AcceptedBulk { count: 0 },
             Action::Status => Outcome::Status(baton_bus::descriptor::SocketInfo::default()),
+            Action::Name => Outcome::Name(SERVER()),
             Action::Send { data, .. } => Outcome::Sent {
                 len: data.len(),
                 cumulative: false,

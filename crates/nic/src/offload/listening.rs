@@ -61,7 +61,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// LISTEN, at the port it is bound to. Again: another backlog.
+    /// LISTEN, at the port it is bound to, or at a free one if that is 0. Again: another backlog.
     pub(super) fn listen(
         &mut self,
         work: &mut Work<'_, P>,
@@ -78,9 +78,9 @@ impl<P: Payload + Inline> Session<P> {
                 work.stack.set_backlog(listening.id, backlog as usize);
             }
             Phase::Idle => {
-                let local = socket.local.ok_or(Status::WrongState)?;
+                let mut local = socket.local.ok_or(Status::WrongState)?;
                 if local.port == 0 {
-                    return Err(Status::WrongState);
+                    local.port = work.shared.ports.to_listen(work.stack, local.addr)?;
                 }
                 if somebody_listens(work.stack, local) {
                     return Err(Status::AddressInUse);
@@ -95,6 +95,7 @@ impl<P: Payload + Inline> Session<P> {
                         .ok_or(Status::BadValue)?,
                 };
                 work.shared.owners.set_listener(id, Some(place));
+                socket.local = Some(local);
                 socket.phase = Phase::Listening(Listening {
                     id,
                     accepts: Default::default(),

@@ -60,19 +60,41 @@ impl Ports {
         if let Some(bound) = bound.filter(|bound| bound.port != 0) {
             return is_free(Endpoint::new(addr, bound.port)).ok_or(Status::AddressInUse);
         }
-        // RFC 6056 3.3.3, simple hash-based port selection.
+        self.candidates(stack, addr, remote)
+            .find_map(|port| is_free(Endpoint::new(addr, port)))
+            .ok_or(Status::NoPort)
+    }
+
+    /// A port for a listener at `addr`: one at which nobody listens, whatever the address.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn to_listen<P: Payload>(
+        &mut self,
+        stack: &Stack<P>,
+        addr: IpAddr,
+    ) -> Result<u16, Status> {
+        let nobody = Endpoint::new(addr, 0);
+        let first = self.candidates(stack, addr, nobody).next();
+        first.ok_or(Status::NoPort)
+    }
+
+    /// Ports at which nobody listens, from one on that others cannot guess (RFC 6056 3.3.3, simple hash-based port selection).
+    fn candidates<P: Payload>(
+        &mut self,
+        stack: &Stack<P>,
+        addr: IpAddr,
+        remote: Endpoint,
+    ) -> impl Iterator<Item = u16> {
         let start = self.hash(addr, remote).wrapping_add(self.opened);
         self.opened = self.opened.wrapping_add(1);
-        let port = |step: u32| self.first + (start.wrapping_add(step) % self.count) as u16;
+        let (first, count) = (self.first, self.count);
+        let port = move |step: u32| first + (start.wrapping_add(step) % count) as u16;
         let listens = |port: u16| {
             let mut listeners = stack.listeners();
             listeners.any(|id| stack.listening_at(id).port == port)
         };
-        (0..self.count)
-            .map(port)
-            .filter(|&port| !listens(port))
-            .find_map(|port| is_free(Endpoint::new(addr, port)))
-            .ok_or(Status::NoPort)
+        (0..count).map(port).filter(move |&port| !listens(port))
     }
 
     /// The own address that has most in common with `remote` (RFC 6724 5, rule 8).

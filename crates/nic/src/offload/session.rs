@@ -18,9 +18,10 @@ use baton_bus::descriptor::{
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
 use baton_tcp::{ConnId, Event, Payload, Stack};
-use baton_wire::Time;
+use baton_wire::{Endpoint, Time};
 use slab::Slab;
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -165,6 +166,7 @@ impl<P: Payload + Inline> Session<P> {
                 self.tell_status(work, slot, tag);
                 Ok(())
             }
+            (Action::Name, Some(slot)) => self.tell_name(work, slot, tag),
             (Action::Cancel { target }, Some(slot)) => self.cancel(work, slot, tag, target),
             (Action::Send { data, more }, Some(slot)) => {
                 let data = self.data_of(data, entry)?;
@@ -206,6 +208,21 @@ impl<P: Payload + Inline> Session<P> {
         let number = self.sockets[slot as usize].number;
         let outcome = Outcome::Status(info);
         self.answer(work.now, number, tag, Status::Ok, outcome);
+    }
+
+    /// NAME.
+    fn tell_name(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) -> Result<(), Status> {
+        let socket = &self.sockets[slot as usize];
+        let local = match socket.phase {
+            Phase::Connecting { conn, .. } | Phase::Connected(conn) => {
+                Some(work.stack.flow(conn).local)
+            }
+            _ => socket.local,
+        };
+        let local = local.ok_or(Status::WrongState)?;
+        let number = socket.number;
+        self.answer(work.now, number, tag, Status::Ok, Outcome::Name(local));
+        Ok(())
     }
 
     /// The state of a socket. Counts that do not fit are cut.
@@ -328,6 +345,12 @@ impl<P: Payload + Inline> Session<P> {
     }
 }
 
+/// An endpoint that is none.
+const NOWHERE: Endpoint = Endpoint {
+    addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    port: 0,
+};
+
 /// What comes of a request that failed.
 fn failure(action: &Action) -> Outcome {
     match *action {
@@ -339,6 +362,7 @@ fn failure(action: &Action) -> Outcome {
         Action::Close(_) => Outcome::Done(Opcode::Close),
         Action::SetOption { .. } => Outcome::Done(Opcode::SetOption),
         Action::Status => Outcome::Status(SocketInfo::default()),
+        Action::Name => Outcome::Name(NOWHERE),
         Action::Cancel { .. } => Outcome::Done(Opcode::Cancel),
         Action::Send { data, .. } => Outcome::Sent {
             len: data.len(),

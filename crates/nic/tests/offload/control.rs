@@ -45,6 +45,7 @@ fn every_request_to_no_socket_is_refused() {
     let (data, more) = (buffer, false);
     let status = Outcome::Status(SocketInfo::default());
     let none = Outcome::AcceptedBulk { count: 0 };
+    let nowhere = Endpoint::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 0);
     let (len, cumulative) = (9, false);
     let nothing = Outcome::Received(Buffer::Memory {
         address: 0x1000,
@@ -61,6 +62,7 @@ fn every_request_to_no_socket_is_refused() {
             Outcome::Done(Opcode::SetOption),
         ),
         (Action::Status, status),
+        (Action::Name, Outcome::Name(nowhere)),
         (Action::Cancel { target: 1 }, Outcome::Done(Opcode::Cancel)),
         (
             Action::Send { data, more },
