@@ -623,21 +623,13 @@ pub fn directory_lookup<M: Meter>(m: &mut M, nic: NicId, name: u32, slot: Option
 }
 
 /// A block leaves its directory.
-pub fn directory_change<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
+pub fn directory_remove<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
     m.run(Op::CacheRemove, 1);
     directory_block(m, nic, slot);
 }
 
-/// A block enters a directory, and an insert command goes on the ring.
-pub fn cache_insert<M: Meter>(m: &mut M, nic: NicId, slot: u32, ring_slot: u32) {
+/// A block enters a directory; the one that makes room for it leaves. Commands that fill its place are charged as such.
+pub fn directory_insert<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
     m.run(Op::CacheInsert, 1);
     directory_block(m, nic, slot);
-    at(
-        m,
-        Layer::Driver,
-        Pool::TransmitRing,
-        ring_slot,
-        RING_ENTRY,
-        Write,
-    );
 }

@@ -125,7 +125,7 @@ pub enum Op {
     AppFinish,
     /// Driver: look one block up in the directory of a NIC's cache.
     CacheLookup,
-    /// Driver: give a block a place in a NIC's cache and put one insert command on the ring.
+    /// Driver: give a block a place in the directory of a NIC's cache, and take out the one that makes room.
     CacheInsert,
     /// Driver: take a block out of a directory.
     CacheRemove,
@@ -188,6 +188,15 @@ pub const OPS: [Op; 44] = [
 ];
 
 impl Op {
+    /// Whether its instructions were counted in this program, and not estimated for a layer of a kernel or an application: no scale
+    /// that was fitted to that layer tells anything of them.
+    pub const fn is_counted(self) -> bool {
+        matches!(
+            self,
+            Self::CacheLookup | Self::CacheInsert | Self::CacheRemove
+        )
+    }
+
     /// The layer that an operation's cycles belong to.
     pub const fn layer(self) -> Layer {
         match self {

@@ -133,7 +133,7 @@ impl<P: Payload> Kernel<P> {
                     return None;
                 }
             }
-            footprint::directory_change(m, nic, slot);
+            footprint::directory_remove(m, nic, slot);
             directory.remove(content.file, number);
         }
         match self.insert(nic, cache, content, begins, parts, m) {
@@ -207,6 +207,7 @@ impl<P: Payload> Kernel<P> {
         cache.generation += 1;
         block.generation = cache.generation;
         let start = u64::from(block.number) * u64::from(block_bytes);
+        footprint::directory_insert(m, nic, slot);
         let (mut done, mut commands) = (0, 0);
         while done < block.bytes {
             let at = start + u64::from(done);
@@ -217,7 +218,7 @@ impl<P: Payload> Kernel<P> {
             };
             let data = store.read(block.file, at, run);
             let entry = self.nics[nic].driver.command_entry();
-            footprint::cache_insert(m, nic, slot, entry);
+            footprint::driver_command(m, entry);
             self.post_cache(
                 nic,
                 CacheCommand::Insert {
@@ -426,7 +427,7 @@ fn remove<M: Meter>(
     let Some((slot, _)) = directory.find(file, number) else {
         return false;
     };
-    footprint::directory_change(m, nic, slot);
+    footprint::directory_remove(m, nic, slot);
     directory.remove(file, number)
 }
 
@@ -436,3 +437,6 @@ fn reference(slot: u32, within: u32, block_bytes: u32, generation: u32) -> Cache
         generation,
     }
 }
+
+#[cfg(test)]
+mod costs;

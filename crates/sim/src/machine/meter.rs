@@ -42,6 +42,7 @@ impl HostMeter {
         let mut instructions = [0; OPS.len()];
         for op in OPS {
             let scale = match (op, op.layer()) {
+                (op, _) if op.is_counted() => 100,
                 (Op::DriverCommand | Op::DriverEvent, _) => config.scale.bypass,
                 (_, Layer::Bypass | Layer::Handoff) => config.scale.bypass,
                 (_, layer) if layer.is_network_stack() => config.scale.network_stack,
@@ -116,7 +117,7 @@ impl baton_host::Meter for HostMeter {
         let layer = op.layer();
         self.layers[layer as usize].execute += cycles;
         self.executed += cycles;
-        if matches!(op, Op::DriverTransmit | Op::DriverCommand | Op::CacheInsert) {
+        if matches!(op, Op::DriverTransmit | Op::DriverCommand) {
             self.posted.push_back(self.spent());
         }
         if layer.is_network_stack() {
