@@ -1,7 +1,8 @@
 //! The region of on-board memory that holds cached data, for each kind of payload.
 
+use baton_inet::FramePool;
 use baton_tcp::{Payload, Pieces, Symbolic};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 
@@ -42,17 +43,19 @@ impl Storable for Symbolic {
 pub struct ByteRegion {
     bytes: Vec<u8>,
     /// What is loaded is copied here; used again when nobody refers to it any more.
-    transmit: BytesMut,
+    transmit: FramePool,
 }
 
-/// The transmit buffer is taken in pieces of so many bytes.
+/// The transmit buffer: so many pieces of so many bytes. What finds all of them in use gets memory of its own.
+const TRANSMIT_BUFFERS: usize = 4;
 const TRANSMIT_BYTES: usize = 64 * 1024;
 
 impl Region<Bytes> for ByteRegion {
     fn new(len: u32) -> Self {
         Self {
             bytes: vec![0; len as usize],
-            transmit: BytesMut::new(),
+            // No cache is no memory.
+            transmit: FramePool::new(TRANSMIT_BUFFERS, TRANSMIT_BYTES.min(len as usize)),
         }
     }
 
@@ -63,12 +66,7 @@ impl Region<Bytes> for ByteRegion {
 
     fn load(&mut self, offset: u32, len: u32, out: &mut Pieces<Bytes>) {
         let (start, len) = (offset as usize, len as usize);
-        if self.transmit.capacity() < len {
-            self.transmit.reserve(TRANSMIT_BYTES.max(len));
-        }
-        self.transmit
-            .extend_from_slice(&self.bytes[start..start + len]);
-        out.push(self.transmit.split().freeze());
+        out.push(self.transmit.copy_of(&self.bytes[start..start + len]));
     }
 
     fn clear(&mut self) {
