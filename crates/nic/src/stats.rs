@@ -4,8 +4,21 @@ use crate::descriptor::Refusal;
 use crate::meter::{TASKS, Task};
 use serde::{Deserialize, Serialize};
 
-/// Counts by reason: a field for each, named as the reason is serialised.
+/// Counts by reason: a field for each, named as the reason is serialised. Reasons after the word `reasons` are declared as well.
 macro_rules! counts {
+    (
+        $(#[$doc:meta])* $name:ident by
+        $(#[$reason_doc:meta])* reasons $reason:ident {
+            $($(#[$variant_doc:meta])* $field:ident: $variant:ident,)+
+        }
+    ) => {
+        $(#[$reason_doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $reason { $($(#[$variant_doc])* $variant,)+ }
+
+        counts! { $(#[$doc])* $name by $reason { $($field: $variant,)+ } }
+    };
     ($(#[$doc:meta])* $name:ident by $reason:ident { $($field:ident: $variant:ident,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,46 +49,26 @@ macro_rules! counts {
     };
 }
 
-/// Why a received packet was dropped.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    thiserror::Error,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Drop {
-    /// Too many packets wait for lookup.
-    #[error("too many packets wait for lookup")]
-    ArrivalQueue,
-    /// A packet for the host found the receive queue full.
-    #[error("the receive queue of the host is full")]
-    HostReceiveQueue,
-    /// A packet of a connection on the NIC found the receive queue full.
-    #[error("the receive queue of the NIC is full")]
-    NicReceiveQueue,
-    /// On-board memory is full.
-    #[error("on-board memory is full")]
-    Memory,
-    /// The NIC was reset while the packet waited.
-    #[error("the NIC was reset")]
-    Reset,
-}
-
 counts! {
     /// Dropped packets by reason.
-    Drops by Drop {
+    Drops by
+    /// Why a received packet was dropped.
+    #[derive(thiserror::Error)]
+    reasons Drop {
+        /// Too many packets wait for lookup.
+        #[error("too many packets wait for lookup")]
         arrival_queue: ArrivalQueue,
+        /// A packet for the host found the receive queue full.
+        #[error("the receive queue of the host is full")]
         host_receive_queue: HostReceiveQueue,
+        /// A packet of a connection on the NIC found the receive queue full.
+        #[error("the receive queue of the NIC is full")]
         nic_receive_queue: NicReceiveQueue,
+        /// On-board memory is full.
+        #[error("on-board memory is full")]
         memory: Memory,
+        /// The NIC was reset while the packet waited.
+        #[error("the NIC was reset")]
         reset: Reset,
     }
 }
@@ -91,83 +84,52 @@ counts! {
     }
 }
 
-/// Why a command was not carried out. Commands and events cross on the bus, so the first two are no faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ignored {
-    /// The NIC has not got the handle: restored, released, or its handoff was refused.
-    NoConnection,
-    /// The connection is over, and waits for [`Command::Release`](crate::Command::Release).
-    Ended,
-    /// Data to send after this direction was closed.
-    ClosedForWriting,
-    /// Data beyond the connection's send buffer. The host bounds what it sends by what was acknowledged, so this is a fault
-    /// of its driver; the connection is aborted, for a gap in the data must not pass unnoticed.
-    BeyondSendBuffer,
-    /// Release of a connection that is not over.
-    NotEnded,
-}
-
 counts! {
     /// Ignored commands by reason.
-    IgnoredCommands by Ignored {
+    IgnoredCommands by
+    /// Why a command was not carried out. Commands and events cross on the bus, so the first two are no faults.
+    reasons Ignored {
+        /// The NIC has not got the handle: restored, released, or its handoff was refused.
         no_connection: NoConnection,
+        /// The connection is over, and waits for [`Command::Release`](crate::Command::Release).
         ended: Ended,
+        /// Data to send after this direction was closed.
         closed_for_writing: ClosedForWriting,
+        /// Data beyond the connection's send buffer. The host bounds what it sends by what was acknowledged, so this is a fault
+        /// of its driver; the connection is aborted, for a gap in the data must not pass unnoticed.
         beyond_send_buffer: BeyondSendBuffer,
+        /// Release of a connection that is not over.
         not_ended: NotEnded,
     }
 }
 
-/// Why a command of the data cache, or a packet that it was part of, was not carried out. Each but [`CacheRefusal::NoCache`]
-/// and [`CacheRefusal::NoFirst`], which commands meet that were under way during a reset, is a fault of the driver.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    thiserror::Error,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheRefusal {
-    /// There is no cache, or it was not started since the last reset.
-    #[error("there is no cache")]
-    NoCache,
-    /// The range does not lie within the cache.
-    #[error("the range does not lie within the cache")]
-    OutsideCache,
-    /// A part of a packet that was not begun.
-    #[error("no first part came before")]
-    NoFirst,
-    /// A first part that carries no headers.
-    #[error("the first part carries no headers")]
-    FirstWithoutHeaders,
-    /// Headers in a part that is not the first.
-    #[error("headers come in the first part only")]
-    HeadersNotFirst,
-    /// Something else came before the last part of a packet.
-    #[error("the packet's last part did not come")]
-    Unfinished,
-    /// The packet is longer than a transmit buffer.
-    #[error("the packet is longer than a transmit buffer")]
-    TooLong,
-}
-
 counts! {
     /// Refused commands of the data cache by reason.
-    CacheRefusals by CacheRefusal {
+    CacheRefusals by
+    /// Why a command of the data cache, or a packet that it was part of, was not carried out. Each but [`CacheRefusal::NoCache`]
+    /// and [`CacheRefusal::NoFirst`], which commands meet that were under way during a reset, is a fault of the driver.
+    #[derive(thiserror::Error)]
+    reasons CacheRefusal {
+        /// There is no cache, or it was not started since the last reset.
+        #[error("there is no cache")]
         no_cache: NoCache,
+        /// The range does not lie within the cache.
+        #[error("the range does not lie within the cache")]
         outside_cache: OutsideCache,
+        /// A part of a packet that was not begun.
+        #[error("no first part came before")]
         no_first: NoFirst,
+        /// A first part that carries no headers.
+        #[error("the first part carries no headers")]
         first_without_headers: FirstWithoutHeaders,
+        /// Headers in a part that is not the first.
+        #[error("headers come in the first part only")]
         headers_not_first: HeadersNotFirst,
+        /// Something else came before the last part of a packet.
+        #[error("the packet's last part did not come")]
         unfinished: Unfinished,
+        /// The packet is longer than a transmit buffer.
+        #[error("the packet is longer than a transmit buffer")]
         too_long: TooLong,
     }
 }
