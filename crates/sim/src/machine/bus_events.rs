@@ -167,8 +167,7 @@ impl Machine {
                     crossings::ring_entries(descriptor, entry_bytes)
                 });
         if let Some(entries) = entries {
-            let bytes = u64::from(entries) * u64::from(entry_bytes);
-            let bytes = BytesByCategory::of(Category::Descriptor, bytes);
+            let bytes = of_descriptors(entries, entry_bytes);
             bus.submit(now, nic, Purpose::Descriptors, bytes);
         }
     }
@@ -297,8 +296,7 @@ impl Machine {
         let batch = dma.config.buffers_per_fetch;
         while dma.buffers_used >= batch {
             dma.buffers_used -= batch;
-            let bytes = u64::from(batch) * u64::from(dma.config.event_bytes);
-            let bytes = BytesByCategory::of(Category::Descriptor, bytes);
+            let bytes = of_descriptors(batch, dma.config.event_bytes);
             bus.submit_unreported(now, nic, Purpose::Buffers, bytes);
         }
         let due = dma.upward.due();
@@ -356,4 +354,12 @@ impl Machine {
             self.drive_host();
         }
     }
+}
+
+/// What a fetch of so many descriptors transfers.
+fn of_descriptors(count: u32, bytes_each: u32) -> BytesByCategory {
+    BytesByCategory::of(
+        Category::Descriptor,
+        u64::from(count) * u64::from(bytes_each),
+    )
 }
