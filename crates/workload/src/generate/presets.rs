@@ -183,7 +183,8 @@ fn world_cup_lifetimes() -> GeneratorSpec {
 
 /// Fitted to [`Preset::published`] of the Berkeley trace by a random search over share and gap of bursts and the Zipf
 /// exponent. Assumed: 65,000 files of 1.7 GB, more than 2 GB of main memory leave for files, so that the disks are needed ("large
-/// working set": paper, section 3); spread and tail of sizes; the share of 304s; connections as in the other presets.
+/// working set": paper, section 3); spread and tail of sizes; the share of 304s; connections as in the other presets. As with
+/// NASA, hits come out of bursts, for popularity alone gives too few: LFU does worse than published.
 fn berkeley() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.56, 1414.0, 2.0),
