@@ -578,7 +578,6 @@ fn a_reset_empties_the_directory_and_starts_the_cache_again() {
     let mut bench = Bench::plain();
     bench.serve(FILE);
     bench.nics[0].reset();
-    bench.work();
     while let Some(upcall) = bench.nics[0].poll_upcall() {
         let item = upcall.item;
         bench
