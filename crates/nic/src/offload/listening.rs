@@ -80,7 +80,7 @@ impl<P: Payload + Inline> Session<P> {
             Phase::Idle => {
                 let mut local = socket.local.ok_or(Status::WrongState)?;
                 if local.port == 0 {
-                    local.port = work.shared.ports.to_listen(work.stack, local.addr)?;
+                    local.port = work.shared.ports.listening_port(work.stack, local.addr)?;
                 }
                 if somebody_listens(work.stack, local) {
                     return Err(Status::AddressInUse);

@@ -69,7 +69,7 @@ impl Ports {
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn to_listen<P: Payload>(
+    pub(super) fn listening_port<P: Payload>(
         &mut self,
         stack: &Stack<P>,
         addr: IpAddr,
