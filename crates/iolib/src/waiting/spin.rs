@@ -3,11 +3,12 @@
 //! To sleep and to be woken costs several microseconds of both sides, and tens of them where a processor has to come out of its idle
 //! state. To spin costs the processor, and where the other side needs the same processor it costs everything.
 //! So the time that is spent on spinning grows while it pays off and shrinks while it does not; when it has shrunk to
-//! nothing it is tried again now and then, ever more rarely while it fails.
+//! nothing it is tried again now and then, ever more rarely while it fails. Such a try takes the longest time: two sides that both
+//! sleep answer each other so late that nothing shorter would ever find out that they could both spin.
 
 use std::time::{Duration, Instant};
 
-/// The time that an attempt begins with.
+/// What is shorter is not worth it.
 const LEAST: Duration = Duration::from_micros(5);
 /// Sleeps between two attempts, at most.
 const MOST_SKIPPED: u32 = 1024;
@@ -87,7 +88,7 @@ impl Spin {
     pub fn came(&mut self) {
         if self.until.take().is_some() {
             self.stats.paid_off += 1;
-            self.budget = (self.budget.max(LEAST) * 2).min(self.most);
+            self.budget = (self.attempt() * 2).min(self.most);
             self.skipped = 0;
         }
     }
@@ -103,7 +104,16 @@ impl Spin {
             self.skip -= 1;
             return Duration::ZERO;
         }
-        self.budget.max(LEAST).min(self.most)
+        self.attempt()
+    }
+
+    /// How long an attempt takes.
+    fn attempt(&self) -> Duration {
+        if self.budget.is_zero() {
+            self.most
+        } else {
+            self.budget
+        }
     }
 
     /// The time was over before anything came.
@@ -171,7 +181,11 @@ mod tests {
         }
         assert!((50..120).contains(&attempts), "{attempts} attempts");
         while !pays_off(&mut spin, now) {}
-        assert!(pays_off(&mut spin, now), "one success is enough to go on");
+        assert_eq!(
+            spins_in_vain(&mut spin, &mut now),
+            MOST,
+            "one success is enough to go on"
+        );
     }
 
     #[test]
