@@ -115,9 +115,7 @@ impl DescriptorQueue {
         if taken > 0 {
             self.stats.per_transfer.record(taken as u64);
         }
-        for _ in 0..taken {
-            self.ring.pop();
-        }
+        drop(self.ring.take(taken));
         self.due -= taken;
         self.awaited = self.awaited.saturating_sub(taken);
     }

@@ -51,6 +51,11 @@ impl<T> Ring<T> {
         self.entries.pop_front()
     }
 
+    /// Takes the oldest `count` entries, of which there are so many.
+    pub fn take(&mut self, count: usize) -> impl Iterator<Item = T> {
+        self.entries.drain(..count)
+    }
+
     /// Takes all out.
     pub fn clear(&mut self) {
         self.entries.clear();
@@ -145,7 +150,8 @@ mod tests {
                 }
                 prop_assert!(ring.len() <= capacity && ring.len() <= ring.high_water());
             }
-            popped.extend(std::iter::from_fn(|| ring.pop()));
+            popped.extend(ring.take(ring.len()));
+            prop_assert!(ring.is_empty());
             prop_assert_eq!(popped, accepted);
         }
     }

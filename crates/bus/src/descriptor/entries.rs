@@ -30,19 +30,15 @@ impl<'a> Iterator for Entries<'a> {
 
 /// Descriptors of the longest run of whole entries at the start of `transfer` that has at most `most` descriptors.
 pub fn whole_entries<'a>(transfer: impl IntoIterator<Item = &'a Descriptor>, most: usize) -> usize {
-    let (mut whole, mut seen) = (0, 0);
-    let mut end = 0;
-    for descriptor in transfer {
-        if seen == end {
-            end = seen + 1 + descriptor.continuations();
-            if end > most {
-                break;
-            }
+    let mut transfer = transfer.into_iter();
+    let mut whole = 0;
+    while let Some(head) = transfer.next() {
+        let continuations = head.continuations();
+        let end = whole + 1 + continuations;
+        if end > most || (continuations > 0 && transfer.nth(continuations - 1).is_none()) {
+            break;
         }
-        seen += 1;
-        if seen == end {
-            whole = seen;
-        }
+        whole = end;
     }
     whole
 }

@@ -8,6 +8,7 @@ pub const INLINE_HEAD_BYTES: usize = 16;
 pub const MOST_INLINE_BYTES: usize = INLINE_HEAD_BYTES + 7 * Descriptor::BYTES as usize;
 
 /// Continuations of an entry with so much data. No more than there may be, whatever `len` says.
+#[inline]
 pub(super) fn continuations(len: usize) -> usize {
     len.min(MOST_INLINE_BYTES)
         .saturating_sub(INLINE_HEAD_BYTES)

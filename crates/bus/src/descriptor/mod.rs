@@ -34,8 +34,15 @@ pub use status::Status;
 
 use opcode::Flags;
 
+/// The bit of the first word that tells of data in descriptors.
+const INLINE_DATA: u64 = Descriptor::flag(Flags::INLINE);
+/// The bits of the first word that tell of accepted connections: opcode and direction.
+const ACCEPTED: u64 = Opcode::Accept.byte() as u64 | Descriptor::flag(Flags::RESPONSE);
+const ACCEPTED_MASK: u64 = 0xff | Descriptor::flag(Flags::RESPONSE);
+
 /// One record of a ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct Descriptor(pub [u64; 4]);
 
 impl Descriptor {
@@ -54,10 +61,10 @@ impl Descriptor {
     /// [decoded](Request::decode) first: only then it is known to be in bounds.
     #[inline]
     pub fn continuations(&self) -> usize {
-        if self.flags().contains(Flags::INLINE) {
+        // Of whatever crosses a link, each descriptor is asked this.
+        if self.0[0] & INLINE_DATA != 0 {
             inline::continuations(self.len() as usize)
-        } else if self.0[0] as u8 == Opcode::Accept.byte() && self.flags().contains(Flags::RESPONSE)
-        {
+        } else if self.0[0] & ACCEPTED_MASK == ACCEPTED {
             // The peer of a single connection stands in the descriptor itself.
             let count = usize::from(self.count());
             if count > 1 { count } else { 0 }
@@ -81,27 +88,33 @@ impl Descriptor {
     }
 
     /// The 32 bytes, as they stand in memory.
+    #[inline]
     pub fn to_bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];
-        for (chunk, word) in bytes.chunks_exact_mut(8).zip(self.0) {
-            chunk.copy_from_slice(&word.to_le_bytes());
+        for (chunk, word) in bytes.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *chunk = word.to_le_bytes();
         }
         bytes
     }
 
     /// From 32 bytes of memory.
+    #[inline]
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
-        let word = |index: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&bytes[index * 8..index * 8 + 8]);
-            u64::from_le_bytes(word)
+        let [first, second, third, fourth] = bytes.as_chunks().0 else {
+            unreachable!("32 bytes are four words")
         };
-        Self([word(0), word(1), word(2), word(3)])
+        let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        Self([word(first), word(second), word(third), word(fourth)])
+    }
+
+    /// Where a flag stands in the first word.
+    const fn flag(flag: Flags) -> u64 {
+        (flag.bits() as u64) << 8
     }
 
     fn first(opcode: Opcode, flags: Flags, count: u16, socket: u32) -> u64 {
         u64::from(opcode.byte())
-            | u64::from(flags.bits()) << 8
+            | Self::flag(flags)
             | u64::from(count) << 16
             | u64::from(socket) << 32
     }

@@ -134,7 +134,7 @@ opcodes! {
 
 impl Opcode {
     /// Its byte.
-    pub fn byte(self) -> u8 {
+    pub const fn byte(self) -> u8 {
         self as u8
     }
 

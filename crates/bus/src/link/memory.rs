@@ -284,7 +284,7 @@ fn get(
         return Err(Violation::Malformed(Malformed::Truncated { missing }).into());
     }
     let count = whole_entries(ring.iter(), most.max(first));
-    to.extend(std::iter::from_fn(|| ring.pop()).take(count));
+    to.extend(ring.take(count));
     Ok(())
 }
 

@@ -1,9 +1,13 @@
 //! The side of a ring that empties it.
 
 use super::atomic::Ordering;
-use super::memory::{RingIndices, Slot, run};
+use super::memory::{RingIndices, SharedMemory, SharedRing};
 use crate::descriptor::{Descriptor, Malformed, whole_entries};
 use crate::link::Violation;
+
+/// Slots that are given back at a time: while the rest of a transfer is copied, the other side can fill these again. Where
+/// transfers are as long as the ring, the two would take turns otherwise.
+const AT_ONCE: usize = 32;
 
 /// What the emptying side keeps to itself.
 #[derive(Debug, Default)]
@@ -21,27 +25,23 @@ impl Consumer {
         (self.consumed, self.produced_seen) = (count, count);
     }
 
-    /// Appends whole entries, at most `most` descriptors if the first entry is not longer, and gives the room back at once. Gives
-    /// how many descriptors it took.
+    /// Appends whole entries, at most `most` descriptors if the first entry is not longer, and gives the room back, some slots at a
+    /// time. Gives how many descriptors it took.
     pub(super) fn get(
         &mut self,
-        indices: &RingIndices,
-        slots: &[Slot],
+        ring: &SharedRing<'_, impl SharedMemory>,
         most: usize,
         descriptors: &mut Vec<Descriptor>,
     ) -> Result<usize, Violation> {
         if self.waiting() < most {
-            self.look(indices, slots.len())?;
+            self.look(ring.indices(), ring.depth())?;
+        }
+        if self.waiting() == 0 {
+            return Ok(0);
         }
         let before = descriptors.len();
-        let copied = self.copy_entries(slots, most, descriptors);
-        let taken = copied.inspect_err(|_| descriptors.truncate(before))?;
-        if taken > 0 {
-            self.consumed = self.consumed.wrapping_add(taken as u32);
-            // Release: the slots have been read before they are given back.
-            indices.consumed.0.store(self.consumed, Ordering::Release);
-        }
-        Ok(taken)
+        let taken = self.take_entries(ring, most, descriptors);
+        Ok(taken.inspect_err(|_| descriptors.truncate(before))?)
     }
 
     /// Whether there is something to get.
@@ -54,22 +54,30 @@ impl Consumer {
         Ok(self.waiting() > 0)
     }
 
-    fn copy_entries(
-        &self,
-        slots: &[Slot],
+    /// The same, of those that are known to wait, of which there is at least one.
+    fn take_entries(
+        &mut self,
+        ring: &SharedRing<'_, impl SharedMemory>,
         most: usize,
         descriptors: &mut Vec<Descriptor>,
     ) -> Result<usize, Malformed> {
-        let (waiting, before) = (self.waiting(), descriptors.len());
-        let Some(head) = run(slots, self.consumed, waiting).next() else {
-            return Ok(0);
-        };
-        let most = most.max(1 + head.read().continuations()).min(waiting);
-        descriptors.extend(run(slots, self.consumed, most).map(Slot::read));
-        // From here on only the copy counts, whatever becomes of the original.
-        let copied = &descriptors[before..];
-        let whole = whole_entries(copied, most);
-        if let Some(head) = copied.get(whole)
+        let (begin, waiting, before) = (self.consumed, self.waiting(), descriptors.len());
+        let mut most = most.clamp(1, waiting);
+        let (mut copied, mut whole) = (0, 0);
+        while copied < most {
+            let len = AT_ONCE.min(most - copied);
+            ring.read(begin.wrapping_add(copied as u32), len, descriptors);
+            copied += len;
+            // From here on only the copy counts, whatever becomes of the original.
+            if whole == 0 {
+                let first = 1 + descriptors[before].continuations();
+                most = most.max(first).min(waiting);
+            }
+            let left = &descriptors[before + whole..];
+            whole += whole_entries(left, left.len());
+            self.give_back(ring.indices(), begin.wrapping_add(whole as u32));
+        }
+        if let Some(head) = descriptors.get(before + whole)
             && (most == waiting || whole == 0)
         {
             // Entries are put whole.
@@ -78,6 +86,13 @@ impl Consumer {
         }
         descriptors.truncate(before + whole);
         Ok(whole)
+    }
+
+    /// Tells the other side that it may use all slots before `consumed` again.
+    fn give_back(&mut self, indices: &RingIndices, consumed: u32) {
+        self.consumed = consumed;
+        // Release: the slots have been read before they are given back.
+        indices.consumed.0.store(consumed, Ordering::Release);
     }
 
     /// Descriptors that wait, as far as is known.

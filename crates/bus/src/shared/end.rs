@@ -2,7 +2,7 @@
 
 use super::atomic::{Ordering, fence};
 use super::consumer::Consumer;
-use super::memory::{Attention, SharedMemory, Side};
+use super::memory::{Attention, SharedMemory, SharedRing, Side};
 use super::producer::Producer;
 use crate::descriptor::Descriptor;
 use crate::link::Violation;
@@ -40,12 +40,10 @@ impl<M: SharedMemory> End<M> {
     ///
     /// Panics when the number of slots of a ring is no power of two.
     pub fn new(memory: M, side: Side) -> Self {
-        for from in [Side::Host, Side::Adapter] {
-            assert!(
-                memory.slots(from).len().is_power_of_two(),
-                "indices run through 2^32 and have to meet the same slot again"
-            );
-        }
+        assert!(
+            memory.ring_depth().is_power_of_two(),
+            "indices run through 2^32 and have to meet the same slot again"
+        );
         Self {
             memory,
             side,
@@ -79,11 +77,8 @@ impl<M: SharedMemory> End<M> {
     }
 
     fn put_for(&mut self, what: u32, descriptors: &[Descriptor]) -> Result<Put, Violation> {
-        let (ring, slots) = (
-            self.memory.control().ring(self.side),
-            self.memory.slots(self.side),
-        );
-        let taken = self.producer.put(ring, slots, descriptors)?;
+        let ring = SharedRing::new(&self.memory, self.side);
+        let taken = self.producer.put(&ring, descriptors)?;
         // A full ring is waited for, whatever is in it.
         let is_short = self.producer.is_short();
         let what = if is_short { Attention::ENTRIES } else { what };
@@ -106,11 +101,10 @@ impl<M: SharedMemory> End<M> {
         most: usize,
         descriptors: &mut Vec<Descriptor>,
     ) -> Result<bool, Violation> {
-        let from = self.side.other();
-        let (ring, slots) = (self.memory.control().ring(from), self.memory.slots(from));
-        let taken = self.consumer.get(ring, slots, most, descriptors)?;
+        let ring = SharedRing::new(&self.memory, self.side.other());
+        let taken = self.consumer.get(&ring, most, descriptors)?;
         // Whoever waits for room is not woken for a little of it: the rest is going to be taken as well, and wakes it.
-        let roomy = 2 * self.consumer.waiting() <= slots.len();
+        let roomy = 2 * self.consumer.waiting() <= ring.depth();
         Ok(taken > 0 && roomy && self.must_ring(Attention::ROOM))
     }
 
@@ -119,15 +113,15 @@ impl<M: SharedMemory> End<M> {
     /// # Errors
     /// An index of the other side is wrong.
     pub fn has_news(&mut self) -> Result<bool, Violation> {
-        let (control, from) = (self.memory.control(), self.side.other());
-        let depth = self.memory.slots(from).len();
-        Ok(self.consumer.has_entries(control.ring(from), depth)? || self.has_room_again()?)
+        let ring = SharedRing::new(&self.memory, self.side.other());
+        let has_entries = self.consumer.has_entries(ring.indices(), ring.depth())?;
+        Ok(has_entries || self.has_room_again()?)
     }
 
     /// Whether the last put fell short and there is room to go on.
     fn has_room_again(&mut self) -> Result<bool, Violation> {
-        let ring = self.memory.control().ring(self.side);
-        Ok(self.producer.is_short() && self.producer.has_more_room(ring)?)
+        let ring = SharedRing::new(&self.memory, self.side);
+        Ok(self.producer.is_short() && self.producer.has_more_room(ring.indices())?)
     }
 
     /// Whether this side sleeps on when something comes that nobody waits for, from the next sleep on.

@@ -1,6 +1,6 @@
 //! The words that both sides share.
 
-use super::atomic::{AtomicU32, AtomicU64, Ordering};
+use super::atomic::AtomicU32;
 use crate::descriptor::Descriptor;
 
 /// A side of the link.
@@ -20,36 +20,6 @@ impl Side {
             Self::Adapter => Self::Host,
         }
     }
-}
-
-/// A descriptor's place. Its words are written and read one by one: a torn descriptor can only come from a side that breaks the
-/// rules, and is checked like any other.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct Slot([AtomicU64; 4]);
-
-impl Slot {
-    #[inline]
-    pub(super) fn write(&self, descriptor: Descriptor) {
-        for (word, value) in self.0.iter().zip(descriptor.0) {
-            // The index that is stored afterwards publishes them.
-            word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    #[inline]
-    pub(super) fn read(&self) -> Descriptor {
-        Descriptor(std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed)))
-    }
-}
-
-/// The `len` slots from index `begin` on: up to the end of the ring, and from its beginning.
-pub(super) fn run(slots: &[Slot], begin: u32, len: usize) -> impl Iterator<Item = &Slot> {
-    let begin = begin as usize & (slots.len() - 1);
-    let first = len.min(slots.len() - begin);
-    slots[begin..begin + first]
-        .iter()
-        .chain(&slots[..len - first])
 }
 
 /// A word on two cache lines of its own: processors fetch lines in pairs, and what one side writes must not take away a line that
@@ -109,26 +79,90 @@ impl Control {
 }
 
 /// Memory that both sides see, zeros in the beginning. It gives the same places at every call.
+///
+/// Slots are copied as bytes, whatever the other side does to them meanwhile: a torn descriptor can only come from a side that breaks
+/// the rules, and is checked like any other.
 pub trait SharedMemory {
     /// The indices and attention words.
     fn control(&self) -> &Control;
 
-    /// The slots of the ring that `from` fills: a power of two.
-    fn slots(&self, from: Side) -> &[Slot];
+    /// Slots in each ring, a power of two.
+    fn ring_depth(&self) -> usize;
+
+    /// Copies `descriptors` to the slots from `at` on, of the ring that `from` fills; its end is not before theirs.
+    fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]);
+
+    /// Appends what stands in `len` slots from `at` on, of the ring that `from` fills; its end is not before theirs.
+    fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>);
 }
 
 impl<M: SharedMemory + ?Sized> SharedMemory for &M {
     fn control(&self) -> &Control {
         (**self).control()
     }
-    fn slots(&self, from: Side) -> &[Slot] {
-        (**self).slots(from)
+    fn ring_depth(&self) -> usize {
+        (**self).ring_depth()
+    }
+    fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]) {
+        (**self).write_slots(from, at, descriptors);
+    }
+    fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>) {
+        (**self).read_slots(from, at, len, descriptors);
+    }
+}
+
+/// One of the two rings. Indices run through 2^32; behind the last slot follows the first.
+#[derive(Debug)]
+pub(super) struct SharedRing<'a, M> {
+    memory: &'a M,
+    from: Side,
+}
+
+impl<'a, M: SharedMemory> SharedRing<'a, M> {
+    /// The ring that `from` fills.
+    pub(super) fn new(memory: &'a M, from: Side) -> Self {
+        Self { memory, from }
+    }
+
+    pub(super) fn indices(&self) -> &'a RingIndices {
+        self.memory.control().ring(self.from)
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.memory.ring_depth()
+    }
+
+    /// Copies `descriptors` to the slots from index `begin` on.
+    pub(super) fn write(&self, begin: u32, descriptors: &[Descriptor]) {
+        let (at, first) = self.first_run(begin, descriptors.len());
+        let (first, second) = descriptors.split_at(first);
+        self.memory.write_slots(self.from, at, first);
+        if !second.is_empty() {
+            self.memory.write_slots(self.from, 0, second);
+        }
+    }
+
+    /// Appends what stands in the `len` slots from index `begin` on.
+    pub(super) fn read(&self, begin: u32, len: usize, descriptors: &mut Vec<Descriptor>) {
+        let (at, first) = self.first_run(begin, len);
+        self.memory.read_slots(self.from, at, first, descriptors);
+        if first < len {
+            self.memory
+                .read_slots(self.from, 0, len - first, descriptors);
+        }
+    }
+
+    /// The slot of index `begin`, and how many of `len` slots follow each other from there.
+    fn first_run(&self, begin: u32, len: usize) -> (usize, usize) {
+        let depth = self.depth();
+        let at = begin as usize & (depth - 1);
+        (at, len.min(depth - at))
     }
 }
 
 #[cfg(not(loom))]
 const _: () = {
     // What stands in shared memory must not depend on the compiler.
-    assert!(size_of::<Slot>() == Descriptor::BYTES as usize);
+    assert!(size_of::<Descriptor>() == Descriptor::BYTES as usize);
     assert!(size_of::<Control>() == 6 * 128 && align_of::<Control>() == 128);
 };

@@ -4,8 +4,8 @@
 //! them ([`End`], one for each side). So the same code runs between processes, between threads in tests, and under a
 //! model checker, which tries all orders that the memory model allows (`RUSTFLAGS="--cfg loom"`).
 //!
-//! *Nothing that the other side writes is believed.* All words are atomic, so whatever it does to them at whatever moment is a value
-//! and never undefined behaviour. Each side keeps its own indices to itself and only tells the other; those of the other side are
+//! *Nothing that the other side writes is believed.* Indices and attention words are atomic and slots are only copied, so whatever it
+//! does to them at whatever moment is a value. Each side keeps its own indices to itself and only tells the other; those of the other side are
 //! checked against them. A descriptor is copied before anybody looks at it.
 //!
 //! *Doorbells are rung only for sleepers.* A side that goes to sleep says for what in its [`Attention`] word, and looks again before
@@ -26,4 +26,4 @@ mod testing;
 mod tests;
 
 pub use end::{End, Put};
-pub use memory::{Attention, Control, RingIndices, SharedMemory, Side, Slot};
+pub use memory::{Attention, Control, RingIndices, SharedMemory, Side};

@@ -15,8 +15,14 @@ impl SharedMemory for Arc<OwnMemory> {
     fn control(&self) -> &super::Control {
         (**self).control()
     }
-    fn slots(&self, from: Side) -> &[super::Slot] {
-        (**self).slots(from)
+    fn ring_depth(&self) -> usize {
+        (**self).ring_depth()
+    }
+    fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]) {
+        (**self).write_slots(from, at, descriptors);
+    }
+    fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>) {
+        (**self).read_slots(from, at, len, descriptors);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The side of a ring that fills it.
 
 use super::atomic::Ordering;
-use super::memory::{RingIndices, Slot, run};
+use super::memory::{RingIndices, SharedMemory, SharedRing};
 use crate::descriptor::{Descriptor, whole_entries};
 use crate::link::Violation;
 
@@ -26,14 +26,13 @@ impl Producer {
     /// Puts whole entries as long as there is room and tells of all of them at once. Gives how many descriptors it put.
     pub(super) fn put(
         &mut self,
-        indices: &RingIndices,
-        slots: &[Slot],
+        ring: &SharedRing<'_, impl SharedMemory>,
         descriptors: &[Descriptor],
     ) -> Result<usize, Violation> {
-        let depth = slots.len();
+        let depth = ring.depth();
         // The other side's index is on a line that it writes to; it is looked at only when what is known of it does not do.
         if depth - self.in_ring() < descriptors.len() {
-            self.look(indices)?;
+            self.look(ring.indices())?;
         }
         let room = depth - self.in_ring();
         let taken = if descriptors.len() <= room {
@@ -41,13 +40,12 @@ impl Producer {
         } else {
             whole_entries(descriptors, room)
         };
-        let places = run(slots, self.produced, taken);
-        places
-            .zip(descriptors)
-            .for_each(|(slot, &descriptor)| slot.write(descriptor));
         if taken > 0 {
+            ring.write(self.produced, &descriptors[..taken]);
             self.produced = self.produced.wrapping_add(taken as u32);
-            indices.produced.0.store(self.produced, Ordering::Release);
+            // Release: what stands in the slots is written before.
+            let produced = &ring.indices().produced.0;
+            produced.store(self.produced, Ordering::Release);
         }
         self.short = taken < descriptors.len();
         Ok(taken)

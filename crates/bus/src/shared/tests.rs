@@ -1,7 +1,7 @@
-use super::memory::{Control, Side};
+use super::memory::{Control, SharedMemory, SharedRing, Side};
 use super::testing::{OwnMemory, inline_request, request, response};
 use super::{Attention, End, Put};
-use crate::descriptor::{Descriptor, Malformed};
+use crate::descriptor::{Descriptor, MOST_INLINE_BYTES, Malformed, whole_entries};
 use crate::link::Violation;
 use core::sync::atomic::{AtomicU32, Ordering};
 use proptest::prelude::*;
@@ -209,11 +209,8 @@ fn entries_that_are_cut_off_are_named_and_nothing_is_got() {
     let mut adapter = End::new(&memory, Side::Adapter);
     let entry = inline_request(1, 80);
     // A host that breaks the rules can put an entry in two steps.
-    let taken = host.producer.put(
-        memory.control.ring(Side::Host),
-        super::SharedMemory::slots(&memory, Side::Host),
-        &[request(0), entry[0]],
-    );
+    let ring = SharedRing::new(&memory, Side::Host);
+    let taken = host.producer.put(&ring, &[request(0), entry[0]]);
     assert_eq!(taken, Ok(2));
     let mut got = Vec::new();
     assert_eq!(
@@ -221,6 +218,32 @@ fn entries_that_are_cut_off_are_named_and_nothing_is_got() {
         Err(Violation::Malformed(Malformed::Truncated { missing: 2 }))
     );
     assert_eq!(got, []);
+}
+
+#[test]
+fn entries_stay_whole_where_slots_are_given_back_in_between() {
+    let longest = inline_request(99, MOST_INLINE_BYTES);
+    for (before, most) in (24..=33).flat_map(|before| (1..=64).map(move |most| (before, most))) {
+        let memory = OwnMemory::new(64);
+        let mut host = End::new(&memory, Side::Host);
+        let mut adapter = End::new(&memory, Side::Adapter);
+        let plain = |count| (0..count).map(request);
+        let sent: Vec<_> = plain(before)
+            .chain(longest.iter().copied())
+            .chain(plain(9))
+            .collect();
+        assert_eq!(host.put(&sent).map(|put| put.taken), Ok(sent.len()));
+        let mut all = Vec::new();
+        while all.len() < sent.len() {
+            let mut got = Vec::new();
+            assert_eq!(adapter.get(most, &mut got), Ok(false));
+            assert!(got.len() <= most || got.len() == longest.len());
+            assert_eq!(whole_entries(&got, got.len()), got.len());
+            all.extend(got);
+        }
+        assert_eq!(all, sent);
+        assert_eq!(host.put(&sent).map(|put| put.taken), Ok(sent.len()));
+    }
 }
 
 #[test]
@@ -291,7 +314,7 @@ proptest! {
         let memory = OwnMemory::new(8);
         for (at, &(host, words)) in slots.iter().enumerate() {
             let side = if host { Side::Host } else { Side::Adapter };
-            super::SharedMemory::slots(&memory, side)[at].write(Descriptor(words));
+            memory.write_slots(side, at, &[Descriptor(words)]);
         }
         let mut ends = [End::new(&memory, Side::Host), End::new(&memory, Side::Adapter)];
         for (place, value) in words {

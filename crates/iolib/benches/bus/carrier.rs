@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The most descriptors that are received at a time.
+/// The most descriptors that are sent or received at a time.
 const MOST: usize = 128;
 const BYTES: usize = Descriptor::BYTES as usize;
 const NOW: Time = Time::ZERO;
@@ -18,17 +18,26 @@ const NOW: Time = Time::ZERO;
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Rings as deep as they are by default.
     SharedMemory,
+    /// Rings that hold several of the longest batches, as the buffers of the others do.
+    DeepRings,
     SocketPair,
     Pipe,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::SharedMemory, Self::SocketPair, Self::Pipe];
+    pub const ALL: [Self; 4] = [
+        Self::SharedMemory,
+        Self::DeepRings,
+        Self::SocketPair,
+        Self::Pipe,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::SharedMemory => "shared memory",
+            Self::SharedMemory => "shared memory, rings of 128",
+            Self::DeepRings => "shared memory, rings of 1024",
             Self::SocketPair => "socket pair",
             Self::Pipe => "pipe",
         }
@@ -138,7 +147,7 @@ impl Carrier for Link<ShmAdapter> {
 pub struct Bytes<R, W> {
     reader: R,
     writer: W,
-    output: Vec<u8>,
+    output: Box<[u8]>,
     input: Box<[u8]>,
     /// Bytes of `input` that are there: the beginning of a descriptor.
     there: usize,
@@ -149,7 +158,7 @@ impl<R: Read, W: Write> Bytes<R, W> {
         Self {
             reader,
             writer,
-            output: Vec::with_capacity(MOST * BYTES),
+            output: vec![0; MOST * BYTES].into(),
             input: vec![0; MOST * BYTES].into(),
             there: 0,
         }
@@ -171,11 +180,11 @@ impl Bytes<File, File> {
 
 impl<R: Read, W: Write> Carrier for Bytes<R, W> {
     fn send(&mut self, descriptors: &[Descriptor]) {
-        self.output.clear();
-        for descriptor in descriptors {
-            self.output.extend_from_slice(&descriptor.to_bytes());
+        let bytes = &mut self.output[..descriptors.len() * BYTES];
+        for (place, descriptor) in bytes.as_chunks_mut().0.iter_mut().zip(descriptors) {
+            *place = descriptor.to_bytes();
         }
-        let written = self.writer.write_all(&self.output);
+        let written = self.writer.write_all(bytes);
         written.expect("the other side lives");
     }
 

@@ -1,4 +1,4 @@
-//! Descriptors between two processes: shared memory beside a Unix socket pair and a pipe, in one run.
+//! Descriptors between two processes: shared memory, with rings of two depths, beside a Unix socket pair and a pipe, in one run.
 //!
 //! *Rate*: one process sends batches of 1, 16 or 128 descriptors, the other takes what has come and confirms the last.
 //! *Round trip*: one descriptor there and one back. Each with the two processes on cores of their own, and on one.

@@ -20,13 +20,15 @@ const CORE: &str = "BATON_BENCH_CORE";
 /// Where the adapter of shared memory listens.
 const SOCKET: &str = "BATON_BENCH_SOCKET";
 
-/// As much room as a pipe has by default, 64 KiB.
-const GEOMETRY: Geometry = Geometry {
-    ring_depth: 2048,
-    buffers: 1,
-    buffer_bytes: 4096,
-    most_sends: 1,
-};
+/// How large the link is: no data is sent through it.
+fn geometry(ring_depth: u32) -> Geometry {
+    Geometry {
+        ring_depth,
+        buffers: 1,
+        buffer_bytes: 4096,
+        most_sends: 1,
+    }
+}
 
 /// Where the two processes run.
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +75,10 @@ impl Peer {
             .env(CORE, core)
             .env(SOCKET, &socket);
         let (child, carrier): (Child, Box<dyn Carrier>) = match kind {
-            Kind::SharedMemory => {
+            Kind::SharedMemory | Kind::DeepRings => {
                 let child = command.spawn().expect("a process");
-                (child, Box::new(Link::new(connect(&socket))))
+                let depth = if kind == Kind::DeepRings { 1024 } else { 128 };
+                (child, Box::new(Link::new(connect(&socket, depth))))
             }
             Kind::SocketPair => {
                 let (own, other) = UnixStream::pair().expect("sockets");
@@ -112,9 +115,9 @@ impl Drop for Peer {
 }
 
 /// Attaches as soon as the other process listens.
-fn connect(socket: &Path) -> ShmHost {
+fn connect(socket: &Path, ring_depth: u32) -> ShmHost {
     for _ in 0..1000 {
-        if let Ok(host) = ShmHost::connect(socket, &GEOMETRY) {
+        if let Ok(host) = ShmHost::connect(socket, &geometry(ring_depth)) {
             return host;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -129,7 +132,7 @@ pub fn serve_if_asked() -> bool {
     };
     stay_on(core.parse().expect("a number"));
     match Kind::ALL.into_iter().find(|it| it.name() == kind) {
-        Some(Kind::SharedMemory) => carrier::serve(Link::new(accept())),
+        Some(Kind::SharedMemory | Kind::DeepRings) => carrier::serve(Link::new(accept())),
         Some(Kind::SocketPair) => {
             let socket = dup(stdin()).expect("a file");
             carrier::serve(Bytes::socket(UnixStream::from(socket)));

@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::memory::{CONTROL_AT, Layout, SLOTS_AT};
-use baton_bus::shared::{Control, SharedMemory, Side, Slot};
+use baton_bus::Descriptor;
+use baton_bus::shared::{Control, SharedMemory, Side};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
 use std::io;
@@ -56,6 +57,22 @@ impl Mapping {
         unsafe { &*(ptr::from_mut(data) as *const [u8]) }
     }
 
+    /// The `len` slots from `at` on, of the ring that `from` fills.
+    ///
+    /// Panics when they do not lie within the ring.
+    fn slots(&self, from: Side, at: usize, len: usize) -> *mut Descriptor {
+        let depth = self.layout.ring_depth;
+        let in_ring = at.checked_add(len).is_some_and(|end| end <= depth);
+        assert!(in_ring, "the slots lie within the ring");
+        let ring = match from {
+            Side::Host => 0,
+            Side::Adapter => depth,
+        };
+        let offset = SLOTS_AT + (ring + at) * size_of::<Descriptor>();
+        // SAFETY: both rings, and so the place, lie within the mapping; it is aligned as they are.
+        unsafe { self.base.as_ptr().add(offset).cast() }
+    }
+
     fn pool_place(&self, offset: usize, len: usize) -> *mut u8 {
         assert!(
             offset
@@ -75,15 +92,24 @@ impl SharedMemory for Mapping {
         unsafe { &*self.base.as_ptr().add(CONTROL_AT).cast() }
     }
 
-    fn slots(&self, from: Side) -> &[Slot] {
-        let depth = self.layout.ring_depth;
-        let first = SLOTS_AT
-            + match from {
-                Side::Host => 0,
-                Side::Adapter => depth * size_of::<Slot>(),
-            };
-        // SAFETY: as above: both rings end before the pool begins.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(first).cast(), depth) }
+    fn ring_depth(&self) -> usize {
+        self.layout.ring_depth
+    }
+
+    fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]) {
+        let place = self.slots(from, at, descriptors.len());
+        // SAFETY: as for data: there is room for so many, and a descriptor is four integers, of which all bits are valid.
+        unsafe { ptr::copy_nonoverlapping(descriptors.as_ptr(), place, descriptors.len()) };
+    }
+
+    fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>) {
+        let place = self.slots(from, at, len);
+        descriptors.reserve(len);
+        let room = descriptors.spare_capacity_mut().as_mut_ptr();
+        // SAFETY: as above, the other way round; there is room for so many.
+        unsafe { ptr::copy_nonoverlapping(place, room.cast(), len) };
+        // SAFETY: so many have just been written behind the others.
+        unsafe { descriptors.set_len(descriptors.len() + len) };
     }
 }
 
