@@ -76,12 +76,14 @@ pub type TimeByCategory = ByCategory<Span>;
 
 impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
     /// Nothing but `value` of `category`.
+    #[inline]
     pub fn of(category: Category, value: T) -> Self {
         Self::default().with(category, value)
     }
 
     /// The same with `value` added to `category`.
     #[must_use]
+    #[inline]
     pub fn with(mut self, category: Category, value: T) -> Self {
         let slot = self.get_mut(category);
         *slot = *slot + value;
@@ -102,6 +104,7 @@ impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
     }
 
     /// The sum of all categories.
+    #[inline]
     pub fn total(&self) -> T {
         self.content
             + self.protocol_header
@@ -112,6 +115,7 @@ impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
             + self.overhead
     }
 
+    #[inline]
     fn get_mut(&mut self, category: Category) -> &mut T {
         match category {
             Category::Content => &mut self.content,
@@ -152,6 +156,7 @@ impl BytesByCategory {
 }
 
 impl<T: AddAssign> AddAssign for ByCategory<T> {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         self.content += other.content;
         self.protocol_header += other.protocol_header;

@@ -509,6 +509,11 @@ impl<P: Storable> Firmware<P> {
 
     // --- effects out ---
 
+    /// Whether there is something to take of what the last piece of work did.
+    pub fn has_output(&self) -> bool {
+        !self.frames.is_empty() || !self.upcalls.is_empty() || !self.reads.is_empty()
+    }
+
     /// The next frame to put on the wire.
     pub fn poll_frame(&mut self) -> Option<Outgoing<P>> {
         self.frames.pop_front()

@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 
 use baton_wire::Time;
 
-use super::Done;
-use super::job::Job;
+use super::{Done, Transfer};
 
 /// In the order of [`Done::at`]; at equal times in that of devices, and for one device in that in which they were pushed.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +13,7 @@ pub(super) struct DoneQueue {
     queue: VecDeque<Done>,
     now: Time,
     /// No transfer that is not in the queue is done before. It stays true while nothing is submitted, so it is worked out again only
-    /// when that time has come, or something better may be known.
+    /// when that time has come.
     bound: Cell<Time>,
 }
 
@@ -30,15 +29,14 @@ impl DoneQueue {
         self.now
     }
 
-    /// `job` is done at `at`.
-    pub(super) fn push(&mut self, job: &Job, at: Time) {
-        if !job.reported {
+    /// `transfer` is done at `at`.
+    pub(super) fn push(&mut self, transfer: &Transfer, at: Time) {
+        if !transfer.reported {
             return;
         }
-        self.changed();
         let done = Done {
-            device: job.device,
-            tag: job.tag,
+            device: transfer.device,
+            tag: transfer.tag,
             at,
         };
         let before = |waiting: &Done| (waiting.at, waiting.device) <= (done.at, done.device);
@@ -59,13 +57,20 @@ impl DoneQueue {
         due.then(|| self.queue.pop_front())?
     }
 
-    /// Something was submitted that is reported, or makes another transfer come earlier: the bound is to be worked out again.
+    /// Something was submitted that is not in the queue and not done before `bound`: then that is to be worked out again.
+    #[inline]
+    pub(super) fn expect(&mut self, bound: Time) {
+        *self.bound.get_mut() = self.bound.get().min(bound);
+    }
+
+    /// Something was submitted that makes another transfer come earlier, or nobody knows when it can be done.
     pub(super) fn changed(&mut self) {
-        self.bound.set(Time::ZERO);
+        self.expect(Time::ZERO);
     }
 
     /// When the next is done, or could be: `bound` says when the first that is not in the queue could. It is asked only when
-    /// something changed, since drivers want to know this much more often.
+    /// that has come, since drivers want to know this much more often.
+    #[inline]
     pub(super) fn next_at(&self, bound: impl FnOnce() -> Option<Time>) -> Option<Time> {
         if self.bound.get() <= self.now {
             self.bound.set(bound().unwrap_or(Time::NEVER));

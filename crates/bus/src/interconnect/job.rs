@@ -30,6 +30,17 @@ impl Job {
         }
     }
 
+    /// What is left of it.
+    pub(super) fn left(&self) -> Transfer {
+        Transfer {
+            device: self.device,
+            operation: self.operation,
+            bytes: self.left,
+            tag: self.tag,
+            reported: self.reported,
+        }
+    }
+
     pub(super) fn left_bytes(&self) -> u64 {
         self.left_bytes
     }

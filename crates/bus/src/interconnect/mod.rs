@@ -26,7 +26,7 @@ pub use error::InterconnectError;
 pub use ideal::Ideal;
 pub use pci::{PciConfig, PciXConfig, SharedBus};
 pub use pcie::{CreditConfig, PciExpress, PciExpressConfig};
-pub use transfer::{DeviceId, Done, Operation, Transfer};
+pub use transfer::{DeviceId, Done, Operation, Piece, Transfer};
 pub use usage::{ChannelUsage, Traffic, Transfers, Usage, Way};
 
 use std::fmt::Debug;
@@ -43,6 +43,17 @@ pub trait Interconnect: Debug + Send {
     /// # Panics
     /// When there is no such device.
     fn submit(&mut self, now: Time, transfer: Transfer);
+
+    /// Queues the reads of a scatter list, one for each of `pieces`. That the last is done is reported, with `tag`.
+    ///
+    /// # Panics
+    /// When there is no such device.
+    fn submit_reads(&mut self, now: Time, device: DeviceId, pieces: &[Piece], tag: u64) {
+        for (place, piece) in (1..).zip(pieces) {
+            let last = place == pieces.len();
+            self.submit(now, piece.read_by(device, tag, last));
+        }
+    }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next: no transfer that is reported is done before. `None` while none is under way.
     /// A lower bound: with several devices at work there may be nothing in `poll_done` then, but a later time here.

@@ -3,7 +3,7 @@
 use baton_wire::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::BytesByCategory;
+use crate::{BytesByCategory, Category};
 
 /// A device on the interconnect, counted from 0: a NIC, the disk's controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,6 +61,44 @@ pub struct Transfer {
     pub tag: u64,
     /// Whether somebody wants to know when it is done. If not, [`poll_done`](super::Interconnect::poll_done) leaves it out.
     pub reported: bool,
+}
+
+/// Contiguous host memory with one kind of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// What it is for.
+    pub category: Category,
+    /// Its length, bytes.
+    pub bytes: u32,
+}
+
+impl Piece {
+    /// The reads of all `pieces`, as one whose end is reported.
+    pub(super) fn read_all(pieces: &[Self], device: DeviceId, tag: u64) -> Transfer {
+        let bytes = pieces
+            .iter()
+            .fold(BytesByCategory::default(), |all, piece| {
+                all.with(piece.category, piece.bytes.into())
+            });
+        Transfer {
+            device,
+            operation: Operation::DmaRead,
+            bytes,
+            tag,
+            reported: true,
+        }
+    }
+
+    /// The read of this piece.
+    pub(super) fn read_by(self, device: DeviceId, tag: u64, reported: bool) -> Transfer {
+        Transfer {
+            device,
+            operation: Operation::DmaRead,
+            bytes: BytesByCategory::of(self.category, self.bytes.into()),
+            tag,
+            reported,
+        }
+    }
 }
 
 /// A transfer that is done: the data of a read is all there, a write is where it should be.

@@ -202,6 +202,7 @@ impl Meter {
     }
 
     /// Counts `bytes` of a device that are on the channel from `start` to `end`. Nothing else is at that time.
+    #[inline]
     pub(super) fn moved(
         &mut self,
         device: DeviceId,
@@ -214,6 +215,7 @@ impl Meter {
     }
 
     /// Counts time that moves nothing.
+    #[inline]
     pub(super) fn occupied(&mut self, device: DeviceId, start: Time, end: Time) {
         debug_assert!(self.until <= start, "two things on the channel");
         if start > self.until {
@@ -224,8 +226,14 @@ impl Meter {
     }
 
     /// Counts a transfer that is done.
+    #[inline]
     pub(super) fn done(&mut self, device: DeviceId, operation: Operation) {
         self.devices[device.index()].transfers.count(operation);
+    }
+
+    /// Counts so many reads of a device that are done.
+    pub(super) fn reads_done(&mut self, device: DeviceId, reads: u32) {
+        self.devices[device.index()].transfers.dma_read += u64::from(reads);
     }
 
     pub(super) fn restart(&mut self, now: Time) {

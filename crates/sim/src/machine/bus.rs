@@ -2,10 +2,11 @@
 
 use crate::config::{Experiment, Invalid, of_interconnect};
 use baton_bus::interconnect::{
-    DeviceId, Done, Interconnect, InterconnectConfig, Operation, Transfer, Usage,
+    DeviceId, Done, Interconnect, InterconnectConfig, Operation, Piece, Transfer, Usage,
 };
 use baton_bus::{BytesByCategory, Category};
 use baton_wire::Time;
+use std::cell::Cell;
 
 /// Bytes of a register.
 const REGISTER_BYTES: u64 = 4;
@@ -65,6 +66,8 @@ impl Purpose {
 /// The interconnect of a machine, where it takes time.
 pub(super) struct Bus {
     model: Box<dyn Interconnect>,
+    /// What the model says about the next transfer that is done; `None` when something has happened since it was asked.
+    next_done: Cell<Option<Time>>,
     /// Tests see every transfer when it is done.
     #[cfg(test)]
     pub(super) impatient: bool,
@@ -84,6 +87,7 @@ impl Bus {
             .map_err(|error| of_interconnect(&error))?;
         Ok(Some(Self {
             model,
+            next_done: Cell::new(None),
             #[cfg(test)]
             impatient: false,
         }))
@@ -131,6 +135,7 @@ impl Bus {
         bytes: BytesByCategory,
         reported: bool,
     ) {
+        self.next_done.set(None);
         self.model.submit(
             now,
             Transfer {
@@ -141,6 +146,13 @@ impl Bus {
                 reported,
             },
         );
+    }
+
+    /// A device reads what it sends, or keeps.
+    pub(super) fn read(&mut self, now: Time, device: u8, pieces: &[Piece]) {
+        let tag = Purpose::Data as u64;
+        self.next_done.set(None);
+        self.model.submit_reads(now, DeviceId(device), pieces, tag);
     }
 
     /// The driver tells a device of new descriptors.
@@ -162,6 +174,7 @@ impl Bus {
 
     /// Lets time pass up to `now`.
     pub(super) fn advance(&mut self, now: Time) {
+        self.next_done.set(None);
         self.model.handle_timeout(now);
     }
 
@@ -170,18 +183,26 @@ impl Bus {
         self.model.poll_done()
     }
 
-    /// No transfer is done before; none if nothing is under way.
-    pub(super) fn next_done(&self) -> Option<Time> {
-        self.model.poll_timeout()
+    /// No transfer is done before; [`Time::NEVER`] if nothing is under way. To be asked when all that is done has been taken.
+    #[inline]
+    pub(super) fn next_done(&self) -> Time {
+        if let Some(at) = self.next_done.get() {
+            return at;
+        }
+        let at = self.model.poll_timeout().unwrap_or(Time::NEVER);
+        self.next_done.set(Some(at));
+        at
     }
 
     /// How it was used since [`Bus::restart_counts`].
-    pub(super) fn usage(&self, now: Time) -> Usage {
+    pub(super) fn usage(&mut self, now: Time) -> Usage {
+        self.model.handle_timeout(now);
         self.model.usage(now)
     }
 
     /// Begins to count anew.
     pub(super) fn restart_counts(&mut self, now: Time) {
+        self.model.handle_timeout(now);
         self.model.restart_counts(now);
     }
 }

@@ -29,16 +29,15 @@ impl Machine {
     #[inline]
     pub(super) fn next_transfer(&self, next: Time) -> Option<Time> {
         let bus = self.bus.as_ref()?;
-        let patience = if bus.is_impatient() {
-            Time::ZERO
-        } else {
-            self.patience()
-        };
-        if patience >= next {
+        let done = bus.next_done();
+        if done >= next {
             return None;
         }
-        let done = bus.next_done()?.max(patience);
-        (done < next).then_some(done)
+        if bus.is_impatient() {
+            return Some(done);
+        }
+        let seen = done.max(self.patience());
+        (seen < next).then_some(seen)
     }
 
     /// Until when nothing that is done on the interconnect needs to be seen.
@@ -56,7 +55,9 @@ impl Machine {
     #[inline]
     pub(super) fn see_transfers(&mut self, time: Time) {
         debug_assert!(time >= self.now, "time runs forward");
-        if let Some(bus) = &mut self.bus {
+        if let Some(bus) = &mut self.bus
+            && bus.next_done() <= time
+        {
             bus.advance(time);
             while let Some(done) = self.bus.as_mut().and_then(Bus::poll_done) {
                 self.now = done.at;
@@ -81,6 +82,7 @@ impl Machine {
                     dma.descriptors.arrived(outbox);
                 }
                 self.hand_in(nic);
+                self.drive_nic(nic);
             }
             Purpose::Data => {
                 let now = self.now;
@@ -92,6 +94,7 @@ impl Machine {
                 self.pump(nic);
                 if complete {
                     self.hand_in(nic);
+                    self.drive_nic(nic);
                 }
             }
             Purpose::Received => {
@@ -153,6 +156,9 @@ impl Machine {
     }
 
     fn fetch_descriptors(&mut self, nic: u8) {
+        if !self.ports[nic as usize].outbox.is_to_fetch() {
+            return;
+        }
         let now = self.now;
         let Some(OnBus {
             dma, outbox, bus, ..
@@ -177,16 +183,14 @@ impl Machine {
         let now = self.now;
         let port = &mut self.ports[nic as usize];
         let Some(dma) = &mut port.dma else { return };
-        loop {
+        while port.outbox.reached(Stage::OnNic) > 0 {
             let inside = port.nic.firmware.queue_lengths().host_send + dma.outgoing.len();
             if inside >= dma.config.packets_in_flight as usize {
                 break;
             }
             let room_at = dma.room_at(port.to_clients.free_at());
             if room_at > now {
-                if port.outbox.reached(Stage::Fetched) > 0 {
-                    self.arm(Tick::Nic(NicTick::Descriptors, nic), Some(room_at));
-                }
+                self.arm(Tick::Nic(NicTick::Descriptors, nic), Some(room_at));
                 break;
             }
             let Some((posted, descriptor)) = port.outbox.take_on_nic() else {
@@ -199,7 +203,6 @@ impl Machine {
             }
         }
         self.fetch_descriptors(nic);
-        self.drive_nic(nic);
     }
 
     // --- from the NIC ---
@@ -208,18 +211,25 @@ impl Machine {
     pub(super) fn take_nic_output(&mut self, nic: u8) {
         let now = self.now;
         let port = &mut self.ports[nic as usize];
+        if !port.nic.firmware.has_output() {
+            return;
+        }
         let delay = port.nic.interrupt_delay;
         let Some(dma) = &mut port.dma else { return };
         let mut parts = Parts::new();
         let mut release = Release::default();
+        let mut offloaded = false;
+        // It must be known that they leave before the first can have crossed the wire.
+        let mut needed = Time::NEVER;
         while let Some(frame) = port.nic.firmware.poll_frame() {
-            release.frames.push(frame);
+            offloaded |= frame.host_since.is_none();
+            let first = release.frames == 0;
+            let frame_len = dma.outgoing.keep(frame, &mut release);
+            if first {
+                needed = port.to_clients.earliest_arrival(now, frame_len);
+            }
         }
-        self.packets += release.frames.len() as u64;
-        let offloaded = release
-            .frames
-            .iter()
-            .any(|frame| frame.host_since.is_none());
+        self.packets += release.frames as u64;
         while let Some(read) = port.nic.firmware.poll_read() {
             crossings::push_parts(&read, &mut parts);
             if offloaded {
@@ -240,12 +250,16 @@ impl Machine {
                 }
             }
         }
-        if !parts.is_empty() || !release.frames.is_empty() || release.sent > 0 {
-            let pause = Span::from_us(dma.config.sent_delay_us);
-            let needed = release.needed(now, &port.to_clients, pause);
+        if release.sent > 0 {
+            // What was sent is reported later.
+            needed = needed.min(now + Span::from_us(dma.config.sent_delay_us));
+        }
+        if !parts.is_empty() || !release.is_empty() {
             dma.outgoing.push(parts, release, needed);
         }
-        self.release(nic);
+        if dma.outgoing.is_complete() {
+            self.release(nic);
+        }
         self.pump(nic);
     }
 
@@ -255,7 +269,8 @@ impl Machine {
         let port = &mut self.ports[nic as usize];
         let Some(dma) = &mut port.dma else { return };
         while let Some(release) = dma.outgoing.pop_complete() {
-            for frame in release.frames {
+            for _ in 0..release.frames {
+                let (frame_len, frame) = dma.outgoing.next_frame();
                 match frame.host_since {
                     Some(since) => {
                         port.nic.host_packets += 1;
@@ -264,8 +279,7 @@ impl Machine {
                     None => port.nic.nic_packets_sent += 1,
                 }
                 self.taps.frame(now, &frame.segment);
-                port.to_clients
-                    .send(now, frame.segment.frame_len(), frame.segment);
+                port.to_clients.send(now, frame_len, frame.segment);
             }
             dma.upward.sent(now, release.sent);
         }
@@ -279,13 +293,8 @@ impl Machine {
         let Some(OnBus { dma, bus, .. }) = self.on_bus(nic) else {
             return;
         };
-        while let Some((part, awaited)) = dma.outgoing.next_part(now) {
-            let bytes = BytesByCategory::of(part.category, part.bytes.into());
-            if awaited {
-                bus.submit(now, nic, Purpose::Data, bytes);
-            } else {
-                bus.submit_unreported(now, nic, Purpose::Data, bytes);
-            }
+        while let Some(pieces) = dma.outgoing.next_reads(now) {
+            bus.read(now, nic, pieces);
         }
         while let Some(write) = dma.upward.next_write(now) {
             match write {

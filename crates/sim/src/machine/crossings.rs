@@ -1,7 +1,8 @@
 //! What each descriptor moves across the bus.
 
-use super::dma::{Part, Parts};
+use super::dma::Parts;
 use baton_apps::symbolic::kind;
+use baton_bus::interconnect::Piece;
 use baton_bus::{Accounting, BytesByCategory, Category, Direction};
 use baton_host::footprint::PAGE_BYTES;
 use baton_nic::{CacheCommand, Command, Event, HostRead, MainMemory, ToHost, ToNic};
@@ -154,7 +155,7 @@ pub(super) fn push_parts(read: &HostRead<Symbolic>, parts: &mut Parts) {
         (Category::Descriptor, read.state),
     ] {
         if bytes > 0 {
-            parts.push(Part { category, bytes });
+            parts.push(Piece { category, bytes });
         }
     }
     push_data(&read.data, parts);
@@ -172,7 +173,7 @@ fn push_data<'a>(pieces: impl IntoIterator<Item = &'a Symbolic>, parts: &mut Par
         let mut left = piece.len;
         while left > 0 {
             let bytes = left.min(PAGE_BYTES - in_page);
-            parts.push(Part { category, bytes });
+            parts.push(Piece { category, bytes });
             left -= bytes;
             in_page = 0;
         }

@@ -46,6 +46,7 @@ impl Machine {
         if self.ports[nic as usize].dma.is_some() {
             self.ring_doorbell(nic);
             self.hand_in(nic);
+            self.drive_nic(nic);
         } else {
             self.deliver_descriptors(nic);
         }

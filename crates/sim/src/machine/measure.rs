@@ -108,13 +108,15 @@ impl Machine {
     }
 
     pub(super) fn results(
-        &self,
+        &mut self,
         commit: &str,
         started: Time,
         packets_before: u64,
         ended: Ended,
     ) -> Results {
         let measured = self.now - started;
+        let bus = self.bus.as_mut();
+        let interconnect = bus.map(|bus| InterconnectResults::from(bus.usage(self.now)));
         let from_us = started.as_ps() / 1_000_000;
         let samples: Vec<_> = self
             .series
@@ -149,10 +151,7 @@ impl Machine {
             disk: file_cache.map(|_| self.storage.results(self.now)),
             handoff: self.handoffs_measured(),
             bus: self.crossings,
-            interconnect: self
-                .bus
-                .as_ref()
-                .map(|bus| InterconnectResults::from(bus.usage(self.now))),
+            interconnect,
             series: self.series.clone(),
         }
     }

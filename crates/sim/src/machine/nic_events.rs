@@ -9,9 +9,12 @@ pub(crate) const HOST_RING_RESERVE: usize = 64;
 impl Machine {
     /// Starts the NIC's next piece of work unless it is busy or the ring to the host is nearly full.
     pub(super) fn drive_nic(&mut self, nic: u8) {
+        if self.ports[nic as usize].nic.busy {
+            return;
+        }
         loop {
             let port = &mut self.ports[nic as usize];
-            if port.nic.busy || !port.has_room() {
+            if !port.has_room() {
                 break;
             }
             let Some(end) = port.nic.work(self.now) else {
@@ -20,9 +23,9 @@ impl Machine {
             if end > self.now {
                 port.nic.busy = true;
                 self.arm(Tick::Nic(NicTick::Done, nic), Some(end));
-            } else {
-                self.release_nic_output(nic);
+                break;
             }
+            self.release_nic_output(nic);
         }
         // A timer that is due while the NIC is busy becomes work that waits its turn.
         let timer = self.ports[nic as usize].nic.firmware.poll_timeout();

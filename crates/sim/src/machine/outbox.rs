@@ -54,6 +54,7 @@ impl Ring {
             .flatten()
     }
 
+    #[inline]
     fn reached(&self, stage: Stage) -> usize {
         self.reached[stage as usize]
     }
@@ -145,6 +146,7 @@ impl Outbox {
     }
 
     /// Entries that have reached `stage`.
+    #[inline]
     pub(super) fn reached(&self, stage: Stage) -> usize {
         self.packets.reached(stage) + self.commands.reached(stage)
     }
@@ -163,6 +165,12 @@ impl Outbox {
         for ring in self.rings() {
             ring.reached[Stage::Known as usize] = ring.reached(Stage::Rung);
         }
+    }
+
+    /// Whether the NIC knows of entries that it does not fetch.
+    #[inline]
+    pub(super) fn is_to_fetch(&self) -> bool {
+        self.reached(Stage::Known) > self.reached(Stage::Fetched)
     }
 
     /// Begins to fetch about `most` ring entries of what is known, all that was posted at one moment together. Gives how many.

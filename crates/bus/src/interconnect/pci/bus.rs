@@ -362,7 +362,7 @@ impl SharedBus {
 
     fn complete(&mut self, job: &Job, at: Time) {
         self.meter.done(job.device, job.operation);
-        self.done.push(job, at);
+        self.done.push(&job.left(), at);
     }
 
     fn next_latency(&self) -> Span {

@@ -35,12 +35,14 @@ impl Credits {
     }
 
     /// Whether so much is there at `at`.
+    #[inline]
     pub(super) fn are_available(&self, at: Time, headers: u32, data: u32) -> bool {
         self.available_at(headers, data)
             .is_some_and(|available_at| available_at <= at)
     }
 
     /// When so much is there: `None` if what is on its way back is not enough.
+    #[inline]
     pub(super) fn available_at(&self, headers: u32, data: u32) -> Option<Time> {
         let (have_headers, have_data) = (
             self.headers.unwrap_or(u32::MAX),
@@ -70,11 +72,12 @@ impl Credits {
     }
 
     /// Takes so much at `now`, when it must be there. It comes back through [`Credits::give_back`].
+    #[inline]
     pub(super) fn take(&mut self, now: Time, headers: u32, data: u32) {
-        while let Some(&back) = self.back.front().filter(|back| back.at <= now) {
-            self.back.pop_front();
-            add(&mut self.headers, back.headers);
-            add(&mut self.data, back.data);
+        let short = self.headers.is_some_and(|stock| stock < headers)
+            || self.data.is_some_and(|stock| stock < data);
+        if short {
+            self.take_back(now);
         }
         if let Some(stock) = &mut self.headers {
             *stock -= headers;
@@ -84,9 +87,20 @@ impl Credits {
         }
     }
 
+    /// Adds what is back by `now` to the stock: only when that is short, all that has come together since.
+    fn take_back(&mut self, now: Time) {
+        while let Some(&back) = self.back.front().filter(|back| back.at <= now) {
+            self.back.pop_front();
+            add(&mut self.headers, back.headers);
+            add(&mut self.data, back.data);
+        }
+    }
+
     /// What was taken is there again from `at` on, which must not be before that of earlier calls.
+    #[inline]
     pub(super) fn give_back(&mut self, at: Time, headers: u32, data: u32) {
-        if self.are_infinite() {
+        let counts = (self.headers.is_some() && headers > 0) || (self.data.is_some() && data > 0);
+        if !counts {
             return;
         }
         debug_assert!(self.back.back().is_none_or(|last| last.at <= at));

@@ -8,11 +8,11 @@ use super::config::PciExpressConfig;
 use super::credits::Credits;
 use super::endpoint::{Endpoint, Next};
 use super::rate::{self, PerByte};
-use super::tlp::{Packets, Train};
+use super::tlp::{Packets, Reads, Train};
 use crate::interconnect::done::DoneQueue;
 use crate::interconnect::job::Job;
 use crate::interconnect::usage::Meter;
-use crate::interconnect::{ChannelUsage, DeviceId, Operation, Transfer, Way};
+use crate::interconnect::{ChannelUsage, DeviceId, Operation, Piece, Transfer, Way};
 
 /// A link between the root complex and one device or several ports of one.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Link {
     answers: VecDeque<Answer>,
     /// Data for read requests, in order of the time when the root complex has them.
     completions: VecDeque<Completion>,
+    /// They are not all sent before.
+    completions_until: Time,
     posted: Credits,
     non_posted: Credits,
     packets: Packets,
@@ -52,6 +54,8 @@ struct Completion {
     ready_at: Time,
     /// Bytes on the link.
     line_bytes: u64,
+    /// They do not arrive before. Later, if the processor uses the link before they are sent.
+    earliest: Time,
     data: Data,
 }
 
@@ -66,8 +70,12 @@ enum Data {
         /// Whether that is reported.
         reported: bool,
     },
-    /// All data of a read that was asked for in so many requests.
-    Whole { job: Job, requests: u32 },
+    /// All data of one or more reads that were asked for in so many requests.
+    Whole {
+        transfer: Transfer,
+        reads: u32,
+        requests: u32,
+    },
 }
 
 impl Completion {
@@ -75,7 +83,7 @@ impl Completion {
     fn ends_reported(&self) -> bool {
         match &self.data {
             Data::Part { last, reported, .. } => *last && *reported,
-            Data::Whole { job, .. } => job.reported,
+            Data::Whole { transfer, .. } => transfer.reported,
         }
     }
 }
@@ -125,8 +133,9 @@ impl Link {
             accesses: VecDeque::new(),
             answers: VecDeque::new(),
             completions: VecDeque::new(),
+            completions_until: Time::ZERO,
             posted: Credits::new(credits.posted_headers, credits.posted_data),
-            non_posted: Credits::new(credits.non_posted_headers, 0),
+            non_posted: Credits::new(non_posted_headers(config, devices), 0),
             packets: Packets::new(config),
             packet_rate: rate::packets(config),
             raw_rate: rate::raw(config),
@@ -142,83 +151,148 @@ impl Link {
     }
 
     pub(super) fn submit(&mut self, now: Time, transfer: &Transfer, done: &mut DoneQueue) {
+        if self.send_at_once(now, transfer, done) {
+            return;
+        }
+        self.idle_until = now;
+        if transfer.reported {
+            done.changed();
+        }
         let job = Job::new(now, transfer);
-        if let Some(job) = self.send_at_once(now, job, done) {
-            self.idle_until = now;
-            if job.operation.is_register_access() {
-                self.accesses.push_back(job);
-            } else {
-                let endpoint = job.device.index() - usize::from(self.first_device);
-                self.endpoints[endpoint].submit(job);
-            }
+        if job.operation.is_register_access() {
+            self.accesses.push_back(job);
         } else {
-            self.idle_until = self.idle_until.min(self.next_to_device());
+            let endpoint = job.device.index() - usize::from(self.first_device);
+            self.endpoints[endpoint].submit(job);
         }
     }
 
-    /// Decides at once when a transfer is sent before which nothing else can come, as nearly all on a link that is not full. Gives
-    /// the transfer back if it has to wait. A read goes as a whole: what the processor writes to a register comes before or after
-    /// its data, not between them.
-    fn send_at_once(&mut self, now: Time, job: Job, done: &mut DoneQueue) -> Option<Job> {
-        if job.operation == Operation::RegisterWrite {
-            let first = self
-                .completions
-                .front()
-                .is_none_or(|data| data.ready_at >= now);
-            if !first || !self.accesses.is_empty() {
-                return Some(job);
+    /// Queues reads of one device.
+    pub(super) fn submit_reads(
+        &mut self,
+        now: Time,
+        (device, tag): (DeviceId, u64),
+        pieces: &[Piece],
+        done: &mut DoneQueue,
+    ) {
+        if self.is_way_free() {
+            let at = self.to_host.free_at.max(now);
+            let reads = self.packets.reads(pieces);
+            if self.can_send_reads(at, &reads) {
+                let all = Piece::read_all(pieces, device, tag);
+                self.send_reads(at, &all, reads, done);
+                return;
             }
-            let at = self.to_device.free_at.max(now);
-            self.send_register_write(at, job, done);
-            return None;
         }
-        let sole = self.endpoints.len() == 1 && self.endpoints[0].is_at_rest();
-        if !sole || !self.answers.is_empty() || job.operation == Operation::RegisterRead {
-            return Some(job);
-        }
-        let at = self.to_host.free_at.max(now);
-        if job.operation == Operation::DmaRead {
-            self.send_whole_read(at, job)
-        } else {
-            self.send_whole_write(at, job, done)
+        for (place, piece) in (1..).zip(pieces) {
+            let last = place == pieces.len();
+            self.submit(now, &piece.read_by(device, tag, last), done);
         }
     }
 
-    fn send_whole_read(&mut self, at: Time, job: Job) -> Option<Job> {
-        let requests = self.packets.requests(job.left_bytes()) as u32;
-        let endpoint = &mut self.endpoints[0];
-        if !endpoint.can_ask(at, requests) || !self.non_posted.are_available(at, requests, 0) {
-            return Some(job);
+    /// Decides at once when a transfer is sent before which nothing else can come, as nearly all on a link that is not full; false
+    /// if it has to wait. A read goes as a whole, and so do those of a scatter list: what the processor writes to a register comes
+    /// before or after their data, not between them.
+    fn send_at_once(&mut self, now: Time, transfer: &Transfer, done: &mut DoneQueue) -> bool {
+        match transfer.operation {
+            Operation::RegisterRead => false,
+            Operation::RegisterWrite => {
+                let data = self.completions.front();
+                let goes_first = data.is_none_or(|data| data.ready_at >= now);
+                if !goes_first || !self.accesses.is_empty() {
+                    return false;
+                }
+                let at = self.to_device.free_at.max(now);
+                self.send_register_write(at, transfer, done);
+                true
+            }
+            _ if !self.is_way_free() => false,
+            Operation::DmaRead => {
+                let at = self.to_host.free_at.max(now);
+                let reads = self.packets.read(transfer.bytes.total());
+                let can = self.can_send_reads(at, &reads);
+                if can {
+                    self.send_reads(at, transfer, reads, done);
+                }
+                can
+            }
+            Operation::DmaWrite | Operation::Interrupt => {
+                let at = self.to_host.free_at.max(now);
+                self.send_whole_write(at, transfer, done)
+            }
         }
-        endpoint.ask(at, requests);
+    }
+
+    /// Whether the only device could send to the host as soon as that direction is free.
+    fn is_way_free(&self) -> bool {
+        self.endpoints.len() == 1 && self.endpoints[0].is_at_rest() && self.answers.is_empty()
+    }
+
+    /// Whether nothing makes reads wait, or some of their requests.
+    fn can_send_reads(&self, at: Time, reads: &Reads) -> bool {
+        self.endpoints[0].can_ask(at, reads.requests)
+            && self.non_posted.are_available(at, reads.requests, 0)
+    }
+
+    /// Sends all requests of `reads`. Their data come one after the other: a request takes less time than what it brings.
+    fn send_reads(&mut self, at: Time, transfer: &Transfer, reads: Reads, done: &mut DoneQueue) {
+        let requests = reads.requests;
+        self.endpoints[0].ask(at, requests);
         let request = self.packets.request_bytes();
         let end = at + self.packet_rate.span(u64::from(requests) * request);
         self.to_host.free_at = end;
-        self.to_host.meter.occupied(job.device, at, end);
+        self.to_host.meter.occupied(transfer.device, at, end);
         self.non_posted.take(at, requests, 0);
         let returned_at = end + self.latencies.credit_return;
         self.non_posted.give_back(returned_at, requests, 0);
         let asked = at + self.packet_rate.span(request) + self.latencies.link;
-        self.completions.push_back(Completion {
-            endpoint: 0,
-            ready_at: asked + self.latencies.read,
-            line_bytes: self.packets.all_completion_bytes(job.left_bytes()),
-            data: Data::Whole { job, requests },
-        });
-        None
+        let data = Data::Whole {
+            transfer: *transfer,
+            reads: reads.count,
+            requests,
+        };
+        let ready_at = asked + self.latencies.read;
+        let earliest = self.expect_completions(0, ready_at, reads.line_bytes, data);
+        if transfer.reported {
+            done.expect(earliest);
+        }
+        self.idle_until = self.idle_until.min(self.next_to_device());
     }
 
-    fn send_whole_write(&mut self, at: Time, mut job: Job, done: &mut DoneQueue) -> Option<Job> {
-        let train = self.packets.writes(job.left_bytes());
+    /// The root complex will have data at `ready_at`. Gives a time before which they do not arrive.
+    fn expect_completions(
+        &mut self,
+        endpoint: usize,
+        ready_at: Time,
+        line_bytes: u64,
+        data: Data,
+    ) -> Time {
+        let from = ready_at
+            .max(self.completions_until)
+            .max(self.to_device.free_at);
+        self.completions_until = from + self.packet_rate.span(line_bytes);
+        let earliest = self.completions_until + self.latencies.link;
+        self.completions.push_back(Completion {
+            endpoint,
+            ready_at,
+            line_bytes,
+            earliest,
+            data,
+        });
+        earliest
+    }
+
+    fn send_whole_write(&mut self, at: Time, transfer: &Transfer, done: &mut DoneQueue) -> bool {
+        let train = self.packets.writes(transfer.bytes.total());
         if !(self.posted).are_available(at, train.packets, train.data_credits) {
-            return Some(job);
+            return false;
         }
         let end = self.send_posted(at, &train);
-        let moved = job.take(train.payload);
-        self.to_host.meter.moved(job.device, &moved, at, end);
-        let in_memory = end + self.latencies.link + self.latencies.write;
-        complete(&mut self.to_host.meter, &job, in_memory, done);
-        None
+        let meter = &mut self.to_host.meter;
+        meter.moved(transfer.device, &transfer.bytes, at, end);
+        meter.done(transfer.device, transfer.operation);
+        done.push(transfer, end + self.latencies.link + self.latencies.write);
+        true
     }
 
     /// Sends posted packets to the host, for which there are credits; gives the end.
@@ -234,10 +308,14 @@ impl Link {
 
     /// Works out what is sent before `now`. What is decided at `now` itself waits for the next call, so that it does not depend
     /// on the order of calls at one time.
+    #[inline]
     pub(super) fn advance(&mut self, now: Time, done: &mut DoneQueue) {
-        if self.idle_until >= now {
-            return;
+        if self.idle_until < now {
+            self.send_all_before(now, done);
         }
+    }
+
+    fn send_all_before(&mut self, now: Time, done: &mut DoneQueue) {
         let mut to_host = self.next_to_host();
         loop {
             let to_device = self.next_to_device();
@@ -378,16 +456,13 @@ impl Link {
         self.non_posted.take(at, 1, 0);
         self.non_posted
             .give_back(end + self.latencies.credit_return, 1, 0);
-        self.completions.push_back(Completion {
-            endpoint,
-            ready_at: end + self.latencies.link + self.latencies.read,
-            line_bytes: train.line_bytes,
-            data: Data::Part {
-                train,
-                last: request.last,
-                reported: request.reported,
-            },
-        });
+        let ready_at = end + self.latencies.link + self.latencies.read;
+        let data = Data::Part {
+            train,
+            last: request.last,
+            reported: request.reported,
+        };
+        self.expect_completions(endpoint, ready_at, train.line_bytes, data);
     }
 
     fn send_answer(&mut self, at: Time, done: &mut DoneQueue) {
@@ -428,17 +503,17 @@ impl Link {
             self.answers.push_back(Answer { ready_at, job });
             return;
         }
-        self.send_register_write(at, job, done);
+        self.send_register_write(at, &job.left(), done);
     }
 
-    fn send_register_write(&mut self, at: Time, mut job: Job, done: &mut DoneQueue) {
+    fn send_register_write(&mut self, at: Time, transfer: &Transfer, done: &mut DoneQueue) {
         let lane = &mut self.to_device;
-        let train = self.packets.writes(job.left_bytes());
+        let train = self.packets.writes(transfer.bytes.total());
         let end = at + self.packet_rate.span(train.line_bytes);
         lane.free_at = end;
-        let moved = job.take(train.payload);
-        lane.meter.moved(job.device, &moved, at, end);
-        complete(&mut lane.meter, &job, end + self.latencies.link, done);
+        lane.meter.moved(transfer.device, &transfer.bytes, at, end);
+        lane.meter.done(transfer.device, transfer.operation);
+        done.push(transfer, end + self.latencies.link);
     }
 
     /// The completions of one read request, or of a read: the root complex has its data together.
@@ -451,21 +526,27 @@ impl Link {
         let arrival = end + self.latencies.link;
         let device = self.device(data.endpoint);
         let endpoint = &mut self.endpoints[data.endpoint];
-        let (moved, job) = match data.data {
+        let meter = &mut self.to_device.meter;
+        match data.data {
             Data::Part { train, last, .. } => {
-                let Some(part) = endpoint.receive(arrival, &train, last) else {
+                let Some((moved, job)) = endpoint.receive(arrival, &train, last) else {
                     return;
                 };
-                part
+                meter.moved(device, &moved, at, end);
+                if let Some(job) = job {
+                    complete(meter, &job, arrival, done);
+                }
             }
-            Data::Whole { mut job, requests } => {
+            Data::Whole {
+                transfer,
+                reads,
+                requests,
+            } => {
                 endpoint.answered(arrival, requests);
-                (job.take(job.left_bytes()), Some(job))
+                meter.moved(device, &transfer.bytes, at, end);
+                meter.reads_done(device, reads);
+                done.push(&transfer, arrival);
             }
-        };
-        self.to_device.meter.moved(device, &moved, at, end);
-        if let Some(job) = job {
-            complete(&mut self.to_device.meter, &job, arrival, done);
         }
     }
 
@@ -473,7 +554,7 @@ impl Link {
     pub(super) fn earliest_done(&self, now: Time) -> Option<Time> {
         let down_free_at = self.to_device.free_at.max(now);
         if self.has_only_completions() {
-            return self.completions_done(down_free_at);
+            return self.completions_done(now);
         }
         let up_free_at = self.to_host.free_at.max(now);
         let writes = self.endpoints.iter().filter_map(|endpoint| {
@@ -491,7 +572,7 @@ impl Link {
         });
         writes
             .chain(reads)
-            .chain(self.completions_done(down_free_at))
+            .chain(self.completions_done(now))
             .chain(self.access_done(down_free_at))
             .chain(self.answer_done(up_free_at))
             .min()
@@ -511,14 +592,18 @@ impl Link {
     }
 
     /// When the first read that is reported can be done all of whose data are on their way.
-    fn completions_done(&self, free_at: Time) -> Option<Time> {
+    fn completions_done(&self, now: Time) -> Option<Time> {
         let first = self.completions.front()?;
+        if first.ends_reported() && first.earliest > now {
+            return Some(first.earliest);
+        }
         let (mut line, mut trains) = (0, 0);
         let last = self.completions.iter().find(|data| {
             line += data.line_bytes;
             trains += 1;
             data.ends_reported()
         })?;
+        let free_at = self.to_device.free_at.max(now);
         let own = last.line_bytes;
         let behind_others = free_at.max(first.ready_at) + self.at_least(line, trains);
         let alone = free_at.max(last.ready_at) + self.packet_rate.span(own);
@@ -554,7 +639,20 @@ impl Link {
     }
 }
 
+/// Credits that the root complex lends for read requests; 0, for infinite, where tags run out first: where it lends as many, and the
+/// credit of a request is always back before its tag.
+fn non_posted_headers(config: &PciExpressConfig, devices: usize) -> u32 {
+    let back_first = config.credit_return_ns <= 2 * config.link_latency_ns + config.read_latency_ns;
+    let enough =
+        u64::from(config.tags) * devices as u64 <= config.credits.non_posted_headers.into();
+    if back_first && enough {
+        0
+    } else {
+        config.credits.non_posted_headers
+    }
+}
+
 fn complete(meter: &mut Meter, job: &Job, at: Time, done: &mut DoneQueue) {
     meter.done(job.device, job.operation);
-    done.push(job, at);
+    done.push(&job.left(), at);
 }

@@ -14,7 +14,7 @@ pub use config::{CreditConfig, PciExpressConfig};
 use baton_wire::{Span, Time};
 
 use super::done::DoneQueue;
-use super::{Done, Interconnect, Transfer, Usage};
+use super::{DeviceId, Done, Interconnect, Piece, Transfer, Usage};
 use link::Link;
 
 /// The links of a root complex.
@@ -50,21 +50,29 @@ impl PciExpress {
             link.advance(now, &mut self.done);
         }
     }
-}
 
-impl Interconnect for PciExpress {
-    fn submit(&mut self, now: Time, transfer: Transfer) {
-        let (device, devices) = (transfer.device, self.devices);
+    /// The link of a device.
+    fn link_of(&self, device: DeviceId) -> usize {
+        let devices = self.devices;
         assert!(
             device.index() < devices,
             "{device:?} of {devices}: no such device"
         );
+        device.index().min(self.links.len() - 1)
+    }
+}
+
+impl Interconnect for PciExpress {
+    fn submit(&mut self, now: Time, transfer: Transfer) {
+        let link = self.link_of(transfer.device);
         self.advance(now);
-        let link = device.index().min(self.links.len() - 1);
         self.links[link].submit(now, &transfer, &mut self.done);
-        if transfer.reported {
-            self.done.changed();
-        }
+    }
+
+    fn submit_reads(&mut self, now: Time, device: DeviceId, pieces: &[Piece], tag: u64) {
+        let link = self.link_of(device);
+        self.advance(now);
+        self.links[link].submit_reads(now, (device, tag), pieces, &mut self.done);
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -2,6 +2,7 @@
 
 use super::config::{CREDIT_BYTES, PciExpressConfig};
 use super::rate::has_flits;
+use crate::interconnect::Piece;
 use crate::interconnect::size::PowerOfTwo;
 
 /// Framing, sequence number and link check sequence around a packet (PCIe 3.6, 4.2.1, 4.2.2). In flits there are none.
@@ -33,6 +34,16 @@ pub(super) struct Train {
     /// Credits for data.
     pub(super) data_credits: u32,
     /// Bytes on the link.
+    pub(super) line_bytes: u64,
+}
+
+/// Reads that are asked for together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reads {
+    pub(super) count: u32,
+    /// Requests of all.
+    pub(super) requests: u32,
+    /// Bytes on the link of the completions of all.
     pub(super) line_bytes: u64,
 }
 
@@ -70,6 +81,27 @@ impl Packets {
     /// Bytes that the next request asks for of a read that has `bytes` left to ask for.
     pub(super) fn first_read(&self, bytes: u64) -> u64 {
         bytes.min(self.max_read_request.get())
+    }
+
+    /// A read of `bytes`.
+    pub(super) fn read(&self, bytes: u64) -> Reads {
+        Reads {
+            count: 1,
+            requests: self.requests(bytes) as u32,
+            line_bytes: self.all_completion_bytes(bytes),
+        }
+    }
+
+    /// A read of each piece.
+    pub(super) fn reads(&self, pieces: &[Piece]) -> Reads {
+        pieces.iter().fold(Reads::default(), |reads, piece| {
+            let read = self.read(piece.bytes.into());
+            Reads {
+                count: reads.count + 1,
+                requests: reads.requests + read.requests,
+                line_bytes: reads.line_bytes + read.line_bytes,
+            }
+        })
     }
 
     /// Requests that a read of `bytes` is made of.

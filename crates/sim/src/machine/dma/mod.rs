@@ -10,7 +10,7 @@ mod outgoing;
 mod upward;
 
 pub(super) use descriptors::Descriptors;
-pub(super) use outgoing::{Outgoing, Part, Parts, Release};
+pub(super) use outgoing::{Outgoing, Parts, Release};
 pub(super) use upward::{Upward, Write};
 
 use super::outbox::{Outbox, Stage};

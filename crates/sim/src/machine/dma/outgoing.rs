@@ -1,56 +1,31 @@
 //! Frames that wait for data from host memory.
 
 use crate::config::DmaConfig;
-use crate::hardware::Wire;
-use baton_bus::Category;
+use baton_bus::interconnect::Piece;
 use baton_nic::Outgoing as Frame;
-use baton_tcp::{Segment, Symbolic};
+use baton_tcp::Symbolic;
 use baton_wire::{Span, Time, line_len};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// One DMA: contiguous host memory with one kind of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Part {
-    pub(in super::super) category: Category,
-    pub(in super::super) bytes: u32,
-}
-
-/// What one piece of work reads.
-pub(in super::super) type Parts = SmallVec<[Part; 4]>;
+/// What one piece of work reads: one DMA for each.
+pub(in super::super) type Parts = SmallVec<[Piece; 4]>;
 
 /// What leaves the NIC when its data is there.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Release {
-    pub(in super::super) frames: SmallVec<[Frame<Symbolic>; 1]>,
+    /// Frames: the oldest that wait.
+    pub(in super::super) frames: usize,
     /// Packets of the host that these frames complete.
     pub(in super::super) sent: u32,
+    /// Bytes of the frames on the wire.
+    line_bytes: u64,
 }
 
 impl Release {
-    /// When it must be known that they leave now or later: not before the first frame can have crossed `wire`, nor before what
-    /// was sent is reported, `report` after that.
-    pub(in super::super) fn needed(
-        &self,
-        now: Time,
-        wire: &Wire<Segment<Symbolic>>,
-        report: Span,
-    ) -> Time {
-        let arrives = self.frames.first().map_or(Time::NEVER, |frame| {
-            wire.earliest_arrival(now, frame.segment.frame_len())
-        });
-        if self.sent == 0 {
-            return arrives;
-        }
-        arrives.min(now + report)
-    }
-
-    /// Bytes of the frames on the wire.
-    fn line_bytes(&self) -> u64 {
-        let frames = self.frames.iter();
-        frames
-            .map(|frame| line_len(frame.segment.frame_len()) as u64)
-            .sum()
+    /// Whether nothing leaves.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.frames == 0 && self.sent == 0
     }
 }
 
@@ -58,7 +33,7 @@ impl Release {
 #[derive(Debug)]
 struct Entry {
     parts: Parts,
-    /// See [`Release::needed`].
+    /// When it must be known that it is complete, at the latest.
     needed: Time,
     submitted: usize,
     done: usize,
@@ -73,12 +48,14 @@ pub(in super::super) struct Outgoing {
     /// From the end of a read to the next.
     setup: Span,
     entries: VecDeque<Entry>,
+    /// Their frames, each with its length.
+    frames: VecDeque<(usize, Frame<Symbolic>)>,
     /// The first entry that may have parts to submit.
     submitting: usize,
     in_flight: u32,
     /// When the engine is set up for the next read.
     ready_at: Time,
-    /// The earliest [`Release::needed`] of what waits.
+    /// The earliest [`Entry::needed`] of what waits.
     needed: Time,
     /// Packets of the host that are completed by what waits.
     sent: u32,
@@ -92,6 +69,7 @@ impl Outgoing {
             limit: config.reads_in_flight,
             setup: Span::from_ns(config.read_setup_ns.into()),
             entries: VecDeque::new(),
+            frames: VecDeque::new(),
             submitting: 0,
             in_flight: 0,
             ready_at: Time::ZERO,
@@ -112,12 +90,25 @@ impl Outgoing {
         self.entries.len()
     }
 
+    /// Keeps a frame of the piece of work that is [pushed](Self::push) next, as a part of its `release`. Gives its length.
+    pub(in super::super) fn keep(
+        &mut self,
+        frame: Frame<Symbolic>,
+        release: &mut Release,
+    ) -> usize {
+        let frame_len = frame.segment.frame_len();
+        release.frames += 1;
+        release.line_bytes += line_len(frame_len) as u64;
+        self.frames.push_back((frame_len, frame));
+        frame_len
+    }
+
     /// A piece of work read `parts`; `release` waits for them.
     /// That it may leave must be known at `needed`.
     pub(in super::super) fn push(&mut self, parts: Parts, release: Release, needed: Time) {
         self.needed = self.needed.min(needed);
         self.sent += release.sent;
-        self.line_bytes += release.line_bytes();
+        self.line_bytes += release.line_bytes;
         self.entries.push_back(Entry {
             parts,
             needed,
@@ -138,6 +129,7 @@ impl Outgoing {
     }
 
     /// Whether parts wait to be submitted.
+    #[inline]
     fn holds_back(&self) -> bool {
         self.submitting < self.entries.len()
     }
@@ -155,29 +147,32 @@ impl Outgoing {
         self.needed
     }
 
-    /// The next part to fetch, if fewer than the limit are under way and the engine is ready, or if it is one of a chain that was
-    /// begun. Also says whether to report it in [`Self::read_done`].
-    pub(in super::super) fn next_part(&mut self, now: Time) -> Option<(Part, bool)> {
+    /// The next reads, if fewer than the limit are under way and the engine is ready: all parts of a piece of work as a chain, or
+    /// one part. [`Self::read_done`] is to be called when they are done.
+    #[inline]
+    pub(in super::super) fn next_reads(&mut self, now: Time) -> Option<&[Piece]> {
         let chains = self.chains();
-        while let Some(entry) = self.entries.get_mut(self.submitting) {
-            let begun = chains && entry.submitted > 0;
-            if !begun && (self.in_flight >= self.limit || self.ready_at > now) {
+        while self.holds_back() {
+            if self.in_flight >= self.limit || self.ready_at > now {
                 return None;
             }
-            let part = entry.parts.get(entry.submitted).copied();
-            entry.submitted += usize::from(part.is_some());
-            let last = entry.submitted == entry.parts.len();
-            self.submitting += usize::from(last);
-            if let Some(part) = part {
-                self.in_flight += 1;
-                return Some((part, last || !chains));
+            let place = self.submitting;
+            let entry = &mut self.entries[place];
+            let from = entry.submitted;
+            let all = entry.parts.len();
+            let to = if chains { all } else { all.min(from + 1) };
+            entry.submitted = to;
+            self.submitting += usize::from(to == all);
+            if from < to {
+                self.in_flight += (to - from) as u32;
+                return Some(&self.entries[place].parts[from..to]);
             }
         }
         None
     }
 
-    /// The reported part that was submitted first of those under way is there, and all before it: a device's transfers are done in
-    /// order. Whether that completes its piece of work.
+    /// The reads that were begun first of those under way are done, and all before them: a device's transfers are done in
+    /// order. Whether that completes their piece of work.
     pub(in super::super) fn read_done(&mut self, now: Time) -> bool {
         self.ready_at = now + self.setup;
         let chains = self.chains();
@@ -192,18 +187,35 @@ impl Outgoing {
         first.done == first.parts.len()
     }
 
-    /// What may leave now.
+    /// Whether something may leave now.
+    #[inline]
+    pub(in super::super) fn is_complete(&self) -> bool {
+        let first = self.entries.front();
+        first.is_some_and(|first| first.done == first.parts.len())
+    }
+
+    /// What may leave now: take its frames from [`Self::next_frame`].
     pub(in super::super) fn pop_complete(&mut self) -> Option<Release> {
-        let first = self.entries.front()?;
-        if first.done < first.parts.len() {
+        if !self.is_complete() {
             return None;
         }
+        let first = self.entries.front()?;
+        let (release, needed) = (first.release, first.needed);
         self.submitting = self.submitting.saturating_sub(1);
-        let release = self.entries.pop_front()?.release;
-        let rest = self.entries.iter();
-        self.needed = rest.fold(Time::NEVER, |first, entry| first.min(entry.needed));
+        self.entries.pop_front();
+        if needed <= self.needed {
+            let rest = self.entries.iter();
+            self.needed = rest.fold(Time::NEVER, |first, entry| first.min(entry.needed));
+        }
         self.sent -= release.sent;
-        self.line_bytes -= release.line_bytes();
+        self.line_bytes -= release.line_bytes;
         Some(release)
+    }
+
+    /// The next frame that may leave, and its length.
+    pub(in super::super) fn next_frame(&mut self) -> (usize, Frame<Symbolic>) {
+        self.frames
+            .pop_front()
+            .expect("each frame of a piece of work waits here")
     }
 }

@@ -89,11 +89,10 @@ impl Upward {
     /// Until when it need not be known what has been written, if entries may wait `delay` for others and `sent` more packets will be
     /// reported: at once if that makes the NIC write or ends in an interrupt.
     pub(super) fn patience(&self, delay: Span, sent: u32) -> Time {
-        let waits = self.items.len() > self.writing + self.ready + self.under_way;
         let flushes = self.ready + self.under_way >= self.events_at_once
             || self.sent + sent >= self.config.sent_per_event;
         let writes = !self.batches.is_empty() || self.flushing;
-        if waits || flushes || writes {
+        if self.waits() || flushes || writes {
             return Time::ZERO;
         }
         if self.under_way == 0 {
@@ -129,8 +128,10 @@ impl Upward {
     }
 
     /// The next transfer, if fewer than the limit are under way. Entries go first: they complete what is there.
+    #[inline]
     pub(in super::super) fn next_write(&mut self, now: Time) -> Option<Write> {
-        if self.in_flight >= self.config.writes_in_flight {
+        let none = !self.flushing && !self.waits();
+        if none || self.in_flight >= self.config.writes_in_flight {
             return None;
         }
         let write = self.next_entries().or_else(|| self.next_data(now))?;
@@ -159,6 +160,12 @@ impl Upward {
             .drain(..batch.items)
             .map(|(_, item)| item)
             .chain(report)
+    }
+
+    /// Whether items wait to be written.
+    #[inline]
+    fn waits(&self) -> bool {
+        self.items.len() > self.writing + self.ready + self.under_way
     }
 
     fn next_entries(&mut self) -> Option<Write> {
