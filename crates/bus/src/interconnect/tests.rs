@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::testing::{run, transfer};
 use super::{
     CreditConfig, DeviceId, Done, Interconnect, InterconnectConfig, Operation, PciConfig,
-    PciExpressConfig, PciXConfig, Transfer,
+    PciExpressConfig, PciXConfig, Piece, Transfer, Usage,
 };
 use crate::{BytesByCategory, Category};
 
@@ -240,6 +240,72 @@ proptest! {
                 sorted(play(often.as_mut(), &script, extra)),
                 "{:?}", config
             );
+        }
+    }
+}
+
+/// What goes before the reads of a scatter list: how long, and a transfer that may be in their way.
+type Gap = (Span, Transfer);
+
+/// Plays scatter lists of the first device, as one or read by read, among other transfers; gives what is done when, and the books.
+fn play_lists(
+    bus: &mut dyn Interconnect,
+    lists: &[(Gap, Vec<Piece>)],
+    whole: bool,
+) -> (Vec<Done>, Usage) {
+    let mut now = Time::ZERO;
+    for ((gap, other), pieces) in lists {
+        now += *gap;
+        bus.submit(now, *other);
+        let tag = 1_000 + other.tag;
+        if whole {
+            bus.submit_reads(now, DeviceId(0), pieces, tag);
+            continue;
+        }
+        for (place, piece) in (1..).zip(pieces) {
+            let last = place == pieces.len();
+            bus.submit(now, piece.read_by(DeviceId(0), tag, last));
+        }
+    }
+    let mut all: Vec<Done> = std::iter::from_fn(|| bus.poll_done()).collect();
+    all.extend(run(bus));
+    let end = all.iter().map(|done| done.at).max().unwrap_or(now) + Span::from_secs(1);
+    bus.handle_timeout(end);
+    (all, bus.usage(end))
+}
+
+fn pieces() -> impl Strategy<Value = Vec<Piece>> {
+    let piece = (1..5_000_u32, prop::bool::ANY).prop_map(|(bytes, header)| Piece {
+        category: if header {
+            Category::ProtocolHeader
+        } else {
+            Category::Content
+        },
+        bytes,
+    });
+    proptest::collection::vec(piece, 1..5)
+}
+
+proptest! {
+    #[test]
+    fn a_scatter_list_is_as_good_as_its_reads(script in script(), lists in proptest::collection::vec(pieces(), 60)) {
+        let lists: Vec<_> = script.into_iter().zip(lists).collect();
+        for config in models() {
+            let play = |whole| {
+                let mut bus = config.build(DEVICES.into()).unwrap();
+                play_lists(bus.as_mut(), &lists, whole)
+            };
+            let (whole, single) = (play(true), play(false));
+            // On PCI Express a read may go as one, and then several do: register writes come before or after all of them.
+            let exact = !matches!(config, InterconnectConfig::PciExpress(_));
+            if exact {
+                prop_assert_eq!(&whole.0, &single.0, "{:?}", &config);
+                prop_assert_eq!(&whole.1, &single.1, "{:?}", &config);
+            }
+            prop_assert_eq!(whole.0.len(), single.0.len());
+            let traffic = (whole.1.total(), single.1.total());
+            prop_assert_eq!(traffic.0.bytes, traffic.1.bytes);
+            prop_assert_eq!(traffic.0.transfers, traffic.1.transfers);
         }
     }
 }

@@ -4,11 +4,12 @@ use baton_wire::{Span, Time};
 
 use super::config::{PciConfig, PciXConfig};
 use super::master::{Bridge, Completion, Device};
+use super::queued::{Burst, Queued};
 use super::rules::{Phases, ReadRule, Rules};
 use crate::interconnect::done::DoneQueue;
 use crate::interconnect::job::Job;
 use crate::interconnect::usage::Meter;
-use crate::interconnect::{DeviceId, Done, Interconnect, Operation, Transfer, Usage, Way};
+use crate::interconnect::{DeviceId, Done, Interconnect, Operation, Piece, Transfer, Usage, Way};
 
 /// A PCI or PCI-X bus.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct SharedBus {
     meter: Meter,
 }
 
-/// What is on the bus.
+/// What is on the bus: a transaction, or a run of bursts that a master makes one after the other while no other wants the bus.
 #[derive(Clone, Copy, Debug)]
 struct Transaction {
     master: usize,
@@ -36,6 +37,7 @@ struct Transaction {
     start: Time,
     /// Its first data phase; without one, its end.
     data_at: Time,
+    /// Bytes of all bursts.
     bytes: u64,
     /// When its last data phase ends.
     data_end: Time,
@@ -79,6 +81,54 @@ impl SharedBus {
 
     fn clocks(&self, clocks: u64) -> Span {
         self.rules.clock * clocks
+    }
+
+    fn assert_device(&self, device: DeviceId) {
+        assert!(
+            device.index() < self.devices.len(),
+            "{device:?} of {}: no such device",
+            self.devices.len()
+        );
+    }
+
+    /// Queues what a device does itself.
+    fn queue(&mut self, now: Time, queued: Queued) {
+        let master = queued.job.device.index();
+        let (reported, clocks) = (queued.job.reported, queued.clocks);
+        let device = &mut self.devices[master];
+        device.queue.push_back(queued);
+        if device.queue.len() == 1 {
+            device.ask(&self.rules.read);
+        }
+        self.joined(master, now, reported.then_some(clocks));
+    }
+
+    /// Queues what the processor does.
+    fn queue_access(&mut self, now: Time, job: Job) {
+        let master = self.devices.len();
+        let clocks = self.rules.access_clocks(job.left_bytes());
+        let reported = job.reported;
+        self.bridge.accesses.push_back(job);
+        self.bridge.ask();
+        self.joined(master, now, reported.then_some(clocks));
+    }
+
+    /// `master` has one more transfer. It needs the bus for so many `clocks` at least, or 0 if that is not known; none if nobody
+    /// waits for it.
+    fn joined(&mut self, master: usize, now: Time, clocks: Option<u64>) {
+        let mut earlier = false;
+        if let Some(mut transaction) = self.transaction
+            && transaction.master != master
+        {
+            earlier = self.make_room(&mut transaction, now);
+            self.transaction = Some(transaction);
+        }
+        match clocks {
+            _ if earlier => self.done.changed(),
+            Some(0) => self.done.changed(),
+            Some(clocks) => self.done.expect(self.next_free_at() + self.clocks(clocks)),
+            None => {}
+        }
     }
 
     /// Asks `master` again when it wants the bus.
@@ -165,45 +215,42 @@ impl SharedBus {
         after.chain(around).find(wants).unwrap_or(self.last_master)
     }
 
-    /// The transaction that `master` makes from `start` if nobody else wants the bus.
+    /// What `master` does from `start` if nobody else wants the bus.
     fn begin(&self, master: usize, from: Time, start: Time) -> Transaction {
         let rules = &self.rules;
-        let (device, kind, head, bytes) = match self.devices.get(master) {
-            Some(device) => {
-                let (kind, head, bytes) = device_transaction(device, rules, start);
-                (DeviceId(master as u8), kind, head, bytes)
-            }
+        let (device, begun) = match self.devices.get(master) {
+            Some(device) => (
+                DeviceId(master as u8),
+                device_transaction(device, rules, start),
+            ),
             None => self.bridge_transaction(),
-        };
-        let data_at = start + self.clocks(head);
-        let data_end = match kind {
-            Kind::Data | Kind::SplitCompletion => data_at + self.clocks(rules.data_clocks(bytes)),
-            Kind::Retry | Kind::SplitRequest => data_at,
         };
         Transaction {
             master,
             device,
-            kind,
+            kind: begun.kind,
             from,
             start,
-            data_at,
-            bytes,
-            data_end,
+            data_at: start + self.clocks(begun.head),
+            bytes: begun.bytes,
+            data_end: start + self.clocks(begun.clocks),
         }
     }
 
-    fn bridge_transaction(&self) -> (DeviceId, Kind, u64, u64) {
+    fn bridge_transaction(&self) -> (DeviceId, Begun) {
         if self.bridge.accesses_first() {
             let access = &self.bridge.accesses[0];
             let head = match access.operation {
                 Operation::RegisterRead => self.rules.register_read,
                 _ => self.rules.register_write,
             };
-            return (access.device, Kind::Data, head, access.left_bytes());
+            let begun = Begun::burst(Kind::Data, head, access.left_bytes(), &self.rules);
+            return (access.device, begun);
         }
         let (data, phases) = (&self.bridge.completions[0], self.completion_phases());
         let bytes = data.bytes.min(phases.burst_bytes.get());
-        (data.device, Kind::SplitCompletion, phases.head, bytes)
+        let begun = Begun::burst(Kind::SplitCompletion, phases.head, bytes, &self.rules);
+        (data.device, begun)
     }
 
     fn completion_phases(&self) -> Phases {
@@ -214,26 +261,60 @@ impl SharedBus {
         }
     }
 
-    /// Shortens a burst because another master wants the bus from `request_at` on: the latency timer's rule.
-    fn make_room(&self, transaction: &mut Transaction, request_at: Time) {
+    /// Ends a run of bursts because another master wants the bus from `request_at` on. Whether it ends earlier.
+    fn make_room(&self, transaction: &mut Transaction, request_at: Time) -> bool {
         if !matches!(transaction.kind, Kind::Data | Kind::SplitCompletion) {
-            return;
+            return false;
         }
         let rules = &self.rules;
-        let expires = transaction.start + self.clocks(rules.latency_timer);
-        let seen = rules.edge(request_at.max(transaction.data_at)) + rules.clock;
+        let (mut start, mut data_at) = (transaction.start, transaction.data_at);
+        let (mut before, mut bytes) = (0, transaction.bytes);
+        // The burst in which the arbiter sees the request: after it the other master's turn comes.
+        for burst in self.run_on_bus(transaction) {
+            data_at = start + self.clocks(burst.head);
+            bytes = burst.bytes.min(transaction.bytes - before);
+            let data_end = data_at + self.clocks(rules.data_clocks(bytes));
+            let over = before + bytes == transaction.bytes;
+            if over || request_at <= data_end + self.clocks(rules.idle) {
+                break;
+            }
+            before += bytes;
+            start = data_end + self.clocks(rules.between_bursts());
+        }
+        let bytes = self.shortened(bytes, (start, data_at), request_at);
+        if before + bytes == transaction.bytes {
+            return false;
+        }
+        transaction.bytes = before + bytes;
+        transaction.data_end = data_at + self.clocks(rules.data_clocks(bytes));
+        true
+    }
+
+    /// The bursts of a device's run; none for what is a single burst.
+    fn run_on_bus(&self, transaction: &Transaction) -> impl Iterator<Item = Burst> {
+        let device = self.devices.get(transaction.master);
+        let run = device
+            .filter(|_| transaction.kind == Kind::Data)
+            .and_then(|device| {
+                let queued = device.queue.front()?;
+                Some(queued.run(&self.rules, device.started))
+            });
+        run.into_iter().flatten()
+    }
+
+    /// Bytes that are left of a burst of `bytes` because another master wants the bus from `request_at` on: the latency timer's rule.
+    fn shortened(&self, bytes: u64, (start, data_at): (Time, Time), request_at: Time) -> u64 {
+        let rules = &self.rules;
+        let expires = start + self.clocks(rules.latency_timer);
+        let seen = rules.edge(request_at.max(data_at)) + rules.clock;
         let limit = expires.max(seen);
-        if limit >= transaction.data_end {
-            return;
+        if limit >= data_at + self.clocks(rules.data_clocks(bytes)) {
+            return bytes;
         }
-        let clocks = (limit - transaction.data_at).as_ps() / rules.clock.as_ps();
+        let clocks = (limit - data_at).as_ps() / rules.clock.as_ps();
         let words = (clocks / rules.per_word).max(1);
-        let bytes = (words * rules.width.get()).next_multiple_of(rules.cut_bytes);
-        if bytes < transaction.bytes {
-            transaction.bytes = bytes;
-            transaction.data_end =
-                transaction.data_at + self.clocks(rules.data_clocks(transaction.bytes));
-        }
+        let limit = (words * rules.width.get()).next_multiple_of(rules.cut_bytes);
+        bytes.min(limit)
     }
 
     /// Carries out the transaction on the bus.
@@ -260,9 +341,8 @@ impl SharedBus {
         let next_data_at = end + self.next_latency();
         let job = match self.devices.get_mut(transaction.master) {
             Some(device) => {
-                device.started = true;
                 device.data_at = device.data_at.map(|_| next_data_at);
-                device.queue.front_mut()
+                device.queue.front_mut().map(|queued| &mut queued.job)
             }
             None => self.bridge.accesses.front_mut(),
         };
@@ -272,14 +352,26 @@ impl SharedBus {
         self.meter
             .moved(transaction.device, &moved, transaction.from, end);
         if over {
-            let job = match self.devices.get_mut(transaction.master) {
-                Some(device) => device.advance(),
-                None => self.bridge.accesses.pop_front(),
-            };
-            if let Some(job) = job {
-                let at = self.done_at(job.operation, transaction.data_end);
+            let at = done_at(&self.rules, job.operation, transaction.data_end);
+            self.finish_transfer(transaction.master, at);
+        } else if let Some(device) = self.devices.get_mut(transaction.master)
+            && let Some(queued) = device.queue.front_mut()
+        {
+            device.started = queued.moved(transaction.bytes, device.started, &self.rules);
+        }
+    }
+
+    /// The first transfer of `master` is done at `at`.
+    fn finish_transfer(&mut self, master: usize, at: Time) {
+        let Some(device) = self.devices.get_mut(master) else {
+            if let Some(job) = self.bridge.accesses.pop_front() {
                 self.complete(&job, at);
             }
+            return;
+        };
+        if let Some(Queued { job, transfers, .. }) = device.advance() {
+            self.meter.reads_done(job.device, transfers - 1);
+            self.complete(&job, at);
         }
     }
 
@@ -305,7 +397,7 @@ impl SharedBus {
             return;
         };
         let device = &mut self.devices[transaction.master];
-        let Some(job) = device.queue.front() else {
+        let Some(Queued { job, .. }) = device.queue.front() else {
             return;
         };
         if !device.started {
@@ -352,14 +444,6 @@ impl SharedBus {
         }
     }
 
-    /// When a transfer is done whose last data phase ends at `data_end`.
-    fn done_at(&self, operation: Operation, data_end: Time) -> Time {
-        match operation {
-            Operation::DmaWrite => data_end + self.rules.posted_write,
-            _ => data_end,
-        }
-    }
-
     fn complete(&mut self, job: &Job, at: Time) {
         self.meter.done(job.device, job.operation);
         self.done.push(&job.left(), at);
@@ -373,19 +457,68 @@ impl SharedBus {
     }
 }
 
-/// What a device does next: the kind of transaction, clocks before its data, bytes.
-fn device_transaction(device: &Device, rules: &Rules, start: Time) -> (Kind, u64, u64) {
-    let job = &device.queue[0];
-    let left = job.left_bytes();
-    let data = |phases: Phases| (Kind::Data, phases.head, left.min(phases.burst_bytes.get()));
-    if job.operation != Operation::DmaRead {
-        return data(rules.write);
+/// When a transfer is done whose last data phase ends at `data_end`.
+fn done_at(rules: &Rules, operation: Operation, data_end: Time) -> Time {
+    match operation {
+        Operation::DmaWrite => data_end + rules.posted_write,
+        _ => data_end,
+    }
+}
+
+/// What begins on the bus.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    kind: Kind,
+    /// Clocks before the first data phase.
+    head: u64,
+    bytes: u64,
+    /// Clocks to the end of the last data phase.
+    clocks: u64,
+}
+
+impl Begun {
+    fn burst(kind: Kind, head: u64, bytes: u64, rules: &Rules) -> Self {
+        let clocks = head + rules.data_clocks(bytes);
+        Self {
+            kind,
+            head,
+            bytes,
+            clocks,
+        }
+    }
+
+    /// A transaction without data that asks for `bytes`.
+    fn without_data(kind: Kind, clocks: u64, bytes: u64) -> Self {
+        Self {
+            kind,
+            head: clocks,
+            bytes,
+            clocks,
+        }
+    }
+}
+
+/// What a device does next.
+fn device_transaction(device: &Device, rules: &Rules, start: Time) -> Begun {
+    let queued = &device.queue[0];
+    let left = queued.job.left_bytes();
+    let run = |first: Phases| Begun {
+        kind: Kind::Data,
+        head: first.head,
+        bytes: left,
+        clocks: queued.clocks,
+    };
+    if queued.job.operation != Operation::DmaRead {
+        return run(rules.write);
     }
     match rules.read {
-        ReadRule::Waits { first, next } => data(if device.started { next } else { first }),
+        ReadRule::Waits { first, next } => run(if device.started { next } else { first }),
         ReadRule::Delayed { attempt, hit, .. } => match device.data_at {
-            Some(data_at) if data_at <= start => data(hit),
-            _ => (Kind::Retry, attempt, 0),
+            Some(data_at) if data_at <= start => {
+                let bytes = left.min(hit.burst_bytes.get());
+                Begun::burst(Kind::Data, hit.head, bytes, rules)
+            }
+            _ => Begun::without_data(Kind::Retry, attempt, 0),
         },
         ReadRule::Split {
             request,
@@ -393,7 +526,7 @@ fn device_transaction(device: &Device, rules: &Rules, start: Time) -> (Kind, u64
             ..
         } => {
             let bytes = (left - device.requested).min(request_bytes);
-            (Kind::SplitRequest, request, bytes)
+            Begun::without_data(Kind::SplitRequest, request, bytes)
         }
     }
 }
@@ -402,20 +535,32 @@ fn device_transaction(device: &Device, rules: &Rules, start: Time) -> (Kind, u64
 impl SharedBus {
     /// No transfer that is not done yet is done before.
     fn earliest_done(&self) -> Option<Time> {
-        // What is not decided by now is decided later.
-        let undecided = self.free_at.max(self.done.now());
-        let free_at = self.transaction.map_or(undecided, |transaction| {
-            transaction.data_end + self.clocks(self.rules.idle)
-        });
+        let free_at = self.next_free_at();
         let current = self
             .transaction
             .and_then(|transaction| self.current_done(&transaction));
-        (0..self.devices.len())
-            .filter_map(|master| self.device_done(master, free_at))
-            .chain(self.access_done(free_at))
-            .chain(self.completion_done(free_at))
-            .chain(current)
-            .min()
+        // Others need the bus.
+        let mut first = current.unwrap_or(Time::NEVER);
+        if first > free_at {
+            for master in 0..self.devices.len() {
+                first = first.min(self.device_done(master, free_at));
+            }
+            if let Some(done) = self.access_done(free_at) {
+                first = first.min(done);
+            }
+            if let Some(done) = self.completion_done(free_at) {
+                first = first.min(done);
+            }
+        }
+        (first < Time::NEVER).then_some(first)
+    }
+
+    /// When the bus is free for what is not on it yet. What is not decided by now is decided later.
+    fn next_free_at(&self) -> Time {
+        match &self.transaction {
+            Some(transaction) => transaction.data_end + self.clocks(self.rules.idle),
+            None => self.free_at.max(self.done.now()),
+        }
     }
 
     /// When the transfer on the bus is done, if it is by this transaction.
@@ -426,56 +571,51 @@ impl SharedBus {
             Kind::Retry | Kind::SplitRequest => return None,
         };
         (job.reported && job.left_bytes() == transaction.bytes)
-            .then(|| self.done_at(job.operation, transaction.data_end))
+            .then(|| done_at(&self.rules, job.operation, transaction.data_end))
     }
 
     fn head(&self, master: usize) -> Option<&Job> {
         match self.devices.get(master) {
-            Some(device) => device.queue.front(),
+            Some(device) => device.queue.front().map(|queued| &queued.job),
             None => self.bridge.accesses.front(),
         }
     }
 
-    /// The place of the first of a device's transfers that the transaction on the bus does not finish, the bytes that it leaves, and
-    /// whether it has been begun.
-    fn next_job(&self, master: usize) -> Option<(usize, u64, bool)> {
-        let device = &self.devices[master];
-        let job = device.queue.front()?;
-        match self.transaction {
-            Some(on_bus) if on_bus.master == master && on_bus.kind == Kind::Data => {
-                if job.left_bytes() > on_bus.bytes {
-                    return Some((0, job.left_bytes() - on_bus.bytes, true));
-                }
-                let next = device.queue.get(1)?;
-                Some((1, next.left_bytes(), false))
-            }
-            _ => Some((0, job.left_bytes(), device.started)),
-        }
-    }
-
     /// When the first of a device's transfers that are reported can be done. It need not be the first in the queue: a split read waits
-    /// for its data, a posted write for memory, while others go on.
-    fn device_done(&self, master: usize, free_at: Time) -> Option<Time> {
-        let (first, mut left, mut started) = self.next_job(master)?;
+    /// for its data, a posted write for memory, while others go on. [`Time::NEVER`] if none is reported.
+    fn device_done(&self, master: usize, free_at: Time) -> Time {
+        let device = &self.devices[master];
+        let on_bus = self
+            .transaction
+            .filter(|on_bus| on_bus.master == master && on_bus.kind == Kind::Data)
+            .map_or(0, |on_bus| on_bus.bytes);
         let (mut from, mut best) = (free_at, Time::NEVER);
-        let queue = &self.devices[master].queue;
-        for (place, job) in queue.iter().enumerate().skip(first) {
-            if place > first {
-                (left, started) = (job.left_bytes(), false);
+        // By place: the first one or two are enough nearly always.
+        for place in 0..device.queue.len() {
+            let queued = &device.queue[place];
+            let job = &queued.job;
+            let first = place == 0;
+            // What the bus carries is not left.
+            if first && on_bus > 0 && job.left_bytes() == on_bus {
+                continue;
             }
             from = from.max(job.arrival);
             if from >= best {
                 break;
             }
-            let data_end = self.alone(master, place, from, left, started);
+            let data_end = if first && on_bus > 0 {
+                self.rest_alone(master, from, job.left_bytes() - on_bus)
+            } else {
+                self.alone(master, place, from)
+            };
             if job.reported {
-                best = best.min(self.done_at(job.operation, data_end));
+                best = best.min(done_at(&self.rules, job.operation, data_end));
             }
             if !self.is_split(job) {
                 from = data_end + self.clocks(self.rules.idle);
             }
         }
-        (best < Time::NEVER).then_some(best)
+        best
     }
 
     /// Whether it is a read that leaves the bus to others while it waits for its data.
@@ -483,20 +623,39 @@ impl SharedBus {
         job.operation == Operation::DmaRead && matches!(self.rules.read, ReadRule::Split { .. })
     }
 
-    /// When the data end of the transfer at `place` of a device's queue, of which `left` bytes are left, if it gets the bus at `from`
-    /// and no other wants it.
-    fn alone(&self, master: usize, place: usize, from: Time, left: u64, started: bool) -> Time {
+    /// When the data end of the first transfer of a device's queue of which the bus leaves `left` bytes: not before.
+    fn rest_alone(&self, master: usize, from: Time, left: u64) -> Time {
+        let rules = &self.rules;
+        let job = &self.devices[master].queue[0].job;
+        let phases = match rules.read {
+            _ if job.operation != Operation::DmaRead => rules.write,
+            ReadRule::Waits { next, .. } => next,
+            ReadRule::Delayed { .. } | ReadRule::Split { .. } => {
+                return self.alone_in_parts(master, 0, from, left);
+            }
+        };
+        from + self.clocks(rules.clocks_alone(phases, left))
+    }
+
+    /// When the data end of the transfer at `place` of a device's queue if it gets the bus at `from` and no other wants it.
+    fn alone(&self, master: usize, place: usize, from: Time) -> Time {
+        let queued = &self.devices[master].queue[place];
+        let in_parts = queued.job.operation == Operation::DmaRead
+            && !matches!(self.rules.read, ReadRule::Waits { .. });
+        if in_parts {
+            self.alone_in_parts(master, place, from, queued.job.left_bytes())
+        } else {
+            from + self.clocks(queued.clocks)
+        }
+    }
+
+    /// The same for a read that leaves the bus to others, with `left` bytes to go.
+    fn alone_in_parts(&self, master: usize, place: usize, from: Time, left: u64) -> Time {
         let rules = &self.rules;
         let device = &self.devices[master];
-        if device.queue[place].operation != Operation::DmaRead {
-            return from + self.clocks(rules.clocks_alone(rules.write, left));
-        }
         let on_bus = self.transaction.filter(|on_bus| on_bus.master == master);
         match rules.read {
-            ReadRule::Waits { first, next } => {
-                let more = first.head.saturating_sub(next.head) * u64::from(!started);
-                from + self.clocks(rules.clocks_alone(next, left) + more)
-            }
+            ReadRule::Waits { next, .. } => from + self.clocks(rules.clocks_alone(next, left)),
             ReadRule::Delayed { latency, hit, .. } => {
                 let first_at = on_bus.map_or(from, |on_bus| on_bus.start);
                 let data_at = device.data_at.unwrap_or(first_at + self.clocks(latency));
@@ -519,18 +678,23 @@ impl SharedBus {
     }
 
     fn access_done(&self, free_at: Time) -> Option<Time> {
+        if self.bridge.accesses.is_empty() {
+            return None;
+        }
         let on_bus = self.transaction.is_some_and(|transaction| {
             transaction.master == self.devices.len() && transaction.kind == Kind::Data
         });
         let mut waiting = self.bridge.accesses.iter().skip(usize::from(on_bus));
         let job = waiting.find(|job| job.reported)?;
-        let head = self.rules.register_write.min(self.rules.register_read);
-        let clocks = head + self.rules.data_clocks(job.left_bytes());
+        let clocks = self.rules.access_clocks(job.left_bytes());
         Some(free_at.max(job.arrival) + self.clocks(clocks))
     }
 
     /// When the first split read that is reported can be done whose last data are on their way.
     fn completion_done(&self, free_at: Time) -> Option<Time> {
+        if self.bridge.completions.is_empty() {
+            return None;
+        }
         let on_bus = self
             .transaction
             .filter(|transaction| transaction.kind == Kind::SplitCompletion)
@@ -551,42 +715,35 @@ impl SharedBus {
 
 impl Interconnect for SharedBus {
     fn submit(&mut self, now: Time, transfer: Transfer) {
-        assert!(
-            transfer.device.index() < self.devices.len(),
-            "{:?} of {}: no such device",
-            transfer.device,
-            self.devices.len()
-        );
+        self.assert_device(transfer.device);
         self.advance(now);
         let job = Job::new(now, &transfer);
-        if transfer.operation == Operation::Interrupt {
+        match transfer.operation {
             // A pin: no transaction.
-            self.complete(&job, now);
+            Operation::Interrupt => self.complete(&job, now),
+            Operation::RegisterWrite | Operation::RegisterRead => self.queue_access(now, job),
+            Operation::DmaRead | Operation::DmaWrite => {
+                let bytes = std::iter::once(job.left_bytes());
+                let queued = Queued::new(job, bytes, &self.rules);
+                self.queue(now, queued);
+            }
+        }
+    }
+
+    fn submit_reads(&mut self, now: Time, device: DeviceId, pieces: &[Piece], tag: u64) {
+        self.assert_device(device);
+        if !matches!(self.rules.read, ReadRule::Waits { .. }) {
+            for (place, piece) in (1..).zip(pieces) {
+                let last = place == pieces.len();
+                self.submit(now, piece.read_by(device, tag, last));
+            }
             return;
         }
-        let master = if transfer.operation.is_register_access() {
-            self.devices.len()
-        } else {
-            transfer.device.index()
-        };
-        let queue = match self.devices.get_mut(master) {
-            Some(device) => &mut device.queue,
-            None => &mut self.bridge.accesses,
-        };
-        queue.push_back(job);
-        self.ask(master);
-        let mut earlier = transfer.reported;
-        if let Some(mut transaction) = self.transaction
-            && transaction.master != master
-        {
-            let before = transaction.data_end;
-            self.make_room(&mut transaction, now);
-            earlier |= transaction.data_end < before;
-            self.transaction = Some(transaction);
-        }
-        if earlier {
-            self.done.changed();
-        }
+        self.advance(now);
+        let job = Job::new(now, &Piece::read_all(pieces, device, tag));
+        let bytes = pieces.iter().map(|piece| piece.bytes.into());
+        let queued = Queued::new(job, bytes, &self.rules);
+        self.queue(now, queued);
     }
 
     fn poll_timeout(&self) -> Option<Time> {

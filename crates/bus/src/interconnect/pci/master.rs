@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use baton_wire::Time;
 
+use super::queued::Queued;
 use super::rules::ReadRule;
 use crate::interconnect::job::Job;
 use crate::interconnect::{DeviceId, Operation};
@@ -13,8 +14,8 @@ use crate::interconnect::{DeviceId, Operation};
 pub(super) struct Device {
     /// When it wants the bus, as of the last [`Device::ask`]; [`Time::NEVER`] if it does not.
     pub(super) wants: Time,
-    pub(super) queue: VecDeque<Job>,
-    /// Bursts of the first transfer have been made, or it has been asked for in part.
+    pub(super) queue: VecDeque<Queued>,
+    /// Bursts of the first transfer's first piece have been made, or it has been asked for in part.
     pub(super) started: bool,
     /// After an attempt that was answered with retry it does not ask for the bus before.
     pub(super) eligible_at: Time,
@@ -50,7 +51,7 @@ impl Device {
     }
 
     fn wants_at(&self, rule: &ReadRule) -> Option<Time> {
-        let head = self.queue.front()?;
+        let head = &self.queue.front()?.job;
         if let ReadRule::Split { outstanding, .. } = rule
             && head.operation == Operation::DmaRead
             && self.under_way >= *outstanding
@@ -61,7 +62,7 @@ impl Device {
     }
 
     /// Goes on to the next transfer, and gives the one before.
-    pub(super) fn advance(&mut self) -> Option<Job> {
+    pub(super) fn advance(&mut self) -> Option<Queued> {
         self.started = false;
         self.eligible_at = Time::ZERO;
         self.data_at = None;

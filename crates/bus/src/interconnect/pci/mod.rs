@@ -3,6 +3,7 @@
 mod bus;
 mod config;
 mod master;
+mod queued;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -169,6 +169,21 @@ impl Rules {
         Span::from_ps(bytes * self.clock.as_ps() / self.width.get())
     }
 
+    /// Clocks that an access of the processor needs at least.
+    pub(super) fn access_clocks(&self, bytes: u64) -> u64 {
+        self.register_write.min(self.register_read) + self.data_clocks(bytes)
+    }
+
+    /// Clocks from the last data phase of a burst to the address phase of the next of the same master.
+    pub(super) fn between_bursts(&self) -> u64 {
+        let arbitration = if self.hidden_arbitration {
+            0
+        } else {
+            self.arbitration
+        };
+        self.idle + arbitration
+    }
+
     /// Clocks that `bytes` need in bursts with nothing else on the bus, up to the last data phase.
     pub(super) fn clocks_alone(&self, phases: Phases, bytes: u64) -> u64 {
         let bursts = phases.burst_bytes.count(bytes).max(1);
