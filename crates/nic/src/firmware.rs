@@ -44,6 +44,8 @@ pub struct Outgoing<P> {
     pub segment: Segment<P>,
     /// For a packet of the host: when its descriptor arrived at the NIC. `None` for a packet of the NIC's TCP.
     pub host_since: Option<Time>,
+    /// All of it was read from host memory, headers and data. What else was read is told by [`Firmware::poll_read`].
+    pub is_read: bool,
 }
 
 /// A descriptor on its way to the host.
@@ -429,6 +431,7 @@ impl<P: Storable> Firmware<P> {
             self.frames.push_back(Outgoing {
                 segment,
                 host_since: None,
+                is_read: false,
             });
         }
         Some(Work::Transmit)
@@ -524,7 +527,7 @@ impl<P: Storable> Firmware<P> {
         self.upcalls.pop_front()
     }
 
-    /// The next read of host memory that the last piece of work did; none are noted unless [`Firmware::note_reads`] was called.
+    /// The next read of host memory that the last piece of work did, other than for a frame that [is read](Outgoing::is_read) whole; none are noted unless [`Firmware::note_reads`] was called.
     /// To be taken like frames and upcalls, which are not to be seen before these reads are over.
     pub fn poll_read(&mut self) -> Option<HostRead<P>> {
         self.reads.pop_front()

@@ -21,6 +21,15 @@ const ETHERNET_BYTES: u32 = 14;
 const LINE_BYTES: u32 = 64;
 
 impl<P: Storable> Firmware<P> {
+    /// Whether there is room for a descriptor, which is to be given to [`Firmware::handle_accepted`] then. If there is none, that is
+    /// counted, and the host's driver keeps it in its ring and tries again.
+    #[inline]
+    pub fn accepts(&mut self, descriptor: &ToNic<P>) -> bool {
+        let has_room = self.has_room_for(descriptor);
+        self.stats.descriptors_given_back += u64::from(!has_room);
+        has_room
+    }
+
     /// A descriptor arrived from the host.
     ///
     /// # Errors
@@ -31,10 +40,16 @@ impl<P: Storable> Firmware<P> {
         reason = "it goes back whole to the ring it came from"
     )]
     pub fn handle_descriptor(&mut self, now: Time, descriptor: ToNic<P>) -> Result<(), ToNic<P>> {
-        if !self.has_room_for(&descriptor) {
-            self.stats.descriptors_given_back += 1;
+        if !self.accepts(&descriptor) {
             return Err(descriptor);
         }
+        self.handle_accepted(now, descriptor);
+        Ok(())
+    }
+
+    /// A descriptor arrived from the host that the firmware has just [accepted](Firmware::accepts).
+    #[inline]
+    pub fn handle_accepted(&mut self, now: Time, descriptor: ToNic<P>) {
         match descriptor {
             ToNic::Packet(segment) => self.enter(HostWork::Packet {
                 segment,
@@ -47,7 +62,6 @@ impl<P: Storable> Firmware<P> {
                 debug_assert!(entered.is_ok(), "there was room");
             }
         }
-        Ok(())
     }
 
     /// Whether there is room for a descriptor and all that belongs to it. What begins something new ends a packet whose last part
@@ -116,10 +130,7 @@ impl<P: Storable> Firmware<P> {
         match work {
             HostWork::Packet { segment, since } => {
                 self.charge(Task::HostSend, meter);
-                if self.notes_reads {
-                    self.note_read(headers_of(&segment), segment.payload.clone());
-                }
-                self.send(segment, since);
+                self.send(segment, since, true);
             }
             HostWork::Gather { packet, since } => self.gather(packet, since, meter),
             HostWork::Refused(reason) => {
@@ -154,11 +165,12 @@ impl<P: Storable> Firmware<P> {
         }
     }
 
-    fn send(&mut self, segment: Segment<P>, since: Time) {
+    fn send(&mut self, segment: Segment<P>, since: Time, is_read: bool) {
         self.stats.host_packets_sent += 1;
         self.frames.push_back(Outgoing {
             segment,
             host_since: Some(since),
+            is_read,
         });
     }
 
@@ -201,7 +213,7 @@ impl<P: Storable> Firmware<P> {
         if self.notes_reads {
             self.note_read(headers, read);
         }
-        self.send(segment, since);
+        self.send(segment, since, false);
     }
 
     /// nic_pkt_append_cache: whatever stands there is what is sent.

@@ -156,9 +156,6 @@ impl Machine {
     }
 
     fn fetch_descriptors(&mut self, nic: u8) {
-        if !self.ports[nic as usize].outbox.is_to_fetch() {
-            return;
-        }
         let now = self.now;
         let Some(OnBus {
             dma, outbox, bus, ..
@@ -193,16 +190,16 @@ impl Machine {
                 self.arm(Tick::Nic(NicTick::Descriptors, nic), Some(room_at));
                 break;
             }
-            let Some((posted, descriptor)) = port.outbox.take_on_nic() else {
+            let firmware = &mut port.nic.firmware;
+            let Some(descriptor) = port.outbox.take_on_nic(|next| firmware.accepts(next)) else {
                 break;
             };
-            let crossing = crossings::of_descriptor(&descriptor);
-            match port.nic.firmware.handle_descriptor(now, descriptor) {
-                Ok(()) => crossing.count(&mut self.crossings),
-                Err(descriptor) => port.outbox.give_back_on_nic(posted, descriptor),
-            }
+            crossings::of_descriptor(&descriptor).count(&mut self.crossings);
+            firmware.handle_accepted(now, descriptor);
         }
-        self.fetch_descriptors(nic);
+        if self.ports[nic as usize].outbox.is_to_fetch() {
+            self.fetch_descriptors(nic);
+        }
     }
 
     // --- from the NIC ---
@@ -223,6 +220,9 @@ impl Machine {
         let mut needed = Time::NEVER;
         while let Some(frame) = port.nic.firmware.poll_frame() {
             offloaded |= frame.host_since.is_none();
+            if frame.is_read {
+                crossings::push_packet(&frame.segment, &mut parts);
+            }
             let first = release.frames == 0;
             let frame_len = dma.outgoing.keep(frame, &mut release);
             if first {

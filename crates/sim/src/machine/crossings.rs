@@ -161,6 +161,15 @@ pub(super) fn push_parts(read: &HostRead<Symbolic>, parts: &mut Parts) {
     push_data(&read.data, parts);
 }
 
+/// A packet that was read from host memory as it is.
+pub(super) fn push_packet(segment: &Segment<Symbolic>, parts: &mut Parts) {
+    parts.push(Piece {
+        category: Category::ProtocolHeader,
+        bytes: 14 + segment.header_len() as u32,
+    });
+    push_data(&segment.payload, parts);
+}
+
 /// Content lies in pages; all else is in one piece.
 fn push_data<'a>(pieces: impl IntoIterator<Item = &'a Symbolic>, parts: &mut Parts) {
     for piece in pieces {

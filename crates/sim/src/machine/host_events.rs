@@ -55,12 +55,10 @@ impl Machine {
     /// Hands the host's packets and commands that are posted by now to the NIC, in order, as far as its queues take them.
     pub(super) fn deliver_descriptors(&mut self, nic: u8) {
         let port = &mut self.ports[nic as usize];
-        while let Some((posted, descriptor)) = port.outbox.take(self.now) {
-            let crossing = crossings::of_descriptor(&descriptor);
-            match port.nic.firmware.handle_descriptor(self.now, descriptor) {
-                Ok(()) => crossing.count(&mut self.crossings),
-                Err(descriptor) => port.outbox.give_back(posted, descriptor),
-            }
+        let (outbox, firmware) = (&mut port.outbox, &mut port.nic.firmware);
+        while let Some(descriptor) = outbox.take(self.now, |next| firmware.accepts(next)) {
+            crossings::of_descriptor(&descriptor).count(&mut self.crossings);
+            firmware.handle_accepted(self.now, descriptor);
         }
         self.expect_descriptors(nic);
         self.drive_nic(nic);

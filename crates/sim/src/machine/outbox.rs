@@ -59,6 +59,17 @@ impl Ring {
         self.reached[stage as usize]
     }
 
+    /// Takes the oldest entry if the NIC `accepts` it. If not, it and those behind it wait for [`Outbox::retry`].
+    #[inline]
+    fn take(&mut self, accepts: impl FnOnce(&ToNic<Symbolic>) -> bool) -> Option<ToNic<Symbolic>> {
+        let (_, descriptor) = self.entries.front()?;
+        self.stalled = !accepts(descriptor);
+        if self.stalled {
+            return None;
+        }
+        self.entries.pop_front().map(|(_, descriptor)| descriptor)
+    }
+
     /// When the first entry that has not reached `stage` is posted.
     fn first_before(&self, stage: Stage) -> Option<Time> {
         let (posted, _) = self.entries.get(self.reached(stage))?;
@@ -109,22 +120,26 @@ impl Outbox {
         earlier(self.packets.next(), self.commands.next())
     }
 
-    /// Takes the oldest entry that is posted by `now`; of a packet and a command of the same moment, the packet.
-    pub(super) fn take(&mut self, now: Time) -> Option<(Time, ToNic<Symbolic>)> {
-        let next = self.next().filter(|posted| *posted <= now)?;
-        let ring = if self.packets.next() == Some(next) {
-            &mut self.packets
-        } else {
-            &mut self.commands
-        };
-        ring.entries.pop_front()
-    }
-
-    /// Puts back what the NIC had no room for. It and those behind it wait for [`Outbox::retry`].
-    pub(super) fn give_back(&mut self, posted: Time, descriptor: ToNic<Symbolic>) {
-        let ring = self.ring(&descriptor);
-        ring.entries.push_front((posted, descriptor));
-        ring.stalled = true;
+    /// Takes the oldest entry that is posted by `now` and that the NIC `accepts`; of a packet and a command of the same moment, the
+    /// packet. What it does not accept waits for [`Outbox::retry`], and so do those behind it.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        mut accepts: impl FnMut(&ToNic<Symbolic>) -> bool,
+    ) -> Option<ToNic<Symbolic>> {
+        loop {
+            let next = self.next().filter(|posted| *posted <= now)?;
+            let ring = if self.packets.next() == Some(next) {
+                &mut self.packets
+            } else {
+                &mut self.commands
+            };
+            let taken = ring.take(&mut accepts);
+            if taken.is_some() {
+                return taken;
+            }
+        }
     }
 
     /// The NIC may have room again. Returns whether anything waited for that.
@@ -201,24 +216,26 @@ impl Outbox {
         }
     }
 
-    /// Takes the oldest entry that is on the NIC; of a packet and a command of the same moment, the packet.
-    pub(super) fn take_on_nic(&mut self) -> Option<(Time, ToNic<Symbolic>)> {
-        let (packet, command) = (self.packets.next_on_nic(), self.commands.next_on_nic());
-        let next = earlier(packet, command)?;
-        let ring = if packet == Some(next) {
-            &mut self.packets
-        } else {
-            &mut self.commands
-        };
-        ring.reached.iter_mut().for_each(|reached| *reached -= 1);
-        ring.entries.pop_front()
-    }
-
-    /// Puts back on the NIC what its firmware had no room for. It and those behind it wait for [`Outbox::retry`].
-    pub(super) fn give_back_on_nic(&mut self, posted: Time, descriptor: ToNic<Symbolic>) {
-        let ring = self.ring(&descriptor);
-        ring.reached.iter_mut().for_each(|reached| *reached += 1);
-        self.give_back(posted, descriptor);
+    /// Takes the oldest entry that is on the NIC and that its firmware `accepts`; otherwise as [`Outbox::take`].
+    #[inline]
+    pub(super) fn take_on_nic(
+        &mut self,
+        mut accepts: impl FnMut(&ToNic<Symbolic>) -> bool,
+    ) -> Option<ToNic<Symbolic>> {
+        loop {
+            let (packet, command) = (self.packets.next_on_nic(), self.commands.next_on_nic());
+            let next = earlier(packet, command)?;
+            let ring = if packet == Some(next) {
+                &mut self.packets
+            } else {
+                &mut self.commands
+            };
+            let taken = ring.take(&mut accepts);
+            if taken.is_some() {
+                ring.reached.iter_mut().for_each(|reached| *reached -= 1);
+                return taken;
+            }
+        }
     }
 }
 
@@ -251,6 +268,14 @@ mod tests {
         })
     }
 
+    fn all(_: &ToNic<Symbolic>) -> bool {
+        true
+    }
+
+    fn only_packets(descriptor: &ToNic<Symbolic>) -> bool {
+        descriptor.is_in_packet_order()
+    }
+
     #[test]
     fn entries_are_taken_in_order_once_they_are_posted() {
         let mut outbox = Outbox::default();
@@ -258,9 +283,9 @@ mod tests {
         outbox.post(at(2), packet());
         outbox.post(at(3), command(2));
         assert_eq!(outbox.next(), Some(at(1)));
-        assert_eq!(outbox.take(at(0)), None);
-        let taken: Vec<_> = std::iter::from_fn(|| outbox.take(at(2))).collect();
-        assert_eq!(taken, [(at(1), command(1)), (at(2), packet())]);
+        assert_eq!(outbox.take(at(0), all), None);
+        let taken: Vec<_> = std::iter::from_fn(|| outbox.take(at(2), all)).collect();
+        assert_eq!(taken, [command(1), packet()]);
         assert_eq!(outbox.next(), Some(at(3)));
     }
 
@@ -269,14 +294,12 @@ mod tests {
         let mut outbox = Outbox::default();
         outbox.post(at(1), command(1));
         outbox.post(at(2), packet());
-        let (posted, refused) = outbox.take(at(9)).expect("the command");
-        outbox.give_back(posted, refused);
-        assert_eq!(outbox.take(at(9)), Some((at(2), packet())));
-        assert_eq!(outbox.take(at(9)), None);
+        assert_eq!(outbox.take(at(9), only_packets), Some(packet()));
+        assert_eq!(outbox.take(at(9), all), None);
         assert_eq!(outbox.next(), None, "the command waits for room");
         assert!(outbox.retry());
         assert!(!outbox.retry());
-        assert_eq!(outbox.take(at(9)), Some((at(1), command(1))));
+        assert_eq!(outbox.take(at(9), all), Some(command(1)));
     }
 
     #[test]
@@ -291,19 +314,18 @@ mod tests {
         assert_eq!(outbox.fetch(8, |_| 1), 0, "the doorbell has not arrived");
         outbox.learn();
         assert_eq!(outbox.fetch(1, |_| 1), 2, "posted at one moment");
-        assert_eq!(outbox.take_on_nic(), None);
+        assert_eq!(outbox.take_on_nic(all), None);
         outbox.arrive();
-        assert_eq!(outbox.take_on_nic(), Some((at(1), packet())));
-        let (posted, refused) = outbox.take_on_nic().expect("the command");
-        outbox.give_back_on_nic(posted, refused);
+        assert_eq!(outbox.take_on_nic(only_packets), Some(packet()));
+        assert_eq!(outbox.take_on_nic(only_packets), None);
         assert_eq!(outbox.reached(Stage::OnNic), 1);
-        assert_eq!(outbox.take_on_nic(), None, "it waits for room");
+        assert_eq!(outbox.take_on_nic(all), None, "it waits for room");
         assert_eq!(outbox.fetch(8, |_| 1), 1);
         outbox.arrive();
-        assert_eq!(outbox.take_on_nic(), Some((at(2), packet())));
+        assert_eq!(outbox.take_on_nic(all), Some(packet()));
         outbox.retry();
-        assert_eq!(outbox.take_on_nic(), Some((at(1), command(1))));
-        assert_eq!(outbox.take_on_nic(), None);
+        assert_eq!(outbox.take_on_nic(all), Some(command(1)));
+        assert_eq!(outbox.take_on_nic(all), None);
         assert_eq!(outbox.reached(Stage::Rung), 0);
     }
 }

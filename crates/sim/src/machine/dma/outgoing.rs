@@ -33,7 +33,7 @@ impl Release {
 #[derive(Debug)]
 struct Entry {
     parts: Parts,
-    /// When it must be known that it is complete, at the latest.
+    /// When it must be known that it is complete, at the latest: no later than that of those behind it.
     needed: Time,
     submitted: usize,
     done: usize,
@@ -55,8 +55,6 @@ pub(in super::super) struct Outgoing {
     in_flight: u32,
     /// When the engine is set up for the next read.
     ready_at: Time,
-    /// The earliest [`Entry::needed`] of what waits.
-    needed: Time,
     /// Packets of the host that are completed by what waits.
     sent: u32,
     /// Bytes on the wire of the frames that wait.
@@ -73,7 +71,6 @@ impl Outgoing {
             submitting: 0,
             in_flight: 0,
             ready_at: Time::ZERO,
-            needed: Time::NEVER,
             sent: 0,
             line_bytes: 0,
         }
@@ -106,7 +103,13 @@ impl Outgoing {
     /// A piece of work read `parts`; `release` waits for them.
     /// That it may leave must be known at `needed`.
     pub(in super::super) fn push(&mut self, parts: Parts, release: Release, needed: Time) {
-        self.needed = self.needed.min(needed);
+        // Of what is known at that time all before it is known as well.
+        for earlier in self.entries.iter_mut().rev() {
+            if earlier.needed <= needed {
+                break;
+            }
+            earlier.needed = needed;
+        }
         self.sent += release.sent;
         self.line_bytes += release.line_bytes;
         self.entries.push_back(Entry {
@@ -144,7 +147,8 @@ impl Outgoing {
         if self.holds_back() {
             return Time::ZERO;
         }
-        self.needed
+        let first = self.entries.front();
+        first.map_or(Time::NEVER, |first| first.needed)
     }
 
     /// The next reads, if fewer than the limit are under way and the engine is ready: all parts of a piece of work as a chain, or
@@ -200,13 +204,9 @@ impl Outgoing {
             return None;
         }
         let first = self.entries.front()?;
-        let (release, needed) = (first.release, first.needed);
+        let release = first.release;
         self.submitting = self.submitting.saturating_sub(1);
         self.entries.pop_front();
-        if needed <= self.needed {
-            let rest = self.entries.iter();
-            self.needed = rest.fold(Time::NEVER, |first, entry| first.min(entry.needed));
-        }
         self.sent -= release.sent;
         self.line_bytes -= release.line_bytes;
         Some(release)
