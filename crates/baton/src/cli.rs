@@ -1,9 +1,11 @@
 //! What can be typed.
 
 mod adapter;
+mod descriptors;
 mod live;
 
-pub use adapter::{AdapterArgs, BatchingName, OnExit};
+pub use adapter::{AdapterArgs, OnExit};
+pub use descriptors::{BatchingName, DescriptorArgs};
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 
 use crate::config::Setting;
@@ -208,7 +210,8 @@ Examples:
   baton reproduce dcache-locality --data logs/ --figure locality.svg
   baton reproduce dcache-traffic --data logs/ --figure traffic.png --json traffic.json
   baton reproduce batching --json batching.json --figure batching.svg
-  baton reproduce batching --study connections --study adaptive --out figures/")]
+  baton reproduce batching --study connections --study adaptive --out figures/
+  baton reproduce batching --live --json live.json")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
     pub name: Option<String>,
@@ -250,6 +253,9 @@ pub struct ReproduceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of `batching`")]
 pub struct BatchingArgs {
+    /// Measure the paper's tables on this machine: httperf against a web server and an adapter, two processes. Needs root and httperf
+    #[arg(long, conflicts_with_all = ["study", "profile"])]
+    pub live: bool,
     /// Run a study of a setting that the paper leaves open, in place of its tables; may be given again
     #[arg(long, value_name = "NAME", value_parser = crate::commands::reproduce::BATCHING_STUDIES)]
     pub study: Vec<String>,
@@ -259,10 +265,10 @@ pub struct BatchingArgs {
     /// Name or path of the machine: batching (the paper's) or offload-pcie [default: batching]
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
-    /// Runs of each configuration, with seeds one after the other [default: 5]
+    /// Runs of each configuration, with seeds one after the other [default: 5, with --live 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
-    /// Replies that are measured in each run [default: the machine's]
+    /// Replies that are measured in each run [default: the machine's, with --live 20 to 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub responses: Option<u32>,
 }

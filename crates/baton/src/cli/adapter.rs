@@ -1,6 +1,6 @@
 //! What can be typed after `baton live adapter`.
 
-use super::LinkArgs;
+use super::{DescriptorArgs, LinkArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,15 +39,9 @@ pub struct AdapterArgs {
     /// What happens to the connections of an application that is gone
     #[arg(long, value_name = "WHAT", default_value = "reset")]
     pub on_exit: OnExit,
-    /// Who finds out when answers are sent
-    #[arg(long, value_name = "KIND", default_value = "fixed")]
-    pub batching: BatchingName,
-    /// Answers that wait before they are sent at once (1 to 128); 1 sends those of one piece of work together [default: 1]
-    #[arg(long, value_name = "N")]
-    pub level: Option<u32>,
-    /// The longest that an answer waits for others, microseconds [default: 1000]
-    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
-    pub timer_us: Option<u32>,
+    /// Batching of its answers.
+    #[command(flatten)]
+    pub descriptors: DescriptorArgs,
     /// Applications at most
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub most_applications: u32,
@@ -63,13 +57,4 @@ pub enum OnExit {
     Reset,
     /// What the adapter has of their data is sent, then they are closed.
     Drain,
-}
-
-/// Batching policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BatchingName {
-    /// The user, by --level and --timer-us.
-    Fixed,
-    /// The adapter, from what it observes.
-    Adaptive,
 }

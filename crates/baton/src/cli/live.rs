@@ -1,5 +1,6 @@
 //! What can be typed after `baton live`.
 
+use super::DescriptorArgs;
 use baton_inet::Cidr;
 use baton_live::Url;
 use baton_live::port::FaultSpec;
@@ -136,6 +137,9 @@ pub struct ServeArgs {
     /// Use the kernel's sockets, and none of the options of a link
     #[arg(long, group = "link", conflicts_with_all = LINK_OPTIONS)]
     pub kernel: bool,
+    /// Batching of what it asks of an adapter.
+    #[command(flatten)]
+    pub descriptors: DescriptorArgs,
     /// TCP port
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,

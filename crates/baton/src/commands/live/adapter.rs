@@ -1,11 +1,11 @@
 //! `baton live adapter`: the engine serves applications of other processes.
 
+use super::descriptors::batching;
 use super::engine;
-use crate::cli::{AdapterArgs, BatchingName, OnExit};
+use crate::cli::{AdapterArgs, OnExit};
 use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
-use baton_bus::{Batching, BatchingPolicy, Descriptor};
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Doors, run_adapter};
 use baton_live::{ControlSocket, Snapshot, pin_to_core};
 use baton_nic::offload::{AdapterConfig, Ending};
@@ -30,10 +30,12 @@ pub fn execute(arguments: &AdapterArgs, interrupt: &Interrupt) -> Result<(), Fai
 
 fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
     let usual = AdapterServiceConfig::default();
-    let batching = batching(arguments)?;
-    batching
-        .validate(usual.adapter.ring_depth, Descriptor::BYTES)
-        .map_err(|error| Failure::BadInput(format!("--level: {error}")))?;
+    let AdapterConfig {
+        batching: usually,
+        ring_depth,
+        ..
+    } = &usual.adapter;
+    let batching = batching(arguments.descriptors, usually, *ring_depth)?;
     let mut limits = usual.limits;
     limits.applications = arguments.most_applications;
     Ok(AdapterServiceConfig {
@@ -47,26 +49,6 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
             OnExit::Reset => Ending::Reset,
             OnExit::Drain => Ending::Drain,
         },
-    })
-}
-
-fn batching(arguments: &AdapterArgs) -> Result<Batching, Failure> {
-    let usual = Batching::default();
-    let policy = match arguments.batching {
-        BatchingName::Fixed => BatchingPolicy::Fixed,
-        BatchingName::Adaptive => BatchingPolicy::Adaptive,
-    };
-    let set = arguments.level.or(arguments.timer_us);
-    if policy == BatchingPolicy::Adaptive && set.is_some() {
-        let message =
-            "--batching adaptive finds level and timer itself; leave --level and --timer-us out";
-        return Err(Failure::BadInput(message.to_owned()));
-    }
-    Ok(Batching {
-        policy,
-        level: arguments.level.unwrap_or(usual.level),
-        timer_us: arguments.timer_us.unwrap_or(usual.timer_us),
-        ..usual
     })
 }
 

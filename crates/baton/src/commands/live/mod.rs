@@ -1,6 +1,7 @@
 //! `baton live`: the engine on a real interface.
 
 mod adapter;
+mod descriptors;
 mod engine;
 mod get;
 mod serve;

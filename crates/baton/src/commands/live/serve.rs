@@ -1,7 +1,8 @@
 //! `baton live serve`: a web server on the engine, or on somebody else's TCP.
 
+use super::descriptors::batching;
 use super::engine;
-use crate::cli::ServeArgs;
+use crate::cli::{DescriptorArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
@@ -31,6 +32,10 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
     check_folder("--root", &arguments.root)?;
     if let Some(folder) = &arguments.upload {
         check_folder("--upload", folder)?;
+    }
+    if arguments.adapter.is_none() && arguments.descriptors != DescriptorArgs::default() {
+        let message = "--batching, --level, --timer-us, --max-descriptors: there are descriptors only with --adapter";
+        return Err(Failure::BadInput(message.to_owned()));
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
     let totals = if let Some(address) = &arguments.adapter {
@@ -72,7 +77,8 @@ fn on_adapter(
 ) -> Result<String, Failure> {
     let refuse = |error: &dyn Display| Failure::BadInput(format!("--adapter {address}: {error}"));
     let config = config(arguments);
-    let driver = Driver::open(address.clone(), driver_config(&config)).map_err(|e| refuse(&e))?;
+    let driver_config = driver_config(arguments, &config)?;
+    let driver = Driver::open(address.clone(), driver_config).map_err(|e| refuse(&e))?;
     let named = address.to_string();
     let mut sockets = AdapterSockets::new(driver, move |news: &LinkNews| match news {
         LinkNews::Lost(why) => tell(&format!("{why}; looking for another at {named}\n")),
@@ -108,10 +114,16 @@ fn with_advice(refused: &CannotListen) -> String {
 }
 
 /// Parameters for a web server: many connections, each with little to receive and much to send.
-fn driver_config(service: &ServiceConfig) -> DriverConfig {
+fn driver_config(arguments: &ServeArgs, service: &ServiceConfig) -> Result<DriverConfig, Failure> {
     let usual = DriverConfig::default();
-    DriverConfig {
+    let OsLayerConfig {
+        batching: usually,
+        ring_depth,
+        ..
+    } = &usual.os;
+    Ok(DriverConfig {
         os: OsLayerConfig {
+            batching: batching(arguments.descriptors, usually, *ring_depth)?,
             most_sockets: u32::try_from(service.most_connections)
                 .unwrap_or(u32::MAX)
                 .min(MOST_ADAPTER_SOCKETS),
@@ -119,7 +131,7 @@ fn driver_config(service: &ServiceConfig) -> DriverConfig {
             ..usual.os
         },
         ..usual
-    }
+    })
 }
 
 /// TCP is the kernel's.

@@ -85,11 +85,31 @@ pub(super) struct Row {
     pub(super) metric: &'static str,
     /// What was published; `None` if nothing was.
     pub(super) published: Option<f64>,
-    /// What the simulation gives.
+    /// What the simulation gives, or of an experiment on this machine, the measurement.
     pub(super) simulated: f64,
     /// How tables show it.
     #[serde(skip)]
     pub(super) shown: Shown,
+}
+
+/// A row whose value comes from this machine and not from the simulator.
+#[derive(Debug, Serialize)]
+struct MeasuredRow<'a> {
+    config: &'a str,
+    metric: &'static str,
+    published: Option<f64>,
+    measured: f64,
+}
+
+impl<'a> From<&'a Row> for MeasuredRow<'a> {
+    fn from(row: &'a Row) -> Self {
+        Self {
+            config: &row.config,
+            metric: row.metric,
+            published: row.published,
+            measured: row.simulated,
+        }
+    }
 }
 
 /// A metric in tables.
@@ -147,6 +167,10 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         (None, _) => {}
     }
     match json {
+        Some(json) if arguments.batching.live => {
+            let rows: Vec<MeasuredRow<'_>> = rows.iter().map(MeasuredRow::from).collect();
+            json.write(&rows, &text)
+        }
         Some(json) => json.write(&rows, &text),
         None => print(&text),
     }
@@ -156,22 +180,25 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
 fn refuse_what_it_has_not(arguments: &ReproduceArgs, name: &str) -> Result<(), Failure> {
     let is_batching = name == batching::REPRODUCTION.name;
     let only = &arguments.batching;
-    let given = if is_batching {
-        [
-            ("--log", arguments.log.is_some()),
-            ("--data", arguments.data.is_some()),
-            ("--warmup", arguments.warmup.is_some()),
-            ("--packets", arguments.packets.is_some()),
-        ]
+    let of_others = [
+        ("--log", arguments.log.is_some()),
+        ("--data", arguments.data.is_some()),
+        ("--warmup", arguments.warmup.is_some()),
+        ("--packets", arguments.packets.is_some()),
+    ];
+    let of_batching = [
+        ("--live", only.live),
+        ("--study", !only.study.is_empty()),
+        ("--profile", only.profile.is_some()),
+        ("--seeds", only.seeds.is_some()),
+        ("--responses", only.responses.is_some()),
+    ];
+    let given: &[(&str, bool)] = if is_batching {
+        &of_others
     } else {
-        [
-            ("--study", !only.study.is_empty()),
-            ("--profile", only.profile.is_some()),
-            ("--seeds", only.seeds.is_some()),
-            ("--responses", only.responses.is_some()),
-        ]
+        &of_batching
     };
-    match given.into_iter().find(|(_, given)| *given) {
+    match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((flag, _)) => Err(Failure::BadInput(format!(
             "{flag}: {name} has no such option; see baton reproduce --help"

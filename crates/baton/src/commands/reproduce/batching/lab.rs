@@ -1,6 +1,8 @@
 //! Runs of the simulated machine with full offload, each with several seeds.
 
+use super::bench::{Bench, Closely, Grid, Measured, Trial};
 use super::estimate::Estimate;
+use super::settings::half;
 use crate::commands::reproduce::Context;
 use crate::failure::Failure;
 use crate::runner::{COMMIT, for_all};
@@ -41,21 +43,6 @@ pub(super) struct Point {
     pub name: String,
     /// The machine and the load. Its seed is replaced.
     pub experiment: Experiment,
-}
-
-/// What came of it.
-#[derive(Clone, Debug)]
-pub(super) struct Measured {
-    /// From the first byte of the request to the first of the reply, microseconds.
-    pub response_us: Estimate,
-    /// From there to the last byte, microseconds.
-    pub transfer_us: Estimate,
-    /// DMA operations for each reply.
-    pub crossings: Estimate,
-    /// Replies in a second.
-    pub rate: Estimate,
-    /// One for each seed.
-    pub runs: Vec<Results>,
 }
 
 impl<'a> Lab<'a> {
@@ -114,15 +101,63 @@ impl Point {
     }
 }
 
+impl Bench for Lab<'_> {
+    fn measure_all(&self, trials: &[Trial]) -> Result<Vec<Measured>, Failure> {
+        let point = |trial: &Trial| {
+            let mut experiment = self.machine.clone();
+            trial.settings.apply(&mut experiment);
+            experiment.load.file_bytes = trial.file_bytes;
+            experiment.load.connections = trial.connections;
+            Point {
+                name: trial.name.clone(),
+                experiment,
+            }
+        };
+        self.measure(&trials.iter().map(point).collect::<Vec<_>>())
+    }
+
+    /// The paper's ranges: levels in powers of two up to the ring's depth; timers of 1, 5 and 10 ms and half the baseline's response time.
+    fn grid(&self, baseline: &Measured) -> Grid {
+        let mut timers_us = vec![1_000, 5_000, 10_000, half(baseline.response_us.mean)];
+        timers_us.sort_unstable();
+        timers_us.dedup();
+        Grid {
+            levels: (1..8).map(|power| 1 << power).collect(),
+            timers_us,
+        }
+    }
+
+    fn values_are(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn spread_is(&self) -> &'static str {
+        "95 % intervals"
+    }
+
+    fn note(&self) -> String {
+        format!(
+            "Machine {}; {} seeds from {} on, {} replies measured in each run.\n",
+            self.machine_name, self.seeds, self.context.seed, self.machine.run.measured_responses,
+        )
+    }
+}
+
 impl Measured {
     fn of(runs: &[Results]) -> Self {
         let over = |value: fn(&Results) -> f64| Estimate::of(runs.iter().map(value));
+        let first = &runs[0];
         Self {
             response_us: over(|run| run.response_time_us),
             transfer_us: over(|run| run.transfer_time_us),
             crossings: over(|run| run.crossings_per_response),
             rate: over(|run| run.responses_per_s),
-            runs: runs.to_vec(),
+            first: Closely {
+                responses: first.responses,
+                host_transfers: first.host_transfers,
+                adapter_transfers: first.adapter_transfers,
+                busy_percent: Some([first.host_busy_percent, first.adapter_busy_percent]),
+            },
         }
     }
 }

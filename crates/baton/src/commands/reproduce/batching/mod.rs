@@ -1,8 +1,10 @@
 //! "Evaluating Batching for TCP Offload" (IBM Research): what batching of descriptors saves in bus crossings, and what it costs in response
-//! time; and the studies that the paper leaves open.
+//! time, simulated or measured; and the studies that the paper leaves open.
 
+mod bench;
 mod estimate;
 mod lab;
+mod live;
 mod published;
 mod search;
 mod settings;
@@ -14,6 +16,7 @@ pub use studies::NAMES as STUDIES;
 use super::{Context, Outcome, Reproduction};
 use crate::failure::Failure;
 use lab::Lab;
+use live::LiveBench;
 
 /// The entry in the list.
 pub const REPRODUCTION: Reproduction = Reproduction {
@@ -23,6 +26,9 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 };
 
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
+    if context.batching.live {
+        return table::run(&LiveBench::new(context)?);
+    }
     let lab = Lab::new(context)?;
     if context.batching.study.is_empty() {
         table::run(&lab)

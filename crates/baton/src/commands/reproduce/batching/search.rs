@@ -1,26 +1,18 @@
 //! The search for a level and a timer that save crossings at little cost (batching 3.3 and 3.5).
 
-use super::lab::{Lab, Measured, Point};
-use super::settings::{Setting, Settings, Sides, half};
+use super::bench::{Bench, Measured, Trial};
+use super::settings::{Setting, Settings, Sides};
 use crate::failure::Failure;
-use baton_sim::offload::Experiment;
 
 /// A best setting may make response times longer by so much at most.
 pub(super) const MOST_RESPONSE_RATIO: f64 = 1.1;
 /// A difference in crossings that counts, as a share of the baseline's.
 const LEAST_SAVING: f64 = 0.005;
 
-/// Levels: powers of two up to the ring's depth.
-pub(super) fn levels() -> impl Iterator<Item = u32> + Clone {
-    (0..8).map(|power| 1 << power)
-}
-
 /// A load with its baseline.
 pub(super) struct Load {
-    /// What it is called.
-    pub name: String,
-    /// The machine at the baseline's settings.
-    pub experiment: Experiment,
+    /// The load, at the baseline's settings.
+    pub trial: Trial,
     /// The baseline.
     pub baseline: Measured,
 }
@@ -33,35 +25,35 @@ pub(super) struct Tried {
 }
 
 impl Load {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.trial.name
+    }
+
     /// Measures these settings.
     ///
     /// # Errors
     /// A run that fails, an interrupt.
-    pub fn try_all(&self, lab: &Lab<'_>, all: &[Settings]) -> Result<Vec<Tried>, Failure> {
-        let points: Vec<Point> = all.iter().map(|settings| self.point(*settings)).collect();
-        let measured = lab.measure(&points)?;
+    pub fn try_all(&self, bench: &dyn Bench, all: &[Settings]) -> Result<Vec<Tried>, Failure> {
+        let trial = |&settings: &Settings| Trial {
+            name: format!("{}, {}", self.trial.name, settings.describe()),
+            settings,
+            ..self.trial.clone()
+        };
+        let trials: Vec<Trial> = all.iter().map(trial).collect();
+        let measured = bench.measure_all(&trials)?;
         let tried = all.iter().zip(measured);
         Ok(tried
             .map(|(&settings, measured)| Tried { settings, measured })
             .collect())
     }
 
-    fn point(&self, settings: Settings) -> Point {
-        let mut experiment = self.experiment.clone();
-        settings.apply(&mut experiment);
-        let name = format!("{}, {}", self.name, settings.describe());
-        Point { name, experiment }
-    }
-
-    /// The settings that the paper's ranges allow for one side: levels in powers of two; timers of 1, 5 and 10 ms and half the baseline's
-    /// response time. At level 1 the timer is irrelevant.
-    pub fn grid(&self, sides: Sides) -> Vec<Settings> {
-        let mut timers = vec![1_000, 5_000, 10_000, half(self.baseline.response_us.mean)];
-        timers.sort_unstable();
-        timers.dedup();
-        let settings = levels().skip(1).flat_map(|level| {
+    /// The settings that the search tries for one side. At level 1 the timer is irrelevant.
+    pub fn grid(&self, bench: &dyn Bench, sides: Sides) -> Vec<Settings> {
+        let grid = bench.grid(&self.baseline);
+        let settings = grid.levels.iter().flat_map(|&level| {
             let with = move |&timer_us: &u32| Setting { level, timer_us };
-            timers.iter().map(with).collect::<Vec<_>>()
+            grid.timers_us.iter().map(with)
         });
         settings
             .map(|setting| Settings::of(sides, setting))

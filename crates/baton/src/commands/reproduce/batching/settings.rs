@@ -102,21 +102,31 @@ impl Settings {
             .apply(&mut experiment.adapter.interface.batching);
     }
 
+    /// Which sides are not minimal; both where neither is.
+    pub fn sides(self) -> Sides {
+        match (
+            self.host != Setting::MINIMAL,
+            self.adapter != Setting::MINIMAL,
+        ) {
+            (true, false) => Sides::Host,
+            (false, true) => Sides::Adapter,
+            _ => Sides::Both,
+        }
+    }
+
     /// `4, 1 ms`: level and timer of the side that is not minimal, of both if neither is.
     pub fn describe(self) -> String {
         let side = |setting: Setting| {
             let timer = f64::from(setting.timer_us) / 1e3;
             format!("{}, {timer:.2} ms", setting.level)
         };
-        let (host, adapter) = (
-            self.host != Setting::MINIMAL,
-            self.adapter != Setting::MINIMAL,
-        );
-        match (host, adapter) {
-            (true, false) => side(self.host),
-            (false, true) => side(self.adapter),
-            (false, false) => "1 (none saves any)".to_owned(),
-            (true, true) => format!("host {}; adapter {}", side(self.host), side(self.adapter)),
+        if self == Self::BASELINE {
+            return "1 (none saves any)".to_owned();
+        }
+        match self.sides() {
+            Sides::Host => side(self.host),
+            Sides::Adapter => side(self.adapter),
+            Sides::Both => format!("host {}; adapter {}", side(self.host), side(self.adapter)),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Tables 1 and 2 of the paper, and the same for five connections.
 
-use super::lab::{Lab, Measured, Point};
+use super::bench::{Bench, Measured, Trial};
 use super::published::{self, Cell};
-use super::search::{Load, MOST_RESPONSE_RATIO, Tried, levels};
-use super::settings::{FILES, Setting, Settings, Sides};
+use super::search::{Load, MOST_RESPONSE_RATIO, Tried};
+use super::settings::{FILES, Setting, Settings, Sides, half};
 use crate::commands::reproduce::{Outcome, Row, Shown};
 use crate::failure::Failure;
 use baton_report::figure::{Figure, Line, Panel, Panels};
@@ -24,10 +24,10 @@ struct Measurements {
     grid: Vec<Tried>,
 }
 
-pub(super) fn run(lab: &Lab<'_>) -> Result<Outcome, Failure> {
+pub(super) fn run(bench: &dyn Bench) -> Result<Outcome, Failure> {
     let mut all = Vec::new();
-    for load in baselines(lab)? {
-        all.push(Measurements::take(lab, load)?);
+    for load in baselines(bench)? {
+        all.push(Measurements::take(bench, load)?);
     }
     let rows: Vec<Row> = all.iter().flat_map(Measurements::rows).collect();
     let mut text = String::new();
@@ -36,16 +36,16 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Outcome, Failure> {
             .iter()
             .filter(|m| m.connections == connections)
             .collect();
-        text += &maximal_table(connections, &these);
+        text += &maximal_table(bench, connections, &these);
         text.push('\n');
-        text += &best_table(connections, &these);
+        text += &best_table(bench, connections, &these);
         text.push('\n');
     }
-    text += &baseline_table(&all);
+    text += &baseline_table(bench, &all);
     text.push('\n');
     text += &histogram_table(&all);
     text.push('\n');
-    text += &note(lab);
+    text += &note(bench);
     Ok(Outcome {
         rows,
         text,
@@ -54,31 +54,22 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Outcome, Failure> {
 }
 
 /// All loads at the baseline's settings, with what these give.
-fn baselines(lab: &Lab<'_>) -> Result<Vec<(usize, u32, Load)>, Failure> {
-    let mut points = Vec::new();
+fn baselines(bench: &dyn Bench) -> Result<Vec<(usize, Load)>, Failure> {
+    let mut trials = Vec::new();
     for connections in CONNECTIONS {
-        for (bytes, size) in FILES {
-            let mut experiment = lab.machine.clone();
-            Settings::BASELINE.apply(&mut experiment);
-            experiment.load.file_bytes = bytes;
-            experiment.load.connections = connections;
-            points.push(Point {
+        for (file_bytes, size) in FILES {
+            trials.push(Trial {
                 name: format!("{size}, {}", connections_text(connections)),
-                experiment,
+                file_bytes,
+                connections,
+                settings: Settings::BASELINE,
             });
         }
     }
-    let measured = lab.measure(&points)?;
-    let loads = points.into_iter().zip(measured).enumerate();
+    let measured = bench.measure_all(&trials)?;
+    let loads = trials.into_iter().zip(measured).enumerate();
     Ok(loads
-        .map(|(index, (point, baseline))| {
-            let load = Load {
-                name: point.name,
-                experiment: point.experiment,
-                baseline,
-            };
-            (index % FILES.len(), CONNECTIONS[index / FILES.len()], load)
-        })
+        .map(|(index, (trial, baseline))| (index % FILES.len(), Load { trial, baseline }))
         .collect())
 }
 
@@ -90,23 +81,23 @@ fn connections_text(connections: u32) -> String {
 }
 
 impl Measurements {
-    fn take(lab: &Lab<'_>, (file, connections, load): (usize, u32, Load)) -> Result<Self, Failure> {
+    fn take(bench: &dyn Bench, (file, load): (usize, Load)) -> Result<Self, Failure> {
         let most = Setting::maximal(load.baseline.response_us.mean);
         let maximal = Sides::ALL.map(|sides| Settings::of(sides, most));
-        let maximal = load.try_all(lab, &maximal)?;
-        let host = load.try_all(lab, &load.grid(Sides::Host))?;
-        let adapter = load.try_all(lab, &load.grid(Sides::Adapter))?;
+        let maximal = load.try_all(bench, &maximal)?;
+        let host = load.try_all(bench, &load.grid(bench, Sides::Host))?;
+        let adapter = load.try_all(bench, &load.grid(bench, Sides::Adapter))?;
         let (best_host, best_adapter) = (load.best(&host), load.best(&adapter));
         // "These values are then consolidated for batching on both host and adapter" (3.3).
         let both = Settings {
             host: best_host.settings.host,
             adapter: best_adapter.settings.adapter,
         };
-        let both = load.try_all(lab, &[both])?;
+        let both = load.try_all(bench, &[both])?;
         let best = [best_host, best_adapter].into_iter().chain(both).collect();
         Ok(Self {
             file,
-            connections,
+            connections: load.trial.connections,
             load,
             maximal,
             best,
@@ -126,7 +117,7 @@ impl Measurements {
 
     /// For machines: the baseline as it is, everything else over it.
     fn rows(&self) -> Vec<Row> {
-        let name = &self.load.name;
+        let name = self.load.name();
         let mut rows = absolute_rows(&format!("{name}, baseline"), &self.load.baseline);
         for (index, sides) in Sides::ALL.into_iter().enumerate() {
             let published = |cell: Cell| (self.connections == 1).then_some(cell);
@@ -151,10 +142,9 @@ impl Measurements {
             }
         }
         for tried in &self.grid {
-            let side = if tried.settings.host == Setting::MINIMAL {
-                "adapter"
-            } else {
-                "host"
+            let side = match tried.settings.sides() {
+                Sides::Host => "host",
+                _ => "adapter",
             };
             let config = format!("{name}, search, {side} {}", tried.settings.describe());
             rows.extend(ratio_rows(&config, self.cell(&tried.measured), None));
@@ -222,12 +212,14 @@ fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> Vec<Row> {
     names.into_iter().enumerate().map(row).collect()
 }
 
-/// Simulated, and in brackets what was published if anything was.
-fn maximal_table(connections: u32, all: &[&Measurements]) -> String {
+/// What was found, and in brackets what was published if anything was.
+fn maximal_table(bench: &dyn Bench, connections: u32, all: &[&Measurements]) -> String {
+    let values = bench.values_are();
     let title = match connections {
-        1 => "Table 1, maximal batching, one connection; over the baseline, simulated (published):"
-            .to_owned(),
-        n => format!("Maximal batching, {n} connections; over the baseline, a prediction:"),
+        1 => format!(
+            "Table 1, maximal batching, one connection; over the baseline, {values} (published):"
+        ),
+        n => format!("Maximal batching, {n} connections; over the baseline, {values}:"),
     };
     let mut table = Table::new(columns(true)).titled(title);
     table.row(baseline_cells(all));
@@ -242,12 +234,15 @@ fn maximal_table(connections: u32, all: &[&Measurements]) -> String {
     table.render()
 }
 
-fn best_table(connections: u32, all: &[&Measurements]) -> String {
+fn best_table(bench: &dyn Bench, connections: u32, all: &[&Measurements]) -> String {
     let bound =
         format!("fewest crossings at no more than {MOST_RESPONSE_RATIO} times the response time");
+    let values = bench.values_are();
     let title = match connections {
-        1 => format!("Table 2, best settings found ({bound}), one connection:"),
-        n => format!("Best settings found ({bound}), {n} connections, a prediction:"),
+        1 => {
+            format!("Table 2, best settings found ({bound}), one connection, {values} (published):")
+        }
+        n => format!("Best settings found ({bound}), {n} connections, {values}:"),
     };
     let mut table = Table::new(columns(true)).titled(title);
     table.row(baseline_cells(all));
@@ -264,7 +259,7 @@ fn best_table(connections: u32, all: &[&Measurements]) -> String {
         for (sides, best) in Sides::ALL.into_iter().zip(&m.best).take(2) {
             found += &format!(
                 "  {}, {}: level {}\n",
-                m.load.name,
+                m.load.name(),
                 sides.name(),
                 best.settings.describe()
             );
@@ -292,17 +287,17 @@ fn baseline_cells(all: &[&Measurements]) -> Vec<String> {
     cells
 }
 
-fn compared(simulated: Cell, published: Option<Cell>) -> [String; 3] {
+fn compared(found: Cell, published: Option<Cell>) -> [String; 3] {
     [0, 1, 2].map(|index| {
-        let simulated = format!("{:.2}", simulated[index]);
+        let found = format!("{:.2}", found[index]);
         match published {
-            Some(published) => format!("{simulated} ({})", significant(published[index])),
-            None => simulated,
+            Some(published) => format!("{found} ({})", significant(published[index])),
+            None => found,
         }
     })
 }
 
-fn baseline_table(all: &[Measurements]) -> String {
+fn baseline_table(bench: &dyn Bench, all: &[Measurements]) -> String {
     let mut table = Table::new(vec![
         Column::words("baseline"),
         Column::numbers("response time\nus"),
@@ -312,27 +307,33 @@ fn baseline_table(all: &[Measurements]) -> String {
         Column::numbers("host\nbusy"),
         Column::numbers("adapter\nbusy"),
     ])
-    .titled("What the baselines are, with 95 % intervals over the seeds:");
+    .titled(format!(
+        "What the baselines are, with {} over the runs:",
+        bench.spread_is()
+    ));
     for m in all {
         let baseline = &m.load.baseline;
         let with = |e: super::estimate::Estimate| {
             format!("{} ± {}", significant(e.mean), significant(e.half_width))
         };
-        let run = &baseline.runs[0];
+        let busy = |side: usize| match baseline.first.busy_percent {
+            Some(busy) => baton_report::percent(busy[side]),
+            None => "-".to_owned(),
+        };
         table.row(vec![
-            m.load.name.clone(),
+            m.load.name().to_owned(),
             with(baseline.response_us),
             with(baseline.transfer_us),
             with(baseline.rate),
             with(baseline.crossings),
-            baton_report::percent(run.host_busy_percent),
-            baton_report::percent(run.adapter_busy_percent),
+            busy(0),
+            busy(1),
         ]);
     }
     table.render()
 }
 
-/// The histograms of section 3.2, of the first seed.
+/// The histograms of section 3.2, of the first run.
 fn histogram_table(all: &[Measurements]) -> String {
     let mut columns = vec![
         Column::words("descriptors in a transfer"),
@@ -342,7 +343,7 @@ fn histogram_table(all: &[Measurements]) -> String {
     columns.extend(heads.map(Column::numbers));
     columns.push(Column::numbers("mean"));
     let title =
-        "How many descriptors each transfer has (transfers in the measured part, first seed):";
+        "How many descriptors each transfer has (transfers in the measured part, first run):";
     let mut table = Table::new(columns).titled(title);
     for m in all.iter().filter(|m| m.connections == 1) {
         let both = m.maximal.last().expect("three sides");
@@ -350,12 +351,12 @@ fn histogram_table(all: &[Measurements]) -> String {
             ("baseline", &m.load.baseline),
             ("maximal, both", &both.measured),
         ] {
-            let run = &measured.runs[0];
+            let run = &measured.first;
             for (side, transfers) in [
                 ("host", &run.host_transfers),
                 ("adapter", &run.adapter_transfers),
             ] {
-                let mut cells = vec![format!("{}, {what}", m.load.name), side.to_owned()];
+                let mut cells = vec![format!("{}, {what}", m.load.name()), side.to_owned()];
                 cells.extend(transfers.buckets[..heads.len()].iter().map(u64::to_string));
                 cells.push(significant(transfers.mean()));
                 table.row(cells);
@@ -365,31 +366,30 @@ fn histogram_table(all: &[Measurements]) -> String {
     table.render()
 }
 
-fn note(lab: &Lab<'_>) -> String {
-    let context = lab.context();
+fn note(bench: &dyn Bench) -> String {
     format!(
-        "RT: response time, first byte of the request to first byte of the reply; TT: transfer time, the rest; Xing: DMA operations for a reply.\n\
-         Machine {}; {} seeds from {} on, {} replies measured in each run.\n",
-        lab.machine_name, lab.seeds, context.seed, lab.machine.run.measured_responses,
+        "RT: response time, first byte of the request to first byte of the reply; TT: transfer time, the rest; Xing: DMA operations for a reply.\n{}",
+        bench.note()
     )
 }
 
 /// Response time and crossings over the levels of the adapter, one connection, timer of half the response time.
 fn figure(all: &[Measurements]) -> Panels {
     let line = |m: &Measurements, value: fn(Cell) -> f64| {
-        let at = |level: u32| {
-            if level == 1 {
-                return Some((1.0, 1.0));
-            }
-            let tried = m.grid.iter().find(|tried| {
-                tried.settings.host == Setting::MINIMAL && tried.settings.adapter.level == level
-            })?;
-            Some((f64::from(level), value(m.cell(&tried.measured))))
-        };
+        let mut points = vec![(1.0, 1.0)];
+        let adapter = m
+            .grid
+            .iter()
+            .filter(|tried| tried.settings.sides() == Sides::Adapter);
+        let half = half(m.load.baseline.response_us.mean);
+        for tried in adapter.filter(|tried| tried.settings.adapter.timer_us == half) {
+            let level = f64::from(tried.settings.adapter.level);
+            points.push((level, value(m.cell(&tried.measured))));
+        }
         Line {
-            name: m.load.name.clone(),
+            name: m.load.name().to_owned(),
             dashed: m.connections > 1,
-            points: levels().filter_map(at).collect(),
+            points,
         }
     };
     let panel = |y: &str, value: fn(Cell) -> f64| Panel {

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::sweep::{CROSSINGS, Metric, RESPONSE, Sweep, files};
-use crate::commands::reproduce::batching::lab::{Lab, Measured};
+use crate::commands::reproduce::batching::{bench::Measured, lab::Lab};
 use crate::failure::Failure;
 use baton_sim::offload::Experiment;
 
@@ -11,7 +11,7 @@ const RESPONSES: Metric = Metric {
     key: "adapter_descriptors_per_response",
     name: "adapter's descriptors for a reply",
     value: |measured: &Measured| {
-        let run = &measured.runs[0];
+        let run = &measured.first;
         run.adapter_transfers.entries as f64 / run.responses.max(1) as f64
     },
     log: false,

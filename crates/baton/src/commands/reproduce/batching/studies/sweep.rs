@@ -1,7 +1,8 @@
 //! One parameter at many values, for several loads.
 
 use super::Findings;
-use crate::commands::reproduce::batching::lab::{Lab, Measured, Point};
+use crate::commands::reproduce::batching::bench::Measured;
+use crate::commands::reproduce::batching::lab::{Lab, Point};
 use crate::commands::reproduce::{Row, Shown};
 use crate::failure::Failure;
 use baton_report::figure::{Line, Panel, Panels};

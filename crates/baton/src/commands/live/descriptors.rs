@@ -1,0 +1,41 @@
+//! Batching of one side, from what the user typed.
+
+use crate::cli::{BatchingName, DescriptorArgs};
+use crate::failure::Failure;
+use baton_bus::{Batching, BatchingPolicy, Descriptor};
+
+/// The batching that was asked for, of a ring of `depth` descriptors; `usual` where nothing was.
+///
+/// # Errors
+/// It cannot work.
+pub(super) fn batching(
+    arguments: DescriptorArgs,
+    usual: &Batching,
+    depth: u32,
+) -> Result<Batching, Failure> {
+    let policy = match arguments.batching {
+        None | Some(BatchingName::Fixed) => BatchingPolicy::Fixed,
+        Some(BatchingName::Adaptive) => BatchingPolicy::Adaptive,
+    };
+    let set = arguments.level.or(arguments.timer_us);
+    if policy == BatchingPolicy::Adaptive && set.is_some() {
+        let message =
+            "--batching adaptive finds level and timer itself; leave --level and --timer-us out";
+        return Err(Failure::BadInput(message.to_owned()));
+    }
+    let batching = Batching {
+        policy,
+        level: arguments.level.unwrap_or(usual.level),
+        timer_us: arguments.timer_us.unwrap_or(usual.timer_us),
+        max_descriptors: arguments.max_descriptors.unwrap_or(usual.max_descriptors),
+        ..usual.clone()
+    };
+    let flag = match arguments.max_descriptors {
+        Some(0) => "--max-descriptors",
+        _ => "--level",
+    };
+    batching
+        .validate(depth, Descriptor::BYTES)
+        .map_err(|error| Failure::BadInput(format!("{flag}: {error}")))?;
+    Ok(batching)
+}

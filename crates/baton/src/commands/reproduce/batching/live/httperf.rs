@@ -1,0 +1,167 @@
+//! The load: httperf in closed loops, each request on a connection of its own, which the server closes.
+
+use super::LOOK_AGAIN;
+use super::process::Process;
+use crate::failure::Failure;
+use crate::runner::Interrupt;
+use std::io::ErrorKind;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A run that takes longer is hopeless.
+const LONGEST_RUN: Duration = Duration::from_secs(60);
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Load {
+    pub server: &'static str,
+    /// The file, without the slash before it.
+    pub path: String,
+    /// Connections at the same time.
+    pub connections: u32,
+    /// Requests in each loop.
+    pub calls: u32,
+}
+
+/// What httperf saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Seen {
+    pub replies: u32,
+    pub duration_s: f64,
+    /// Mean time from the first byte of the request to the first of the reply, microseconds.
+    pub response_us: f64,
+    /// Mean time from there to the last byte, microseconds.
+    pub transfer_us: f64,
+}
+
+/// Whether there is an httperf.
+///
+/// # Errors
+/// There is none.
+pub(super) fn is_there() -> Result<(), Failure> {
+    let mut command = Command::new("httperf");
+    command.arg("--version");
+    let started = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    started.map(drop).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::BadInput(
+            "--live: the command `httperf` is missing; install the package httperf".to_owned(),
+        ),
+        _ => Failure::BadInput(format!("--live: cannot run `httperf`: {error}")),
+    })
+}
+
+impl Load {
+    /// Runs it in a network namespace.
+    ///
+    /// # Errors
+    /// A request without a reply, a run that does not end, an interrupt.
+    pub fn run(&self, namespace: &str, interrupt: &Interrupt) -> Result<Seen, Failure> {
+        let failed = |why: &str| Failure::Failed(format!("httperf: {why}"));
+        let folder = tempfile::tempdir().map_err(|error| failed(&error.to_string()))?;
+        let mut process = Process::start("httperf", &mut self.command(namespace), folder.path())?;
+        let until = Instant::now() + LONGEST_RUN;
+        let status = loop {
+            if let Some(status) = process.ended()? {
+                break status;
+            }
+            interrupt.check()?;
+            if Instant::now() > until {
+                return Err(failed(&format!("not done within {LONGEST_RUN:?}")));
+            }
+            thread::sleep(LOOK_AGAIN);
+        };
+        let words = process.words();
+        let seen = Seen::parse(&words).filter(|_| status.success());
+        let wanted = self.connections * self.calls;
+        match seen {
+            Some((seen, 0)) if seen.replies == wanted => Ok(seen),
+            Some((seen, errors)) => Err(failed(&format!(
+                "{} replies to {wanted} requests, {errors} errors",
+                seen.replies
+            ))),
+            None => {
+                // Ctrl-C is httperf's, too.
+                interrupt.check()?;
+                Err(failed(words.trim()))
+            }
+        }
+    }
+
+    /// A session is a closed loop; with HTTP/1.0 each of its requests has a connection of its own.
+    fn command(&self, namespace: &str) -> Command {
+        let Self {
+            server,
+            path,
+            connections,
+            calls,
+        } = self;
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", namespace, "httperf", "--hog"])
+            .args(["--server", server, "--http-version", "1.0"])
+            .args(["--uri", &format!("/{path}"), "--timeout", "10"])
+            .args(["--wsess", &format!("{connections},{calls},0")])
+            .args(["--rate", "1000"]);
+        command
+    }
+}
+
+impl Seen {
+    /// What httperf 0.9 prints, with the number of errors.
+    fn parse(words: &str) -> Option<(Self, u32)> {
+        // The first number after these words in a line that begins so.
+        let number = |begin: &str, before: &str| -> Option<f64> {
+            let line = words.lines().find(|line| line.starts_with(begin))?;
+            let (_, rest) = line.split_once(before)?;
+            rest.split_whitespace().next()?.parse().ok()
+        };
+        let seen = Self {
+            replies: number("Total:", " replies ")? as u32,
+            duration_s: number("Total:", " test-duration ")?,
+            response_us: 1e3 * number("Reply time", " response ")?,
+            transfer_us: 1e3 * number("Reply time", " transfer ")?,
+        };
+        let errors = number("Errors: total", "Errors: total ")? as u32;
+        Some((seen, errors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str = "\
+httperf --hog --client=0/1 --server=10.9.0.2 --port=80 --uri=/1024
+Maximum connect burst length: 1
+
+Total: connections 500 requests 500 replies 499 test-duration 9.756 s
+
+Connection rate: 51.2 conn/s (19.5 ms/conn, <=5 concurrent connections)
+
+Reply rate [replies/s]: min 47.4 avg 47.4 max 47.4 stddev 0.0 (1 samples)
+Reply time [ms]: response 53.2 transfer 4.1
+Reply status: 1xx=0 2xx=499 3xx=0 4xx=0 5xx=0
+
+Errors: total 1 client-timo 1 socket-timo 0 connrefused 0 connreset 0
+";
+
+    #[test]
+    fn what_httperf_prints_is_understood() {
+        let seen = Seen {
+            replies: 499,
+            duration_s: 9.756,
+            response_us: 53_200.0,
+            transfer_us: 4_100.0,
+        };
+        let (parsed, errors) = Seen::parse(WORDS).expect("all is there");
+        assert_eq!(errors, 1);
+        assert_eq!((parsed.replies, parsed.duration_s), (499, seen.duration_s));
+        assert!((parsed.response_us - seen.response_us).abs() < 1e-6);
+        assert!((parsed.transfer_us - seen.transfer_us).abs() < 1e-6);
+        for line in ["Total:", "Reply time", "Errors: total"] {
+            let cut = WORDS.replace(line, "");
+            assert_eq!(Seen::parse(&cut), None, "without {line}");
+        }
+    }
+}

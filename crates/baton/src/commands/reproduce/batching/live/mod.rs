@@ -1,0 +1,202 @@
+//! The paper's tables, measured: httperf asks a web server for one file, whose TCP is on an adapter, another process.
+
+mod httperf;
+mod process;
+mod stage;
+
+use super::bench::{Bench, Closely, Grid, Measured, Trial};
+use super::estimate::Estimate;
+use super::settings::{FILES, half};
+use crate::commands::reproduce::Context;
+use crate::failure::Failure;
+use crate::runner::{Interrupt, for_all};
+use baton_live::BusRow;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// What the link is like, each way: the paper's LAN of 100 Mb/s, and a delay that makes the baseline's response time about what it is
+/// in the simulated machine. httperf tells times to 0.1 ms, which is good enough only if they are some milliseconds.
+const FAULT: &str = "delay=1ms,rate=100mbit,queue=10000";
+/// Runs of each setting, where the user does not say.
+const RUNS: u32 = 3;
+/// Replies in a run by file, where the user does not say.
+const REPLIES: [u32; FILES.len()] = [100, 40, 20];
+/// Replies that are not measured, before those that are.
+const WARMUP_REPLIES: u32 = 10;
+/// Levels of the search, and the parts of the baseline's response time that are its timers. A small search: each try takes seconds.
+const LEVELS: [u32; 3] = [2, 4, 16];
+const TIMER_PARTS: [u32; 2] = [8, 2];
+
+/// This machine.
+pub(super) struct LiveBench<'a> {
+    interrupt: &'a Interrupt,
+    runs: u32,
+    replies: Option<u32>,
+    seed: u64,
+    /// Has the files.
+    site: TempDir,
+}
+
+/// What one run of httperf saw, and what crossed meanwhile.
+struct Run {
+    replies: u32,
+    response_us: f64,
+    transfer_us: f64,
+    rate: f64,
+    before: BusRow,
+    after: BusRow,
+}
+
+impl<'a> LiveBench<'a> {
+    /// A bench with files to serve.
+    ///
+    /// # Errors
+    /// Something that it needs is missing.
+    pub fn new(context: &'a Context<'a>) -> Result<Self, Failure> {
+        httperf::is_there()?;
+        let failed = |error| Failure::Failed(format!("cannot write the files to serve: {error}"));
+        let site = tempfile::tempdir().map_err(failed)?;
+        for (bytes, _) in FILES {
+            let content = vec![b'x'; bytes as usize];
+            fs::write(site.path().join(bytes.to_string()), content).map_err(failed)?;
+        }
+        Ok(Self {
+            interrupt: context.interrupt,
+            runs: context.batching.seeds.unwrap_or(RUNS),
+            replies: context.batching.responses,
+            seed: context.seed,
+            site,
+        })
+    }
+
+    fn replies(&self, file_bytes: u32) -> u32 {
+        let usual = FILES.iter().zip(REPLIES);
+        let usual = usual
+            .into_iter()
+            .find(|((bytes, _), _)| *bytes == file_bytes);
+        self.replies
+            .or(usual.map(|(_, replies)| replies))
+            .unwrap_or(REPLIES[0])
+    }
+
+    fn measure(&self, trial: &Trial) -> Result<Measured, Failure> {
+        let stage = stage::Stage::set(self.site.path(), trial.settings, self.seed, self.interrupt)?;
+        let ask = |replies: u32| {
+            // As many of each connection.
+            let calls = replies.div_ceil(trial.connections);
+            let load = httperf::Load {
+                server: stage::ENGINE,
+                path: trial.file_bytes.to_string(),
+                connections: trial.connections,
+                calls,
+            };
+            load.run(stage.namespace(), self.interrupt)
+        };
+        ask(WARMUP_REPLIES)?;
+        let mut runs = Vec::new();
+        for _ in 0..self.runs {
+            let before = stage.quiet()?;
+            let seen = ask(self.replies(trial.file_bytes))?;
+            runs.push(Run {
+                replies: seen.replies,
+                response_us: seen.response_us,
+                transfer_us: seen.transfer_us,
+                rate: f64::from(seen.replies) / seen.duration_s,
+                before,
+                after: stage.quiet()?,
+            });
+        }
+        stage.end()?;
+        Ok(Measured::of_least_disturbed(&runs))
+    }
+}
+
+impl Bench for LiveBench<'_> {
+    fn measure_all(&self, trials: &[Trial]) -> Result<Vec<Measured>, Failure> {
+        let gave_up = AtomicBool::new(false);
+        let measure = |trial: &Trial| {
+            if gave_up.load(Ordering::Relaxed) {
+                return Err(Failure::Interrupted);
+            }
+            self.measure(trial).map_err(|failure| {
+                gave_up.store(true, Ordering::Relaxed);
+                match failure {
+                    Failure::Failed(why) => Failure::Failed(format!("{}: {why}", trial.name)),
+                    other => other,
+                }
+            })
+        };
+        // One at a time: they would disturb each other.
+        let all = for_all(trials, "settings", 1, self.interrupt, measure)?;
+        all.into_iter().collect()
+    }
+
+    fn grid(&self, baseline: &Measured) -> Grid {
+        let part = |part: u32| half(baseline.response_us.mean * 2.0 / f64::from(part));
+        Grid {
+            levels: LEVELS.into(),
+            timers_us: TIMER_PARTS.map(part).into(),
+        }
+    }
+
+    fn values_are(&self) -> &'static str {
+        "measured"
+    }
+
+    fn spread_is(&self) -> &'static str {
+        "half the range"
+    }
+
+    fn note(&self) -> String {
+        let replies = FILES.map(|(bytes, size)| format!("{} of {size}", self.replies(bytes)));
+        format!(
+            "httperf through a TAP device, each way {FAULT}, to `baton live serve` on `baton live adapter`; of {} runs of {} replies the one with\n\
+             the shortest response time. httperf tells times to 0.1 ms.\n",
+            self.runs,
+            replies.join(", "),
+        )
+    }
+}
+
+impl Measured {
+    /// Whatever else the machine does makes response times longer, never shorter: the run with the shortest was disturbed least.
+    fn of_least_disturbed(runs: &[Run]) -> Self {
+        let shortest = |a: &&Run, b: &&Run| a.response_us.total_cmp(&b.response_us);
+        let best = runs.iter().min_by(shortest).expect("there is a run");
+        let over = |value: fn(&Run) -> f64| {
+            let all = runs.iter().map(value);
+            let range = all.clone().fold(f64::MIN, f64::max) - all.fold(f64::MAX, f64::min);
+            Estimate {
+                mean: value(best),
+                half_width: range / 2.0,
+            }
+        };
+        Self {
+            response_us: over(|run| run.response_us),
+            transfer_us: over(|run| run.transfer_us),
+            crossings: over(Run::crossings),
+            rate: over(|run| run.rate),
+            first: Closely {
+                responses: best.replies.into(),
+                host_transfers: (best.after.requests.per_transfer)
+                    .since(&best.before.requests.per_transfer),
+                adapter_transfers: (best.after.responses.per_transfer)
+                    .since(&best.before.responses.per_transfer),
+                busy_percent: None,
+            },
+        }
+    }
+}
+
+impl Run {
+    /// DMA operations for each reply.
+    fn crossings(&self) -> f64 {
+        let crossings = self.after.crossings.crossings() - self.before.crossings.crossings();
+        crossings as f64 / f64::from(self.replies)
+    }
+}
+
+/// Longest pause between two looks at something that is to happen.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);

@@ -1,0 +1,180 @@
+//! Batching that needs no tuning, beside every fixed setting.
+
+mod opponents;
+mod report;
+
+use super::Findings;
+use super::connections::with_connections;
+use crate::commands::reproduce::batching::bench::Measured;
+use crate::commands::reproduce::batching::lab::{Lab, Point};
+use crate::commands::reproduce::batching::settings::{FILES, Settings};
+use crate::failure::Failure;
+use baton_bus::BatchingPolicy;
+use baton_sim::offload::Experiment;
+use opponents::{combined, every_setting};
+
+/// Connections in closed loops.
+const CONNECTIONS: [u32; 5] = [1, 5, 20, 50, 100];
+/// So many with the smallest file only: of the others they would wait for nothing but the wire.
+const MANY: u32 = 1_000;
+/// Replies of each file that are measured, unless so many connections need more: a large one says as much as several small ones.
+const REPLIES: [u64; FILES.len()] = [200, 100, 50];
+/// Fixed rates of the smallest file, per cent of what the baseline does with the most connections.
+const RATES_PERCENT: [u32; 3] = [1, 50, 90];
+/// Response times that differ by less are equal.
+const EQUAL: f64 = 1.01;
+
+/// A load on the machine.
+struct Workload {
+    name: String,
+    experiment: Experiment,
+    /// A closed loop of the smallest file: its connections are a point of the figure.
+    drawn: bool,
+}
+
+/// A load, measured in all ways.
+struct Compared {
+    workload: Workload,
+    baseline: Measured,
+    adaptive: Measured,
+    /// Those of [`every_setting`] in their order, the same of each load.
+    fixed: Vec<(Settings, Measured)>,
+    /// Good settings of one side with good ones of the other.
+    combined: Vec<(Settings, Measured)>,
+}
+
+pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
+    let mut compared = Vec::new();
+    for workload in closed_loops(lab) {
+        compared.push(Compared::measure(lab, workload)?);
+    }
+    let most = compared
+        .iter()
+        .rfind(|compared| compared.workload.drawn)
+        .expect("there are closed loops of the smallest file");
+    let capacity = most.baseline.rate.mean;
+    for workload in fixed_rates(lab, capacity) {
+        compared.push(Compared::measure(lab, workload)?);
+    }
+    Ok(Findings {
+        rows: report::rows(&compared),
+        text: report::text(lab, &compared),
+        figure: report::figure(&compared),
+    })
+}
+
+/// All files with all numbers of connections.
+fn closed_loops(lab: &Lab<'_>) -> Vec<Workload> {
+    let mut all = Vec::new();
+    for (index, (bytes, size)) in FILES.into_iter().enumerate() {
+        let many = (index == 0).then_some(MANY);
+        for connections in CONNECTIONS.into_iter().chain(many) {
+            let mut experiment = machine(lab, connections, REPLIES[index]);
+            experiment.load.file_bytes = bytes;
+            all.push(Workload {
+                name: format!("{size}, {connections} conn."),
+                experiment,
+                drawn: index == 0,
+            });
+        }
+    }
+    all
+}
+
+/// The smallest file at shares of what the machine can do.
+fn fixed_rates(lab: &Lab<'_>, capacity: f64) -> Vec<Workload> {
+    let at = |share: u32| {
+        let mut experiment = machine(lab, MANY, REPLIES[0]);
+        let rate = (capacity * f64::from(share) / 100.0).round().max(1.0) as u32;
+        experiment.load.rate_per_s = rate;
+        Workload {
+            name: format!("{}, {rate}/s ({share} %)", FILES[0].1),
+            experiment,
+            drawn: false,
+        }
+    };
+    RATES_PERCENT.map(at).into()
+}
+
+/// The machine with so many connections. Its timers are exact, those of fixed batching too, whatever they are in truth: otherwise
+/// they would lose by that alone. `replies` are measured unless so many connections need more.
+fn machine(lab: &Lab<'_>, connections: u32, replies: u64) -> Experiment {
+    let mut machine = lab.machine.clone();
+    let run = &mut machine.run;
+    run.measured_responses = run.measured_responses.min(replies);
+    let mut experiment = with_connections(&machine, connections);
+    experiment.host.interface.batching.tick_us = 1;
+    experiment.adapter.interface.batching.tick_us = 1;
+    experiment
+}
+
+impl Compared {
+    fn measure(lab: &Lab<'_>, workload: Workload) -> Result<Self, Failure> {
+        let timer_us = workload.experiment.adapter.interface.batching.timer_us;
+        let all = every_setting(timer_us);
+        let mut points = vec![workload.fixed(Settings::BASELINE), workload.adaptive()];
+        points.extend(all.iter().map(|&settings| workload.fixed(settings)));
+        let mut measured = lab.measure(&points)?.into_iter();
+        let mut next = || measured.next().expect("all points are measured");
+        let (baseline, adaptive) = (next(), next());
+        let mut compared = Self {
+            fixed: all.into_iter().zip(measured).collect(),
+            workload,
+            baseline,
+            adaptive,
+            combined: Vec::new(),
+        };
+        let pairs = combined(&compared.fixed, |measured| compared.is_affordable(measured));
+        let points: Vec<Point> = pairs
+            .iter()
+            .map(|&settings| compared.workload.fixed(settings))
+            .collect();
+        let measured = lab.measure(&points)?;
+        compared.combined = pairs.into_iter().zip(measured).collect();
+        Ok(compared)
+    }
+
+    /// Response time and crossings over the baseline's.
+    fn ratios(&self, measured: &Measured) -> (f64, f64) {
+        (
+            measured.response_us.mean / self.baseline.response_us.mean,
+            measured.crossings.mean / self.baseline.crossings.mean,
+        )
+    }
+
+    /// Whether the response time is no longer than the adaptive one's.
+    fn is_affordable(&self, measured: &Measured) -> bool {
+        measured.response_us.mean <= EQUAL * self.adaptive.response_us.mean
+    }
+
+    /// The fixed setting with the fewest crossings of those whose response time is no longer than the adaptive one's.
+    fn best_fixed(&self) -> (Settings, &Measured) {
+        let tried = self.fixed.iter().chain(&self.combined);
+        std::iter::once((Settings::BASELINE, &self.baseline))
+            .chain(tried.map(|(settings, measured)| (*settings, measured)))
+            .filter(|(_, measured)| self.is_affordable(measured))
+            .min_by(|a, b| a.1.crossings.mean.total_cmp(&b.1.crossings.mean))
+            .unwrap_or((Settings::BASELINE, &self.baseline))
+    }
+}
+
+impl Workload {
+    fn fixed(&self, settings: Settings) -> Point {
+        let mut experiment = self.experiment.clone();
+        settings.apply(&mut experiment);
+        Point {
+            name: format!("{}, {}", self.name, settings.describe()),
+            experiment,
+        }
+    }
+
+    fn adaptive(&self) -> Point {
+        let mut experiment = self.experiment.clone();
+        experiment.host.interface.batching.policy = BatchingPolicy::Adaptive;
+        experiment.adapter.interface.batching.policy = BatchingPolicy::Adaptive;
+        Point {
+            name: format!("{}, adaptive", self.name),
+            experiment,
+        }
+    }
+}
