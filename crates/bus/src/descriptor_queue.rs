@@ -81,11 +81,6 @@ impl DescriptorQueue {
         self.batcher.hurry();
     }
 
-    /// The other side has still to take `unread` descriptors of what was transferred before. Adaptive batching makes use of it.
-    pub fn handle_unread(&mut self, now: Time, unread: usize) {
-        self.batcher.other_side_is_busy(now, unread > 0);
-    }
-
     /// Puts what is to be transferred next at `now` into `transfer`, which it clears before; false when nothing is due.
     pub fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
         transfer.clear();

@@ -6,7 +6,7 @@
 //! - *Nobody* ([`Urgency::Lazy`]). It waits for company: the next entry that somebody waits for takes along all that wait. How long
 //!   that takes is learned ([`Company`]), and four times as long is waited, so that the timer is a last resort. Where the other side
 //!   turns out to stand still until such entries come, they go at once.
-//! - *Somebody* ([`Urgency::Awaited`]). It goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 15 of
+//! - *Somebody* ([`Urgency::Awaited`]). It goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 9 of
 //!   the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic
 //!   acknowledgment problem (Dooly, Goldman and Scott, 1998), and so is its answer: a batch goes when the waiting times of its entries
 //!   add up to what may be spent. Waiting pays if the mean gap between entries is within the budget and earlier waits were not in vain;
@@ -15,8 +15,7 @@
 //!
 //! At low load gaps are long and the budget is small: what somebody waits for goes at once, with what nobody waits for. At high load many
 //! connections work at the same time, the budget of all of them grows faster than gaps pass, and batches grow with the number of
-//! connections. While the other side has not even taken what was transferred before, an entry loses little by waiting, and a
-//! quarter of its wait is charged.
+//! connections.
 //!
 //! A side whose entries are all awaited has no budget, because it sees no work end; it delays nothing, and what leaves together are the
 //! requests of one turn. All arithmetic is on integers, all state is of this queue.
@@ -34,9 +33,6 @@ use company::Company;
 /// The longest that any entry waits. Far above what the policy sets as a rule.
 pub(super) const LONGEST_WAIT: Span = Span::from_ms(10);
 
-/// Part of a wait that is charged while the other side is busy: one in so many.
-const BUSY_DISCOUNT: u64 = 4;
-
 /// After so many mean gaps without another entry a wait is in vain.
 const PATIENT_GAPS: u64 = 4;
 
@@ -50,7 +46,6 @@ pub(super) struct Adaptive {
     /// Mean time between entries that somebody waits for.
     gap: Span,
     last_awaited: Option<Time>,
-    other_side_is_busy: bool,
     /// Since when something waits that nobody waits for.
     first_lazy: Option<Time>,
     hold: Option<Hold>,
@@ -81,14 +76,14 @@ impl Hold {
         }
     }
 
-    fn charge(&mut self, now: Time, discount: u64) {
+    fn charge(&mut self, now: Time) {
         let wait = now.saturating_since(self.charged_until);
-        self.cost += wait * self.entries / discount;
+        self.cost += wait * self.entries;
         self.charged_until = now;
     }
 
-    fn deadline(&self, gap: Span, discount: u64) -> Time {
-        let left = self.allowance.saturating_sub(self.cost) * discount / self.entries.max(1);
+    fn deadline(&self, gap: Span) -> Time {
+        let left = self.allowance.saturating_sub(self.cost) / self.entries.max(1);
         let in_vain = self.last + gap * PATIENT_GAPS;
         let at_the_latest = self.first + LONGEST_WAIT;
         (self.charged_until + left).min(in_vain).min(at_the_latest)
@@ -105,7 +100,6 @@ impl Adaptive {
             company: Company::new(),
             gap: LONGEST_WAIT,
             last_awaited: None,
-            other_side_is_busy: false,
             first_lazy: None,
             hold: None,
         }
@@ -132,20 +126,8 @@ impl Adaptive {
         }
     }
 
-    /// Whether the other side is busy; gives a new deadline if that changes one.
-    pub(super) fn other_side_is_busy(&mut self, now: Time, is_busy: bool) -> Option<Time> {
-        if self.other_side_is_busy == is_busy {
-            return None;
-        }
-        let discount = self.discount();
-        self.other_side_is_busy = is_busy;
-        self.hold.as_mut()?.charge(now, discount);
-        Some(self.deadline(now))
-    }
-
     /// All that waited was taken at `now`.
     pub(super) fn taken(&mut self, now: Time) {
-        let discount = self.discount();
         let first_lazy = self.first_lazy.take();
         let Some(mut hold) = self.hold.take() else {
             if let Some(since) = first_lazy {
@@ -154,7 +136,7 @@ impl Adaptive {
             return;
         };
         if hold.allowance > Span::ZERO {
-            hold.charge(now, discount);
+            hold.charge(now);
             self.budget.spend(hold.cost);
             self.backoff.handle_wait(hold.last > hold.first);
         }
@@ -173,16 +155,15 @@ impl Adaptive {
         {
             self.company.handle_company(now - since);
         }
-        let discount = self.discount();
         let hold = match &mut self.hold {
             Some(hold) => hold,
             empty => {
                 let allowance = self.budget.for_one_batch();
-                let pays = allowance * discount >= self.gap && self.backoff.is_over();
+                let pays = allowance >= self.gap && self.backoff.is_over();
                 empty.insert(Hold::new(now, if pays { allowance } else { Span::ZERO }))
             }
         };
-        hold.charge(now, discount);
+        hold.charge(now);
         hold.last = now;
         hold.entries += 1;
     }
@@ -199,18 +180,10 @@ impl Adaptive {
     fn deadline(&self, now: Time) -> Time {
         let lazy = self.first_lazy.map(|since| since + self.company.patience());
         let held = self.hold.as_ref();
-        let held = held.map(|hold| hold.deadline(self.gap, self.discount()));
+        let held = held.map(|hold| hold.deadline(self.gap));
         match (lazy, held) {
             (Some(lazy), Some(held)) => lazy.min(held),
             (lazy, held) => lazy.or(held).unwrap_or(now),
-        }
-    }
-
-    fn discount(&self) -> u64 {
-        if self.other_side_is_busy {
-            BUSY_DISCOUNT
-        } else {
-            1
         }
     }
 }

@@ -207,15 +207,6 @@ impl Batcher {
         self.urgent = self.waiting > 0;
     }
 
-    /// Whether the other side has still to take what was transferred before, so that more would not be looked at sooner.
-    pub fn other_side_is_busy(&mut self, now: Time, is_busy: bool) {
-        if let Rule::Adaptive(adaptive) = &mut self.rule
-            && let Some(deadline) = adaptive.other_side_is_busy(now, is_busy)
-        {
-            self.deadline = Some(deadline);
-        }
-    }
-
     /// Whether what waits is to be transferred at `now`.
     pub fn is_due(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| {

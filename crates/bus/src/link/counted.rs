@@ -110,10 +110,6 @@ where
         Ok(taken)
     }
 
-    fn unread(&self) -> usize {
-        self.link.unread()
-    }
-
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         self.link.read(now, id, address, len)?;
         self.traffic.data(Direction::ToNic, len as usize);
@@ -158,10 +154,6 @@ impl<L: HostLink> HostLink for Counted<L> {
         self.traffic
             .descriptors(Direction::ToHost, &responses[before..]);
         Ok(())
-    }
-
-    fn unread(&self) -> usize {
-        self.link.unread()
     }
 
     fn buffer_bytes(&self) -> u32 {

@@ -344,10 +344,6 @@ impl<D: Inline> HostLink for MemoryHost<D> {
         get(&mut self.shared()?.to_host, usize::MAX, responses)
     }
 
-    fn unread(&self) -> usize {
-        self.shared.borrow().to_adapter.len()
-    }
-
     fn buffer_bytes(&self) -> u32 {
         self.shared.borrow().buffer_bytes
     }
@@ -431,10 +427,6 @@ impl<D: Inline> AdapterLink for MemoryAdapter<D> {
             return Ok(0);
         }
         Ok(put(&mut shared.to_host, responses))
-    }
-
-    fn unread(&self) -> usize {
-        self.shared.borrow().to_host.len()
     }
 
     fn read(&mut self, _now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {

@@ -97,11 +97,6 @@ pub trait HostLink {
     /// The link is of no use any more.
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError>;
 
-    /// Descriptors that were put and that the other side has not taken yet, as far as the link can tell.
-    fn unread(&self) -> usize {
-        0
-    }
-
     /// The longest buffer, bytes.
     fn buffer_bytes(&self) -> u32;
 
@@ -182,11 +177,6 @@ pub trait AdapterLink {
     /// The link is of no use any more.
     fn put_lazily(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
         self.put(now, responses)
-    }
-
-    /// Descriptors that were put and that the other side has not taken yet, as far as the link can tell.
-    fn unread(&self) -> usize {
-        0
     }
 
     /// Begins to fetch `len` bytes at `address` of host memory. What it gives comes with [`AdapterLink::poll_dma`], in the order of

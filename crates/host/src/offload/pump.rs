@@ -66,7 +66,6 @@ impl<P: Inline> OsLayer<P> {
     ) -> Result<bool, LinkError> {
         let mut moved = false;
         self.retry_at = None;
-        self.queue.handle_unread(now, link.unread());
         while self.queue.next_transfer(now, transfer) {
             let taken = link.put(now, transfer)?;
             self.queue.transferred(taken, transfer.len());

@@ -105,11 +105,6 @@ impl Answers {
         }
     }
 
-    /// The host has still to take so many of the descriptors that were transferred before.
-    pub(super) fn handle_unread(&mut self, now: Time, unread: usize) {
-        self.queue.handle_unread(now, unread);
-    }
-
     /// What is to be transferred next; false when nothing is due.
     pub(super) fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
         self.queue.next_transfer(now, transfer)

@@ -332,12 +332,6 @@ impl<P: Payload + Inline> Adapter<P> {
         self.session_mut(session).asked.pop_front()
     }
 
-    /// The host has still to take `unread` of the descriptors that were transferred before, as the link tells; optional, before
-    /// [`Adapter::next_transfer`].
-    pub fn handle_unread(&mut self, now: Time, session: SessionId, unread: usize) {
-        self.session_mut(session).answers.handle_unread(now, unread);
-    }
-
     /// Puts the responses that are to be transferred next into `transfer`, which it clears before; false when none are due.
     pub fn next_transfer(
         &mut self,

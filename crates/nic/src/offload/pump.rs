@@ -106,7 +106,6 @@ where
     P: Payload + Inline,
     L: AdapterLink<Data = P>,
 {
-    adapter.handle_unread(now, session, link.unread());
     let mut transfer = adapter.take_scratch();
     let mut did = false;
     let result = loop {

@@ -254,10 +254,6 @@ impl HostLink for SimulatedLink {
         Ok(())
     }
 
-    fn unread(&self) -> usize {
-        self.to_adapter.descriptors.len()
-    }
-
     fn buffer_bytes(&self) -> u32 {
         self.host.buffer_bytes()
     }
@@ -309,10 +305,6 @@ impl AdapterLink for SimulatedLink {
             self.by_adapter.push(Departure::Responses(taken));
         }
         Ok(taken as usize)
-    }
-
-    fn unread(&self) -> usize {
-        self.to_host.descriptors.len()
     }
 
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {

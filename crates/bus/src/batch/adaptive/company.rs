@@ -56,7 +56,13 @@ impl Company {
         if self.releases_left > 0 {
             return Span::ZERO;
         }
-        (self.expected * PATIENCE).clamp(SHORTEST_PATIENCE, LONGEST_WAIT)
+        let patience = (self.expected * PATIENCE).clamp(SHORTEST_PATIENCE, LONGEST_WAIT);
+        if patience < LONGEST_WAIT {
+            return patience;
+        }
+        // What looks like a standstill may be something that comes just after the longest wait; if so, it does not come at once
+        // after a shorter one.
+        patience / (1 << self.stalls)
     }
 
     /// An entry of any kind was queued.
@@ -69,7 +75,7 @@ impl Company {
             self.handle_company(now - since);
             return;
         }
-        // Next time more patience may tell one from the other.
+        // Next time another patience may tell one from the other: more, or less where it cannot be more.
         self.learn(now - since);
         self.stalls += 1;
         if self.stalls >= STALLS {

@@ -235,15 +235,19 @@ fn an_other_side_that_stands_still_is_noticed() {
     assert!(round < us(60), "{round:?}, of which 27 us are work");
 }
 
+/// Something comes regularly a little later than anything waits, which is no standstill.
 #[test]
-fn while_the_other_side_is_busy_waiting_is_cheaper() {
-    let transfers = |is_busy| {
-        let mut queue = Queue::new();
-        queue.batcher.other_side_is_busy(Time::ZERO, is_busy);
-        serve(&mut queue, 50, 100, 5_000).0
-    };
-    let (idle, busy) = (transfers(false), transfers(true));
-    assert!(busy < 0.7 * idle, "{busy} {idle}");
+fn what_comes_just_after_the_longest_wait_is_no_standstill() {
+    let mut queue = Queue::new();
+    let rounds = 1_000;
+    for round in 0..rounds {
+        let at = Time::ZERO + (LONGEST_WAIT + us(1_000)) * round;
+        queue.push(at, 1, Urgency::Lazy);
+        queue.push(at + us(500), 1, Urgency::Lazy);
+    }
+    queue.advance(queue.now + LONGEST_WAIT, false);
+    let transfers = queue.transfers as f64 / rounds as f64;
+    assert!(transfers < 1.05, "{transfers}");
 }
 
 #[test]
@@ -281,27 +285,6 @@ proptest! {
         }
         queue.advance(queue.now + LONGEST_WAIT, false);
         prop_assert_eq!(queue.gone, pushed);
-        prop_assert!(queue.longest_lazy <= LONGEST_WAIT);
-    }
-
-    /// The same, whether the other side is busy or not: then up to four times the share.
-    #[test]
-    fn waits_for_a_busy_side_are_bounded(steps in prop::collection::vec((0_u64..300, 0_u32..64, urgencies(), any::<bool>()), 1..400)) {
-        let mut queue = Queue::new();
-        let mut last_entries = FxHashMap::default();
-        let mut work = Span::ZERO;
-        for (gap_us, flow, urgency, is_busy) in steps {
-            let at = queue.now + us(gap_us);
-            queue.advance(at, false);
-            queue.batcher.other_side_is_busy(at, is_busy);
-            queue.transfer();
-            queue.push(at, flow, urgency);
-            let before = last_entries.insert(flow, at).unwrap_or(at);
-            if urgency == Urgency::Lazy {
-                work += at - before;
-            }
-            prop_assert!(queue.awaited <= work * BUSY_DISCOUNT / SHARE);
-        }
         prop_assert!(queue.longest_lazy <= LONGEST_WAIT);
     }
 }
