@@ -53,6 +53,32 @@ fn batching_that_cannot_work() {
 }
 
 #[test]
+fn batching_of_descriptors_without_an_adapter() {
+    let bench = Workbench::new();
+    for option in [["--level", "4"], ["--batching", "fixed"]] {
+        let serve = ["live", "serve", "--kernel", "--root", "."];
+        let arguments = [&serve[..], &option].concat();
+        bench
+            .run(&arguments)
+            .refused(&["there are descriptors only with --adapter"]);
+    }
+    adapter(&bench, &["--max-descriptors", "0"])
+        .refused(&["--max-descriptors: max_descriptors = 0: expected 1 or more"]);
+}
+
+#[test]
+fn measuring_batching_without_what_it_needs() {
+    let bench = Workbench::new();
+    let reproduce = ["reproduce", "batching", "--live"];
+    let mut command = bench.command(&reproduce);
+    let nowhere = command.env("PATH", bench.path("."));
+    Ran::of(nowhere.output().expect("the program starts"))
+        .refused(&["the command `httperf` is missing; install the package httperf"]);
+    let simulated = [&reproduce[..], &["--profile", "offload-pcie"]].concat();
+    bench.run(&simulated).refused(&["--live", "--profile"]);
+}
+
+#[test]
 fn a_core_that_does_not_exist() {
     let bench = Workbench::new();
     adapter(&bench, &["--core", "1023"])

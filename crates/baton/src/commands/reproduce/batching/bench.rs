@@ -44,6 +44,20 @@ pub(super) struct Closely {
     pub busy_percent: Option<[f64; 2]>,
 }
 
+impl Measured {
+    /// Crossings for each reply that move data, which no batching of descriptors saves.
+    pub fn data_crossings(&self) -> f64 {
+        let Closely {
+            responses,
+            host_transfers,
+            adapter_transfers,
+            ..
+        } = &self.first;
+        let of_descriptors = host_transfers.transfers + adapter_transfers.transfers;
+        self.crossings.mean - of_descriptors as f64 / (*responses).max(1) as f64
+    }
+}
+
 /// What the search for a good setting tries on one side.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Grid {

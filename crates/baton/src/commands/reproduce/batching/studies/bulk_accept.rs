@@ -1,6 +1,7 @@
 //! One ACCEPT for several connections (batching 2.3).
 
 use super::Findings;
+use super::connections::with_connections;
 use super::sweep::{CROSSINGS, RATE, RESPONSE, Series, Sweep};
 use crate::commands::reproduce::batching::lab::Lab;
 use crate::failure::Failure;
@@ -9,14 +10,10 @@ use baton_sim::offload::Experiment;
 const CONNECTIONS: [u32; 4] = [1, 5, 100, 1_000];
 
 pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
-    let series = CONNECTIONS.map(|connections| {
-        let mut experiment = lab.machine.clone();
-        experiment.load.connections = connections;
-        Series {
-            name: format!("{connections} conn."),
-            experiment,
-            dashed: false,
-        }
+    let series = CONNECTIONS.map(|connections| Series {
+        name: format!("{connections} conn."),
+        experiment: with_connections(&lab.machine, connections),
+        dashed: false,
     });
     Sweep {
         title: "Bulk accept: connections that one ACCEPT waits for, 1 KB".to_owned(),

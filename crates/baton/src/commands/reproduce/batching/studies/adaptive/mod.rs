@@ -17,8 +17,10 @@ use opponents::{combined, every_setting};
 const CONNECTIONS: [u32; 5] = [1, 5, 20, 50, 100];
 /// So many with the smallest file only: of the others they would wait for nothing but the wire.
 const MANY: u32 = 1_000;
-/// Replies of each file that are measured, unless so many connections need more: a large one says as much as several small ones.
-const REPLIES: [u64; FILES.len()] = [200, 100, 50];
+/// Replies of each file that are measured, unless the user says how many, and at least so many of each connection: with fewer, what
+/// was fetched before measurement began counts. A large file says as much as several small ones.
+const REPLIES: [u64; FILES.len()] = [1_000, 200, 50];
+const REPLIES_PER_CONNECTION: u64 = 10;
 /// Fixed rates of the smallest file, per cent of what the baseline does with the most connections.
 const RATES_PERCENT: [u32; 3] = [1, 50, 90];
 /// Response times that differ by less are equal.
@@ -97,12 +99,17 @@ fn fixed_rates(lab: &Lab<'_>, capacity: f64) -> Vec<Workload> {
 }
 
 /// The machine with so many connections. Its timers are exact, those of fixed batching too, whatever they are in truth: otherwise
-/// they would lose by that alone. `replies` are measured unless so many connections need more.
+/// they would lose by that alone.
 fn machine(lab: &Lab<'_>, connections: u32, replies: u64) -> Experiment {
-    let mut machine = lab.machine.clone();
-    let run = &mut machine.run;
-    run.measured_responses = run.measured_responses.min(replies);
-    let mut experiment = with_connections(&machine, connections);
+    let mut experiment = with_connections(&lab.machine, connections);
+    let least = REPLIES_PER_CONNECTION * u64::from(connections);
+    let replies = match lab.context().batching.responses {
+        Some(replies) => replies.into(),
+        None => replies.max(least),
+    };
+    experiment.run.measured_responses = replies;
+    // The policy learns first.
+    experiment.run.warmup_responses = experiment.run.warmup_responses.max(replies / 3);
     experiment.host.interface.batching.tick_us = 1;
     experiment.adapter.interface.batching.tick_us = 1;
     experiment
