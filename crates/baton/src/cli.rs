@@ -276,8 +276,9 @@ pub struct BatchingArgs {
 /// `baton calibrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   baton calibrate handoff-2006 --log worldcup98_day6_sample200k.csv.xz --json calibration.json
+  baton calibrate batching
 
 The fitted constants start from neutral values (scales from 100 per cent), whatever the profile says, and follow from the
 published numbers of `baton reproduce handoff-table1`, each from those that it moves most. A round takes 21 runs; rounds

@@ -13,8 +13,9 @@
 //! | `nic.firmware.transmit_burst_segments` | delays of host packets | 1024, host first |
 //!
 //! There are more numbers than constants: what is left over shows how well the model fits. The server of the data caching
-//! paper, and any machine with an interconnect that takes time, is fitted in [`uncached`].
+//! paper, and any machine with an interconnect that takes time, is fitted in [`uncached`]; that of the batching paper in [`batching`].
 
+mod batching;
 mod constants;
 mod record;
 mod round;
@@ -45,6 +46,9 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
         spare(input, "--json", arguments.json.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    if arguments.profile == batching::PROFILE {
+        return batching::execute(arguments, json, interrupt);
+    }
     let takes_time = |experiment: &Experiment| experiment.interconnect != InterconnectConfig::Ideal;
     if config::plan_one(&machine_of(arguments)).is_ok_and(|experiment| takes_time(&experiment)) {
         return uncached::execute(arguments, json, interrupt);

@@ -2,7 +2,7 @@
 //!
 //! One module per experiment; [`ALL`] lists them.
 
-mod batching;
+pub(super) mod batching;
 pub(super) mod dcache;
 pub(super) mod handoff_table1;
 

@@ -22,6 +22,9 @@ const PROFILES: [(&str, &str); 2] = [
     ),
 ];
 
+/// The machine of the paper.
+const PAPER: &str = PROFILES[0].0;
+
 /// Seeds of each point, where the user does not say.
 const SEEDS: u32 = 5;
 
@@ -51,7 +54,7 @@ impl<'a> Lab<'a> {
     /// # Errors
     /// There is no such machine, or it cannot be.
     pub fn new(context: &'a Context<'a>) -> Result<Self, Failure> {
-        let name = context.batching.profile.as_deref().unwrap_or("batching");
+        let name = context.batching.profile.as_deref().unwrap_or(PAPER);
         let mut machine = load(name)?;
         if let Some(responses) = context.batching.responses {
             machine.run.measured_responses = responses.into();
@@ -162,6 +165,14 @@ impl Measured {
     }
 }
 
+/// The machine of the paper, as its profile has it.
+///
+/// # Errors
+/// The profile is not sound.
+pub(super) fn machine_of_paper() -> Result<Experiment, Failure> {
+    load(PAPER)
+}
+
 fn load(name: &str) -> Result<Experiment, Failure> {
     let built_in = PROFILES.iter().find(|(known, _)| *known == name);
     let text = match built_in {
@@ -176,7 +187,11 @@ fn load(name: &str) -> Result<Experiment, Failure> {
     toml::from_str(&text).map_err(|error| Failure::BadInput(format!("{name}: {error}")))
 }
 
-fn run_one(point: &Point) -> Result<Results, Failure> {
+/// Runs a point with its own seed.
+///
+/// # Errors
+/// It cannot be, or the run fails.
+pub(super) fn run_one(point: &Point) -> Result<Results, Failure> {
     let Point { name, experiment } = point;
     let seed = experiment.run.seed;
     // A broken invariant of the simulator panics; the user is told which run it was.

@@ -2,6 +2,7 @@
 //! time, simulated or measured; and the studies that the paper leaves open.
 
 mod bench;
+pub(in crate::commands) mod calibration;
 mod estimate;
 mod lab;
 mod live;
