@@ -20,7 +20,7 @@ const MANY: u32 = 1_000;
 /// Replies of each file that are measured, unless the user says how many, and at least so many of each connection: with fewer, what
 /// was fetched before measurement began counts. A large file says as much as several small ones.
 const REPLIES: [u64; FILES.len()] = [1_000, 200, 50];
-const REPLIES_PER_CONNECTION: u64 = 10;
+const REPLIES_PER_CONNECTION: u64 = 5;
 /// Fixed rates of the smallest file, per cent of what the baseline does with the most connections.
 const RATES_PERCENT: [u32; 3] = [1, 50, 90];
 /// Response times that differ by less are equal.
