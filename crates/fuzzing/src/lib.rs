@@ -6,6 +6,7 @@
 mod access_log;
 mod application;
 mod conversation;
+mod data_cache;
 mod descriptors;
 mod experiment;
 mod frame;
@@ -18,6 +19,7 @@ mod stream;
 pub use access_log::access_log;
 pub use application::application;
 pub use conversation::segments;
+pub use data_cache::data_cache;
 pub use descriptors::descriptors;
 pub use experiment::experiment;
 pub use frame::frame;
@@ -38,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     ("portable", portable),
     ("application", application),
     ("descriptors", descriptors),
+    ("data_cache", data_cache),
     ("access_log", access_log),
     ("experiment", experiment),
     ("hostile_adapter", hostile_adapter),
