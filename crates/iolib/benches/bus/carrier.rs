@@ -4,7 +4,7 @@ use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Request};
 use baton_bus::link::{AdapterLink, HostLink};
 use baton_iolib::{ShmAdapter, ShmHost, Spin, wait};
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,6 @@ use std::time::Duration;
 /// The most descriptors that are sent or received at a time.
 const MOST: usize = 128;
 const BYTES: usize = Descriptor::BYTES as usize;
-const NOW: Time = Time::ZERO;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,12 +87,18 @@ pub fn serve(mut carrier: impl Carrier) {
 pub struct Link<L> {
     link: L,
     spin: Spin,
+    /// Goes on while nothing comes: from time to time a link looks whether the other side lives.
+    now: Time,
 }
 
 impl<L> Link<L> {
     pub fn new(link: L) -> Self {
         let spin = Spin::new(Duration::from_micros(50));
-        Self { link, spin }
+        Self {
+            link,
+            spin,
+            now: Time::ZERO,
+        }
     }
 }
 
@@ -102,7 +107,7 @@ impl Carrier for Link<ShmHost> {
         loop {
             let taken = self
                 .link
-                .put(NOW, descriptors)
+                .put(self.now, descriptors)
                 .expect("the other side lives");
             descriptors = &descriptors[taken..];
             if descriptors.is_empty() {
@@ -113,10 +118,11 @@ impl Carrier for Link<ShmHost> {
     }
 
     fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool {
-        while self.link.get(NOW, descriptors).is_ok() {
+        while self.link.get(self.now, descriptors).is_ok() {
             if !descriptors.is_empty() {
                 return true;
             }
+            self.now += Span::from_ms(1);
             wait(&mut self.link, &mut self.spin, None).expect("the system can wait");
         }
         false
@@ -127,16 +133,17 @@ impl Carrier for Link<ShmAdapter> {
     fn send(&mut self, descriptors: &[Descriptor]) {
         let taken = self
             .link
-            .put(NOW, descriptors)
+            .put(self.now, descriptors)
             .expect("the other side lives");
         assert_eq!(taken, descriptors.len(), "few are answered");
     }
 
     fn receive(&mut self, descriptors: &mut Vec<Descriptor>) -> bool {
-        while self.link.get(NOW, MOST, descriptors).is_ok() {
+        while self.link.get(self.now, MOST, descriptors).is_ok() {
             if !descriptors.is_empty() {
                 return true;
             }
+            self.now += Span::from_ms(1);
             wait(&mut self.link, &mut self.spin, None).expect("the system can wait");
         }
         false
