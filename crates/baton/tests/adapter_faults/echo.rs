@@ -21,7 +21,7 @@ pub fn content() -> Vec<u8> {
         .collect()
 }
 
-/// Gives back on `port` what comes; says when the adapter is lost and when there is one again.
+/// Gives back on `port` what comes; says when the adapter is lost, after its connections have failed, and when there is one again.
 pub fn run(port: u16) {
     let mut driver = open();
     let now = driver.now();
@@ -43,11 +43,12 @@ pub fn run(port: u16) {
                 Ready::Readable(id) | Ready::Writable(id) => echo(&mut driver, &mut unsent, id),
             }
         }
-        driver.turn();
+        // After what has become of the connections, whichever turn finds it.
         if attached != driver.is_attached() {
             attached = driver.is_attached();
             say(if attached { "attached" } else { "lost" });
         }
+        driver.turn();
         driver.wait(Some(Duration::from_secs(1))).expect("a wait");
     }
 }
