@@ -2,6 +2,7 @@
 
 use super::atomic::AtomicU32;
 use crate::descriptor::Descriptor;
+use std::ops::Deref;
 
 /// A side of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +97,8 @@ pub trait SharedMemory {
     fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>);
 }
 
-impl<M: SharedMemory + ?Sized> SharedMemory for &M {
+/// Whatever refers to such memory.
+impl<T: Deref<Target: SharedMemory>> SharedMemory for T {
     fn control(&self) -> &Control {
         (**self).control()
     }

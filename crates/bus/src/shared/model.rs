@@ -1,30 +1,15 @@
 //! The algorithm under a model checker: every order of the two sides' steps that the memory model allows, up to a number of
 //! preemptions. A wake-up that is lost is a deadlock, which the checker reports.
 
+use super::End;
 use super::memory::Side;
 use super::testing::{OwnMemory, inline_request, request};
-use super::{End, SharedMemory};
 use crate::descriptor::Descriptor;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 /// Preemptions in one run. Bugs of this kind of algorithm show with two or three.
 const PREEMPTIONS: usize = 3;
-
-impl SharedMemory for Arc<OwnMemory> {
-    fn control(&self) -> &super::Control {
-        (**self).control()
-    }
-    fn ring_depth(&self) -> usize {
-        (**self).ring_depth()
-    }
-    fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]) {
-        (**self).write_slots(from, at, descriptors);
-    }
-    fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>) {
-        (**self).read_slots(from, at, len, descriptors);
-    }
-}
 
 /// A doorbell: it rings until somebody has heard it.
 #[derive(Default)]
