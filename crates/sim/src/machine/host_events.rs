@@ -129,7 +129,7 @@ impl Machine {
     }
 
     pub(super) fn interrupt_due(&mut self, nic: u8) {
-        self.due[Tick::Nic(NicTick::Interrupt, nic).index()] = Time::NEVER;
+        self.timetable.disarm(Tick::Nic(NicTick::Interrupt, nic));
         if self.ports[nic as usize].dma.is_some() {
             self.flush_entries(nic);
             return;

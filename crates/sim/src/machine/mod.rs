@@ -1,7 +1,7 @@
-//! The simulated machine: a server, its NICs, their wires and clients, joined by one queue of events.
+//! The simulated machine: a server, its NICs, their wires and clients, joined by one timetable of events.
 //!
 //! The machine asks a component for one piece of work, lets it act, asks what it cost, and makes that much time pass
-//! before anybody sees the effects. Each component has at most one pending event of each kind, so the event queue stays
+//! before anybody sees the effects. Each component has at most one pending event of each kind, so the timetable is
 //! short however many connections there are.
 
 mod application;
@@ -26,6 +26,7 @@ mod port;
 mod storage;
 mod subnets;
 mod tick;
+mod timetable;
 mod violation;
 
 pub use capture::{Capture, Link};
@@ -35,7 +36,6 @@ pub(crate) use nic_events::HOST_RING_RESERVE;
 pub(crate) use tick::MOST_NICS;
 pub use violation::Violation;
 
-use crate::EventQueue;
 use crate::config::{Experiment, Invalid};
 use crate::results::{Ended, HandoffResults, Results, Sample};
 use crate::run::Load;
@@ -48,7 +48,8 @@ use clients::Clients;
 use host_side::HostSide;
 use port::Port;
 use storage::Storage;
-use tick::{NicTick, TICKS, Tick};
+use tick::{NicTick, Tick};
+use timetable::Timetable;
 
 /// Events between two looks at the observer.
 const OBSERVE_EVERY: u64 = 16_384;
@@ -100,9 +101,7 @@ pub enum RunError {
 pub struct Machine {
     experiment: Experiment,
     now: Time,
-    queue: EventQueue<Tick>,
-    /// When each kind of event is due; an event in the queue with another time is stale.
-    due: [Time; TICKS],
+    timetable: Timetable,
     host: HostSide,
     /// One for each NIC.
     ports: Vec<Port>,
@@ -135,8 +134,7 @@ impl Machine {
             .collect::<Result<_, _>>()?;
         let mut machine = Self {
             now: Time::ZERO,
-            queue: EventQueue::with_capacity(64),
-            due: [Time::NEVER; TICKS],
+            timetable: Timetable::new(experiment.nics as u8),
             host: HostSide::new(experiment, &*load[0])?,
             ports,
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
@@ -248,29 +246,19 @@ impl Machine {
         }
     }
 
+    #[inline]
     fn arm(&mut self, tick: Tick, due: Option<Time>) {
         let Some(due) = due else { return };
-        let due = due.max(self.now);
-        if due < self.due[tick.index()] {
-            self.due[tick.index()] = due;
-            self.queue.push(due, tick);
-        }
+        self.timetable.arm(tick, due.max(self.now));
     }
 
     /// What happens next: a tick, or only transfers on the interconnect.
     fn next_event(&mut self) -> Option<(Time, Option<Tick>)> {
-        loop {
-            let next = self.queue.peek_time();
-            if let Some(done) = self.next_transfer(next.unwrap_or(Time::NEVER)) {
-                return Some((done, None));
-            }
-            let (time, tick) = self.queue.pop()?;
-            let due = &mut self.due[tick.index()];
-            if *due == time {
-                *due = Time::NEVER;
-                return Some((time, Some(tick)));
-            }
+        if let Some(done) = self.next_transfer(self.timetable.first_time()) {
+            return Some((done, None));
         }
+        let (time, tick) = self.timetable.take_first()?;
+        Some((time, Some(tick)))
     }
 
     fn handle(&mut self, tick: Tick) -> Result<(), Violation> {
