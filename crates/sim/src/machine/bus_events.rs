@@ -82,6 +82,7 @@ impl Machine {
                     dma.descriptors.arrived(outbox);
                 }
                 self.hand_in(nic);
+                self.fetch_descriptors(nic);
                 self.drive_nic(nic);
             }
             Purpose::Data => {
@@ -155,7 +156,16 @@ impl Machine {
         }
     }
 
+    /// Fetches more descriptors if the NIC knows of some and may.
+    #[inline]
     fn fetch_descriptors(&mut self, nic: u8) {
+        let Port { dma, outbox, .. } = &self.ports[nic as usize];
+        if dma.as_ref().is_some_and(|dma| dma.may_fetch(outbox)) {
+            self.begin_to_fetch(nic);
+        }
+    }
+
+    fn begin_to_fetch(&mut self, nic: u8) {
         let now = self.now;
         let Some(OnBus {
             dma, outbox, bus, ..
@@ -164,27 +174,31 @@ impl Machine {
             return;
         };
         let entry_bytes = dma.config.descriptor_bytes;
-        let entries =
-            dma.descriptors
-                .fetch(outbox, dma.config.descriptors_per_fetch, |descriptor| {
-                    crossings::ring_entries(descriptor, entry_bytes)
-                });
-        if let Some(entries) = entries {
-            let bytes = of_descriptors(entries, entry_bytes);
-            bus.submit(now, nic, Purpose::Descriptors, bytes);
-        }
+        let most = dma.config.descriptors_per_fetch;
+        let entries = dma.descriptors.fetch(outbox, most, |descriptor| {
+            crossings::ring_entries(descriptor, entry_bytes)
+        });
+        let bytes = of_descriptors(entries, entry_bytes);
+        bus.submit(now, nic, Purpose::Descriptors, bytes);
     }
 
     /// Hands descriptors that are on the NIC to the firmware, as far as there is room for their packets.
+    #[inline]
     pub(super) fn hand_in(&mut self, nic: u8) {
+        let port = &self.ports[nic as usize];
+        let waits = port.outbox.reached(Stage::OnNic) > 0;
+        if waits && port.dma.as_ref().is_some_and(|dma| !port.is_full(dma)) {
+            self.hand_in_waiting(nic);
+        }
+    }
+
+    fn hand_in_waiting(&mut self, nic: u8) {
         let now = self.now;
         let port = &mut self.ports[nic as usize];
-        let Some(dma) = &mut port.dma else { return };
-        while port.outbox.reached(Stage::OnNic) > 0 {
-            let inside = port.nic.firmware.queue_lengths().host_send + dma.outgoing.len();
-            if inside >= dma.config.packets_in_flight as usize {
-                break;
-            }
+        let mut taken = false;
+        while let Some(dma) = &port.dma
+            && !port.is_full(dma)
+        {
             let room_at = dma.room_at(port.to_clients.free_at());
             if room_at > now {
                 self.arm(Tick::Nic(NicTick::Descriptors, nic), Some(room_at));
@@ -196,8 +210,9 @@ impl Machine {
             };
             crossings::of_descriptor(&descriptor).count(&mut self.crossings);
             firmware.handle_accepted(now, descriptor);
+            taken = true;
         }
-        if self.ports[nic as usize].outbox.is_to_fetch() {
+        if taken {
             self.fetch_descriptors(nic);
         }
     }
@@ -237,7 +252,8 @@ impl Machine {
             }
         }
         while let Some(upcall) = port.nic.firmware.poll_upcall() {
-            crossings::of_upcall(&upcall.item).count(&mut self.crossings);
+            let crossing = crossings::of_upcall(&upcall.item);
+            crossing.count(&mut self.crossings);
             if let Some(since) = upcall.host_since {
                 port.nic.host_packets += 1;
                 port.nic.receive_delay.record(now - since);
@@ -246,7 +262,7 @@ impl Machine {
                 ToHost::Sent(packets) => release.sent += packets,
                 item => {
                     dma.buffers_used += u32::from(matches!(item, ToHost::Packet(_)));
-                    dma.upward.push(now, item, delay);
+                    dma.upward.push(now, item, crossing.has_data(), delay);
                 }
             }
         }
@@ -288,7 +304,20 @@ impl Machine {
     }
 
     /// Begins as many transfers as may be under way.
+    #[inline]
     pub(super) fn pump(&mut self, nic: u8) {
+        let Some(dma) = &self.ports[nic as usize].dma else {
+            return;
+        };
+        if dma.wants_bus() {
+            self.begin_transfers(nic);
+        } else {
+            let due = dma.upward.due();
+            self.arm(Tick::Nic(NicTick::Interrupt, nic), due);
+        }
+    }
+
+    fn begin_transfers(&mut self, nic: u8) {
         let now = self.now;
         let Some(OnBus { dma, bus, .. }) = self.on_bus(nic) else {
             return;

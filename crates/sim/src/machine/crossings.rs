@@ -48,6 +48,12 @@ impl Crossing {
         segment.payload.iter().fold(self, Self::carry)
     }
 
+    /// Whether it moves something beside the descriptor or event.
+    #[inline]
+    pub(super) fn has_data(&self) -> bool {
+        self.protocol_header + self.http_header + self.content > 0
+    }
+
     /// What it moves beside the descriptor or event.
     pub(super) fn data(&self) -> BytesByCategory {
         BytesByCategory {
@@ -63,7 +69,7 @@ impl Crossing {
         if let Some((category, bytes)) = self.descriptor {
             bus.cross(self.direction, category, bytes);
         }
-        if self.protocol_header + self.http_header + self.content > 0 {
+        if self.has_data() {
             bus.cross(
                 self.direction,
                 Category::ProtocolHeader,

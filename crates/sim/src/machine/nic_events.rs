@@ -8,10 +8,14 @@ pub(crate) const HOST_RING_RESERVE: usize = 64;
 
 impl Machine {
     /// Starts the NIC's next piece of work unless it is busy or the ring to the host is nearly full.
+    #[inline]
     pub(super) fn drive_nic(&mut self, nic: u8) {
-        if self.ports[nic as usize].nic.busy {
-            return;
+        if !self.ports[nic as usize].nic.busy {
+            self.start_nic(nic);
         }
+    }
+
+    fn start_nic(&mut self, nic: u8) {
         loop {
             let port = &mut self.ports[nic as usize];
             if !port.has_room() {

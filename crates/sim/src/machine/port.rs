@@ -65,6 +65,13 @@ impl Port {
         }
     }
 
+    /// Whether the NIC holds as many packets as it may, those that wait for their data among them.
+    #[inline]
+    pub(super) fn is_full(&self, dma: &Dma) -> bool {
+        let inside = self.nic.firmware.queue_lengths().host_send + dma.outgoing.len();
+        inside >= dma.config.packets_in_flight as usize
+    }
+
     /// Until when it need not be seen what is done on the interconnect: what happens there takes effect at its own time, even if
     /// that is seen later.
     #[inline]

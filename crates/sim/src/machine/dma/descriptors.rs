@@ -36,20 +36,24 @@ impl Descriptors {
         posted.learn();
     }
 
+    /// Whether the NIC knows of descriptors and may [fetch](Self::fetch) them: not while others are being fetched or `most` wait on
+    /// it.
+    #[inline]
+    pub(super) fn may_fetch(&self, posted: &Outbox, most: usize) -> bool {
+        !self.fetching && posted.is_to_fetch() && posted.reached(Stage::Fetched) < most
+    }
+
     /// Begins to fetch about `most` ring entries, all that was posted at one moment together. Gives how many entries there are to
-    /// fetch; none while others are being fetched or enough wait on the NIC.
+    /// fetch.
     pub(in super::super) fn fetch(
         &mut self,
         posted: &mut Outbox,
         most: u32,
         entries_of: impl Fn(&ToNic<Symbolic>) -> u32,
-    ) -> Option<u32> {
-        if self.fetching || posted.reached(Stage::Fetched) >= most as usize {
-            return None;
-        }
-        let entries = posted.fetch(most, entries_of);
-        self.fetching = entries > 0;
-        self.fetching.then_some(entries)
+    ) -> u32 {
+        debug_assert!(self.may_fetch(posted, most as usize));
+        self.fetching = true;
+        posted.fetch(most, entries_of)
     }
 
     /// A fetch is under way.

@@ -56,6 +56,21 @@ impl Dma {
         descriptors.min(upward).min(self.outgoing.patience())
     }
 
+    /// Whether the NIC may fetch descriptors now, and knows of some.
+    #[inline]
+    pub(super) fn may_fetch(&self, outbox: &Outbox) -> bool {
+        let most = self.config.descriptors_per_fetch as usize;
+        self.descriptors.may_fetch(outbox, most)
+    }
+
+    /// Whether something waits to be read or written.
+    #[inline]
+    pub(super) fn wants_bus(&self) -> bool {
+        self.outgoing.holds_back()
+            || self.upward.holds_back()
+            || self.buffers_used >= self.config.buffers_per_fetch
+    }
+
     /// Whether something that is under way could let descriptors into the firmware.
     pub(super) fn hands_in(&self, outbox: &Outbox) -> bool {
         self.descriptors.fetching() || self.makes_room(outbox)

@@ -133,7 +133,7 @@ impl Outgoing {
 
     /// Whether parts wait to be submitted.
     #[inline]
-    fn holds_back(&self) -> bool {
+    pub(super) fn holds_back(&self) -> bool {
         self.submitting < self.entries.len()
     }
 

@@ -101,9 +101,14 @@ impl Upward {
         self.data_after + delay
     }
 
-    /// An item is to be written; its entry no later than `delay` after its data.
-    pub(in super::super) fn push(&mut self, now: Time, item: ToHost<Symbolic>, delay: Span) {
-        let has_data = crossings::of_upcall(&item).data().total() > 0;
+    /// An item is to be written; its entry no later than `delay` after its data, if it `has_data`.
+    pub(in super::super) fn push(
+        &mut self,
+        now: Time,
+        item: ToHost<Symbolic>,
+        has_data: bool,
+        delay: Span,
+    ) {
         self.items.push_back((has_data, item));
         self.settle(now, delay);
     }
@@ -130,8 +135,7 @@ impl Upward {
     /// The next transfer, if fewer than the limit are under way. Entries go first: they complete what is there.
     #[inline]
     pub(in super::super) fn next_write(&mut self, now: Time) -> Option<Write> {
-        let none = !self.flushing && !self.waits();
-        if none || self.in_flight >= self.config.writes_in_flight {
+        if !self.holds_back() || self.in_flight >= self.config.writes_in_flight {
             return None;
         }
         let write = self.next_entries().or_else(|| self.next_data(now))?;
@@ -160,6 +164,12 @@ impl Upward {
             .drain(..batch.items)
             .map(|(_, item)| item)
             .chain(report)
+    }
+
+    /// Whether something waits to be written, or to be seen that nothing does.
+    #[inline]
+    pub(super) fn holds_back(&self) -> bool {
+        self.flushing || self.waits()
     }
 
     /// Whether items wait to be written.
