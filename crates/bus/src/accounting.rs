@@ -85,9 +85,15 @@ impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
     #[must_use]
     #[inline]
     pub fn with(mut self, category: Category, value: T) -> Self {
+        self.add(category, value);
+        self
+    }
+
+    /// Adds `value` to `category`.
+    #[inline]
+    pub fn add(&mut self, category: Category, value: T) {
         let slot = self.get_mut(category);
         *slot = *slot + value;
-        self
     }
 
     /// The value of one category.
@@ -196,7 +202,7 @@ impl Accounting {
 
     /// Counts bytes of an operation that is already counted.
     pub fn add_bytes(&mut self, direction: Direction, category: Category, bytes: u64) {
-        *self.direction_mut(direction).bytes.get_mut(category) += bytes;
+        self.direction_mut(direction).bytes.add(category, bytes);
     }
 
     /// What crossed in `direction`.

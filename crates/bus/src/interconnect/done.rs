@@ -29,7 +29,8 @@ impl DoneQueue {
         self.now
     }
 
-    /// `transfer` is done at `at`.
+    /// `transfer` is done at `at`. Nearly always it is the last to be.
+    #[inline]
     pub(super) fn push(&mut self, transfer: &Transfer, at: Time) {
         if !transfer.reported {
             return;
@@ -39,22 +40,26 @@ impl DoneQueue {
             tag: transfer.tag,
             at,
         };
-        let before = |waiting: &Done| (waiting.at, waiting.device) <= (done.at, done.device);
-        let mut place = self.queue.len();
-        while place > 0 && !before(&self.queue[place - 1]) {
-            place -= 1;
-        }
-        if place == self.queue.len() {
-            self.queue.push_back(done);
-        } else {
-            self.queue.insert(place, done);
+        match self.queue.back() {
+            Some(last) if is_before(&done, last) => self.insert(done),
+            _ => self.queue.push_back(done),
         }
     }
 
+    fn insert(&mut self, done: Done) {
+        let place = self
+            .queue
+            .partition_point(|waiting| !is_before(&done, waiting));
+        self.queue.insert(place, done);
+    }
+
     /// The next, if it is done by now.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Done> {
-        let due = self.queue.front()?.at <= self.now;
-        due.then(|| self.queue.pop_front())?
+        if self.queue.front()?.at > self.now {
+            return None;
+        }
+        self.queue.pop_front()
     }
 
     /// Something was submitted that is not in the queue and not done before `bound`: then that is to be worked out again.
@@ -68,12 +73,12 @@ impl DoneQueue {
         self.expect(Time::ZERO);
     }
 
-    /// When the next is done, or could be: `bound` says when the first that is not in the queue could. It is asked only when
-    /// that has come, since drivers want to know this much more often.
+    /// When the next is done, or could be: `bound` says when the first that is not in the queue could, [`Time::NEVER`] if there is
+    /// none. It is asked only when that has come, since drivers want to know this much more often.
     #[inline]
-    pub(super) fn next_at(&self, bound: impl FnOnce() -> Option<Time>) -> Option<Time> {
+    pub(super) fn next_at(&self, bound: impl FnOnce() -> Time) -> Option<Time> {
         if self.bound.get() <= self.now {
-            self.bound.set(bound().unwrap_or(Time::NEVER));
+            self.bound.set(bound());
         }
         let bound = self.bound.get();
         let next = match self.queue.front() {
@@ -82,4 +87,9 @@ impl DoneQueue {
         };
         (next < Time::NEVER).then_some(next)
     }
+}
+
+/// Whether `one` comes before `other`, which was pushed earlier.
+fn is_before(one: &Done, other: &Done) -> bool {
+    (one.at, one.device) < (other.at, other.device)
 }

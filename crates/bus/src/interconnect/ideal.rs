@@ -27,7 +27,7 @@ impl Ideal {
 impl Interconnect for Ideal {
     fn submit(&mut self, now: Time, transfer: Transfer) {
         self.meter.moved(transfer.device, &transfer.bytes, now, now);
-        self.meter.done(transfer.device, transfer.operation);
+        self.meter.done(transfer.device, transfer.operation, 1);
         if transfer.reported {
             self.done.push_back(Done {
                 device: transfer.device,

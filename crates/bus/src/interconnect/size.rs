@@ -20,6 +20,11 @@ impl PowerOfTwo {
         (bytes + self.get() - 1) >> self.0
     }
 
+    /// `bytes`, or the next multiple of it.
+    pub(super) fn round_up(self, bytes: u64) -> u64 {
+        (bytes + self.get() - 1) & !(self.get() - 1)
+    }
+
     /// How many of it are wholly in `bytes`, and what is left.
     pub(super) fn divide(self, bytes: u64) -> (u64, u64) {
         (bytes >> self.0, bytes & (self.get() - 1))

@@ -29,6 +29,13 @@ fn models() -> Vec<InterconnectConfig> {
             ..pci.clone()
         }),
         InterconnectConfig::Pci(PciConfig {
+            width_bits: 32,
+            latency_timer_clocks: 0,
+            idle_clocks: 0,
+            read_next_wait_clocks: 20,
+            ..pci.clone()
+        }),
+        InterconnectConfig::Pci(PciConfig {
             clock_mhz: 66,
             delayed_reads: true,
             read_wait_clocks: 40,

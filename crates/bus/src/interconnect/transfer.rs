@@ -75,11 +75,10 @@ pub struct Piece {
 impl Piece {
     /// The reads of all `pieces`, as one whose end is reported.
     pub(super) fn read_all(pieces: &[Self], device: DeviceId, tag: u64) -> Transfer {
-        let bytes = pieces
-            .iter()
-            .fold(BytesByCategory::default(), |all, piece| {
-                all.with(piece.category, piece.bytes.into())
-            });
+        let mut bytes = BytesByCategory::default();
+        for piece in pieces {
+            bytes.add(piece.category, piece.bytes.into());
+        }
         Transfer {
             device,
             operation: Operation::DmaRead,

@@ -33,16 +33,6 @@ impl Transfers {
     pub fn total(&self) -> u64 {
         self.crossings() + self.register_write + self.register_read + self.interrupt
     }
-
-    pub(super) fn count(&mut self, operation: Operation) {
-        match operation {
-            Operation::DmaRead => self.dma_read += 1,
-            Operation::DmaWrite => self.dma_write += 1,
-            Operation::RegisterWrite => self.register_write += 1,
-            Operation::RegisterRead => self.register_read += 1,
-            Operation::Interrupt => self.interrupt += 1,
-        }
-    }
 }
 
 impl AddAssign for Transfers {
@@ -185,7 +175,8 @@ pub(super) struct Meter {
 /// What one device did on a channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeviceMeter {
-    transfers: Transfers,
+    /// By [`Operation`].
+    transfers: [u64; Operation::ALL.len()],
     bytes: BytesByCategory,
     busy: Span,
 }
@@ -225,15 +216,10 @@ impl Meter {
         self.devices[device.index()].busy += end - start;
     }
 
-    /// Counts a transfer that is done.
+    /// Counts so many transfers that are done.
     #[inline]
-    pub(super) fn done(&mut self, device: DeviceId, operation: Operation) {
-        self.devices[device.index()].transfers.count(operation);
-    }
-
-    /// Counts so many reads of a device that are done.
-    pub(super) fn reads_done(&mut self, device: DeviceId, reads: u32) {
-        self.devices[device.index()].transfers.dma_read += u64::from(reads);
+    pub(super) fn done(&mut self, device: DeviceId, operation: Operation, transfers: u32) {
+        self.devices[device.index()].transfers[operation as usize] += u64::from(transfers);
     }
 
     pub(super) fn restart(&mut self, now: Time) {
@@ -289,8 +275,15 @@ impl DeviceMeter {
                 time.with(category, data(self.bytes.get(category)))
             });
         time.overhead = self.busy.saturating_sub(time.total());
+        let transfers = |operation| self.transfers[operation as usize];
         Traffic {
-            transfers: self.transfers,
+            transfers: Transfers {
+                dma_read: transfers(Operation::DmaRead),
+                dma_write: transfers(Operation::DmaWrite),
+                register_write: transfers(Operation::RegisterWrite),
+                register_read: transfers(Operation::RegisterRead),
+                interrupt: transfers(Operation::Interrupt),
+            },
             bytes: self.bytes,
             time,
         }

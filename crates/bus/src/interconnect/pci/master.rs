@@ -5,18 +5,15 @@ use std::collections::VecDeque;
 use baton_wire::Time;
 
 use super::queued::Queued;
-use super::rules::ReadRule;
+use super::rules::{Phases, ReadRule, Rules};
+use super::transaction::{Kind, Plan};
 use crate::interconnect::job::Job;
 use crate::interconnect::{DeviceId, Operation};
 
 /// A device as a master of the bus. Its transfers go in order.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
-    /// When it wants the bus, as of the last [`Device::ask`]; [`Time::NEVER`] if it does not.
-    pub(super) wants: Time,
     pub(super) queue: VecDeque<Queued>,
-    /// Bursts of the first transfer's first piece have been made, or it has been asked for in part.
-    pub(super) started: bool,
     /// After an attempt that was answered with retry it does not ask for the bus before.
     pub(super) eligible_at: Time,
     /// When the bridge has the data of a delayed read; unknown before the first attempt.
@@ -32,9 +29,7 @@ pub(super) struct Device {
 impl Default for Device {
     fn default() -> Self {
         Self {
-            wants: Time::NEVER,
             queue: VecDeque::new(),
-            started: false,
             eligible_at: Time::ZERO,
             data_at: None,
             requested: 0,
@@ -45,37 +40,63 @@ impl Default for Device {
 }
 
 impl Device {
-    /// Something changed: works out when it wants the bus.
-    pub(super) fn ask(&mut self, rule: &ReadRule) {
-        self.wants = self.wants_at(rule).unwrap_or(Time::NEVER);
-    }
-
-    fn wants_at(&self, rule: &ReadRule) -> Option<Time> {
-        let head = &self.queue.front()?.job;
-        if let ReadRule::Split { outstanding, .. } = rule
-            && head.operation == Operation::DmaRead
-            && self.under_way >= *outstanding
+    /// When it wants the bus; [`Time::NEVER`] if it does not.
+    pub(super) fn wants(&self, rules: &Rules) -> Time {
+        let Some(Queued { job, .. }) = self.queue.front() else {
+            return Time::NEVER;
+        };
+        if let ReadRule::Split { outstanding, .. } = rules.read
+            && job.transfer.operation == Operation::DmaRead
+            && self.under_way >= outstanding
         {
-            return None;
+            return Time::NEVER;
         }
-        Some(head.arrival.max(self.eligible_at))
+        job.arrival.max(self.eligible_at)
     }
 
-    /// Goes on to the next transfer, and gives the one before.
-    pub(super) fn advance(&mut self) -> Option<Queued> {
-        self.started = false;
+    /// What it does from `start` on.
+    pub(super) fn plan(&self, start: Time, rules: &Rules) -> Plan {
+        let queued = &self.queue[0];
+        let left = queued.job.left_bytes();
+        if let Some(run) = rules.run_of(queued.job.transfer.operation) {
+            return Plan {
+                kind: Kind::Data,
+                head: if queued.started { run.next } else { run.first },
+                bytes: left,
+                time: queued.time,
+            };
+        }
+        match rules.read {
+            ReadRule::Delayed { attempt, .. } if self.data_at.is_none_or(|at| at > start) => {
+                Plan::without_data(Kind::Retry, attempt, 0)
+            }
+            ReadRule::Split {
+                request,
+                request_bytes,
+                ..
+            } => {
+                let bytes = (left - self.requested).min(request_bytes);
+                Plan::without_data(Kind::SplitRequest, request, bytes)
+            }
+            ReadRule::Delayed { .. } | ReadRule::Waits(_) => {
+                let Phases { head, burst_bytes } = rules.completion();
+                Plan::burst(Kind::Data, head, left.min(burst_bytes.get()), rules)
+            }
+        }
+    }
+
+    /// Goes on to the next transfer.
+    pub(super) fn advance(&mut self) {
+        self.queue.pop_front();
         self.eligible_at = Time::ZERO;
         self.data_at = None;
         self.requested = 0;
-        self.queue.pop_front()
     }
 }
 
 /// The host bridge as a master: for the processor, and for the data of split reads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Bridge {
-    /// When it wants the bus, as of the last [`Bridge::ask`]; [`Time::NEVER`] if it does not.
-    pub(super) wants: Time,
     /// Register accesses, in order.
     pub(super) accesses: VecDeque<Job>,
     /// Data on their way to devices, in order of the time when they are there.
@@ -95,32 +116,38 @@ pub(super) struct Completion {
     pub(super) reported: bool,
 }
 
-impl Default for Bridge {
-    fn default() -> Self {
-        Self {
-            wants: Time::NEVER,
-            accesses: VecDeque::new(),
-            completions: VecDeque::new(),
-        }
-    }
-}
-
 impl Bridge {
-    /// Something changed: works out when it wants the bus.
-    pub(super) fn ask(&mut self) {
-        let access = self.accesses.front().map_or(Time::NEVER, |job| job.arrival);
-        let data = self
-            .completions
-            .front()
-            .map_or(Time::NEVER, |data| data.ready_at);
-        self.wants = access.min(data);
+    /// When the processor wants the bus; [`Time::NEVER`] if it does not.
+    fn access_at(&self) -> Time {
+        self.accesses.front().map_or(Time::NEVER, |job| job.arrival)
     }
 
-    /// Whether an access is to go next: what has waited longer goes first.
-    pub(super) fn accesses_first(&self) -> bool {
-        match (self.accesses.front(), self.completions.front()) {
-            (Some(access), Some(data)) => access.arrival <= data.ready_at,
-            (access, _) => access.is_some(),
+    /// When the next data for a device are there; [`Time::NEVER`] if nobody waits for any.
+    fn data_at(&self) -> Time {
+        let data = self.completions.front();
+        data.map_or(Time::NEVER, |data| data.ready_at)
+    }
+
+    /// When it wants the bus; [`Time::NEVER`] if it does not.
+    pub(super) fn wants(&self) -> Time {
+        self.access_at().min(self.data_at())
+    }
+
+    /// What it does next, and for which device. What has waited longer goes first.
+    pub(super) fn plan(&self, rules: &Rules) -> (DeviceId, Plan) {
+        if self.access_at() <= self.data_at() {
+            let access = &self.accesses[0];
+            let head = match access.transfer.operation {
+                Operation::RegisterRead => rules.register_read,
+                _ => rules.register_write,
+            };
+            let plan = Plan::burst(Kind::Data, head, access.left_bytes(), rules);
+            return (access.transfer.device, plan);
         }
+        let data = &self.completions[0];
+        let Phases { head, burst_bytes } = rules.completion();
+        let bytes = data.bytes.min(burst_bytes.get());
+        let plan = Plan::burst(Kind::SplitCompletion, head, bytes, rules);
+        (data.device, plan)
     }
 }

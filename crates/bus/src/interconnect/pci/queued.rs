@@ -1,112 +1,148 @@
 //! A device's transfer that waits for the bus.
 
+use std::slice;
+
+use baton_wire::{Span, Time};
 use smallvec::SmallVec;
 
-use super::rules::{Phases, ReadRule, Rules};
-use crate::interconnect::Operation;
+use super::rules::{Rules, Run};
+use crate::BytesByCategory;
 use crate::interconnect::job::Job;
+use crate::interconnect::{DeviceId, Piece, Transfer};
 
 /// A transfer, or the reads of a scatter list, and what is left of them.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
     pub(super) job: Job,
-    /// Bytes that are left of each piece of contiguous memory.
-    pieces: SmallVec<[u64; 4]>,
+    /// How long it takes from the first address phase to the last data phase if no other master wants the bus; zero if the bus does
+    /// other things between its bursts.
+    pub(super) time: Span,
     /// Reads of the scatter list; 1 for any other transfer.
     pub(super) transfers: u32,
-    /// Clocks from the first address phase to the last data phase if no other master wants the bus, for those of which the bus carries
-    /// out burst after burst.
-    pub(super) clocks: u64,
-}
-
-/// How the bursts of a transfer look.
-#[derive(Clone, Copy, Debug)]
-struct Bursts {
-    /// The first of a piece.
-    first: Phases,
-    /// The others.
-    next: Phases,
+    /// Bursts of its first piece of contiguous memory have been made, or it has been asked for in part.
+    pub(super) started: bool,
+    /// Bytes of its other pieces.
+    further: SmallVec<[u32; 4]>,
 }
 
 /// A burst within a run of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Burst {
-    /// Clocks before its data.
-    pub(super) head: u64,
+    /// Before its data.
+    pub(super) head: Span,
     pub(super) bytes: u64,
 }
 
 impl Queued {
-    /// What `job` asks for lies in `pieces`.
-    pub(super) fn new(job: Job, pieces: impl Iterator<Item = u64>, rules: &Rules) -> Self {
-        let pieces: SmallVec<[u64; 4]> = pieces.collect();
+    /// One transfer, of contiguous memory.
+    pub(super) fn one(now: Time, transfer: Transfer, rules: &Rules) -> Self {
+        let bytes = transfer.bytes.total();
+        let run = rules.run_of(transfer.operation);
+        Self {
+            job: Job::new(now, transfer),
+            time: run.map_or(Span::ZERO, |run| rules.run_time(run, bytes, false)),
+            transfers: 1,
+            started: false,
+            further: SmallVec::new(),
+        }
+    }
+
+    /// Reads of all `pieces`.
+    pub(super) fn list(
+        now: Time,
+        (device, tag): (DeviceId, u64),
+        pieces: &[Piece],
+        rules: &Rules,
+    ) -> Self {
         let mut queued = Self {
-            job,
+            job: Job::new(now, Piece::read_all(pieces, device, tag)),
+            time: Span::ZERO,
             transfers: pieces.len() as u32,
-            pieces,
-            clocks: 0,
+            started: false,
+            further: SmallVec::new(),
         };
-        queued.clocks = queued.clocks_left(rules, false);
+        for piece in pieces.iter().skip(1) {
+            queued.further.push(piece.bytes);
+        }
+        queued.time = queued.time_left(rules);
         queued
     }
 
-    /// How its bursts follow each other; `None` if the bus does other things between them.
-    fn bursts(&self, rules: &Rules) -> Option<Bursts> {
-        if self.job.operation != Operation::DmaRead {
-            let (first, next) = (rules.write, rules.write);
-            return Some(Bursts { first, next });
-        }
-        match rules.read {
-            ReadRule::Waits { first, next } => Some(Bursts { first, next }),
-            ReadRule::Delayed { .. } | ReadRule::Split { .. } => None,
-        }
+    /// What is left of the first piece.
+    fn first_bytes(&self) -> u64 {
+        let left = self.job.left_bytes();
+        let further = self.further.iter();
+        further.fold(left, |left, &bytes| left - u64::from(bytes))
     }
 
-    /// See [`Self::clocks`]. Bursts of the first piece have been made if it is `started`.
-    fn clocks_left(&self, rules: &Rules, started: bool) -> u64 {
-        let Some(Bursts { first, next }) = self.bursts(rules) else {
-            return 0;
+    /// See [`Self::time`].
+    fn time_left(&self, rules: &Rules) -> Span {
+        let Some(run) = rules.run_of(self.job.transfer.operation) else {
+            return Span::ZERO;
         };
-        let between = rules.between_bursts();
-        let (mut clocks, mut head) = (0, if started { next.head } else { first.head });
-        for &bytes in &self.pieces {
-            let bursts = next.burst_bytes.count(bytes).max(1);
-            clocks += head + (bursts - 1) * next.head + bursts * between + rules.data_clocks(bytes);
-            head = first.head;
-        }
-        clocks - between
-    }
-
-    /// Its bursts from now on.
-    pub(super) fn run(&self, rules: &Rules, started: bool) -> impl Iterator<Item = Burst> {
-        let bursts = self.bursts(rules);
-        let mut pieces = self.pieces.iter();
-        let (mut left, mut next) = (pieces.next().copied(), started);
-        std::iter::from_fn(move || {
-            let phases = bursts?;
-            let phases = if next { phases.next } else { phases.first };
-            let bytes = left?.min(phases.burst_bytes.get());
-            left = left.map(|left| left - bytes).filter(|&left| left > 0);
-            next = left.is_some();
-            left = left.or_else(|| pieces.next().copied());
-            Some(Burst {
-                head: phases.head,
-                bytes,
-            })
+        let first = rules.run_time(run, self.first_bytes(), self.started);
+        self.further.iter().fold(first, |time, &bytes| {
+            time + rules.between_bursts + rules.run_time(run, bytes.into(), false)
         })
     }
 
-    /// `bytes` have been moved, and more are left. Whether they were a part of the piece that is now the first.
-    pub(super) fn moved(&mut self, mut bytes: u64, started: bool, rules: &Rules) -> bool {
-        let mut over = 0;
-        while bytes >= self.pieces[over] {
-            bytes -= self.pieces[over];
+    /// Its bursts from now on, if there are several and they follow each other.
+    pub(super) fn bursts<'a>(&'a self, rules: &'a Rules) -> Option<Bursts<'a>> {
+        let run = rules.run_of(self.job.transfer.operation)?;
+        if self.further.is_empty() && self.job.left_bytes() <= run.burst_bytes.get() {
+            return None;
+        }
+        Some(Bursts {
+            run,
+            left: Some(self.first_bytes()),
+            started: self.started,
+            further: self.further.iter(),
+        })
+    }
+
+    /// Moves `bytes`, which are not all that is left, and says what they were.
+    pub(super) fn take(&mut self, bytes: u64, rules: &Rules) -> BytesByCategory {
+        let (mut rest, mut piece, mut over) = (bytes, self.first_bytes(), 0);
+        while rest >= piece {
+            rest -= piece;
+            piece = self.further[over].into();
             over += 1;
         }
-        self.pieces.drain(..over);
-        self.pieces[0] -= bytes;
-        let started = bytes > 0 || (started && over == 0);
-        self.clocks = self.clocks_left(rules, started);
-        started
+        self.further.drain(..over);
+        self.started = rest > 0 || (self.started && over == 0);
+        let moved = self.job.take(bytes);
+        self.time = self.time_left(rules);
+        moved
+    }
+}
+
+/// The bursts of what is left of a transfer.
+pub(super) struct Bursts<'a> {
+    run: &'a Run,
+    /// Of the piece that is being moved; none when all are.
+    left: Option<u64>,
+    /// Bursts of that piece have been made.
+    started: bool,
+    further: slice::Iter<'a, u32>,
+}
+
+impl Iterator for Bursts<'_> {
+    type Item = Burst;
+
+    fn next(&mut self) -> Option<Burst> {
+        let left = self.left?;
+        let head = if self.started {
+            self.run.next
+        } else {
+            self.run.first
+        };
+        let bytes = left.min(self.run.burst_bytes.get());
+        self.started = bytes < left;
+        self.left = if self.started {
+            Some(left - bytes)
+        } else {
+            self.further.next().map(|&bytes| bytes.into())
+        };
+        Some(Burst { head, bytes })
     }
 }

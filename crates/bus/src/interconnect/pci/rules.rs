@@ -1,42 +1,57 @@
-//! What a configuration means for transactions: clocks before the data, bytes in a burst.
+//! What a configuration means for transactions: how long the phases before the data are, how many bytes are in a burst.
 
 use baton_wire::{Span, Time};
 
 use super::config::{PciConfig, PciXConfig, clock_period};
+use crate::interconnect::Operation;
 use crate::interconnect::size::PowerOfTwo;
 
 /// PCI-X disconnects where the address is a multiple of this many bytes (PCI-X 2.2, allowable disconnect boundary).
-const DISCONNECT_BOUNDARY: u64 = 128;
+const DISCONNECT_BOUNDARY: u32 = 128;
 
-/// The rules of a bus, in clocks unless a type says otherwise.
+/// The rules of a bus.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) clock: Span,
     /// Bytes of a data phase.
     pub(super) width: PowerOfTwo,
-    /// Clocks of a data phase.
-    pub(super) per_word: u64,
-    pub(super) arbitration: u64,
+    /// A data phase.
+    pub(super) word: Span,
+    pub(super) arbitration: Span,
     pub(super) hidden_arbitration: bool,
-    pub(super) idle: u64,
-    pub(super) latency_timer: u64,
+    /// From the end of a transaction until another can begin.
+    pub(super) idle: Span,
+    /// From the last data phase of a burst to the address phase of the next, if that waits already.
+    pub(super) between_bursts: Span,
+    pub(super) latency_timer: Span,
     /// A burst that must make room ends after a multiple of so many bytes.
-    pub(super) cut_bytes: u64,
-    pub(super) write: Phases,
+    pub(super) cut_bytes: PowerOfTwo,
+    pub(super) write: Run,
     pub(super) read: ReadRule,
-    /// Clocks before the word of a register that is written.
-    pub(super) register_write: u64,
-    /// Clocks before the word of a register that is read.
-    pub(super) register_read: u64,
+    /// Before the word of a register that is written.
+    pub(super) register_write: Span,
+    /// Before the word of a register that is read.
+    pub(super) register_read: Span,
     pub(super) posted_write: Span,
 }
 
 /// A transaction that moves data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phases {
-    /// Clocks before the first data phase.
-    pub(super) head: u64,
+    /// Before the first data phase.
+    pub(super) head: Span,
     /// The most bytes it moves.
+    pub(super) burst_bytes: PowerOfTwo,
+}
+
+/// Transactions that move data, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// Before the first data phase of the first one of a piece of contiguous memory.
+    pub(super) first: Span,
+    /// The same for the others.
+    pub(super) next: Span,
+    /// The most bytes that one moves.
     pub(super) burst_bytes: PowerOfTwo,
 }
 
@@ -44,27 +59,23 @@ pub(super) struct Phases {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReadRule {
     /// The bridge adds wait states until it has the data.
-    Waits {
-        first: Phases,
-        /// Further bursts of the same transfer.
-        next: Phases,
-    },
+    Waits(Run),
     /// The bridge answers with retry until it has the data.
     Delayed {
         /// An attempt that is answered with retry.
-        attempt: u64,
+        attempt: Span,
         /// From one such attempt to the next.
-        interval: u64,
+        interval: Span,
         /// From the first attempt to the data.
-        latency: u64,
+        latency: Span,
         /// From a burst to the data of the next.
-        next_latency: u64,
+        next_latency: Span,
         hit: Phases,
     },
     /// The bridge becomes master and brings the data when it has them.
     Split {
         /// The request, which moves no data.
-        request: u64,
+        request: Span,
         /// Bytes a request asks for.
         request_bytes: u64,
         /// From the request to the data.
@@ -77,44 +88,53 @@ pub(super) enum ReadRule {
 
 impl Rules {
     pub(super) fn pci(config: &PciConfig) -> Self {
-        let clocks = |clocks: u32| u64::from(clocks);
-        let address = 1 + u64::from(config.dual_address_cycle);
+        let clock = clock_period(config.clock_mhz);
+        let clocks = |clocks: u32| clock * u64::from(clocks);
+        let address = clocks(1 + u32::from(config.dual_address_cycle));
         let turnaround = address + clocks(config.read_turnaround_clocks);
-        let read = |wait| Phases {
-            head: turnaround + wait,
-            burst_bytes: PowerOfTwo::new(config.read_burst_bytes),
-        };
         let (first, next) = (
             clocks(config.read_wait_clocks),
             clocks(config.read_next_wait_clocks),
         );
+        let (idle, arbitration) = (
+            clocks(config.idle_clocks),
+            clocks(config.arbitration_clocks),
+        );
         let width = PowerOfTwo::new(config.width_bits / 8);
+        let write = address + clocks(config.write_wait_clocks);
+        let read_burst = PowerOfTwo::new(config.read_burst_bytes);
         Self {
-            clock: clock_period(config.clock_mhz),
+            clock,
             width,
-            per_word: 1 + clocks(config.data_wait_clocks),
-            arbitration: config.arbitration_clocks.into(),
+            word: clocks(1 + config.data_wait_clocks),
+            arbitration,
             hidden_arbitration: config.hidden_arbitration,
-            idle: config.idle_clocks.into(),
-            latency_timer: config.latency_timer_clocks.into(),
-            cut_bytes: width.get(),
-            write: Phases {
-                head: address + clocks(config.write_wait_clocks),
+            idle,
+            between_bursts: between_bursts(idle, arbitration, config.hidden_arbitration),
+            latency_timer: clocks(config.latency_timer_clocks),
+            cut_bytes: width,
+            write: Run {
+                first: write,
+                next: write,
                 burst_bytes: PowerOfTwo::new(config.write_burst_bytes),
             },
             read: if config.delayed_reads {
                 ReadRule::Delayed {
-                    attempt: config.retry_clocks.into(),
-                    interval: config.retry_interval_clocks.into(),
+                    attempt: clocks(config.retry_clocks),
+                    interval: clocks(config.retry_interval_clocks),
                     latency: first,
                     next_latency: next,
-                    hit: read(0),
+                    hit: Phases {
+                        head: turnaround,
+                        burst_bytes: read_burst,
+                    },
                 }
             } else {
-                ReadRule::Waits {
-                    first: read(first),
-                    next: read(next),
-                }
+                ReadRule::Waits(Run {
+                    first: turnaround + first,
+                    next: turnaround + next,
+                    burst_bytes: read_burst,
+                })
             },
             register_write: address + clocks(config.register_write_wait_clocks),
             register_read: turnaround + clocks(config.register_read_wait_clocks),
@@ -123,33 +143,43 @@ impl Rules {
     }
 
     pub(super) fn pci_x(config: &PciXConfig) -> Self {
-        let before_response = 1
-            + u64::from(config.dual_address_cycle)
-            + u64::from(config.attribute_clocks)
-            + u64::from(config.response_clocks);
-        let data = Phases {
-            head: before_response + u64::from(config.initial_wait_clocks),
-            burst_bytes: PowerOfTwo::new(config.burst_bytes),
-        };
+        let clock = clock_period(config.clock_mhz);
+        let clocks = |clocks: u32| clock * u64::from(clocks);
+        let before_response = clocks(
+            1 + u32::from(config.dual_address_cycle)
+                + config.attribute_clocks
+                + config.response_clocks,
+        );
+        let (idle, arbitration) = (
+            clocks(config.idle_clocks),
+            clocks(config.arbitration_clocks),
+        );
+        let head = before_response + clocks(config.initial_wait_clocks);
+        let burst_bytes = PowerOfTwo::new(config.burst_bytes);
         Self {
-            clock: clock_period(config.clock_mhz),
+            clock,
             width: PowerOfTwo::new(config.width_bits / 8),
-            per_word: 1,
-            arbitration: config.arbitration_clocks.into(),
+            word: clock,
+            arbitration,
             hidden_arbitration: config.hidden_arbitration,
-            idle: config.idle_clocks.into(),
-            latency_timer: config.latency_timer_clocks.into(),
-            cut_bytes: DISCONNECT_BOUNDARY,
-            write: data,
+            idle,
+            between_bursts: between_bursts(idle, arbitration, config.hidden_arbitration),
+            latency_timer: clocks(config.latency_timer_clocks),
+            cut_bytes: PowerOfTwo::new(DISCONNECT_BOUNDARY),
+            write: Run {
+                first: head,
+                next: head,
+                burst_bytes,
+            },
             read: ReadRule::Split {
                 request: before_response,
                 request_bytes: config.max_read_bytes.into(),
                 latency: Span::from_ns(config.memory_latency_ns.into()),
                 outstanding: config.outstanding_splits,
-                completion: data,
+                completion: Phases { head, burst_bytes },
             },
-            register_write: data.head,
-            register_read: before_response + u64::from(config.register_read_wait_clocks),
+            register_write: head,
+            register_read: before_response + clocks(config.register_read_wait_clocks),
             posted_write: Span::from_ns(config.posted_write_ns.into()),
         }
     }
@@ -159,9 +189,31 @@ impl Rules {
         Time::from_ps(time.as_ps().next_multiple_of(self.clock.as_ps()))
     }
 
-    /// Clocks of the data phases that move `bytes`. A transfer of nothing has a data phase with no byte enabled.
-    pub(super) fn data_clocks(&self, bytes: u64) -> u64 {
-        self.width.count(bytes).max(1) * self.per_word
+    /// How the bursts of a device's transfer follow each other; `None` if the bus does other things between them.
+    pub(super) fn run_of(&self, operation: Operation) -> Option<&Run> {
+        match &self.read {
+            _ if operation != Operation::DmaRead => Some(&self.write),
+            ReadRule::Waits(run) => Some(run),
+            ReadRule::Delayed { .. } | ReadRule::Split { .. } => None,
+        }
+    }
+
+    /// How the bridge brings data that a device has asked for before.
+    pub(super) fn completion(&self) -> Phases {
+        match self.read {
+            ReadRule::Split { completion, .. } => completion,
+            ReadRule::Delayed { hit, .. } => hit,
+            ReadRule::Waits(Run {
+                first: head,
+                burst_bytes,
+                ..
+            }) => Phases { head, burst_bytes },
+        }
+    }
+
+    /// The data phases that move `bytes`. A transfer of nothing has one with no byte enabled.
+    pub(super) fn data_phases(&self, bytes: u64) -> Span {
+        self.word * self.width.count(bytes).max(1)
     }
 
     /// How long `bytes` take if every clock moves a full word.
@@ -169,24 +221,56 @@ impl Rules {
         Span::from_ps(bytes * self.clock.as_ps() / self.width.get())
     }
 
-    /// Clocks that an access of the processor needs at least.
-    pub(super) fn access_clocks(&self, bytes: u64) -> u64 {
-        self.register_write.min(self.register_read) + self.data_clocks(bytes)
+    /// How long an access of the processor needs at least.
+    pub(super) fn access_time(&self, bytes: u64) -> Span {
+        self.register_write.min(self.register_read) + self.data_phases(bytes)
     }
 
-    /// Clocks from the last data phase of a burst to the address phase of the next of the same master.
-    pub(super) fn between_bursts(&self) -> u64 {
-        let arbitration = if self.hidden_arbitration {
-            0
-        } else {
-            self.arbitration
+    /// How long `bytes` of one piece need with nothing else on the bus, from the first address phase to the last data phase. Bursts of
+    /// that piece have been made if it is `started`.
+    pub(super) fn run_time(&self, run: &Run, bytes: u64, started: bool) -> Span {
+        let bursts = run.burst_bytes.count(bytes).max(1);
+        let head = if started { run.next } else { run.first };
+        head + (self.between_bursts + run.next) * (bursts - 1) + self.data_phases(bytes)
+    }
+
+    /// The same in bursts of equal `phases`.
+    pub(super) fn time_alone(&self, phases: Phases, bytes: u64) -> Span {
+        let Phases { head, burst_bytes } = phases;
+        let run = Run {
+            first: head,
+            next: head,
+            burst_bytes,
         };
-        self.idle + arbitration
+        self.run_time(&run, bytes, false)
     }
 
-    /// Clocks that `bytes` need in bursts with nothing else on the bus, up to the last data phase.
-    pub(super) fn clocks_alone(&self, phases: Phases, bytes: u64) -> u64 {
-        let bursts = phases.burst_bytes.count(bytes).max(1);
-        bursts * (phases.head + self.idle) + self.data_clocks(bytes) - self.idle
+    /// Bytes that are left of a burst of `bytes` because another master wants the bus from `request_at` on: the latency timer's rule.
+    pub(super) fn shortened(
+        &self,
+        bytes: u64,
+        (start, data_at): (Time, Time),
+        request_at: Time,
+    ) -> u64 {
+        let data_end = data_at + self.data_phases(bytes);
+        let expires = start + self.latency_timer;
+        if expires >= data_end {
+            return bytes;
+        }
+        let seen = self.edge(request_at.max(data_at)) + self.clock;
+        let limit = expires.max(seen);
+        if limit >= data_end {
+            return bytes;
+        }
+        let words = ((limit - data_at).as_ps() / self.word.as_ps()).max(1);
+        bytes.min(self.cut_bytes.round_up(words * self.width.get()))
+    }
+}
+
+fn between_bursts(idle: Span, arbitration: Span, hidden_arbitration: bool) -> Span {
+    if hidden_arbitration {
+        idle
+    } else {
+        idle + arbitration
     }
 }

@@ -79,7 +79,7 @@ impl Endpoint {
     }
 
     pub(super) fn submit(&mut self, job: Job) {
-        let is_read = job.operation == Operation::DmaRead;
+        let is_read = job.transfer.operation == Operation::DmaRead;
         let queued = Queued {
             order: self.submitted,
             job,
@@ -123,14 +123,17 @@ impl Endpoint {
             let train = packets.writes(queued.job.left_bytes());
             line += train.line_bytes;
             count += u64::from(train.packets);
-            queued.job.reported
+            queued.job.transfer.reported
         };
         self.posted.iter().any(reported).then_some((line, count))
     }
 
     /// What is before the end of the first read that is reported and not wholly asked for.
     pub(super) fn first_reported_read(&self, packets: &Packets) -> Option<Ahead> {
-        let place = self.reads.iter().position(|queued| queued.job.reported)?;
+        let place = self
+            .reads
+            .iter()
+            .position(|queued| queued.job.transfer.reported)?;
         let requested = if place == 0 { self.requested } else { 0 };
         let left = self.reads[place].job.left_bytes() - requested;
         Some(Ahead {
@@ -212,7 +215,7 @@ impl Endpoint {
         let request = Request {
             bytes,
             last: self.requested == job.left_bytes(),
-            reported: job.reported,
+            reported: job.transfer.reported,
         };
         if request.last {
             self.reads.pop_front();

@@ -158,11 +158,11 @@ impl Link {
         if transfer.reported {
             done.changed();
         }
-        let job = Job::new(now, transfer);
-        if job.operation.is_register_access() {
+        let job = Job::new(now, *transfer);
+        if job.transfer.operation.is_register_access() {
             self.accesses.push_back(job);
         } else {
-            let endpoint = job.device.index() - usize::from(self.first_device);
+            let endpoint = job.transfer.device.index() - usize::from(self.first_device);
             self.endpoints[endpoint].submit(job);
         }
     }
@@ -290,7 +290,7 @@ impl Link {
         let end = self.send_posted(at, &train);
         let meter = &mut self.to_host.meter;
         meter.moved(transfer.device, &transfer.bytes, at, end);
-        meter.done(transfer.device, transfer.operation);
+        meter.done(transfer.device, transfer.operation, 1);
         done.push(transfer, end + self.latencies.link + self.latencies.write);
         true
     }
@@ -383,7 +383,7 @@ impl Link {
     /// When the first answer to a register read can be sent: never before writes that the device made earlier (PCIe 2.4.1).
     fn answer_at(&self) -> Option<Time> {
         let answer = self.answers.front()?;
-        let endpoint = answer.job.device.index() - usize::from(self.first_device);
+        let endpoint = answer.job.transfer.device.index() - usize::from(self.first_device);
         let earlier = self.endpoints[endpoint]
             .first_write()
             .is_some_and(|write| write.arrival <= answer.ready_at);
@@ -473,7 +473,9 @@ impl Link {
         let end = at + self.packet_rate.span(train.line_bytes);
         self.to_host.free_at = end;
         let moved = job.take(train.payload);
-        self.to_host.meter.moved(job.device, &moved, at, end);
+        self.to_host
+            .meter
+            .moved(job.transfer.device, &moved, at, end);
         let meter = &mut self.to_host.meter;
         complete(meter, &job, end + self.latencies.link, done);
     }
@@ -495,15 +497,15 @@ impl Link {
             return;
         };
         let lane = &mut self.to_device;
-        if job.operation == Operation::RegisterRead {
+        if job.transfer.operation == Operation::RegisterRead {
             let end = at + self.packet_rate.span(self.packets.request_bytes());
             lane.free_at = end;
-            lane.meter.occupied(job.device, at, end);
+            lane.meter.occupied(job.transfer.device, at, end);
             let ready_at = end + self.latencies.link + self.latencies.register_read;
             self.answers.push_back(Answer { ready_at, job });
             return;
         }
-        self.send_register_write(at, &job.left(), done);
+        self.send_register_write(at, &job.transfer, done);
     }
 
     fn send_register_write(&mut self, at: Time, transfer: &Transfer, done: &mut DoneQueue) {
@@ -512,7 +514,7 @@ impl Link {
         let end = at + self.packet_rate.span(train.line_bytes);
         lane.free_at = end;
         lane.meter.moved(transfer.device, &transfer.bytes, at, end);
-        lane.meter.done(transfer.device, transfer.operation);
+        lane.meter.done(transfer.device, transfer.operation, 1);
         done.push(transfer, end + self.latencies.link);
     }
 
@@ -544,7 +546,7 @@ impl Link {
             } => {
                 endpoint.answered(arrival, requests);
                 meter.moved(device, &transfer.bytes, at, end);
-                meter.reads_done(device, reads);
+                meter.done(device, Operation::DmaRead, reads);
                 done.push(&transfer, arrival);
             }
         }
@@ -611,13 +613,16 @@ impl Link {
     }
 
     fn access_done(&self, free_at: Time) -> Option<Time> {
-        self.accesses.iter().find(|job| job.reported)?;
+        self.accesses.iter().find(|job| job.transfer.reported)?;
         let request = self.packet_rate.span(self.packets.request_bytes());
         Some(free_at + request + self.latencies.link)
     }
 
     fn answer_done(&self, free_at: Time) -> Option<Time> {
-        let answer = self.answers.iter().find(|answer| answer.job.reported)?;
+        let answer = self
+            .answers
+            .iter()
+            .find(|answer| answer.job.transfer.reported)?;
         let line = self.packets.completions(answer.job.left_bytes()).line_bytes;
         let sent = free_at.max(answer.ready_at) + self.packet_rate.span(line);
         Some(sent + self.latencies.link)
@@ -653,6 +658,6 @@ fn non_posted_headers(config: &PciExpressConfig, devices: usize) -> u32 {
 }
 
 fn complete(meter: &mut Meter, job: &Job, at: Time, done: &mut DoneQueue) {
-    meter.done(job.device, job.operation);
-    done.push(&job.left(), at);
+    meter.done(job.transfer.device, job.transfer.operation, 1);
+    done.push(&job.transfer, at);
 }

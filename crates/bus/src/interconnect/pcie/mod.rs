@@ -78,8 +78,12 @@ impl Interconnect for PciExpress {
     fn poll_timeout(&self) -> Option<Time> {
         let now = self.done.now();
         let links = || self.links.iter();
-        self.done
-            .next_at(|| links().filter_map(|link| link.earliest_done(now)).min())
+        self.done.next_at(|| {
+            links()
+                .filter_map(|link| link.earliest_done(now))
+                .min()
+                .unwrap_or(Time::NEVER)
+        })
     }
 
     fn handle_timeout(&mut self, now: Time) {
