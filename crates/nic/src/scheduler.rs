@@ -66,13 +66,13 @@ impl Heads {
 /// Host first needs lookup before anything else: until it is done nobody knows whose packet it is. First come, first served
 /// has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
 pub(crate) fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
-    let arrivals = [(heads.arrivals, Source::Arrivals)];
-    let commands = [(heads.commands, Source::Commands)];
-    let (lookup, commands) = (oldest(arrivals), oldest(commands));
-    let (host, nic) = (oldest(heads.host()), oldest(heads.nic()));
+    let lookup = || oldest([(heads.arrivals, Source::Arrivals)]);
+    let commands = || oldest([(heads.commands, Source::Commands)]);
+    let host = || oldest(heads.host());
+    let nic = || oldest(heads.nic());
     let next = match scheduler {
-        Scheduler::HostFirst => lookup.or(host).or(commands).or(nic),
-        Scheduler::Fcfs => [host, nic, lookup]
+        Scheduler::HostFirst => lookup().or_else(host).or_else(commands).or_else(nic),
+        Scheduler::Fcfs => [host(), nic(), lookup()]
             .into_iter()
             .flatten()
             .min_by_key(|(stamp, _)| *stamp),
