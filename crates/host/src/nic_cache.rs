@@ -88,10 +88,20 @@ impl NicCache {
             .count() as u32
     }
 
+    /// The number of the block that has the byte at `offset` of a file, and what of the block comes before. Blocks are as long as a
+    /// power of two.
+    #[inline]
+    fn block_at(&self, offset: u64) -> (u32, u32) {
+        let block = self.config.block_bytes;
+        let within = offset & u64::from(block - 1);
+        ((offset >> block.trailing_zeros()) as u32, within as u32)
+    }
+
     /// The numbers of the blocks that `len` bytes at `offset`, at least one, lie in.
     fn blocks(&self, offset: u64, len: u64) -> std::ops::RangeInclusive<u32> {
-        let block = u64::from(self.config.block_bytes);
-        (offset / block) as u32..=((offset + len.max(1) - 1) / block) as u32
+        let (first, _) = self.block_at(offset);
+        let (last, _) = self.block_at(offset + len.max(1) - 1);
+        first..=last
     }
 }
 

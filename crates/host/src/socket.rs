@@ -56,6 +56,14 @@ pub(crate) struct SendBuffer {
     pub at: u64,
 }
 
+impl SendBuffer {
+    /// Bytes put into the send buffer up to this buffer's last.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.at + u64::from(self.skipped + self.len)
+    }
+}
+
 /// Where the data of an mbuf is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {

@@ -28,7 +28,9 @@ pub(crate) type Parts = SmallVec<[Part; 4]>;
 #[derive(Clone, Copy, Debug)]
 struct Content {
     file: FileId,
-    offset: u64,
+    /// The block, and what of it comes before.
+    number: u32,
+    within: u32,
     len: u32,
     /// Revision of the file when the content was given to the socket.
     revision: u32,
@@ -50,43 +52,35 @@ impl<P: Payload> Kernel<P> {
         let Some(mut cache) = self.nics[nic].cache.take() else {
             return parts;
         };
-        let block_bytes = u64::from(cache.config.block_bytes);
+        let block_bytes = cache.config.block_bytes;
         let mut at = position;
         let end = position + u64::from(len);
+        let buffers = &self.sockets[id].send_buffers;
+        let mut index = buffers.partition_point(|buffer| buffer.end() <= at);
         while at < end {
-            let (run, page) = self.run_at(id, at);
-            let mut len = run.min((end - at) as u32);
-            let cached = page.and_then(|(page, skipped)| {
-                let offset = page.offset(skipped);
-                len = len.min((block_bytes - offset % block_bytes) as u32);
-                let content = Content {
-                    file: page.file,
-                    offset,
-                    len,
-                    revision: page.revision,
-                };
-                self.find_or_insert(nic, &mut cache, content, &parts, m)
-            });
+            let buffer = self.sockets[id].send_buffers[index];
+            let left = (buffer.end().min(end) - at) as u32;
+            let (len, cached) = match buffer.storage {
+                Storage::File(page) => {
+                    let (number, within) = cache.block_at(page.offset((at - buffer.at) as u32));
+                    let content = Content {
+                        file: page.file,
+                        number,
+                        within,
+                        len: left.min(block_bytes - within),
+                        revision: page.revision,
+                    };
+                    let cached = self.find_or_insert(nic, &mut cache, content, &parts, m);
+                    (content.len, cached)
+                }
+                Storage::Internal | Storage::Cluster(_) | Storage::Page(_) => (left, None),
+            };
             parts.push(Part { len, cached });
             at += u64::from(len);
+            index += usize::from(at == buffer.end());
         }
         self.nics[nic].cache = Some(cache);
         parts
-    }
-
-    /// What stands at `at` of all that was ever put into a send buffer: how many bytes of its buffer are left, and for content of a
-    /// file its page and how many bytes of that run come before.
-    fn run_at(&self, id: SocketId, at: u64) -> (u32, Option<(FilePage, u32)>) {
-        let buffers = &self.sockets[id].send_buffers;
-        let index = buffers
-            .partition_point(|buffer| buffer.at + u64::from(buffer.skipped + buffer.len) <= at);
-        let buffer = buffers[index];
-        let before = (at - buffer.at) as u32;
-        let left = buffer.skipped + buffer.len - before;
-        match buffer.storage {
-            Storage::File(page) => (left, Some((page, before))),
-            Storage::Internal | Storage::Cluster(_) | Storage::Page(_) => (left, None),
-        }
     }
 
     /// Where content stands in the cache; it may be put there now.
@@ -99,8 +93,7 @@ impl<P: Payload> Kernel<P> {
         m: &mut M,
     ) -> Option<CacheReference> {
         let block_bytes = cache.config.block_bytes;
-        let number = (content.offset / u64::from(block_bytes)) as u32;
-        let within = (content.offset % u64::from(block_bytes)) as u32;
+        let Content { number, within, .. } = content;
         cache.stats.lookups += 1;
         let Some(directory) = &mut cache.directory else {
             cache.stats.bypass(Bypass::NotReady, content.len);
@@ -155,16 +148,20 @@ impl<P: Payload> Kernel<P> {
         parts: &Parts,
         m: &mut M,
     ) -> Result<(u32, u32), Bypass> {
-        let Content { file, revision, .. } = content;
+        let Content {
+            file,
+            number,
+            revision,
+            ..
+        } = content;
         let block_bytes = cache.config.block_bytes;
         let directory = cache.directory.as_mut().ok_or(Bypass::NotReady)?;
         if revision != self.files.revision(file) {
             return Err(Bypass::OldRevision);
         }
-        let number = (content.offset / u64::from(block_bytes)) as u32;
-        let asked = content.offset + u64::from(content.len);
-        let bytes = self.bytes_of_block(file, number, block_bytes, asked);
         let start = u64::from(number) * u64::from(block_bytes);
+        let asked = start + u64::from(content.within + content.len);
+        let bytes = self.bytes_of_block(file, number, block_bytes, asked);
         if start + u64::from(bytes) < asked || !self.files.resident(file, start, bytes) {
             return Err(Bypass::NotResident);
         }

@@ -101,10 +101,10 @@ impl Bench {
 
 /// Bytes of the block with this number among those of all files.
 fn block(number: u32, within: u32, len: u32) -> Content {
-    let start = number % FILE_BLOCKS * BLOCK;
     Content {
         file: FileId(number / FILE_BLOCKS),
-        offset: u64::from(start + within),
+        number: number % FILE_BLOCKS,
+        within,
         len,
         revision: 0,
     }
@@ -127,12 +127,11 @@ fn asked(bench: &mut Bench, content: Content) -> Option<CacheReference> {
 
 #[inline(never)]
 fn removal(directory: &mut Directory, content: Content) -> bool {
-    let number = (content.offset / u64::from(BLOCK)) as u32;
     remove(
         NIC,
         directory,
         black_box(content.file),
-        number,
+        content.number,
         &mut NoMeter,
     )
 }
