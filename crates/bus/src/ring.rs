@@ -1,6 +1,6 @@
 //! A bounded queue of descriptors.
 
-use std::collections::VecDeque;
+use crate::Fifo;
 
 /// A bounded first-in, first-out queue. It never grows beyond its capacity: what does not fit is given back.
 ///
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    entries: VecDeque<T>,
+    entries: Fifo<T>,
     capacity: usize,
     high_water: usize,
     refused: u64,
@@ -25,7 +25,7 @@ impl<T> Ring<T> {
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a ring holds at least one entry");
         Self {
-            entries: VecDeque::new(),
+            entries: Fifo::new(),
             capacity,
             high_water: 0,
             refused: 0,
@@ -41,19 +41,19 @@ impl<T> Ring<T> {
             self.refused += 1;
             return Err(entry);
         }
-        self.entries.push_back(entry);
+        self.entries.push(entry);
         self.high_water = self.high_water.max(self.entries.len());
         Ok(())
     }
 
     /// Takes the oldest entry.
     pub fn pop(&mut self) -> Option<T> {
-        self.entries.pop_front()
+        self.entries.pop()
     }
 
     /// Takes the oldest `count` entries, of which there are so many.
     pub fn take(&mut self, count: usize) -> impl Iterator<Item = T> {
-        self.entries.drain(..count)
+        self.entries.take(count)
     }
 
     /// Takes all out.

@@ -63,7 +63,7 @@ fn handoff_entries(ring: &[Descriptor]) {
             data,
             cached: None,
         };
-        let sent = ToNic::Command(send).encode(&mut to_nic);
+        let sent = ToNic::Command(send).encode(&mut to_nic, &mut Vec::new());
         let received = ToHost::Event(Event::Receive { handle, data }).encode(&mut to_host);
         assert!(sent.is_ok() && received.is_ok(), "there is room");
     }
@@ -72,8 +72,11 @@ fn handoff_entries(ring: &[Descriptor]) {
         match ToNic::decode(descriptor, &mut to_nic) {
             Err(_) => assert_eq!(to_nic.len(), before),
             Ok(entry) => {
-                let written = entry.clone().encode(&mut to_nic).expect("its room is free");
-                assert_eq!(ToNic::decode(&written, &mut to_nic), Ok(entry));
+                let mut written = Vec::new();
+                let encoded = entry.clone().encode(&mut to_nic, &mut written);
+                encoded.expect("its room is free");
+                assert_eq!(written.len(), 1, "a ring has commands one by one");
+                assert_eq!(ToNic::decode(&written[0], &mut to_nic), Ok(entry));
             }
         }
         let before = to_host.len();

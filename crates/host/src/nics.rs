@@ -4,9 +4,9 @@
 use crate::driver::Driver;
 use crate::kernel::Kernel;
 use crate::nic_cache::NicCache;
+use baton_bus::Fifo;
 use baton_nic::ToNic;
 use baton_tcp::Payload;
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
 
@@ -25,7 +25,7 @@ pub(crate) struct Nic {
     pub(crate) memory: u32,
     /// Connections that are on it, or on their way to or from it.
     pub(crate) connections: u32,
-    /// Packets and commands that wait in the driver for a place on the ring.
+    /// Packets and commands that wait in the driver for a place on the ring; of a packet in parts each command counts.
     pub(crate) queued: usize,
     /// Its data cache, if it is used.
     pub(crate) cache: Option<Box<NicCache>>,
@@ -35,14 +35,14 @@ pub(crate) struct Nic {
 #[derive(Debug)]
 pub(crate) struct Nics<P> {
     nics: Vec<Nic>,
-    queue: VecDeque<(NicId, ToNic<P>)>,
+    queue: Fifo<(NicId, ToNic<P>)>,
 }
 
 impl<P: Payload> Nics<P> {
     pub(crate) fn new() -> Self {
         Self {
             nics: Vec::new(),
-            queue: VecDeque::new(),
+            queue: Fifo::new(),
         }
     }
 
@@ -79,21 +79,22 @@ impl<P: Payload> Nics<P> {
 
     /// Posts something for a NIC.
     pub(crate) fn post(&mut self, id: NicId, descriptor: ToNic<P>) {
-        self[id].queued += 1;
-        self.queue.push_back((id, descriptor));
+        self[id].queued += descriptor.commands();
+        self.queue.push((id, descriptor));
     }
 
     /// The oldest thing that is for a NIC.
     pub(crate) fn poll(&mut self) -> Option<(NicId, ToNic<P>)> {
-        let (id, descriptor) = self.queue.pop_front()?;
-        self[id].queued -= 1;
-        Some((id, descriptor))
+        let (id, descriptor) = self.queue.front()?;
+        self.nics[id.0 as usize].queued -= descriptor.commands();
+        self.queue.pop()
     }
 
     pub(crate) fn check(&self) {
         for (id, nic) in self.iter() {
-            let queued = self.queue.iter().filter(|(of, _)| *of == id).count();
-            assert_eq!(queued, nic.queued, "{id:?}: what waits is counted");
+            let queued = self.queue.iter().filter(|(of, _)| *of == id);
+            let commands: usize = queued.map(|(_, descriptor)| descriptor.commands()).sum();
+            assert_eq!(commands, nic.queued, "{id:?}: what waits is counted");
         }
     }
 }

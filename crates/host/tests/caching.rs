@@ -6,7 +6,7 @@ use baton_host::{
     FileStore, Gone, Kernel, NicCacheConfig, NicCacheStats, NicId, NoMeter, NotOffloaded, Ready,
     SelectionConfig, SocketId, Sockets,
 };
-use baton_nic::{CacheCommand, CacheConfig, Firmware, ToNic};
+use baton_nic::{CacheCommand, CacheConfig, Firmware, Part, ToNic};
 use baton_tcp::{ConnId, Stack, Symbolic};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use rustc_hash::FxHashMap;
@@ -156,7 +156,12 @@ impl Bench {
         let given = &mut self.given[nic.0 as usize];
         match descriptor {
             ToNic::Cache(CacheCommand::Insert { .. }) => given.inserts += 1,
-            ToNic::Cache(CacheCommand::AppendCache { .. }) => given.cached_parts += 1,
+            ToNic::Parts(packet) => {
+                let cached = packet
+                    .parts()
+                    .filter(|part| matches!(part, Part::Cache { .. }));
+                given.cached_parts += cached.count() as u32;
+            }
             ToNic::Packet(segment) if !segment.payload.is_empty() => given.plain += 1,
             _ => {}
         }

@@ -68,7 +68,7 @@ impl Bench {
                         self.event(ToHost::Sent(1));
                     }
                     ToNic::Command(command) => self.commands.push(command),
-                    ToNic::Cache(command) => panic!("there is no cache: {command:?}"),
+                    ToNic::Parts(_) | ToNic::Cache(_) => panic!("there is no cache"),
                 }
             }
             if idle {

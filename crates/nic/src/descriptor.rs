@@ -6,8 +6,10 @@
 
 mod attachments;
 mod encoding;
+mod parts;
 
 pub use attachments::Attachments;
+pub use parts::{PacketInParts, Part};
 
 use crate::cache::CacheReference;
 use baton_tcp::{CloseReason, Portable, Segment};
@@ -23,6 +25,8 @@ pub enum ToNic<P> {
     /// A packet of a host connection, to be sent as it is: the run of nic_pkt_append_mm commands of a packet that has
     /// nothing from the cache, as one entry.
     Packet(Segment<P>),
+    /// A packet that has something from the cache: the run of its append commands, as one entry.
+    Parts(PacketInParts<P>),
     /// A command about an offloaded connection.
     Command(Command<P>),
     /// A command of the data cache, or a part of a packet. Carried out in order with packets.
@@ -35,13 +39,22 @@ impl<P> ToNic<P> {
         !matches!(self, Self::Command(_))
     }
 
-    /// Whether it is a part of a packet but not the first: the driver posted it along with those before it.
-    pub fn continues_packet(&self) -> bool {
+    /// Whether it is a part of a packet but not the first.
+    pub(crate) fn continues_packet(&self) -> bool {
         match self {
             Self::Cache(
                 CacheCommand::AppendMemory { flags, .. } | CacheCommand::AppendCache { flags, .. },
             ) => !flags.first,
             _ => false,
+        }
+    }
+
+    /// How many commands it is.
+    #[inline]
+    pub fn commands(&self) -> usize {
+        match self {
+            Self::Parts(packet) => packet.commands(),
+            Self::Packet(_) | Self::Command(_) | Self::Cache(_) => 1,
         }
     }
 }

@@ -18,9 +18,9 @@ use crate::queues::{QueueLengths, Queues, Received, Stamp};
 use crate::relief::{ActivityClock, ReliefRequests};
 use crate::scheduler::{Heads, Source, pick};
 use crate::stats::{Drop, Stats};
+use baton_bus::Fifo;
 use baton_tcp::{Pieces, Segment, Stack};
 use baton_wire::Time;
-use std::collections::VecDeque;
 
 /// Host packets that left are reported in batches of at most so many.
 const SENT_BATCH: u32 = 16;
@@ -113,10 +113,10 @@ pub struct Firmware<P: Storable> {
     cache: DataCache<P>,
     /// The packet whose parts are arriving.
     assembly: Assembly<P>,
-    frames: VecDeque<Outgoing<P>>,
-    upcalls: VecDeque<Upcall<P>>,
+    frames: Fifo<Outgoing<P>>,
+    upcalls: Fifo<Upcall<P>>,
     /// What was read of host memory; noted only for a machine that asks.
-    reads: VecDeque<HostRead<P>>,
+    reads: Fifo<HostRead<P>>,
     notes_reads: bool,
 }
 
@@ -139,9 +139,9 @@ impl<P: Storable> Firmware<P> {
             memory_short: false,
             cache: DataCache::new(config.cache.clone()),
             assembly: Assembly::Between,
-            frames: VecDeque::new(),
-            upcalls: VecDeque::new(),
-            reads: VecDeque::new(),
+            frames: Fifo::new(),
+            upcalls: Fifo::new(),
+            reads: Fifo::new(),
             notes_reads: false,
             config,
         }
@@ -253,16 +253,12 @@ impl<P: Storable> Firmware<P> {
             self.relieve_memory();
             return Err(self.drop_packet(Drop::Memory));
         }
-        let stamp = self.next_stamp.take();
-        let entered = self.queues.arrivals.push(
-            stamp,
-            Received {
-                segment,
-                since: now,
-                bytes,
-            },
-        );
-        debug_assert!(entered.is_ok(), "the queue was not full");
+        let packet = Received {
+            segment,
+            since: now,
+            bytes,
+        };
+        self.queues.arrivals.push(self.next_stamp.take(), packet);
         Ok(())
     }
 
@@ -319,22 +315,25 @@ impl<P: Storable> Firmware<P> {
     }
 
     /// One piece of work of `source`; `None` when there was nothing to it.
+    #[inline]
     fn work_on(&mut self, source: Source, now: Time, meter: &mut impl Meter) -> Option<Work> {
         match source {
             Source::Arrivals => self.look_up(now, meter),
             Source::HostReceive => {
-                let (_, packet) = self.queues.host_receive.pop()?;
+                let packet = self.queues.host_receive.pop()?;
                 self.memory.free_packet(packet.bytes);
                 self.pass_to_host(packet.segment, Some(packet.since), meter);
                 Some(Work::HostReceive)
             }
             Source::HostSend => self.work_for_host(meter),
             Source::NicReceive => {
-                let (stamp, packet) = self.queues.nic_receive.pop()?;
+                let stamp = self.queues.nic_receive.head()?;
+                let packet = self.queues.nic_receive.pop()?;
                 Some(self.receive(stamp, now, packet, meter))
             }
             Source::Commands => {
-                let (stamp, command) = self.queues.commands.pop()?;
+                let stamp = self.queues.commands.head()?;
+                let command = self.queues.commands.pop()?;
                 Some(self.carry_out(stamp, now, command, meter))
             }
             Source::Transmit => self.transmit(now, meter),
@@ -345,7 +344,8 @@ impl<P: Storable> Firmware<P> {
 
     /// Decides whose the oldest arrival is, and queues it there.
     fn look_up(&mut self, now: Time, meter: &mut impl Meter) -> Option<Work> {
-        let (stamp, packet) = self.queues.arrivals.pop()?;
+        let stamp = self.queues.arrivals.head()?;
+        let packet = self.queues.arrivals.pop()?;
         self.charge(Task::Lookup, meter);
         let ours = self.is_ours(now, &packet.segment);
         let (queue, reason) = if ours {
@@ -353,9 +353,11 @@ impl<P: Storable> Firmware<P> {
         } else {
             (&mut self.queues.host_receive, Drop::HostReceiveQueue)
         };
-        if let Err(packet) = queue.push(stamp, packet) {
+        if queue.is_full() {
             self.memory.free_packet(packet.bytes);
             self.drop_packet(reason);
+        } else {
+            queue.push(stamp, packet);
         }
         self.control_load(meter);
         Some(Work::Lookup)
@@ -375,7 +377,7 @@ impl<P: Storable> Firmware<P> {
     fn pass_to_host(&mut self, segment: Segment<P>, since: Option<Time>, meter: &mut impl Meter) {
         self.charge(Task::HostReceive, meter);
         self.stats.host_packets_received += 1;
-        self.upcalls.push_back(Upcall {
+        self.upcalls.push(Upcall {
             item: ToHost::Packet(segment),
             host_since: since,
         });
@@ -428,7 +430,7 @@ impl<P: Storable> Firmware<P> {
             self.charge(Task::Transmit, meter);
             self.fetch_data(conn, &mut segment, meter);
             self.stats.nic_packets_sent += 1;
-            self.frames.push_back(Outgoing {
+            self.frames.push(Outgoing {
                 segment,
                 host_since: None,
                 is_read: false,
@@ -519,18 +521,18 @@ impl<P: Storable> Firmware<P> {
 
     /// The next frame to put on the wire.
     pub fn poll_frame(&mut self) -> Option<Outgoing<P>> {
-        self.frames.pop_front()
+        self.frames.pop()
     }
 
     /// The next descriptor for the host.
     pub fn poll_upcall(&mut self) -> Option<Upcall<P>> {
-        self.upcalls.pop_front()
+        self.upcalls.pop()
     }
 
     /// The next read of host memory that the last piece of work did, other than for a frame that [is read](Outgoing::is_read) whole; none are noted unless [`Firmware::note_reads`] was called.
     /// To be taken like frames and upcalls, which are not to be seen before these reads are over.
     pub fn poll_read(&mut self) -> Option<HostRead<P>> {
-        self.reads.pop_front()
+        self.reads.pop()
     }
 
     /// When [`Firmware::handle_timeouts`] must next be called, if ever. May be early, never late.

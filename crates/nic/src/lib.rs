@@ -24,8 +24,8 @@ pub use cache::region::{ByteRegion, Region, Render, Storable, SymbolicRegion};
 pub use cache::{CacheReference, UNIT_BYTES};
 pub use config::{CacheConfig, Config, ConfigError, LoadControl, Relief, Scheduler, Transmit};
 pub use descriptor::{
-    Attachments, CacheCommand, CachedRun, Command, Control, Event, Handle, MainMemory, PartFlags,
-    Refusal, ToHost, ToNic,
+    Attachments, CacheCommand, CachedRun, Command, Control, Event, Handle, MainMemory,
+    PacketInParts, Part, PartFlags, Refusal, ToHost, ToNic,
 };
 pub use firmware::{Firmware, HostRead, Outgoing, Upcall, Work};
 pub use frame::write_frame;

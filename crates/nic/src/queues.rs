@@ -1,11 +1,10 @@
 //! Where work waits: finite queues whose entries remember when they arrived.
 
-use crate::cache::assembly::Gathered;
-use crate::descriptor::Command;
+use crate::descriptor::{Command, PacketInParts};
 use crate::stats::CacheRefusal;
+use baton_bus::Fifo;
 use baton_tcp::Segment;
 use baton_wire::Time;
-use std::collections::VecDeque;
 
 /// The place of an arrival among all arrivals at the NIC, from the MAC and from the host alike.
 /// First come, first served means: lowest stamp first.
@@ -21,72 +20,73 @@ impl Stamp {
     }
 }
 
-/// A first-in, first-out queue with a limit. It grows to its longest so far and never shrinks, so that a short queue stays
-/// in few cache lines and a steady one does not allocate.
+/// A first-in, first-out queue with a limit. It grows to its longest so far and never shrinks, so that a steady one does not
+/// allocate.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    entries: VecDeque<(Stamp, T)>,
+    /// Apart from the entries, for whoever looks only at these.
+    stamps: Fifo<Stamp>,
+    entries: Fifo<T>,
     limit: usize,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new(limit: u32) -> Self {
         Self {
-            entries: VecDeque::new(),
+            stamps: Fifo::new(),
+            entries: Fifo::new(),
             limit: limit as usize,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.stamps.len()
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.entries.len() >= self.limit
+        self.len() >= self.limit
     }
 
-    /// Appends `item`, or gives it back when the queue is full.
-    pub(crate) fn push(&mut self, stamp: Stamp, item: T) -> Result<(), T> {
+    /// Appends `item`, for which there is room.
+    #[inline]
+    pub(crate) fn push(&mut self, stamp: Stamp, item: T) {
         debug_assert!(
-            self.entries.back().is_none_or(|(last, _)| *last < stamp),
+            self.stamps.back().is_none_or(|last| *last < stamp),
             "arrivals are stamped in order"
         );
-        if self.is_full() {
-            return Err(item);
-        }
-        self.entries.push_back((stamp, item));
-        Ok(())
+        debug_assert!(!self.is_full(), "there is room");
+        self.stamps.push(stamp);
+        self.entries.push(item);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<(Stamp, T)> {
-        self.entries.pop_front()
+    /// Takes the oldest entry, which arrived at [`Queue::head`].
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.stamps.pop();
+        self.entries.pop()
     }
 
     /// When its oldest entry arrived.
+    #[inline]
     pub(crate) fn head(&self) -> Option<Stamp> {
-        self.entries.front().map(|(stamp, _)| *stamp)
+        self.stamps.front().copied()
     }
 
     /// Whether `more` entries find room.
     pub(crate) fn has_room_for(&self, more: usize) -> bool {
-        self.entries.len() + more <= self.limit
+        self.len() + more <= self.limit
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().map(|(_, item)| item)
+        self.entries.iter()
     }
 
     /// Asserts its limit and its order.
     pub(crate) fn check(&self) {
+        assert!(self.len() <= self.limit, "a queue keeps to its limit");
+        assert_eq!(self.len(), self.entries.len(), "every entry has its stamp");
         assert!(
-            self.entries.len() <= self.limit,
-            "a queue keeps to its limit"
-        );
-        assert!(
-            self.entries
-                .iter()
-                .zip(self.entries.iter().skip(1))
-                .all(|(a, b)| a.0 < b.0),
+            self.stamps.iter().is_sorted_by(|a, b| a < b),
             "a queue is in order of arrival"
         );
     }
@@ -113,7 +113,7 @@ pub(crate) enum HostWork<P> {
     },
     /// A packet in parts.
     Gather {
-        packet: Gathered<P>,
+        packet: PacketInParts<P>,
         /// When its last part arrived at the NIC.
         since: Time,
     },
@@ -206,16 +206,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_gives_back() {
+    fn a_queue_knows_its_room_and_its_order() {
         let mut clock = Stamp::default();
         let mut queue = Queue::new(2);
-        assert_eq!(queue.push(clock.take(), 'a'), Ok(()));
-        assert_eq!(queue.push(clock.take(), 'b'), Ok(()));
-        assert_eq!(queue.push(clock.take(), 'c'), Err('c'));
+        queue.push(clock.take(), 'a');
+        assert!(queue.has_room_for(1) && !queue.has_room_for(2));
+        queue.push(clock.take(), 'b');
+        assert!(queue.is_full());
         queue.check();
-        assert_eq!(queue.pop(), Some((Stamp(0), 'a')));
+        assert_eq!(queue.pop(), Some('a'));
         assert_eq!(queue.head(), Some(Stamp(1)));
-        assert_eq!(queue.push(clock.take(), 'd'), Ok(()));
+        queue.push(clock.take(), 'c');
         queue.check();
+        assert_eq!(queue.pop(), Some('b'));
+        assert_eq!(queue.pop(), Some('c'));
+        assert_eq!(queue.pop(), None);
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use baton_nic::{
     CacheCommand, CacheConfig, CacheReference, Config, Event, Firmware, MainMemory, Meter, NoMeter,
-    PartFlags, Storable, Task, ToHost, ToNic, Transmit, write_frame,
+    PacketInParts, Part, PartFlags, Stats, Storable, Task, ToHost, ToNic, Transmit, write_frame,
 };
 use baton_tcp::{Payload, Pieces, Segment, Symbolic};
 use baton_wire::{Time, decode_frame};
@@ -155,6 +155,47 @@ fn a_packet_is_gathered_from_memory_and_cache() {
     let stats = &bench.nic.stats().cache;
     assert_eq!((stats.inserts, stats.inserted_bytes), (2, 5096));
     assert_eq!((stats.appends, stats.appended_bytes), (2, 1096));
+}
+
+/// Gives a NIC a packet, as one entry or command by command: what it sent, packets that it was done with, and what it did.
+fn sent_in_parts(parts: &[Part<Symbolic>], at_once: bool) -> (Vec<Segment<Symbolic>>, u32, Stats) {
+    let mut bench: Bench<Symbolic> = Bench::new(config(64));
+    bench.give([insert(name(7, 0, 4096), 0, 1)]);
+    let mut segment = head();
+    segment.payload.push(name(1, 0, 20));
+    let mut packet = PacketInParts::new(segment);
+    parts.iter().for_each(|&part| packet.push(part));
+    let entries: Vec<_> = match at_once {
+        true => vec![ToNic::Parts(packet)],
+        false => packet.into_commands().map(ToNic::Cache).collect(),
+    };
+    for entry in entries {
+        let given = bench.nic.handle_descriptor(Time::ZERO, entry);
+        assert!(given.is_ok(), "there is room");
+    }
+    bench.work(&mut NoMeter);
+    let stats = bench.nic.stats().clone();
+    (bench.sent, bench.done, stats)
+}
+
+#[test]
+fn a_packet_in_parts_is_its_commands() {
+    let cache = |offset, len| Part::Cache { offset, len };
+    for parts in [
+        vec![cache(10, 90)],
+        vec![
+            Part::Memory(name(2, 0, 30)),
+            cache(0, 4096),
+            Part::Memory(name(3, 5, 6)),
+        ],
+        vec![cache(0, 4096), cache(0, 4096), cache(0, 4096)],
+        vec![cache(64 * 1024 - 1, 2)],
+        vec![],
+    ] {
+        let whole = sent_in_parts(&parts, true);
+        assert_eq!(whole, sent_in_parts(&parts, false), "{parts:?}");
+        assert_eq!(whole.1, 1, "the host is told");
+    }
 }
 
 #[test]

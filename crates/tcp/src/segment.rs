@@ -95,6 +95,7 @@ impl<P: Payload> Outgoing<'_, P> {
     }
 
     /// The same as a value of its own, which shares the data.
+    #[inline]
     pub fn to_segment(&self) -> Segment<P> {
         Segment {
             src: self.src,

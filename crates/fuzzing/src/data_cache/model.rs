@@ -66,6 +66,10 @@ impl Model {
                 self.open = false;
                 self.begin(segment, true);
             }
+            ToNic::Parts(packet) => {
+                let commands = packet.into_commands().map(ToNic::Cache);
+                commands.for_each(|command| self.given(command));
+            }
             ToNic::Cache(CacheCommand::Init) => self.order(Order::Init),
             ToNic::Cache(CacheCommand::Insert { data, offset, .. }) => {
                 self.order(Order::Insert { offset, data });

@@ -6,7 +6,9 @@ use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::nics::NicId;
 use crate::sockets::SocketId;
-use baton_nic::{CacheCommand, CachedRun, Handle, MainMemory, PartFlags, ToNic};
+use baton_nic::{
+    CacheCommand, CacheReference, CachedRun, Handle, PacketInParts, Part as Source, ToNic,
+};
 use baton_tcp::{ConnId, Payload, Pieces, Segment};
 
 impl<P: Payload> Kernel<P> {
@@ -36,46 +38,7 @@ impl<P: Payload> Kernel<P> {
         }
         let entries = 1 + parts.len() as u32;
         self.nics[nic].driver.transmit(entries, mbufs, m);
-        self.post_parts(nic, segment, &parts);
-    }
-
-    /// Describes a packet to the NIC part by part.
-    fn post_parts(&mut self, nic: NicId, mut segment: Segment<P>, parts: &Parts) {
-        let mut data = Data::new(std::mem::take(&mut segment.payload));
-        let mut flags = PartFlags {
-            first: true,
-            last: false,
-        };
-        let part = MainMemory::Headers(segment);
-        self.post_cache(nic, CacheCommand::AppendMemory { part, flags });
-        flags.first = false;
-        let last = parts.len() - 1;
-        for (index, &Part { len, cached }) in parts.iter().enumerate() {
-            flags.last = index == last;
-            match cached {
-                Some(reference) => {
-                    data.skip(len);
-                    let offset = reference.offset;
-                    self.post_cache(nic, CacheCommand::AppendCache { offset, len, flags });
-                }
-                None => self.post_memory(nic, &mut data, len, flags),
-            }
-        }
-    }
-
-    /// Appends `len` bytes of a packet's data, which may lie in several pieces.
-    fn post_memory(&mut self, nic: NicId, data: &mut Data<P>, len: u32, flags: PartFlags) {
-        let mut left = len;
-        while left > 0 {
-            let piece = data.take(left);
-            left -= piece.len() as u32;
-            let part = MainMemory::Data(piece);
-            let flags = PartFlags {
-                last: flags.last && left == 0,
-                ..flags
-            };
-            self.post_cache(nic, CacheCommand::AppendMemory { part, flags });
-        }
+        self.nics.post(nic, ToNic::Parts(in_parts(segment, &parts)));
     }
 
     pub(crate) fn post_cache(&mut self, nic: NicId, command: CacheCommand<P>) {
@@ -133,6 +96,29 @@ impl<P: Payload> Kernel<P> {
         let position = self.sockets[id].bytes_sent - kept as u64;
         self.send_offloaded(id, handle, position, data, m);
     }
+}
+
+/// A packet as the NIC is to gather it: what is cached in place of the data. A part in host memory may lie in several pieces.
+fn in_parts<P: Payload>(mut segment: Segment<P>, parts: &Parts) -> PacketInParts<P> {
+    let mut data = Data::new(std::mem::take(&mut segment.payload));
+    let mut packet = PacketInParts::new(segment);
+    for &Part { len, cached } in parts {
+        match cached {
+            Some(CacheReference { offset, .. }) => {
+                data.skip(len);
+                packet.push(Source::Cache { offset, len });
+            }
+            None => {
+                let mut left = len;
+                while left > 0 {
+                    let piece = data.take(left);
+                    left -= piece.len() as u32;
+                    packet.push(Source::Memory(piece));
+                }
+            }
+        }
+    }
+    packet
 }
 
 /// A packet's data, taken from the front.

@@ -12,13 +12,15 @@ const DEPTH: u32 = 1 << 15;
 
 /// An entry of a ring.
 pub trait Entry<P>: Sized + Debug {
-    fn encode(self, attachments: &mut Attachments<P>) -> Descriptor;
+    /// Appends its descriptors to `ring`.
+    fn encode(self, attachments: &mut Attachments<P>, ring: &mut Vec<Descriptor>);
     fn decode(descriptor: &Descriptor, attachments: &mut Attachments<P>) -> Self;
 }
 
 impl<P: Payload> Entry<P> for ToNic<P> {
-    fn encode(self, attachments: &mut Attachments<P>) -> Descriptor {
-        self.encode(attachments).expect("room for an attachment")
+    fn encode(self, attachments: &mut Attachments<P>, ring: &mut Vec<Descriptor>) {
+        self.encode(attachments, ring)
+            .expect("room for its attachments");
     }
 
     fn decode(descriptor: &Descriptor, attachments: &mut Attachments<P>) -> Self {
@@ -27,8 +29,8 @@ impl<P: Payload> Entry<P> for ToNic<P> {
 }
 
 impl<P: Payload> Entry<P> for ToHost<P> {
-    fn encode(self, attachments: &mut Attachments<P>) -> Descriptor {
-        self.encode(attachments).expect("room for an attachment")
+    fn encode(self, attachments: &mut Attachments<P>, ring: &mut Vec<Descriptor>) {
+        ring.push(self.encode(attachments).expect("room for an attachment"));
     }
 
     fn decode(descriptor: &Descriptor, attachments: &mut Attachments<P>) -> Self {
@@ -56,9 +58,12 @@ impl<P: Payload> EncodedRing<P> {
     }
 
     pub fn push<E: Entry<P>>(&mut self, now: Time, entry: E) {
-        let descriptor = entry.encode(&mut self.attachments);
-        let pushed = self.queue.push(now, &[descriptor], 0, Urgency::Awaited);
-        assert!(pushed, "the ring is long enough for this test");
+        let mut descriptors = Vec::new();
+        entry.encode(&mut self.attachments, &mut descriptors);
+        for descriptor in descriptors {
+            let pushed = self.queue.push(now, &[descriptor], 0, Urgency::Awaited);
+            assert!(pushed, "the ring is long enough for this test");
+        }
     }
 
     pub fn pop<E: Entry<P>>(&mut self, now: Time) -> Option<E> {

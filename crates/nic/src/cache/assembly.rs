@@ -1,26 +1,8 @@
-//! Packets that the host describes part by part (nic_pkt_append_mm, nic_pkt_append_cache; data-caching 4.3).
+//! Packets whose parts arrive one by one (nic_pkt_append_mm, nic_pkt_append_cache; data-caching 4.3).
 
-use crate::descriptor::{MainMemory, PartFlags};
+use crate::descriptor::{MainMemory, PacketInParts, Part, PartFlags};
 use crate::stats::CacheRefusal;
-use baton_tcp::{Payload, Segment};
-use smallvec::SmallVec;
-
-/// Where a part of a packet's data comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part<P> {
-    /// Host memory.
-    Memory(P),
-    /// The cache: first byte and length.
-    Cache { offset: u32, len: u32 },
-}
-
-/// A packet whose parts are all known.
-#[derive(Debug)]
-pub(crate) struct Gathered<P> {
-    /// Its headers; without data.
-    pub(crate) head: Segment<P>,
-    pub(crate) parts: SmallVec<[Part<P>; 3]>,
-}
+use baton_tcp::Payload;
 
 /// The packet whose parts are arriving.
 #[derive(Debug)]
@@ -28,13 +10,13 @@ pub(crate) enum Assembly<P> {
     /// The next part must be a first one.
     Between,
     /// Parts so far, and the bytes of the packet.
-    Open(Gathered<P>, usize),
+    Open(PacketInParts<P>, usize),
     /// A part made no sense; the packet goes when its last part has come.
     Broken(CacheRefusal),
 }
 
 /// What a part completed.
-pub(crate) type Completed<P> = Option<Result<Gathered<P>, CacheRefusal>>;
+pub(crate) type Completed<P> = Option<Result<PacketInParts<P>, CacheRefusal>>;
 
 impl<P: Payload> Assembly<P> {
     /// Ends a packet that was begun and whose last part did not come before something else did.
@@ -64,13 +46,7 @@ impl<P: Payload> Assembly<P> {
             MainMemory::Headers(head) => {
                 *self = if flags.first {
                     let len = head.header_len() + head.payload_len();
-                    Self::Open(
-                        Gathered {
-                            head,
-                            parts: SmallVec::new(),
-                        },
-                        len,
-                    )
+                    Self::Open(PacketInParts::new(head), len)
                 } else {
                     Self::Broken(CacheRefusal::HeadersNotFirst)
                 };
@@ -106,7 +82,7 @@ impl<P: Payload> Assembly<P> {
                 if *bytes > most_bytes {
                     *self = Self::Broken(CacheRefusal::TooLong);
                 } else {
-                    packet.parts.push(part);
+                    packet.push(part);
                 }
             }
             Self::Between => *self = Self::Broken(CacheRefusal::NoFirst),

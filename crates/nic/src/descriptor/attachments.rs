@@ -57,6 +57,11 @@ impl<P> Attachments<P> {
         self.slots.len() >= self.most
     }
 
+    /// Whether there is room for so many more.
+    pub(super) fn has_room_for(&self, more: usize) -> bool {
+        self.slots.len() + more <= self.most
+    }
+
     /// Keeps an attachment; gives its address.
     pub(super) fn put(&mut self, attachment: Attachment<P>) -> u64 {
         debug_assert!(!self.is_full(), "whoever puts has looked for room");
@@ -91,17 +96,18 @@ impl<P> Attachments<P> {
 }
 
 impl<P> ToNic<P> {
-    /// Whether it takes an attachment.
-    pub(super) fn is_long(&self) -> bool {
+    /// How many attachments it takes.
+    pub(super) fn attachments(&self) -> usize {
         use super::{CacheCommand, Command};
-        matches!(
-            self,
+        match self {
             Self::Packet(_)
-                | Self::Command(
-                    Command::Handoff { .. } | Command::Send { .. } | Command::Forward { .. }
-                )
-                | Self::Cache(CacheCommand::Insert { .. } | CacheCommand::AppendMemory { .. })
-        )
+            | Self::Command(
+                Command::Handoff { .. } | Command::Send { .. } | Command::Forward { .. },
+            )
+            | Self::Cache(CacheCommand::Insert { .. } | CacheCommand::AppendMemory { .. }) => 1,
+            Self::Parts(packet) => 1 + packet.data().1.len(),
+            Self::Command(_) | Self::Cache(_) => 0,
+        }
     }
 }
 

@@ -17,15 +17,20 @@ use baton_bus::link::Violation;
 use baton_tcp::{Payload, Portable, Segment};
 
 impl<P: Payload> ToNic<P> {
-    /// Its descriptor.
+    /// Appends its descriptors to `ring`: one for each of its [commands](ToNic::commands).
     ///
     /// # Errors
     /// Gives it back when there is no room for what must be attached.
-    pub fn encode(self, attachments: &mut Attachments<P>) -> Result<Descriptor, Self> {
-        if self.is_long() && attachments.is_full() {
+    pub fn encode(
+        self,
+        attachments: &mut Attachments<P>,
+        ring: &mut impl Extend<Descriptor>,
+    ) -> Result<(), Self> {
+        if !attachments.has_room_for(self.attachments()) {
             return Err(self);
         }
-        Ok(to_nic::fields(self, attachments).encode())
+        to_nic::fields(self, |fields| ring.extend([fields.encode()]), attachments);
+        Ok(())
     }
 
     /// The entry of a descriptor that the host has written.

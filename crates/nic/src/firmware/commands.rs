@@ -191,7 +191,7 @@ impl<P: Storable> Firmware<P> {
             State::CloseWait | State::Closing | State::LastAck
         );
         if self.notes_reads {
-            self.reads.push_back(HostRead {
+            self.reads.push(HostRead {
                 headers: 0,
                 state: state.memory_len() as u32,
                 data: Pieces::new(),

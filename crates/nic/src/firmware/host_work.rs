@@ -2,11 +2,11 @@
 //! their data.
 
 use super::{Firmware, HostRead, Outgoing, SENT_BATCH, Upcall, Work};
-use crate::cache::assembly::{Completed, Gathered, Part};
+use crate::cache::assembly::Completed;
 use crate::cache::references::Where;
 use crate::cache::region::Storable;
 use crate::config::Transmit;
-use crate::descriptor::{CacheCommand, Event, ToHost, ToNic};
+use crate::descriptor::{CacheCommand, Event, PacketInParts, Part, ToHost, ToNic};
 use crate::meter::{Meter, Task};
 use crate::queues::HostWork;
 use crate::stats::CacheRefusal;
@@ -55,11 +55,10 @@ impl<P: Storable> Firmware<P> {
                 segment,
                 since: now,
             }),
+            ToNic::Parts(packet) => self.enter(self.checked(now, packet)),
             ToNic::Cache(command) => self.handle_cache_command(now, command),
             ToNic::Command(command) => {
-                let stamp = self.next_stamp.take();
-                let entered = self.queues.commands.push(stamp, command);
-                debug_assert!(entered.is_ok(), "there was room");
+                self.queues.commands.push(self.next_stamp.take(), command);
             }
         }
     }
@@ -84,10 +83,18 @@ impl<P: Storable> Firmware<P> {
     }
 
     /// Queues work for which there is room.
+    #[inline]
     fn enter(&mut self, work: HostWork<P>) {
-        let stamp = self.next_stamp.take();
-        let entered = self.queues.host_send.push(stamp, work);
-        debug_assert!(entered.is_ok(), "there was room");
+        self.queues.host_send.push(self.next_stamp.take(), work);
+    }
+
+    /// A packet in parts, unless it is too long.
+    fn checked(&self, now: Time, packet: PacketInParts<P>) -> HostWork<P> {
+        if packet.packet_len() > self.config.cache.packet_bytes as usize {
+            HostWork::Refused(CacheRefusal::TooLong)
+        } else {
+            HostWork::Gather { packet, since: now }
+        }
     }
 
     fn handle_cache_command(&mut self, now: Time, command: CacheCommand<P>) {
@@ -125,7 +132,7 @@ impl<P: Storable> Firmware<P> {
 
     /// Does the oldest piece of the host's work.
     pub(super) fn work_for_host(&mut self, meter: &mut impl Meter) -> Option<Work> {
-        let (_, work) = self.queues.host_send.pop()?;
+        let work = self.queues.host_send.pop()?;
         let is_packet = work.is_packet();
         match work {
             HostWork::Packet { segment, since } => {
@@ -157,7 +164,7 @@ impl<P: Storable> Firmware<P> {
     pub(super) fn report_sent(&mut self) {
         let worth = self.sent == SENT_BATCH || self.queues.host_send.len() == 0;
         if worth && self.sent > 0 {
-            self.upcalls.push_back(Upcall {
+            self.upcalls.push(Upcall {
                 item: ToHost::Sent(self.sent),
                 host_since: None,
             });
@@ -167,7 +174,7 @@ impl<P: Storable> Firmware<P> {
 
     fn send(&mut self, segment: Segment<P>, since: Time, is_read: bool) {
         self.stats.host_packets_sent += 1;
-        self.frames.push_back(Outgoing {
+        self.frames.push(Outgoing {
             segment,
             host_since: Some(since),
             is_read,
@@ -175,7 +182,7 @@ impl<P: Storable> Firmware<P> {
     }
 
     fn note_read(&mut self, headers: u32, data: Pieces<P>) {
-        self.reads.push_back(HostRead {
+        self.reads.push(HostRead {
             headers,
             state: 0,
             data,
@@ -183,26 +190,17 @@ impl<P: Storable> Firmware<P> {
     }
 
     /// Puts a packet together from its parts and sends it.
-    fn gather(&mut self, packet: Gathered<P>, since: Time, meter: &mut impl Meter) {
+    fn gather(&mut self, packet: PacketInParts<P>, since: Time, meter: &mut impl Meter) {
         self.charge(Task::HostSend, meter);
-        let headers = headers_of(&packet.head);
-        let mut segment = packet.head;
-        let mut read = if self.notes_reads {
-            segment.payload.clone()
-        } else {
-            Pieces::new()
-        };
-        for part in packet.parts {
+        let mut payload: Pieces<P> = packet.data().0.iter().cloned().collect();
+        for part in packet.parts() {
             match part {
                 Part::Memory(data) => {
                     self.charge(Task::AppendMemory, meter);
-                    if self.notes_reads {
-                        read.push(data.clone());
-                    }
-                    segment.payload.push(data);
+                    payload.push(data.clone());
                 }
                 Part::Cache { offset, len } => {
-                    let done = self.append(offset, len, &mut segment.payload, meter);
+                    let done = self.append(offset, len, &mut payload, meter);
                     if let Err(reason) = done {
                         self.stats.cache.refused.count(reason);
                         return;
@@ -210,8 +208,10 @@ impl<P: Storable> Firmware<P> {
                 }
             }
         }
+        let mut segment = packet.segment;
+        let read = std::mem::replace(&mut segment.payload, payload);
         if self.notes_reads {
-            self.note_read(headers, read);
+            self.note_read(headers_of(&segment), read);
         }
         self.send(segment, since, false);
     }

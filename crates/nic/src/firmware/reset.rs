@@ -19,12 +19,12 @@ impl<P: Storable> Firmware<P> {
             &mut queues.host_receive,
             &mut queues.nic_receive,
         ] {
-            while let Some((_, packet)) = queue.pop() {
+            while let Some(packet) = queue.pop() {
                 self.memory.free_packet(packet.bytes);
                 self.stats.dropped.count(Drop::Reset);
             }
         }
-        while let Some((_, work)) = self.queues.host_send.pop() {
+        while let Some(work) = self.queues.host_send.pop() {
             self.sent += u32::from(work.is_packet());
         }
         // Of a packet in parts the last part is still to come, and will be refused.
@@ -34,10 +34,11 @@ impl<P: Storable> Firmware<P> {
         let sent = std::mem::take(&mut self.sent);
         let told = (sent > 0).then_some(ToHost::Sent(sent));
         let reset = ToHost::Event(Event::Reset);
-        self.upcalls
-            .extend(told.into_iter().chain([reset]).map(|item| Upcall {
+        for item in told.into_iter().chain([reset]) {
+            self.upcalls.push(Upcall {
                 item,
                 host_since: None,
-            }));
+            });
+        }
     }
 }

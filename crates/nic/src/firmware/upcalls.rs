@@ -143,7 +143,7 @@ impl<P: Storable> Firmware<P> {
     /// Posts an event to the host.
     pub(super) fn post(&mut self, event: Event<P>, meter: &mut impl Meter) {
         self.charge(Task::Event, meter);
-        self.upcalls.push_back(Upcall {
+        self.upcalls.push(Upcall {
             item: ToHost::Event(event),
             host_since: None,
         });

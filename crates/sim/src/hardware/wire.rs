@@ -1,7 +1,6 @@
 //! One direction of a link.
 
-use std::collections::VecDeque;
-
+use baton_bus::Fifo;
 use baton_wire::{Span, Time, line_len};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -100,7 +99,9 @@ pub struct Wire<F> {
     delay: Span,
     queue_frames: usize,
     free_at: Time,
-    in_flight: VecDeque<(Time, F)>,
+    /// When each frame arrives that is in flight: apart, for whoever asks only for that.
+    arrivals: Fifo<Time>,
+    frames: Fifo<F>,
     faults: Option<Box<Faults<F>>>,
     counters: WireCounters,
 }
@@ -151,7 +152,8 @@ impl<F: Clone> Wire<F> {
             delay: Span::from_ns(config.delay_ns.into()),
             queue_frames: config.queue_frames as usize,
             free_at: Time::ZERO,
-            in_flight: VecDeque::new(),
+            arrivals: Fifo::new(),
+            frames: Fifo::new(),
             faults,
             counters: WireCounters::default(),
         })
@@ -170,13 +172,19 @@ impl<F: Clone> Wire<F> {
         if self.faults.is_some() {
             self.send_faulty(arrival, frame);
         } else {
-            self.in_flight.push_back((arrival, frame));
+            self.push(arrival, frame);
         }
+    }
+
+    #[inline]
+    fn push(&mut self, arrival: Time, frame: F) {
+        self.arrivals.push(arrival);
+        self.frames.push(frame);
     }
 
     /// When the next frame arrives.
     pub fn next_arrival(&self) -> Option<Time> {
-        let in_order = self.in_flight.front().map(|&(arrival, _)| arrival);
+        let in_order = self.arrivals.front().copied();
         let Some(faults) = &self.faults else {
             return in_order;
         };
@@ -190,12 +198,9 @@ impl<F: Clone> Wire<F> {
     pub fn receive(&mut self, now: Time) -> Option<F> {
         let arrival = self.next_arrival().filter(|&arrival| arrival <= now)?;
         self.counters.frames_received += 1;
-        if self
-            .in_flight
-            .front()
-            .is_some_and(|&(in_order, _)| in_order == arrival)
-        {
-            return self.in_flight.pop_front().map(|(_, frame)| frame);
+        if self.arrivals.front() == Some(&arrival) {
+            self.arrivals.pop();
+            return self.frames.pop();
         }
         self.faults.as_mut()?.late.pop().map(|(_, frame)| frame)
     }
@@ -217,7 +222,7 @@ impl<F: Clone> Wire<F> {
 
     /// Frames on the wire or waiting for it.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.len() + self.faults.as_ref().map_or(0, |faults| faults.late.len())
+        self.frames.len() + self.faults.as_ref().map_or(0, |faults| faults.late.len())
     }
 
     /// Counters since the start.
@@ -235,13 +240,14 @@ impl<F: Clone> Wire<F> {
         }
         if faults.duplicate.happens(&mut faults.generator) {
             self.counters.duplicated += 1;
-            self.in_flight.push_back((arrival, frame.clone()));
+            self.arrivals.push(arrival);
+            self.frames.push(frame.clone());
         }
         if faults.reorder.happens(&mut faults.generator) {
             self.counters.reordered += 1;
             faults.late.push(arrival + faults.reorder_delay, frame);
         } else {
-            self.in_flight.push_back((arrival, frame));
+            self.push(arrival, frame);
         }
     }
 }

@@ -208,7 +208,7 @@ impl Machine {
             let Some(descriptor) = port.outbox.take_on_nic(|next| firmware.accepts(next)) else {
                 break;
             };
-            crossings::of_descriptor(&descriptor).count(&mut self.crossings);
+            crossings::count_descriptor(&descriptor, &mut self.crossings);
             firmware.handle_accepted(now, descriptor);
             taken = true;
         }

@@ -5,7 +5,9 @@ use baton_apps::symbolic::kind;
 use baton_bus::interconnect::Piece;
 use baton_bus::{Accounting, BytesByCategory, Category, Direction};
 use baton_host::footprint::PAGE_BYTES;
-use baton_nic::{CacheCommand, Command, Event, HostRead, MainMemory, ToHost, ToNic};
+use baton_nic::{
+    CacheCommand, Command, Event, HostRead, MainMemory, PacketInParts, Part, ToHost, ToNic,
+};
 use baton_tcp::{Segment, Symbolic};
 
 /// Bytes of a descriptor or event.
@@ -43,9 +45,9 @@ impl Crossing {
         self
     }
 
-    fn carry_packet(mut self, segment: &Segment<Symbolic>) -> Self {
+    fn carry_packet(mut self, segment: &Segment<Symbolic>, data: &[Symbolic]) -> Self {
         self.protocol_header += 14 + segment.header_len() as u64;
-        segment.payload.iter().fold(self, Self::carry)
+        data.iter().fold(self, Self::carry)
     }
 
     /// Whether it moves something beside the descriptor or event.
@@ -81,27 +83,44 @@ impl Crossing {
     }
 }
 
-/// A host packet is fetched with its descriptor; a command's data is fetched when it is sent.
-pub(super) fn of_descriptor(descriptor: &ToNic<Symbolic>) -> Crossing {
-    let crossing = Crossing::new(
-        Direction::ToNic,
-        Some((Category::Descriptor, DESCRIPTOR_BYTES)),
-    );
-    match descriptor {
+/// A command to the NIC that carries nothing.
+const COMMAND: Crossing = Crossing::new(
+    Direction::ToNic,
+    Some((Category::Descriptor, DESCRIPTOR_BYTES)),
+);
+
+/// Adds all that crosses with a descriptor to the books. A host packet is fetched with its descriptor; a command's data is fetched
+/// when it is sent.
+pub(super) fn count_descriptor(descriptor: &ToNic<Symbolic>, bus: &mut Accounting) {
+    let crossing = match descriptor {
+        ToNic::Parts(packet) => return count_parts(packet, bus),
         ToNic::Packet(segment) | ToNic::Command(Command::Forward { segment, .. }) => {
-            crossing.carry_packet(segment)
+            COMMAND.carry_packet(segment, &segment.payload)
         }
         ToNic::Command(Command::Handoff { state, .. }) => {
             let bytes = DESCRIPTOR_BYTES + state.memory_len() as u64;
             Crossing::new(Direction::ToNic, Some((Category::Descriptor, bytes)))
         }
         ToNic::Cache(CacheCommand::AppendMemory { part, .. }) => match part {
-            MainMemory::Headers(segment) => crossing.carry_packet(segment),
-            MainMemory::Data(data) => crossing.carry(data),
+            MainMemory::Headers(segment) => COMMAND.carry_packet(segment, &segment.payload),
+            MainMemory::Data(data) => COMMAND.carry(data),
         },
-        ToNic::Cache(CacheCommand::Insert { data, .. }) => crossing.carry(data),
+        ToNic::Cache(CacheCommand::Insert { data, .. }) => COMMAND.carry(data),
         ToNic::Cache(CacheCommand::Init | CacheCommand::AppendCache { .. }) | ToNic::Command(_) => {
-            crossing
+            COMMAND
+        }
+    };
+    crossing.count(bus);
+}
+
+/// Each command of a packet in parts crosses for itself.
+fn count_parts(packet: &PacketInParts<Symbolic>, bus: &mut Accounting) {
+    let (with_headers, _) = packet.data();
+    COMMAND.carry_packet(packet.head(), with_headers).count(bus);
+    for part in packet.parts() {
+        match part {
+            Part::Memory(data) => COMMAND.carry(data).count(bus),
+            Part::Cache { .. } => COMMAND.count(bus),
         }
     }
 }
@@ -129,7 +148,7 @@ pub(super) fn of_upcall(upcall: &ToHost<Symbolic>) -> Crossing {
             Direction::ToHost,
             Some((Category::Descriptor, DESCRIPTOR_BYTES)),
         )
-        .carry_packet(segment),
+        .carry_packet(segment, &segment.payload),
         ToHost::Event(Event::Receive { data, .. }) => event.carry(data),
         ToHost::Event(Event::Restored { state, .. }) => {
             let bytes = DESCRIPTOR_BYTES + state.memory_len() as u64;
@@ -150,6 +169,7 @@ pub(super) fn ring_entries(descriptor: &ToNic<Symbolic>, entry_bytes: u32) -> u3
         ToNic::Command(Command::Handoff { state, .. }) => {
             1 + (state.memory_len() as u32).div_ceil(entry_bytes)
         }
+        ToNic::Parts(packet) => packet.commands() as u32,
         ToNic::Command(_) | ToNic::Cache(_) => 1,
     }
 }

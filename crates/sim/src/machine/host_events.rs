@@ -57,7 +57,7 @@ impl Machine {
         let port = &mut self.ports[nic as usize];
         let (outbox, firmware) = (&mut port.outbox, &mut port.nic.firmware);
         while let Some(descriptor) = outbox.take(self.now, |next| firmware.accepts(next)) {
-            crossings::of_descriptor(&descriptor).count(&mut self.crossings);
+            crossings::count_descriptor(&descriptor, &mut self.crossings);
             firmware.handle_accepted(self.now, descriptor);
         }
         self.expect_descriptors(nic);

@@ -185,12 +185,8 @@ impl HostSide {
         } else {
             self.processor.run(now, executed, stalled)
         };
-        let mut posted = (0, 0);
         while let Some((nic, descriptor)) = self.kernel.poll_descriptor() {
-            if !descriptor.continues_packet() {
-                posted = self.meter.next_posted();
-            }
-            let (executed, stalled) = posted;
+            let (executed, stalled) = self.meter.next_posted();
             let share = u128::from((end - now).as_ps()) * u128::from(executed + stalled);
             let after = Span::from_ps((share / u128::from(cycles.max(1))) as u64);
             ports[nic.0 as usize].outbox.post(now + after, descriptor);

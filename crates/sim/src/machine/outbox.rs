@@ -1,9 +1,9 @@
 //! What the host has posted for the NIC and the NIC has not taken yet.
 
+use baton_bus::Fifo;
 use baton_nic::ToNic;
 use baton_tcp::Symbolic;
 use baton_wire::Time;
-use std::collections::VecDeque;
 
 /// Two rings, as the firmware has two queues (handoff-policies 3.1): where the NIC has no room for a command, packets must
 /// not wait behind it, or no scheduler could serve them first.
@@ -32,18 +32,21 @@ const STAGES: usize = Stage::OnNic as usize + 1;
 
 #[derive(Debug, Default)]
 struct Ring {
-    /// Each with the moment at which the driver posts it.
-    entries: VecDeque<(Time, ToNic<Symbolic>)>,
+    /// When the driver posts each entry: apart, for whoever asks only for that.
+    posted: Fifo<Time>,
+    entries: Fifo<ToNic<Symbolic>>,
     /// The NIC had no room for the oldest entry; all wait until it has done some work.
     stalled: bool,
     /// How many entries have reached each stage.
     reached: [usize; STAGES],
+    /// Commands of those that have been fetched.
+    commands_fetched: usize,
 }
 
 impl Ring {
     /// When its oldest entry is posted, if the NIC may have room for it.
     fn next(&self) -> Option<Time> {
-        let (posted, _) = self.entries.front()?;
+        let posted = self.posted.front()?;
         (!self.stalled).then_some(*posted)
     }
 
@@ -59,21 +62,22 @@ impl Ring {
         self.reached[stage as usize]
     }
 
-    /// Takes the oldest entry if the NIC `accepts` it. If not, it and those behind it wait for [`Outbox::retry`].
+    /// Whether the NIC `accepts` the oldest entry. If not, it and those behind it wait for [`Outbox::retry`].
     #[inline]
-    fn take(&mut self, accepts: impl FnOnce(&ToNic<Symbolic>) -> bool) -> Option<ToNic<Symbolic>> {
-        let (_, descriptor) = self.entries.front()?;
-        self.stalled = !accepts(descriptor);
-        if self.stalled {
-            return None;
-        }
-        self.entries.pop_front().map(|(_, descriptor)| descriptor)
+    fn offer(&mut self, accepts: impl FnOnce(&ToNic<Symbolic>) -> bool) -> bool {
+        self.stalled = !self.entries.front().is_some_and(accepts);
+        !self.stalled
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<ToNic<Symbolic>> {
+        self.posted.pop();
+        self.entries.pop()
     }
 
     /// When the first entry that has not reached `stage` is posted.
     fn first_before(&self, stage: Stage) -> Option<Time> {
-        let (posted, _) = self.entries.get(self.reached(stage))?;
-        Some(*posted)
+        self.posted.get(self.reached(stage)).copied()
     }
 
     /// When the oldest entry was posted that the NIC knows of and has not fetched.
@@ -93,26 +97,23 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 }
 
 impl Outbox {
-    fn ring(&mut self, descriptor: &ToNic<Symbolic>) -> &mut Ring {
-        if descriptor.is_in_packet_order() {
-            &mut self.packets
-        } else {
-            &mut self.commands
-        }
-    }
-
     fn rings(&mut self) -> [&mut Ring; 2] {
         [&mut self.packets, &mut self.commands]
     }
 
     /// The driver posts `descriptor` at `posted`, no earlier than those before it.
     pub(super) fn post(&mut self, posted: Time, descriptor: ToNic<Symbolic>) {
-        let entries = &mut self.ring(&descriptor).entries;
+        let ring = if descriptor.is_in_packet_order() {
+            &mut self.packets
+        } else {
+            &mut self.commands
+        };
         debug_assert!(
-            entries.back().is_none_or(|(last, _)| *last <= posted),
+            ring.posted.back().is_none_or(|last| *last <= posted),
             "descriptors are posted in order"
         );
-        entries.push_back((posted, descriptor));
+        ring.posted.push(posted);
+        ring.entries.push(descriptor);
     }
 
     /// When there is something to take.
@@ -135,9 +136,8 @@ impl Outbox {
             } else {
                 &mut self.commands
             };
-            let taken = ring.take(&mut accepts);
-            if taken.is_some() {
-                return taken;
+            if ring.offer(&mut accepts) {
+                return ring.pop();
             }
         }
     }
@@ -164,6 +164,12 @@ impl Outbox {
     #[inline]
     pub(super) fn reached(&self, stage: Stage) -> usize {
         self.packets.reached(stage) + self.commands.reached(stage)
+    }
+
+    /// Commands that have been fetched, those of packets in parts among them, and are not with the firmware.
+    #[inline]
+    pub(super) fn commands_fetched(&self) -> usize {
+        self.packets.commands_fetched + self.commands.commands_fetched
     }
 
     /// The driver rings for all that is posted by `now`.
@@ -202,9 +208,10 @@ impl Outbox {
             } else {
                 &mut self.commands
             };
-            let (_, descriptor) = &ring.entries[ring.reached(Stage::Fetched)];
+            let descriptor = &ring.entries[ring.reached(Stage::Fetched)];
             entries += entries_of(descriptor);
             ring.reached[Stage::Fetched as usize] += 1;
+            ring.commands_fetched += descriptor.commands();
             last = next;
         }
     }
@@ -230,10 +237,10 @@ impl Outbox {
             } else {
                 &mut self.commands
             };
-            let taken = ring.take(&mut accepts);
-            if taken.is_some() {
+            if ring.offer(&mut accepts) {
                 ring.reached.iter_mut().for_each(|reached| *reached -= 1);
-                return taken;
+                ring.commands_fetched -= ring.entries[0].commands();
+                return ring.pop();
             }
         }
     }

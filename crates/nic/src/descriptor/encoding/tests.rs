@@ -1,7 +1,8 @@
 use super::*;
 use crate::cache::CacheReference;
 use crate::descriptor::{
-    CacheCommand, Command, Control, Event, Handle, MainMemory, PartFlags, Refusal,
+    CacheCommand, Command, Control, Event, Handle, MainMemory, PacketInParts, Part, PartFlags,
+    Refusal,
 };
 use baton_bus::descriptor::{Action, Opcode, Request};
 use baton_tcp::{CloseReason, PathError, Stack, Symbolic};
@@ -150,9 +151,31 @@ fn cache_commands() -> impl Strategy<Value = CacheCommand<Symbolic>> {
     ]
 }
 
+fn packets_in_parts() -> impl Strategy<Value = PacketInParts<Symbolic>> {
+    let part = prop_oneof![
+        data().prop_map(Part::Memory),
+        (any::<u32>(), any::<u32>()).prop_map(|(offset, len)| Part::Cache { offset, len }),
+    ];
+    let parts = prop::collection::vec(part, 0..5);
+    (segments(), parts).prop_map(|(segment, parts)| {
+        let mut packet = PacketInParts::new(segment);
+        parts.into_iter().for_each(|part| packet.push(part));
+        packet
+    })
+}
+
+/// The entries that come out of a ring into which `entry` went.
+fn one_by_one(entry: ToNic<Symbolic>) -> Vec<ToNic<Symbolic>> {
+    match entry {
+        ToNic::Parts(packet) => packet.into_commands().map(ToNic::Cache).collect(),
+        entry => vec![entry],
+    }
+}
+
 fn to_nic() -> impl Strategy<Value = ToNic<Symbolic>> {
     prop_oneof![
         segments().prop_map(ToNic::Packet),
+        packets_in_parts().prop_map(ToNic::Parts),
         commands().prop_map(ToNic::Command),
         cache_commands().prop_map(ToNic::Cache),
     ]
@@ -197,7 +220,9 @@ fn requests_of_sockets_are_refused_by_name() {
     assert_eq!(ToHost::decode(&descriptor, &mut attachments), Err(wrong));
     // And the other way round, by those who serve sockets.
     let init = ToNic::<Symbolic>::Cache(CacheCommand::Init);
-    let descriptor = init.encode(&mut attachments).unwrap();
+    let mut ring = Vec::new();
+    init.encode(&mut attachments, &mut ring).unwrap();
+    let descriptor = ring[0];
     let wrong = Malformed::Direction(Opcode::CacheInit);
     assert_eq!(Request::decode(&descriptor), Err(wrong));
     let wrong = Violation::Malformed(wrong);
@@ -281,11 +306,19 @@ fn an_attachment_is_taken_once_and_only_as_what_it_is() {
 proptest! {
     #[test]
     fn entries_for_the_nic_survive(entry in to_nic()) {
-        let mut attachments = Attachments::new(1);
-        let descriptor = entry.clone().encode(&mut attachments).unwrap();
-        prop_assert_eq!(descriptor.continuations(), 0);
-        prop_assert_eq!(attachments.is_full(), entry.is_long());
-        prop_assert_eq!(ToNic::decode(&descriptor, &mut attachments), Ok(entry));
+        let (needed, commands) = (entry.attachments(), entry.commands());
+        let mut ring = Vec::new();
+        if needed > 0 {
+            let refused = entry.clone().encode(&mut Attachments::new(needed - 1), &mut ring);
+            prop_assert_eq!((refused, ring.len()), (Err(entry.clone()), 0));
+        }
+        let mut attachments = Attachments::new(needed);
+        entry.clone().encode(&mut attachments, &mut ring).unwrap();
+        prop_assert_eq!((attachments.len(), ring.len()), (needed, commands));
+        prop_assert!(ring.iter().all(|descriptor| descriptor.continuations() == 0));
+        let read: Result<Vec<_>, _> =
+            ring.iter().map(|descriptor| ToNic::decode(descriptor, &mut attachments)).collect();
+        prop_assert_eq!(read, Ok(one_by_one(entry)));
         prop_assert!(attachments.is_empty());
     }
 
@@ -304,7 +337,7 @@ proptest! {
     fn nothing_panics(words: [u64; 4], kept in data()) {
         let mut attachments = Attachments::new(1);
         let send = ToNic::Command(Command::Send { handle: Handle(0), data: kept, cached: None });
-        send.encode(&mut attachments).unwrap();
+        send.encode(&mut attachments, &mut Vec::new()).unwrap();
         let descriptor = Descriptor(words);
         if ToNic::decode(&descriptor, &mut attachments).is_err() {
             prop_assert_eq!(attachments.len(), 1);

@@ -7,16 +7,25 @@ use baton_bus::descriptor::{Fields, Malformed, Opcode};
 use baton_bus::link::Violation;
 use baton_tcp::Payload;
 
-/// The fields of an entry for which there is room.
-pub(super) fn fields<P: Payload>(entry: ToNic<P>, attachments: &mut Attachments<P>) -> Fields {
+/// Gives the fields of each command of an entry for which there is room.
+pub(super) fn fields<P: Payload>(
+    entry: ToNic<P>,
+    mut give: impl FnMut(Fields),
+    attachments: &mut Attachments<P>,
+) {
     match entry {
         ToNic::Packet(segment) => {
             let mut fields = Fields::new(Opcode::Packet, false);
             attach_segment(&mut fields, segment, attachments);
-            fields
+            give(fields);
         }
-        ToNic::Command(command) => of_command(command, attachments),
-        ToNic::Cache(command) => of_cache_command(command, attachments),
+        ToNic::Parts(packet) => {
+            for command in packet.into_commands() {
+                give(of_cache_command(command, attachments));
+            }
+        }
+        ToNic::Command(command) => give(of_command(command, attachments)),
+        ToNic::Cache(command) => give(of_cache_command(command, attachments)),
     }
 }
 

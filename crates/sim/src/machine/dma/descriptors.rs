@@ -36,11 +36,11 @@ impl Descriptors {
         posted.learn();
     }
 
-    /// Whether the NIC knows of descriptors and may [fetch](Self::fetch) them: not while others are being fetched or `most` wait on
-    /// it.
+    /// Whether the NIC knows of descriptors and may [fetch](Self::fetch) them: not while others are being fetched or `most` commands wait
+    /// on it.
     #[inline]
     pub(super) fn may_fetch(&self, posted: &Outbox, most: usize) -> bool {
-        !self.fetching && posted.is_to_fetch() && posted.reached(Stage::Fetched) < most
+        !self.fetching && posted.is_to_fetch() && posted.commands_fetched() < most
     }
 
     /// Begins to fetch about `most` ring entries, all that was posted at one moment together. Gives how many entries there are to
@@ -62,11 +62,10 @@ impl Descriptors {
     }
 
     /// Until when it need not be seen that something has arrived, or that descriptors have left the NIC if they are `leaving`: at
-    /// once if that makes it fetch others. `most` may wait on it.
+    /// once if that makes it fetch others. `most` commands may wait on it.
     pub(super) fn patience(&self, posted: &Outbox, most: usize, leaving: bool) -> Time {
-        let fetched = posted.reached(Stage::Fetched);
-        let more = posted.reached(Stage::Rung) > fetched;
-        let rings = self.ringing && fetched < most;
+        let more = posted.reached(Stage::Rung) > posted.reached(Stage::Fetched);
+        let rings = self.ringing && posted.commands_fetched() < most;
         if more && (self.fetching || rings || leaving) {
             return Time::ZERO;
         }

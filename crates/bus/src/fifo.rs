@@ -1,0 +1,84 @@
+//! A queue that stays in few cache lines.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+
+/// A first-in, first-out queue that begins again at the front of its memory whenever it is empty. A [`VecDeque`] goes round through
+/// all the memory it ever needed, so that its next entry is never in the processor's cache, however few there are.
+///
+/// ```
+/// use baton_bus::Fifo;
+///
+/// let mut queue = Fifo::new();
+/// queue.push('a');
+/// queue.push('b');
+/// assert_eq!((queue.pop(), queue.front(), queue.len()), (Some('a'), Some(&'b'), 1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fifo<T>(VecDeque<T>);
+
+impl<T> Fifo<T> {
+    /// An empty queue. It takes memory as it grows.
+    pub const fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
+    /// Appends `entry`.
+    #[inline]
+    pub fn push(&mut self, entry: T) {
+        if self.0.is_empty() {
+            self.0.clear();
+        }
+        self.0.push_back(entry);
+    }
+
+    /// Takes the oldest entry.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        self.0.pop_front()
+    }
+
+    /// Takes the oldest `count` entries, of which there are so many.
+    pub fn take(&mut self, count: usize) -> impl Iterator<Item = T> {
+        self.0.drain(..count)
+    }
+
+    /// Takes all out.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<T> Default for Fifo<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// To look at what waits.
+impl<T> Deref for Fifo<T> {
+    type Target = VecDeque<T>;
+    #[inline]
+    fn deref(&self) -> &VecDeque<T> {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_queue_stays_where_it_is() {
+        let mut queue = Fifo::new();
+        (0..9).for_each(|number| queue.push(number));
+        let first = &raw const queue[0];
+        assert!(queue.take(9).eq(0..9));
+        for number in 0..100 {
+            queue.push(number);
+            assert_eq!(&raw const queue[0], first);
+            assert_eq!(queue.pop(), Some(number));
+        }
+        assert_eq!(queue.pop(), None);
+    }
+}
