@@ -46,6 +46,7 @@ impl DoneQueue {
         }
     }
 
+    #[cold]
     fn insert(&mut self, done: Done) {
         let place = self
             .queue

@@ -89,10 +89,10 @@ impl Credits {
 
     /// Adds what is back by `now` to the stock: only when that is short, all that has come together since.
     fn take_back(&mut self, now: Time) {
-        while let Some(&back) = self.back.front().filter(|back| back.at <= now) {
-            self.back.pop_front();
-            add(&mut self.headers, back.headers);
-            add(&mut self.data, back.data);
+        let returned = self.back.partition_point(|back| back.at <= now);
+        for Back { headers, data, .. } in self.back.drain(..returned) {
+            add(&mut self.headers, headers);
+            add(&mut self.data, data);
         }
     }
 

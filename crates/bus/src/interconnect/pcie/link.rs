@@ -246,12 +246,12 @@ impl Link {
         let returned_at = end + self.latencies.credit_return;
         self.non_posted.give_back(returned_at, requests, 0);
         let asked = at + self.packet_rate.span(request) + self.latencies.link;
+        let ready_at = asked + self.latencies.read;
         let data = Data::Whole {
             transfer: *transfer,
             reads: reads.count,
             requests,
         };
-        let ready_at = asked + self.latencies.read;
         let earliest = self.expect_completions(0, ready_at, reads.line_bytes, data);
         if transfer.reported {
             done.expect(earliest);
@@ -339,6 +339,11 @@ impl Link {
         }
     }
 
+    /// Nothing is sent before.
+    pub(super) fn idle_until(&self) -> Time {
+        self.idle_until
+    }
+
     /// Whether nothing that happens on the other direction can change what is sent to the host next: the only device asks for
     /// data, and has a tag for it.
     fn is_sole_request(&self, next: Option<(Time, Sender)>) -> bool {
@@ -351,11 +356,16 @@ impl Link {
         DeviceId(self.first_device + endpoint as u8)
     }
 
-    /// What is sent to the host next, and when: round robin between those that could send by then.
+    /// What is sent to the host next, and when; none if nothing waits, as nearly always.
+    #[inline]
     fn next_to_host(&self) -> Option<(Time, Sender)> {
-        if self.answers.is_empty() && self.endpoints.iter().all(Endpoint::is_at_rest) {
-            return None;
-        }
+        let at_rest = self.answers.is_empty() && self.endpoints.iter().all(Endpoint::is_at_rest);
+        if at_rest { None } else { self.next_sender() }
+    }
+
+    /// Round robin between those that could send to the host by the same time.
+    #[inline(never)]
+    fn next_sender(&self) -> Option<(Time, Sender)> {
         let senders = self.endpoints.len() + 1;
         let mut first: Option<(Time, Sender)> = None;
         let mut place = self.last_sender;
@@ -520,18 +530,18 @@ impl Link {
 
     /// The completions of one read request, or of a read: the root complex has its data together.
     fn send_completions(&mut self, at: Time, done: &mut DoneQueue) {
-        let Some(data) = self.completions.pop_front() else {
+        let Some(data) = self.completions.front() else {
             return;
         };
         let end = at + self.packet_rate.span(data.line_bytes);
         self.to_device.free_at = end;
         let arrival = end + self.latencies.link;
-        let device = self.device(data.endpoint);
         let endpoint = &mut self.endpoints[data.endpoint];
         let meter = &mut self.to_device.meter;
-        match data.data {
+        match &data.data {
             Data::Part { train, last, .. } => {
-                let Some((moved, job)) = endpoint.receive(arrival, &train, last) else {
+                let device = DeviceId(self.first_device + data.endpoint as u8);
+                let Some((moved, job)) = endpoint.receive(arrival, train, *last) else {
                     return;
                 };
                 meter.moved(device, &moved, at, end);
@@ -544,12 +554,13 @@ impl Link {
                 reads,
                 requests,
             } => {
-                endpoint.answered(arrival, requests);
-                meter.moved(device, &transfer.bytes, at, end);
-                meter.done(device, Operation::DmaRead, reads);
-                done.push(&transfer, arrival);
+                endpoint.answered(arrival, *requests);
+                meter.moved(transfer.device, &transfer.bytes, at, end);
+                meter.done(transfer.device, Operation::DmaRead, *reads);
+                done.push(transfer, arrival);
             }
         }
+        self.completions.pop_front();
     }
 
     /// No transfer that is not known to be done is done before. What was not sent before `now` is sent later.

@@ -23,6 +23,8 @@ pub struct PciExpress {
     /// One for each device, or one for all.
     links: Box<[Link]>,
     devices: usize,
+    /// Nothing is sent on any of them before.
+    idle_until: Time,
     done: DoneQueue,
     since: Time,
 }
@@ -39,16 +41,36 @@ impl PciExpress {
         Self {
             links: links.into(),
             devices,
+            idle_until: Time::NEVER,
             done: DoneQueue::default(),
             since: Time::ZERO,
         }
     }
 
+    #[inline]
     fn advance(&mut self, now: Time) {
         self.done.advance(now);
+        if self.idle_until < now {
+            self.send_before(now);
+        }
+    }
+
+    #[inline(never)]
+    fn send_before(&mut self, now: Time) {
+        self.idle_until = Time::NEVER;
         for link in &mut self.links {
             link.advance(now, &mut self.done);
+            self.idle_until = self.idle_until.min(link.idle_until());
         }
+    }
+
+    /// No transfer that is not known to be done is done before; [`Time::NEVER`] if none is under way.
+    #[inline(never)]
+    fn earliest_done(&self) -> Time {
+        let now = self.done.now();
+        self.links.iter().fold(Time::NEVER, |first, link| {
+            first.min(link.earliest_done(now).unwrap_or(Time::NEVER))
+        })
     }
 
     /// The link of a device.
@@ -66,24 +88,21 @@ impl Interconnect for PciExpress {
     fn submit(&mut self, now: Time, transfer: Transfer) {
         let link = self.link_of(transfer.device);
         self.advance(now);
-        self.links[link].submit(now, &transfer, &mut self.done);
+        let link = &mut self.links[link];
+        link.submit(now, &transfer, &mut self.done);
+        self.idle_until = self.idle_until.min(link.idle_until());
     }
 
     fn submit_reads(&mut self, now: Time, device: DeviceId, pieces: &[Piece], tag: u64) {
         let link = self.link_of(device);
         self.advance(now);
-        self.links[link].submit_reads(now, (device, tag), pieces, &mut self.done);
+        let link = &mut self.links[link];
+        link.submit_reads(now, (device, tag), pieces, &mut self.done);
+        self.idle_until = self.idle_until.min(link.idle_until());
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let now = self.done.now();
-        let links = || self.links.iter();
-        self.done.next_at(|| {
-            links()
-                .filter_map(|link| link.earliest_done(now))
-                .min()
-                .unwrap_or(Time::NEVER)
-        })
+        self.done.next_at(|| self.earliest_done())
     }
 
     fn handle_timeout(&mut self, now: Time) {

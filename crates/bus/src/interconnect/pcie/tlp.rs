@@ -22,6 +22,8 @@ pub(super) struct Packets {
     max_read_request: PowerOfTwo,
     max_completion: PowerOfTwo,
     misaligned: u64,
+    /// Bytes on the link of the completions of the largest read request.
+    largest_read_line: u64,
 }
 
 /// Packets that are sent one after the other.
@@ -52,14 +54,18 @@ impl Packets {
         let link = if has_flits(config) { 0 } else { LINK_BYTES };
         let around = link + if config.ecrc { WORD } else { 0 };
         let request_words = if config.long_addresses { 4 } else { 3 };
-        Self {
+        let mut packets = Self {
             request_bytes: around + request_words * WORD,
             completion_header_bytes: around + 3 * WORD,
             max_payload: PowerOfTwo::new(config.max_payload_bytes),
             max_read_request: PowerOfTwo::new(config.max_read_request_bytes),
             max_completion: PowerOfTwo::new(config.completion_bytes),
             misaligned: config.misaligned_bytes.into(),
-        }
+            largest_read_line: 0,
+        };
+        let largest = packets.completions(packets.max_read_request.get());
+        packets.largest_read_line = largest.line_bytes;
+        packets
     }
 
     /// The first packet of a write that has `bytes` left.
@@ -123,7 +129,7 @@ impl Packets {
         } else {
             0
         };
-        whole * self.completions(self.max_read_request.get()).line_bytes + last
+        whole * self.largest_read_line + last
     }
 
     fn train(&self, payload: u64, packets: u64, header: u64) -> Train {
