@@ -83,10 +83,8 @@ impl SharedBus {
             self.expect(self.rules.access_time(job.left_bytes()));
         }
         self.bridge.accesses.push_back(job);
-        if self
-            .transaction
-            .is_none_or(|on_bus| on_bus.master != bridge)
-        {
+        let on_bus = self.transaction.as_ref();
+        if on_bus.is_none_or(|on_bus| on_bus.master != bridge) {
             self.arbiter.request(bridge, self.bridge.wants());
         }
     }

@@ -66,10 +66,11 @@ impl SharedBus {
             if device.queue.is_empty() {
                 continue;
             }
-            first = first.min(match self.bytes_on_bus(master) {
+            let done = match self.bytes_on_bus(master) {
                 None => self.queue_done(master, 0, free_at),
                 Some(bytes) => self.rest_done(master, bytes, free_at),
-            });
+            };
+            first = first.min(done);
         }
         if !self.bridge.accesses.is_empty() {
             first = first.min(self.access_done(free_at));
