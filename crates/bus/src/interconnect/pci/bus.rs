@@ -65,7 +65,9 @@ impl SharedBus {
     fn queue(&mut self, now: Time, queued: Queued) {
         let master = queued.job.transfer.device.index();
         self.make_room(now, master);
-        if queued.job.transfer.reported {
+        let before = self.devices[master].queue.back();
+        let is_later = before.is_some_and(|before| queued.is_later_than(before, &self.rules));
+        if queued.job.transfer.reported && !is_later {
             self.expect(queued.time);
         }
         let device = &mut self.devices[master];
@@ -79,7 +81,9 @@ impl SharedBus {
     fn queue_access(&mut self, now: Time, job: Job) {
         let bridge = self.devices.len();
         self.make_room(now, bridge);
-        if job.transfer.reported {
+        let before = self.bridge.accesses.back();
+        let is_later = before.is_some_and(|before| before.transfer.reported);
+        if job.transfer.reported && !is_later {
             self.expect(self.rules.access_time(job.left_bytes()));
         }
         self.bridge.accesses.push_back(job);

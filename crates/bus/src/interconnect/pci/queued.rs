@@ -68,6 +68,16 @@ impl Queued {
         queued
     }
 
+    /// Whether it is known to be done no earlier than what is `before` it in the queue, and that is reported.
+    pub(super) fn is_later_than(&self, before: &Self, rules: &Rules) -> bool {
+        let [own, earlier] = [self, before].map(|queued| {
+            let operation = queued.job.transfer.operation;
+            rules.after_data(operation)
+        });
+        let reported = before.job.transfer.reported && before.time > Span::ZERO;
+        reported && rules.between_bursts + self.time + own >= earlier
+    }
+
     /// What is left of the first piece.
     fn first_bytes(&self) -> u64 {
         let left = self.job.left_bytes();

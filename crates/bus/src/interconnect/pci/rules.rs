@@ -216,6 +216,14 @@ impl Rules {
         self.word * self.width.count(bytes).max(1)
     }
 
+    /// From the last data phase of a transfer until it is done.
+    pub(super) fn after_data(&self, operation: Operation) -> Span {
+        match operation {
+            Operation::DmaWrite => self.posted_write,
+            _ => Span::ZERO,
+        }
+    }
+
     /// How long `bytes` take if every clock moves a full word.
     pub(super) fn data_time(&self, bytes: u64) -> Span {
         Span::from_ps(bytes * self.clock.as_ps() / self.width.get())

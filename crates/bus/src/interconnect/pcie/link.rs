@@ -565,6 +565,9 @@ impl Link {
 
     /// No transfer that is not known to be done is done before. What was not sent before `now` is sent later.
     pub(super) fn earliest_done(&self, now: Time) -> Option<Time> {
+        if self.idle_until == Time::NEVER {
+            return None;
+        }
         let down_free_at = self.to_device.free_at.max(now);
         if self.has_only_completions() {
             return self.completions_done(now);

@@ -3,7 +3,6 @@
 use baton_wire::{Span, Time};
 
 use super::SharedBus;
-use super::finish::done_at;
 use crate::interconnect::job::Job;
 use crate::interconnect::pci::master::Completion;
 use crate::interconnect::pci::rules::{Phases, ReadRule};
@@ -46,7 +45,7 @@ impl SharedBus {
         };
         match job {
             Some(job) if job.transfer.reported && job.left_bytes() == on_bus.bytes => {
-                done_at(&self.rules, job.transfer.operation, on_bus.data_end)
+                on_bus.data_end + self.rules.after_data(job.transfer.operation)
             }
             _ => Time::NEVER,
         }
@@ -101,7 +100,7 @@ impl SharedBus {
                 self.alone_in_parts(master, place, from, queued.job.left_bytes())
             };
             if reported {
-                best = best.min(done_at(&self.rules, operation, data_end));
+                best = best.min(data_end + self.rules.after_data(operation));
             }
             if !self.is_split(operation) {
                 from = data_end + self.rules.between_bursts;
@@ -129,7 +128,7 @@ impl SharedBus {
         };
         let others = self.queue_done(master, 1, data_end + self.rules.between_bursts);
         if job.transfer.reported {
-            return others.min(done_at(&self.rules, operation, data_end));
+            return others.min(data_end + self.rules.after_data(operation));
         }
         others
     }

@@ -3,11 +3,11 @@
 use baton_wire::{Span, Time};
 
 use super::SharedBus;
+use crate::interconnect::Transfer;
 use crate::interconnect::pci::master::Completion;
 use crate::interconnect::pci::queued::Queued;
 use crate::interconnect::pci::rules::{ReadRule, Rules};
 use crate::interconnect::pci::transaction::{Kind, Transaction};
-use crate::interconnect::{Operation, Transfer};
 
 impl SharedBus {
     /// Carries out the transaction on the bus.
@@ -59,7 +59,7 @@ impl SharedBus {
         let transfer = &first.job.transfer;
         meter.moved(on_bus.device, &transfer.bytes, from, end);
         meter.done(on_bus.device, transfer.operation, first.transfers);
-        let at = done_at(&self.rules, transfer.operation, on_bus.data_end);
+        let at = on_bus.data_end + self.rules.after_data(transfer.operation);
         self.done.push(transfer, at);
         device.advance();
     }
@@ -137,14 +137,6 @@ impl SharedBus {
     pub(super) fn complete(&mut self, transfer: &Transfer, at: Time) {
         self.meter.done(transfer.device, transfer.operation, 1);
         self.done.push(transfer, at);
-    }
-}
-
-/// When a transfer is done whose last data phase ends at `data_end`.
-pub(super) fn done_at(rules: &Rules, operation: Operation, data_end: Time) -> Time {
-    match operation {
-        Operation::DmaWrite => data_end + rules.posted_write,
-        _ => data_end,
     }
 }
 
