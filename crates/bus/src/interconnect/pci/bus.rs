@@ -67,8 +67,13 @@ impl SharedBus {
         self.make_room(now, master);
         let before = self.devices[master].queue.back();
         let is_later = before.is_some_and(|before| queued.is_later_than(before, &self.rules));
-        if queued.job.transfer.reported && !is_later {
-            self.expect(queued.time);
+        let Transfer {
+            operation,
+            reported,
+            ..
+        } = queued.job.transfer;
+        if reported && !is_later {
+            self.expect(queued.time + self.rules.after_data(operation));
         }
         let device = &mut self.devices[master];
         device.queue.push_back(queued);

@@ -70,12 +70,10 @@ impl Queued {
 
     /// Whether it is known to be done no earlier than what is `before` it in the queue, and that is reported.
     pub(super) fn is_later_than(&self, before: &Self, rules: &Rules) -> bool {
-        let [own, earlier] = [self, before].map(|queued| {
-            let operation = queued.job.transfer.operation;
-            rules.after_data(operation)
-        });
-        let reported = before.job.transfer.reported && before.time > Span::ZERO;
-        reported && rules.between_bursts + self.time + own >= earlier
+        let after_data = |queued: &Self| rules.after_data(queued.job.transfer.operation);
+        before.job.transfer.reported
+            && before.time > Span::ZERO
+            && rules.between_bursts + self.time + after_data(self) >= after_data(before)
     }
 
     /// What is left of the first piece.

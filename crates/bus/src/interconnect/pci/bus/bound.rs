@@ -10,7 +10,7 @@ use crate::interconnect::pci::transaction::{Kind, Transaction};
 use crate::interconnect::{Operation, Transfer};
 
 impl SharedBus {
-    /// Something was submitted that is reported and needs the bus for `time` at least; zero if that is not known.
+    /// Something was submitted that is reported and takes `time` at least when it has the bus; zero if that is not known.
     pub(super) fn expect(&mut self, time: Span) {
         match &self.transaction {
             Some(on_bus) if time > Span::ZERO => {

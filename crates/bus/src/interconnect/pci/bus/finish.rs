@@ -30,25 +30,13 @@ impl SharedBus {
 
     /// Data of a master's first transfer were moved.
     fn finish_data(&mut self, on_bus: &Transaction, end: Time) {
-        let (meter, from) = (&mut self.meter, on_bus.from);
         let Some(device) = self.devices.get_mut(on_bus.master) else {
-            let Some(access) = self.bridge.accesses.front_mut() else {
-                return;
-            };
-            if on_bus.bytes < access.left_bytes() {
-                meter.moved(on_bus.device, &access.take(on_bus.bytes), from, end);
-                return;
-            }
-            let transfer = &access.transfer;
-            meter.moved(on_bus.device, &transfer.bytes, from, end);
-            meter.done(on_bus.device, transfer.operation, 1);
-            self.done.push(transfer, on_bus.data_end);
-            self.bridge.accesses.pop_front();
-            return;
+            return self.finish_access(on_bus, end);
         };
         let Some(first) = device.queue.front_mut() else {
             return;
         };
+        let (meter, from) = (&mut self.meter, on_bus.from);
         if on_bus.bytes < first.job.left_bytes() {
             let moved = first.take(on_bus.bytes, &self.rules);
             meter.moved(on_bus.device, &moved, from, end);
@@ -62,6 +50,24 @@ impl SharedBus {
         let at = on_bus.data_end + self.rules.after_data(transfer.operation);
         self.done.push(transfer, at);
         device.advance();
+    }
+
+    /// The processor has accessed a register, or a word of it.
+    fn finish_access(&mut self, on_bus: &Transaction, end: Time) {
+        let Some(access) = self.bridge.accesses.front_mut() else {
+            return;
+        };
+        let (meter, from) = (&mut self.meter, on_bus.from);
+        if on_bus.bytes < access.left_bytes() {
+            let moved = access.take(on_bus.bytes);
+            meter.moved(on_bus.device, &moved, from, end);
+            return;
+        }
+        let transfer = &access.transfer;
+        meter.moved(on_bus.device, &transfer.bytes, from, end);
+        meter.done(on_bus.device, transfer.operation, 1);
+        self.done.push(transfer, on_bus.data_end);
+        self.bridge.accesses.pop_front();
     }
 
     fn finish_retry(&mut self, on_bus: &Transaction, end: Time) {
