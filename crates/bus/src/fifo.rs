@@ -1,7 +1,7 @@
 //! A queue that stays in few cache lines.
 
 use std::collections::VecDeque;
-use std::ops::Deref;
+use std::ops::{Deref, Index, IndexMut};
 
 /// A first-in, first-out queue that begins again at the front of its memory whenever it is empty. A [`VecDeque`] goes round through
 /// all the memory it ever needed, so that its next entry is never in the processor's cache, however few there are.
@@ -43,6 +43,17 @@ impl<T> Fifo<T> {
         self.0.drain(..count)
     }
 
+    /// The oldest entry.
+    #[inline]
+    pub fn front_mut(&mut self) -> Option<&mut T> {
+        self.0.front_mut()
+    }
+
+    /// All entries, oldest first.
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
+        self.0.iter_mut()
+    }
+
     /// Takes all out.
     pub fn clear(&mut self) {
         self.0.clear();
@@ -61,6 +72,21 @@ impl<T> Deref for Fifo<T> {
     #[inline]
     fn deref(&self) -> &VecDeque<T> {
         &self.0
+    }
+}
+
+impl<T> IndexMut<usize> for Fifo<T> {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        &mut self.0[index]
+    }
+}
+
+impl<T> Index<usize> for Fifo<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, index: usize) -> &T {
+        &self.0[index]
     }
 }
 

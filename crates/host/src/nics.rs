@@ -78,6 +78,7 @@ impl<P: Payload> Nics<P> {
     }
 
     /// Posts something for a NIC.
+    #[inline]
     pub(crate) fn post(&mut self, id: NicId, descriptor: ToNic<P>) {
         self[id].queued += descriptor.commands();
         self.queue.push((id, descriptor));

@@ -97,6 +97,8 @@ impl<P: Storable> Firmware<P> {
         }
     }
 
+    /// Apart from what is done with packets, which are many times as many.
+    #[inline(never)]
     fn handle_cache_command(&mut self, now: Time, command: CacheCommand<P>) {
         let most = self.config.cache.packet_bytes as usize;
         let completed = match command {

@@ -188,21 +188,18 @@ impl<F: Clone> Wire<F> {
         let Some(faults) = &self.faults else {
             return in_order;
         };
-        match (in_order, faults.late.peek_time()) {
-            (Some(in_order), Some(late)) => Some(in_order.min(late)),
-            (in_order, late) => in_order.or(late),
-        }
+        in_order.into_iter().chain(faults.late.peek_time()).min()
     }
 
     /// Takes the next frame, if one has arrived by `now`.
     pub fn receive(&mut self, now: Time) -> Option<F> {
         let arrival = self.next_arrival().filter(|&arrival| arrival <= now)?;
         self.counters.frames_received += 1;
-        if self.arrivals.front() == Some(&arrival) {
-            self.arrivals.pop();
-            return self.frames.pop();
+        if self.arrivals.front() != Some(&arrival) {
+            return self.receive_late();
         }
-        self.faults.as_mut()?.late.pop().map(|(_, frame)| frame)
+        self.arrivals.pop();
+        self.frames.pop()
     }
 
     /// When the frames given so far will have been sent: a sender that waits for this never queues here.
@@ -230,6 +227,12 @@ impl<F: Clone> Wire<F> {
         self.counters
     }
 
+    #[cold]
+    fn receive_late(&mut self) -> Option<F> {
+        self.faults.as_mut()?.late.pop().map(|(_, frame)| frame)
+    }
+
+    #[cold]
     fn send_faulty(&mut self, arrival: Time, frame: F) {
         let Some(faults) = &mut self.faults else {
             return;

@@ -1,12 +1,12 @@
 //! Frames that wait for data from host memory.
 
 use crate::config::DmaConfig;
+use baton_bus::Fifo;
 use baton_bus::interconnect::Piece;
 use baton_nic::Outgoing as Frame;
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time, line_len};
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 
 /// What one piece of work reads: one DMA for each.
 pub(in super::super) type Parts = SmallVec<[Piece; 4]>;
@@ -47,9 +47,9 @@ pub(in super::super) struct Outgoing {
     limit: u32,
     /// From the end of a read to the next.
     setup: Span,
-    entries: VecDeque<Entry>,
+    entries: Fifo<Entry>,
     /// Their frames, each with its length.
-    frames: VecDeque<(usize, Frame<Symbolic>)>,
+    frames: Fifo<(usize, Frame<Symbolic>)>,
     /// The first entry that may have parts to submit.
     submitting: usize,
     in_flight: u32,
@@ -66,8 +66,8 @@ impl Outgoing {
         Self {
             limit: config.reads_in_flight,
             setup: Span::from_ns(config.read_setup_ns.into()),
-            entries: VecDeque::new(),
-            frames: VecDeque::new(),
+            entries: Fifo::new(),
+            frames: Fifo::new(),
             submitting: 0,
             in_flight: 0,
             ready_at: Time::ZERO,
@@ -96,7 +96,7 @@ impl Outgoing {
         let frame_len = frame.segment.frame_len();
         release.frames += 1;
         release.line_bytes += line_len(frame_len) as u64;
-        self.frames.push_back((frame_len, frame));
+        self.frames.push((frame_len, frame));
         frame_len
     }
 
@@ -112,7 +112,7 @@ impl Outgoing {
         }
         self.sent += release.sent;
         self.line_bytes += release.line_bytes;
-        self.entries.push_back(Entry {
+        self.entries.push(Entry {
             parts,
             needed,
             submitted: 0,
@@ -206,7 +206,7 @@ impl Outgoing {
         let first = self.entries.front()?;
         let release = first.release;
         self.submitting = self.submitting.saturating_sub(1);
-        self.entries.pop_front();
+        self.entries.pop();
         self.sent -= release.sent;
         self.line_bytes -= release.line_bytes;
         Some(release)
@@ -215,7 +215,7 @@ impl Outgoing {
     /// The next frame that may leave, and its length.
     pub(in super::super) fn next_frame(&mut self) -> (usize, Frame<Symbolic>) {
         self.frames
-            .pop_front()
+            .pop()
             .expect("each frame of a piece of work waits here")
     }
 }

@@ -2,11 +2,10 @@
 
 use super::super::crossings;
 use crate::config::DmaConfig;
-use baton_bus::BytesByCategory;
+use baton_bus::{BytesByCategory, Fifo};
 use baton_nic::ToHost;
 use baton_tcp::Symbolic;
 use baton_wire::{Span, Time};
-use std::collections::VecDeque;
 
 /// A DMA write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +30,9 @@ struct Batch {
 pub(in super::super) struct Upward {
     /// Each with whether it has data that is not written. The oldest are those whose entries are being written, then come those
     /// whose entries are to be written, then those whose data is not all in host memory.
-    items: VecDeque<(bool, ToHost<Symbolic>)>,
+    items: Fifo<(bool, ToHost<Symbolic>)>,
     /// The batches that the first `writing` items are in.
-    batches: VecDeque<Batch>,
+    batches: Fifo<Batch>,
     writing: usize,
     /// Items after those whose entries are to be written.
     ready: usize,
@@ -55,8 +54,8 @@ pub(in super::super) struct Upward {
 impl Upward {
     pub(super) fn new(config: &DmaConfig, events_at_once: u32) -> Self {
         Self {
-            items: VecDeque::new(),
-            batches: VecDeque::new(),
+            items: Fifo::new(),
+            batches: Fifo::new(),
             writing: 0,
             ready: 0,
             under_way: 0,
@@ -109,7 +108,7 @@ impl Upward {
         has_data: bool,
         delay: Span,
     ) {
-        self.items.push_back((has_data, item));
+        self.items.push((has_data, item));
         self.settle(now, delay);
     }
 
@@ -157,11 +156,11 @@ impl Upward {
     /// The oldest batch of entries under way is in host memory: takes its items.
     pub(in super::super) fn entries_written(&mut self) -> impl Iterator<Item = ToHost<Symbolic>> {
         self.in_flight -= 1;
-        let batch = self.batches.pop_front().expect("it was under way");
+        let batch = self.batches.pop().expect("it was under way");
         self.writing -= batch.items;
         let report = (batch.sent > 0).then_some(ToHost::Sent(batch.sent));
         self.items
-            .drain(..batch.items)
+            .take(batch.items)
             .map(|(_, item)| item)
             .chain(report)
     }
@@ -205,7 +204,7 @@ impl Upward {
         };
         self.writing += items;
         self.ready -= items;
-        self.batches.push_back(Batch { items, sent });
+        self.batches.push(Batch { items, sent });
         self.flushing = self.ready > 0 || self.sent > 0;
         Some(Write::Entries(bytes))
     }
