@@ -249,7 +249,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use baton_nic::{Command, Handle};
+    use baton_nic::{Command, Handle, PacketInParts, Part};
     use baton_tcp::Segment;
     use baton_wire::{Endpoint, Span};
     use std::net::{IpAddr, Ipv4Addr};
@@ -264,15 +264,28 @@ mod tests {
         })
     }
 
-    fn packet() -> ToNic<Symbolic> {
+    fn segment() -> Segment<Symbolic> {
         let endpoint = Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
-        ToNic::Packet(Segment {
+        Segment {
             src: endpoint,
             dst: endpoint,
             ecn: Default::default(),
             header: Default::default(),
             payload: Default::default(),
-        })
+        }
+    }
+
+    fn packet() -> ToNic<Symbolic> {
+        ToNic::Packet(segment())
+    }
+
+    /// Of three commands.
+    fn packet_in_parts() -> ToNic<Symbolic> {
+        let mut packet = PacketInParts::new(segment());
+        for offset in [0, 4096] {
+            packet.push(Part::Cache { offset, len: 10 });
+        }
+        ToNic::Parts(packet)
     }
 
     fn all(_: &ToNic<Symbolic>) -> bool {
@@ -334,5 +347,21 @@ mod tests {
         assert_eq!(outbox.take_on_nic(all), Some(command(1)));
         assert_eq!(outbox.take_on_nic(all), None);
         assert_eq!(outbox.reached(Stage::Rung), 0);
+    }
+
+    #[test]
+    fn a_packet_in_parts_is_fetched_as_its_commands() {
+        let mut outbox = Outbox::default();
+        outbox.post(at(1), packet_in_parts());
+        outbox.post(at(2), command(1));
+        outbox.ring_for_posted(at(2));
+        outbox.learn();
+        assert_eq!(outbox.fetch(2, |entry| entry.commands() as u32), 3);
+        assert_eq!(outbox.commands_fetched(), 3);
+        outbox.arrive();
+        assert_eq!(outbox.take_on_nic(all), Some(packet_in_parts()));
+        assert_eq!(outbox.commands_fetched(), 0);
+        assert_eq!(outbox.fetch(2, |entry| entry.commands() as u32), 1);
+        assert_eq!(outbox.commands_fetched(), 1);
     }
 }
