@@ -254,10 +254,10 @@ impl Machine {
 
     /// What happens next: a tick, or only transfers on the interconnect.
     fn next_event(&mut self) -> Option<(Time, Option<Tick>)> {
-        if let Some(done) = self.next_transfer(self.timetable.first_time()) {
+        if let Some(done) = self.next_transfer(self.timetable.next_time()) {
             return Some((done, None));
         }
-        let (time, tick) = self.timetable.take_first()?;
+        let (time, tick) = self.timetable.take_next()?;
         Some((time, Some(tick)))
     }
 

@@ -3,88 +3,64 @@
 use super::tick::Tick;
 use baton_wire::Time;
 
-/// A tick that is not armed.
-const NEVER: u128 = u128::MAX;
-
-/// At most one event of each kind, and the first of them all; of those of one time, the one that was armed first.
+/// At most one event of each kind, in the order of their times; those of one time in the order in which they were armed.
 ///
-/// There are so few kinds that looking at all takes less time than keeping them in a heap, whose branches no processor foresees.
+/// About ten are armed, and what is armed mostly comes soon, so a sorted list takes less work than a heap.
 pub(super) struct Timetable {
-    ticks: Vec<Tick>,
-    /// The time of each tick and, below it, its number in the order of arming.
-    keys: Vec<u128>,
-    armed: u64,
-    /// The place of the smallest key, and the key.
-    first: (usize, u128),
+    /// When each tick happens, by its place; [`Time::NEVER`] if it is not armed.
+    times: Vec<Time>,
+    /// Those that are armed, the next last.
+    armed: Vec<(Time, Tick)>,
 }
 
 impl Timetable {
     /// Nothing is armed on a machine with so many `nics`.
     pub(super) fn new(nics: u8) -> Self {
-        let ticks: Vec<_> = Tick::all(nics).collect();
+        let ticks = Tick::all(nics).count();
         Self {
-            keys: vec![NEVER; ticks.len()],
-            ticks,
-            armed: 0,
-            first: (0, NEVER),
+            times: vec![Time::NEVER; ticks],
+            armed: Vec::with_capacity(ticks),
         }
     }
 
     /// `tick` happens at `due`, unless it is armed for that time or an earlier one.
     #[inline]
     pub(super) fn arm(&mut self, tick: Tick, due: Time) {
-        let place = tick.index();
-        if due >= time_of(self.keys[place]) {
-            return;
+        if due < self.times[tick.index()] {
+            self.disarm(tick);
+            self.insert(tick, due);
         }
-        let key = u128::from(due.as_ps()) << 64 | u128::from(self.armed);
-        self.armed += 1;
-        self.keys[place] = key;
-        if key < self.first.1 {
-            self.first = (place, key);
-        }
+    }
+
+    fn insert(&mut self, tick: Tick, due: Time) {
+        self.times[tick.index()] = due;
+        let earlier = self.armed.iter().rev();
+        let earlier = earlier.take_while(|(time, _)| *time <= due).count();
+        self.armed.insert(self.armed.len() - earlier, (due, tick));
     }
 
     /// `tick` does not happen.
     pub(super) fn disarm(&mut self, tick: Tick) {
-        let place = tick.index();
-        self.keys[place] = NEVER;
-        if self.first.0 == place {
-            self.find_first();
+        let time = &mut self.times[tick.index()];
+        if *time < Time::NEVER {
+            *time = Time::NEVER;
+            self.armed.retain(|(_, armed)| *armed != tick);
         }
     }
 
-    /// When the first happens; [`Time::NEVER`] if none is armed.
+    /// When the next happens; [`Time::NEVER`] if none is armed.
     #[inline]
-    pub(super) fn first_time(&self) -> Time {
-        time_of(self.first.1)
+    pub(super) fn next_time(&self) -> Time {
+        self.armed.last().map_or(Time::NEVER, |(time, _)| *time)
     }
 
-    /// Takes the first.
+    /// Takes the next.
     #[inline]
-    pub(super) fn take_first(&mut self) -> Option<(Time, Tick)> {
-        let (place, key) = self.first;
-        if key == NEVER {
-            return None;
-        }
-        self.keys[place] = NEVER;
-        self.find_first();
-        Some((time_of(key), self.ticks[place]))
+    pub(super) fn take_next(&mut self) -> Option<(Time, Tick)> {
+        let (time, tick) = self.armed.pop()?;
+        self.times[tick.index()] = Time::NEVER;
+        Some((time, tick))
     }
-
-    fn find_first(&mut self) {
-        let keys = self.keys.iter().copied().enumerate();
-        self.first = keys.fold(
-            (0, NEVER),
-            |first, next| {
-                if next.1 < first.1 { next } else { first }
-            },
-        );
-    }
-}
-
-fn time_of(key: u128) -> Time {
-    Time::from_ps((key >> 64) as u64)
 }
 
 #[cfg(test)]
@@ -105,15 +81,12 @@ mod tests {
     #[test]
     fn nothing_happens_until_something_is_armed() {
         let mut table = Timetable::new(NICS);
-        assert_eq!(
-            (table.first_time(), table.take_first()),
-            (Time::NEVER, None)
-        );
+        assert_eq!((table.next_time(), table.take_next()), (Time::NEVER, None));
         table.arm(Tick::Disk, Time::from_ps(3));
         table.arm(Tick::Disk, Time::from_ps(5));
-        assert_eq!(table.first_time(), Time::from_ps(3));
+        assert_eq!(table.next_time(), Time::from_ps(3));
         table.disarm(Tick::Disk);
-        assert_eq!(table.take_first(), None);
+        assert_eq!(table.take_next(), None);
     }
 
     proptest! {
@@ -141,11 +114,11 @@ mod tests {
                     }
                     None => {
                         let first = (0..list.len()).min_by_key(|&place| list[place].0);
-                        prop_assert_eq!(table.take_first(), first.map(|place| list.remove(place)));
+                        prop_assert_eq!(table.take_next(), first.map(|place| list.remove(place)));
                     }
                 }
                 let first = list.iter().map(|armed| armed.0).min();
-                prop_assert_eq!(table.first_time(), first.unwrap_or(Time::NEVER));
+                prop_assert_eq!(table.next_time(), first.unwrap_or(Time::NEVER));
             }
         }
     }
