@@ -46,9 +46,11 @@ impl References {
         self.runs.is_empty()
     }
 
-    /// `len` more bytes are to be sent.
+    /// `len` more bytes are to be sent. Where a reference says that they are beyond any cache, it is not kept.
     pub(crate) fn written(&mut self, len: usize, reference: Option<CacheReference>) {
-        if let Some(reference) = reference {
+        let can_be =
+            |reference: &CacheReference| reference.offset.checked_add(len as u32).is_some();
+        if let Some(reference) = reference.filter(can_be) {
             self.runs.push_back(Run {
                 start: self.written,
                 len: len as u32,
@@ -175,5 +177,18 @@ mod tests {
         references.prune(0);
         references.check();
         assert!(references.is_empty());
+    }
+
+    #[test]
+    fn data_that_are_said_to_be_beyond_any_cache_are_in_memory() {
+        let mut references = References::default();
+        references.written(10, Some(reference(u32::MAX - 5)));
+        references.written(5, Some(reference(u32::MAX - 5)));
+        let cut: Vec<_> = references.pieces(15, 8, 7).collect();
+        let cached = Where::Cache {
+            reference: reference(u32::MAX - 5),
+            len: 5,
+        };
+        assert_eq!(cut, [Where::Memory { len: 2 }, cached]);
     }
 }
