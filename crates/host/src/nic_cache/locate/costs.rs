@@ -4,8 +4,8 @@
 //! Each test does one thing [`TIMES`] times, in [`asked`] or [`removal`], in which alone callgrind counts:
 //! `cargo test --profile ci -p baton-host --lib --no-run`, then
 //! `valgrind --tool=callgrind --toggle-collect='*costs::asked' TEST-BINARY nic_cache::locate::costs::hits_of_packets`, for the
-//! other tests likewise, and the instructions collected divided by [`TIMES`]. With rustc 1.95 on x86-64: a hit 175, a miss that evicts
-//! and inserts 737, a removal 190.
+//! other tests likewise, and the instructions collected divided by [`TIMES`]. With rustc 1.95 on x86-64 the profiles' values were found:
+//! a hit 175, a miss that evicts and inserts 737, a removal 190. Since blocks are found once a packet and without dividing: 170, 772, 186.
 
 use super::*;
 use crate::config::Config;
