@@ -134,7 +134,7 @@ impl Machine {
             .collect::<Result<_, _>>()?;
         let mut machine = Self {
             now: Time::ZERO,
-            timetable: Timetable::new(experiment.nics as u8),
+            timetable: Timetable::new(),
             host: HostSide::new(experiment, &*load[0])?,
             ports,
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,

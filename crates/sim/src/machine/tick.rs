@@ -42,31 +42,12 @@ pub(super) enum NicTick {
     Timer,
 }
 
-const NIC_TICKS: [NicTick; 7] = [
-    NicTick::Descriptors,
-    NicTick::Done,
-    NicTick::AtNic,
-    NicTick::AtClients,
-    NicTick::Interrupt,
-    NicTick::Engine,
-    NicTick::Timer,
-];
-const OTHER_TICKS: [Tick; 6] = [
-    Tick::HostDone,
-    Tick::HostTimer,
-    Tick::ClientTimer,
-    Tick::ClientOpen,
-    Tick::Sample,
-    Tick::Disk,
-];
+const NIC_TICKS: usize = NicTick::Timer as usize + 1;
+const FIRST_NIC_TICK: usize = 6;
+/// How many ticks there are.
+pub(super) const TICKS: usize = FIRST_NIC_TICK + NIC_TICKS * MOST_NICS as usize;
 
 impl Tick {
-    /// All of a machine with so many NICs, in the order of their [places](Self::index).
-    pub(super) fn all(nics: u8) -> impl Iterator<Item = Self> {
-        let of_nic = |nic| NIC_TICKS.map(|tick| Self::Nic(tick, nic));
-        OTHER_TICKS.into_iter().chain((0..nics).flat_map(of_nic))
-    }
-
     /// Its place among all ticks.
     #[inline]
     pub(super) const fn index(self) -> usize {
@@ -77,9 +58,7 @@ impl Tick {
             Self::ClientOpen => 3,
             Self::Sample => 4,
             Self::Disk => 5,
-            Self::Nic(tick, nic) => {
-                OTHER_TICKS.len() + nic as usize * NIC_TICKS.len() + tick as usize
-            }
+            Self::Nic(tick, nic) => FIRST_NIC_TICK + nic as usize * NIC_TICKS + tick as usize,
         }
     }
 }
