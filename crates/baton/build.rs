@@ -1,11 +1,18 @@
-//! Notes the commit that the program is built from; results carry it.
+//! Notes the commit that the program is built from, which results carry; and whether it has `baton live`.
 
+use std::env;
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     let commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=BATON_COMMIT={commit}");
+    println!("cargo::rustc-check-cfg=cfg(live)");
+    // A feature cannot depend on the target.
+    let linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
+    if linux && env::var_os("CARGO_FEATURE_LIVE").is_some() {
+        println!("cargo::rustc-cfg=live");
+    }
     println!("cargo::rerun-if-changed=build.rs");
     // HEAD changes with the branch, the log of HEAD with every commit. A path that does not exist would make every
     // build run this again.

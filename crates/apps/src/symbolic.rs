@@ -25,7 +25,7 @@ pub use service::{Service, Session};
 
 use crate::web::{Http, Parsed, Request};
 use baton_host::FileId;
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
 /// What a range is part of.

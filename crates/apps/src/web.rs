@@ -10,7 +10,7 @@ mod tests;
 pub use http::{Http, Parsed, Request};
 
 use baton_host::{Access, Op, Pool, Ready, SocketId, Sockets};
-use baton_tcp::Payload;
+use baton_wire::Payload;
 use connection::{Connection, Progress};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,8 @@ pub struct Config {
     pub cork: bool,
     /// Bytes of requests that are read ahead on one connection while its responses wait for room.
     pub read_ahead_bytes: u32,
+    /// Answer more than one request on a connection. If not, it is closed after the first response.
+    pub keep_alive: bool,
 }
 
 impl Default for Config {
@@ -39,6 +41,7 @@ impl Default for Config {
             accepts_per_event: 64,
             cork: true,
             read_ahead_bytes: 16 * 1024,
+            keep_alive: true,
         }
     }
 }

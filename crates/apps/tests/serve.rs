@@ -5,8 +5,8 @@ use baton_apps::symbolic::{self, ResponseReader, SymbolicHttp};
 use baton_apps::web::Server;
 use baton_host::{Config, Connections, Kernel, NicId, NoMeter, SelectionConfig};
 use baton_nic::Firmware;
-use baton_tcp::{CloseReason, ConnId, Event, Stack, Symbolic};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_tcp::{CloseReason, ConnId, Event, Stack};
+use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -123,7 +123,7 @@ impl World {
             }
             if self.kernel.has_ready() {
                 idle = false;
-                self.kernel.wait(self.now, &mut NoMeter, &mut ready, 8);
+                self.kernel.wait(&mut NoMeter, &mut ready, 8);
                 for event in ready.drain(..) {
                     self.server
                         .step(&mut self.kernel.sockets(self.now, &mut NoMeter), event);

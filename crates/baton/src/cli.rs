@@ -1,11 +1,17 @@
 //! What can be typed.
 
+#[cfg(live)]
 mod adapter;
+#[cfg(live)]
 mod descriptors;
+#[cfg(live)]
 mod live;
 
-pub use adapter::{AdapterArgs, OnExit};
+#[cfg(live)]
+pub use adapter::{AdapterArgs, OnExit, ReliefName};
+#[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
+#[cfg(live)]
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 
 use crate::config::Setting;
@@ -46,6 +52,7 @@ pub enum Command {
     Trace(TraceArgs),
     /// Write a synthetic access log
     Generate(GenerateArgs),
+    #[cfg(live)]
     /// Use the engine on a real interface: serve files, fetch one, look at connections
     #[command(subcommand, after_help = live::EXAMPLE)]
     Live(Box<LiveCommand>),
@@ -57,7 +64,7 @@ pub enum Command {
     },
     /// Print the manual page of baton or of one of its commands
     #[command(
-        after_help = "Examples:\n  baton man | man -l -\n  baton man run | man -l -\n  baton man live adapter | man -l -"
+        after_help = "Examples:\n  baton man | man -l -\n  baton man run | man -l -\n  baton man trace locality | man -l -"
     )]
     Man {
         /// The command, with the command in it if it has several; without, baton itself
@@ -210,8 +217,7 @@ Examples:
   baton reproduce dcache-locality --data logs/ --figure locality.svg
   baton reproduce dcache-traffic --data logs/ --figure traffic.png --json traffic.json
   baton reproduce batching --json batching.json --figure batching.svg
-  baton reproduce batching --study connections --study adaptive --out figures/
-  baton reproduce batching --live --json live.json")]
+  baton reproduce batching --study connections --study adaptive --out figures/")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
     pub name: Option<String>,
@@ -253,7 +259,8 @@ pub struct ReproduceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of `batching`")]
 pub struct BatchingArgs {
-    /// Measure the paper's tables on this machine: httperf against a web server and an adapter, two processes. Needs root and httperf
+    #[cfg(live)]
+    /// Measure the paper's tables on this machine, as in `baton reproduce batching --live --json live.json`: httperf against a web server and an adapter, two processes. Needs root and httperf
     #[arg(long, conflicts_with_all = ["study", "profile"])]
     pub live: bool,
     /// Run a study of a setting that the paper leaves open, in place of its tables; may be given again
@@ -271,6 +278,16 @@ pub struct BatchingArgs {
     /// Replies that are measured in each run [default: the machine's, with --live 20 to 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub responses: Option<u32>,
+}
+
+impl BatchingArgs {
+    /// Whether this machine is to be measured.
+    pub fn measures_this_machine(&self) -> bool {
+        #[cfg(live)]
+        return self.live;
+        #[cfg(not(live))]
+        false
+    }
 }
 
 /// `baton calibrate`.

@@ -37,6 +37,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Calibrate(arguments) => commands::calibrate::execute(&arguments, &interrupt),
         Command::Trace(arguments) => commands::trace::execute(&arguments, &interrupt),
         Command::Generate(arguments) => commands::generate::execute(&arguments, &interrupt),
+        #[cfg(live)]
         Command::Live(command) => commands::live::execute(&command, &interrupt),
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { command } => commands::shell::man(&command),

@@ -2,10 +2,23 @@
 
 mod server;
 
+use baton_bus::Category;
 use baton_host::LAYERS;
 use baton_report as report;
+use baton_sim::config::Length;
 use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
 use std::collections::BTreeMap;
+
+/// What crosses a bus, and what tables call it.
+const CATEGORIES: [(&str, Category); 7] = [
+    ("content", Category::Content),
+    ("HTTP headers", Category::HttpHeader),
+    ("protocol headers", Category::ProtocolHeader),
+    ("descriptors", Category::Descriptor),
+    ("events", Category::Event),
+    ("other", Category::Other),
+    ("overhead", Category::Overhead),
+];
 
 /// Columns of a drawn time series.
 const SERIES_WIDTH: usize = 60;
@@ -43,15 +56,24 @@ fn common_facts(results: &[Results]) -> String {
     }
     let mut facts: Vec<(String, String)> = first.workload.iter().map(workload_fact).collect();
     facts.push(("seed".to_owned(), run.seed.to_string()));
-    let (warmup, measured) = (
-        report::grouped(run.warmup_packets),
-        report::grouped(run.measured_packets),
-    );
+    let [warmup, measured] = run.lengths();
     facts.push((
-        "packets".to_owned(),
-        format!("{measured} measured, after {warmup} of warm-up"),
+        unit(measured).to_owned(),
+        format!(
+            "{} measured, after {} of warm-up",
+            report::grouped(measured.count()),
+            report::grouped(warmup.count())
+        ),
     ));
     report::facts_table("All runs", &facts) + "\n"
+}
+
+/// What a length counts.
+fn unit(length: Length) -> &'static str {
+    match length {
+        Length::Packets(_) => "packets",
+        Length::Responses(_) => "responses",
+    }
 }
 
 /// One line of the table of runs.
@@ -79,13 +101,14 @@ pub fn run_row(result: &Results) -> report::RunRow {
     }
 }
 
-/// Says so if a run saw fewer packets than it was to.
+/// Says so if a run is shorter than it was to be.
 fn ended_note(result: &Results) -> String {
-    let Results {
-        experiment,
-        packets,
-        ..
-    } = result;
+    let experiment = &result.experiment;
+    let [_, wanted] = experiment.run.lengths();
+    let measured = match wanted {
+        Length::Packets(_) => result.packets,
+        Length::Responses(_) => result.clients.responses,
+    };
     let why = match result.ended {
         Ended::Complete => return String::new(),
         Ended::TimeLimit => format!(
@@ -95,10 +118,11 @@ fn ended_note(result: &Results) -> String {
         Ended::Quiet => "nothing more could happen".to_owned(),
     };
     format!(
-        "note: {} measured {} of {} packets: {why}\n",
+        "note: {} measured {} of {} {}: {why}\n",
         experiment.name,
-        report::grouped(*packets),
-        report::grouped(experiment.run.measured_packets),
+        report::grouped(measured),
+        report::grouped(wanted.count()),
+        unit(wanted),
     )
 }
 
@@ -111,7 +135,8 @@ fn details_of(result: &Results) -> String {
             packet_costs("offloaded connections", &result.host.nic_packets),
         ]),
         report::tasks_table(&tasks(result)),
-        report::handoffs_text(&handoffs(result)),
+        handoffs_text(result),
+        server::descriptors(result),
         bus(result),
         server::interconnect(result),
         server::nics(result),
@@ -147,19 +172,23 @@ fn facts(result: &Results) -> Vec<(String, String)> {
         ),
     );
     fact("responses", report::grouped(clients.responses));
-    let ms = &clients.response_ms;
-    fact(
-        "response time, ms",
-        format!(
-            "mean {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}",
-            report::significant(ms.mean),
-            report::significant(ms.p50),
-            report::significant(ms.p90),
-            report::significant(ms.p99),
-            report::significant(ms.p999),
-            report::significant(ms.max)
-        ),
-    );
+    for (name, ms) in [
+        ("response time, ms", &clients.response_ms),
+        ("to its first byte, ms", &clients.first_byte_ms),
+    ] {
+        fact(
+            name,
+            format!(
+                "mean {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}",
+                report::significant(ms.mean),
+                report::significant(ms.p50),
+                report::significant(ms.p90),
+                report::significant(ms.p99),
+                report::significant(ms.p999),
+                report::significant(ms.max)
+            ),
+        );
+    }
     fact(
         "network stack",
         format!(
@@ -172,6 +201,9 @@ fn facts(result: &Results) -> Vec<(String, String)> {
         ("host packets sent", &nic.send_delay_us),
         ("host packets received", &nic.receive_delay_us),
     ] {
+        if delay.count == 0 {
+            continue;
+        }
         fact(
             &format!("{name}: us on the NIC"),
             format!(
@@ -296,6 +328,14 @@ fn tasks(result: &Results) -> Vec<report::TaskRow> {
     rows
 }
 
+/// What became of handoffs, where connections can be handed off.
+fn handoffs_text(result: &Results) -> String {
+    match result.offload {
+        None => report::handoffs_text(&handoffs(result)),
+        Some(_) => String::new(),
+    }
+}
+
 fn handoffs(result: &Results) -> report::Handoffs {
     let handoff = &result.handoff;
     report::Handoffs {
@@ -333,15 +373,8 @@ fn bus(result: &Results) -> String {
         report::grouped(to_host.crossings),
     ]);
     let (down, up) = (&to_nic.bytes, &to_host.bytes);
-    for (name, down, up) in [
-        ("content", down.content, up.content),
-        ("HTTP headers", down.http_header, up.http_header),
-        ("protocol headers", down.protocol_header, up.protocol_header),
-        ("descriptors", down.descriptor, up.descriptor),
-        ("events", down.event, up.event),
-        ("other", down.other, up.other),
-        ("overhead", down.overhead, up.overhead),
-    ] {
+    for (name, category) in CATEGORIES {
+        let (down, up) = (down.get(category), up.get(category));
         if down + up > 0 {
             table.row(vec![
                 name.to_owned(),
@@ -381,7 +414,7 @@ fn series(result: &Results) -> String {
         drawn("requests/s", rate),
         drawn("open connections", of(|s| s.open)),
     ];
-    if result.experiment.nic.firmware.connections > 0 {
+    if result.offload.is_none() && result.experiment.nic.firmware.connections > 0 {
         lines.extend([
             drawn("connections on the NIC", of(|s| s.connections)),
             drawn("NIC packets waiting (Qlen)", of(|s| s.qlen)),

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{Ran, Workbench};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::{fs, process};
 
 /// Whoever has no privileges.
 const NOBODY: u32 = 65_534;
@@ -157,35 +157,9 @@ fn missing_privilege() {
         "--control",
         "control.sock",
     ]);
-    if is_root() {
+    if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
     let ran = Ran::of(command.output().expect("the program starts"));
     ran.refused(&["baton9", "run as root, or with CAP_NET_ADMIN"]);
-}
-
-/// The kernel answers for its own addresses; the engine cannot have them too.
-#[test]
-fn an_address_that_is_in_use() {
-    if !is_root() {
-        return;
-    }
-    let bench = Workbench::new();
-    let id = process::id();
-    let (tap, namespace) = (format!("ba{id}"), format!("baton-refusals-{id}"));
-    let link = [
-        "--tap",
-        &tap,
-        "--netns",
-        &namespace,
-        "--host-addr",
-        "10.9.0.2/24",
-    ];
-    adapter(&bench, &link).refused(&["10.9.0.2 is in use", "give the engine one of its own"]);
-    let left = fs::exists(format!("/run/netns/{namespace}"));
-    assert!(!left.expect("an answer"), "it takes away what it has made");
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }

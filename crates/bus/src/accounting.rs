@@ -205,6 +205,11 @@ impl Accounting {
         self.direction_mut(direction).bytes.add(category, bytes);
     }
 
+    /// Counts bytes of all categories of an operation that is already counted.
+    pub fn add(&mut self, direction: Direction, bytes: BytesByCategory) {
+        self.direction_mut(direction).bytes += bytes;
+    }
+
     /// What crossed in `direction`.
     pub fn direction(&self, direction: Direction) -> &DirectionAccount {
         match direction {

@@ -1,7 +1,7 @@
 //! Descriptors on their way to the other side: they wait, and go in batches.
 
 use crate::descriptor::Descriptor;
-use crate::{Batcher, Batching, BatchingError, EntriesPerTransfer, Ring, Urgency};
+use crate::{Batcher, Batching, BatchingError, BatchingRule, EntriesPerTransfer, Ring, Urgency};
 use baton_wire::Time;
 
 /// The descriptors of one side that have not yet been transferred, and when they are. An entry, a descriptor and its
@@ -9,7 +9,7 @@ use baton_wire::Time;
 ///
 /// Order of calls: [`DescriptorQueue::push`] as entries come; [`DescriptorQueue::next_transfer`] and, for what the link took of it,
 /// [`DescriptorQueue::transferred`], until there is none; again at [`DescriptorQueue::poll_timeout`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct DescriptorQueue {
     ring: Ring<Descriptor>,
     batcher: Batcher,
@@ -47,6 +47,11 @@ impl DescriptorQueue {
             most_per_transfer: config.most_per_transfer(Descriptor::BYTES) as usize,
             stats: QueueStats::default(),
         })
+    }
+
+    /// Batching by a rule of the caller's own in place of what the parameters say, before anything waits.
+    pub fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
+        self.batcher.set_rule(rule);
     }
 
     /// Appends an entry that tells of `data_bytes` of data; false when there is no room for all of it.

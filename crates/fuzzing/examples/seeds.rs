@@ -4,8 +4,8 @@
 
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{
-    Action, Buffer, Close, Fields, Opcode, Outcome, Peer, Request, Response, Room, SocketInfo,
-    SocketOption, Status, write_inline, write_peer,
+    Action, Buffer, Close, Opcode, Outcome, Peer, Request, Response, SocketInfo, SocketOption,
+    Status, write_inline, write_peer,
 };
 use baton_wire::{
     Ecn, Endpoint, Flags, Header, Link, Options, Packet, SackBlock, SeqNr, Timestamps,
@@ -138,24 +138,10 @@ fn draw(seed: u64, len: usize, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Rings: the requests of a connection, their answers, and one descriptor of every kind about handoff.
+/// Rings: the requests of a connection, and their answers.
 fn rings(folder: &Path) -> std::io::Result<()> {
     write(folder, "requests", &ring(&requests()))?;
-    write(folder, "responses", &ring(&responses()))?;
-    let handoff: Vec<_> = Opcode::ALL
-        .iter()
-        .filter(|opcode| opcode.room() == Room::Handoff)
-        .flat_map(|&opcode| [false, true].map(|adapter| Fields::new(opcode, adapter)))
-        // The address of what is attached first.
-        .map(|fields| {
-            Fields {
-                address: 1 << 32,
-                ..fields
-            }
-            .encode()
-        })
-        .collect();
-    write(folder, "handoff", &ring(&handoff))
+    write(folder, "responses", &ring(&responses()))
 }
 
 fn ring(descriptors: &[Descriptor]) -> Vec<u8> {

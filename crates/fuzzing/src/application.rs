@@ -1,444 +1,854 @@
-//! An application that means no good, at an adapter with a network behind it.
+//! Applications that may break every rule, at an adapter with a network behind it. Whatever they ask for and whatever the network does:
+//! every request is answered once, every byte arrives in order, every invariant holds, and nothing is left of those that are gone.
 
-use arbitrary::{Arbitrary, Result, Unstructured};
-use baton_bus::Descriptor;
-use baton_bus::descriptor::{Action, Buffer, Close, Request, SocketOption};
+use arbitrary::{Arbitrary, Unstructured};
+use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
 use baton_bus::link::{Dma, DmaId};
-use baton_nic::offload::{Adapter, AdapterConfig, DmaRequest, Ending, SessionId};
-use baton_tcp::{Config, Event, Stack, Symbolic};
-use baton_wire::{Endpoint, Flow, Span, Time};
-use std::net::{IpAddr, Ipv4Addr};
+use baton_bus::{Descriptor, HostLink};
+use baton_nic::offload::Ending;
+use baton_tcp::{ConnId, Event};
+use baton_testkit::symbolic;
+use baton_wire::{Endpoint, Span, Symbolic};
+use std::collections::{BTreeMap, BTreeSet};
+use world::{ADAPTER, ANY, App, Heard, PEER, PEER_V6, World, accept, set};
+
+#[allow(dead_code, reason = "dialogues with the adapter use more of it")]
+#[path = "../../nic/tests/offload/world.rs"]
+mod world;
 
 /// Steps of one run at most.
 const MOST_STEPS: usize = 400;
-/// Rounds that one step may call forth at most.
-const MOST_ROUNDS: usize = 50;
-/// Sockets have numbers below this, unless the input says so in words.
-const SOCKETS: u8 = 5;
-/// The longest that a connection outlives its application, milliseconds.
-const DRAIN_MS: u32 = 1000;
-const ADAPTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// Where the peer listens, and where it looks for a listener.
-const PORT: u16 = 80;
+/// Sockets have numbers below this.
+const NUMBERS: u32 = 12;
+/// Ports at which applications listen.
+const FIRST_PORT: u16 = 1000;
+const PORTS: u16 = 3;
+/// Where the peer listens.
+const PEER_PORT: u16 = 80;
+/// Buffers of each application.
+const BUFFERS: usize = 1024;
 
-/// Gives an adapter whatever stands in the input as descriptors, transfers and time. It must stay sound, and nothing may be left
-/// of an application once it is cut off.
+/// Gives an adapter whatever stands in the input as requests, breaches of the rules, work of the network, and time.
 pub fn application(data: &[u8]) {
     let mut input = Unstructured::new(data);
-    let Ok(mut scene) = Scene::begin(&mut input) else {
+    let Ok(settings) = input.arbitrary() else {
         return;
     };
+    let mut play = Play::new(settings);
     for _ in 0..MOST_STEPS {
-        let Ok(step) = input.arbitrary() else { break };
-        scene.step(step);
-        scene.adapter.check();
+        match input.arbitrary() {
+            Ok(step) if !input.is_empty() => play.step(step),
+            _ => break,
+        }
     }
-    scene.end();
+    play.end();
 }
 
-/// What may happen next.
+#[derive(Debug, Arbitrary)]
+struct Settings {
+    cumulative_sends: bool,
+    inlines: bool,
+    level: u8,
+}
+
+/// What may happen next. Of two applications one has a number that is even, the other one that is odd.
 #[derive(Debug, Arbitrary)]
 enum Step {
-    /// Breaks the rules: by any four words, or by a transfer that nobody has asked for.
+    Ask([Ask; 3]),
+    PeerConnects(u16),
+    Peer([(u8, PeerDoes); 2]),
+    Turn,
+    Wait {
+        us: u32,
+    },
+    /// SOCKET and CONNECT.
+    Open {
+        app: u8,
+        socket: u8,
+        remote: u8,
+    },
+    Rare(Rare),
+}
+
+/// What happens now and then.
+#[derive(Debug, Arbitrary)]
+enum Rare {
+    /// One application leaves and another comes in its place.
+    Replace {
+        app: u8,
+        drains: bool,
+    },
+    RefuseResponses {
+        app: u8,
+        refuse: bool,
+    },
+    DelayDma {
+        app: u8,
+        polls: u8,
+    },
+    Lose(u8),
+    /// An application that breaks the rules may be cut off, and with it all that came before: not every one is meant.
     Break {
+        app: u8,
         how: Breach,
         is_meant: u8,
     },
-    /// A descriptor that makes sense.
-    Sense(Sense),
-    /// What has been gathered reaches the adapter, and what it asks for is done.
-    Deliver,
-    /// The network does what it has to do.
-    Network,
-    /// The peer opens a connection.
-    PeerConnects,
-    /// The peer sends on all its connections, or closes them.
-    PeerActs {
-        len: u16,
-        close: bool,
-    },
-    /// The application takes responses, or not.
-    Take(bool),
-    Wait {
-        ms: u16,
-    },
 }
 
+/// How an application breaks the rules: by any four words, or by a transfer that nobody has asked for.
 #[derive(Debug, Arbitrary)]
 enum Breach {
     Words([u64; 4]),
     Dma { id: u8, len: u16, is_read: bool },
 }
 
-/// A breach ends the application, and with it all that came before: not every one is meant.
-const MEANT: u8 = 8;
+/// Below this a breach is meant.
+const MEANT: u8 = 16;
 
-/// A request in bounds, more or less.
 #[derive(Debug, Arbitrary)]
-struct Sense {
+struct Ask {
+    app: u8,
     socket: u8,
-    tag: u8,
-    what: What,
+    /// Below [`ANY_SOCKET`]: any socket, not one that there is as far as the application knows.
+    chosen: u8,
+    what: Asked,
 }
 
+const ANY_SOCKET: u8 = 36;
+
+/// What an application may ask for.
 #[derive(Debug, Arbitrary)]
-enum What {
-    Socket,
-    Bind { port: bool },
-    Listen(u8),
-    Accept { first: u8, count: u8, patient: bool },
-    Connect { refused: bool },
-    Close(u8),
-    SetOption { which: u8, value: u32 },
-    Status,
-    Cancel(u8),
+enum Asked {
+    Plain(Plain),
+    Accept { first: u8, count: u8, patience: u8 },
     Send { len: u16, more: bool },
-    Inline(u8),
     Receive(u16),
+    Odd(Odd),
 }
 
-struct Scene {
-    adapter: Adapter<Symbolic>,
-    stack: Stack<Symbolic>,
-    peer: Stack<Symbolic>,
-    session: SessionId,
-    now: Time,
-    transfer: Vec<Descriptor>,
-    /// The application takes responses.
-    takes: bool,
-    next_port: u16,
+/// What is asked for more rarely.
+#[derive(Debug, Arbitrary)]
+enum Odd {
+    /// A SEND with the data inside.
+    Inline(u8),
+    /// With something in a buffer that is no packet and no state.
+    Buffer { len: u16, how: u8 },
+    /// Cancels the request of so many before.
+    Cancel { back: u8 },
 }
 
-impl Scene {
-    fn begin(input: &mut Unstructured<'_>) -> Result<Self> {
-        let config = AdapterConfig {
-            addresses: vec![ADAPTER],
-            cumulative_sends: input.arbitrary()?,
-            most_inline: u32::from(input.arbitrary::<u8>()? % 64),
-            ring_depth: 8,
-            most_sockets: 40,
-            most_sends: 4,
-            most_receives: 4,
-            most_accepts: 3,
-            most_backlog: 5,
-            drain_ms: DRAIN_MS,
-            ..AdapterConfig::default()
-        };
-        let mut adapter = Adapter::new(config).expect("right parameters");
-        let mut peer = Stack::new(Config::default(), 2);
-        peer.listen(Endpoint::new(PEER, PORT), 8);
-        let mut scene = Self {
-            session: adapter.attach().expect("it is the first"),
-            adapter,
-            stack: Stack::new(Config::default(), 1),
-            peer,
-            now: Time::ZERO + Span::from_ms(1),
-            transfer: Vec::new(),
-            takes: true,
-            next_port: 1000,
-        };
-        scene.listen();
-        Ok(scene)
-    }
-
-    /// The application begins as others do: socket 0 listens.
-    fn listen(&mut self) {
-        for what in [What::Socket, What::Bind { port: true }, What::Listen(5)] {
-            let (socket, tag) = (0, 0);
-            self.gather(&Sense { socket, tag, what });
-        }
-        self.deliver();
-    }
-
-    fn step(&mut self, step: Step) {
-        match step {
-            Step::Break { is_meant, .. } if is_meant >= MEANT => {}
-            Step::Break {
-                how: Breach::Words(words),
-                ..
-            } => self.transfer.push(Descriptor(words)),
-            Step::Break {
-                how: Breach::Dma { id, len, is_read },
-                ..
-            } => self.pretend(id, len, is_read),
-            Step::Sense(sense) => self.gather(&sense),
-            Step::Deliver => self.deliver(),
-            Step::Network => self.network(),
-            Step::PeerConnects => self.peer_connects(),
-            Step::PeerActs { len, close } => self.peer_acts(len, close),
-            Step::Take(takes) => {
-                self.takes = takes;
-                self.take();
-            }
-            Step::Wait { ms } => self.wait(ms.into()),
-        }
-    }
-
-    fn wait(&mut self, ms: u64) {
-        self.now += Span::from_ms(ms);
-        self.stack.handle_timeouts(self.now);
-        self.peer.handle_timeouts(self.now);
-        self.adapter.handle_timeouts(self.now, &mut self.stack);
-        self.network();
-    }
-
-    fn gather(&mut self, sense: &Sense) {
-        let action = sense.what.action();
-        let request = Request {
-            socket: (sense.socket % SOCKETS).into(),
-            tag: sense.tag.into(),
-            action,
-        };
-        let head = request.encode();
-        let continuations = head.continuations();
-        self.transfer.push(head);
-        // What stands there is data of some kind.
-        let rest = std::iter::repeat_n(Descriptor::default(), continuations);
-        self.transfer.extend(rest);
-    }
-
-    fn deliver(&mut self) {
-        if self.adapter.room_for_requests(self.session) == 0 {
-            return;
-        }
-        let requests = std::mem::take(&mut self.transfer);
-        let handled =
-            self.adapter
-                .handle_requests(self.now, &mut self.stack, self.session, &requests);
-        if handled.is_err() {
-            self.cut_off();
-        }
-        self.network();
-    }
-
-    /// Does what the adapter asks for, until it asks for no more.
-    fn serve(&mut self) {
-        while let Some(request) = self.adapter.poll_dma(self.session) {
-            let over = match request {
-                DmaRequest::Read { id, address, len } => {
-                    let (source, offset) = (3, address);
-                    let data = Symbolic {
-                        source,
-                        offset,
-                        len,
-                    };
-                    Dma::Read { id, data }
-                }
-                DmaRequest::Write { id, .. } => Dma::Written { id },
-            };
-            let handled = self
-                .adapter
-                .handle_dma(self.now, &mut self.stack, self.session, over);
-            handled.expect("the link does what it is asked to do");
-        }
-        self.take();
-    }
-
-    fn take(&mut self) {
-        let mut transfer = Vec::new();
-        while self
-            .adapter
-            .next_transfer(self.now, self.session, &mut transfer)
-        {
-            let len = if self.takes { transfer.len() } else { 0 };
-            self.adapter
-                .transferred(self.now, self.session, len, transfer.len());
-            if !self.takes {
-                return;
-            }
-        }
-    }
-
-    fn pretend(&mut self, id: u8, len: u16, is_read: bool) {
-        let (source, offset, len) = (3, 0, len.into());
-        let id = DmaId(id.into());
-        let data = Symbolic {
-            source,
-            offset,
-            len,
-        };
-        let over = if is_read {
-            Dma::Read { id, data }
-        } else {
-            Dma::Written { id }
-        };
-        let handled = self
-            .adapter
-            .handle_dma(self.now, &mut self.stack, self.session, over);
-        assert!(handled.is_err(), "all that was asked for has been done");
-        self.cut_off();
-    }
-
-    /// The application has broken the rules; another comes in its place.
-    fn cut_off(&mut self) {
-        let ending = Ending::Reset;
-        self.adapter
-            .detach(self.now, &mut self.stack, self.session, ending);
-        self.adapter.check();
-        while self.move_segments() | self.tell_events() {}
-        assert_eq!(
-            self.stack.len(),
-            self.adapter.orphans(),
-            "nothing is left but what it had closed itself"
-        );
-        assert_eq!(self.stack.listeners().count(), 0);
-        self.transfer.clear();
-        self.session = self.adapter.attach().expect("there is room");
-        self.listen();
-    }
-
-    fn network(&mut self) {
-        self.serve();
-        for _ in 0..MOST_ROUNDS {
-            let moved = self.move_segments();
-            let told = self.tell_events();
-            self.serve();
-            if !moved && !told {
-                break;
-            }
-        }
-        self.stack.check();
-    }
-
-    fn move_segments(&mut self) -> bool {
-        let mut did = false;
-        while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
-            did = true;
-            self.peer.handle_segment(self.now, segment);
-        }
-        while let Some((_, segment)) = self.peer.poll_transmit(self.now) {
-            did = true;
-            self.stack.handle_segment(self.now, segment);
-        }
-        did
-    }
-
-    fn tell_events(&mut self) -> bool {
-        let mut did = false;
-        while let Some((conn, event)) = self.stack.poll_event() {
-            did = true;
-            let is_ours = self
-                .adapter
-                .handle_event(self.now, &mut self.stack, conn, &event);
-            assert!(is_ours, "there is nobody else");
-        }
-        while let Some((conn, event)) = self.peer.poll_event() {
-            did = true;
-            match event {
-                Event::Acceptable(listener) => {
-                    self.peer.accept(listener);
-                }
-                Event::Readable => {
-                    while let Some(piece) = self.peer.read(conn, usize::MAX) {
-                        self.peer.consume(conn, piece.len as usize);
-                    }
-                }
-                _ => {}
-            }
-        }
-        did
-    }
-
-    fn peer_connects(&mut self) {
-        let local = Endpoint::new(PEER, self.next_port);
-        let remote = Endpoint::new(ADAPTER, PORT);
-        self.next_port = self.next_port.wrapping_add(1).max(1000);
-        self.peer.connect(self.now, Flow { local, remote });
-        self.network();
-    }
-
-    fn peer_acts(&mut self, len: u16, close: bool) {
-        for port in 1000..self.next_port {
-            let local = Endpoint::new(PEER, port);
-            let remote = Endpoint::new(ADAPTER, PORT);
-            let Some(conn) = self.peer.find(&Flow { local, remote }) else {
-                continue;
-            };
-            let (source, offset, len) = (4, u64::from(port) << 32, len.into());
-            let data = Symbolic {
-                source,
-                offset,
-                len,
-            };
-            if close {
-                self.peer.close(conn);
-            } else if len > 0 {
-                // It may have closed before.
-                let _ = self.peer.write(conn, data);
-            }
-        }
-        self.network();
-    }
-
-    fn end(mut self) {
-        self.cut_off();
-        self.wait(u64::from(DRAIN_MS) + 1);
-        assert_eq!(self.adapter.orphans(), 0);
-        assert_eq!(self.adapter.poll_timeout(), None);
-    }
+/// What takes no buffer.
+#[derive(Debug, Arbitrary)]
+enum Plain {
+    Socket,
+    Bind { port: u16, any_addr: bool },
+    Listen(u8),
+    Connect(u8),
+    Close(u8),
+    SetOption { which: u8, value: u8 },
+    Status,
+    PacketSocket,
 }
 
-impl What {
-    fn action(&self) -> Action {
-        let address = 0x1000;
-        match *self {
-            Self::Socket => Action::Socket,
-            Self::Bind { port } => {
-                let port = if port { PORT } else { 0 };
-                Action::Bind(Endpoint::new(ADAPTER, port))
-            }
-            Self::Listen(backlog) => Action::Listen {
-                backlog: backlog.into(),
-            },
-            Self::Accept {
-                first,
-                count,
-                patient,
-            } => Action::Accept {
-                first: (first % SOCKETS).into(),
-                count: u16::from(count % 4) + 1,
-                patience_us: if patient { 0 } else { 2000 },
-            },
-            Self::Connect { refused } => {
-                let port = if refused { 9 } else { PORT };
-                Action::Connect(Endpoint::new(PEER, port))
-            }
-            Self::Close(how) => {
-                let all = [Close::Write, Close::Both, Close::Abort];
-                Action::Close(all[usize::from(how) % all.len()])
-            }
-            Self::SetOption { which, value } => {
-                let all = SocketOption::ALL;
-                let option = all[usize::from(which) % all.len()];
-                Action::SetOption { option, value }
-            }
-            Self::Status => Action::Status,
-            Self::Cancel(target) => Action::Cancel {
-                target: target.into(),
-            },
-            Self::Send { len, more } => {
-                let len = buffer_len(len);
-                let data = Buffer::Memory { address, len };
-                Action::Send { data, more }
-            }
-            Self::Inline(len) => {
-                let len = u16::from(len).clamp(1, 240);
-                let data = Buffer::Inline { len };
-                Action::Send { data, more: false }
-            }
-            Self::Receive(len) => {
-                let len = buffer_len(len);
-                Action::Receive { address, len }
-            }
-        }
-    }
+/// What the peer may do with a connection.
+#[derive(Debug, Arbitrary)]
+enum PeerDoes {
+    Write(u16),
+    Read,
+    WriteAndRead(u16),
+    /// Shuts down, closes or aborts, or not.
+    End(u8),
+}
+
+const CLOSES: [Close; 3] = [Close::Write, Close::Both, Close::Abort];
+/// The last of them.
+const ABORT: u8 = 2;
+
+/// One of them.
+fn one_of<T: Copy>(all: &[T], which: u8) -> T {
+    all[usize::from(which) % all.len()]
+}
+
+fn port(number: u16) -> u16 {
+    FIRST_PORT + number % PORTS
+}
+
+fn remote(which: u8) -> Endpoint {
+    let all = [(PEER, PEER_PORT), (PEER_V6, PEER_PORT), (PEER, 9)];
+    let (addr, port) = one_of(&all, which);
+    Endpoint::new(addr, port)
 }
 
 /// Nearly always in bounds.
 fn buffer_len(len: u16) -> u32 {
     match len {
         0xff00.. => len.into(),
-        _ => u32::from(len % 4097),
+        _ => u32::from(len % 4096) + 1,
+    }
+}
+
+impl Plain {
+    fn action(&self) -> Action {
+        match *self {
+            Self::Socket => Action::Socket,
+            Self::Bind {
+                port: number,
+                any_addr,
+            } => {
+                let addr = if any_addr { ANY } else { ADAPTER };
+                Action::Bind(Endpoint::new(addr, port(number)))
+            }
+            Self::Listen(backlog) => Action::Listen {
+                backlog: (backlog % 5).into(),
+            },
+            Self::Connect(which) => Action::Connect(remote(which)),
+            Self::Close(how) => Action::Close(one_of(&CLOSES, how)),
+            Self::SetOption { which, value } => set(
+                one_of(&SocketOption::ALL, which),
+                one_of(&[0, 1, 4096, 9000, 1 << 16], value),
+            ),
+            Self::Status => Action::Status,
+            Self::PacketSocket => Action::PacketSocket,
+        }
+    }
+}
+
+/// What an application waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    Plain,
+    /// An ACCEPT, and the first number that it reserves.
+    Accept {
+        first: u32,
+    },
+    /// A CLOSE of both directions.
+    Close,
+    Send {
+        address: u64,
+    },
+    /// A SEND with the data inside.
+    Inline,
+    Receive {
+        address: u64,
+    },
+    /// Anything else that has a buffer.
+    Buffer {
+        address: u64,
+    },
+    Export {
+        address: u64,
+    },
+}
+
+impl Waiting {
+    fn address(self) -> Option<u64> {
+        match self {
+            Self::Plain | Self::Accept { .. } | Self::Close | Self::Inline => None,
+            Self::Send { address }
+            | Self::Receive { address }
+            | Self::Buffer { address }
+            | Self::Export { address } => Some(address),
+        }
+    }
+}
+
+/// What is known of an application.
+#[derive(Default)]
+struct Model {
+    /// Number of the application in the world.
+    app: usize,
+    /// It has said what nobody knows: what it is told means nothing, as long as the adapter goes on with it.
+    is_unruly: bool,
+    /// Socket and kind of each request that was not answered, by tag.
+    waiting: BTreeMap<u32, (u32, Waiting)>,
+    /// SENDs that were answered with `Ok`: their sockets, by tag.
+    sent: BTreeMap<u32, u32>,
+    /// Whose bytes each socket has received, and how many.
+    received: BTreeMap<u32, (u64, u64)>,
+    last_tag: u32,
+    /// Sockets that there may be.
+    known: BTreeSet<u32>,
+    /// Those of them that have a connection.
+    open: BTreeSet<u32>,
+}
+
+/// What is known of a connection at the peer.
+struct PeerConn {
+    id: ConnId,
+    is_open: bool,
+    /// What it sends has this name.
+    source: u64,
+    written: u64,
+    read: Vec<Symbolic>,
+}
+
+struct Play {
+    world: World,
+    models: Vec<Model>,
+    peers: Vec<PeerConn>,
+}
+
+impl Play {
+    fn new(settings: Settings) -> Self {
+        let mut world = World::with(|config| {
+            config.cumulative_sends = settings.cumulative_sends;
+            config.most_inline = if settings.inlines { 100 } else { 0 };
+            config.batching.level = u32::from(settings.level % 4) + 1;
+            config.ring_depth = 16;
+            config.most_sockets = 10;
+            config.most_sends = 5;
+            config.most_receives = 5;
+            config.most_accepts = 2;
+            config.most_backlog = 4;
+            config.drain_ms = 1_000;
+        });
+        world.attach();
+        for addr in [PEER, PEER_V6] {
+            world.peer_listens(Endpoint::new(addr, PEER_PORT));
+        }
+        let model = |app| Model {
+            app,
+            ..Model::default()
+        };
+        let mut play = Self {
+            world,
+            models: vec![model(0), model(1)],
+            peers: Vec::new(),
+        };
+        for model in 0..2 {
+            play.begin(model);
+        }
+        play
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Ask(asks) => {
+                for Ask {
+                    app,
+                    socket,
+                    chosen,
+                    what,
+                } in asks
+                {
+                    let model = usize::from(app % 2);
+                    let socket = match chosen {
+                        ..ANY_SOCKET => u32::from(socket) % NUMBERS,
+                        _ => self.choose(model, socket, &what),
+                    };
+                    self.ask(model, socket, what);
+                    self.absorb();
+                }
+            }
+            Step::PeerConnects(number) => {
+                let id = self.world.peer_connects(port(number));
+                self.meet(id);
+            }
+            Step::Peer(acts) => {
+                for (conn, does) in &acts {
+                    self.peer(usize::from(*conn), does);
+                }
+            }
+            Step::Turn => {
+                self.world.turn();
+            }
+            Step::Wait { us } => self.world.wait(Span::from_us((us % 400_000).into())),
+            Step::Open {
+                app,
+                socket,
+                remote: which,
+            } => {
+                let (model, socket) = (usize::from(app % 2), u32::from(socket) % NUMBERS);
+                self.ask(model, socket, Asked::Plain(Plain::Socket));
+                self.ask(model, socket, Asked::Plain(Plain::Connect(which)));
+            }
+            Step::Rare(rare) => self.rare(rare),
+        }
+        self.absorb();
+    }
+
+    fn rare(&mut self, rare: Rare) {
+        match rare {
+            Rare::Replace { app, drains } => {
+                let ending = if drains { Ending::Drain } else { Ending::Reset };
+                self.replace(usize::from(app % 2), ending);
+            }
+            Rare::RefuseResponses { app, refuse } => self.faults(app).refuse_responses(refuse),
+            Rare::DelayDma { app, polls } => self.faults(app).delay_dma((polls % 6).into()),
+            Rare::Lose(which) => self.world.loss_percent = one_of(&[0, 5, 30], which),
+            Rare::Break { is_meant, .. } if is_meant >= MEANT => {}
+            Rare::Break { app, how, .. } => self.break_rules(usize::from(app % 2), how),
+        }
+    }
+
+    fn faults(&self, app: u8) -> baton_bus::link::Faults {
+        let app = self.models[usize::from(app % 2)].app;
+        self.world.apps[app].faults.clone()
+    }
+
+    fn break_rules(&mut self, model: usize, how: Breach) {
+        let (now, app) = (self.world.now, self.models[model].app);
+        match how {
+            Breach::Words(words) => {
+                // What stands behind it is data of some kind.
+                let head = Descriptor(words);
+                let mut entry = vec![Descriptor::default(); 1 + head.continuations()];
+                entry[0] = head;
+                // The ring may be full.
+                let _ = self.world.apps[app].link.put(now, &entry);
+                self.is_unruly(model);
+            }
+            Breach::Dma { id, len, is_read } => {
+                self.world.run();
+                let Some(session) = self.world.apps[app].session else {
+                    return;
+                };
+                let id = DmaId(id.into());
+                let over = match is_read {
+                    true => Dma::Read {
+                        id,
+                        data: symbolic(3, 0, len.into()),
+                    },
+                    false => Dma::Written { id },
+                };
+                let World { adapter, stack, .. } = &mut self.world;
+                let handled = adapter.handle_dma(now, stack, session, over);
+                assert!(handled.is_err(), "all that was asked for has been done");
+                self.replace(model, Ending::Reset);
+            }
+        }
+    }
+
+    fn is_unruly(&mut self, model: usize) {
+        let model = &mut self.models[model];
+        model.is_unruly = true;
+        self.world.apps[model.app].is_unruly = true;
+    }
+
+    /// ACCEPTs are mostly asked of the listener, socket 0, and everything else of others.
+    fn choose(&self, model: usize, index: u8, what: &Asked) -> u32 {
+        if matches!(what, Asked::Accept { .. }) {
+            return 0;
+        }
+        let Model { known, open, .. } = &self.models[model];
+        let known = match what {
+            Asked::Plain(Plain::Close(_)) | Asked::Send { .. } | Asked::Receive(_)
+                if !open.is_empty() && index.is_multiple_of(2) =>
+            {
+                open
+            }
+            _ => known,
+        };
+        let known: Vec<u32> = known.range(1..).copied().collect();
+        let index = usize::from(index / 2).checked_rem(known.len());
+        index.map_or(0, |index| known[index])
+    }
+
+    /// The application listens, as most do: socket 0.
+    fn begin(&mut self, model: usize) {
+        let (port, any_addr) = (model as u16, true);
+        for plain in [
+            Plain::Socket,
+            Plain::Bind { port, any_addr },
+            Plain::Listen(4),
+        ] {
+            self.ask(model, 0, Asked::Plain(plain));
+        }
+        self.world.run();
+    }
+
+    fn ask(&mut self, model: usize, socket: u32, what: Asked) {
+        let known = &self.models[model];
+        let (app, next_tag) = (known.app, known.last_tag + 1);
+        // The data tells which SEND it is of.
+        let source = (app as u64) << 32 | u64::from(next_tag);
+        let link = &mut self.world.apps[app].link;
+        let (action, waiting) = match what {
+            Asked::Plain(plain) => match plain.action() {
+                action @ Action::Close(Close::Both | Close::Abort) => (action, Waiting::Close),
+                action => (action, Waiting::Plain),
+            },
+            Asked::Accept {
+                first,
+                count,
+                patience,
+            } => {
+                let (first, count) = (u32::from(first) % NUMBERS, u16::from(count % 3) + 1);
+                let patience_us = one_of(&[0, 500, 5000], patience);
+                (accept(first, count, patience_us), Waiting::Accept { first })
+            }
+            Asked::Odd(Odd::Cancel { back }) => {
+                let target = (next_tag - 1).saturating_sub(u32::from(back % 20));
+                (Action::Cancel { target }, Waiting::Plain)
+            }
+            Asked::Receive(len) => {
+                let Some(address) = link.reserve() else {
+                    return;
+                };
+                let len = buffer_len(len);
+                if len > link.buffer_bytes() {
+                    self.is_unruly(model);
+                }
+                let waiting = Waiting::Receive { address };
+                (Action::Receive { address, len }, waiting)
+            }
+            Asked::Odd(Odd::Inline(len)) => {
+                let data = symbolic(source, 0, u32::from(len % 240) + 1);
+                let tag = self.world.try_post_inline(app, socket, data);
+                return self.note(model, socket, tag, Action::Status, Waiting::Inline);
+            }
+            Asked::Send { len, more } => {
+                let len = buffer_len(len).min(4096);
+                let Ok(address) = link.place(symbolic(source, 0, len)) else {
+                    return;
+                };
+                let data = Buffer::Memory { address, len };
+                (Action::Send { data, more }, Waiting::Send { address })
+            }
+            Asked::Odd(Odd::Buffer { len, how }) => {
+                let len = buffer_len(len).min(4096);
+                let Ok(address) = link.place(symbolic(source, 0, len)) else {
+                    return;
+                };
+                let more = how & 4 != 0;
+                match how % 3 {
+                    0 => (
+                        Action::Forward { address, len },
+                        Waiting::Buffer { address },
+                    ),
+                    1 => (
+                        Action::Import { address, len, more },
+                        Waiting::Buffer { address },
+                    ),
+                    _ => (Action::Export { address, len }, Waiting::Export { address }),
+                }
+            }
+        };
+        let tag = self.world.try_post(app, socket, action);
+        self.note(model, socket, tag, action, waiting);
+    }
+
+    /// Takes note of a request, if the ring had room for it.
+    fn note(
+        &mut self,
+        model: usize,
+        socket: u32,
+        tag: Option<u32>,
+        action: Action,
+        waiting: Waiting,
+    ) {
+        let model = &mut self.models[model];
+        let Some(tag) = tag else {
+            if let Some(address) = waiting.address() {
+                self.world.apps[model.app].link.free(address);
+            }
+            return;
+        };
+        assert_eq!(tag, model.last_tag + 1);
+        model.last_tag = tag;
+        match action {
+            Action::Socket | Action::PacketSocket => {
+                model.known.insert(socket);
+            }
+            Action::Accept { first, count, .. } => {
+                model.known.extend(first..first + u32::from(count));
+            }
+            _ => {}
+        }
+        model.waiting.insert(tag, (socket, waiting));
+    }
+
+    fn meet(&mut self, id: ConnId) {
+        let source = 1 << 60 | self.peers.len() as u64;
+        self.peers.push(PeerConn {
+            id,
+            is_open: true,
+            source,
+            written: 0,
+            read: Vec::new(),
+        });
+    }
+
+    fn peer(&mut self, index: usize, does: &PeerDoes) {
+        let count = self.peers.len();
+        let Some(conn) = self.peers.get_mut(index.checked_rem(count).unwrap_or(0)) else {
+            return;
+        };
+        if !conn.is_open {
+            return;
+        }
+        let (stack, id) = (&mut self.world.peer, conn.id);
+        if let PeerDoes::Write(len) | PeerDoes::WriteAndRead(len) = does {
+            let piece = symbolic(conn.source, conn.written, u32::from(*len) % 20_000 + 1);
+            conn.written += stack.write(id, piece).unwrap_or(0) as u64;
+        }
+        match does {
+            PeerDoes::Write(_) => {}
+            PeerDoes::Read | PeerDoes::WriteAndRead(_) => read_all(stack, conn),
+            PeerDoes::End(how) => match how % 5 {
+                0 => stack.shutdown(id),
+                1 => stack.close(id),
+                2 => stack.abort(id),
+                _ => {}
+            },
+        }
+    }
+
+    fn replace(&mut self, model: usize, ending: Ending) {
+        let app = self.models[model].app;
+        // The adapter may have done it itself.
+        if self.world.apps[app].session.is_some() {
+            self.world.detach(app, ending);
+        }
+        // What was answered and not heard of any more may have been sent.
+        let sent = std::mem::take(&mut self.models[model].waiting);
+        let sent = sent.into_iter().filter_map(|(tag, (socket, waiting))| {
+            let is_send = matches!(waiting, Waiting::Send { .. } | Waiting::Inline);
+            is_send.then_some((tag, socket))
+        });
+        let maybe_sent: BTreeMap<u32, u32> = sent.collect();
+        if !self.models[model].is_unruly {
+            self.check_sent(model, &maybe_sent);
+        }
+        let app = self.world.attach();
+        self.models[model] = Model {
+            app,
+            ..Model::default()
+        };
+        self.begin(model);
+    }
+
+    /// Takes note of everything that was told.
+    fn absorb(&mut self) {
+        for index in 0..self.models.len() {
+            let model = &mut self.models[index];
+            if self.world.apps[model.app].session.is_none() {
+                self.replace(index, Ending::Reset);
+                continue;
+            }
+            for heard in self.world.heard(model.app) {
+                if !model.is_unruly {
+                    model.hear(&mut self.world.apps[model.app], &self.peers, &heard);
+                }
+            }
+        }
+        for (id, event) in std::mem::take(&mut self.world.told) {
+            match event {
+                Event::Acceptable(listener) => {
+                    while let Some(id) = self.world.peer.accept(listener) {
+                        self.meet(id);
+                    }
+                }
+                Event::Closed(_) => {
+                    let open = self
+                        .peers
+                        .iter_mut()
+                        .find(|conn| conn.is_open && conn.id == id);
+                    if let Some(conn) = open {
+                        conn.is_open = false;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What the peer has read of an application is whole SENDs that were answered with `Ok`, or may have been, in the order in
+    /// which they were asked for, without one left out; the last may be a part.
+    fn check_sent(&self, model: usize, maybe: &BTreeMap<u32, u32>) {
+        let model = &self.models[model];
+        for conn in &self.peers {
+            let of_model = conn
+                .read
+                .iter()
+                .filter(|piece| (piece.source >> 32) as usize == model.app);
+            let mut last: Option<(u32, u32, u64)> = None;
+            for piece in of_model {
+                let tag = piece.source as u32;
+                let socket = model.sent.get(&tag).or(maybe.get(&tag));
+                let &socket = socket.expect("only what was answered with Ok was sent");
+                match last {
+                    Some((before, _, end)) if before == tag => assert_eq!(piece.offset, end),
+                    Some((before, of, _)) => {
+                        assert!(before < tag && of == socket, "one socket, in order");
+                        let mut between = model.sent.range(before + 1..tag);
+                        assert!(
+                            between.all(|(_, &other)| other != socket),
+                            "nothing is left out between {before} and {tag}"
+                        );
+                        assert_eq!(piece.offset, 0);
+                    }
+                    None => assert_eq!(piece.offset, 0),
+                }
+                last = Some((tag, socket, piece.offset + u64::from(piece.len)));
+            }
+        }
+    }
+
+    /// Everything is closed; then everything has been answered, and nothing is left.
+    fn end(mut self) {
+        self.world.loss_percent = 0;
+        for model in 0..2 {
+            if self.models[model].is_unruly {
+                self.replace(model, Ending::Reset);
+            }
+            self.faults(model as u8).refuse_responses(false);
+            self.faults(model as u8).delay_dma(0);
+        }
+        self.world.wait(Span::from_secs(5));
+        self.absorb();
+        for model in 0..2 {
+            for socket in 0..NUMBERS + 4 {
+                // What is moving is closed by the last part of its move.
+                let (len, abort) = (4095, Asked::Plain(Plain::Close(ABORT)));
+                let [import, export] = [1, 2].map(|how| Asked::Odd(Odd::Buffer { len, how }));
+                for what in [abort, import, export] {
+                    self.ask(model, socket, what);
+                    self.world.wait(Span::from_ms(2));
+                    self.absorb();
+                }
+            }
+        }
+        for index in 0..self.peers.len() {
+            self.peer(index, &PeerDoes::Read);
+        }
+        self.world.run();
+        for (index, model) in self.models.iter().enumerate() {
+            assert!(model.waiting.is_empty(), "{:?} wait", model.waiting);
+            self.check_sent(index, &BTreeMap::new());
+            let link = &self.world.apps[model.app].link;
+            assert_eq!(link.free_buffers(), BUFFERS, "all buffers came back");
+        }
+        assert!(self.world.adapter.sessions().all(|row| row.sockets == 0));
+        for model in 0..2 {
+            self.world.detach(self.models[model].app, Ending::Reset);
+        }
+        assert_eq!(self.world.stack.listeners().count(), 0);
+        // Those that drain have a time for it.
+        self.world.wait(Span::from_secs(2));
+        self.world.adapter.check();
+        assert_eq!(self.world.adapter.orphans(), 0);
+        assert!(self.world.stack.is_empty());
+        assert_eq!(self.world.adapter.poll_timeout(), None);
+    }
+}
+
+impl Model {
+    fn hear(&mut self, app: &mut App, peers: &[PeerConn], heard: &Heard) {
+        let (response, socket) = (heard.response, heard.response.socket);
+        if response.tag == 0 {
+            match response.outcome {
+                Outcome::PeerClosed => self.check_complete(peers, socket),
+                Outcome::Over => {
+                    self.received.remove(&socket);
+                    self.known.remove(&socket);
+                    self.open.remove(&socket);
+                }
+                Outcome::Relief | Outcome::SoftLimit { .. } => {}
+                other => panic!("{other:?} is no news"),
+            }
+            return;
+        }
+        let Some((of, waiting)) = self.waiting.remove(&response.tag) else {
+            panic!("{response:?} answers what was not asked, or again");
+        };
+        assert_eq!(of, socket);
+        if response.status == Status::NoSuchSocket {
+            self.known.remove(&socket);
+            self.open.remove(&socket);
+        }
+        match (response.outcome, waiting) {
+            (Outcome::Sent { cumulative, .. }, Waiting::Send { address }) => {
+                app.link.free(address);
+                if response.status == Status::Ok {
+                    self.sent.insert(response.tag, socket);
+                }
+                if cumulative {
+                    self.sent_before(app, response.tag, socket);
+                }
+            }
+            (Outcome::Received(Buffer::Memory { len: 0, .. }), Waiting::Receive { address }) => {
+                assert_ne!(response.status, Status::Ok);
+                app.link.free(address);
+            }
+            (Outcome::Received(Buffer::Memory { address, len }), Waiting::Receive { .. }) => {
+                let piece = app.link.take(address, len);
+                self.take_in(socket, piece.expect("it was written"));
+            }
+            (Outcome::Received(Buffer::Inline { .. }), Waiting::Receive { address }) => {
+                app.link.free(address);
+                self.take_in(socket, heard.inline.expect("it is there"));
+            }
+            (Outcome::Done(_), Waiting::Close) => {
+                if response.status != Status::WrongState {
+                    self.received.remove(&socket);
+                }
+            }
+            (Outcome::Sent { cumulative, .. }, Waiting::Inline) => {
+                if response.status == Status::Ok {
+                    self.sent.insert(response.tag, socket);
+                }
+                if cumulative {
+                    self.sent_before(app, response.tag, socket);
+                }
+            }
+            (_, Waiting::Export { address }) => {
+                app.link.free(address);
+                if response.status == Status::Ok {
+                    self.received.remove(&socket);
+                }
+            }
+            (_, Waiting::Buffer { address }) => app.link.free(address),
+            (Outcome::Done(Opcode::Connect), Waiting::Plain) if response.status == Status::Ok => {
+                self.open.insert(socket);
+            }
+            (Outcome::Accepted(_), Waiting::Accept { first }) => {
+                self.open.insert(first);
+            }
+            (Outcome::AcceptedBulk { .. }, Waiting::Accept { .. }) => {
+                self.open.extend(heard.peers.iter().map(|peer| peer.socket));
+            }
+            (_, Waiting::Plain | Waiting::Accept { .. }) => {}
+            other => panic!("{other:?} does not fit"),
+        }
+    }
+
+    /// A cumulative answer stands for all earlier SENDs of the socket.
+    fn sent_before(&mut self, app: &mut App, tag: u32, socket: u32) {
+        let earlier = self.waiting.extract_if(..tag, |_, (of, waiting)| {
+            *of == socket && matches!(waiting, Waiting::Send { .. } | Waiting::Inline)
+        });
+        for (tag, (_, waiting)) in earlier {
+            self.sent.insert(tag, socket);
+            if let Some(address) = waiting.address() {
+                app.link.free(address);
+            }
+        }
+    }
+
+    /// The next bytes of one peer, or the first of another.
+    fn take_in(&mut self, socket: u32, piece: Symbolic) {
+        let (source, expected) = match self.received.get(&socket) {
+            Some(&(source, next)) if source == piece.source => (source, next),
+            _ => (piece.source, 0),
+        };
+        assert_eq!(piece.offset, expected, "in order, and all of it");
+        let next = expected + u64::from(piece.len);
+        self.received.insert(socket, (source, next));
+    }
+
+    /// The end comes after everything.
+    fn check_complete(&self, peers: &[PeerConn], socket: u32) {
+        if let Some(&(source, next)) = self.received.get(&socket) {
+            let peer = peers.iter().find(|conn| conn.source == source);
+            assert_eq!(peer.map(|conn| conn.written), Some(next));
+        }
+    }
+}
+
+fn read_all(stack: &mut baton_tcp::Stack<Symbolic>, conn: &mut PeerConn) {
+    while let Some(piece) = stack.read(conn.id, usize::MAX) {
+        stack.consume(conn.id, piece.len as usize);
+        conn.read.push(piece);
     }
 }

@@ -1,14 +1,14 @@
-//! A connection in any state, and a peer and an owner who do anything.
+//! Connections in any state, and peers and an owner who do anything.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use baton_tcp::{
-    Config, Congestion, ConnId, EcnMode, Event, Keepalive, ListenerId, PathError, Pieces, Portable,
-    Segment, Stack, State, Symbolic, SynCookies, WriteFlags,
+    Config, Congestion, ConnId, EcnMode, Event, Keepalive, ListenerId, NagleRule, PathError,
+    Portable, Segment, Stack, State, SynCookies, WindowProbe, WindowUpdate, WriteFlags,
 };
+use baton_testkit::{endpoint, symbolic};
 use baton_wire::{
-    Ecn, Endpoint, Flags, Flow, Header, Options, SackBlock, SeqNr, Span, Time, Timestamps,
+    Ecn, Flags, Flow, Header, Options, Pieces, SackBlock, SeqNr, Span, Symbolic, Time, Timestamps,
 };
-use std::net::{IpAddr, Ipv4Addr};
 
 /// Steps of one run at most.
 const MOST_STEPS: usize = 300;
@@ -21,11 +21,93 @@ const LAST_DAY: Time = Time::from_ps(Span::from_secs(200 * 24 * 3600).as_ps());
 /// Buffers, bytes.
 const BUFFER: u32 = 20_000;
 
-/// Brings a connection into the state that the input asks for, then sends it the segments and calls that follow.
+/// Peers, and so four-tuples.
+const MOST_PEERS: u16 = 3;
+
+/// Brings a connection into the state that the input asks for, then sends it the segments and calls that follow, and others beside it.
+/// In the end the owner leaves everything and nobody answers any more: then nothing is left.
 pub fn segments(data: &[u8]) {
     let mut input = Unstructured::new(data);
-    if let Ok(mut conversation) = Conversation::begin(&mut input) {
-        conversation.go_on(&mut input, MOST_STEPS);
+    let Ok(mut conversation) = Conversation::begin(&mut input) else {
+        return;
+    };
+    for _ in 0..MOST_STEPS {
+        match Happening::arbitrary(&mut input) {
+            Ok(happening) if !input.is_empty() => conversation.happens(happening),
+            _ => break,
+        }
+    }
+    conversation.end();
+}
+
+/// What may happen beside one connection.
+#[derive(Debug, Arbitrary)]
+enum Happening {
+    /// To the connection of the current peer.
+    Steps([Step; 6]),
+    /// From here on it is this one.
+    Peer(u16),
+    Connect,
+    /// The owner takes connections that wait, or not.
+    Accepts(bool),
+    Backlog(u8),
+    /// Another listener takes the place of the one there is.
+    Listen(Rules),
+    Configure(Rules),
+}
+
+/// Rules beside recovery.
+#[derive(Debug, Arbitrary)]
+struct Rules {
+    syn_ack_retries: u8,
+    fin_wait_2_ms: u16,
+    msl_ms: u16,
+    user_timeout_ms: Option<u16>,
+    path_mtu_discovery: bool,
+    abort_on_close_with_unread: bool,
+    delay_fin_ack: bool,
+    eager_acks: bool,
+    limits_acks: bool,
+    quick_acks: u8,
+    window_scale: Option<u8>,
+    not_sent_low_water: u16,
+    corks_end: bool,
+    probes_next_byte: bool,
+    updates_when_doubled: bool,
+    is_minshall: bool,
+}
+
+impl Rules {
+    fn apply(&self, config: Config) -> Config {
+        Config {
+            syn_ack_retries: (self.syn_ack_retries % 4).into(),
+            fin_wait_2_ms: u32::from(self.fin_wait_2_ms) + 1,
+            msl_ms: u32::from(self.msl_ms) + 1,
+            user_timeout_ms: self.user_timeout_ms.map(|ms| u32::from(ms) + 1),
+            path_mtu_discovery: self.path_mtu_discovery,
+            abort_on_close_with_unread: self.abort_on_close_with_unread,
+            delay_fin_ack: self.delay_fin_ack,
+            eager_acks: self.eager_acks,
+            ack_rate_limit_ms: if self.limits_acks { 500 } else { 0 },
+            challenge_acks_per_second: if self.limits_acks { 10 } else { 0 },
+            quick_acks: self.quick_acks.into(),
+            window_scale: self.window_scale.map(|shift| shift % 15),
+            not_sent_low_water: self.not_sent_low_water.into(),
+            cork_limit_ms: if self.corks_end { 200 } else { 0 },
+            window_probe: match self.probes_next_byte {
+                true => WindowProbe::NextByte,
+                false => WindowProbe::OldNumber,
+            },
+            window_update: match self.updates_when_doubled {
+                true => WindowUpdate::Doubled,
+                false => WindowUpdate::TwoSegments,
+            },
+            nagle_rule: match self.is_minshall {
+                true => NagleRule::Minshall,
+                false => NagleRule::Classic,
+            },
+            ..config
+        }
     }
 }
 
@@ -107,7 +189,7 @@ pub(crate) enum Change {
     QuickAcks(u8),
     WindowClamp(u16),
     Mss(u16),
-    Congestion(bool),
+    Congestion(u8),
 }
 
 /// What the network may say.
@@ -135,12 +217,22 @@ enum Start {
     TimeWait,
 }
 
-/// One stack, one four-tuple, one peer.
+/// One stack and its peers.
 pub(crate) struct Conversation {
     stack: Stack<Symbolic>,
     listener: Option<ListenerId>,
-    flow: Flow,
     now: Time,
+    peers: Vec<Peer>,
+    current: usize,
+    /// The owner takes connections that wait.
+    accepts: bool,
+}
+
+/// One four-tuple.
+#[derive(Debug)]
+struct Peer {
+    /// As the stack names it.
+    flow: Flow,
     id: Option<ConnId>,
     /// What the stack sent last.
     heard: Header,
@@ -151,16 +243,28 @@ pub(crate) struct Conversation {
     offset: u64,
 }
 
-fn endpoint(host: u8, port: u16) -> Endpoint {
-    Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
+impl Peer {
+    fn new(flow: Flow) -> Self {
+        Self {
+            flow,
+            id: None,
+            heard: Header::default(),
+            heard_end: SeqNr(0),
+            unconsumed: 0,
+            offset: 0,
+        }
+    }
 }
 
-fn congestion(cubic: bool) -> Congestion {
-    if cubic {
-        Congestion::Cubic
-    } else {
-        Congestion::NewReno
-    }
+/// Any of the built-in ones.
+fn congestion(number: u8) -> Congestion {
+    const ALL: [Congestion; 4] = [
+        Congestion::NewReno,
+        Congestion::Cubic,
+        Congestion::Dctcp,
+        Congestion::Bbr,
+    ];
+    ALL[usize::from(number) % ALL.len()]
 }
 
 fn change(config: &mut Config, change: &Change) {
@@ -179,7 +283,7 @@ fn change(config: &mut Config, change: &Change) {
         Change::QuickAcks(count) => config.quick_acks = count.into(),
         Change::WindowClamp(len) => config.window_clamp = len.into(),
         Change::Mss(mss) => config.mss = mss.max(64),
-        Change::Congestion(cubic) => config.congestion = congestion(cubic),
+        Change::Congestion(number) => config.congestion = congestion(number),
     }
 }
 
@@ -221,16 +325,13 @@ impl Conversation {
         let mut conversation = Self {
             stack: Stack::new(config, 7),
             listener: None,
-            flow,
             now: Time::ZERO + Span::from_secs(1000),
-            id: None,
-            heard: Header::default(),
-            heard_end: SeqNr(0),
-            unconsumed: 0,
-            offset: 0,
+            peers: vec![Peer::new(flow)],
+            current: 0,
+            accepts: true,
         };
         if active {
-            conversation.id = conversation.stack.connect(conversation.now, flow);
+            conversation.connect();
         } else {
             conversation.listener = Some(conversation.stack.listen(flow.local, 2));
         }
@@ -267,7 +368,7 @@ impl Conversation {
             Start::CloseWait => self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual()),
             Start::Closing => {
                 // The FIN crosses ours: it does not acknowledge it.
-                let ack = self.heard_end - 1;
+                let ack = self.peer().heard_end - 1;
                 self.send_acknowledging(ack, PEER_ISS + 1, Flags::ACK | Flags::FIN, 0);
             }
             Start::LastAck => {
@@ -277,6 +378,78 @@ impl Conversation {
             Start::TimeWait => self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual()),
             _ => {}
         }
+    }
+
+    fn peer(&mut self) -> &mut Peer {
+        &mut self.peers[self.current]
+    }
+
+    fn connect(&mut self) {
+        let flow = self.peer().flow;
+        let id = self.stack.connect(self.now, flow);
+        let peer = self.peer();
+        peer.id = id.or(peer.id);
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        match happening {
+            Happening::Steps(steps) => steps.into_iter().for_each(|step| self.step(step)),
+            Happening::Peer(number) => self.choose(number % MOST_PEERS),
+            Happening::Connect => self.connect(),
+            Happening::Accepts(accepts) => self.accepts = accepts,
+            Happening::Backlog(len) => {
+                if let Some(listener) = self.listener {
+                    self.stack.set_backlog(listener, usize::from(len % 4));
+                }
+            }
+            Happening::Listen(rules) => self.listen(&rules),
+            Happening::Configure(rules) => {
+                if let Some(id) = self.peer().id {
+                    let apply = |config: &mut Config| *config = rules.apply(config.clone());
+                    self.stack.configure(self.now, id, apply);
+                }
+            }
+        }
+        self.settle();
+    }
+
+    fn choose(&mut self, number: u16) {
+        let mut flow = self.peers[0].flow;
+        flow.remote.port += number;
+        let known = self.peers.iter().position(|peer| peer.flow == flow);
+        self.current = known.unwrap_or(self.peers.len());
+        if known.is_none() {
+            self.peers.push(Peer::new(flow));
+        }
+    }
+
+    fn listen(&mut self, rules: &Rules) {
+        if let Some(listener) = self.listener {
+            self.stack.unlisten(self.now, listener);
+        }
+        let config = rules.apply(self.stack.config().clone());
+        let local = self.peer().flow.local;
+        self.listener = Some(self.stack.listen_with(local, 2, config));
+    }
+
+    /// The owner leaves everything and nobody answers any more.
+    fn end(mut self) {
+        self.accepts = true;
+        let end = self.now + Span::from_secs(100_000);
+        loop {
+            self.accept();
+            for id in self.peers.iter().filter_map(|peer| peer.id) {
+                self.stack.close(id);
+            }
+            self.settle();
+            match self.stack.poll_timeout() {
+                Some(due) if due < end => self.now = self.now.max(due),
+                _ => break,
+            }
+            self.stack.handle_timeouts(self.now);
+            self.settle();
+        }
+        assert!(self.stack.is_empty(), "{} are left", self.stack.len());
     }
 
     /// Plays at most `most` of the steps that the input holds.
@@ -312,7 +485,7 @@ impl Conversation {
                 }
             }
             call => {
-                if let Some(id) = self.id {
+                if let Some(id) = self.peer().id {
                     self.call(id, call);
                 }
             }
@@ -322,7 +495,7 @@ impl Conversation {
 
     /// A system call of the owner.
     fn call(&mut self, id: ConnId, step: Step) {
-        let stack = &mut self.stack;
+        let (stack, peer) = (&mut self.stack, &mut self.peers[self.current]);
         match step {
             Step::Write {
                 len,
@@ -333,21 +506,19 @@ impl Conversation {
                     more,
                     end_of_record,
                 };
-                let piece = Symbolic {
-                    source: 1,
-                    offset: self.offset,
-                    len: len.into(),
-                };
-                self.offset += stack.write_with(id, piece, flags).unwrap_or(0) as u64;
+                let piece = symbolic(1, peer.offset, len.into());
+                peer.offset += stack.write_with(id, piece, flags).unwrap_or(0) as u64;
             }
             Step::Read(max) => {
-                if let Some(piece) = stack.read(id, usize::from(max).max(1)) {
-                    self.unconsumed += piece.len as usize;
-                }
+                let max = usize::from(max).max(1);
+                let seen = stack.peek(id, 0, max);
+                let piece = stack.read(id, max);
+                assert_eq!(seen, piece, "what is seen is what is read");
+                peer.unconsumed += piece.map_or(0, |piece| piece.len as usize);
             }
             Step::Consume(len) => {
-                let len = usize::from(len).min(self.unconsumed);
-                self.unconsumed -= len;
+                let len = usize::from(len).min(peer.unconsumed);
+                peer.unconsumed -= len;
                 stack.consume(id, len);
             }
             Step::Shutdown => stack.shutdown(id),
@@ -377,15 +548,14 @@ impl Conversation {
             Reported::PortUnreachable => PathError::PortUnreachable,
             Reported::TimeExceeded => PathError::TimeExceeded,
         };
-        let seq = seq.from(self.heard.seq);
-        let _ = self
-            .stack
-            .handle_path_error(self.now, &self.flow, seq, error);
+        let Peer { flow, heard, .. } = &self.peers[self.current];
+        let seq = seq.from(heard.seq);
+        let _ = self.stack.handle_path_error(self.now, flow, seq, error);
     }
 
     /// Takes the connection out of the stack, as bytes.
     pub(crate) fn take_out(&mut self) -> Option<Vec<u8>> {
-        let id = self.id.take()?;
+        let id = self.peer().id.take()?;
         let bytes = self.stack.export(self.now, id).to_bytes();
         self.stack.check();
         Some(bytes)
@@ -393,26 +563,27 @@ impl Conversation {
 
     /// Puts a connection in; false when the stack will not have it.
     pub(crate) fn put_in(&mut self, state: Portable<Symbolic>) -> bool {
-        self.id = self.stack.import(self.now, state).ok();
+        let id = self.stack.import(self.now, state).ok();
         // Whose it is now may have changed with the damage.
-        if let Some(id) = self.id {
-            self.flow = self.stack.flow(id);
-        }
-        self.unconsumed = 0;
+        let flow = id.map_or(self.peer().flow, |id| self.stack.flow(id));
+        let peer = self.peer();
+        (peer.id, peer.flow, peer.unconsumed) = (id, flow, 0);
         self.settle();
-        self.id.is_some()
+        self.peer().id.is_some()
     }
 
     fn peer_next(&self) -> SeqNr {
-        if self.heard.flags.contains(Flags::ACK) {
-            self.heard.ack
+        let heard = &self.peers[self.current].heard;
+        if heard.flags.contains(Flags::ACK) {
+            heard.ack
         } else {
             PEER_ISS
         }
     }
 
     fn timestamps(&self, later: i16) -> Option<Timestamps> {
-        let echo = self.heard.options.timestamps.map_or(0, |sent| sent.value);
+        let heard = &self.peers[self.current].heard;
+        let echo = heard.options.timestamps.map_or(0, |sent| sent.value);
         Some(Timestamps {
             value: 1_000_u32.wrapping_add_signed(later.into()),
             echo,
@@ -429,7 +600,7 @@ impl Conversation {
     fn send(&mut self, seq: SeqNr, flags: Flags, len: u16, options: Options) {
         let header = Header {
             seq,
-            ack: self.heard_end,
+            ack: self.peer().heard_end,
             flags,
             window: 20_000,
             options,
@@ -449,12 +620,13 @@ impl Conversation {
     }
 
     fn send_any(&mut self, sent: &Sent) {
+        let heard_end = self.peer().heard_end;
         let blocks = sent
             .sack
             .iter()
             .flatten()
             .map(|(start, len)| {
-                let start = start.from(self.heard_end);
+                let start = start.from(heard_end);
                 SackBlock {
                     start,
                     end: SeqNr(start.0.wrapping_add_signed((*len).into())),
@@ -463,7 +635,7 @@ impl Conversation {
             .collect();
         let header = Header {
             seq: sent.seq.from(self.peer_next()),
-            ack: sent.ack.from(self.heard_end),
+            ack: sent.ack.from(heard_end),
             flags: Flags::from_bits_truncate(sent.flags),
             window: sent.window,
             options: Options {
@@ -485,15 +657,12 @@ impl Conversation {
     fn deliver(&mut self, header: Header, len: u16, ecn: Ecn) {
         let mut payload = Pieces::new();
         if len > 0 {
-            payload.push(Symbolic {
-                source: 2,
-                offset: header.seq.0.into(),
-                len: len.into(),
-            });
+            payload.push(symbolic(2, header.seq.0.into(), len.into()));
         }
+        let flow = self.peer().flow;
         let segment = Segment {
-            src: self.flow.remote,
-            dst: self.flow.local,
+            src: flow.remote,
+            dst: flow.local,
             ecn,
             header,
             payload,
@@ -526,15 +695,18 @@ impl Conversation {
                 break;
             };
             assert!(count < MOST_OUTPUT, "a stack stops sending");
-            self.heard_end = segment.header.seq + segment.sequence_len();
-            self.heard = segment.header;
+            let mut peers = self.peers.iter_mut();
+            if let Some(peer) = peers.find(|peer| peer.flow.remote == segment.dst) {
+                peer.heard_end = segment.header.seq + segment.sequence_len();
+                peer.heard = segment.header;
+            }
         }
         self.stack.check();
         while let Some((id, event)) = self.stack.poll_event() {
             self.take_event(id, &event);
         }
         self.stack.check();
-        if let Some(id) = self.id {
+        for id in self.peers.iter().filter_map(|peer| peer.id) {
             // Getters must work in every state.
             let (state, space) = (self.stack.state(id), self.stack.send_space(id));
             let info = self.stack.info(self.now, id);
@@ -544,15 +716,29 @@ impl Conversation {
     }
 
     fn take_event(&mut self, id: ConnId, event: &Event) {
-        match event {
-            Event::Acceptable(listener) => {
-                self.id = self.stack.accept(*listener).or(self.id);
+        if let Event::Acceptable(listener) = event {
+            assert_eq!(Some(*listener), self.listener);
+            if self.accepts {
+                self.accept();
             }
-            Event::Closed(_) if self.id == Some(id) => {
-                self.id = None;
-                self.unconsumed = 0;
-            }
-            _ => {}
+            return;
+        }
+        let owner = self.peers.iter_mut().find(|peer| peer.id == Some(id));
+        let owner = owner.unwrap_or_else(|| panic!("{event:?} is about nobody's connection"));
+        if let Event::Closed(_) = event {
+            (owner.id, owner.unconsumed) = (None, 0);
+        }
+    }
+
+    /// Takes all connections that wait.
+    fn accept(&mut self) {
+        let Some(listener) = self.listener else {
+            return;
+        };
+        while let Some(id) = self.stack.accept(listener) {
+            let flow = self.stack.flow(id);
+            let peer = self.peers.iter_mut().find(|peer| peer.flow == flow);
+            peer.expect("nobody else connects").id = Some(id);
         }
     }
 }

@@ -3,10 +3,11 @@
 mod model;
 
 use arbitrary::{Arbitrary, Unstructured};
-use baton_nic::{
-    CacheCommand, CacheConfig, CacheReference, CachedRun, Command, Config, Event, Firmware, Handle,
-    MainMemory, NoMeter, PartFlags, ToHost, ToNic, Work,
+use baton_bus::handoff::{
+    CacheCommand, CacheReference, CachedRun, Command, Event, Handle, MainMemory, PartFlags, ToHost,
+    ToNic,
 };
+use baton_nic::{CacheConfig, Config, Firmware, NoMeter, Work};
 use baton_tcp::{Event as TcpEvent, ListenerId, Portable, Segment, Stack};
 use baton_wire::{Endpoint, Flow, Header, SeqNr, Span, Time};
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! Frames from a link, for a whole host.
 
 use arbitrary::{Arbitrary, Unstructured};
-use baton_inet::{Host, InterfaceConfig};
+use baton_inet::{Arrived, Host, InterfaceConfig};
 use baton_tcp::Config;
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
@@ -24,6 +24,12 @@ enum Step {
     /// Any bytes at all.
     Bytes {
         len: u16,
+    },
+    /// A right frame for it with some bytes changed, and perhaps cut.
+    Spoiled {
+        which: u8,
+        changes: [(u16, u8); 3],
+        cut: Option<u16>,
     },
     /// The host's own last frame comes back, ends exchanged and a byte changed.
     Echo {
@@ -54,17 +60,22 @@ impl EtherType {
     }
 }
 
-const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// Frames between the two as the RFCs define them.
+const RIGHT: &str = include_str!("../../inet/tests/formats.txt");
+/// Where an Ethernet header has its type. Most changes spare what stands before that, or it would all end there.
+const ETHER_TYPE: usize = 12;
 
 /// Gives a host with a listener and a connection under way the frames of the input. It checks no checksums, or the fuzzer
 /// would never get past them.
 pub fn frame(data: &[u8]) {
     let mut input = Unstructured::new(data);
-    let Ok(verify_checksums) = bool::arbitrary(&mut input) else {
+    let Ok(switches) = <[bool; 2]>::arbitrary(&mut input) else {
         return;
     };
-    let mut world = World::new(verify_checksums);
+    let mut world = World::new(switches);
     for _ in 0..MOST_STEPS {
         if input.is_empty() {
             break;
@@ -84,19 +95,19 @@ struct World {
 }
 
 impl World {
-    fn new(verify_checksums: bool) -> Self {
-        let addresses = ["10.0.0.1/24", "fd00::1/64"].map(|cidr| cidr.parse().expect("a network"));
+    fn new([verify_checksums, duplicate_address_detection]: [bool; 2]) -> Self {
+        let addresses = ["10.0.0.2/24", "fd00::2/64"].map(|cidr| cidr.parse().expect("a network"));
         let config = InterfaceConfig {
             verify_checksums,
             router_discovery: true,
-            duplicate_address_detection: true,
+            duplicate_address_detection,
             ..InterfaceConfig::new(MAC, addresses.to_vec())
         };
         let mut host = Host::new(config, Config::default(), 7).expect("right parameters");
         let end = |addr: &str, port| Endpoint::new(addr.parse().expect("an address"), port);
         host.stack_mut().listen(end("0.0.0.0", 80), 4);
         host.stack_mut().listen(end("::", 80), 4);
-        for (local, remote) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
+        for (local, remote) in [("10.0.0.2", "10.0.0.1"), ("fd00::2", "fd00::1")] {
             let flow = Flow {
                 local: end(local, 5000),
                 remote: end(remote, 80),
@@ -125,6 +136,11 @@ impl World {
                 take(input, len, &mut frame);
             }
             Step::Bytes { len } => take(input, len, &mut frame),
+            Step::Spoiled {
+                which,
+                changes,
+                cut,
+            } => frame = spoiled(which, changes, cut),
             Step::Echo { place, pattern } => {
                 frame = self.returned();
                 if !frame.is_empty() {
@@ -138,7 +154,15 @@ impl World {
                 return;
             }
         }
-        self.host.handle_frame(self.now, Bytes::from(frame));
+        let refused = |host: &Host| host.interface().stats().refused.total();
+        let before = refused(&self.host);
+        let arrived = self.host.handle_frame(self.now, Bytes::from(frame));
+        let counted = refused(&self.host) - before;
+        assert_eq!(
+            u64::from(matches!(arrived, Arrived::Refused(_))),
+            counted,
+            "{arrived:?} is counted"
+        );
     }
 
     /// What the host sent last, as if a neighbour had: Ethernet and IP addresses and TCP ports exchanged.
@@ -175,6 +199,27 @@ impl World {
         while self.host.stack_mut().poll_event().is_some() {}
         self.host.check();
     }
+}
+
+fn spoiled(which: u8, changes: [(u16, u8); 3], cut: Option<u16>) -> Vec<u8> {
+    let lines: Vec<&str> = RIGHT
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    let (_, hex) = lines[usize::from(which) % lines.len()]
+        .split_once(' ')
+        .expect("a name and bytes");
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("two digits");
+    let mut frame: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    for (place, pattern) in changes {
+        let place = usize::from(place) % frame.len();
+        if place >= ETHER_TYPE {
+            frame[place] ^= pattern;
+        }
+    }
+    frame[..MAC.len()].copy_from_slice(&MAC);
+    frame.truncate(cut.map_or(usize::MAX, usize::from));
+    frame
 }
 
 /// Appends at most `len` bytes of the input.

@@ -6,8 +6,8 @@ use baton_bus::link::{DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_lin
 use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
 use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_host::{Ready, SocketId, Sockets};
-use baton_tcp::Symbolic;
-use baton_wire::{Endpoint, Span, Time};
+use baton_testkit::symbolic;
+use baton_wire::{Endpoint, Span, Symbolic, Time};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Steps of one run.
@@ -138,11 +138,7 @@ impl Host {
                 let socket = self.socket(socket);
                 let mut calls = self.os.calls(self.now, &mut self.link);
                 calls.set_cork(socket, cork);
-                let data = Symbolic {
-                    source: 1,
-                    offset: 0,
-                    len: len.into(),
-                };
+                let data = symbolic(1, 0, len.into());
                 let _ = calls.send(socket, data);
             }
             Step::Close { socket, abort } => {
@@ -195,11 +191,7 @@ impl Host {
         let Action::Receive { address, len: room } = request.action else {
             return None;
         };
-        let data = Symbolic {
-            source: 2,
-            offset: 0,
-            len: u32::from(len) % room + 1,
-        };
+        let data = symbolic(2, 0, u32::from(len) % room + 1);
         let _ = self.adapter.write(self.now, DmaId(0), address, data);
         let _ = self.adapter.poll_dma(self.now);
         Some(if len < 60_000 {

@@ -1,7 +1,7 @@
 //! What the fuzz targets do with their input. Each function takes any bytes and panics only where something is wrong.
 //!
-//! The targets themselves are in `fuzz/`, which needs a nightly compiler; the test `replay` runs every input of
-//! `fuzz/corpus` through these functions with any compiler.
+//! The targets themselves are in `fuzz/`, which needs a nightly compiler; with any compiler the test `replay` runs every input of
+//! `fuzz/corpus` through these functions, and the test `random` inputs drawn from seeds.
 
 mod access_log;
 mod application;

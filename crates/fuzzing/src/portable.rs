@@ -2,7 +2,8 @@
 
 use crate::conversation::{Conversation, Step};
 use arbitrary::{Arbitrary, Unstructured};
-use baton_tcp::{Portable, Symbolic};
+use baton_tcp::Portable;
+use baton_wire::Symbolic;
 
 /// A flipped bit pattern somewhere in a state.
 #[derive(Debug, Arbitrary)]

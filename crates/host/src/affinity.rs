@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::nics::NicId;
 use crate::sockets::{FileId, SocketId};
-use baton_tcp::Payload;
+use baton_wire::Payload;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 

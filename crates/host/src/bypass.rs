@@ -8,9 +8,9 @@ use crate::nics::NicId;
 use crate::socket::{Deferred, Mode};
 use crate::sockets::SocketId;
 use crate::stats::DropReason;
-use baton_nic::{CacheReference, Command, Control, Event, Handle, ToNic};
-use baton_tcp::{Payload, Segment};
-use baton_wire::Time;
+use baton_bus::handoff::{CacheReference, Command, Control, Event, Handle, ToNic};
+use baton_tcp::Segment;
+use baton_wire::{Payload, Time};
 
 /// The connection an event is about.
 fn handle_of<P>(event: &Event<P>) -> Option<Handle> {
@@ -68,7 +68,7 @@ impl<P: Payload> Kernel<P> {
         m: &mut M,
     ) {
         match event {
-            Event::Handoff { result: Ok(()), .. } => self.handoff_accepted(now, id, handle, m),
+            Event::Handoff { result: Ok(()), .. } => self.handoff_accepted(id, handle, m),
             Event::Handoff {
                 result: Err((refusal, state)),
                 ..
@@ -85,7 +85,7 @@ impl<P: Payload> Kernel<P> {
                 self.connection_over(id, reason, m);
             }
             Event::Relief { .. } => {
-                if self.config.relief && self.restore(now, id, m) {
+                if self.config.relief && self.restore(id, m) {
                     self.stats.reliefs += 1;
                 }
             }

@@ -152,7 +152,7 @@ impl Config {
         if files.reads == 0 {
             return error("file_cache.reads", 0, Expected::AtLeast(1));
         }
-        let least = baton_nic::UNIT_BYTES;
+        let least = baton_bus::handoff::CACHE_UNIT_BYTES;
         if !nic.block_bytes.is_power_of_two() || nic.block_bytes < least {
             let expected = Expected::PowerOfTwo(least);
             return error("nic_cache.block_bytes", nic.block_bytes, expected);

@@ -18,7 +18,7 @@ pub(crate) use cache::FileCache;
 use crate::footprint::PAGE_BYTES;
 use crate::kernel::Kernel;
 use crate::sockets::FileId;
-use baton_tcp::Payload;
+use baton_wire::Payload;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Debug;
 

@@ -10,9 +10,9 @@ use crate::selection::{Decision, View};
 use crate::socket::{Deferred, Mode};
 use crate::sockets::SocketId;
 use crate::stats::{DropReason, NotOffloaded};
-use baton_nic::{Command, Control, Handle, Refusal};
-use baton_tcp::{CloseReason, ConnId, Payload, Portable, State};
-use baton_wire::Time;
+use baton_bus::handoff::{Command, Control, Handle, Refusal};
+use baton_tcp::{CloseReason, ConnId, Portable, State};
+use baton_wire::{Payload, Time};
 
 impl<P: Payload> Kernel<P> {
     // --- which and when ---
@@ -151,13 +151,7 @@ impl<P: Payload> Kernel<P> {
     }
 
     /// The NIC has the connection: what was kept goes there, in order.
-    pub(crate) fn handoff_accepted<M: Meter>(
-        &mut self,
-        now: Time,
-        id: SocketId,
-        handle: Handle,
-        m: &mut M,
-    ) {
+    pub(crate) fn handoff_accepted<M: Meter>(&mut self, id: SocketId, handle: Handle, m: &mut M) {
         debug_assert_eq!(
             self.sockets[id].mode,
             Mode::HandingOff(handle),
@@ -186,7 +180,7 @@ impl<P: Payload> Kernel<P> {
         self.post_receive(id, handle, m);
         self.command_received(id, handle, m);
         if std::mem::take(&mut self.sockets[id].restore_wanted) {
-            self.restore(now, id, m);
+            self.restore(id, m);
         }
     }
 
@@ -221,8 +215,7 @@ impl<P: Payload> Kernel<P> {
 
     /// Takes a connection back from the NIC, whatever it is doing. One that is still on its way there comes back as soon as
     /// it has arrived. False if the connection is not on the NIC, or is on its way back already.
-    pub fn restore<M: Meter>(&mut self, now: Time, socket: SocketId, m: &mut M) -> bool {
-        let _ = now;
+    pub fn restore<M: Meter>(&mut self, socket: SocketId, m: &mut M) -> bool {
         let Some(state) = self.sockets.get(socket) else {
             return false;
         };

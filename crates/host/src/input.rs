@@ -8,8 +8,8 @@ use crate::nics::NicId;
 use crate::socket::{Mode, ReceiveBuffer, SendBuffer, Storage};
 use crate::sockets::SocketId;
 use crate::stats::DropReason;
-use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Payload, Segment, State};
-use baton_wire::Time;
+use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Segment, State};
+use baton_wire::{Payload, Time};
 
 impl<P: Payload> Kernel<P> {
     /// A packet that a NIC passed to the host, in ring entry `ring_slot`.

@@ -17,11 +17,13 @@ use crate::socket::{Mode, Socket, SocketTable, Storage};
 use crate::sockets::{FileId, Ready, SocketId};
 use crate::stats::{Connections, NotOffloaded, Stats};
 use crate::syscalls::Syscalls;
-use baton_nic::{Handle, ToHost, ToNic};
-use baton_tcp::{ConnId, ListenerId, Payload, Stack};
-use baton_wire::{Endpoint, Flow, Time};
+use baton_bus::handoff::{Handle, ToHost, ToNic};
+use baton_cache::Replacement;
+use baton_tcp::{ConnId, ListenerId, Stack};
+use baton_wire::{Endpoint, Flow, Payload, Time};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::fmt;
 use std::net::IpAddr;
 
 /// The host's half of Baton: sockets over a TCP stack, and over the bypass for connections that the NIC processes.
@@ -61,6 +63,8 @@ pub struct Kernel<P> {
     pub(crate) nics: Nics<P>,
     pub(crate) files: Files<P>,
     pub(crate) coherence: Box<dyn Coherence>,
+    /// None: as its parameters say.
+    pub(crate) replacement: Option<MakeReplacement>,
     /// None: every connection is answered by the NIC on which it came.
     pub(crate) affinity: Option<Box<dyn Affinity>>,
     /// The read of the disk that the application sleeps for.
@@ -81,20 +85,18 @@ pub struct Kernel<P> {
     pub(crate) cached_counts: Vec<u32>,
 }
 
+/// Makes a replacement policy for a cache of so many blocks.
+pub(crate) struct MakeReplacement(pub(crate) Box<dyn Fn(u32) -> Box<dyn Replacement> + Send>);
+
+impl fmt::Debug for MakeReplacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MakeReplacement")
+    }
+}
+
 impl<P: Payload> Kernel<P> {
     /// A kernel with no connections and no NIC yet: see [`Kernel::attach_nic`]. `secret` seeds what TCP must not let be guessed.
     pub fn new(config: Config, tcp: baton_tcp::Config, secret: u64) -> Self {
-        let selection = config.selection.build();
-        Self::with_selection(config, tcp, secret, selection)
-    }
-
-    /// The same with a selection policy of the caller's own; `config.selection` is not looked at.
-    pub fn with_selection(
-        config: Config,
-        tcp: baton_tcp::Config,
-        secret: u64,
-        selection: Box<dyn Selection>,
-    ) -> Self {
         let buffers = Buffers {
             mbufs: Slots::new(config.mbufs),
             clusters: Slots::new(config.clusters),
@@ -102,7 +104,7 @@ impl<P: Payload> Kernel<P> {
         Self {
             send_limit: tcp.send_buffer as usize,
             stack: Stack::new(tcp, secret),
-            selection,
+            selection: config.selection.build(),
             sockets: SocketTable::new(),
             conn_sockets: Vec::new(),
             listeners: Vec::new(),
@@ -118,6 +120,7 @@ impl<P: Payload> Kernel<P> {
             nics: Nics::new(),
             files: Files::new(&config.file_cache),
             coherence: config.nic_cache.coherence.build(),
+            replacement: None,
             affinity: config.affinity.build(),
             sleeps_for: None,
             arriving: None,
@@ -188,8 +191,7 @@ impl<P: Payload> Kernel<P> {
     // --- events in ---
 
     /// A NIC interrupted. What it has to say follows, entry by entry, in [`Kernel::handle_upcall`].
-    pub fn handle_interrupt<M: Meter>(&mut self, now: Time, nic: NicId, m: &mut M) {
-        let _ = (now, nic);
+    pub fn handle_interrupt<M: Meter>(&mut self, m: &mut M) {
         footprint::interrupt(m);
     }
 
@@ -225,6 +227,24 @@ impl<P: Payload> Kernel<P> {
 
     // --- mutators ---
 
+    /// Policies of the caller's own in place of those that its parameters name, before there is any connection.
+    pub fn set_policies(
+        &mut self,
+        selection: Option<Box<dyn Selection>>,
+        coherence: Option<Box<dyn Coherence>>,
+        affinity: Option<Box<dyn Affinity>>,
+    ) {
+        self.selection = selection.unwrap_or_else(|| self.config.selection.build());
+        self.coherence = coherence.unwrap_or_else(|| self.config.nic_cache.coherence.build());
+        self.affinity = affinity.or_else(|| self.config.affinity.build());
+    }
+
+    /// What chooses the block that makes room in a NIC's cache, made for so many blocks, in place of what its parameters name; before a
+    /// cache is started.
+    pub fn set_replacement(&mut self, make: impl Fn(u32) -> Box<dyn Replacement> + Send + 'static) {
+        self.replacement = Some(MakeReplacement(Box::new(make)));
+    }
+
     /// Accepts connections to `local`.
     pub fn listen(&mut self, local: Endpoint) {
         let listener = self.stack.listen(local, self.config.backlog as usize);
@@ -244,8 +264,7 @@ impl<P: Payload> Kernel<P> {
     ///
     /// Waiting connections are reported each time there are any; all else once per change, so that an application that
     /// does not take all there is must remember it.
-    pub fn wait<M: Meter>(&mut self, now: Time, m: &mut M, ready: &mut Vec<Ready>, max: usize) {
-        let _ = now;
+    pub fn wait<M: Meter>(&mut self, m: &mut M, ready: &mut Vec<Ready>, max: usize) {
         footprint::wait(m);
         let end = ready.len() + max;
         if !self.accept_queue.is_empty() && ready.len() < end {

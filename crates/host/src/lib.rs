@@ -13,6 +13,7 @@ pub mod footprint;
 mod handoff;
 mod input;
 mod kernel;
+pub mod layer;
 mod memory;
 mod meter;
 mod nic_cache;
@@ -38,7 +39,8 @@ pub use nic_cache::{
 };
 pub use nics::NicId;
 pub use selection::{
-    Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig, Threshold, View,
+    Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig, SelectionTextError,
+    Threshold, View,
 };
 pub use socket::Mode;
 pub use sockets::{FileId, Gone, Ready, Receive, SocketId, Sockets, Unread};

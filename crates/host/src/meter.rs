@@ -137,10 +137,14 @@ pub enum Op {
     DiskDone,
     /// File system: enter one page that was read into the file cache, or take one out.
     FilePageEnter,
+    /// Driver: begin a transfer of commands, by the doorbell.
+    DriverDoorbell,
+    /// Copy a KiB between the application and a buffer of the link to an adapter.
+    CopyKilobyte,
 }
 
 /// All operations, in order of their discriminants.
-pub const OPS: [Op; 44] = [
+pub const OPS: [Op; 46] = [
     Op::InterruptEntry,
     Op::DriverReceive,
     Op::DriverTransmit,
@@ -185,6 +189,8 @@ pub const OPS: [Op; 44] = [
     Op::DiskRead,
     Op::DiskDone,
     Op::FilePageEnter,
+    Op::DriverDoorbell,
+    Op::CopyKilobyte,
 ];
 
 impl Op {
@@ -206,6 +212,7 @@ impl Op {
             | Self::DriverComplete
             | Self::DriverCommand
             | Self::DriverEvent
+            | Self::DriverDoorbell
             | Self::CacheLookup
             | Self::CacheInsert
             | Self::CacheRemove => Layer::Driver,
@@ -229,7 +236,8 @@ impl Op {
             | Self::FilePageLookup
             | Self::DiskRead
             | Self::DiskDone
-            | Self::FilePageEnter => Layer::Syscall,
+            | Self::FilePageEnter
+            | Self::CopyKilobyte => Layer::Syscall,
             Self::AppLoop
             | Self::AppAccept
             | Self::AppParse

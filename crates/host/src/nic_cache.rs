@@ -18,9 +18,9 @@ use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::nics::NicId;
 use crate::sockets::FileId;
+use baton_bus::handoff::{CacheCommand, ToNic};
 use baton_cache::{AdmissionConfig, ReplacementConfig};
-use baton_nic::{CacheCommand, ToNic};
-use baton_tcp::Payload;
+use baton_wire::Payload;
 use directory::Directory;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub struct NicCacheConfig {
     /// Whether it uses them at all.
     pub enabled: bool,
-    /// Size of a block, bytes: a power of two, at least [`baton_nic::UNIT_BYTES`].
+    /// Size of a block, bytes: a power of two, at least [`baton_bus::handoff::CACHE_UNIT_BYTES`].
     pub block_bytes: u32,
     /// Which block goes when a cache is full.
     pub replacement: ReplacementConfig,
@@ -137,7 +137,9 @@ impl<P: Payload> Kernel<P> {
             return;
         };
         let blocks = bytes / cache.config.block_bytes;
-        cache.directory = (blocks > 0).then(|| Directory::new(&cache.config, blocks));
+        let own = self.replacement.as_ref().map(|make| make.0(blocks));
+        let directory = Directory::new(&cache.config, blocks, own);
+        cache.directory = (blocks > 0).then_some(directory);
     }
 
     /// The NIC was reset: its cache is empty and must be started again. What of its packets was lost TCP sends again.

@@ -5,8 +5,8 @@ use crate::driver::Driver;
 use crate::kernel::Kernel;
 use crate::nic_cache::NicCache;
 use baton_bus::Fifo;
-use baton_nic::ToNic;
-use baton_tcp::Payload;
+use baton_bus::handoff::ToNic;
+use baton_wire::Payload;
 use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
 

@@ -5,8 +5,9 @@ use crate::footprint;
 use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::stats::DropReason;
-use baton_nic::ToNic;
-use baton_tcp::{ConnId, Payload, Segment};
+use baton_bus::handoff::ToNic;
+use baton_tcp::{ConnId, Segment};
+use baton_wire::Payload;
 
 impl<P: Payload> Kernel<P> {
     /// Sends one segment of the stack, if there is memory and room for it; TCP recovers from the loss otherwise.

@@ -4,7 +4,7 @@ use crate::footprint;
 use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::sockets::SocketId;
-use baton_tcp::Payload;
+use baton_wire::Payload;
 
 impl<P: Payload> Kernel<P> {
     /// The socket has data, the end of the stream, or an error to read.

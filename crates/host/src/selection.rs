@@ -205,5 +205,9 @@ impl SelectionConfig {
     }
 }
 
+mod text;
+
+pub use text::SelectionTextError;
+
 #[cfg(test)]
 mod tests;

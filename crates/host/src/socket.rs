@@ -4,9 +4,9 @@ use crate::files::{FilePage, MetEnd, OpenPage};
 use crate::nics::NicId;
 use crate::sockets::SocketId;
 use crate::stats::NotOffloaded;
-use baton_nic::Handle;
-use baton_tcp::{CloseReason, ConnId, Payload, Segment};
-use baton_wire::{Flow, Time};
+use baton_bus::handoff::Handle;
+use baton_tcp::{CloseReason, ConnId, Segment};
+use baton_wire::{Flow, Payload, Time};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 

@@ -1,5 +1,6 @@
 //! What the kernel counts. Every drop, refusal and fallback has a name.
 
+use baton_bus::handoff::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -56,14 +57,14 @@ impl NotOffloaded {
     }
 }
 
-impl From<baton_nic::Refusal> for NotOffloaded {
-    fn from(refusal: baton_nic::Refusal) -> Self {
+impl From<Refusal> for NotOffloaded {
+    fn from(refusal: Refusal) -> Self {
         match refusal {
-            baton_nic::Refusal::SoftLimit => Self::RefusedSoftLimit,
-            baton_nic::Refusal::HardLimit => Self::RefusedHardLimit,
-            baton_nic::Refusal::Memory => Self::RefusedMemory,
-            baton_nic::Refusal::State => Self::RefusedState,
-            baton_nic::Refusal::Duplicate => Self::RefusedDuplicate,
+            Refusal::SoftLimit => Self::RefusedSoftLimit,
+            Refusal::HardLimit => Self::RefusedHardLimit,
+            Refusal::Memory => Self::RefusedMemory,
+            Refusal::State => Self::RefusedState,
+            Refusal::Duplicate => Self::RefusedDuplicate,
         }
     }
 }

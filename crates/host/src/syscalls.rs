@@ -6,9 +6,9 @@ use crate::kernel::Kernel;
 use crate::meter::{Access, Layer, Meter, Op, Owner, Pool};
 use crate::socket::{Deferred, Mode, Storage};
 use crate::sockets::{FileId, Gone, Receive, SocketId, Sockets, Unread};
-use baton_nic::Control;
-use baton_tcp::{CloseReason, Payload};
-use baton_wire::Time;
+use baton_bus::handoff::Control;
+use baton_tcp::CloseReason;
+use baton_wire::{Payload, Time};
 
 /// System calls at one moment; made by [`Kernel::sockets`].
 #[derive(Debug)]

@@ -2,22 +2,19 @@
 //! in bytes or in names, from blocks that are cached or that have to take the place of others. A binary of its own with one test,
 //! because it counts what the whole process allocates.
 
-#[path = "../../inet/tests/counting/mod.rs"]
-mod counting;
-
 use baton_host::{
     Config, FileCacheConfig, FileId, FileStore, Kernel, NicCacheConfig, NicId, NoMeter, Ready,
     SelectionConfig, SocketId, Sockets,
 };
 use baton_nic::{CacheConfig, Firmware, Storable};
-use baton_tcp::{Event, Segment, Stack, Symbolic};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_tcp::{Event, Segment, Stack};
+use baton_testkit::{Counting, endpoint};
+use baton_wire::{Flow, Span, Symbolic, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr};
 
 #[global_allocator]
-static ALLOCATOR: counting::Counting = counting::Counting;
+static ALLOCATOR: Counting = Counting;
 
 const NIC: NicId = NicId(0);
 /// Whole blocks: no packet has parts of more than two, which is as many pieces as it carries without memory of its own.
@@ -71,10 +68,6 @@ impl<P: Content> FileStore<P> for Files {
     fn edit(&mut self, _: FileId, _: u32, _: u64, _: u64) {}
 
     fn truncate(&mut self, _: FileId, _: u32, _: u64) {}
-}
-
-fn endpoint(host: u8, port: u16) -> Endpoint {
-    Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
 }
 
 /// A server with one NIC, and a client with one connection to it, which gets one file after the other.
@@ -203,7 +196,7 @@ impl<P: Content> World<P> {
 
     fn server_acts(&mut self) {
         let mut ready = std::mem::take(&mut self.ready);
-        self.kernel.wait(self.now, &mut NoMeter, &mut ready, 8);
+        self.kernel.wait(&mut NoMeter, &mut ready, 8);
         let m = &mut NoMeter;
         let mut sockets = self.kernel.sockets(self.now, m);
         for event in ready.drain(..) {
@@ -242,9 +235,9 @@ fn allocations<P: Content>(offloaded: bool, files: u32) -> u64 {
     assert_eq!(world.nic.connections(), u32::from(offloaded));
     world.rounds(20);
     let before = world.nic.stats().cache.clone();
-    let allocations = counting::allocations();
+    let allocations = baton_testkit::allocations();
     world.rounds(20);
-    let allocations = counting::allocations() - allocations;
+    let allocations = baton_testkit::allocations() - allocations;
     let after = &world.nic.stats().cache;
     let sent = u64::from(20 * files * FILE_BYTES);
     let appended = after.appended_bytes - before.appended_bytes;

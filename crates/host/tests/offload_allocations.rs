@@ -1,20 +1,18 @@
 //! What sockets of the adapter cost in memory. A binary of its own with one test, because it counts what the whole process allocates.
 
-#[path = "../../inet/tests/counting/mod.rs"]
-mod counting;
 mod serving;
 
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
 use baton_bus::link::{LinkError, Violation};
 use baton_bus::{Descriptor, HostLink};
 use baton_host::offload::{OsLayer, OsLayerConfig};
-use baton_tcp::Symbolic;
-use baton_wire::{Endpoint, Time};
+use baton_testkit::{Counting, allocations_of, in_use};
+use baton_wire::{Endpoint, Symbolic, Time};
 use serving::Service;
 use std::net::{IpAddr, Ipv4Addr};
 
 #[global_allocator]
-static ALLOCATOR: counting::Counting = counting::Counting;
+static ALLOCATOR: Counting = Counting;
 
 /// Idle connections of the second part.
 const CONNECTIONS: u64 = 10_000;
@@ -37,16 +35,11 @@ fn requests_cost_no_allocations_and_idle_connections_little_memory() {
 fn requests_cost_no_allocations(connections: u32) {
     let mut service = Service::new(connections);
     // Queues and tables find their size.
-    for _ in 0..200 {
-        service.round();
-    }
-    let (allocations, served) = (counting::allocations(), service.served());
-    for _ in 0..200 {
-        service.round();
-    }
-    let served = service.served() - served;
+    (0..200).for_each(|_| service.round());
+    let before = service.served();
+    let allocations = allocations_of(|| (0..200).for_each(|_| service.round()));
+    let served = service.served() - before;
     assert_eq!(served, 200 * u64::from(connections));
-    let allocations = counting::allocations() - allocations;
     assert_eq!(allocations, 0, "allocations for {served} requests");
 }
 
@@ -54,7 +47,7 @@ fn requests_cost_no_allocations(connections: u32) {
 fn bytes_per_idle_connection() -> u64 {
     let mut link = Yes::default();
     link.responses.reserve(1000);
-    let before = counting::in_use();
+    let before = in_use();
     let mut os = OsLayer::new(OsLayerConfig::default()).expect("right parameters");
     let listener = os.listen(Time::ZERO, endpoint(), 128);
     assert!(listener.is_ok());
@@ -65,7 +58,7 @@ fn bytes_per_idle_connection() -> u64 {
         while os.accept().is_some() {}
     }
     os.check();
-    (counting::in_use() - before) / CONNECTIONS
+    (in_use() - before) / CONNECTIONS
 }
 
 fn endpoint() -> Endpoint {

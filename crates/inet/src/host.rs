@@ -1,11 +1,18 @@
 //! An interface and a stack joined: frames in, frames out, connections between.
 
 use crate::icmp::Quote;
-use crate::interface::{Received, empty_segment};
-use crate::{ConfigError, Interface, InterfaceConfig, Refusal, Sent};
-use baton_tcp::{Config, Handled, PathError, Segment, Stack};
+use crate::interface::{Received, Run, empty_segment, packet_of, push_data};
+use crate::{ConfigError, Interface, InterfaceConfig, Medium, Refusal, SendRefusal, Sent};
+use baton_tcp::{Config, Handled, Outgoing, OutgoingRun, PathError, RunLimit, Segment, Stack};
 use baton_wire::{Buffer, Flow, SeqNr, Time};
 use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// Packets for somebody else, or from there, that wait to be polled.
+const MOST_PACKETS: usize = 4096;
+
+/// Most segments that are cut as one: more than 64 KiB would not be gained by.
+const MOST_RUN: usize = 64;
 
 /// What a frame was to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,20 +25,68 @@ pub enum Arrived {
     Consumed,
     /// Not taken in by the interface.
     Refused(Refusal),
+    /// A segment, or news of one, of which the stack knows nothing: for whoever takes [unclaimed](Host::pass_unclaimed) packets.
+    Unclaimed,
+}
+
+/// A packet of TCP for an address of the interface that the stack knows nothing of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unclaimed {
+    /// Its connection, as this host would name it.
+    pub flow: Flow,
+    /// The IP packet, of which it is a part without a copy. Its checksums were verified, if the interface does that.
+    pub packet: Bytes,
 }
 
 /// A host with one interface.
 ///
-/// Calling order: after `handle_frame`, `handle_timeouts` or anything done to the stack, poll the stack's events and
-/// [`Host::poll_frame`] until each gives nothing, and the events once more: a segment that cannot be sent may end a connection.
+/// Calling order: after `handle_frame`, `handle_frames`, `handle_timeouts` or anything done to the stack, poll the stack's events and
+/// [`Host::poll_frames`] until each gives nothing, and the events once more: a segment that cannot be sent may end a connection.
 /// Call [`Host::handle_timeouts`] when [`Host::poll_timeout`]'s moment has come.
 /// Time never goes back.
+///
+/// ```
+/// use baton_inet::{Host, InterfaceConfig};
+/// use baton_tcp::Config;
+/// use baton_wire::{Endpoint, Flow, Time};
+///
+/// let host = |number: u8| {
+///     let address = format!("10.0.0.{number}/24").parse().expect("an address");
+///     let interface = InterfaceConfig::new([2, 0, 0, 0, 0, number], vec![address]);
+///     Host::new(interface, Config::default(), u64::from(number)).expect("right parameters")
+/// };
+/// let (mut client, mut server) = (host(1), host(2));
+/// let address = Endpoint::new([10, 0, 0, 2].into(), 80);
+/// let listener = server.stack_mut().listen(address, 16);
+/// let flow = Flow { local: Endpoint::new([10, 0, 0, 1].into(), 49152), remote: address };
+/// client.stack_mut().connect(Time::ZERO, flow).expect("the flow is not in use");
+///
+/// // A question for the server's Ethernet address, its answer, and the segments.
+/// let mut frame = Vec::new();
+/// loop {
+///     frame.clear();
+///     if client.poll_frame(Time::ZERO, &mut frame) {
+///         server.handle_frame(Time::ZERO, frame.clone().into());
+///     } else if server.poll_frame(Time::ZERO, &mut frame) {
+///         client.handle_frame(Time::ZERO, frame.clone().into());
+///     } else {
+///         break;
+///     }
+/// }
+/// assert!(server.stack_mut().accept(listener).is_some());
+/// ```
 #[derive(Debug)]
 pub struct Host {
     stack: Stack<Bytes>,
     interface: Interface,
     /// The segment that arrived last, without its data: segments are too large to be moved about.
     arrived: Segment<Bytes>,
+    passes: bool,
+    unclaimed: VecDeque<Unclaimed>,
+    /// Packets made elsewhere, to be sent.
+    outgoing: VecDeque<Bytes>,
+    /// Packets dropped because too many waited.
+    packets_dropped: u64,
 }
 
 impl Host {
@@ -55,6 +110,10 @@ impl Host {
             stack,
             interface,
             arrived: empty_segment(),
+            passes: false,
+            unclaimed: VecDeque::new(),
+            outgoing: VecDeque::new(),
+            packets_dropped: 0,
         }
     }
 
@@ -86,11 +145,114 @@ impl Host {
         [stack, interface].into_iter().flatten().min()
     }
 
+    /// Packets for or from somebody else that were dropped because too many waited.
+    pub fn packets_dropped(&self) -> u64 {
+        self.packets_dropped
+    }
+
+    // --- mutators ---
+
+    /// Whether segments of which the stack knows nothing are kept for [`Host::poll_unclaimed`]; otherwise the stack refuses them by
+    /// resets.
+    pub fn pass_unclaimed(&mut self, passes: bool) {
+        self.passes = passes;
+    }
+
+    /// Sends an IP packet that was made elsewhere, from an address of the interface.
+    pub fn send_packet(&mut self, packet: Bytes) {
+        match self.outgoing.len() < MOST_PACKETS {
+            true => self.outgoing.push_back(packet),
+            false => self.packets_dropped += 1,
+        }
+    }
+
     // --- events in ---
 
     /// Takes in a frame, and hands what it carries to the stack.
     pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Arrived {
-        match self.interface.receive(now, frame, &mut self.arrived) {
+        if self.passes {
+            let whole = frame.clone();
+            let received = self.interface.receive(now, frame, &mut self.arrived);
+            let is_own = self.is_own(now, &received);
+            return self.handle_or_pass(now, received, &whole, is_own);
+        }
+        let received = self.interface.receive(now, frame, &mut self.arrived);
+        self.handle_received(now, received)
+    }
+
+    /// The stack knows something of what arrived, or it is nothing for a stack.
+    fn is_own(&mut self, now: Time, received: &Received) -> bool {
+        match received {
+            Received::Segment => self.stack.claims(now, &self.arrived),
+            Received::PathError(Quote { flow, .. }, _) => self.stack.find(flow).is_some(),
+            Received::Consumed | Received::Refused(_) => true,
+        }
+    }
+
+    /// Takes in a frame, unless it is of a connection that is elsewhere: then [`Host::poll_unclaimed`] gives it.
+    pub fn handle_frame_unless(
+        &mut self,
+        now: Time,
+        frame: Bytes,
+        is_elsewhere: impl Fn(&Flow) -> bool,
+    ) -> Arrived {
+        let whole = frame.clone();
+        let received = self.interface.receive(now, frame, &mut self.arrived);
+        let is_own = match &received {
+            Received::Segment => !is_elsewhere(&self.arrived.flow_at_receiver()),
+            Received::PathError(Quote { flow, .. }, _) => !is_elsewhere(flow),
+            Received::Consumed | Received::Refused(_) => true,
+        };
+        self.handle_or_pass(now, received, &whole, is_own)
+    }
+
+    fn handle_or_pass(
+        &mut self,
+        now: Time,
+        received: Received,
+        whole: &Bytes,
+        is_own: bool,
+    ) -> Arrived {
+        let flow = match &received {
+            Received::Segment if !is_own => self.arrived.flow_at_receiver(),
+            Received::PathError(Quote { flow, .. }, _) if !is_own => *flow,
+            _ => return self.handle_received(now, received),
+        };
+        self.arrived.payload.clear();
+        match packet_of(self.interface.config().medium, whole) {
+            Some(packet) if self.unclaimed.len() < MOST_PACKETS => {
+                self.unclaimed.push_back(Unclaimed { flow, packet });
+            }
+            _ => self.packets_dropped += 1,
+        }
+        Arrived::Unclaimed
+    }
+
+    /// Takes in an IP packet that arrived elsewhere and is for a connection that is here now; one that is not is dropped.
+    pub fn handle_packet(&mut self, now: Time, packet: Bytes) -> Arrived {
+        let received = self
+            .interface
+            .receive_as(now, Medium::Ip, packet, &mut self.arrived);
+        match received {
+            Received::Segment if !self.stack.claims(now, &self.arrived) => {
+                self.arrived.payload.clear();
+                self.packets_dropped += 1;
+                Arrived::Unclaimed
+            }
+            _ => self.handle_received(now, received),
+        }
+    }
+
+    /// Takes in an IP packet of a connection that nobody knows: the stack answers it as it always does.
+    pub fn handle_stray(&mut self, now: Time, packet: Bytes) -> Arrived {
+        let received = self
+            .interface
+            .receive_as(now, Medium::Ip, packet, &mut self.arrived);
+        self.handle_received(now, received)
+    }
+
+    fn handle_received(&mut self, now: Time, received: Received) -> Arrived {
+        match received {
             Received::Segment => {
                 let handled = self.stack.handle_lent(now, &mut self.arrived);
                 if handled.new_ack {
@@ -103,6 +265,37 @@ impl Host {
             }
             Received::Consumed => Arrived::Consumed,
             Received::Refused(reason) => Arrived::Refused(reason),
+        }
+    }
+
+    /// Takes in frames that arrived together, and hands what they carry to the stack: segments of one connection that follow
+    /// each other as one arrival. What they come to is as if they were handled one by one, but for the time it takes.
+    pub fn handle_frames(&mut self, now: Time, frames: impl IntoIterator<Item = Bytes>) {
+        let mut arrivals = self.arrivals(now);
+        for frame in frames {
+            arrivals.push(frame);
+        }
+    }
+
+    /// The same for frames that are given one after the other.
+    pub fn arrivals(&mut self, now: Time) -> Arrivals<'_> {
+        Arrivals {
+            host: self,
+            now,
+            waiting: false,
+            run: None,
+        }
+    }
+
+    /// What arrived goes to the stack.
+    #[inline(always)]
+    fn hand_over(&mut self, now: Time) {
+        let handled = match self.arrived.payload.len() {
+            0 | 1 => self.stack.handle_lent(now, &mut self.arrived),
+            _ => self.stack.handle_merged(now, &mut self.arrived),
+        };
+        if handled.new_ack {
+            self.interface.confirm(now, self.arrived.src.addr);
         }
     }
 
@@ -120,35 +313,83 @@ impl Host {
         let _ = self.stack.handle_path_error(now, flow, seq, error);
     }
 
+    /// Tells the stack that a segment was refused, if that means anything for its connection.
+    #[cold]
+    fn report_refused(&mut self, now: Time, refused: RefusedSegment) {
+        if let Some(error) = refused.reason.path_error(self.interface.mtu()) {
+            self.report(now, &refused.flow, refused.seq, error);
+        }
+    }
+
     // --- effects out ---
+
+    /// The next packet that is for somebody else.
+    pub fn poll_unclaimed(&mut self) -> Option<Unclaimed> {
+        self.unclaimed.pop_front()
+    }
 
     /// Appends the next frame to send to `frame`; false when there is none.
     pub fn poll_frame(&mut self, now: Time, frame: &mut impl Buffer) -> bool {
-        if self.interface.poll_frame(now, frame) {
-            return true;
-        }
-        while let Some(segment) = self.stack.poll_outgoing(now) {
-            match self.interface.send(now, &segment, frame) {
-                Sent::Frame => return true,
-                Sent::Waits => {
-                    // The request for its neighbour, if this was the first.
-                    if self.interface.poll_frame(now, frame) {
-                        return true;
-                    }
+        self.poll_frames(now, 1, frame, |_| {}) > 0
+    }
+
+    /// Appends the next frames to send to `frames`, at most `most` of them, and calls `end` after each; gives how many there
+    /// were. Segments of one connection that follow each other are cut as one.
+    pub fn poll_frames<B: Buffer>(
+        &mut self,
+        now: Time,
+        most: usize,
+        frames: &mut B,
+        mut end: impl FnMut(&mut B),
+    ) -> usize {
+        let mut count = 0;
+        while count < most {
+            if self.interface.poll_frame(now, frames) {
+                end(frames);
+                count += 1;
+                continue;
+            }
+            if let Some(packet) = self.outgoing.pop_front() {
+                if self.interface.send_packet(now, &packet, frames) == Sent::Frame {
+                    end(frames);
+                    count += 1;
                 }
+                continue;
+            }
+            let limit = RunLimit {
+                segments: (most - count).min(MOST_RUN) as u32,
+                packet_len: self.interface.mtu().into(),
+            };
+            let Some(run) = self.stack.poll_run(now, limit) else {
+                break;
+            };
+            let segments = run.segments as usize;
+            if segments > 1 && self.interface.send_run(now, &run, frames, &mut end) {
+                count += segments;
+                continue;
+            }
+            if segments > 1 {
+                let (sent, refused) = send_apart(&mut self.interface, now, &run, frames, &mut end);
+                count += sent;
+                if let Some(refused) = refused {
+                    self.report_refused(now, refused);
+                }
+                continue;
+            }
+            match self.interface.send(now, &run.first, frames) {
+                Sent::Frame => {
+                    end(frames);
+                    count += 1;
+                }
+                // The request for its neighbour comes next, if this was the first.
+                Sent::Waits => {}
                 Sent::Refused(reason) => {
-                    if let Some(error) = reason.path_error(self.interface.mtu()) {
-                        let flow = Flow {
-                            local: segment.src,
-                            remote: segment.dst,
-                        };
-                        let seq = segment.header.seq;
-                        self.report(now, &flow, seq, error);
-                    }
+                    let refused = RefusedSegment::new(&run.first, reason);
+                    self.report_refused(now, refused);
                 }
             }
         }
-        false
+        count
     }
 
     /// Asserts every invariant of the stack and the interface.
@@ -156,4 +397,106 @@ impl Host {
         self.stack.check();
         self.interface.check();
     }
+}
+
+/// Frames that arrive together (see [`Host::handle_frames`]). All are taken in when this is dropped.
+#[derive(Debug)]
+pub struct Arrivals<'a> {
+    host: &'a mut Host,
+    now: Time,
+    /// The host's `arrived` was not handed over yet.
+    waiting: bool,
+    /// What may follow it, once another frame came to be compared with it.
+    run: Option<Option<Run>>,
+}
+
+impl Arrivals<'_> {
+    /// Takes in the next frame.
+    #[inline]
+    pub fn push(&mut self, frame: Bytes) {
+        let Host {
+            interface, arrived, ..
+        } = &mut *self.host;
+        if self.waiting {
+            let run = self.run.get_or_insert_with(|| Run::after(arrived));
+            if let Some(data) = interface.take_next(run, &frame, arrived) {
+                push_data(arrived, frame, data);
+                return;
+            }
+            self.hand_over();
+        }
+        self.take(frame);
+    }
+
+    #[inline]
+    fn take(&mut self, frame: Bytes) {
+        let host = &mut *self.host;
+        let whole = host.passes.then(|| frame.clone());
+        let received = host.interface.receive(self.now, frame, &mut host.arrived);
+        (self.waiting, self.run) = (matches!(received, Received::Segment), None);
+        if let Some(whole) = whole
+            && !host.is_own(self.now, &received)
+        {
+            self.waiting = false;
+            host.handle_or_pass(self.now, received, &whole, false);
+            return;
+        }
+        if let Received::PathError(Quote { flow, seq }, error) = received {
+            host.report(self.now, &flow, seq, error);
+        }
+    }
+
+    fn hand_over(&mut self) {
+        self.waiting = false;
+        self.host.hand_over(self.now);
+    }
+}
+
+impl Drop for Arrivals<'_> {
+    fn drop(&mut self) {
+        if self.waiting {
+            self.hand_over();
+        }
+    }
+}
+
+/// A segment that the interface did not send.
+#[derive(Debug)]
+struct RefusedSegment {
+    flow: Flow,
+    seq: SeqNr,
+    reason: SendRefusal,
+}
+
+impl RefusedSegment {
+    fn new(segment: &Outgoing<'_, Bytes>, reason: SendRefusal) -> Self {
+        let (local, remote) = (segment.src, segment.dst);
+        Self {
+            flow: Flow { local, remote },
+            seq: segment.header.seq,
+            reason,
+        }
+    }
+}
+
+/// Sends the segments of a run each by itself; gives how many frames were appended, and the first segment that was refused.
+fn send_apart<B: Buffer>(
+    interface: &mut Interface,
+    now: Time,
+    run: &OutgoingRun<'_, Bytes>,
+    frames: &mut B,
+    end: &mut impl FnMut(&mut B),
+) -> (usize, Option<RefusedSegment>) {
+    let (mut sent, mut refused) = (0, None);
+    run.for_each(|segment| match interface.send(now, segment, frames) {
+        Sent::Frame => {
+            end(frames);
+            sent += 1;
+        }
+        Sent::Waits => {}
+        Sent::Refused(reason) => {
+            refused.get_or_insert_with(|| RefusedSegment::new(segment, reason));
+        }
+    });
+    (sent, refused)
 }

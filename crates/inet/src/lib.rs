@@ -6,6 +6,12 @@
 //! [`Host`] is an interface and a stack joined. Time is an argument everywhere; whatever bytes come in, nothing panics, and
 //! everything that is refused has a [`Refusal`] that is counted.
 //!
+//! Frames go best in batches ([`Host::handle_frames`], [`Host::poll_frames`]): segments of one connection that follow each other
+//! are cut as one and taken in as one, as by Linux's segmentation and receive offload. On the wire nothing shows it but, as with
+//! Linux, one thing that is so without merging too: acknowledgments are sent when frames are polled, so that what arrived before
+//! is acknowledged together, however many segments it was. Who polls after every second full segment acknowledges every second
+//! one (RFC 9293 3.8.6.3, RFC 5681 4.2).
+//!
 //! Not there, on purpose: forwarding, fragments (refused by name; TCP never makes any), multicast groups (no MLD reports:
 //! on a link whose switches snoop for them, neighbour discovery needs a flood), address autoconfiguration, redirects.
 //!
@@ -21,16 +27,14 @@ mod icmp;
 mod interface;
 mod ndp;
 mod neighbours;
-mod pool;
 mod rate_limit;
 mod routes;
 mod stats;
 
 pub use config::{ConfigError, InterfaceConfig, Medium, Route};
-pub use host::{Arrived, Host};
+pub use host::{Arrivals, Arrived, Host, Unclaimed};
 pub use interface::{Input, Interface, Sent};
 /// An address and the length of its network's prefix.
 pub use ipnet::IpNet as Cidr;
 pub use neighbours::{Neighbour, NeighbourState};
-pub use pool::FramePool;
 pub use stats::{Refusal, Refused, SendRefusal, SendRefused, Stats};

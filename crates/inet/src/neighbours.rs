@@ -196,6 +196,11 @@ impl Neighbours {
         self.deadline
     }
 
+    /// A request waits to be sent.
+    pub(crate) fn solicits(&self) -> bool {
+        !self.solicitations.is_empty()
+    }
+
     // --- what the interface wants ---
 
     /// How to reach `addr` for a packet that goes now; asks for it when it is not known.

@@ -1,15 +1,14 @@
 //! An idle connection takes at most 1 KiB, its part of every table included. A binary of its own, because it counts what the
 //! whole process has in use.
 
-mod counting;
-
 use baton_tcp::{Config, Event, Stack};
+use baton_testkit::{Counting, in_use};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
 
 #[global_allocator]
-static ALLOCATOR: counting::Counting = counting::Counting;
+static ALLOCATOR: Counting = Counting;
 
 const CONNECTIONS: u32 = 100_000;
 
@@ -36,7 +35,7 @@ fn settle(stacks: &mut [Stack<Bytes>; 2], now: Time) {
 
 #[test]
 fn an_idle_connection_takes_at_most_a_kibibyte() {
-    let before = counting::in_use();
+    let before = in_use();
     let mut stacks = [1, 2].map(|secret| Stack::new(Config::default(), secret));
     let remote = Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
     stacks[1].listen(remote, BATCH as usize);
@@ -58,7 +57,7 @@ fn an_idle_connection_takes_at_most_a_kibibyte() {
         stack.handle_timeouts(now);
     });
     settle(&mut stacks, now);
-    let in_use = counting::in_use() - before;
+    let in_use = in_use() - before;
     assert_eq!(stacks.each_ref().map(Stack::len), [CONNECTIONS as usize; 2]);
     let ends = 2 * u64::from(CONNECTIONS);
     println!("{} bytes for each of {ends} ends", in_use / ends);

@@ -21,7 +21,7 @@ mod waiting;
 
 pub use any::{AdapterAddress, AddressError, AnyAdapterLink, AnyHostLink};
 pub use application::Application;
-pub use arena::{Arena, Filled};
+pub use arena::Arena;
 pub use connect::ConnectError;
 pub use counters::LinkCounters;
 pub use handshake::{Geometry, Limits, Refusal, VERSION};

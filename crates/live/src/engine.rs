@@ -126,9 +126,7 @@ impl<T: Port> Engine<T> {
         self.port.receive(now, &mut self.received)?;
         self.busy = !self.received.is_empty();
         let full = self.received.len() >= crate::port::RECEIVE_BATCH;
-        for frame in self.received.drain(..) {
-            self.host.handle_frame(now, frame);
-        }
+        self.host.handle_frames(now, self.received.drain(..));
         if self.host.poll_timeout().is_some_and(|due| due <= now) {
             self.host.handle_timeouts(now);
         }
@@ -141,9 +139,9 @@ impl<T: Port> Engine<T> {
     fn transmit(&mut self, now: Time) -> io::Result<bool> {
         for _ in 0..MOST_BATCHES {
             let host = &mut self.host;
-            while self.batch.len() < TRANSMIT_BATCH
-                && self.batch.push_with(|frame| host.poll_frame(now, frame))
-            {}
+            let room = TRANSMIT_BATCH.saturating_sub(self.batch.len());
+            self.batch
+                .push_many(|frames, end| host.poll_frames(now, room, frames, end));
             let last = self.batch.len() < TRANSMIT_BATCH;
             let waiting = self.batch.len();
             self.port.send(now, &mut self.batch)?;

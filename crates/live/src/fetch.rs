@@ -1,7 +1,7 @@
 //! A client on an engine: fetches one file.
 
 use crate::engine::Application;
-use baton_apps::http::{BadResponse, Framing, ResponseReader};
+use crate::http::{BadResponse, Framing, ResponseReader};
 use baton_inet::Host;
 use baton_tcp::{CloseReason, ConnId, Event};
 use baton_wire::{Endpoint, Flow, Time};

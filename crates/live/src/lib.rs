@@ -1,8 +1,7 @@
 //! The engine on real interfaces.
 //!
 //! [`port`] is where frames come from and go to; [`Link`] makes the interfaces and namespaces that a command needs and takes
-//! them away again; [`Engine`] is the loop that drives a host on a port; [`SocketTable`] is the socket layer that
-//! applications see; [`WebService`], [`Fetch`] and the [`adapter`] are applications; [`ControlSocket`] answers what is going on in a
+//! them away again; [`Engine`] is the loop that drives a host on a port; [`WebService`], [`Fetch`] and the [`adapter`] are applications; [`ControlSocket`] answers what is going on in a
 //! [`Snapshot`]. Links between host and adapter are in [`bus`].
 //!
 //! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
@@ -15,14 +14,16 @@ mod control;
 mod engine;
 mod error;
 mod fetch;
+mod handoff;
+pub mod http;
 mod kernel;
 mod link;
 mod namespace;
+mod places;
 pub mod port;
 mod remote;
 mod service;
 mod snapshot;
-mod sockets;
 mod web;
 mod world;
 
@@ -37,12 +38,13 @@ pub use control::{ControlSocket, ask};
 pub use engine::{Application, Engine, EngineStats};
 pub use error::LiveError;
 pub use fetch::{Fetch, FetchError, Url, UrlError};
+pub use handoff::{HandoffConfig, HandoffSockets};
 pub use kernel::{KernelSockets, KernelStats};
 pub use link::{Attachment, Link, LinkSpec};
 pub use namespace::remove_all_namespaces;
+pub use places::PlaceRow;
 pub use remote::{AdapterSockets, CannotListen, LinkNews};
 pub use service::{WebService, serve};
 pub use snapshot::{ConnectionRow, ListenerRow, NeighbourRow, Snapshot, SnapshotSource};
-pub use sockets::{SocketCalls, SocketTable};
 pub use web::ServiceConfig;
 pub use world::{SocketWorld, WorldService};

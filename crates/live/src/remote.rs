@@ -39,9 +39,37 @@ pub enum LinkNews {
 pub struct AdapterSockets<N> {
     driver: Driver,
     listeners: Vec<(SocketId, Endpoint)>,
+    watch: LinkWatch<N>,
+}
+
+/// Tells when the link is lost, and when there is another.
+pub(crate) struct LinkWatch<N> {
     tell: N,
     /// As last told.
     attached: bool,
+}
+
+impl<N: FnMut(&LinkNews)> LinkWatch<N> {
+    /// There is a link now.
+    pub(crate) fn new(tell: N) -> Self {
+        let attached = true;
+        Self { tell, attached }
+    }
+
+    /// Looks whether that has changed; true when the link has just been lost.
+    pub(crate) fn look(&mut self, driver: &Driver) -> bool {
+        let attached = driver.is_attached();
+        if attached == self.attached {
+            return false;
+        }
+        self.attached = attached;
+        let news = match driver.trouble() {
+            Some(trouble) if !attached => LinkNews::Lost(trouble.to_string()),
+            _ => LinkNews::Attached,
+        };
+        (self.tell)(&news);
+        !attached
+    }
 }
 
 impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
@@ -50,8 +78,7 @@ impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
         Self {
             driver,
             listeners: Vec::new(),
-            tell,
-            attached: true,
+            watch: LinkWatch::new(tell),
         }
     }
 
@@ -85,21 +112,6 @@ impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
         &self.driver
     }
 
-    /// Tells of what has befallen the link.
-    fn tell_news(&mut self) {
-        let attached = self.driver.is_attached();
-        if attached == self.attached {
-            return;
-        }
-        self.attached = attached;
-        let news = match self.driver.trouble() {
-            Some(trouble) if !attached => LinkNews::Lost(trouble.to_string()),
-            _ => LinkNews::Attached,
-        };
-        (self.tell)(&news);
-    }
-
-    /// A listener that the adapter has refused is of no use: the service ends.
     fn check_listeners(&self) -> io::Result<()> {
         for &(id, at) in &self.listeners {
             if let Some(status) = self.driver.os().error_of(id) {
@@ -127,7 +139,7 @@ impl<N: FnMut(&LinkNews)> SocketWorld for AdapterSockets<N> {
 
     fn turn(&mut self) -> io::Result<()> {
         self.driver.turn();
-        self.tell_news();
+        self.watch.look(&self.driver);
         self.check_listeners()
     }
 
@@ -154,46 +166,58 @@ impl<N: FnMut(&LinkNews)> SocketWorld for AdapterSockets<N> {
 
 impl<N: FnMut(&LinkNews)> SnapshotSource for AdapterSockets<N> {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
-        let link = self.driver.link().counters();
-        let spins = self.driver.spins();
-        add_fields("os", self.driver.os().stats(), counters);
-        for (name, value) in [
-            ("sockets.open", self.driver.os().sockets() as u64),
-            ("link.transfers", link.transfers),
-            ("link.doorbells_rung", link.doorbells_rung),
-            ("link.doorbells_saved", link.doorbells_saved),
-            ("link.sleeps", link.sleeps),
-            ("link.sleeps_saved", link.sleeps_saved),
-            ("link.spins_paid_off", spins.paid_off),
-            ("link.spins_in_vain", spins.in_vain),
-            ("link.bytes_out", link.bytes_out),
-            ("link.bytes_in", link.bytes_in),
-        ] {
-            counters.insert(name.to_owned(), value);
-        }
+        link_counters(&self.driver, counters);
     }
 
-    /// This process itself, as it sees its side of the link.
     fn applications(&self, now: Time) -> Vec<ApplicationRow> {
-        let os = self.driver.os();
-        let link = self.driver.link();
-        let listeners = self.listeners.len() as u64;
-        vec![ApplicationRow {
-            number: 0,
-            pid: Some(std::process::id()),
-            name: "this process".to_owned(),
-            link: link.kind().to_owned(),
-            attached_ms: now.as_ms(),
-            sockets: os.sockets() as u64,
-            listeners,
-            connections: (os.sockets() as u64).saturating_sub(listeners),
-            bus: BusRow {
-                requests: RingRow::from(os.queue()),
-                doorbells_rung: link.counters().doorbells_rung,
-                doorbells_saved: link.counters().doorbells_saved,
-                memory_bytes: link.memory_bytes(),
-                ..BusRow::default()
-            },
-        }]
+        vec![application_row(
+            &self.driver,
+            now,
+            self.listeners.len() as u64,
+        )]
+    }
+}
+
+/// What the host's half and its link have counted.
+pub(crate) fn link_counters(driver: &Driver, counters: &mut BTreeMap<String, u64>) {
+    let link = driver.link().counters();
+    let spins = driver.spins();
+    add_fields("os", driver.os().stats(), counters);
+    for (name, value) in [
+        ("sockets.open", driver.os().sockets() as u64),
+        ("link.transfers", link.transfers),
+        ("link.doorbells_rung", link.doorbells_rung),
+        ("link.doorbells_saved", link.doorbells_saved),
+        ("link.sleeps", link.sleeps),
+        ("link.sleeps_saved", link.sleeps_saved),
+        ("link.spins_paid_off", spins.paid_off),
+        ("link.spins_in_vain", spins.in_vain),
+        ("link.bytes_out", link.bytes_out),
+        ("link.bytes_in", link.bytes_in),
+    ] {
+        counters.insert(name.to_owned(), value);
+    }
+}
+
+/// This process, as an application of its adapter; so many of its sockets are no connections.
+pub(crate) fn application_row(driver: &Driver, now: Time, others: u64) -> ApplicationRow {
+    let os = driver.os();
+    let link = driver.link();
+    ApplicationRow {
+        number: 0,
+        pid: Some(std::process::id()),
+        name: "this process".to_owned(),
+        link: link.kind().to_owned(),
+        attached_ms: now.as_ms(),
+        sockets: os.sockets() as u64,
+        listeners: others,
+        connections: (os.sockets() as u64).saturating_sub(others),
+        bus: BusRow {
+            requests: RingRow::from(os.queue()),
+            doorbells_rung: link.counters().doorbells_rung,
+            doorbells_saved: link.counters().doorbells_saved,
+            memory_bytes: link.memory_bytes(),
+            ..BusRow::default()
+        },
     }
 }

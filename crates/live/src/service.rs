@@ -4,23 +4,29 @@ use crate::attention::Attention;
 use crate::control::ControlSocket;
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
+use crate::http::FileHttp;
 use crate::port::Port;
 use crate::snapshot::{Snapshot, SnapshotSource};
-use crate::sockets::SocketTable;
 use crate::web::{ServiceConfig, Web};
-use baton_apps::http::FileHttp;
 use baton_apps::web::Server;
+use baton_host::layer::{AdapterEnd, SocketLayer};
 use baton_inet::Host;
+use baton_sockets::HostEnd;
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// All connections are on the engine's own stack.
+fn no_adapter<'a>() -> Option<AdapterEnd<'a, Bytes, HostEnd>> {
+    None
+}
+
 /// A web server and its sockets.
 pub struct WebService {
     web: Web,
-    sockets: SocketTable,
+    sockets: SocketLayer<Bytes>,
 }
 
 impl WebService {
@@ -31,7 +37,7 @@ impl WebService {
     pub fn start(config: &ServiceConfig, host: &mut Host) -> io::Result<Self> {
         // What is written between two polls of the stack leaves in whole segments anyway: there is nothing to cork.
         let web = Web::new(config, false)?;
-        let mut sockets = SocketTable::new(config.most_connections);
+        let mut sockets = SocketLayer::new(config.most_connections, None);
         for addr in [
             IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -68,12 +74,12 @@ impl Application for WebService {
         }
         loop {
             while let Some((conn, event)) = host.stack_mut().poll_event() {
-                self.sockets.handle_event(host.stack(), conn, &event);
+                self.sockets.handle_event(host.stack_mut(), conn, &event);
             }
             let Some(ready) = self.sockets.next_ready() else {
                 break;
             };
-            let mut calls = self.sockets.calls(now, host.stack_mut());
+            let mut calls = self.sockets.calls(now, host.stack_mut(), no_adapter());
             self.web.step(&mut calls, ready);
         }
         if self.web.is_ending() {
@@ -88,7 +94,7 @@ impl Application for WebService {
 
 impl WebService {
     fn handle_timeouts(&mut self, now: Time, host: &mut Host) {
-        let mut calls = self.sockets.calls(now, host.stack_mut());
+        let mut calls = self.sockets.calls(now, host.stack_mut(), no_adapter());
         self.web.handle_timeouts(now, &mut calls);
     }
 }

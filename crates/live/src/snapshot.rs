@@ -2,6 +2,7 @@
 
 use crate::adapter::ApplicationRow;
 use crate::engine::Engine;
+use crate::places::PlaceRow;
 use crate::port::Port;
 use baton_inet::{Host, Neighbour};
 use baton_tcp::{ConnId, Info, Stack};
@@ -35,6 +36,9 @@ pub struct Snapshot {
     /// Applications, of an adapter.
     #[serde(default)]
     pub applications: Vec<ApplicationRow>,
+    /// Where each connection lives, of a host with an adapter.
+    #[serde(default)]
+    pub places: Vec<PlaceRow>,
     /// Counters of all layers by name, the layer first.
     pub counters: BTreeMap<String, u64>,
 }
@@ -91,6 +95,11 @@ pub trait SnapshotSource {
         Vec::new()
     }
 
+    /// Where each of its connections lives, if it is a host with an adapter.
+    fn places(&self, _now: Time) -> Vec<PlaceRow> {
+        Vec::new()
+    }
+
     /// Number of the application that a connection belongs to, if it is an adapter's.
     fn application_of(&self, _conn: ConnId) -> Option<u32> {
         None
@@ -120,6 +129,7 @@ impl Snapshot {
             listeners: listeners(stack),
             neighbours: host.interface().neighbours().map(neighbour).collect(),
             applications: source.applications(now),
+            places: source.places(now),
             counters,
         }
     }
@@ -139,6 +149,7 @@ impl Snapshot {
             listeners: Vec::new(),
             neighbours: Vec::new(),
             applications: source.applications(now),
+            places: source.places(now),
             counters,
         }
     }
@@ -188,7 +199,8 @@ fn neighbour(neighbour: Neighbour) -> NeighbourRow {
     }
 }
 
-fn add_host_counters(host: &Host, counters: &mut BTreeMap<String, u64>) {
+/// Adds what a host's IP layer and TCP have counted.
+pub(crate) fn add_host_counters(host: &Host, counters: &mut BTreeMap<String, u64>) {
     let inet = host.interface().stats();
     let mut add = |layer: &str, name: &str, value| {
         counters.insert(format!("{layer}.{name}"), value);

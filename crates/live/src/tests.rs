@@ -1,8 +1,8 @@
 //! A server and a client, both on the engine, joined by ports in memory.
 
+use crate::http::HttpConfig;
 use crate::port::{Capture, Faults, MemoryPort, Port, memory_pair};
 use crate::{Application, Clock, Engine, Fetch, ServiceConfig, Snapshot, WebService};
-use baton_apps::http::HttpConfig;
 use baton_inet::{Host, InterfaceConfig};
 use baton_tcp::Config;
 use baton_wire::{Span, Time};

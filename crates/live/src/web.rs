@@ -1,7 +1,7 @@
 //! The web server with its clock and its end, on whatever sockets.
 
+use crate::http::{FileHttp, HttpConfig, Status};
 use crate::snapshot::add_fields;
-use baton_apps::http::{FileHttp, HttpConfig, Status};
 use baton_apps::web::{Config, Server};
 use baton_host::{Ready, Sockets};
 use baton_wire::{Span, Time};

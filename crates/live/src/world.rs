@@ -3,9 +3,10 @@
 use crate::adapter::ApplicationRow;
 use crate::control::ControlSocket;
 use crate::error::LiveError;
+use crate::http::FileHttp;
+use crate::places::PlaceRow;
 use crate::snapshot::{Snapshot, SnapshotSource};
 use crate::web::{ServiceConfig, Web};
-use baton_apps::http::FileHttp;
 use baton_apps::web::Server;
 use baton_host::{Ready, Sockets};
 use baton_wire::{Span, Time};
@@ -44,6 +45,11 @@ pub trait SocketWorld: SnapshotSource {
 
     /// Accepts no more connections.
     fn unlisten(&mut self);
+
+    /// Whether nothing is left that has to be sent for connections that the application has closed.
+    fn is_drained(&self) -> bool {
+        true
+    }
 
     /// Waits until something has happened, or until `due`.
     ///
@@ -98,7 +104,8 @@ impl<W: SocketWorld> WorldService<W> {
             self.turn()
                 .map_err(LiveError::failed("there are no more sockets"))?;
             let now = self.world.now();
-            if self.web.is_done() || self.web.is_overdue(now) {
+            let is_done = self.web.is_done() && self.world.is_drained();
+            if is_done || self.web.is_overdue(now) {
                 return Ok(());
             }
             if now >= heard_at {
@@ -140,5 +147,9 @@ impl<W: SocketWorld> SnapshotSource for WorldService<W> {
 
     fn applications(&self, now: Time) -> Vec<ApplicationRow> {
         self.world.applications(now)
+    }
+
+    fn places(&self, now: Time) -> Vec<PlaceRow> {
+        self.world.places(now)
     }
 }

@@ -9,27 +9,16 @@ pub(crate) mod region;
 
 use crate::config::CacheConfig;
 use crate::stats::CacheRefusal;
-use baton_tcp::Pieces;
+use baton_bus::handoff::{CACHE_UNIT_BYTES, CacheReference};
+use baton_wire::Pieces;
 use region::{Region, Storable};
-
-/// Memory remembers which insert filled it last in units of so many bytes: no block is smaller.
-pub const UNIT_BYTES: u32 = 512;
-
-/// Where data to be sent also stands in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheReference {
-    /// First byte, from the start of the cache.
-    pub offset: u32,
-    /// The insert that put it there. When another has gone over it since, the data must come from host memory.
-    pub generation: u32,
-}
 
 /// The data cache of a NIC.
 #[derive(Debug)]
 pub(crate) struct DataCache<P: Storable> {
     config: CacheConfig,
     region: P::Region,
-    /// The host has asked for it ([`crate::CacheCommand::Init`]) since the NIC was last reset.
+    /// The host has asked for it ([`CacheCommand::Init`](baton_bus::handoff::CacheCommand::Init)) since the NIC was last reset.
     ready: bool,
     /// The insert that last filled each unit; 0: none.
     generations: Vec<u32>,
@@ -41,7 +30,7 @@ impl<P: Storable> DataCache<P> {
         Self {
             region: P::Region::new(bytes),
             ready: false,
-            generations: vec![0; bytes.div_ceil(UNIT_BYTES) as usize],
+            generations: vec![0; bytes.div_ceil(CACHE_UNIT_BYTES) as usize],
             config,
         }
     }
@@ -136,14 +125,17 @@ impl<P: Storable> DataCache<P> {
 
 /// The units that a range lies in, which is not empty.
 fn units(offset: u32, len: u32) -> std::ops::Range<usize> {
-    let (first, last) = (offset / UNIT_BYTES, (offset + len - 1) / UNIT_BYTES);
+    let (first, last) = (
+        offset / CACHE_UNIT_BYTES,
+        (offset + len - 1) / CACHE_UNIT_BYTES,
+    );
     first as usize..last as usize + 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use baton_tcp::Symbolic;
+    use baton_wire::Symbolic;
 
     fn data(source: u64, len: u32) -> Symbolic {
         Symbolic {

@@ -23,7 +23,7 @@ pub enum Relief {
 }
 
 /// Load control: Hiwat, Lowat and the step sizes; Qlen, Cnum and Soft_Limit are state, Hard_Limit is `Config::connections`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoadControl {
     /// Whether it runs at all.

@@ -2,8 +2,8 @@
 //! ways are one array access.
 
 use crate::cache::references::References;
-use crate::descriptor::Handle;
 use crate::relief::Activity;
+use baton_bus::handoff::Handle;
 use baton_tcp::ConnId;
 
 /// Handles at or above this find no room in the NIC's table.

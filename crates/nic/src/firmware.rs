@@ -8,19 +8,19 @@ mod upcalls;
 use crate::cache::DataCache;
 use crate::cache::assembly::Assembly;
 use crate::cache::region::Storable;
-use crate::config::{Config, Relief, Scheduler};
+use crate::config::{Config, Relief};
 use crate::connections::Connections;
-use crate::descriptor::ToHost;
-use crate::load_control::{Governor, LoadState, Step};
+use crate::load_control::{Governor, LoadState, Step, Watermarks};
 use crate::memory::Memory;
 use crate::meter::{Meter, Task};
 use crate::queues::{QueueLengths, Queues, Received, Stamp};
 use crate::relief::{ActivityClock, ReliefRequests};
-use crate::scheduler::{Heads, Source, pick};
+use crate::scheduler::{Heads, Order, Schedule, Source};
 use crate::stats::{Drop, Stats};
 use baton_bus::Fifo;
-use baton_tcp::{Pieces, Segment, Stack};
-use baton_wire::Time;
+use baton_bus::handoff::ToHost;
+use baton_tcp::{Segment, Stack};
+use baton_wire::{Pieces, Time};
 
 /// Host packets that left are reported in batches of at most so many.
 const SENT_BATCH: u32 = 16;
@@ -96,7 +96,8 @@ pub struct Firmware<P: Storable> {
     stack: Stack<P>,
     connections: Connections,
     memory: Memory,
-    governor: Governor,
+    governor: Box<dyn Governor>,
+    order: Order,
     activity_clock: ActivityClock,
     relief: ReliefRequests,
     stats: Stats,
@@ -127,7 +128,11 @@ impl<P: Storable> Firmware<P> {
             stack: Stack::new(tcp, secret),
             connections: Connections::default(),
             memory: Memory::new(config.memory_kib, config.cache.kib),
-            governor: Governor::new(config.load_control.clone(), config.connections),
+            governor: Box::new(Watermarks::new(
+                config.load_control.clone(),
+                config.connections,
+            )),
+            order: Order::new(config.scheduler),
             activity_clock: ActivityClock::default(),
             relief: ReliefRequests::default(),
             stats: Stats::default(),
@@ -171,14 +176,14 @@ impl<P: Storable> Firmware<P> {
 
     /// Soft_Limit: the most connections that may be on the NIC now.
     pub fn soft_limit(&self) -> u32 {
-        self.governor.soft_limit()
+        self.governor.soft_limit().min(self.config.connections)
     }
 
     /// Qlen: NIC packets that wait on the receive queue. Under FCFS, where lookup waits too, all packets that wait there.
     pub fn qlen(&self) -> u32 {
-        let unknown = match self.config.scheduler {
-            Scheduler::Fcfs => self.queues.arrivals.len(),
-            Scheduler::HostFirst => 0,
+        let unknown = match self.order.looks_up_first() {
+            true => 0,
+            false => self.queues.arrivals.len(),
         };
         (self.queues.nic_receive.len() + unknown) as u32
     }
@@ -201,7 +206,7 @@ impl<P: Storable> Firmware<P> {
     /// Whether there may be work to do. After `true`, [`Firmware::poll_work`] may still find that there is none
     /// (TCP had nothing to send after all); after `false` it never finds any.
     pub fn has_work(&self) -> bool {
-        pick(self.config.scheduler, &self.heads()).is_some()
+        self.order.next(&self.heads()).is_some()
     }
 
     /// Asserts every invariant of the firmware and of the TCP engine in it.
@@ -272,6 +277,18 @@ impl<P: Storable> Firmware<P> {
 
     // --- mutators ---
 
+    /// A scheduler and load control of the caller's own in place of those that its parameters name, before there is any work.
+    pub fn set_policies(
+        &mut self,
+        schedule: Option<Box<dyn Schedule>>,
+        governor: Option<Box<dyn Governor>>,
+    ) {
+        self.order.set_own(schedule);
+        if let Some(governor) = governor {
+            self.governor = governor;
+        }
+    }
+
     /// From now on every read of host memory is told by [`Firmware::poll_read`].
     pub fn note_reads(&mut self) {
         self.notes_reads = true;
@@ -292,7 +309,7 @@ impl<P: Storable> Firmware<P> {
         );
         // A source that turns out to hold nothing is no longer picked, so this ends.
         let work = loop {
-            let source = pick(self.config.scheduler, &self.heads())?;
+            let source = self.order.next(&self.heads())?;
             if let Some(work) = self.work_on(source, now, meter) {
                 break work;
             }

@@ -8,7 +8,6 @@
 mod cache;
 mod config;
 mod connections;
-mod descriptor;
 mod firmware;
 mod frame;
 mod load_control;
@@ -21,17 +20,13 @@ mod scheduler;
 mod stats;
 
 pub use cache::region::{ByteRegion, Region, Render, Storable, SymbolicRegion};
-pub use cache::{CacheReference, UNIT_BYTES};
 pub use config::{CacheConfig, Config, ConfigError, LoadControl, Relief, Scheduler, Transmit};
-pub use descriptor::{
-    Attachments, CacheCommand, CachedRun, Command, Control, Event, Handle, MainMemory,
-    PacketInParts, Part, PartFlags, Refusal, ToHost, ToNic,
-};
 pub use firmware::{Firmware, HostRead, Outgoing, Upcall, Work};
 pub use frame::write_frame;
-pub use load_control::LoadState;
+pub use load_control::{Governor, LoadState, Step, Watermarks};
 pub use meter::{Meter, NoMeter, TASKS, Task};
-pub use queues::QueueLengths;
+pub use queues::{QueueLengths, Stamp};
+pub use scheduler::{Heads, Schedule, Source};
 pub use stats::{
     CacheRefusal, CacheRefusals, CacheStats, Drop, Drops, Ignored, IgnoredCommands, Refusals, Stats,
 };

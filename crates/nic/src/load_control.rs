@@ -1,6 +1,7 @@
 //! Load control: the state machine that keeps Qlen between Lowat and Hiwat (handoff-policies 3.2, figure 3).
 
 use crate::config::LoadControl;
+use std::fmt::Debug;
 
 /// State of load control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,9 +14,9 @@ pub enum LoadState {
     Increase,
 }
 
-/// What one run of the state machine did.
+/// What one run of load control did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// Soft_Limit is as before.
     None,
     /// Overload: Soft_Limit was lowered.
@@ -24,58 +25,47 @@ pub(crate) enum Step {
     Raised,
 }
 
-/// The six parameters less Qlen and Cnum, which others own.
-#[derive(Debug)]
-pub(crate) struct Governor {
+/// Load control: finds Soft_Limit, the most connections that may be on the NIC. [`Watermarks`] is the paper's.
+pub trait Governor: Debug + Send {
+    /// Looks at Qlen, the NIC packets that wait, and Cnum, the connections on the NIC. It runs when a packet has arrived, a connection was
+    /// handed off or one has left, and only then.
+    fn run(&mut self, qlen: u32, cnum: u32) -> Step;
+
+    /// Soft_Limit. What is above Hard_Limit counts as that.
+    fn soft_limit(&self) -> u32;
+
+    /// While it is [`LoadState::Decrease`] connections that are too many may be asked to leave.
+    fn state(&self) -> LoadState;
+
+    /// How many connections must leave before DECREASE is over.
+    fn surplus(&self, cnum: u32) -> u32 {
+        match self.state() {
+            LoadState::Decrease => (cnum + 1).saturating_sub(self.soft_limit()),
+            LoadState::Monitor | LoadState::Increase => 0,
+        }
+    }
+
+    /// Asserts what always holds.
+    fn check(&self) {}
+}
+
+/// The state machine of the paper (figure 3): Soft_Limit falls when Qlen passes Hiwat, and rises when it is below Lowat.
+#[derive(Clone, Debug)]
+pub struct Watermarks {
     config: LoadControl,
     hard_limit: u32,
     soft_limit: u32,
     state: LoadState,
 }
 
-impl Governor {
-    pub(crate) fn new(config: LoadControl, hard_limit: u32) -> Self {
+impl Watermarks {
+    /// Soft_Limit is `hard_limit` at first, and never more.
+    pub fn new(config: LoadControl, hard_limit: u32) -> Self {
         Self {
             config,
             hard_limit,
             soft_limit: hard_limit,
             state: LoadState::Monitor,
-        }
-    }
-
-    pub(crate) fn state(&self) -> LoadState {
-        self.state
-    }
-
-    pub(crate) fn soft_limit(&self) -> u32 {
-        self.soft_limit
-    }
-
-    /// Runs the state machine: to be called when a packet arrives, a connection is handed off or one leaves, and only then.
-    /// At most one transition a run.
-    pub(crate) fn run(&mut self, qlen: u32, cnum: u32) -> Step {
-        if !self.config.enabled {
-            return Step::None;
-        }
-        let overloaded = qlen > self.config.high_water_packets;
-        let underloaded = qlen < self.config.low_water_packets;
-        match self.state {
-            LoadState::Monitor if overloaded => self.lower(cnum),
-            LoadState::Monitor if underloaded => self.raise(),
-            LoadState::Monitor => Step::None,
-            LoadState::Decrease => {
-                if cnum < self.soft_limit {
-                    self.state = LoadState::Monitor;
-                }
-                Step::None
-            }
-            LoadState::Increase if overloaded => self.lower(cnum),
-            LoadState::Increase => {
-                if cnum >= self.soft_limit {
-                    self.state = LoadState::Monitor;
-                }
-                Step::None
-            }
         }
     }
 
@@ -102,16 +92,45 @@ impl Governor {
         self.state = LoadState::Increase;
         Step::Raised
     }
+}
 
-    /// How many connections must leave before DECREASE is over.
-    pub(crate) fn surplus(&self, cnum: u32) -> u32 {
+impl Governor for Watermarks {
+    /// At most one transition a run.
+    fn run(&mut self, qlen: u32, cnum: u32) -> Step {
+        if !self.config.enabled {
+            return Step::None;
+        }
+        let overloaded = qlen > self.config.high_water_packets;
+        let underloaded = qlen < self.config.low_water_packets;
         match self.state {
-            LoadState::Decrease => (cnum + 1).saturating_sub(self.soft_limit),
-            LoadState::Monitor | LoadState::Increase => 0,
+            LoadState::Monitor if overloaded => self.lower(cnum),
+            LoadState::Monitor if underloaded => self.raise(),
+            LoadState::Monitor => Step::None,
+            LoadState::Decrease => {
+                if cnum < self.soft_limit {
+                    self.state = LoadState::Monitor;
+                }
+                Step::None
+            }
+            LoadState::Increase if overloaded => self.lower(cnum),
+            LoadState::Increase => {
+                if cnum >= self.soft_limit {
+                    self.state = LoadState::Monitor;
+                }
+                Step::None
+            }
         }
     }
 
-    pub(crate) fn check(&self) {
+    fn soft_limit(&self) -> u32 {
+        self.soft_limit
+    }
+
+    fn state(&self) -> LoadState {
+        self.state
+    }
+
+    fn check(&self) {
         assert!(
             self.soft_limit <= self.hard_limit,
             "Soft_Limit is at most Hard_Limit"
@@ -139,7 +158,7 @@ mod tests {
     const LOWAT: u32 = 20;
     const HARD: u32 = 1000;
 
-    fn governor(state: LoadState, soft_limit: u32) -> Governor {
+    fn governor(state: LoadState, soft_limit: u32) -> Watermarks {
         let config = LoadControl {
             enabled: true,
             high_water_packets: HIWAT,
@@ -148,10 +167,10 @@ mod tests {
             increase_percent: 2,
             ..LoadControl::default()
         };
-        Governor {
+        Watermarks {
             soft_limit,
             state,
-            ..Governor::new(config, HARD)
+            ..Watermarks::new(config, HARD)
         }
     }
 
@@ -244,7 +263,7 @@ mod tests {
 
     #[test]
     fn switched_off_it_stays_at_the_hard_limit() {
-        let mut governor = Governor::new(LoadControl::default(), HARD);
+        let mut governor = Watermarks::new(LoadControl::default(), HARD);
         assert_eq!(governor.run(1_000_000, HARD), Step::None);
         assert_eq!((governor.state(), governor.soft_limit()), (Monitor, HARD));
     }
@@ -262,7 +281,7 @@ mod tests {
 
     #[test]
     fn no_connections_no_limit() {
-        let mut governor = Governor::new(
+        let mut governor = Watermarks::new(
             LoadControl {
                 enabled: true,
                 ..LoadControl::default()

@@ -32,10 +32,14 @@ pub enum Task {
     AppendCache,
     /// Copy 64 bytes within on-board memory, where the transmit engine cannot gather.
     CopyLine,
+    /// Begin a transfer of responses to the host.
+    Transfer,
+    /// Begin a transfer of data, or take note that it is over.
+    Dma,
 }
 
 /// All tasks, in order of their discriminants.
-pub const TASKS: [Task; 14] = [
+pub const TASKS: [Task; 16] = [
     Task::Lookup,
     Task::HostReceive,
     Task::HostSend,
@@ -50,6 +54,8 @@ pub const TASKS: [Task; 14] = [
     Task::AppendMemory,
     Task::AppendCache,
     Task::CopyLine,
+    Task::Transfer,
+    Task::Dma,
 ];
 
 /// Receives every task as it is done. The simulated machine charges instructions; the live one counts.

@@ -1,15 +1,15 @@
 //! Where work waits: finite queues whose entries remember when they arrived.
 
-use crate::descriptor::{Command, PacketInParts};
 use crate::stats::CacheRefusal;
 use baton_bus::Fifo;
+use baton_bus::handoff::{Command, PacketInParts};
 use baton_tcp::Segment;
 use baton_wire::Time;
 
 /// The place of an arrival among all arrivals at the NIC, from the MAC and from the host alike.
 /// First come, first served means: lowest stamp first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Stamp(u64);
+pub struct Stamp(u64);
 
 impl Stamp {
     /// This stamp; the clock moves on to the next.

@@ -2,8 +2,8 @@
 //! idea and leaves the mechanism open).
 
 use crate::connections::Connections;
-use crate::descriptor::Handle;
 use crate::queues::Stamp;
+use baton_bus::handoff::Handle;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 

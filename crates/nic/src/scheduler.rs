@@ -2,10 +2,11 @@
 
 use crate::config::Scheduler;
 use crate::queues::Stamp;
+use std::fmt::Debug;
 
 /// Where work waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// Received packets that wait for lookup.
     Arrivals,
     /// Received packets for the host.
@@ -26,15 +27,23 @@ pub(crate) enum Source {
 
 /// When the oldest work of each source arrived; `None` where there is none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Heads {
-    pub(crate) arrivals: Option<Stamp>,
-    pub(crate) host_receive: Option<Stamp>,
-    pub(crate) host_send: Option<Stamp>,
-    pub(crate) nic_receive: Option<Stamp>,
-    pub(crate) commands: Option<Stamp>,
-    pub(crate) transmit: Option<Stamp>,
-    pub(crate) timers: Option<Stamp>,
-    pub(crate) relief: Option<Stamp>,
+pub struct Heads {
+    /// Received packets that wait for lookup.
+    pub arrivals: Option<Stamp>,
+    /// Received packets for the host.
+    pub host_receive: Option<Stamp>,
+    /// Packets of the host to be sent.
+    pub host_send: Option<Stamp>,
+    /// Received packets of connections on the NIC.
+    pub nic_receive: Option<Stamp>,
+    /// Commands of the host.
+    pub commands: Option<Stamp>,
+    /// Segments that the NIC's TCP may send.
+    pub transmit: Option<Stamp>,
+    /// TCP timers that are due.
+    pub timers: Option<Stamp>,
+    /// Connections to be relieved of.
+    pub relief: Option<Stamp>,
 }
 
 impl Heads {
@@ -58,6 +67,57 @@ impl Heads {
     }
 }
 
+/// Says which piece of work is done next (handoff-policies 3.1). [`Scheduler`](crate::Scheduler) names the paper's two.
+pub trait Schedule: Debug + Send {
+    /// The source whose oldest work is done next; a source without work is passed over. `None` only if there is none at all.
+    fn next(&self, heads: &Heads) -> Option<Source>;
+
+    /// Whether lookup is done as soon as a packet arrives. If not, all that waits for it counts in Qlen.
+    fn looks_up_first(&self) -> bool;
+}
+
+impl Schedule for Scheduler {
+    fn next(&self, heads: &Heads) -> Option<Source> {
+        pick(*self, heads)
+    }
+
+    fn looks_up_first(&self) -> bool {
+        *self == Self::HostFirst
+    }
+}
+
+/// One of the paper's schedulers, or the caller's own.
+#[derive(Debug)]
+pub(crate) struct Order {
+    known: Scheduler,
+    own: Option<Box<dyn Schedule>>,
+}
+
+impl Order {
+    pub(crate) fn new(known: Scheduler) -> Self {
+        Self { known, own: None }
+    }
+
+    pub(crate) fn set_own(&mut self, own: Option<Box<dyn Schedule>>) {
+        self.own = own;
+    }
+
+    #[inline]
+    pub(crate) fn next(&self, heads: &Heads) -> Option<Source> {
+        match &self.own {
+            None => pick(self.known, heads),
+            Some(own) => own.next(heads),
+        }
+    }
+
+    pub(crate) fn looks_up_first(&self) -> bool {
+        match &self.own {
+            None => self.known.looks_up_first(),
+            Some(own) => own.looks_up_first(),
+        }
+    }
+}
+
 /// The source whose oldest work is to be done next, if there is any work.
 ///
 /// Under host first commands go before NIC packets: so work in excess waits where load control looks for it, on the receive
@@ -65,7 +125,7 @@ impl Heads {
 ///
 /// Host first needs lookup before anything else: until it is done nobody knows whose packet it is. First come, first served
 /// has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
-pub(crate) fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
+fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
     let lookup = || oldest([(heads.arrivals, Source::Arrivals)]);
     let commands = || oldest([(heads.commands, Source::Commands)]);
     let host = || oldest(heads.host());

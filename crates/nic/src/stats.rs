@@ -1,7 +1,7 @@
 //! What the firmware did and refused to do, counted by reason.
 
-use crate::descriptor::Refusal;
 use crate::meter::{TASKS, Task};
+use baton_bus::handoff::Refusal;
 use serde::{Deserialize, Serialize};
 
 /// Counts by reason: a field for each, named as the reason is serialised. Reasons after the word `reasons` are declared as well.
@@ -91,7 +91,7 @@ counts! {
     reasons Ignored {
         /// The NIC has not got the handle: restored, released, or its handoff was refused.
         no_connection: NoConnection,
-        /// The connection is over, and waits for [`Command::Release`](crate::Command::Release).
+        /// The connection is over, and waits for [`Command::Release`](baton_bus::handoff::Command::Release).
         ended: Ended,
         /// Data to send after this direction was closed.
         closed_for_writing: ClosedForWriting,

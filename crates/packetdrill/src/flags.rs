@@ -1,7 +1,7 @@
 //! What the whole object is set to, as the flags string of its start says: `key=value,key=value`.
 
-use crate::options::CongestionName;
-use baton_tcp::{Config, EcnMode, Keepalive, RtoFloor, WindowCounting};
+use crate::options::congestion_named;
+use baton_tcp::{Config, Congestion, EcnMode, Keepalive, RtoFloor, WindowCounting};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Parameters of an instance: what sysctls and the interface are on a host. Defaults are a usual Linux test set-up.
@@ -10,7 +10,7 @@ pub struct Settings {
     /// What connections start with; sizes of segments and buffers are filled in for each socket.
     pub tcp: Config,
     /// Congestion control of new sockets.
-    pub congestion: CongestionName,
+    pub congestion: Congestion,
     /// Largest packet of the interface, bytes.
     pub mtu: u16,
     /// Receive buffer of new sockets, bytes of kernel memory (half of it is offered at most).
@@ -50,7 +50,7 @@ impl Default for Settings {
                 answer_unsent_acks: false,
                 ..Config::default()
             },
-            congestion: CongestionName::Cubic,
+            congestion: Congestion::Cubic,
             mtu: 1500,
             receive_buffer: 540_000,
             receive_buffer_max: 15 << 20,
@@ -106,8 +106,8 @@ const BYTES: &str = "bytes";
 
 /// Every key, what it takes, and what it sets.
 const KEYS: &[Key] = &[
-    key("congestion", "cubic or reno", |s, v| {
-        put(&mut s.congestion, CongestionName::named(v))
+    key("congestion", "cubic, reno, dctcp or bbr", |s, v| {
+        put(&mut s.congestion, congestion_named(v))
     }),
     key("initial_window", "segments", |s, v| {
         put(&mut s.tcp.initial_window_segments, number(v))
@@ -327,7 +327,7 @@ mod tests {
         let settings = Settings::parse("").expect("defaults are good");
         assert_eq!(settings.tcp.initial_window_segments, 10);
         assert_eq!(settings.tcp.syn_retries, 5);
-        assert_eq!(settings.congestion, CongestionName::Cubic);
+        assert_eq!(settings.congestion, Congestion::Cubic);
         assert_eq!(settings.mss_for(settings.local4.into()), 1460);
         assert_eq!(settings.mss_for(settings.local6.into()), 1440);
     }

@@ -17,36 +17,26 @@ use std::net::IpAddr;
 const ENGINE_BUFFER: u32 = 1 << 30;
 
 /// Congestion control by its name in TCP_CONGESTION.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionName {
-    /// `cubic`.
-    Cubic,
-    /// `reno`.
-    Reno,
+const CONGESTION_NAMES: [(&str, Congestion); 4] = [
+    ("cubic", Congestion::Cubic),
+    ("reno", Congestion::NewReno),
+    ("dctcp", Congestion::Dctcp),
+    ("bbr", Congestion::Bbr),
+];
+
+/// The algorithm of this name.
+pub(crate) fn congestion_named(name: &str) -> Option<Congestion> {
+    let mut names = CONGESTION_NAMES.iter();
+    names.find(|known| known.0 == name).map(|known| known.1)
 }
 
-impl CongestionName {
-    /// The algorithm of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        match name {
-            "cubic" => Some(Self::Cubic),
-            "reno" => Some(Self::Reno),
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Cubic => "cubic",
-            Self::Reno => "reno",
-        }
-    }
-
-    const fn algorithm(self) -> Congestion {
-        match self {
-            Self::Cubic => Congestion::Cubic,
-            Self::Reno => Congestion::NewReno,
-        }
+/// Its name.
+pub(crate) fn congestion_name(congestion: Congestion) -> String {
+    let mut names = CONGESTION_NAMES.iter();
+    match (names.find(|known| known.1 == congestion), congestion) {
+        (Some((name, _)), _) => (*name).to_owned(),
+        (None, Congestion::Custom(custom)) => custom.name().to_owned(),
+        (None, other) => format!("{other:?}"),
     }
 }
 
@@ -57,7 +47,7 @@ pub(crate) struct SocketOptions {
     pub(crate) cork: bool,
     /// TCP_MAXSEG.
     pub(crate) mss: Option<u16>,
-    pub(crate) congestion: CongestionName,
+    pub(crate) congestion: Congestion,
     pub(crate) user_timeout_ms: u32,
     pub(crate) keepalive_on: bool,
     pub(crate) keepalive: Keepalive,
@@ -168,7 +158,7 @@ impl SocketOptions {
             receive_buffer: window.full_space(),
             window_clamp: window.offered(),
             window_scale: Some(window.scale()),
-            congestion: self.congestion.algorithm(),
+            congestion: self.congestion,
             nagle: !self.nodelay,
             syn_retries: self.syn_count.unwrap_or(settings.tcp.syn_retries),
             keepalive: self.keepalive_on.then_some(self.keepalive),

@@ -4,7 +4,7 @@
 //! before they are timed, so neither ramp-up nor cold caches count.
 
 use baton_bus::interconnect::InterconnectConfig;
-use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_sim::config::{Experiment, Length, WorkloadConfig};
 use baton_sim::{Machine, NoObserver, load_workload};
 use baton_workload::FixedSpec;
 use criterion::measurement::WallTime;
@@ -33,9 +33,16 @@ fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment
 
 fn warm_machine(experiment: &Experiment) -> Machine {
     let (load, _) = load_workload(experiment).expect("the load is made, not read");
-    let mut machine = Machine::new(experiment, load, &[]).expect("the experiment is valid");
+    let mut machine = Machine::builder(experiment)
+        .load(load)
+        .build()
+        .expect("the experiment is valid");
     machine
-        .run_until(100_000, 100_000, &mut NoObserver)
+        .run_until(
+            Length::Packets(100_000),
+            Length::Packets(100_000),
+            &mut NoObserver,
+        )
         .expect("nothing is violated");
     machine
 }
@@ -45,7 +52,7 @@ fn bench_packets(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, experimen
         b.iter_batched(
             || warm_machine(experiment),
             |mut machine| {
-                let until = machine.packets() + PACKETS;
+                let until = Length::Packets(machine.packets() + PACKETS);
                 machine
                     .run_until(until, until, &mut NoObserver)
                     .expect("nothing is violated");
@@ -143,7 +150,7 @@ fn shares(_: &mut Criterion) {
             .collect();
         for _ in 0..ROUNDS {
             for (machine, best) in &mut machines {
-                let until = machine.packets() + SLICE;
+                let until = Length::Packets(machine.packets() + SLICE);
                 let started = Instant::now();
                 machine
                     .run_until(until, until, &mut NoObserver)

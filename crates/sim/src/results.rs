@@ -2,7 +2,7 @@
 
 use crate::config::Experiment;
 use baton_bus::interconnect::Usage;
-use baton_bus::{ByCategory, Category};
+use baton_bus::{ByCategory, Category, EntriesPerTransfer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,11 +47,19 @@ pub struct Results {
     /// How the interconnect was used; none where it is ideal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interconnect: Option<InterconnectResults>,
+    /// What crossed between sockets on the adapter and their host; none where the host has the connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offload: Option<OffloadResults>,
     /// Time series over the whole run, warm-up included.
     pub series: Vec<Sample>,
 }
 
 impl Results {
+    /// DMA operations for each response.
+    pub fn crossings_per_response(&self) -> f64 {
+        self.bus.crossings() as f64 / self.clients.responses.max(1) as f64
+    }
+
     /// Share of the content that clients received which did not cross the bus to a NIC, per cent; below 0 where content crossed
     /// more often than it arrived.
     pub fn content_kept_off_bus_percent(&self) -> f64 {
@@ -64,11 +72,20 @@ impl Results {
     }
 }
 
+/// Full offload: what crossed together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OffloadResults {
+    /// Descriptors in each of the host's transfers.
+    pub host_transfers: EntriesPerTransfer,
+    /// Descriptors in each of the adapter's transfers.
+    pub adapter_transfers: EntriesPerTransfer,
+}
+
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// All packets were measured.
+    /// All packets or responses were measured.
     Complete,
     /// `run.limit_s` came first.
     TimeLimit,
@@ -91,6 +108,10 @@ pub struct ClientResults {
     pub failed: BTreeMap<String, u64>,
     /// Time from sending a request to the last byte of its response.
     pub response_ms: Distribution,
+    /// Of that, until the first byte of the response.
+    pub first_byte_ms: Distribution,
+    /// And from there to its last byte.
+    pub transfer_ms: Distribution,
     /// Segments that clients sent again.
     pub retransmissions: u64,
     /// Retransmission timeouts at clients.
@@ -330,7 +351,7 @@ impl From<Usage> for InterconnectResults {
 }
 
 /// One point of the time series.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Simulated time, microseconds.
     pub time_us: u64,

@@ -29,7 +29,8 @@ pub fn run(
 ) -> Result<Results, RunError> {
     experiment.validate()?;
     let (load, facts) = load_workload(experiment)?;
-    let mut results = Machine::new(experiment, load, captures)?.run(commit, observer)?;
+    let machine = Machine::builder(experiment).load(load).captures(captures);
+    let mut results = machine.build()?.run(commit, observer)?;
     results.workload = facts;
     Ok(results)
 }

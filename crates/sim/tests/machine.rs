@@ -3,10 +3,11 @@
 //! The machine itself checks every byte that clients receive; a run that returns results has passed that check.
 
 use baton_bus::interconnect::InterconnectConfig;
-use baton_nic::{LoadControl, Relief, Scheduler};
+use baton_cache::{Lru, ReplacementConfig};
+use baton_nic::{LoadControl, Relief, Scheduler, Watermarks};
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{Ended, Results};
-use baton_sim::{NoObserver, run};
+use baton_sim::{Machine, NoObserver, run};
 use baton_workload::generate::{Distribution, Files};
 use baton_workload::{FixedSpec, GeneratorSpec, Preset};
 
@@ -53,6 +54,49 @@ fn equal_experiments_give_equal_bits() {
         serde_json::to_string(&results(&experiment)).expect("results serialise")
     });
     assert_eq!(one, other.join().expect("the thread ran"));
+}
+
+/// The same policies, named by the experiment and given from outside, give the same bits.
+#[test]
+fn policies_from_outside_take_the_place_of_those_that_are_named() {
+    let mut named = Experiment {
+        workload: WorkloadConfig::default(),
+        ..experiment(200, 64)
+    };
+    named.host.kernel.nic_cache.enabled = true;
+    named.nic.firmware.cache.kib = 256;
+    named.nic.mips = 400;
+    let mut other = named.clone();
+    let load_control = LoadControl {
+        enabled: true,
+        high_water_packets: 32,
+        low_water_packets: 4,
+        ..LoadControl::default()
+    };
+    named.nic.firmware.scheduler = Scheduler::Fcfs;
+    named.nic.firmware.load_control = load_control.clone();
+    named.host.kernel.nic_cache.replacement = ReplacementConfig::Lru;
+    other.nic.firmware.scheduler = Scheduler::HostFirst;
+    other.host.kernel.nic_cache.replacement = ReplacementConfig::Fifo;
+    let expected = results(&named);
+    let without = results(&other);
+    let machine = Machine::builder(&other)
+        .scheduler(Scheduler::Fcfs)
+        .load_control(move |hard_limit| Watermarks::new(load_control.clone(), hard_limit))
+        .replacement(Lru::new)
+        .build();
+    let mut found = machine.unwrap().run("test", &mut NoObserver).unwrap();
+    found.experiment = expected.experiment.clone();
+    found.workload = expected.workload.clone();
+    assert_eq!(found, expected);
+    assert_ne!(without.nic, expected.nic, "they make a difference");
+    assert!(expected.series.iter().any(|sample| sample.soft_limit < 64));
+    assert!(
+        expected
+            .nics
+            .iter()
+            .any(|port| port.cache.as_ref().is_some_and(|c| c.evictions > 0))
+    );
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn on_demand(rate_kbps: u32) -> Experiment {
         rate_kbps,
         chunk_bytes: 65_536,
     };
-    small(WorkloadConfig::OnDemand(load), ApplicationConfig::Web)
+    small(WorkloadConfig::OnDemand(load), ApplicationConfig::default())
 }
 
 /// The same with a data cache of `kib` on each NIC, and a bus that is as fast as need be.
@@ -282,7 +282,7 @@ fn affinity_makes_one_cache_of_two() {
             rate_kbps: 1_000_000,
             chunk_bytes: 32_768,
         };
-        let mut experiment = small(WorkloadConfig::OnDemand(load), ApplicationConfig::Web);
+        let mut experiment = small(WorkloadConfig::OnDemand(load), ApplicationConfig::default());
         experiment.nics = 2;
         experiment.host.kernel.affinity = affinity;
         (
@@ -318,7 +318,7 @@ fn clients_that_ask_for_something_else_are_refused() {
         "workload.bytes: 7; expected 20000, what application.block_bytes says"
     );
     let mut experiment = remote_files(10);
-    experiment.application = ApplicationConfig::Web;
+    experiment.application = ApplicationConfig::default();
     assert_eq!(
         refused(&experiment),
         "application.kind: web; expected remote-files, for this workload"

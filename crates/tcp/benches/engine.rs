@@ -1,8 +1,8 @@
 //! Segments per second of two stacks joined in memory, over connection counts. Every segment is made by one stack and
 //! taken in by the other, so a segment's time here is the cost of both sides.
 
-use baton_tcp::{Config, Congestion, ConnId, EcnMode, Event, Stack, Symbolic};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_tcp::{Config, Congestion, ConnId, EcnMode, Event, Stack};
+use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -72,11 +72,14 @@ impl TimestampClock {
 /// A moment on a connection's own clock, in picoseconds. That clock moves with the connection, so moments need no
 /// translation. It wraps every 213 days: moments are compared within half of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Moment(u64);
+pub struct Moment(u64);
 
 impl Moment {
+    /// Where the clock is zero: some moment, for what has not happened yet.
+    pub const ZERO: Self = Self(0);
+
     /// Time since `earlier`; zero when that is later.
-    pub(crate) const fn since(self, earlier: Self) -> Span {
+    pub const fn since(self, earlier: Self) -> Span {
         match self.after(earlier) {
             true => Span::from_ps(self.0.wrapping_sub(earlier.0)),
             false => Span::ZERO,
@@ -84,7 +87,7 @@ impl Moment {
     }
 
     /// True when it is strictly later than `other`.
-    pub(crate) const fn after(self, other: Self) -> bool {
+    pub const fn after(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i64) > 0
     }
 

@@ -1,5 +1,6 @@
 //! Parameters of an engine.
 
+use crate::congestion::Custom;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -11,6 +12,22 @@ pub enum Congestion {
     NewReno,
     /// RFC 9438.
     Cubic,
+    /// RFC 8257: for networks whose queues mark above a low threshold, and whose hosts all use it.
+    Dctcp,
+    /// draft-ietf-ccwg-bbr-06 (version 3).
+    Bbr,
+    /// A controller from outside.
+    Custom(Custom),
+}
+
+/// What a receiver says of marks (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnEcho {
+    /// That there was one, until the peer says that it reduced its window (RFC 3168 6.1.3).
+    UntilReduced,
+    /// Of each segment whether it was marked: an ACK at once where that changes (RFC 8257 3.2). The peer must expect it.
+    EachChange,
 }
 
 /// How the congestion window is counted where hosts differ.
@@ -169,6 +186,8 @@ pub struct Config {
     pub undo: bool,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
+    /// What is said of marks that arrive; none: as the congestion control wants it of its peers.
+    pub ecn_echo: Option<EcnEcho>,
     /// Retransmission timeout before the first measurement, ms (RFC 6298 2.1 gives 1000, RFC 2988 gave 3000).
     pub rto_initial_ms: u32,
     /// Least retransmission timeout, ms (RFC 6298 2.4).
@@ -258,6 +277,7 @@ impl Default for Config {
             forward_rto: true,
             undo: true,
             ecn: EcnMode::Accept,
+            ecn_echo: None,
             rto_initial_ms: 1000,
             rto_min_ms: 200,
             rto_floor: RtoFloor::Timeout,
@@ -322,6 +342,10 @@ impl Config {
             ("receive_buffer", self.receive_buffer),
         ] {
             within(field, len.into(), 1, LARGEST_BUFFER, "1 to 2^30")?;
+        }
+        if let Congestion::Custom(custom) = self.congestion {
+            let known = u64::from(custom.is_known());
+            within("congestion", known, 1, 1, "a controller with a factory")?;
         }
         positive("initial_window_segments", self.initial_window_segments)?;
         positive("ack_every_segments", self.ack_every_segments)?;

@@ -40,6 +40,11 @@ impl Sent {
         self.known.contains(Known::AGAIN)
     }
 
+    /// How many were sent before it at the same moment.
+    pub(crate) fn order(&self) -> u16 {
+        self.order
+    }
+
     /// RACK_sent_after (RFC 8985 6.2, step 2).
     pub(crate) fn after(&self, other: &Self) -> bool {
         if self.at != other.at {
@@ -105,6 +110,25 @@ impl Flight {
     /// Segments that were sent again and may still arrive.
     pub(crate) fn again_segments(&self) -> u32 {
         self.again_segments
+    }
+
+    /// How many were sent before the last one at the same moment.
+    pub(crate) fn order(&self) -> u16 {
+        self.order
+    }
+
+    /// The first segment.
+    pub(crate) fn first(&self) -> Option<Sent> {
+        self.segments.front().copied()
+    }
+
+    /// The one of those that the peer did not report that was last sent the longest ago.
+    pub(crate) fn earliest(&self) -> Option<Sent> {
+        let awaited = self.segments.iter();
+        let awaited = awaited.filter(|sent| !sent.known.contains(Known::REPORTED));
+        awaited
+            .copied()
+            .reduce(|first, sent| if first.after(&sent) { sent } else { first })
     }
 
     /// True when segments may have arrived out of the order in which they were last sent.
@@ -252,8 +276,14 @@ impl Flight {
 
     // --- losses ---
 
-    /// RACK_detect_loss (RFC 8985 6.2, step 5): what was sent well before something that arrived is lost.
-    pub(crate) fn detect(&mut self, una: SeqNr, by: &Judgment) -> Found {
+    /// RACK_detect_loss (RFC 8985 6.2, step 5): what was sent well before something that arrived is lost. `visit` gets each
+    /// segment that newly is, and its length.
+    pub(crate) fn detect(
+        &mut self,
+        una: SeqNr,
+        by: &Judgment,
+        mut visit: impl FnMut(&Sent, u32),
+    ) -> Found {
         let mut found = Found::default();
         for index in 0..self.segments.len() {
             let sent = self.segments[index];
@@ -268,6 +298,7 @@ impl Flight {
             if wait == Span::ZERO {
                 found.lost = true;
                 self.lose(una, index);
+                visit(&sent, sent.end - self.start_of(una, index));
             } else {
                 found.wait = found.wait.max(wait);
             }
@@ -275,14 +306,22 @@ impl Flight {
         found
     }
 
-    /// A timeout: the first segment is lost, and all that had `patience` to arrive (RFC 8985 6.3).
-    pub(crate) fn time_out(&mut self, una: SeqNr, now: Moment, patience: Span) {
+    /// A timeout: the first segment is lost, and all that had `patience` to arrive (RFC 8985 6.3). `visit` gets each
+    /// segment that newly is, and its length.
+    pub(crate) fn time_out(
+        &mut self,
+        una: SeqNr,
+        now: Moment,
+        patience: Span,
+        mut visit: impl FnMut(&Sent, u32),
+    ) {
         for index in 0..self.segments.len() {
             let sent = self.segments[index];
             let expired = (sent.at + patience).since(now) == Span::ZERO;
             let lost = index == 0 || expired;
             if lost && !sent.known.intersects(Known::REPORTED | Known::LOST) {
                 self.lose(una, index);
+                visit(&sent, sent.end - self.start_of(una, index));
             }
         }
     }

@@ -8,7 +8,8 @@
 //! What it follows: RFC 9293 with window scaling, timestamps and PAWS (7323), SACK (2018) with reports of duplicates
 //! (2883), losses noticed by time and probes for lost tails (8985) or by counting (6675, 5681, 6582), limited transmit
 //! (3042), proportional rate reduction (9937), spurious losses found by timestamps (3522, 4015), duplicates and F-RTO
-//! (5682), NewReno (5681, 3465), CUBIC (9438) and HyStart++ (9406), explicit congestion notification (3168),
+//! (5682), NewReno (5681, 3465), CUBIC (9438), HyStart++ (9406), DCTCP (8257), BBR (draft-ietf-ccwg-bbr-06) with pacing, and
+//! any other [`Controller`], explicit congestion notification (3168),
 //! retransmission timeouts (6298), user timeouts (5482) and keepalive, resets and challenge ACKs (5961), initial sequence
 //! numbers (6528), SYN cookies (4987), path MTU and other ICMP errors (1191, 8201, 5927), TIME-WAIT (1337, 6191). Urgent
 //! data is ignored. Each rule is cited where it is applied, and [`Config`] has a switch for most; where RFCs leave room the
@@ -31,11 +32,13 @@ mod flow_table;
 mod info;
 mod isn;
 mod listener;
+mod moved;
 mod path_error;
 mod payload;
 mod portable;
 mod profiles;
 mod rack;
+mod rate_sampler;
 mod receive_buffer;
 mod rtt;
 mod sack;
@@ -46,15 +49,20 @@ mod time_wait;
 mod types;
 mod wheel;
 
+pub use clock::Moment;
 pub use config::{
-    Config, ConfigError, Congestion, EcnMode, Keepalive, NagleRule, RtoFloor, SynCookies,
+    Config, ConfigError, Congestion, EcnEcho, EcnMode, Keepalive, NagleRule, RtoFloor, SynCookies,
     WindowCounting, WindowProbe, WindowUpdate,
 };
+pub use congestion::{
+    Ack, Acked, CloneController, Controller, Custom, Factory, Loss, Lost, Needs, RateSample, Start,
+    Window,
+};
 pub use info::{CongestionPhase, Info};
+pub use moved::Moved;
 pub use path_error::PathError;
-pub use payload::{Payload, Pieces, Symbolic};
 pub use portable::{DecodeError, Portable};
-pub use segment::{Outgoing, Segment};
+pub use segment::{Outgoing, OutgoingRun, RunLimit, Segment};
 pub use send_buffer::Lent;
 pub use stack::Stack;
 pub use time_wait::PortableTimeWait;

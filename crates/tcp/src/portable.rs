@@ -2,14 +2,13 @@
 
 use crate::config::Config;
 use crate::connection::PortableInner;
-use crate::payload::Payload;
 use crate::types::State;
-use baton_wire::Flow;
+use baton_wire::{Flow, Payload};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The format written by this version.
-pub(crate) const FORMAT_VERSION: u16 = 2;
+pub(crate) const FORMAT_VERSION: u16 = 3;
 
 /// Bytes of a connection's control block, data not counted. A host's is about as long (an inpcb and a tcpcb, or a
 /// tcp_sock, are one to two kilobytes).
@@ -76,6 +75,19 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     /// # Errors
     /// The bytes are not one whole state of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::check_version(bytes)?;
+        let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
+        let (state, rest) = postcard::take_from_bytes(bytes).map_err(malformed)?;
+        match rest.len() {
+            0 => Ok(state),
+            len => Err(DecodeError::Trailing(len)),
+        }
+    }
+    /// Whether the bytes begin with a state of the version that is read here.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn check_version(bytes: &[u8]) -> Result<(), DecodeError> {
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
         let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
         if found != FORMAT_VERSION {
@@ -84,15 +96,16 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
                 expected: FORMAT_VERSION,
             });
         }
-        let (state, rest) = postcard::take_from_bytes(bytes).map_err(malformed)?;
-        match rest.len() {
-            0 => Ok(state),
-            len => Err(DecodeError::Trailing(len)),
-        }
+        Ok(())
     }
 }
 
 impl<P: Payload> Portable<P> {
+    /// Its parameters.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Bytes of NIC or host memory that holding this connection takes, data not counted.
     pub fn memory_len(&self) -> usize {
         CONTROL_BLOCK_LEN

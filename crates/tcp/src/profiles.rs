@@ -1,6 +1,6 @@
 //! The parameters in use by a stack's connections, each different set once.
 
-use crate::config::Config;
+use crate::config::{Config, Congestion};
 use std::ops::Index;
 
 /// Number of a set of parameters.
@@ -39,6 +39,25 @@ impl Profiles {
         }
         self.users[index] += 1;
         Some(number)
+    }
+
+    /// `config`; its congestion controller from outside, if it was read as bytes, with the factory that parameters in use
+    /// have for one of the same name.
+    pub(crate) fn with_factory(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        if let Congestion::Custom(wanted) = &mut config.congestion
+            && !wanted.is_known()
+        {
+            let in_use = self.in_use().map(|id| self[id].congestion);
+            let known = in_use.filter_map(|congestion| match congestion {
+                Congestion::Custom(custom) => Some(custom),
+                _ => None,
+            });
+            if let Some(known) = known.into_iter().find(|known| known == wanted) {
+                *wanted = known;
+            }
+        }
+        config
     }
 
     /// One more user of parameters that are in use.

@@ -1,7 +1,7 @@
 //! What has arrived: in order for the reader, out of order behind holes (RFC 9293 3.10.7.4, RFC 2018).
 
-use crate::payload::{Payload, Pieces, cut_front, push_joined, truncate};
-use baton_wire::{SackBlock, SackBlocks, SeqNr};
+use crate::payload::{cut_front, push_joined, truncate};
+use baton_wire::{Payload, Pieces, SackBlock, SackBlocks, SeqNr};
 use std::collections::VecDeque;
 
 /// Most holes kept open; data behind further ones is dropped and will be sent again.
@@ -83,7 +83,7 @@ impl<P: Payload> ReceiveBuffer<P> {
     }
 
     /// Takes in a segment's data, which is the next in sequence; gives its length.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append(&mut self, payload: &mut Pieces<P>) -> u32 {
         if payload.len() > 1 {
             return payload.drain(..).map(|piece| self.push_ready(piece)).sum();

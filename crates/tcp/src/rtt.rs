@@ -80,7 +80,11 @@ impl RttEstimator {
         self.doubled(probes, config)
     }
 
+    #[inline]
     fn doubled(&self, times: u8, config: &Config) -> Span {
+        if times == 0 {
+            return self.base;
+        }
         let most = Span::from_ms(config.rto_max_ms.into());
         let doubled = self.base.as_ps().saturating_mul(1 << times.min(32));
         Span::from_ps(doubled.min(most.as_ps()).max(self.base.as_ps()))

@@ -1,9 +1,8 @@
 //! A TCP segment between two named ends.
 
-use crate::payload::{Payload, Pieces};
 use crate::send_buffer::Lent;
 use crate::types::ConnId;
-use baton_wire::{Ecn, Endpoint, Flags, Flow, Head, Header, frame_len};
+use baton_wire::{Ecn, Endpoint, Flags, Flow, Head, Header, Payload, Pieces, frame_len};
 use std::net::IpAddr;
 
 /// One segment: what a frame carries.
@@ -107,9 +106,69 @@ impl<P: Payload> Outgoing<'_, P> {
     }
 }
 
+/// How long a run of segments may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimit {
+    /// Segments, at least one.
+    pub segments: u32,
+    /// Bytes of IP and TCP headers and data of each, if there is more than one.
+    pub packet_len: usize,
+}
+
+impl RunLimit {
+    /// One segment, however long it is.
+    pub const ONE: Self = Self {
+        segments: 1,
+        packet_len: usize::MAX,
+    };
+}
+
+/// Segments to send, one after the other, that are alike but for their numbers: what segmentation offload is given as one.
+#[derive(Clone, Debug)]
+pub struct OutgoingRun<'a, P> {
+    /// The first one, with the data of all.
+    pub first: Outgoing<'a, P>,
+    /// How many there are.
+    pub segments: u32,
+    /// The last one carries PSH, if there is more than one.
+    pub pushes: bool,
+}
+
+impl<'a, P: Payload> OutgoingRun<'a, P> {
+    /// Bytes of data of each segment.
+    #[inline]
+    pub fn segment_len(&self) -> usize {
+        self.first.payload.len() / self.segments as usize
+    }
+
+    /// Bytes of IP and TCP headers and data of each segment.
+    #[inline]
+    pub fn packet_len(&self) -> usize {
+        header_len(self.first.dst, self.first.header) + self.segment_len()
+    }
+
+    /// Gives each segment by itself, in order.
+    pub fn for_each(&self, mut give: impl FnMut(&Outgoing<'_, P>)) {
+        let mut header = *self.first.header;
+        let mut rest = self.first.payload.clone();
+        let len = self.segment_len();
+        for number in 1..=self.segments {
+            if self.pushes && number == self.segments {
+                header.flags |= Flags::PSH;
+            }
+            give(&Outgoing {
+                header: &header,
+                payload: rest.split_front(len),
+                ..self.first
+            });
+            header.seq += len as u32;
+        }
+    }
+}
+
 /// Bytes of the IP and TCP headers of a segment to `dst`.
 #[inline]
-fn header_len(dst: Endpoint, header: &Header) -> usize {
+pub(crate) fn header_len(dst: Endpoint, header: &Header) -> usize {
     let ip = match dst.addr {
         IpAddr::V4(_) => 20,
         IpAddr::V6(_) => 40,

@@ -1,6 +1,7 @@
 //! What was written and is not yet acknowledged.
 
-use crate::payload::{Payload, Pieces, push_joined};
+use crate::payload::push_joined;
+use baton_wire::{Payload, Pieces};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -196,6 +197,14 @@ impl<'a, P: Payload> Lent<'a, P> {
         self.len == 0
     }
 
+    /// The piece it lies in, if it lies in one, with the range of its bytes that belong to it.
+    #[inline]
+    pub fn only_part(&self) -> Option<(&'a P, Range<usize>)> {
+        let piece = self.pieces?.get(self.first)?;
+        let range = self.start as usize..(self.start + self.len) as usize;
+        (range.end <= piece.len()).then_some((piece, range))
+    }
+
     /// The pieces it lies in, each with the range of its bytes that belong to it.
     #[inline]
     pub fn parts(&self) -> impl Iterator<Item = (&'a P, Range<usize>)> + Clone + use<'a, P> {
@@ -218,6 +227,26 @@ impl<'a, P: Payload> Lent<'a, P> {
             (index, start, remaining) = (index + 1, 0, remaining - take);
             Some((piece, range))
         })
+    }
+
+    /// Takes the first `len` bytes off.
+    pub(crate) fn split_front(&mut self, len: usize) -> Self {
+        debug_assert!(len <= self.len(), "no more is taken off than there is");
+        let front = Self {
+            len: len as u32,
+            pieces: self.pieces,
+            ..*self
+        };
+        self.len -= len as u32;
+        self.start += len as u32;
+        while self.len > 0
+            && let Some(piece) = self.pieces.and_then(|pieces| pieces.get(self.first))
+            && piece.len() <= self.start as usize
+        {
+            self.start -= piece.len() as u32;
+            self.first += 1;
+        }
+        front
     }
 
     /// The same as pieces of its own, which share the bytes.

@@ -76,6 +76,18 @@ pub struct Handled {
     pub refused: Option<Refusal>,
 }
 
+impl Handled {
+    /// Of several segments of a run, this one the last.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        Self {
+            data_len: before.data_len + self.data_len,
+            new_ack: before.new_ack || self.new_ack,
+            refused: before.refused.or(self.refused),
+            ..self
+        }
+    }
+}
+
 /// Why a segment was not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {

@@ -1,8 +1,8 @@
 //! TCP segments to bytes. A library lays out the headers below TCP; here are TCP's, and the checksum.
 
-use crate::lower::{LowerHeaders, ethernet_header};
+use crate::lower::{LowerHeaders, MOST_LEN, ethernet_header};
 use crate::options;
-use crate::{Buffer, Checksum, EncodeError, Head, Link, Packet};
+use crate::{Buffer, Checksum, EncodeError, Flags, Head, Link, Packet};
 use std::net::IpAddr;
 
 /// Bytes of a TCP header without options.
@@ -11,7 +11,9 @@ const TCP_HEADER_LEN: usize = 20;
 /// Most bytes of a TCP header.
 pub(crate) const MOST_TCP_HEADER_LEN: usize = TCP_HEADER_LEN + options::MOST_LEN;
 
-/// Where the checksum stands in a TCP header (RFC 9293 3.1).
+/// Where fields stand in a TCP header (RFC 9293 3.1).
+const TCP_SEQ_AT: usize = 4;
+const TCP_FLAGS_AT: usize = 13;
 const TCP_CHECKSUM_AT: usize = 16;
 
 /// Appends an Ethernet frame, without padding and frame check sequence, to `out`.
@@ -80,6 +82,80 @@ pub fn encode_pieces<'a>(
     let sum = sum.add(write_tcp_header(head, header)).add(pseudo_header);
     header[TCP_CHECKSUM_AT..TCP_CHECKSUM_AT + 2].copy_from_slice(&sum.to_bytes());
     Ok(())
+}
+
+/// How a run of segments is cut: alike but for their numbers, and the last one pushed.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// How many segments there are.
+    pub segments: u32,
+    /// Bytes of data of each.
+    pub segment_len: usize,
+    /// The last one carries PSH.
+    pub pushes: bool,
+}
+
+/// Appends the segments of a run to `out`, each after `lower` headers, and calls `end` after each. `head` is the first one's, and
+/// `pieces` hold the data of all. Headers are laid out once; they differ in number and checksum, and the last one perhaps in PSH.
+/// Gives the bytes of each frame or packet.
+///
+/// # Errors
+/// When there are no such packets; then `out` is as it was.
+pub fn encode_run<'a, B: Buffer>(
+    lower: &LowerHeaders,
+    head: Head<'_>,
+    cut: Cut,
+    mut pieces: impl Iterator<Item = &'a [u8]>,
+    out: &mut B,
+    mut end: impl FnMut(&mut B),
+) -> Result<usize, EncodeError> {
+    let options_len = head.header.options.len();
+    if options_len > options::MOST_LEN {
+        return Err(EncodeError::TooManyOptions(options_len));
+    }
+    let header_len = TCP_HEADER_LEN + options_len;
+    let tcp_len = lower.check_len(header_len + cut.segment_len)?;
+    let (tcp_start, data_start) = (lower.len(), lower.len() + header_len);
+    let mut headers = [0; MOST_LEN];
+    let headers = &mut headers[..data_start];
+    headers.copy_from_slice(lower.with_room(header_len));
+    let pseudo_header = lower.complete(tcp_len, head.ecn, headers);
+    let mut sum = write_tcp_header(head, &mut headers[tcp_start..]).add(pseudo_header);
+    let mut seq = head.header.seq;
+    let mut rest: &[u8] = &[];
+    for number in 1..=cut.segments {
+        if cut.pushes && number == cut.segments {
+            headers[tcp_start + TCP_FLAGS_AT] |= Flags::PSH.bits();
+            sum = sum.add_u16(Flags::PSH.bits().into());
+        }
+        headers[tcp_start + TCP_SEQ_AT..][..4].copy_from_slice(&seq.0.to_be_bytes());
+        let start = out.len();
+        out.make_room(data_start + cut.segment_len);
+        out.append(headers);
+        let (mut data, mut len) = (Checksum::new(), 0);
+        while len < cut.segment_len {
+            if rest.is_empty() {
+                let Some(piece) = pieces.next() else {
+                    debug_assert!(false, "there is data for all segments");
+                    break;
+                };
+                rest = piece;
+            }
+            let (piece, after) = rest.split_at(rest.len().min(cut.segment_len - len));
+            data = data.add_piece(piece, len);
+            out.append(piece);
+            (rest, len) = (after, len + piece.len());
+        }
+        let checksum = sum.add(data).to_bytes();
+        let at = start + tcp_start + TCP_CHECKSUM_AT;
+        out[at..at + 2].copy_from_slice(&checksum);
+        end(out);
+        // Ones' complement: the old number is taken out of the sum by adding its complement (RFC 1624 2).
+        let next = seq + cut.segment_len as u32;
+        sum = sum.add_u32(!seq.0).add_u32(next.0);
+        seq = next;
+    }
+    Ok(data_start + cut.segment_len)
 }
 
 /// Writes a TCP header, its checksum still zero (RFC 9293 3.1), to where it has its length, and gives its sum. TCP is Baton's

@@ -1,33 +1,39 @@
-//! What travels: addresses, TCP headers, and the integer time at which it does.
+//! What travels: addresses, TCP headers, data, and the integer time at which it does.
 //!
 //! Headers are plain values here; bytes appear only at the edges ([`encode_frame`], capture files),
 //! where a header library does the work.
 
 mod buffer;
+#[cfg(feature = "capture")]
 mod capture;
 mod checksum;
 mod decode;
 mod encode;
 mod flow;
+mod frame_pool;
 mod header;
 mod lower;
 mod options;
 mod packet;
+mod payload;
 mod sack_blocks;
 mod seq;
 mod time;
 
 pub use buffer::Buffer;
+#[cfg(feature = "capture")]
 pub use capture::CaptureWriter;
 pub use checksum::Checksum;
 pub use decode::{TcpPart, decode_frame, decode_packet, decode_tcp};
-pub use encode::{encode_frame, encode_link, encode_packet, encode_pieces};
+pub use encode::{Cut, encode_frame, encode_link, encode_packet, encode_pieces, encode_run};
 pub use flow::{Endpoint, Flow};
+pub use frame_pool::FramePool;
 pub use header::{
     ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, Timestamps, frame_len, line_len,
 };
 pub use lower::{HOP_LIMIT, LowerHeaders, pseudo_header};
 pub use packet::{DecodeError, EncodeError, Head, Link, Packet};
+pub use payload::{Payload, Pieces, Symbolic};
 pub use sack_blocks::{SackBlocks, TooManyBlocks};
 pub use seq::SeqNr;
 pub use time::{Span, Time};

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 pub const HOP_LIMIT: u8 = 64;
 
 /// Most bytes of all headers.
-const MOST_LEN: usize = ETHERNET_LEN + IPV6_LEN + MOST_TCP_HEADER_LEN;
+pub(crate) const MOST_LEN: usize = ETHERNET_LEN + IPV6_LEN + MOST_TCP_HEADER_LEN;
 
 const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;

@@ -1,30 +1,72 @@
-//! Reads the public log excerpts where they are present: in the folder that `BATON_DATA` names, or in `shared/data`
-//! beside the workspace. Without them these tests say so and pass.
+//! Reads the public log excerpts (`excerpts/mod.rs` says where they are). A test whose excerpts are not there is ignored.
+
+mod excerpts;
 
 use baton_workload::log::{Format, LogError, NotReplayable, SkipReason};
 use baton_workload::{Analysis, Fit, Log, Replay, SessionRule, Workload};
-use std::path::PathBuf;
+use libtest_mimic::{Arguments, Trial};
 
-/// The path of an excerpt, `None` with a note if it is not there.
-fn excerpt(name: &str) -> Option<PathBuf> {
-    let folder = match std::env::var_os("BATON_DATA") {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+const NASA_JULY: &str = "nasa_http_19950701_first9999.tsv.xz";
+const NASA_AUGUST: &str = "nasa_http_19950801_first9999.tsv.xz";
+const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
+const EPA: &str = "epa_http_19950830_00h-12h.log.xz";
+const SDSC: &str = "sdsc_http_19950822.log.xz";
+const REQUESTS_PER_MINUTE: &str = "worldcup98_requests_per_minute.csv.xz";
+const ATM_PACKETS: &str = "atm_link_20000125_packets.csv.xz";
+const ATM_CAPTURE: &str = "atm_link_20000125.erf.xz";
+
+/// A test with its name and the excerpts that it reads.
+type Test = (&'static str, &'static [&'static str], fn());
+
+const ALL: [Test; 9] = [
+    ("nasa_july", &[NASA_JULY], nasa_july),
+    ("nasa_august", &[NASA_AUGUST], nasa_august),
+    ("world_cup", &[WORLD_CUP], world_cup),
+    ("epa", &[EPA], epa),
+    (
+        "sdsc_is_analysed_but_not_replayed",
+        &[SDSC],
+        sdsc_is_analysed_but_not_replayed,
+    ),
+    (
+        "other_files_are_refused",
+        &[REQUESTS_PER_MINUTE, ATM_PACKETS, ATM_CAPTURE],
+        other_files_are_refused,
+    ),
+    (
+        "every_log_with_sizes_replays_completely",
+        &[NASA_JULY, NASA_AUGUST, WORLD_CUP, EPA],
+        every_log_with_sizes_replays_completely,
+    ),
+    (
+        "the_fit_of_the_world_cup_is_within_bounds",
+        &[WORLD_CUP],
+        the_fit_of_the_world_cup_is_within_bounds,
+    ),
+    (
+        "the_fits_of_nasa_are_within_bounds",
+        &[NASA_JULY, NASA_AUGUST],
+        the_fits_of_nasa_are_within_bounds,
+    ),
+];
+
+fn main() {
+    let trial = |(name, files, test): Test| {
+        let run = move || {
+            test();
+            Ok(())
+        };
+        let missing = excerpts::missing(files);
+        Trial::test(name, run)
+            .with_ignored_flag(missing.is_some())
+            .with_kind(missing.unwrap_or_default())
     };
-    let path = folder.join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!(
-        "skipped: {} is not there; set BATON_DATA to the folder of the public logs",
-        path.display()
-    );
-    None
+    let trials = ALL.map(trial).into();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-fn read(name: &str) -> Option<Log> {
-    let path = excerpt(name)?;
-    Some(Log::read(&path).unwrap_or_else(|error| panic!("{error}")))
+fn read(name: &str) -> Log {
+    Log::read(&excerpts::path(name)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Sum over distinct URLs of the largest size seen, and of all sizes, in bytes.
@@ -32,11 +74,8 @@ fn bytes(log: &Log) -> (u64, u64) {
     (log.content_bytes(), log.files.footprint())
 }
 
-#[test]
 fn nasa_july() {
-    let Some(log) = read("nasa_http_19950701_first9999.tsv.xz") else {
-        return;
-    };
+    let log = read(NASA_JULY);
     assert_eq!(log.format, Format::NasaTsv);
     assert_eq!((log.requests.len(), log.skipped.total()), (9999, 0));
     assert_eq!((log.clients.len(), log.urls.len()), (936, 1165));
@@ -49,11 +88,8 @@ fn nasa_july() {
     );
 }
 
-#[test]
 fn nasa_august() {
-    let Some(log) = read("nasa_http_19950801_first9999.tsv.xz") else {
-        return;
-    };
+    let log = read(NASA_AUGUST);
     assert_eq!((log.requests.len(), log.skipped.total()), (9999, 0));
     assert_eq!((log.clients.len(), log.urls.len()), (853, 1323));
     assert_eq!(bytes(&log), (179_517_299, 62_280_905));
@@ -63,11 +99,8 @@ fn nasa_august() {
     );
 }
 
-#[test]
 fn world_cup() {
-    let Some(log) = read("worldcup98_day6_sample200k.csv.xz") else {
-        return;
-    };
+    let log = read(WORLD_CUP);
     assert_eq!(log.format, Format::WorldCupCsv);
     assert_eq!((log.requests.len(), log.skipped.total()), (200_000, 0));
     assert_eq!((log.clients.len(), log.urls.len()), (17_506, 2731));
@@ -81,11 +114,8 @@ fn world_cup() {
     assert_eq!(bytes(&log), (1_502_471_633 - 199_437, 54_616_868));
 }
 
-#[test]
 fn epa() {
-    let Some(log) = read("epa_http_19950830_00h-12h.log.xz") else {
-        return;
-    };
+    let log = read(EPA);
     assert_eq!(log.format, Format::Epa);
     assert_eq!((log.requests.len(), log.clients.len()), (15_753, 916));
     // One request without a URL. Its size was logged as `-`, as that of 1,796 others.
@@ -103,11 +133,8 @@ fn epa() {
     assert_eq!(bytes(&log), (99_541_814, 41_118_564));
 }
 
-#[test]
 fn sdsc_is_analysed_but_not_replayed() {
-    let Some(log) = read("sdsc_http_19950822.log.xz") else {
-        return;
-    };
+    let log = read(SDSC);
     assert_eq!(log.format, Format::Sdsc);
     // The skipped lines are complaints of the server, without a path.
     assert_eq!(
@@ -126,36 +153,22 @@ fn sdsc_is_analysed_but_not_replayed() {
     assert!(analysis.sizes.is_none() && analysis.popularity.zipf_exponent > 0.5);
 }
 
-#[test]
 fn other_files_are_refused() {
     let others = [
-        (
-            "worldcup98_requests_per_minute.csv.xz",
-            "line 1: \"period,count\"",
-        ),
-        (
-            "atm_link_20000125_packets.csv.xz",
-            "line 1: \"time_s,iface,",
-        ),
-        ("atm_link_20000125.erf.xz", "line 1: "),
+        (REQUESTS_PER_MINUTE, "line 1: \"period,count\""),
+        (ATM_PACKETS, "line 1: \"time_s,iface,"),
+        (ATM_CAPTURE, "line 1: "),
     ];
     for (name, expected) in others {
-        let Some(path) = excerpt(name) else { return };
-        let error = Log::read(&path).unwrap_err();
+        let error = Log::read(&excerpts::path(name)).unwrap_err();
         assert!(matches!(error, LogError::UnknownFormat { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
-#[test]
 fn every_log_with_sizes_replays_completely() {
-    for name in [
-        "nasa_http_19950701_first9999.tsv.xz",
-        "nasa_http_19950801_first9999.tsv.xz",
-        "worldcup98_day6_sample200k.csv.xz",
-        "epa_http_19950830_00h-12h.log.xz",
-    ] {
-        let Some(log) = read(name) else { return };
+    for name in [NASA_JULY, NASA_AUGUST, WORLD_CUP, EPA] {
+        let log = read(name);
         for rule in [SessionRule::PAPERS, SessionRule::PIPELINED] {
             let mut replay = Replay::new(&log, rule).unwrap();
             let mut script = Vec::new();
@@ -184,7 +197,7 @@ struct Bounds {
 }
 
 fn assert_fits(name: &str, bounds: &Bounds) {
-    let Some(log) = read(name) else { return };
+    let log = read(name);
     let fit = Fit::of(&log, SessionRule::PAPERS).unwrap();
     let error = fit.error(&log, SessionRule::PAPERS, 5).unwrap();
     for row in &error.rows {
@@ -202,7 +215,6 @@ fn assert_fits(name: &str, bounds: &Bounds) {
     assert_eq!(error, fit.error(&log, SessionRule::PAPERS, 5).unwrap());
 }
 
-#[test]
 fn the_fit_of_the_world_cup_is_within_bounds() {
     let bounds = Bounds {
         means: 0.02,
@@ -210,10 +222,9 @@ fn the_fit_of_the_world_cup_is_within_bounds() {
         hits: 0.04,
         lifetimes: 0.03,
     };
-    assert_fits("worldcup98_day6_sample200k.csv.xz", &bounds);
+    assert_fits(WORLD_CUP, &bounds);
 }
 
-#[test]
 fn the_fits_of_nasa_are_within_bounds() {
     let bounds = Bounds {
         means: 0.05,
@@ -221,6 +232,6 @@ fn the_fits_of_nasa_are_within_bounds() {
         hits: 0.06,
         lifetimes: 0.07,
     };
-    assert_fits("nasa_http_19950701_first9999.tsv.xz", &bounds);
-    assert_fits("nasa_http_19950801_first9999.tsv.xz", &bounds);
+    assert_fits(NASA_JULY, &bounds);
+    assert_fits(NASA_AUGUST, &bounds);
 }

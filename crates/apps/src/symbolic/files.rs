@@ -2,7 +2,7 @@
 
 use super::{FILES, file_content};
 use baton_host::{FileId, FileStore};
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use rustc_hash::FxHashMap;
 
 /// Unit in which a file's content has a revision, bytes.

@@ -2,7 +2,7 @@
 
 use super::{Exchange, SymbolicHttp};
 use crate::web::{Http, Parsed, Request};
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
 /// HTTP in symbols for one channel: whatever file is asked for, a client gets no block twice; its request waits for the next.

@@ -1,7 +1,7 @@
 //! The client's side: is every byte of a response the right one?
 
 use super::{Exchange, offset, revision};
-use baton_tcp::{Payload, Symbolic};
+use baton_wire::{Payload, Symbolic};
 
 /// Reads one response and checks that it is exactly the header and then the content of what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

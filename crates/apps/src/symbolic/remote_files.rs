@@ -5,7 +5,7 @@
 use super::{CONTENT_LIMIT, Exchange, FILES, Kind};
 use crate::web::{Http, Parsed, Request};
 use baton_host::FileId;
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
 /// Record mark, RPC call with Unix credentials, file handle, offset and count (RFC 5531, RFC 1813 section 3.3.6). The credentials'
@@ -194,7 +194,7 @@ impl Http<Symbolic> for RemoteFileCalls {
 mod tests {
     use super::*;
     use crate::symbolic::ResponseReader;
-    use baton_tcp::Payload;
+    use baton_wire::Payload;
 
     #[test]
     fn a_read_is_answered_with_a_header_and_the_content() {

@@ -1,7 +1,7 @@
 //! Ranges as the bytes they stand for.
 
 use super::{Exchange, HEAD_BYTES, Kind, offset, remote_files, revision};
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use std::io::Write;
 
 /// Appends the bytes of `data` to `out`: HTTP that a packet analyser understands; content is a pattern that tells its file

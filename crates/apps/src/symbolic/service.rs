@@ -3,7 +3,7 @@
 use super::remote_files::Upload;
 use super::{LiveHttp, RemoteFileCalls, SymbolicHttp};
 use crate::web::{Http, Parsed, Request};
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
 /// What a server speaks.

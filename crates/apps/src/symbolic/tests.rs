@@ -1,5 +1,5 @@
 use super::*;
-use baton_tcp::Payload;
+use baton_wire::Payload;
 
 fn response(request: Symbolic) -> Vec<Symbolic> {
     let mut http = SymbolicHttp;

@@ -4,7 +4,7 @@ use super::http::{Http, Parsed, Request};
 use super::{Config, Stats};
 use baton_host::footprint::{APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
 use baton_host::{Access, Gone, Op, Pool, Receive, SocketId, Sockets};
-use baton_tcp::Payload;
+use baton_wire::Payload;
 use std::collections::VecDeque;
 
 /// Most bytes one read asks for.
@@ -315,7 +315,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         sockets.work(Op::AppFinish, 1);
         stats.responses += 1;
         stats.dynamic += u64::from(request.dynamic);
-        request.last
+        request.last || !config.keep_alive
     }
 }
 

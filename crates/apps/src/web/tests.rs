@@ -1,7 +1,7 @@
 use super::*;
 use crate::symbolic::{self, ResponseReader, SymbolicHttp};
 use baton_host::{FileId, Gone, Receive, Unread};
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
 /// One connection in memory: what the client wrote, what the server sent, and how much room it has.

@@ -45,9 +45,35 @@ pub struct AdapterArgs {
     /// Applications at most
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub most_applications: u32,
+    /// Hard_Limit: the most connections that hosts may hand to it at a time
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(..=1 << 24))]
+    pub hard_limit: u32,
+    /// Load control: Soft_Limit falls when more segments than this wait at a turn [default: no load control]
+    #[arg(long, value_name = "SEGMENTS", requires = "lowat")]
+    pub hiwat: Option<u32>,
+    /// Load control: Soft_Limit rises when fewer segments than this wait at a turn
+    #[arg(long, value_name = "SEGMENTS", requires = "hiwat")]
+    pub lowat: Option<u32>,
+    /// What load control does beside: wait for connections to end, or ask the hosts to take the busiest back
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "passive",
+        requires = "hiwat"
+    )]
+    pub relief: ReliefName,
     /// Where `baton live stat` asks
     #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
     pub control: PathBuf,
+}
+
+/// How the adapter gets out of overload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReliefName {
+    /// It waits for connections to end.
+    Passive,
+    /// It asks hosts to take the busiest connections back.
+    Active,
 }
 
 /// What happens to connections of an application that is gone.

@@ -1,6 +1,7 @@
 //! What can be typed after `baton live`.
 
 use super::DescriptorArgs;
+use baton_host::SelectionConfig;
 use baton_inet::Cidr;
 use baton_live::Url;
 use baton_live::port::FaultSpec;
@@ -119,8 +120,9 @@ Example:
     --netns demo --host-addr 10.9.0.1/24 --host-addr fd00:9::1/64 --root /srv/www
   ip netns exec demo curl http://10.9.0.2/
 
-Through an adapter that runs already:
+Through an adapter that runs already, with all of TCP on the adapter, or with a stack of its own from which it hands connections off:
   baton live serve --adapter /run/baton.sock --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton.sock --handoff t4 --control /run/baton-web.sock --root /srv/www
 
 The same server on the kernel's TCP, to compare with:
   baton live serve --kernel --port 8080 --root /srv/www
@@ -134,6 +136,10 @@ pub struct ServeArgs {
     /// Use the sockets of an adapter in another process: the path where it listens, or tcp://HOST:PORT
     #[arg(long, value_name = "ADDRESS", group = "link", conflicts_with_all = LINK_OPTIONS, value_hint = ValueHint::FilePath)]
     pub adapter: Option<AdapterAddress>,
+    /// Keep connections on a stack of its own, and hand those to the adapter that this policy chooses: fcfs, tN (at the N-th send),
+    /// never, or by port, as in ports:80=t4,*=never
+    #[arg(long, value_name = "POLICY", requires = "adapter")]
+    pub handoff: Option<SelectionConfig>,
     /// Use the kernel's sockets, and none of the options of a link
     #[arg(long, group = "link", conflicts_with_all = LINK_OPTIONS)]
     pub kernel: bool,

@@ -4,6 +4,7 @@ pub mod calibrate;
 mod curves;
 pub mod demo;
 pub mod generate;
+#[cfg(live)]
 pub mod live;
 pub mod reproduce;
 pub mod run;

@@ -22,7 +22,15 @@ pub struct Base {
 }
 
 /// Experiments by name, as in `experiments/*.toml`.
-const EXPERIMENTS: [(&str, &str); 2] = [
+const EXPERIMENTS: [(&str, &str); 4] = [
+    (
+        "batching",
+        include_str!("../../../../experiments/batching.toml"),
+    ),
+    (
+        "combinations",
+        include_str!("../../../../experiments/combinations.toml"),
+    ),
     (
         "dcache-2002",
         include_str!("../../../../experiments/dcache-2002.toml"),

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// Profiles by name, as in `profiles/*.toml`.
-pub(super) const PROFILES: [(&str, &str); 3] = [
+pub(super) const PROFILES: [(&str, &str); 5] = [
     (
         "handoff-2006",
         include_str!("../../../../profiles/handoff-2006.toml"),
@@ -21,6 +21,14 @@ pub(super) const PROFILES: [(&str, &str); 3] = [
     (
         "dcache-modern",
         include_str!("../../../../profiles/dcache-modern.toml"),
+    ),
+    (
+        "batching",
+        include_str!("../../../../profiles/batching.toml"),
+    ),
+    (
+        "offload-pcie",
+        include_str!("../../../../profiles/offload-pcie.toml"),
     ),
 ];
 

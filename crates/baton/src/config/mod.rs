@@ -129,6 +129,28 @@ pub fn plan_one(request: &Request) -> Result<Experiment, Failure> {
     }
 }
 
+/// The machine of a profile, by name or path, with nothing over it.
+///
+/// # Errors
+/// There is none, or it cannot be used.
+pub fn profile(name: &str) -> Result<Experiment, Failure> {
+    let mut sources = Sources::new();
+    let request = Request {
+        profile: Some(name.to_owned()),
+        ..Request::default()
+    };
+    let (profile_name, machine) = machine::load(&mut sources, &request, None, Path::new(""))?;
+    let base = Base {
+        profile_name,
+        machine,
+        document: Node::empty(Sources::default_origin()),
+        variants: Vec::new(),
+    };
+    complete(&sources, &base, base.document.clone(), false)
+        .map(|planned| planned.experiment)
+        .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+}
+
 /// Lays a document over its machine and makes an experiment of it.
 fn complete(
     sources: &Sources,

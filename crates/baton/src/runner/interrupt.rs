@@ -21,6 +21,7 @@ impl Interrupt {
         ctrlc::set_handler(move || {
             if flag.swap(true, Ordering::Relaxed) {
                 remove_all_parts();
+                #[cfg(live)]
                 baton_live::remove_all_namespaces();
                 process::exit(130);
             }

@@ -1,6 +1,6 @@
 //! Tables of what a server has beside processor and NIC: interconnect, several NICs, caches, disks.
 
-use baton_bus::Category;
+use super::CATEGORIES;
 use baton_report as report;
 use baton_sim::results::{InterconnectResults, NicCacheResults, PortResults, Results};
 
@@ -17,15 +17,7 @@ pub(super) fn interconnect(result: &Results) -> String {
     ])
     .titled(title(used));
     let bytes = used.usage.total().bytes;
-    for (name, category) in [
-        ("content", Category::Content),
-        ("HTTP headers", Category::HttpHeader),
-        ("protocol headers", Category::ProtocolHeader),
-        ("descriptors", Category::Descriptor),
-        ("events", Category::Event),
-        ("other", Category::Other),
-        ("overhead", Category::Overhead),
-    ] {
+    for (name, category) in CATEGORIES {
         table.row(vec![
             name.to_owned(),
             report::percent(used.time_percent.get(category)),
@@ -45,6 +37,39 @@ fn title(used: &InterconnectResults) -> String {
         report::grouped(transfers.dma_write),
         report::grouped(transfers.register_write),
     )
+}
+
+/// What crossed together, where sockets are on the adapter; nothing elsewhere.
+pub(super) fn descriptors(result: &Results) -> String {
+    let Some(crossed) = &result.offload else {
+        return String::new();
+    };
+    let title = format!(
+        "Sockets on the adapter: {} crossings for each response",
+        report::significant(result.crossings_per_response())
+    );
+    let mut table = report::Table::new(vec![
+        report::Column::words("transfers of descriptors"),
+        report::Column::numbers("transfers"),
+        report::Column::numbers("descriptors"),
+        report::Column::numbers("in each"),
+        report::Column::numbers("at most"),
+    ])
+    .titled(title);
+    for (side, transfers) in [
+        ("host", &crossed.host_transfers),
+        ("adapter", &crossed.adapter_transfers),
+    ] {
+        let mean = transfers.entries as f64 / transfers.transfers.max(1) as f64;
+        table.row(vec![
+            side.to_owned(),
+            report::grouped(transfers.transfers),
+            report::grouped(transfers.entries),
+            report::significant(mean),
+            report::grouped(transfers.largest),
+        ]);
+    }
+    table.render()
 }
 
 /// Each NIC; nothing where there is one without a cache.

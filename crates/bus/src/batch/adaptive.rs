@@ -25,7 +25,7 @@ mod company;
 #[cfg(test)]
 mod tests;
 
-use super::Urgency;
+use super::{BatchingRule, Urgency};
 use baton_wire::{Span, Time};
 use budget::{Backoff, Budget};
 use company::Company;
@@ -90,28 +90,14 @@ impl Hold {
     }
 }
 
-impl Adaptive {
-    /// The policy of a ring of `depth` descriptors.
-    pub(super) fn new(depth: u32) -> Self {
-        Self {
-            most_waiting: depth.div_ceil(2),
-            budget: Budget::new(),
-            backoff: Backoff::default(),
-            company: Company::new(),
-            gap: LONGEST_WAIT,
-            last_awaited: None,
-            first_lazy: None,
-            hold: None,
-        }
-    }
-
+impl BatchingRule for Adaptive {
     /// Entries that never wait for more: half of the ring, so that there is room while they are transferred.
-    pub(super) fn most_waiting(&self) -> u32 {
+    fn most_waiting(&self) -> u32 {
         self.most_waiting
     }
 
     /// An entry about the socket `flow` was queued at `now`; gives when what waits is due.
-    pub(super) fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time {
+    fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time {
         self.company.handle_entry(now);
         let is_lazy = urgency == Urgency::Lazy;
         self.budget.handle_entry(now, flow, is_lazy);
@@ -127,7 +113,7 @@ impl Adaptive {
     }
 
     /// All that waited was taken at `now`.
-    pub(super) fn taken(&mut self, now: Time) {
+    fn taken(&mut self, now: Time) {
         let first_lazy = self.first_lazy.take();
         let Some(mut hold) = self.hold.take() else {
             if let Some(since) = first_lazy {
@@ -143,9 +129,25 @@ impl Adaptive {
     }
 
     /// Nothing waits any more, and nothing is to be learned from that.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.first_lazy = None;
         self.hold = None;
+    }
+}
+
+impl Adaptive {
+    /// The policy of a ring of `depth` descriptors.
+    pub(super) fn new(depth: u32) -> Self {
+        Self {
+            most_waiting: depth.div_ceil(2),
+            budget: Budget::new(),
+            backoff: Backoff::default(),
+            company: Company::new(),
+            gap: LONGEST_WAIT,
+            last_awaited: None,
+            first_lazy: None,
+            hold: None,
+        }
     }
 
     fn awaited(&mut self, now: Time) {

@@ -7,6 +7,7 @@ mod tests;
 use adaptive::Adaptive;
 use baton_wire::{Span, Time};
 use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
 
 /// Who finds the level and the timer of batching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -134,13 +135,28 @@ pub enum Urgency {
     AtOnce,
 }
 
+/// Finds level and timer of batching by itself, from what is queued and when. [`BatchingPolicy::Adaptive`] is one.
+pub trait BatchingRule: Debug + Send {
+    /// An entry about the socket `flow` was queued at `now`: until when all that waits may wait at the latest.
+    fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time;
+
+    /// Entries that do not wait for more.
+    fn most_waiting(&self) -> u32;
+
+    /// All that waited was taken at `now`.
+    fn taken(&mut self, now: Time);
+
+    /// All that waited is forgotten: it was not transferred.
+    fn clear(&mut self);
+}
+
 /// Decides when the entries waiting in one queue are transferred. By fixed batching that is when the level is reached, when they tell of
 /// as much data as one transfer moves, when one is urgent, or when the timer set by the first of them fires; adaptive batching has
 /// rules of its own. All that wait by then go.
 ///
 /// Order of calls: [`Batcher::queued`] for each entry; [`Batcher::is_due`] after that and at [`Batcher::deadline`], and if so,
 /// [`Batcher::taken`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Batcher {
     rule: Rule,
     waiting: u32,
@@ -149,14 +165,14 @@ pub struct Batcher {
     deadline: Option<Time>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Rule {
     Fixed {
         level: u32,
         timer: Span,
         max_transfer_bytes: u32,
     },
-    Adaptive(Box<Adaptive>),
+    Found(Box<dyn BatchingRule>),
 }
 
 impl Batcher {
@@ -176,7 +192,7 @@ impl Batcher {
                 timer: config.timer(),
                 max_transfer_bytes: config.max_transfer_bytes,
             },
-            BatchingPolicy::Adaptive => Rule::Adaptive(Box::new(Adaptive::new(depth))),
+            BatchingPolicy::Adaptive => Rule::Found(Box::new(Adaptive::new(depth))),
         };
         Ok(Self {
             rule,
@@ -185,6 +201,11 @@ impl Batcher {
             urgent: false,
             deadline: None,
         })
+    }
+
+    /// A rule of the caller's own in place of what the parameters say, before anything waits.
+    pub fn set_rule(&mut self, rule: Box<dyn BatchingRule>) {
+        self.rule = Rule::Found(rule);
     }
 
     /// An entry about the socket `flow` that tells of `data_bytes` of data was queued at `now`.
@@ -196,9 +217,7 @@ impl Batcher {
             Rule::Fixed { timer, .. } => {
                 self.deadline.get_or_insert(now + *timer);
             }
-            Rule::Adaptive(adaptive) => {
-                self.deadline = Some(adaptive.queued(now, flow, urgency));
-            }
+            Rule::Found(rule) => self.deadline = Some(rule.queued(now, flow, urgency)),
         }
     }
 
@@ -216,7 +235,7 @@ impl Batcher {
                     max_transfer_bytes,
                     ..
                 } => self.waiting >= *level || self.data_bytes >= *max_transfer_bytes,
-                Rule::Adaptive(adaptive) => self.waiting >= adaptive.most_waiting(),
+                Rule::Found(rule) => self.waiting >= rule.most_waiting(),
             };
             self.urgent || is_enough || now >= deadline
         })
@@ -224,16 +243,16 @@ impl Batcher {
 
     /// All that waited was taken at `now`.
     pub fn taken(&mut self, now: Time) {
-        if let Rule::Adaptive(adaptive) = &mut self.rule {
-            adaptive.taken(now);
+        if let Rule::Found(rule) = &mut self.rule {
+            rule.taken(now);
         }
         self.clear();
     }
 
     /// All that waited is forgotten: it was not transferred.
     pub fn clear(&mut self) {
-        if let Rule::Adaptive(adaptive) = &mut self.rule {
-            adaptive.clear();
+        if let Rule::Found(rule) = &mut self.rule {
+            rule.clear();
         }
         self.waiting = 0;
         self.data_bytes = 0;

@@ -14,7 +14,6 @@
 
 mod endpoint;
 mod entries;
-mod fields;
 mod inline;
 mod opcode;
 mod request;
@@ -25,9 +24,8 @@ mod status;
 mod tests;
 
 pub use entries::{Entries, entries, whole_entries};
-pub use fields::Fields;
 pub use inline::{INLINE_HEAD_BYTES, MOST_INLINE_BYTES, read_inline, write_inline};
-pub use opcode::{Opcode, Room};
+pub use opcode::Opcode;
 pub use request::{Action, Buffer, Close, Request, SocketOption};
 pub use response::{Outcome, Peer, Response, SocketInfo, read_peer, write_peer};
 pub use status::Status;
@@ -82,7 +80,7 @@ impl Descriptor {
         }
     }
 
-    /// Whom a socket descriptor is about; the handle of a handoff command stands in the same place.
+    /// The socket that it is about.
     pub fn socket(&self) -> u32 {
         (self.0[0] >> 32) as u32
     }
@@ -123,16 +121,6 @@ impl Descriptor {
         u64::from(tag) | u64::from(len) << 32
     }
 
-    /// What kind of entry of `room` it begins.
-    fn opcode_in(&self, room: Room) -> Result<Opcode, Malformed> {
-        let opcode = self.opcode()?;
-        if opcode.room() == room {
-            Ok(opcode)
-        } else {
-            Err(Malformed::Direction(opcode))
-        }
-    }
-
     /// Its flags, if `opcode` may have all of them.
     fn flags_among(&self, opcode: Opcode, allowed: Flags) -> Result<Flags, Malformed> {
         let flags = self.flags();
@@ -167,7 +155,7 @@ pub enum Malformed {
     /// No such opcode.
     #[error("opcode {0:#04x} does not exist")]
     Opcode(u8),
-    /// An opcode that only the other side may use, or of another interface.
+    /// An opcode that only the other side may use.
     #[error("{0:?} does not belong here")]
     Direction(Opcode),
     /// Flags that this opcode does not have.

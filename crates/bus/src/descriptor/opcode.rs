@@ -24,15 +24,6 @@ bitflags! {
     }
 }
 
-/// The rooms of opcodes: who understands them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Room {
-    /// Sockets on the adapter (batching 2.2): [`Request`](super::Request), [`Response`](super::Response).
-    Sockets,
-    /// Connections handed to the adapter, its data cache, and packets (handoff-policies 2, data-caching 4.3).
-    Handoff,
-}
-
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $name:ident = $byte:literal,)*) => {
         /// What kind of entry a descriptor begins.
@@ -43,9 +34,6 @@ macro_rules! opcodes {
         }
 
         impl Opcode {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
             /// The kind of this byte.
             ///
             /// # Errors
@@ -81,69 +69,27 @@ opcodes! {
     Cancel = 0x09,
     /// Ask for its own address.
     Name = 0x0a,
+    /// Make a socket for packets.
+    PacketSocket = 0x0b,
     /// Send data.
     Send = 0x10,
     /// Receive data into a buffer.
     Receive = 0x11,
-
+    /// A packet that came for a connection while that was on its way to the adapter.
+    Forward = 0x12,
     /// Take over a connection.
-    Handoff = 0x40,
+    Import = 0x20,
     /// Give a connection back.
-    Restore = 0x41,
-    /// Data for a connection that was handed off.
-    HandoffSend = 0x42,
-    /// Receive buffers for such a connection.
-    PostReceive = 0x43,
-    /// Data of such a connection has been read; from the adapter: has been received.
-    Received = 0x44,
-    /// Close it or change an option of it.
-    Control = 0x45,
-    /// A packet that reached the host while a handoff was under way.
-    Forward = 0x46,
-    /// The host is done with the handle.
-    Release = 0x47,
-    /// Data of such a connection was acknowledged.
-    Acknowledged = 0x48,
-    /// Its peer has closed.
-    PeerClosed = 0x49,
-    /// It is over.
-    Closed = 0x4a,
-    /// The adapter asks to be relieved of it.
-    Relief = 0x4b,
-    /// The most connections that may be on the adapter now.
-    SoftLimit = 0x4c,
-    /// Connections for which the adapter has memory.
-    Memory = 0x4d,
-    /// The adapter has been reset.
-    Reset = 0x4e,
-
-    /// A packet, to be sent or received.
-    Packet = 0x60,
-    /// Packets of the host have left.
-    PacketsSent = 0x61,
-
-    /// Start the data cache; from the adapter: it is ready.
-    CacheInit = 0x70,
-    /// Fetch data into the cache.
-    CacheInsert = 0x71,
-    /// Append data of host memory to a packet.
-    AppendMemory = 0x72,
-    /// Append data of the cache to a packet.
-    AppendCache = 0x73,
+    Export = 0x21,
+    /// From the adapter: the host should take a connection back.
+    Relief = 0x22,
+    /// From the adapter: the most connections that may be on it now.
+    SoftLimit = 0x23,
 }
 
 impl Opcode {
     /// Its byte.
     pub const fn byte(self) -> u8 {
         self as u8
-    }
-
-    /// Who understands it.
-    pub fn room(self) -> Room {
-        if self.byte() < 0x40 {
-            Room::Sockets
-        } else {
-            Room::Handoff
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! What the host asks of the adapter (batching 2.2 and 2.3).
 
-use super::opcode::{Flags, Opcode, Room};
+use super::opcode::{Flags, Opcode};
 use super::{Descriptor, Malformed, endpoint, inline};
 use baton_wire::Endpoint;
 
@@ -20,6 +20,10 @@ pub struct Request {
 pub enum Action {
     /// SOCKET: make one of this number.
     Socket,
+    /// PACKET SOCKET: make one of this number for IP packets. Each SEND is a packet for the wire. A packet of TCP that arrives and is of
+    /// no connection and no listener on the adapter, and news of one that the host sent, goes into the buffer of one RECV. BIND says
+    /// which are wanted: those to this local address and port, each if it is not 0.
+    PacketSocket,
     /// BIND: give it a local address; port 0 is any.
     Bind(Endpoint),
     /// LISTEN, for at most so many connections that wait to be accepted.
@@ -66,6 +70,35 @@ pub enum Action {
     },
     /// RECV into a buffer; answered once something is there, or nothing will be any more.
     Receive {
+        /// Address in host memory.
+        address: u64,
+        /// Bytes for which there is room.
+        len: u32,
+    },
+    /// FORWARD, on a packet socket: a packet that reached the host while its connection was on its way to the adapter, which treats it as
+    /// if it had just arrived. Answered once it has been fetched.
+    Forward {
+        /// Address in host memory.
+        address: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// IMPORT (handoff-policies 2, "handoff"): take over a connection as a new socket of this number. Its portable state stands in the
+    /// buffers of one or several of these in order; each is answered once fetched, the last one when it is known whether the adapter
+    /// has taken the connection. If not, the host goes on with it.
+    Import {
+        /// Address in host memory.
+        address: u64,
+        /// Bytes.
+        len: u32,
+        /// This is not all of the state.
+        more: bool,
+    },
+    /// EXPORT (handoff-policies 2, "restore"): give the connection back, after all that was asked before. SENDs are answered
+    /// once fetched, RECVs without data when they are cancelled; what has not been delivered is part of the state. Answered when the
+    /// first part of the state stands in the buffer; as long as there is more, another EXPORT has to follow. With the last answer
+    /// the number is free.
+    Export {
         /// Address in host memory.
         address: u64,
         /// Bytes for which there is room.
@@ -176,6 +209,7 @@ impl Request {
         let none = Flags::empty();
         let (opcode, flags, count, len, words) = match self.action {
             A::Socket => (Opcode::Socket, none, 0, 0, [0; 2]),
+            A::PacketSocket => (Opcode::PacketSocket, none, 0, 0, [0; 2]),
             A::Bind(local) => {
                 let (words, flags) = endpoint::write(local.addr);
                 (Opcode::Bind, flags, 0, local.port.into(), words)
@@ -206,6 +240,13 @@ impl Request {
                 (Opcode::Send, flags, 0, len, [address, 0])
             }
             A::Receive { address, len } => (Opcode::Receive, none, 0, len, [address, 0]),
+            A::Forward { address, len } => (Opcode::Forward, none, 0, len, [address, 0]),
+            A::Import { address, len, more } => {
+                let mut flags = none;
+                flags.set(Flags::MORE, more);
+                (Opcode::Import, flags, 0, len, [address, 0])
+            }
+            A::Export { address, len } => (Opcode::Export, none, 0, len, [address, 0]),
         };
         Descriptor([
             Descriptor::first(opcode, flags, count, self.socket),
@@ -220,16 +261,18 @@ impl Request {
     /// # Errors
     /// It is none.
     pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
-        let opcode = descriptor.opcode_in(Room::Sockets)?;
+        let opcode = descriptor.opcode()?;
         let allowed = match opcode {
             Opcode::Bind | Opcode::Connect => Flags::V6,
             Opcode::Close => Flags::WRITE_ONLY | Flags::ABORT,
             Opcode::Send => Flags::INLINE | Flags::MORE,
+            Opcode::Import => Flags::MORE,
             _ => Flags::empty(),
         };
         let flags = descriptor.flags_among(opcode, allowed)?;
         let action = match opcode {
             Opcode::Socket => Action::Socket,
+            Opcode::PacketSocket => Action::PacketSocket,
             Opcode::Bind => Action::Bind(endpoint::read(descriptor)?),
             Opcode::Listen => Action::Listen {
                 backlog: descriptor.len(),
@@ -261,7 +304,20 @@ impl Request {
                 address: descriptor.0[2],
                 len: descriptor.len(),
             },
-            _ => return Err(Malformed::Direction(opcode)),
+            Opcode::Forward => Action::Forward {
+                address: descriptor.0[2],
+                len: descriptor.len(),
+            },
+            Opcode::Import => Action::Import {
+                address: descriptor.0[2],
+                len: descriptor.len(),
+                more: flags.contains(Flags::MORE),
+            },
+            Opcode::Export => Action::Export {
+                address: descriptor.0[2],
+                len: descriptor.len(),
+            },
+            Opcode::Relief | Opcode::SoftLimit => return Err(Malformed::Direction(opcode)),
         };
         Ok(Self {
             socket: descriptor.socket(),

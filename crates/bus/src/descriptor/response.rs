@@ -1,8 +1,9 @@
 //! What the adapter answers, and tells unasked (batching 2.2).
 
-use super::opcode::{Flags, Opcode, Room};
-use super::{Buffer, Descriptor, Malformed, Status, endpoint};
+use super::opcode::{Flags, Opcode};
+use super::{Action, Buffer, Descriptor, Malformed, Status, endpoint};
 use baton_wire::Endpoint;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// One answer, or news of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,22 @@ pub enum Outcome {
     PeerClosed,
     /// Unasked: the connection is over, as the status says. All requests that waited have been answered.
     Over,
+    /// A part of a connection's state stands in the buffer of an EXPORT.
+    Exported {
+        /// Address in host memory.
+        address: u64,
+        /// Bytes.
+        len: u32,
+        /// There is more: another EXPORT has to follow.
+        more: bool,
+    },
+    /// Unasked: the adapter asks the host to take the connection back (handoff-policies 3.2).
+    Relief,
+    /// Unasked, on a packet socket: what bounds IMPORTs has changed (handoff-policies 3.2).
+    SoftLimit {
+        /// Soft_Limit: the most connections that may be on the adapter now.
+        connections: u32,
+    },
 }
 
 /// The state of a socket, as STATUS tells it.
@@ -70,6 +87,48 @@ pub struct Peer {
     pub socket: u32,
     /// The other end.
     pub remote: Endpoint,
+}
+
+/// An endpoint that is none.
+const NOWHERE: Endpoint = Endpoint {
+    addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    port: 0,
+};
+
+impl Outcome {
+    /// What comes of a request that has failed.
+    pub fn of_failed(action: &Action) -> Self {
+        match *action {
+            Action::Socket => Self::Done(Opcode::Socket),
+            Action::PacketSocket => Self::Done(Opcode::PacketSocket),
+            Action::Bind(_) => Self::Done(Opcode::Bind),
+            Action::Listen { .. } => Self::Done(Opcode::Listen),
+            Action::Accept { .. } => Self::AcceptedBulk { count: 0 },
+            Action::Connect(_) => Self::Done(Opcode::Connect),
+            Action::Close(_) => Self::Done(Opcode::Close),
+            Action::SetOption { .. } => Self::Done(Opcode::SetOption),
+            Action::Status => Self::Status(SocketInfo::default()),
+            Action::Name => Self::Name(NOWHERE),
+            Action::Cancel { .. } => Self::Done(Opcode::Cancel),
+            Action::Send { data, .. } => Self::Sent {
+                len: data.len(),
+                cumulative: false,
+            },
+            Action::Receive { address, .. } => Self::nothing_received(address),
+            Action::Forward { .. } => Self::Done(Opcode::Forward),
+            Action::Import { .. } => Self::Done(Opcode::Import),
+            Action::Export { address, .. } => Self::Exported {
+                address,
+                len: 0,
+                more: false,
+            },
+        }
+    }
+
+    /// What a RECV into the buffer at `address` gives when nothing came.
+    pub fn nothing_received(address: u64) -> Self {
+        Self::Received(Buffer::Memory { address, len: 0 })
+    }
 }
 
 impl Response {
@@ -107,6 +166,15 @@ impl Response {
             }
             Outcome::PeerClosed => (Opcode::Close, Flags::WRITE_ONLY, 0, 0, [0; 2]),
             Outcome::Over => (Opcode::Close, Flags::ABORT, 0, 0, [0; 2]),
+            Outcome::Exported { address, len, more } => {
+                let mut flags = answer;
+                flags.set(Flags::MORE, more);
+                (Opcode::Export, flags, 0, len, [address, 0])
+            }
+            Outcome::Relief => (Opcode::Relief, Flags::empty(), 0, 0, [0; 2]),
+            Outcome::SoftLimit { connections } => {
+                (Opcode::SoftLimit, Flags::empty(), 0, connections, [0; 2])
+            }
         };
         // The count of an accept takes the place of the status, which takes the upper half of the length.
         let (third, len) = match opcode {
@@ -126,7 +194,7 @@ impl Response {
     /// # Errors
     /// It is none.
     pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
-        let opcode = descriptor.opcode_in(Room::Sockets)?;
+        let opcode = descriptor.opcode()?;
         let flags = descriptor.flags();
         let (status, outcome) = if flags.contains(Flags::RESPONSE) {
             Self::answer(opcode, descriptor)?
@@ -134,6 +202,10 @@ impl Response {
             let news = match (opcode, flags) {
                 (Opcode::Close, Flags::WRITE_ONLY) => Outcome::PeerClosed,
                 (Opcode::Close, Flags::ABORT) => Outcome::Over,
+                (Opcode::Relief, none) if none.is_empty() => Outcome::Relief,
+                (Opcode::SoftLimit, none) if none.is_empty() => Outcome::SoftLimit {
+                    connections: descriptor.len(),
+                },
                 _ => return Err(Malformed::Direction(opcode)),
             };
             (Status::from_number(descriptor.count())?, news)
@@ -151,6 +223,7 @@ impl Response {
             Opcode::Accept | Opcode::Name => Flags::V6,
             Opcode::Send => Flags::CUMULATIVE,
             Opcode::Receive => Flags::INLINE,
+            Opcode::Export => Flags::MORE,
             _ => Flags::empty(),
         };
         let flags = descriptor.flags_among(opcode, Flags::RESPONSE | allowed)?;
@@ -175,6 +248,12 @@ impl Response {
                 })
             }
             Opcode::Name => Outcome::Name(endpoint::read(descriptor)?),
+            Opcode::Export => Outcome::Exported {
+                address: descriptor.0[2],
+                len: descriptor.len(),
+                more: flags.contains(Flags::MORE),
+            },
+            Opcode::Relief | Opcode::SoftLimit => return Err(Malformed::Direction(opcode)),
             _ => Outcome::Done(opcode),
         };
         Ok((Status::from_number(descriptor.count())?, outcome))

@@ -70,4 +70,14 @@ statuses! {
     Shut = 18, "the socket has been shut down for sending";
     /// Some connections of a bulk accept did not come in time; the rest of the reserved sockets is free again.
     Partial = 19, "fewer connections came in time";
+    /// An IMPORT: as many connections are on the adapter as Soft_Limit allows.
+    SoftLimit = 20, "the adapter's soft limit is reached";
+    /// An IMPORT: as many connections are on the adapter as it can ever hold (Hard_Limit).
+    HardLimit = 21, "the adapter's hard limit is reached";
+    /// An IMPORT: the state is longer than the adapter has memory for.
+    Memory = 22, "the adapter has no memory for the connection";
+    /// An IMPORT: a state in which a connection cannot be taken over, or none at all.
+    BadState = 23, "the connection is in a state that cannot be taken over";
+    /// An IMPORT: the adapter has a connection of this four-tuple.
+    Duplicate = 24, "the adapter has a connection of this four-tuple";
 }

@@ -22,6 +22,7 @@ fn actions() -> impl Strategy<Value = Action> {
     let closes = prop::sample::select(vec![Close::Write, Close::Both, Close::Abort]);
     prop_oneof![
         Just(Action::Socket),
+        Just(Action::PacketSocket),
         endpoints().prop_map(Action::Bind),
         any::<u32>().prop_map(|backlog| Action::Listen { backlog }),
         (any::<u32>(), 1_u16.., any::<u32>()).prop_map(|(first, count, patience_us)| {
@@ -43,6 +44,10 @@ fn actions() -> impl Strategy<Value = Action> {
         any::<u32>().prop_map(|target| Action::Cancel { target }),
         (buffers(), any::<bool>()).prop_map(|(data, more)| Action::Send { data, more }),
         (any::<u64>(), any::<u32>()).prop_map(|(address, len)| Action::Receive { address, len }),
+        (any::<u64>(), any::<u32>()).prop_map(|(address, len)| Action::Forward { address, len }),
+        (any::<u64>(), any::<u32>(), any::<bool>())
+            .prop_map(|(address, len, more)| Action::Import { address, len, more }),
+        (any::<u64>(), any::<u32>()).prop_map(|(address, len)| Action::Export { address, len }),
     ]
 }
 
@@ -55,6 +60,9 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
         Opcode::Close,
         Opcode::SetOption,
         Opcode::Cancel,
+        Opcode::PacketSocket,
+        Opcode::Forward,
+        Opcode::Import,
     ];
     prop_oneof![
         prop::sample::select(done.to_vec()).prop_map(Outcome::Done),
@@ -84,6 +92,10 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
         endpoints().prop_map(Outcome::Name),
         Just(Outcome::PeerClosed),
         Just(Outcome::Over),
+        (any::<u64>(), any::<u32>(), any::<bool>())
+            .prop_map(|(address, len, more)| Outcome::Exported { address, len, more }),
+        Just(Outcome::Relief),
+        any::<u32>().prop_map(|connections| Outcome::SoftLimit { connections }),
     ]
 }
 
@@ -97,7 +109,6 @@ fn a_descriptor_is_32_bytes_and_a_ring_of_128_is_a_page() {
 fn what_is_no_request_is_refused_by_name() {
     let refused = |words| Request::decode(&Descriptor(words)).unwrap_err().to_string();
     assert_eq!(refused([0xff, 0, 0, 0]), "opcode 0xff does not exist");
-    assert_eq!(refused([0x40, 0, 0, 0]), "Handoff does not belong here");
     assert_eq!(
         refused([0x0101, 0, 0, 0]),
         "flags 0x01 do not belong to Socket"
@@ -112,6 +123,13 @@ fn what_is_no_request_is_refused_by_name() {
         refused([0x0410, 241 << 32, 0, 0]),
         "241 bytes of data in descriptors: expected 1 to 240"
     );
+}
+
+#[test]
+fn a_request_is_no_response() {
+    let refused = Response::decode(&Descriptor([0x01, 0, 0, 0]));
+    let refused = refused.unwrap_err().to_string();
+    assert_eq!(refused, "Socket does not belong here");
 }
 
 proptest! {

@@ -3,8 +3,7 @@
 use super::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
 use crate::descriptor::{Descriptor, entries};
 use crate::{Accounting, Category, Direction, EntriesPerTransfer};
-use baton_tcp::Payload;
-use baton_wire::Time;
+use baton_wire::{Payload, Time};
 
 /// One end of a link, and what has crossed it. A transfer of descriptors is one DMA operation, as is every transfer of data; what found
 /// no room or was refused has not crossed. At the host's end only descriptors are seen: data is moved by the adapter.
@@ -69,11 +68,6 @@ impl<L> Counted<L> {
     /// The link below; what is done to it is not counted.
     pub fn link_mut(&mut self) -> &mut L {
         &mut self.link
-    }
-
-    /// The link without its counter.
-    pub fn into_link(self) -> L {
-        self.link
     }
 }
 

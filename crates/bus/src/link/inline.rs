@@ -3,11 +3,13 @@
 use crate::descriptor::{
     Descriptor, INLINE_HEAD_BYTES, MOST_INLINE_BYTES, Malformed, read_inline, write_inline,
 };
-use baton_tcp::{Payload, Symbolic};
+use baton_wire::{Payload, Symbolic};
 use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Data that can stand inside descriptors. An entry has at least [`INLINE_HEAD_BYTES`] for it, however short the data is.
-pub trait Inline: Payload {
+pub trait Inline: Payload + Serialize + DeserializeOwned {
     /// Pieces that are written one behind the other into a buffer are one piece there, because they are bytes. Of others, a buffer
     /// holds only those that [join](Payload::try_append).
     const IS_BYTES: bool;
@@ -20,6 +22,12 @@ pub trait Inline: Payload {
 
     /// The `len` bytes of data that `room` tells of; none when that is no data.
     fn from_inline(room: &[u8], len: usize) -> Option<Self>;
+
+    /// The bytes; none where data only stands for bytes.
+    fn as_bytes(&self) -> Option<&[u8]>;
+
+    /// Data that is these bytes; none where data only stands for bytes.
+    fn of_bytes(bytes: Vec<u8>) -> Option<Self>;
 }
 
 impl Inline for Bytes {
@@ -35,6 +43,14 @@ impl Inline for Bytes {
 
     fn from_inline(room: &[u8], len: usize) -> Option<Self> {
         room.get(..len).map(Bytes::copy_from_slice)
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+
+    fn of_bytes(bytes: Vec<u8>) -> Option<Self> {
+        Some(bytes.into())
     }
 }
 
@@ -62,6 +78,14 @@ impl Inline for Symbolic {
             offset,
             len: u32::try_from(len).ok()?,
         })
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn of_bytes(_bytes: Vec<u8>) -> Option<Self> {
+        None
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::descriptor::{
     Action, Buffer, MOST_INLINE_BYTES, Malformed, Request, Response, entries, whole_entries,
 };
-use baton_tcp::{Payload, Symbolic};
+use baton_wire::{Payload, Symbolic};
 use bytes::Bytes;
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-use super::memory::{Control, SharedMemory, SharedRing, Side};
+use super::memory::{SharedRing, Side};
 use super::testing::{OwnMemory, inline_request, request, response};
 use super::{Attention, End, Put};
 use crate::descriptor::{Descriptor, MOST_INLINE_BYTES, Malformed, whole_entries};
@@ -303,40 +303,6 @@ proptest! {
             }
             prop_assert!(!adapter_sleeps || under_way.is_empty(), "it sleeps and nobody rang");
         }
-    }
-
-    /// Arbitrary words in all places that the other side may write to: values or violations, and what is kept to oneself stays sane.
-    #[test]
-    fn hostile_words(
-        words in prop::collection::vec((0_usize..6, any::<u32>()), 1..50),
-        slots in prop::collection::vec((any::<bool>(), any::<[u64; 4]>()), 8),
-    ) {
-        let memory = OwnMemory::new(8);
-        for (at, &(host, words)) in slots.iter().enumerate() {
-            let side = if host { Side::Host } else { Side::Adapter };
-            memory.write_slots(side, at, &[Descriptor(words)]);
-        }
-        let mut ends = [End::new(&memory, Side::Host), End::new(&memory, Side::Adapter)];
-        for (place, value) in words {
-            // Small values are the more interesting ones.
-            spoil(word(&memory.control, place), if value % 3 == 0 { value } else { value % 12 });
-            for end in &mut ends {
-                let mut got = Vec::new();
-                let _ = (end.put(&[request(1), request(2)]), end.get(3, &mut got), end.prepare_to_sleep());
-                prop_assert!(got.len() <= 8);
-            }
-        }
-    }
-}
-
-fn word(control: &Control, place: usize) -> &AtomicU32 {
-    match place {
-        0 => &control.ring(Side::Host).produced.0,
-        1 => &control.ring(Side::Host).consumed.0,
-        2 => &control.ring(Side::Adapter).produced.0,
-        3 => &control.ring(Side::Adapter).consumed.0,
-        4 => control.attention(Side::Host),
-        _ => control.attention(Side::Adapter),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a NIC's data cache and the packets made of it should hold, as simply as it can be said.
 
-use baton_nic::{CacheCommand, MainMemory, Stats, ToNic};
+use baton_bus::handoff::{CacheCommand, MainMemory, ToNic};
+use baton_nic::Stats;
 use baton_tcp::Segment;
 use bytes::Bytes;
 use std::collections::VecDeque;

@@ -5,8 +5,7 @@ use crate::footprint::PAGE_BYTES;
 use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::sockets::FileId;
-use baton_tcp::Payload;
-use baton_wire::Time;
+use baton_wire::Payload;
 
 impl<P: Payload> Kernel<P> {
     /// From now on the kernel itself finds the content of what `sendfile` sends, in `store`; without one it sends what the
@@ -39,7 +38,7 @@ impl<P: Payload> Kernel<P> {
     }
 
     /// `len` bytes from `offset` on of a file are changed. What is being sent goes on as it was.
-    pub fn edit<M: Meter>(&mut self, now: Time, file: FileId, offset: u64, len: u64, m: &mut M) {
+    pub fn edit<M: Meter>(&mut self, file: FileId, offset: u64, len: u64, m: &mut M) {
         if len == 0 {
             return;
         }
@@ -60,12 +59,12 @@ impl<P: Payload> Kernel<P> {
         }
         self.leave_memory(&mut evicted, m);
         self.evicted = evicted;
-        self.file_changed(now, file, offset, Some(len), m);
+        self.file_changed(file, offset, Some(len), m);
     }
 
     /// A file ends at `len` from now on. Of what is beyond, only that is still sent which was given to a socket before, and the
     /// rest of the page of which some was: `sendfile` of more answers [`Gone`](crate::Gone), and the application must close the connection.
-    pub fn truncate<M: Meter>(&mut self, now: Time, file: FileId, len: u64, m: &mut M) {
+    pub fn truncate<M: Meter>(&mut self, file: FileId, len: u64, m: &mut M) {
         let revision = self.files.next_revision(file, false);
         if let Some(store) = &mut self.files.store {
             store.truncate(file, revision, len);
@@ -89,6 +88,6 @@ impl<P: Payload> Kernel<P> {
         }
         self.leave_memory(&mut evicted, m);
         self.evicted = evicted;
-        self.file_changed(now, file, len, None, m);
+        self.file_changed(file, len, None, m);
     }
 }

@@ -5,8 +5,7 @@ use crate::footprint::PAGE_BYTES;
 use crate::kernel::Kernel;
 use crate::meter::{Meter, NoMeter, Owner};
 use crate::sockets::{FileId, SocketId};
-use baton_tcp::Payload;
-use baton_wire::Time;
+use baton_wire::Payload;
 
 /// Pages that are to be read from the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +46,7 @@ impl<P: Payload> Kernel<P> {
     }
 
     /// The disk is done with a read, and its data is in memory.
-    pub fn handle_disk<M: Meter>(&mut self, now: Time, token: u64, m: &mut M) {
-        let _ = now;
+    pub fn handle_disk<M: Meter>(&mut self, token: u64, m: &mut M) {
         m.owner(Owner::Host);
         let Some(cache) = &mut self.files.cache else {
             return;

@@ -9,8 +9,8 @@ use crate::socket::{Deferred, Mode, Storage};
 use crate::sockets::{FileId, Gone, SocketId};
 use crate::stats::DropReason;
 use crate::syscalls::memory_page;
-use baton_tcp::{Payload, WriteFlags};
-use baton_wire::Time;
+use baton_tcp::WriteFlags;
+use baton_wire::{Payload, Time};
 
 /// Why no more of a file goes into the send buffer.
 enum Stop {

@@ -38,12 +38,17 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    pub(crate) fn new(config: &NicCacheConfig, blocks: u32) -> Self {
+    /// An empty directory; `replacement` takes the place of the policy that `config` names.
+    pub(crate) fn new(
+        config: &NicCacheConfig,
+        blocks: u32,
+        replacement: Option<Box<dyn Replacement>>,
+    ) -> Self {
         Self {
             slots: vec![None; blocks as usize],
             index: FxHashMap::default(),
             free: (0..blocks).rev().collect(),
-            replacement: config.replacement.build(blocks),
+            replacement: replacement.unwrap_or_else(|| config.replacement.build(blocks)),
             admission: config.admission.build(blocks),
             admits_all: config.admission == AdmissionConfig::All,
         }

@@ -9,9 +9,8 @@ use crate::meter::Meter;
 use crate::nics::NicId;
 use crate::socket::{SendBuffer, Storage};
 use crate::sockets::{FileId, SocketId};
-use baton_nic::{CacheCommand, CacheReference};
-use baton_tcp::Payload;
-use baton_wire::Time;
+use baton_bus::handoff::{CacheCommand, CacheReference};
+use baton_wire::Payload;
 use smallvec::SmallVec;
 
 /// A part of what is sent, and where it stands in the cache, if it does.
@@ -256,13 +255,11 @@ impl<P: Payload> Kernel<P> {
     /// `len` bytes at `offset` of a file were changed; `None`: the file ends at `offset` now.
     pub(crate) fn file_changed<M: Meter>(
         &mut self,
-        now: Time,
         file: FileId,
         offset: u64,
         len: Option<u64>,
         m: &mut M,
     ) {
-        let _ = now;
         let on_change = self.coherence.on_change();
         if on_change == OnChange::Leave {
             return;

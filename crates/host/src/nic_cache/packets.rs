@@ -6,10 +6,11 @@ use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::nics::NicId;
 use crate::sockets::SocketId;
-use baton_nic::{
+use baton_bus::handoff::{
     CacheCommand, CacheReference, CachedRun, Handle, PacketInParts, Part as Source, ToNic,
 };
-use baton_tcp::{ConnId, Payload, Pieces, Segment};
+use baton_tcp::{ConnId, Segment};
+use baton_wire::{Payload, Pieces};
 
 impl<P: Payload> Kernel<P> {
     /// Sends a packet of a socket's connection by a NIC that has a cache: what is cached as references, in place of the data.

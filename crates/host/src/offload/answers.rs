@@ -42,11 +42,16 @@ impl<P: Inline> OsLayer<P> {
             Outcome::Accepted(_) | Outcome::AcceptedBulk { .. } => {
                 self.handle_accepted(response, entry)
             }
-            Outcome::Done(opcode) => self.handle_done(response, opcode),
+            Outcome::Done(opcode) => self.handle_done(link, response, opcode),
             Outcome::Status(info) => self.handle_info(response, info),
             Outcome::Name(local) => self.handle_name(response, local),
             Outcome::PeerClosed => self.handle_peer_closed(response),
             Outcome::Over => self.handle_over(response),
+            Outcome::Exported { address, len, more } => {
+                self.handle_exported(link, response, (address, len, more))
+            }
+            Outcome::Relief => self.handle_relief(response),
+            Outcome::SoftLimit { connections } => self.handle_soft_limit(response, connections),
         }
     }
 
@@ -92,10 +97,18 @@ impl<P: Inline> OsLayer<P> {
         self.starved &= self.releasing > 0;
     }
 
-    fn handle_done(&mut self, response: &Response, opcode: Opcode) -> Result<(), Violation> {
+    fn handle_done<L: HostLink<Data = P>>(
+        &mut self,
+        link: &mut L,
+        response: &Response,
+        opcode: Opcode,
+    ) -> Result<(), Violation> {
         let (asked, unasked) = self.asked(response)?;
         let expected = match asked {
+            Asked::Socket if opcode == Opcode::PacketSocket => Opcode::PacketSocket,
             Asked::Socket => Opcode::Socket,
+            Asked::Import { .. } => Opcode::Import,
+            Asked::Send { .. } if opcode == Opcode::Forward => Opcode::Forward,
             Asked::Bind => Opcode::Bind,
             Asked::Listen => Opcode::Listen,
             Asked::Connect => Opcode::Connect,
@@ -114,6 +127,11 @@ impl<P: Inline> OsLayer<P> {
             Asked::Socket | Asked::Bind | Asked::Listen if status != Status::Ok => {
                 self.fail(number, status);
             }
+            Asked::Import { address, is_last } => {
+                self.handle_imported(link, response, address, is_last);
+                return Ok(());
+            }
+            Asked::Send { address, .. } => self.free_sent(link, address),
             Asked::Close => self.socket_mut(number).unknown = true,
             Asked::SetOption(option) => {
                 self.stats.options_refused += u64::from(status != Status::Ok);
@@ -154,7 +172,9 @@ impl<P: Inline> OsLayer<P> {
         let entry = self.socket_mut(number);
         match (entry.phase, response.status) {
             (Phase::Listening, Status::Ok) => entry.endpoint = local,
-            (Phase::Listening, status) => self.fail(number, status),
+            (Phase::Listening | Phase::Packets, status) if status != Status::Ok => {
+                self.fail(number, status);
+            }
             (_, Status::Ok) => {
                 entry.own = Some(local);
                 self.wake_writer(number);
@@ -199,7 +219,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Whether there can be news of a socket: only of a connection that the adapter knows.
-    fn news_of(&self, response: &Response) -> Result<(), Violation> {
+    pub(super) fn news_of(&self, response: &Response) -> Result<(), Violation> {
         let entry = self.sockets.get(response.socket as usize);
         let is_connection = entry.is_some_and(|entry| {
             matches!(entry.phase, Phase::Opening | Phase::Open | Phase::Closing) && !entry.unknown
@@ -212,7 +232,7 @@ impl<P: Inline> OsLayer<P> {
     }
 }
 
-fn unasked(response: &Response) -> Violation {
+pub(super) fn unasked(response: &Response) -> Violation {
     Violation::Unasked {
         socket: response.socket,
         tag: response.tag,

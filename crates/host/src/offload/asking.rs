@@ -77,6 +77,19 @@ impl<P: Inline> OsLayer<P> {
         link: &mut L,
         number: u32,
     ) -> Settled {
+        if self.socket(number).intents.contains(Intents::IMPORT)
+            && !self.give_state(now, link, number)
+        {
+            return Settled::NoRoom;
+        }
+        if self.socket(number).exporting {
+            // What has not been sent yet stays, and goes on from here.
+            let wants_more = self.socket(number).intents.contains(Intents::EXPORT);
+            return match wants_more && !self.ask_export(now, link, number) {
+                true => Settled::NoRoom,
+                false => Settled::Done,
+            };
+        }
         let ends = Intents::FLUSH | Intents::SHUT | Intents::CLOSE;
         if self.socket(number).intents.intersects(ends) {
             if !self.flush(now, link, number, false) {
@@ -97,6 +110,12 @@ impl<P: Inline> OsLayer<P> {
         let entry = self.socket(number);
         let endpoint = entry.endpoint;
         let (action, asked, next) = match entry.set_up {
+            SetUp::Socket if entry.phase == Phase::Packets => {
+                (Action::PacketSocket, Asked::Socket, SetUp::Bind)
+            }
+            SetUp::Bind if entry.phase == Phase::Packets => {
+                (Action::Bind(endpoint), Asked::Bind, SetUp::Name)
+            }
             SetUp::Socket if entry.phase == Phase::Listening => {
                 (Action::Socket, Asked::Socket, SetUp::Bind)
             }
@@ -120,6 +139,7 @@ impl<P: Inline> OsLayer<P> {
         let done = self.request(now, number, action, asked, Urgency::Awaited);
         if done {
             self.socket_mut(number).set_up = next;
+            self.settle_pledge(number);
         }
         done
     }

@@ -24,6 +24,15 @@ impl<P: Inline> OsLayer<P> {
             (self.placed, self.posted, self.pledged, self.in_use)
         );
         assert_eq!(found.releasing, self.releasing);
+        assert_eq!(
+            found.carrying, self.carrying,
+            "buffers with states are counted"
+        );
+        for &number in self.carried.keys() {
+            let entry = self.socket(number);
+            let is_moving = matches!(entry.phase, Phase::Importing | Phase::Exported);
+            assert!(is_moving || entry.exporting, "a state belongs to somebody");
+        }
         self.check_queues();
         self.check_listeners(found.reserved);
     }
@@ -36,8 +45,14 @@ impl<P: Inline> OsLayer<P> {
                 assert!(request.is_some_and(|request| request.socket == number));
             }
         }
-        assert!(entry.sends.len() <= self.most_sends);
-        assert!(entry.receives.len() <= self.config.receive_buffers);
+        let (most_sends, most_receives) = match entry.phase {
+            Phase::Packets => (self.config.packet_buffers, self.config.packet_buffers),
+            _ => (self.most_sends, self.config.receive_buffers),
+        };
+        if entry.phase != Phase::Closing {
+            assert!(entry.sends.len() <= most_sends);
+            assert!(entry.receives.len() <= most_receives);
+        }
         assert_eq!(entry.pledged, entry.is_owed_a_buffer());
         let len = |chain| -> usize {
             let pieces = self.pieces.numbers(chain);
@@ -67,7 +82,11 @@ impl<P: Inline> OsLayer<P> {
         found.pieces += (entry.held.len() + entry.received.len()) as usize;
         for chain in [&entry.sends, &entry.control] {
             let asked = self.requests.iter(chain).map(|request| request.asked);
-            found.releasing += asked.filter(|asked| asked.is_releasing()).count();
+            for asked in asked {
+                found.releasing += usize::from(asked.is_releasing());
+                let is_carrying = matches!(asked, Asked::Import { .. } | Asked::Export { .. });
+                found.carrying += usize::from(is_carrying);
+            }
         }
         found.placed += self
             .requests
@@ -126,6 +145,7 @@ struct Found {
     pledged: usize,
     placed: usize,
     releasing: usize,
+    carrying: usize,
     posted: usize,
     requests: usize,
     pieces: usize,

@@ -99,9 +99,11 @@ impl<P: Inline> OsLayer<P> {
     /// A socket is of no use any more; the application is told when it looks.
     pub(super) fn fail(&mut self, number: u32, status: Status) {
         let entry = self.socket_mut(number);
-        if !matches!(entry.phase, Phase::Opening | Phase::Open | Phase::Listening)
-            || entry.error.is_some()
-        {
+        let is_used = matches!(
+            entry.phase,
+            Phase::Opening | Phase::Open | Phase::Listening | Phase::Packets
+        );
+        if !is_used || entry.error.is_some() {
             return;
         }
         entry.error = Some(status);

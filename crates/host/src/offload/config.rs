@@ -27,6 +27,8 @@ pub struct OsLayerConfig {
     pub accepts_posted: u32,
     /// Sends of one connection that may wait to be fetched.
     pub most_sends: u32,
+    /// Buffers posted for packets, and packets that may wait to be fetched, of one packet socket.
+    pub packet_buffers: u32,
     /// Sockets, with those reserved for connections to come.
     pub most_sockets: u32,
     /// Whether an application that has said all may close one direction and wait for the peer. If not it closes both at once, which
@@ -46,6 +48,7 @@ impl Default for OsLayerConfig {
             accept_patience_us: 1_000,
             accepts_posted: 1,
             most_sends: 32,
+            packet_buffers: 256,
             most_sockets: 16_384,
             half_close: false,
         }

@@ -1,7 +1,8 @@
 //! The end of a link.
 
-use super::OsLayer;
 use super::socket::{Intents, Phase, SetUp};
+use super::{MoveNews, OsLayer};
+use crate::SocketId;
 use baton_bus::Chain;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
@@ -20,6 +21,7 @@ impl<P: Inline> OsLayer<P> {
         self.retry_at = None;
         self.answers_due = 0;
         self.reclaiming = false;
+        (self.carrying, self.soft_limit) = (0, None);
         for number in 0..self.sockets.len() as u32 {
             self.forget_requests(number);
         }
@@ -55,10 +57,22 @@ impl<P: Inline> OsLayer<P> {
             Phase::Opening | Phase::Open => {
                 entry.unknown = true;
                 entry.intents = Intents::empty();
+                if std::mem::take(&mut entry.exporting) {
+                    self.carried.remove(&number);
+                    self.moves
+                        .push_back(MoveNews::NotExported(SocketId(number)));
+                }
                 self.fail(number, Status::Aborted);
                 self.wake_reader(number);
             }
-            Phase::Listening if entry.error.is_some() => entry.unknown = true,
+            Phase::Importing => self.import_ended(number, Status::Aborted),
+            // It has left.
+            Phase::Exported => {}
+            Phase::Listening | Phase::Packets if entry.error.is_some() => entry.unknown = true,
+            Phase::Packets => {
+                entry.set_up = SetUp::Socket;
+                self.intend(number, Intents::SET_UP | Intents::RECEIVE);
+            }
             Phase::Listening => {
                 entry.set_up = SetUp::Socket;
                 self.intend(number, Intents::SET_UP);

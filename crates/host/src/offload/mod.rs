@@ -24,8 +24,10 @@ mod control;
 mod cork;
 mod listening;
 mod loss;
+mod moving;
 mod numbers;
 mod opening;
+mod packets;
 mod pump;
 mod readiness;
 mod receiving;
@@ -36,19 +38,21 @@ mod stats;
 pub use calls::Calls;
 pub use config::{OsLayerConfig, OsLayerConfigError};
 pub use control::{Answer, Answered, NotAsked};
+pub use moving::{Exported, MoveNews};
 pub use stats::{NoRoom, NoRoomCounts, OsLayerStats};
 
 use crate::SocketId;
 use baton_bus::Chains;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
-use baton_bus::{Descriptor, DescriptorQueue, HostLink};
+use baton_bus::{BatchingRule, Descriptor, DescriptorQueue, HostLink};
 use baton_wire::{Endpoint, Time};
 use cork::CorkTimers;
 use listening::Listener;
+use moving::Carried;
 use numbers::Numbers;
 use socket::{Asked, Phase, SetUp, Socket};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The share of a link's buffers that receives leave for sends: one in so many.
 const SEND_SHARE: usize = 4;
@@ -111,6 +115,12 @@ pub struct OsLayer<P> {
     transfer: Vec<Descriptor>,
     responses: Vec<Descriptor>,
     entry: Vec<Descriptor>,
+    /// States of connections on their way, by their sockets.
+    carried: BTreeMap<u32, Carried>,
+    /// Buffers with parts of them that the adapter has.
+    carrying: usize,
+    moves: VecDeque<MoveNews>,
+    soft_limit: Option<u32>,
     stats: OsLayerStats,
 }
 
@@ -146,6 +156,10 @@ impl<P: Inline> OsLayer<P> {
             answers_due: 0,
             placed: 0,
             releasing: 0,
+            carried: BTreeMap::new(),
+            carrying: 0,
+            moves: VecDeque::new(),
+            soft_limit: None,
             starved: false,
             posted: 0,
             pledged: 0,
@@ -258,6 +272,11 @@ impl<P: Inline> OsLayer<P> {
         self.most_sends = self.config.most_sends.min(most.max(1));
     }
 
+    /// Batching of requests by a rule of the caller's own in place of what the parameters say, before there are any.
+    pub fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
+        self.queue.set_batching(rule);
+    }
+
     /// Wants to hear of everything that is under way as soon as it is over.
     pub fn be_impatient(&mut self) {
         self.starved |= self.releasing > 0;
@@ -316,6 +335,9 @@ impl<P: Inline> OsLayer<P> {
         let entry = &mut self.sockets[number as usize];
         debug_assert!(entry.phase != Phase::Free && entry.asked() == 0);
         let was_reserved = entry.phase == Phase::Reserved;
+        if entry.imported {
+            self.moves.push_back(MoveNews::Over(SocketId(number)));
+        }
         pieces.clear(&mut entry.received);
         pieces.clear(&mut entry.held);
         let queued = entry.queued;

@@ -43,7 +43,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    fn read(&mut self, number: u32, max: usize) -> Option<P> {
+    pub(super) fn read(&mut self, number: u32, max: usize) -> Option<P> {
         let entry = &mut self.sockets[number as usize];
         let piece = self.pieces.front_mut(&entry.received)?;
         if piece.len() > max {
@@ -71,8 +71,8 @@ impl<P: Inline> OsLayer<P> {
         loop {
             let entry = self.socket(number);
             let waiting = entry.receives.len() + entry.received.len();
-            if entry.phase != Phase::Open || !entry.may_receive() || waiting >= entry.receive_window
-            {
+            let is_usable = matches!(entry.phase, Phase::Open | Phase::Packets);
+            if !is_usable || !entry.may_receive() || waiting >= entry.receive_window {
                 return true;
             }
             if self.queue.room() == 0 {
@@ -152,7 +152,7 @@ impl<P: Inline> OsLayer<P> {
             self.stats.dropped_bytes += data.len() as u64;
             return;
         }
-        if filled {
+        if filled && entry.phase != Phase::Packets {
             entry.receive_window = (entry.receive_window * 2).min(most);
         }
         entry.received_len += data.len();

@@ -64,7 +64,8 @@ impl<P: Inline> OsLayer<P> {
         entry.held_len as usize + waiting.sum::<usize>()
     }
 
-    pub(super) fn set_cork<L: HostLink<Data = P>>(
+    /// Holds partial segments back while set.
+    pub fn set_cork<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
@@ -297,7 +298,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    fn free_sent<L: HostLink<Data = P>>(&mut self, link: &mut L, address: Option<u64>) {
+    pub(super) fn free_sent<L: HostLink<Data = P>>(&mut self, link: &mut L, address: Option<u64>) {
         if let Some(address) = address {
             self.placed -= 1;
             link.free(address);

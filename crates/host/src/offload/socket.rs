@@ -28,6 +28,12 @@ pub(super) enum Phase {
     Open,
     /// A socket that the application has closed and the adapter has not.
     Closing,
+    /// Its connection is on its way to the adapter.
+    Importing,
+    /// Its connection has left the adapter, and what came with it waits to be taken.
+    Exported,
+    /// It sends and receives packets.
+    Packets,
 }
 
 bitflags! {
@@ -46,6 +52,10 @@ bitflags! {
         const ABORT = 1 << 4;
         /// To post buffers.
         const RECEIVE = 1 << 5;
+        /// State is to be given to the adapter.
+        const IMPORT = 1 << 6;
+        /// The connection is to be taken back, or more of its state.
+        const EXPORT = 1 << 7;
     }
 }
 
@@ -90,6 +100,16 @@ pub(super) enum Asked {
     Cancel,
     /// To take an ACCEPT back, for a connection that is to be opened.
     Reclaim,
+    /// A part of a state, in this buffer.
+    Import {
+        address: u64,
+        is_last: bool,
+    },
+    /// A part of a state into this buffer.
+    Export {
+        address: u64,
+        len: u32,
+    },
     /// To send so many bytes, in a buffer or inline.
     Send {
         address: Option<u64>,
@@ -140,6 +160,10 @@ pub(super) struct Socket {
     pub shut: bool,
     /// The peer will send no more.
     pub ended: bool,
+    /// Its connection is to leave the adapter.
+    pub exporting: bool,
+    /// It came by IMPORT.
+    pub imported: bool,
     /// The adapter takes no buffers any more.
     pub no_receive: bool,
     /// The adapter knows it no longer: its connection is over, or it has been closed.
@@ -189,6 +213,8 @@ impl Default for Socket {
             corked: false,
             shut: false,
             ended: false,
+            exporting: false,
+            imported: false,
             no_receive: false,
             unknown: false,
             untaken: false,
@@ -204,17 +230,30 @@ impl Default for Socket {
 impl Socket {
     /// Whether the application may use it.
     pub fn is_known(&self) -> bool {
-        matches!(self.phase, Phase::Listening | Phase::Opening | Phase::Open) && !self.untaken
+        let is_used = matches!(
+            self.phase,
+            Phase::Listening | Phase::Opening | Phase::Open | Phase::Exported | Phase::Packets
+        );
+        is_used && !self.untaken
     }
 
     /// Whether it is a connection on which data can still come.
     pub fn may_receive(&self) -> bool {
         let is_connection = match self.phase {
             Phase::Reserved | Phase::Open => true,
-            Phase::Opening => self.set_up != SetUp::Socket,
-            Phase::Free | Phase::Listening | Phase::Closing => false,
+            Phase::Opening | Phase::Packets => self.set_up != SetUp::Socket,
+            Phase::Free
+            | Phase::Listening
+            | Phase::Closing
+            | Phase::Importing
+            | Phase::Exported => false,
         };
-        is_connection && !(self.ended || self.no_receive || self.unknown || self.error.is_some())
+        is_connection
+            && !(self.ended
+                || self.exporting
+                || self.no_receive
+                || self.unknown
+                || self.error.is_some())
     }
 
     /// Whether a buffer is to be kept for it: data may come, and none is posted.
@@ -225,7 +264,7 @@ impl Socket {
     /// Whether it is a connection on which data can be sent now or later.
     pub fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Opening | Phase::Open)
-            && !(self.shut || self.unknown || self.error.is_some())
+            && !(self.shut || self.exporting || self.unknown || self.error.is_some())
     }
 
     /// Requests that wait to be answered.

@@ -43,6 +43,20 @@ pub struct OsLayerStats {
     pub options_refused: u64,
     /// Links that were lost.
     pub links_lost: u64,
+    /// Connections that the adapter has taken over.
+    pub imported: u64,
+    /// Connections that it has not.
+    pub imports_refused: u64,
+    /// Connections taken back from it.
+    pub exported: u64,
+    /// Connections that it asked to be relieved of.
+    pub relief_asked: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets forwarded to connections that had moved to the adapter.
+    pub packets_forwarded: u64,
+    /// Packets that were not sent for want of room.
+    pub packets_dropped: u64,
 }
 
 /// Why a send found no room.

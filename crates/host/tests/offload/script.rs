@@ -1,15 +1,13 @@
 //! A test plays the adapter: it sees the requests and says what is answered.
 
-use baton_bus::descriptor::{
-    Action, Buffer, Close, Opcode, Outcome, Request, Response, Status, entries,
-};
+use baton_bus::descriptor::{Action, Buffer, Close, Outcome, Request, Response, Status, entries};
 use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
 use baton_host::offload::{Calls, OsLayer, OsLayerConfig};
 use baton_host::{Ready, SocketId, Sockets};
+pub use baton_testkit::endpoint;
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
-use std::net::{IpAddr, Ipv4Addr};
 
 /// The host's half on a link of which the test holds the other end.
 pub struct Script {
@@ -17,10 +15,6 @@ pub struct Script {
     pub host: MemoryHost<Bytes>,
     pub adapter: MemoryAdapter<Bytes>,
     pub now: Time,
-}
-
-pub fn endpoint(host: u8, port: u16) -> Endpoint {
-    Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
 }
 
 pub const SERVER: fn() -> Endpoint = || endpoint(1, 80);
@@ -162,23 +156,8 @@ impl Script {
     /// Answers a request of which nothing is told but how it ended.
     pub fn done(&mut self, request: &Request, status: Status) {
         let outcome = match request.action {
-            Action::Socket => Outcome::Done(Opcode::Socket),
-            Action::Bind(_) => Outcome::Done(Opcode::Bind),
-            Action::Listen { .. } => Outcome::Done(Opcode::Listen),
-            Action::Connect(_) => Outcome::Done(Opcode::Connect),
-            Action::Close(_) => Outcome::Done(Opcode::Close),
-            Action::SetOption { .. } => Outcome::Done(Opcode::SetOption),
-            Action::Cancel { .. } => Outcome::Done(Opcode::Cancel),
-            Action::Accept { .. } => Outcome::AcceptedBulk { count: 0 },
-            Action::Status => Outcome::Status(baton_bus::descriptor::SocketInfo::default()),
             Action::Name => Outcome::Name(SERVER()),
-            Action::Send { data, .. } => Outcome::Sent {
-                len: data.len(),
-                cumulative: false,
-            },
-            Action::Receive { address, .. } => {
-                Outcome::Received(Buffer::Memory { address, len: 0 })
-            }
+            action => Outcome::of_failed(&action),
         };
         self.answer(request, status, outcome);
     }

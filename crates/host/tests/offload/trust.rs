@@ -1,11 +1,9 @@
 //! An adapter that does what it must not is found out, whatever it says.
 
 use super::script::{CLIENT, SERVER, Script, no_batching, response};
-use baton_bus::Descriptor;
 use baton_bus::descriptor::{Buffer, Opcode, Outcome, Peer, Status, write_peer};
 use baton_bus::link::{LinkError, Violation};
 use baton_host::SocketId;
-use proptest::prelude::*;
 
 fn violation(script: &mut Script) -> Violation {
     let Err(LinkError::Violation(violation)) = script.try_pump() else {
@@ -86,28 +84,5 @@ fn a_bulk_accept_has_the_numbers_that_were_reserved() {
         let entry: Vec<_> = std::iter::once(head).chain(peers).collect();
         script.put(&entry);
         assert!(matches!(violation(&mut script), Violation::Unasked { .. }));
-    }
-}
-
-proptest! {
-    /// Any bytes as responses: no panic, and if they are believed the invariants hold.
-    #[test]
-    fn no_bytes_do_harm(words in prop::collection::vec((0_u64..0x20, any::<u8>(), 0_u64..4, 0_u64..4, any::<[u64; 3]>()), 1..30)) {
-        let (mut script, socket, _) = Script::with_connection(no_batching());
-        script.os.listen(script.now, SERVER(), 5).unwrap();
-        script.send(socket, 10);
-        drop(script.requests());
-        let responses: Vec<_> = words
-            .into_iter()
-            .map(|(opcode, flags, number, tag, [a, b, c])| {
-                let first = opcode | u64::from(flags) << 8 | (a % 3) << 16 | number << 32;
-                Descriptor([first, tag | (a >> 40) << 32, b, c])
-            })
-            .collect();
-        let handled = script.os.handle_responses(script.now, &mut script.host, &responses);
-        if handled.is_err() {
-            script.os.handle_link_lost(script.now);
-        }
-        script.os.check();
     }
 }

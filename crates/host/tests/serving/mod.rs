@@ -5,8 +5,8 @@ use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_host::{Ready, Receive, SocketId, Sockets};
 use baton_nic::offload::{Adapter, AdapterConfig, SessionId, pump};
-use baton_tcp::{Config, ConnId, Event, Stack, Symbolic};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_tcp::{Config, ConnId, Event, Stack};
+use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use std::net::{IpAddr, Ipv4Addr};
 
 const ADAPTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));

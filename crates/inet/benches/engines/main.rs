@@ -8,10 +8,12 @@
 //!
 //! - Frames of at most 1514 bytes; Baton's data segments hold 1448 bytes, because each carries timestamps, smoltcp's 1460.
 //! - Frames are handed over in memory, without a copy, by both, and all that one end may send goes over before the other runs:
-//!   one acknowledgment answers many segments. An application writes its answer as soon as it has the whole question, and the
+//!   one acknowledgment answers many segments. Baton takes them in as a batch, and merges segments that follow each other. An application writes its answer as soon as it has the whole question, and the
 //!   answer goes before time passes; two frames are sent for each request, by both.
 //! - Baton tells which connections have something to read; smoltcp's sockets are asked one by one, by the application and by
 //!   smoltcp itself, which is what most of the figure with many connections shows.
+//! - What applications write is constant. smoltcp copies it into its buffer, Baton refers to it (`Bytes::from_static`, which
+//!   counts no references).
 //! - smoltcp copies data three times: from the application to its buffer, into the frame, out of the frame to its buffer. Baton
 //!   does once: into the frame. Applications look at data where it lies, with both.
 //! - Both make and verify the checksums of IP and TCP headers and data in software, Baton in the longest registers that the
@@ -124,18 +126,23 @@ fn main() {
         Figure::requests(1),
         Figure::requests(100),
     ];
-    // For a profiler: the name of a figure makes Baton alone do its work, so many times (50).
+    // For a profiler: the name of a figure makes Baton alone, or smoltcp if a third argument says so, do its work, so many
+    // times (50).
     let mut arguments = std::env::args().skip(1);
     if let Some(name) = arguments.next().filter(|name| !name.starts_with('-')) {
         let runs = arguments
             .next()
             .map_or(50, |runs| runs.parse().expect("a number of runs"));
+        let other = arguments.next().is_some_and(|engine| engine == "smoltcp");
         let named = figures
             .iter()
             .filter(|figure| figure.what.starts_with(&name));
         for figure in named {
             for _ in 0..runs {
-                figure.run::<baton::Hosts>();
+                match other {
+                    true => figure.run::<smol::Hosts>(),
+                    false => figure.run::<baton::Hosts>(),
+                };
             }
         }
         return;

@@ -2,11 +2,13 @@
 
 mod discovery;
 mod extensions;
+mod merging;
 mod output;
 mod similar;
 mod v4;
 mod v6;
 
+pub(crate) use merging::Run;
 pub use output::Sent;
 
 use crate::addresses::{Addresses, BROADCAST_MAC, is_group_mac};
@@ -16,11 +18,13 @@ use crate::neighbours::{Neighbour, Neighbours};
 use crate::rate_limit::RateLimit;
 use crate::routes::Routes;
 use crate::stats::{Refusal, Stats};
-use baton_tcp::{PathError, Pieces, Segment};
-use baton_wire::{Checksum, Ecn, Endpoint, Flow, Header, LowerHeaders, SeqNr, Time, pseudo_header};
+use baton_tcp::{PathError, Segment};
+use baton_wire::{
+    Checksum, Ecn, Endpoint, Flow, Header, LowerHeaders, Pieces, SeqNr, Time, pseudo_header,
+};
 use bytes::{Buf, Bytes};
 use discovery::Duties;
-use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber};
+use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber, Ipv6Header, LaxIpSlice};
 use similar::Head;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -99,6 +103,8 @@ pub struct Interface {
     known_head: Option<Head>,
     /// The way that the last segment went: the next one mostly goes there too.
     known_way: Option<Way>,
+    /// Room to write the header of a packet that was made elsewhere.
+    link_header: Vec<u8>,
     stats: Stats,
 }
 
@@ -152,6 +158,7 @@ impl Interface {
             known_pair: None,
             known_head: None,
             known_way: None,
+            link_header: Vec::new(),
             stats: Stats::default(),
             config,
         })
@@ -235,12 +242,23 @@ impl Interface {
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        mut frame: Bytes,
+        frame: Bytes,
         segment: &mut Segment<Bytes>,
     ) -> Received {
         self.stats.frames_received += 1;
         self.stats.bytes_received += frame.len() as u64;
-        let taken = match self.config.medium {
+        self.receive_as(now, self.config.medium, frame, segment)
+    }
+
+    /// The same for what has come another way than over the link, and is a frame of `medium`.
+    pub(crate) fn receive_as(
+        &mut self,
+        now: Time,
+        medium: Medium,
+        frame: Bytes,
+        segment: &mut Segment<Bytes>,
+    ) -> Received {
+        let taken = match medium {
             Medium::Ethernet => match self.take_similar(&frame, segment) {
                 Some(taken) => taken,
                 None => self.take_ethernet(now, &frame, segment),
@@ -252,10 +270,7 @@ impl Interface {
                 self.stats.segments_received += 1;
                 segment.payload.clear();
                 if !payload.is_empty() {
-                    // The frame becomes the data: no copy, and no further count of references.
-                    frame.truncate(payload.end);
-                    frame.advance(payload.start);
-                    segment.payload.push(frame);
+                    push_data(segment, frame, payload);
                 }
                 Received::Segment
             }
@@ -364,6 +379,30 @@ impl Interface {
             self.mtu <= self.config.mtu,
             "nobody can raise the link's MTU"
         );
+    }
+}
+
+/// The IP packet in a frame, without the padding that may follow it.
+pub(crate) fn packet_of(medium: Medium, frame: &Bytes) -> Option<Bytes> {
+    let start = match medium {
+        Medium::Ethernet => Ethernet2HeaderSlice::from_slice(frame).ok()?.slice().len(),
+        Medium::Ip => 0,
+    };
+    let len = match LaxIpSlice::from_slice(&frame[start..]).ok()?.0 {
+        LaxIpSlice::Ipv4(ip) => usize::from(ip.header().total_len()),
+        LaxIpSlice::Ipv6(ip) => Ipv6Header::LEN + usize::from(ip.header().payload_length()),
+    };
+    let end = (start + len).min(frame.len());
+    Some(frame.slice(start..end))
+}
+
+/// The part of the frame becomes data of the segment: no copy, and no further count of references.
+#[inline]
+pub(crate) fn push_data(segment: &mut Segment<Bytes>, frame: Bytes, part: Range<usize>) {
+    segment.payload.push(frame);
+    if let Some(data) = segment.payload.last_mut() {
+        data.truncate(part.end);
+        data.advance(part.start);
     }
 }
 

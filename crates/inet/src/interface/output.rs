@@ -6,9 +6,12 @@ use crate::arp;
 use crate::config::Medium;
 use crate::neighbours::{Released, Resolution};
 use crate::stats::SendRefusal;
-use baton_tcp::{Outgoing, PathError};
-use baton_wire::{Buffer, Link, LowerHeaders, Span, Time, encode_link, encode_pieces};
+use baton_tcp::{Outgoing, OutgoingRun, PathError};
+use baton_wire::{
+    Buffer, Cut, Link, LowerHeaders, Span, Time, encode_link, encode_pieces, encode_run,
+};
 use bytes::Bytes;
+use etherparse::IpSlice;
 use std::net::IpAddr;
 
 /// How long a way is taken without looking it up: a neighbour's states last for seconds.
@@ -47,18 +50,49 @@ impl Interface {
         frame: &mut impl Buffer,
     ) -> Sent {
         let start = frame.len();
-        let sent = self
-            .place(now, segment, frame)
-            .unwrap_or_else(Sent::Refused);
-        match sent {
-            Sent::Frame => self.count_sent(frame.len() - start),
-            Sent::Waits => self.stats.segments_waited += 1,
-            Sent::Refused(reason) => {
-                frame.shorten(start);
-                self.stats.send_refused.count(reason);
-            }
-        }
-        sent
+        let sent = self.place(now, segment, frame);
+        self.note_sent(sent, start, frame)
+    }
+
+    /// Sends the segments of a run: appends their frames to `frames`, and calls `end` after each. False when it cannot be done
+    /// for all alike: then each must be sent by itself.
+    pub fn send_run<B: Buffer>(
+        &mut self,
+        now: Time,
+        run: &OutgoingRun<'_, Bytes>,
+        frames: &mut B,
+        end: impl FnMut(&mut B),
+    ) -> bool {
+        let (src, dst) = (run.first.src.addr, run.first.dst.addr);
+        let Some(way) = self.known_way_to(now, src, dst) else {
+            return false;
+        };
+        debug_assert!(
+            run.packet_len() <= usize::from(self.mtu),
+            "runs are cut to fit"
+        );
+        let cut = Cut {
+            segments: run.segments,
+            segment_len: run.segment_len(),
+            pushes: run.pushes,
+        };
+        let pieces = run.first.payload.parts();
+        let pieces = pieces.map(|(piece, range)| &piece[range]);
+        let head = run.first.head();
+        let Ok(frame_len) = encode_run(&way.headers, head, cut, pieces, frames, end) else {
+            return false;
+        };
+        self.stats.frames_sent += u64::from(run.segments);
+        self.stats.bytes_sent += u64::from(run.segments) * frame_len as u64;
+        true
+    }
+
+    /// The way that segments took last, if it is that from `src` to `dst`.
+    #[inline]
+    fn known_way_to(&self, now: Time, src: IpAddr, dst: IpAddr) -> Option<&Way> {
+        self.known_way
+            .as_ref()
+            .filter(|way| (way.src, way.dst) == (src, dst) && now < way.until)
     }
 
     #[inline]
@@ -72,10 +106,7 @@ impl Interface {
             return Err(SendRefusal::TooLong);
         }
         let (src, dst) = (segment.src.addr, segment.dst.addr);
-        if let Some(way) = &self.known_way
-            && (way.src, way.dst) == (src, dst)
-            && now < way.until
-        {
+        if let Some(way) = self.known_way_to(now, src, dst) {
             encode(&way.headers, segment, frame)?;
             return Ok(Sent::Frame);
         }
@@ -121,9 +152,76 @@ impl Interface {
         Ok(Sent::Frame)
     }
 
+    /// Counts what became of a frame that was begun at `start`; of one that was refused nothing is left.
+    #[inline(always)]
+    fn note_sent(
+        &mut self,
+        sent: Result<Sent, SendRefusal>,
+        start: usize,
+        frame: &mut impl Buffer,
+    ) -> Sent {
+        let sent = sent.unwrap_or_else(Sent::Refused);
+        match sent {
+            Sent::Frame => self.count_sent(frame.len() - start),
+            Sent::Waits => self.stats.segments_waited += 1,
+            Sent::Refused(reason) => {
+                frame.shorten(start);
+                self.stats.send_refused.count(reason);
+            }
+        }
+        sent
+    }
+
+    /// Sends an IP packet that was made elsewhere: appends its frame to `frame`, or lets it wait for its neighbour.
+    pub fn send_packet(&mut self, now: Time, packet: &[u8], frame: &mut impl Buffer) -> Sent {
+        let start = frame.len();
+        let sent = self.place_packet(now, packet, frame);
+        self.note_sent(sent, start, frame)
+    }
+
+    fn place_packet(
+        &mut self,
+        now: Time,
+        packet: &[u8],
+        frame: &mut impl Buffer,
+    ) -> Result<Sent, SendRefusal> {
+        let (src, dst) = addresses_of(packet).ok_or(SendRefusal::Unencodable)?;
+        if packet.len() > usize::from(self.mtu) {
+            return Err(SendRefusal::TooLong);
+        }
+        if !self.addresses.owns(src) {
+            return Err(SendRefusal::NotOwnSource);
+        }
+        if self.config.medium == Medium::Ethernet {
+            let next_hop = self.routes.next_hop(dst, &self.addresses);
+            let next_hop = next_hop.ok_or(SendRefusal::NoRoute)?;
+            match self.neighbours.resolve(now, next_hop, &mut self.stats) {
+                Resolution::Known(mac) => {
+                    self.link_header.clear();
+                    encode_link(self.link_to(mac), src, &mut self.link_header);
+                    frame.append(&self.link_header);
+                }
+                Resolution::Failed => return Err(SendRefusal::NeighbourFailed),
+                Resolution::Asked => {
+                    let packet = packet.to_vec();
+                    self.neighbours.wait(next_hop, packet, &mut self.stats);
+                    return Ok(Sent::Waits);
+                }
+            }
+        }
+        frame.append(packet);
+        Ok(Sent::Frame)
+    }
+
     /// Appends the next of the interface's own frames to `frame`: requests for neighbours and answers to such requests, echo
     /// replies, ICMP errors, segments whose neighbour became known. False when there is none.
+    #[inline]
     pub fn poll_frame(&mut self, _now: Time, frame: &mut impl Buffer) -> bool {
+        let has_own = self.neighbours.solicits() || !self.outbox.is_empty();
+        has_own && self.poll_own(frame)
+    }
+
+    fn poll_own(&mut self, frame: &mut impl Buffer) -> bool {
         while let Some(solicitation) = self.neighbours.poll_solicitation() {
             let own = self.solicitation_frame(solicitation);
             if !own.is_empty() {
@@ -210,6 +308,26 @@ impl Interface {
     }
 }
 
+/// Source and destination of an IP packet.
+fn addresses_of(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    match IpSlice::from_slice(packet).ok()? {
+        IpSlice::Ipv4(ip) => {
+            let header = ip.header();
+            Some((
+                header.source_addr().into(),
+                header.destination_addr().into(),
+            ))
+        }
+        IpSlice::Ipv6(ip) => {
+            let header = ip.header();
+            Some((
+                header.source_addr().into(),
+                header.destination_addr().into(),
+            ))
+        }
+    }
+}
+
 fn lower_headers(
     link: Option<Link>,
     src: IpAddr,
@@ -223,7 +341,17 @@ fn encode(
     segment: &Outgoing<'_, Bytes>,
     out: &mut impl Buffer,
 ) -> Result<(), SendRefusal> {
-    let pieces = segment.payload.parts();
-    let pieces = pieces.map(|(piece, range)| &piece[range]);
-    encode_pieces(headers, segment.head(), pieces, out).map_err(|_| SendRefusal::Unencodable)
+    let encoded = match segment.payload.only_part() {
+        // What is written at once mostly lies in one piece.
+        Some((piece, range)) => {
+            let data = std::iter::once(&piece[range]);
+            encode_pieces(headers, segment.head(), data, out)
+        }
+        None => {
+            let pieces = segment.payload.parts();
+            let pieces = pieces.map(|(piece, range)| &piece[range]);
+            encode_pieces(headers, segment.head(), pieces, out)
+        }
+    };
+    encoded.map_err(|_| SendRefusal::Unencodable)
 }

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use etherparse::{Ethernet2Header, IpNumber, Ipv4Header};
 
 /// Bytes of an Ethernet header and an IPv4 header without options.
-const LEN: usize = ETHERNET_LEN + Ipv4Header::MIN_LEN;
-const ETHERNET_LEN: usize = Ethernet2Header::LEN;
+pub(super) const LEN: usize = ETHERNET_LEN + Ipv4Header::MIN_LEN;
+pub(super) const ETHERNET_LEN: usize = Ethernet2Header::LEN;
 
 /// Where fields stand (RFC 791 3.1), the Ethernet header counted.
-const TYPE_OF_SERVICE_AT: usize = ETHERNET_LEN + 1;
-const LENGTH_AT: usize = ETHERNET_LEN + 2;
+pub(super) const TYPE_OF_SERVICE_AT: usize = ETHERNET_LEN + 1;
+pub(super) const LENGTH_AT: usize = ETHERNET_LEN + 2;
 const FRAGMENT_AT: usize = ETHERNET_LEN + 6;
 const PROTOCOL_AT: usize = ETHERNET_LEN + 9;
 const ADDRESSES_AT: usize = ETHERNET_LEN + 12;
@@ -26,7 +26,7 @@ const FRAGMENT_MASK: u16 = 0x3fff;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     bytes: [u8; LEN],
-    pair: Pair,
+    pub(super) pair: Pair,
 }
 
 impl Head {
@@ -41,7 +41,7 @@ impl Head {
     /// The same hosts speak of the same to each other: Ethernet header, version, header length, protocol and addresses are
     /// equal, and it is no fragment.
     #[inline]
-    fn is_like(&self, other: &[u8; LEN]) -> bool {
+    pub(super) fn is_like(&self, other: &[u8; LEN]) -> bool {
         let known = &self.bytes;
         known[..TYPE_OF_SERVICE_AT] == other[..TYPE_OF_SERVICE_AT]
             && known[ADDRESSES_AT..] == other[ADDRESSES_AT..]
@@ -51,7 +51,7 @@ impl Head {
 }
 
 #[inline]
-fn number(head: &[u8; LEN], at: usize) -> u16 {
+pub(super) fn number(head: &[u8; LEN], at: usize) -> u16 {
     u16::from_be_bytes([head[at], head[at + 1]])
 }
 

@@ -3,8 +3,10 @@
 //! *Rate*: one process sends batches of 1, 16 or 128 descriptors, the other takes what has come and confirms the last.
 //! *Round trip*: one descriptor there and one back. Each with the two processes on cores of their own, and on one.
 //! The other process is this program again.
+//! *Data there and back*: what copying through the pool costs.
 
 mod carrier;
+mod copies;
 mod peer;
 
 use carrier::{Carrier, Kind};
@@ -28,6 +30,7 @@ fn main() {
         rates(&mut criterion, place);
         round_trips(&mut criterion, place);
     }
+    copies::copies(&mut criterion);
     criterion.final_summary();
 }
 

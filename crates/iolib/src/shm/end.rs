@@ -2,7 +2,7 @@
 
 use super::doorbell::{Bell, Button};
 use super::mapping::Mapping;
-use crate::arena::{Arena, Filled};
+use crate::arena::Arena;
 use crate::counters::LinkCounters;
 use crate::handshake::Geometry;
 use baton_bus::Descriptor;
@@ -122,9 +122,9 @@ impl ShmEnd {
     /// Copies what the other side has put there.
     pub fn read(&mut self, offset: usize, len: u32) -> Bytes {
         let memory = self.end.memory();
-        let copied = self.arena.fill(len as usize, |place| {
-            Ok(Filled::of(memory.read(offset, place)))
-        });
+        let copied = self
+            .arena
+            .fill(len as usize, |place| Ok(memory.read(offset, place)));
         self.counters.bytes_in += u64::from(len);
         copied.expect("copying does not fail")
     }

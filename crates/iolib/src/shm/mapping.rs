@@ -1,6 +1,7 @@
-//! The shared memory in this process's address space. The only place of the link with unsafe code.
+//! The shared memory in this process's address space.
 #![allow(unsafe_code)]
 
+use super::copy::{from_shared, to_shared};
 use super::memory::{CONTROL_AT, Layout, SLOTS_AT};
 use baton_bus::Descriptor;
 use baton_bus::shared::{Control, SharedMemory, Side};
@@ -11,8 +12,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-/// The memory. Another process may write to any part of it at any moment: there are references to its atomic words only, and data
-/// is copied through pointers, never seen in place.
+/// The memory. Another process may write to any part of it at any moment: there are references to its atomic words only, and all else
+/// is copied by atomic operations, never seen in place.
 #[derive(Debug)]
 pub(super) struct Mapping {
     base: NonNull<u8>,
@@ -41,9 +42,9 @@ impl Mapping {
     /// Panics when it does not lie within the pool.
     pub fn write(&self, offset: usize, data: &[u8]) {
         let place = self.pool_place(offset, data.len());
-        // SAFETY: the place is that long. It does not overlap with memory of this process. What another process does to it
-        // meanwhile can change only which bytes stand there, and any bytes are valid.
-        unsafe { ptr::copy_nonoverlapping(data.as_ptr(), place, data.len()) };
+        // SAFETY: the place is that long, and lies within the mapping, of which nothing else is a part. This process accesses it in no
+        // other way: the pool begins behind the control words and the slots, and is copied from and to only here and in `read`.
+        unsafe { to_shared(data.as_ptr(), place, data.len()) };
     }
 
     /// Copies what stands at `offset` of the pool to all of `data`, and gives it.
@@ -51,9 +52,9 @@ impl Mapping {
     /// Panics when it does not lie within the pool.
     pub fn read<'a>(&self, offset: usize, data: &'a mut [MaybeUninit<u8>]) -> &'a [u8] {
         let place = self.pool_place(offset, data.len());
-        // SAFETY: as above, the other way round.
-        unsafe { ptr::copy_nonoverlapping(place, data.as_mut_ptr().cast(), data.len()) };
-        // SAFETY: all of it has just been written.
+        // SAFETY: `data` is as long, and is borrowed for writing. The place is that long; it is accessed as `write` says.
+        unsafe { from_shared(place, data.as_mut_ptr().cast(), data.len()) };
+        // SAFETY: all of it has just been written, and any bytes that another process puts there are valid ones.
         unsafe { &*(ptr::from_mut(data) as *const [u8]) }
     }
 
@@ -98,17 +99,21 @@ impl SharedMemory for Mapping {
 
     fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]) {
         let place = self.slots(from, at, descriptors.len());
-        // SAFETY: as for data: there is room for so many, and a descriptor is four integers, of which all bits are valid.
-        unsafe { ptr::copy_nonoverlapping(descriptors.as_ptr(), place, descriptors.len()) };
+        let len = size_of_val(descriptors);
+        // SAFETY: there is room for so many slots at the place. A descriptor is four integers, so all its bytes are initialised. This
+        // process accesses slots in no other way than here and in `read_slots`.
+        unsafe { to_shared(descriptors.as_ptr().cast(), place.cast(), len) };
     }
 
     fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>) {
         let place = self.slots(from, at, len);
         descriptors.reserve(len);
-        let room = descriptors.spare_capacity_mut().as_mut_ptr();
-        // SAFETY: as above, the other way round; there is room for so many.
-        unsafe { ptr::copy_nonoverlapping(place, room.cast(), len) };
-        // SAFETY: so many have just been written behind the others.
+        let room = descriptors.spare_capacity_mut();
+        let bytes = size_of_val(&room[..len]);
+        // SAFETY: there is room for `len` descriptors, which have just been reserved, and there are so many slots at the place, which
+        // are accessed as `write_slots` says.
+        unsafe { from_shared(place.cast(), room.as_mut_ptr().cast(), bytes) };
+        // SAFETY: so many have just been written behind the others; a descriptor is four integers, of which all bits are valid.
         unsafe { descriptors.set_len(descriptors.len() + len) };
     }
 }

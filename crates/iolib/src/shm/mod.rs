@@ -16,6 +16,7 @@
 //! ends of a pipe are apart. And a reading end tells of the other side's death.
 
 mod adapter;
+mod copy;
 mod doorbell;
 mod end;
 mod host;

@@ -9,7 +9,6 @@ use baton_bus::descriptor::{Action, Malformed, Request};
 use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
 use baton_wire::Time;
 use bytes::Bytes;
-use proptest::prelude::*;
 use rustix::event::PollFlags;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -190,23 +189,6 @@ fn a_host_is_not_asked_for_more_than_it_has() {
         .collect();
     let unwanted = Violation::Unwanted { id: 1, len: 64 };
     assert_eq!(host_says(&asked), Err(unwanted.into()));
-}
-
-proptest! {
-    /// Any bytes: messages, a violation, or the end; never a panic.
-    #[test]
-    fn any_bytes(
-        mut bytes in prop::collection::vec(any::<u8>(), 0..600),
-        heads in prop::collection::vec((0_usize..600, 1_u8..5, 0_u8..80), 0..20),
-    ) {
-        for (at, kind, len) in heads {
-            if let Some(place) = bytes.get_mut(at..at + 8) {
-                place.copy_from_slice(&[kind, 0, 0, 0, len, 0, 0, 0]);
-            }
-        }
-        prop_assert!(host_says(&bytes).is_err());
-        prop_assert!(adapter_says(&bytes).is_err());
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The other process: this program, started again.
 
-use crate::{now_since, traffic};
+use crate::{LONG, now_since, traffic};
 use baton_bus::{AdapterLink, HostLink};
 use baton_iolib::{
     AdapterAddress, AdapterListener, AnyAdapterLink, AnyHostLink, Geometry, Limits, LiveLink, Spin,
@@ -136,9 +136,9 @@ pub fn act_if_asked() -> bool {
 fn idle<L: LiveLink>(link: &mut L, asleep: bool, get: impl Fn(&mut L, baton_wire::Time) -> bool) {
     let start = Instant::now();
     let mut spin = Spin::new(Duration::ZERO);
-    while get(link, now_since(start)) && start.elapsed() < Duration::from_secs(10) {
+    while get(link, now_since(start)) && start.elapsed() < LONG {
         if asleep {
-            wait(link, &mut spin, Some(Duration::from_secs(10))).expect("the system can wait");
+            wait(link, &mut spin, Some(LONG)).expect("the system can wait");
         }
     }
 }

@@ -11,9 +11,9 @@ use crate::engine::Application;
 use crate::error::LiveError;
 use baton_bus::Batching;
 use baton_bus::link::LinkError;
-use baton_inet::Host;
+use baton_inet::{Host, Unclaimed};
 use baton_iolib::AnyAdapterLink;
-use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::offload::{Adapter, AdapterConfig, Ending, HostPacket, SessionId, pump};
 use baton_tcp::Stack;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
@@ -25,6 +25,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Connections under way at the end are waited for so long at most.
 const LONGEST_END: Span = Span::from_secs(5);
+/// The longest that hosts have for taking their connections back at the end.
+const LONGEST_RELIEF: Span = Span::from_secs(3);
 /// So many applications are all looked at when one has rung: to ask which takes longer.
 const FEW: usize = 4;
 /// Notices that wait to be told of at most; those that come after are not told of.
@@ -66,8 +68,12 @@ pub struct AdapterService {
     busy: bool,
     /// An application was woken.
     rang: bool,
+    /// Segments received, as of the last turn.
+    segments_received: u64,
     /// When what is left is cut off.
     ends_at: Option<Time>,
+    /// When hosts have had time enough to take their connections back.
+    relief_ends_at: Option<Time>,
 }
 
 impl AdapterService {
@@ -95,7 +101,9 @@ impl AdapterService {
             doors_attention: Attention::default(),
             busy: false,
             rang: false,
+            segments_received: 0,
             ends_at: None,
+            relief_ends_at: None,
         })
     }
 
@@ -133,8 +141,8 @@ impl AdapterService {
 
     /// Whether the end was asked for and nothing is left, or what is left is to be left alone.
     pub fn has_ended(&self, now: Time, host: &Host) -> bool {
-        self.ends_at
-            .is_some_and(|limit| limit <= now || host.stack().is_empty())
+        let is_over = |limit| limit <= now || host.stack().is_empty();
+        self.relief_ends_at.is_none() && self.ends_at.is_some_and(is_over)
     }
 
     // --- effects out ---
@@ -221,6 +229,46 @@ impl AdapterService {
         }
     }
 
+    // --- packets ---
+
+    /// Passes packets of no connection here to the hosts that want them; others the stack answers.
+    fn pass_packets(&mut self, now: Time, host: &mut Host) {
+        host.pass_unclaimed(self.adapter.passes_packets());
+        let mut waiting = 0;
+        while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
+            waiting += 1;
+            match self.adapter.host_for(flow.local) {
+                Some(socket) => self.adapter.pass(socket, packet),
+                None => {
+                    host.handle_stray(now, packet);
+                }
+            }
+        }
+        self.busy |= waiting > 0;
+        let received = host.interface().stats().segments_received;
+        let arrived = received - self.segments_received;
+        self.segments_received = received;
+        if arrived > 0 {
+            // What is found at a turn has waited in the interface while the last one went on.
+            let qlen = u32::try_from(arrived)
+                .unwrap_or(u32::MAX)
+                .saturating_sub(waiting);
+            self.adapter.control_load(now, qlen);
+        }
+    }
+
+    /// Sends what hosts want sent.
+    fn take_packets(&mut self, now: Time, host: &mut Host) {
+        while let Some(HostPacket { packet, to_wire }) = self.adapter.poll_packet() {
+            self.busy = true;
+            if to_wire {
+                host.send_packet(packet);
+            } else {
+                host.handle_packet(now, packet);
+            }
+        }
+    }
+
     // --- applications go ---
 
     /// Ends what an application has, which is gone or has broken the rules.
@@ -265,11 +313,23 @@ impl AdapterService {
     pub fn begin_end(&mut self, now: Time, host: &mut Host) {
         self.doors = None;
         self.ends_at = Some(now + LONGEST_END);
+        // Hosts take their connections back; after that, or when that takes too long, all part.
+        self.adapter.stop_imports(now);
+        self.relief_ends_at = Some(now + LONGEST_RELIEF);
+        self.part_with_relieved(now, host.stack_mut());
+    }
+
+    /// At the end, parts with the applications once their connections have been taken back.
+    fn part_with_relieved(&mut self, now: Time, stack: &mut Stack<Bytes>) {
+        let is_over = |limit| limit <= now || !self.adapter.has_imported();
+        if !self.relief_ends_at.is_some_and(is_over) {
+            return;
+        }
+        self.relief_ends_at = None;
         for application in self.applications.drain(..).flatten() {
             let session = application.session;
             self.stats.reclaimed_bytes += application.memory_bytes();
-            self.adapter
-                .detach(now, host.stack_mut(), session, Ending::Drain);
+            self.adapter.detach(now, stack, session, Ending::Drain);
         }
     }
 
@@ -338,10 +398,14 @@ impl Application for AdapterService {
         while let Some((conn, event)) = stack.poll_event() {
             self.adapter.handle_event(now, stack, conn, &event);
         }
+        self.pass_packets(now, host);
+        let stack = host.stack_mut();
         if self.poll_timeout().is_some_and(|due| due <= now) {
             self.adapter.handle_timeouts(now, stack);
         }
         self.pump_all(now, stack);
+        self.take_packets(now, host);
+        self.part_with_relieved(now, host.stack_mut());
     }
 
     fn poll_timeout(&self) -> Option<Time> {

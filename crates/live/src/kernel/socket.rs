@@ -1,6 +1,6 @@
 //! One socket of the kernel.
 
-use crate::port::{Arena, Filled};
+use crate::port::Arena;
 use baton_host::Unread;
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -92,7 +92,7 @@ impl Socket {
         let fd = &self.fd;
         let outcome = arena.fill(max, |room| {
             let ((written, _), _) = net::recv(fd, room, RecvFlags::empty())?;
-            Ok(Filled::of(written))
+            Ok(written)
         });
         // Less than there was room for was all there is (epoll(7)); if the end is known to follow, it has still to be fetched.
         self.readable = match &outcome {

@@ -43,6 +43,15 @@ impl Batch {
         written
     }
 
+    /// Lets `write` append frames; it calls what it is given after each.
+    pub fn push_many<R>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>, &mut dyn FnMut(&mut Vec<u8>)) -> R,
+    ) -> R {
+        let ends = &mut self.ends;
+        write(&mut self.bytes, &mut |bytes| ends.push(bytes.len()))
+    }
+
     /// Appends a copy of `frame`.
     pub fn push(&mut self, frame: &[u8]) {
         self.push_with(|bytes| {

@@ -14,7 +14,7 @@ mod sys;
 mod tap;
 
 pub use batch::Batch;
-pub use baton_iolib::{Arena, Filled};
+pub use baton_iolib::Arena;
 pub use capture::Capture;
 pub use counted::{Counted, Traffic};
 pub use ethtool::{Offload, Offloads};
@@ -79,17 +79,6 @@ impl PortDrop {
             Self::ChecksumNotReady => "checksum_not_ready",
             Self::ReceiveRingFull => "receive_ring_full",
             Self::TransmitRefused => "transmit_refused",
-        }
-    }
-
-    /// What the user can do about it, where there is something.
-    pub const fn remedy(self) -> Option<&'static str> {
-        match self {
-            Self::SuperFrame | Self::ChecksumNotReady => {
-                Some("run `ethtool -K PEER tx off` on the other end of the link")
-            }
-            Self::LinkDown => Some("run `ip link set DEV up`"),
-            Self::ReceiveRingFull | Self::TransmitRefused => None,
         }
     }
 }

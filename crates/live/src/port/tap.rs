@@ -4,7 +4,7 @@ use super::interface::{self, InterfaceError};
 use super::merge::{Run, VIRTUAL_HEADER_BYTES};
 use super::sys::{interface_ioctl, request_for};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
-use baton_iolib::{Arena, Filled};
+use baton_iolib::Arena;
 use baton_wire::Time;
 use bytes::{Buf, Bytes};
 use rustix::fs::{Mode, OFlags, open};
@@ -74,7 +74,7 @@ impl Port for Tap {
         for _ in 0..RECEIVE_BATCH {
             let read = self.arena.fill(limit, |room| {
                 let (written, _) = rustix::io::read(&self.fd, room)?;
-                Ok(Filled::of(written))
+                Ok(written)
             });
             match read {
                 Ok(mut frame) if frame.len() > VIRTUAL_HEADER_BYTES => {

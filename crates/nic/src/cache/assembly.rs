@@ -1,8 +1,8 @@
 //! Packets whose parts arrive one by one (nic_pkt_append_mm, nic_pkt_append_cache; data-caching 4.3).
 
-use crate::descriptor::{MainMemory, PacketInParts, Part, PartFlags};
 use crate::stats::CacheRefusal;
-use baton_tcp::Payload;
+use baton_bus::handoff::{MainMemory, PacketInParts, Part, PartFlags};
+use baton_wire::Payload;
 
 /// The packet whose parts are arriving.
 #[derive(Debug)]

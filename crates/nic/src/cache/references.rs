@@ -1,7 +1,7 @@
 //! Which data of an offloaded connection's send buffer also stands in the cache.
 
 use super::CacheReference;
-use crate::descriptor::CachedRun;
+use baton_bus::handoff::CachedRun;
 use std::collections::VecDeque;
 
 /// A run of the stream and where it stands in the cache.

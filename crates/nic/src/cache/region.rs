@@ -1,7 +1,6 @@
 //! The region of on-board memory that holds cached data, for each kind of payload.
 
-use baton_inet::FramePool;
-use baton_tcp::{Payload, Pieces, Symbolic};
+use baton_wire::{FramePool, Payload, Pieces, Symbolic};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::fmt::Debug;

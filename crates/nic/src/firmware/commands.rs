@@ -1,16 +1,16 @@
 //! The host's commands.
 
 use super::{Firmware, HostRead, Work};
-use crate::cache::CacheReference;
 use crate::cache::references::References;
 use crate::cache::region::Storable;
 use crate::connections::HANDLES;
-use crate::descriptor::{CachedRun, Command, Control, Event, Handle, Refusal};
 use crate::meter::{Meter, Task};
 use crate::queues::Stamp;
 use crate::stats::Ignored;
-use baton_tcp::{ConnId, Pieces, Portable, State};
-use baton_wire::Time;
+use baton_bus::handoff::CacheReference;
+use baton_bus::handoff::{CachedRun, Command, Control, Event, Handle, Refusal};
+use baton_tcp::{ConnId, Portable, State};
+use baton_wire::{Pieces, Time};
 
 impl<P: Storable> Firmware<P> {
     /// Carries out one command.
@@ -228,7 +228,7 @@ impl<P: Storable> Firmware<P> {
         if active >= self.config.connections {
             return Err(Refusal::HardLimit);
         }
-        if active >= self.governor.soft_limit() {
+        if active >= self.soft_limit() {
             return Err(Refusal::SoftLimit);
         }
         if handle.0 >= HANDLES {

@@ -6,12 +6,12 @@ use crate::cache::assembly::Completed;
 use crate::cache::references::Where;
 use crate::cache::region::Storable;
 use crate::config::Transmit;
-use crate::descriptor::{CacheCommand, Event, PacketInParts, Part, ToHost, ToNic};
 use crate::meter::{Meter, Task};
 use crate::queues::HostWork;
 use crate::stats::CacheRefusal;
-use baton_tcp::{ConnId, Payload, Pieces, Segment};
-use baton_wire::Time;
+use baton_bus::handoff::{CacheCommand, Event, PacketInParts, Part, ToHost, ToNic};
+use baton_tcp::{ConnId, Segment};
+use baton_wire::{Payload, Pieces, Time};
 use smallvec::SmallVec;
 
 /// Bytes of an Ethernet header.
@@ -210,7 +210,7 @@ impl<P: Storable> Firmware<P> {
                 }
             }
         }
-        let mut segment = packet.segment;
+        let mut segment = packet.into_head();
         let read = std::mem::replace(&mut segment.payload, payload);
         if self.notes_reads {
             self.note_read(headers_of(&segment), read);

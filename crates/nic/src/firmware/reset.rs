@@ -3,8 +3,8 @@
 use super::{Firmware, Upcall};
 use crate::cache::assembly::Assembly;
 use crate::cache::region::Storable;
-use crate::descriptor::{Event, ToHost};
 use crate::stats::Drop;
+use baton_bus::handoff::{Event, ToHost};
 
 impl<P: Storable> Firmware<P> {
     /// Resets the data path, as `ethtool --reset` does for the components dma, mac and ram: packets that wait, in either direction,

@@ -2,8 +2,8 @@
 
 use super::{Firmware, Upcall};
 use crate::cache::region::Storable;
-use crate::descriptor::{Event, Handle, ToHost};
 use crate::meter::{Meter, Task};
+use baton_bus::handoff::{Event, Handle, ToHost};
 use baton_tcp::{CloseReason, ConnId};
 
 impl<P: Storable> Firmware<P> {
@@ -115,7 +115,7 @@ impl<P: Storable> Firmware<P> {
     }
 
     pub(super) fn post_soft_limit(&mut self, meter: &mut impl Meter) {
-        self.post(Event::SoftLimit(self.governor.soft_limit()), meter);
+        self.post(Event::SoftLimit(self.soft_limit()), meter);
     }
 
     /// Tells the host that there is no room for a connection.

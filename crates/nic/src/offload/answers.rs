@@ -2,7 +2,9 @@
 
 use super::stats::SessionStats;
 use baton_bus::descriptor::{Opcode, Outcome, Response, Status};
-use baton_bus::{Batching, BatchingError, BatchingPolicy, Descriptor, DescriptorQueue, Urgency};
+use baton_bus::{
+    Batching, BatchingError, BatchingPolicy, BatchingRule, Descriptor, DescriptorQueue, Urgency,
+};
 use baton_wire::Time;
 use std::collections::VecDeque;
 
@@ -32,6 +34,12 @@ impl Answers {
     }
 
     /// What waits to be transferred.
+    /// Batching by a rule of the caller's own, which bounds all waiting by itself.
+    pub(super) fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
+        self.queue.set_batching(rule);
+        self.hurry_data = false;
+    }
+
     pub(super) fn queue(&self) -> &DescriptorQueue {
         &self.queue
     }

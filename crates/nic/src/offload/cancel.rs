@@ -2,11 +2,11 @@
 
 use super::closing::reset;
 use super::sending::not_sent;
-use super::session::{Session, Work, nothing_received};
+use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::descriptor::{Opcode, Outcome, Status};
 use baton_bus::link::Inline;
-use baton_tcp::Payload;
+use baton_wire::Payload;
 
 impl<P: Payload + Inline> Session<P> {
     /// CANCEL: takes back the ACCEPT, CONNECT, SEND or RECV of tag `target`. What is being carried out, because a transfer of
@@ -26,10 +26,10 @@ impl<P: Payload + Inline> Session<P> {
                 self.connect_failed(work.now, slot, Status::Cancelled);
                 true
             }
-            Phase::Reserved | Phase::Connecting { .. } | Phase::Connected(_) => {
+            Phase::Reserved | Phase::Connecting { .. } | Phase::Connected(_) | Phase::Packets => {
                 self.cancel_transfer(work, slot, target)
             }
-            Phase::Idle | Phase::Ending(_) => false,
+            Phase::Idle | Phase::Ending(_) | Phase::Importing | Phase::Exported => false,
         };
         if !is_cancelled {
             return Err(Status::NoSuchRequest);
@@ -70,7 +70,7 @@ impl<P: Payload + Inline> Session<P> {
         let number = socket.number;
         let posted = &mut socket.receiving.posted;
         let outcome = if let Some(receive) = self.receives.take(posted, |one| one.tag == target) {
-            nothing_received(receive.address)
+            Outcome::nothing_received(receive.address)
         } else {
             let waiting = &mut socket.sending.waiting;
             match self.sends.take(waiting, |one| one.tag == target) {

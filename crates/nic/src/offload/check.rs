@@ -4,10 +4,10 @@ use super::Adapter;
 use super::dma::Job;
 use super::owners::Owner;
 use super::session::{Session, Shared};
-use super::socket::{Phase, Socket};
+use super::socket::{Moving, Phase, Socket};
 use baton_bus::Chain;
 use baton_bus::link::Inline;
-use baton_tcp::Payload;
+use baton_wire::Payload;
 
 impl<P: Payload + Inline> Adapter<P> {
     /// Asserts every invariant of the adapter and of each session. Takes time in proportion to what there is.
@@ -24,11 +24,29 @@ impl<P: Payload + Inline> Adapter<P> {
             assert_eq!(session.id as usize, id, "a session knows its slot");
             session.check(&self.shared);
         }
+        self.shared.limits.check();
+        let imported = |session: &Session<P>| {
+            let sockets = session.sockets.iter();
+            let is_here = |socket: &Socket| matches!(socket.phase, Phase::Connected(_));
+            sockets
+                .filter(|(_, socket)| socket.imported && is_here(socket))
+                .count()
+        };
+        let imported: usize = self
+            .sessions
+            .iter()
+            .map(|(_, session)| imported(session))
+            .sum();
+        assert_eq!(
+            imported,
+            self.shared.limits.connections() as usize,
+            "Cnum counts imported connections"
+        );
     }
 }
 
 impl<P: Payload + Inline> Session<P> {
-    fn check(&self, shared: &Shared) {
+    fn check(&self, shared: &Shared<P>) {
         let most = shared.config.most_sockets as usize;
         assert!(self.sockets.len() <= most, "sockets are limited");
         let mut reserved = 0;
@@ -58,19 +76,31 @@ impl<P: Payload + Inline> Session<P> {
         assert!(self.asked.len() <= self.jobs.len());
     }
 
-    fn check_socket(&self, shared: &Shared, slot: u32, socket: &Socket) {
+    fn check_socket(&self, shared: &Shared<P>, slot: u32, socket: &Socket) {
         let place = self.place(slot);
         if let Some(conn) = socket.conn() {
             assert_eq!(shared.owners.of(conn), Owner::Socket(place));
         }
         let (sending, receiving, config) = (&socket.sending, &socket.receiving, &shared.config);
-        assert!(sending.waiting.len() + sending.fetching.len() <= config.most_sends);
-        assert!(receiving.posted.len() + receiving.filling.len() <= config.most_receives);
+        let (most_sends, most_receives) = match socket.phase {
+            Phase::Packets => (config.most_packets, config.most_packets),
+            _ => (config.most_sends, config.most_receives),
+        };
+        assert!(sending.waiting.len() + sending.fetching.len() <= most_sends);
+        assert!(receiving.posted.len() + receiving.filling.len() <= most_receives);
         match socket.phase {
             Phase::Idle | Phase::Listening(_) => {
                 assert!(sending.is_done() && receiving.posted.is_empty());
             }
             Phase::Reserved => assert!(sending.is_done()),
+            Phase::Importing | Phase::Exported => {
+                assert!(sending.is_done() && receiving.posted.is_empty());
+                assert!(socket.moving.is_some());
+            }
+            Phase::Packets => {
+                assert!(sending.waiting.is_empty() && sending.unwritten.is_empty());
+                assert!(shared.wanted.iter().any(|wanted| wanted.place == place));
+            }
             Phase::Connecting { .. } => {
                 assert!(sending.fetching.is_empty() && sending.unwritten.is_empty());
             }
@@ -89,7 +119,10 @@ impl<P: Payload + Inline> Session<P> {
             assert_eq!(shared.owners.of_listener(listening.id), Some(place));
             assert!(listening.accepts.len() <= config.most_accepts);
         }
-        if !matches!(socket.phase, Phase::Connected(_) | Phase::Ending(_)) {
+        if !matches!(
+            socket.phase,
+            Phase::Connected(_) | Phase::Ending(_) | Phase::Packets
+        ) {
             assert!(sending.fetching.is_empty() && receiving.filling.is_empty());
         }
         let jobs = self.jobs.iter();
@@ -130,7 +163,10 @@ impl<P: Payload + Inline> Session<P> {
         let transfers: u32 = self
             .sockets
             .iter()
-            .map(|(_, socket)| socket.sending.fetching.len() + filling(&socket.receiving.filling))
+            .map(|(_, socket)| {
+                let moving = socket.moving.as_deref().map_or(0, Moving::transfers);
+                socket.sending.fetching.len() + filling(&socket.receiving.filling) + moving as u32
+            })
             .sum();
         assert_eq!(self.jobs.len(), transfers as usize, "transfers are counted");
     }

@@ -5,8 +5,8 @@ use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::descriptor::{Close, Opcode, Outcome, Status};
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, Payload};
-use baton_wire::{Span, Time};
+use baton_tcp::{CloseReason, ConnId};
+use baton_wire::{Payload, Span, Time};
 
 /// The status that tells why a connection is over.
 pub(super) fn status_of(reason: CloseReason) -> Status {
@@ -29,7 +29,16 @@ impl<P: Payload + Inline> Session<P> {
         tag: u32,
         close: Close,
     ) -> Result<(), Status> {
+        if self.sockets[slot as usize].moving.is_some() {
+            return Err(Status::WrongState);
+        }
         match self.sockets[slot as usize].phase {
+            Phase::Packets if close == Close::Write => Err(Status::WrongState),
+            Phase::Packets => {
+                self.close_packets(work, slot, tag);
+                Ok(())
+            }
+            Phase::Importing | Phase::Exported => Err(Status::WrongState),
             Phase::Idle | Phase::Listening(_) if close == Close::Write => Err(Status::WrongState),
             Phase::Reserved => Err(Status::WrongState),
             Phase::Idle => {
@@ -140,6 +149,9 @@ impl<P: Payload + Inline> Session<P> {
             self.connect_failed(work.now, slot, status);
             return;
         }
+        if socket.imported && matches!(socket.phase, Phase::Connected(_)) {
+            work.shared.limits.left();
+        }
         socket.phase = Phase::Ending(status);
         self.sends.clear(&mut socket.sending.unwritten);
         self.finish_if_quiet(work.now, slot);
@@ -156,6 +168,8 @@ impl<P: Payload + Inline> Session<P> {
             return;
         }
         let (number, closing) = (socket.number, std::mem::take(&mut socket.closing));
+        self.answer_exports(now, slot, Status::WrongState);
+        self.sockets[slot as usize].moving = None;
         let (of_sends, of_receives) = match status {
             Status::Ok if closing.is_whole() => (Status::Cancelled, Status::Cancelled),
             Status::Ok => (Status::Shut, Status::EndOfStream),
@@ -187,6 +201,9 @@ impl<P: Payload + Inline> Session<P> {
                 }
                 Phase::Connecting { conn, .. } => reset(work, conn),
                 Phase::Connected(conn) => {
+                    if socket.imported {
+                        work.shared.limits.left();
+                    }
                     // An end in order would say that everything had been sent.
                     let is_whole = socket.sending.is_done();
                     let may_drain = socket.closing.told || ending == Ending::Drain;
@@ -196,9 +213,18 @@ impl<P: Payload + Inline> Session<P> {
                         reset(work, conn);
                     }
                 }
-                Phase::Idle | Phase::Reserved | Phase::Ending(_) => {}
+                Phase::Idle
+                | Phase::Reserved
+                | Phase::Ending(_)
+                | Phase::Importing
+                | Phase::Exported
+                | Phase::Packets => {}
             }
         }
+        let id = self.id;
+        work.shared
+            .wanted
+            .retain(|wanted| wanted.place.session != id);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Parameters of an adapter with sockets.
 
+use crate::config::LoadControl;
 use baton_bus::descriptor::MOST_INLINE_BYTES;
 use baton_bus::{Batching, BatchingError, Descriptor};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,14 @@ pub struct AdapterConfig {
     pub drain_ms: u32,
     /// Connections that are left to come to their end in this way, at most.
     pub most_drained: u32,
+    /// Hard_Limit: the most connections that may be imported at a time.
+    pub hard_limit: u32,
+    /// Load control, which keeps Soft_Limit.
+    pub load_control: LoadControl,
+    /// Largest state of a connection that is imported, its data included, bytes.
+    pub most_state_bytes: u32,
+    /// RECVs of one packet socket that wait for packets, and SENDs under way, at most.
+    pub most_packets: u32,
     /// Batching of responses. Its `max_transfer_bytes` is also the longest buffer of a SEND or RECV.
     pub batching: Batching,
 }
@@ -68,6 +77,10 @@ impl Default for AdapterConfig {
             most_buffer_bytes: 4 << 20,
             drain_ms: 60_000,
             most_drained: 1 << 16,
+            hard_limit: 1 << 16,
+            load_control: LoadControl::default(),
+            most_state_bytes: 16 << 20,
+            most_packets: 4096,
             batching: Batching::default(),
         }
     }
@@ -122,6 +135,7 @@ impl AdapterConfig {
             ("most_receives", self.most_receives),
             ("most_accepts", self.most_accepts),
             ("most_backlog", self.most_backlog),
+            ("most_packets", self.most_packets),
         ] {
             if value == 0 {
                 return Err(AdapterConfigError::Zero(field));

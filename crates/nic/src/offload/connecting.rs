@@ -4,8 +4,7 @@ use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::descriptor::{Opcode, Outcome, Status};
 use baton_bus::link::Inline;
-use baton_tcp::Payload;
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, Payload, Time};
 use std::net::IpAddr;
 
 impl<P: Payload + Inline> Session<P> {

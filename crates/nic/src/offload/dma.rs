@@ -1,8 +1,9 @@
 //! Transfers of data between host memory and the adapter. The adapter alone starts them (batching 2).
 
 use super::session::{Session, Work};
+use super::socket::Phase;
 use baton_bus::link::{Dma, DmaId, Inline, Violation};
-use baton_tcp::Payload;
+use baton_wire::Payload;
 
 /// A transfer that the link is to begin.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,19 +35,23 @@ pub(super) enum Job {
     Read { slot: u32, len: u32 },
     /// Of a RECV of a socket, by its key in the pool.
     Write { slot: u32, receive: u32 },
+    /// Of a part of the state of a connection that is imported.
+    ReadState { slot: u32, len: u32 },
+    /// Of a part of the state of a connection that is exported.
+    WriteState { slot: u32 },
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// Asks for data of the host.
-    pub(super) fn ask_read(&mut self, slot: u32, address: u64, len: u32) {
-        let id = DmaId(self.jobs.insert(Job::Read { slot, len }) as u32);
+    /// Asks for `len` bytes of the host, for `job`.
+    pub(super) fn ask_read(&mut self, job: Job, address: u64, len: u32) {
+        let id = DmaId(self.jobs.insert(job) as u32);
         self.stats.reads += 1;
         self.asked.push_back(DmaRequest::Read { id, address, len });
     }
 
-    /// Asks for data to be written to the host.
-    pub(super) fn ask_write(&mut self, slot: u32, receive: u32, address: u64, data: P) {
-        let id = DmaId(self.jobs.insert(Job::Write { slot, receive }) as u32);
+    /// Asks for data to be written to the host, for `job`.
+    pub(super) fn ask_write(&mut self, job: Job, address: u64, data: P) {
+        let id = DmaId(self.jobs.insert(job) as u32);
         self.stats.writes += 1;
         self.asked
             .push_back(DmaRequest::Write { id, address, data });
@@ -63,12 +68,25 @@ impl<P: Payload + Inline> Session<P> {
         };
         let job = self.jobs.get(id.0 as usize).copied();
         match (dma, job) {
-            (Dma::Read { data, .. }, Some(Job::Read { slot, len })) => {
-                if data.len() != len as usize {
-                    return Err(Violation::Length(data.len() as u32));
-                }
+            (Dma::Read { data, .. }, Some(Job::Read { len, .. } | Job::ReadState { len, .. }))
+                if data.len() != len as usize =>
+            {
+                return Err(Violation::Length(data.len() as u32));
+            }
+            (Dma::Read { data, .. }, Some(Job::Read { slot, .. })) => {
                 self.jobs.remove(id.0 as usize);
-                self.fetched(work, slot, data);
+                match self.sockets[slot as usize].phase {
+                    Phase::Packets => self.packet_fetched(work, slot, data),
+                    _ => self.fetched(work, slot, data),
+                }
+            }
+            (Dma::Read { data, .. }, Some(Job::ReadState { slot, .. })) => {
+                self.jobs.remove(id.0 as usize);
+                self.state_fetched(work, slot, &data);
+            }
+            (Dma::Written { .. }, Some(Job::WriteState { slot })) => {
+                self.jobs.remove(id.0 as usize);
+                self.state_written(work.now, slot);
             }
             (Dma::Written { .. }, Some(Job::Write { slot, receive })) => {
                 self.jobs.remove(id.0 as usize);

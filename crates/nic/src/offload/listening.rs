@@ -7,8 +7,8 @@ use super::socket::{Listening, Phase};
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Opcode, Outcome, Peer, Response, Status, write_peer};
 use baton_bus::link::Inline;
-use baton_tcp::{ConnId, Payload, Stack};
-use baton_wire::{Endpoint, Span, Time};
+use baton_tcp::{ConnId, Stack};
+use baton_wire::{Endpoint, Payload, Span, Time};
 
 /// An ACCEPT that waits for connections.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,9 @@ impl<P: Payload + Inline> Session<P> {
         local: Endpoint,
     ) -> Result<(), Status> {
         let socket = &mut self.sockets[slot as usize];
+        if matches!(socket.phase, Phase::Packets) {
+            return self.want(work, slot, tag, local);
+        }
         if !matches!(socket.phase, Phase::Idle) || socket.local.is_some() {
             return Err(Status::WrongState);
         }

@@ -33,13 +33,18 @@ mod closing;
 mod config;
 mod connecting;
 mod dma;
+mod export;
+mod import;
+mod limits;
 mod listening;
 mod numbers;
 mod options;
 mod owners;
+mod packets;
 mod ports;
 mod pump;
 mod receiving;
+mod relief;
 mod rows;
 mod sending;
 mod session;
@@ -48,18 +53,23 @@ mod stats;
 
 pub use config::{AdapterConfig, AdapterConfigError};
 pub use dma::DmaRequest;
+pub use packets::{HostPacket, PacketSocket};
 pub use pump::pump;
 pub use rows::{SessionRow, SocketRow};
 pub use stats::{ByStatus, SessionStats};
 
+use crate::load_control::Governor;
+use crate::relief::ActivityClock;
 use baton_bus::link::{Dma, Inline, Violation};
-use baton_bus::{Batching, BatchingError, Descriptor, DescriptorQueue};
-use baton_tcp::{ConnId, Event, Payload, Stack};
-use baton_wire::Time;
+use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQueue};
+use baton_tcp::{ConnId, Event, Stack};
+use baton_wire::{Payload, Time};
+use limits::Limits;
 use owners::{Owner, Owners};
 use ports::Ports;
 use session::{Session, Shared, Work};
 use slab::Slab;
+use std::collections::VecDeque;
 
 /// One application at the adapter. Good until [`Adapter::detach`]; used again after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,7 +106,7 @@ pub enum AttachError {
 /// come. Methods that take a [`SessionId`] panic when there is no such session.
 #[derive(Debug)]
 pub struct Adapter<P> {
-    shared: Shared,
+    shared: Shared<P>,
     sessions: Slab<Session<P>>,
     /// Totals of those that are gone.
     of_gone: SessionStats,
@@ -114,6 +124,10 @@ impl<P: Payload + Inline> Adapter<P> {
         let shared = Shared {
             owners: Owners::new(config.most_drained),
             ports: Ports::new(&config),
+            limits: Limits::new(&config.load_control, config.hard_limit),
+            activity: ActivityClock::default(),
+            wanted: Vec::new(),
+            packets: VecDeque::new(),
             config,
         };
         Ok(Self {
@@ -186,6 +200,21 @@ impl<P: Payload + Inline> Adapter<P> {
         self.session(session).answers.queue()
     }
 
+    /// Cnum: imported connections on the adapter.
+    pub fn imported(&self) -> u32 {
+        self.shared.limits.connections()
+    }
+
+    /// Soft_Limit: the most connections that may be imported now.
+    pub fn soft_limit(&self) -> u32 {
+        self.shared.limits.soft_limit()
+    }
+
+    /// State of load control.
+    pub fn load_state(&self) -> crate::LoadState {
+        self.shared.limits.load_state()
+    }
+
     /// Connections of applications that are gone, or that they have reset, which are not over yet.
     pub fn orphans(&self) -> usize {
         self.shared.owners.orphans()
@@ -204,6 +233,18 @@ impl<P: Payload + Inline> Adapter<P> {
         };
         let sessions = self.sessions.iter().filter_map(of_session);
         sessions.chain(self.shared.owners.next_overdue()).min()
+    }
+
+    // --- mutators ---
+
+    /// Load control of the caller's own in place of what the parameters say. To be given before there are connections.
+    pub fn set_governor(&mut self, governor: Box<dyn Governor>) {
+        self.shared.limits.set_governor(governor);
+    }
+
+    /// Batching of an application's responses by a rule of the caller's own, before there are any.
+    pub fn set_batching(&mut self, session: SessionId, rule: Box<dyn BatchingRule>) {
+        self.session_mut(session).answers.set_batching(rule);
     }
 
     // --- applications ---

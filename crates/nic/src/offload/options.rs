@@ -4,8 +4,8 @@ use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::descriptor::{Opcode, Outcome, SocketOption, Status};
 use baton_bus::link::Inline;
-use baton_tcp::{Config, ConnId, Keepalive, Payload, Stack};
-use baton_wire::Time;
+use baton_tcp::{Config, ConnId, Keepalive, Stack};
+use baton_wire::{Payload, Time};
 
 /// Smallest send or receive buffer, bytes: a few segments.
 const LEAST_BUFFER_BYTES: u32 = 4096;
@@ -120,7 +120,11 @@ impl<P: Payload + Inline> Session<P> {
                     return Err(Status::BadValue);
                 }
             }
-            Phase::Reserved | Phase::Ending(_) => return Err(Status::WrongState),
+            Phase::Reserved
+            | Phase::Ending(_)
+            | Phase::Importing
+            | Phase::Exported
+            | Phase::Packets => return Err(Status::WrongState),
         }
         let (number, done) = (socket.number, Outcome::Done(Opcode::SetOption));
         self.answer(work.now, number, tag, Status::Ok, done);

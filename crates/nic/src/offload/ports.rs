@@ -2,8 +2,8 @@
 
 use super::config::AdapterConfig;
 use baton_bus::descriptor::Status;
-use baton_tcp::{Payload, Stack};
-use baton_wire::{Endpoint, Flow, Time};
+use baton_tcp::Stack;
+use baton_wire::{Endpoint, Flow, Payload, Time};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::net::IpAddr;
@@ -33,6 +33,20 @@ impl Ports {
     /// Whether sockets may be bound to this address.
     pub(super) fn may_bind(&self, addr: IpAddr) -> bool {
         addr.is_unspecified() || self.addresses.contains(&addr)
+    }
+
+    /// Whether this is an address of the adapter.
+    pub(super) fn is_own(&self, addr: IpAddr) -> bool {
+        self.addresses.contains(&addr)
+    }
+
+    /// The address that a host with packets to `bound` is known by: that one, or the first of its version if it is any.
+    pub(super) fn own_like(&self, bound: IpAddr) -> Option<IpAddr> {
+        let mut own = self.addresses.iter().copied();
+        own.find(|addr| match bound.is_unspecified() {
+            true => addr.is_ipv4() == bound.is_ipv4(),
+            false => *addr == bound,
+        })
     }
 
     /// The four-tuple of a new connection from `bound`, as far as the socket is bound.

@@ -2,8 +2,8 @@
 
 use super::{Adapter, DmaRequest, SessionId};
 use baton_bus::link::{AdapterLink, Inline, LinkError};
-use baton_tcp::{Payload, Stack};
-use baton_wire::Time;
+use baton_tcp::Stack;
+use baton_wire::{Payload, Time};
 
 /// Rounds of one call: an application that is faster than the adapter must not keep it from its other work.
 const MOST_ROUNDS: usize = 4;

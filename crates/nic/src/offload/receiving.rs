@@ -1,11 +1,12 @@
 //! RECV: data goes to the buffers that the host has posted, in order.
 
-use super::session::{Session, Work, nothing_received};
+use super::dma::Job;
+use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::descriptor::{Buffer, Outcome, Response, Status};
 use baton_bus::link::{Inline, embed};
-use baton_tcp::{CloseReason, ConnId, Payload};
-use baton_wire::Time;
+use baton_tcp::{CloseReason, ConnId};
+use baton_wire::{Payload, Time};
 
 /// A RECV.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,12 @@ impl Receive {
             under_way: 0,
         }
     }
+
+    /// All of it is being filled with `len` bytes at once.
+    pub(super) fn fill_with(&mut self, len: u32) {
+        self.filled = len;
+        self.under_way = 1;
+    }
 }
 
 impl<P: Payload + Inline> Session<P> {
@@ -42,12 +49,18 @@ impl<P: Payload + Inline> Session<P> {
     ) -> Result<(), Status> {
         let socket = &mut self.sockets[slot as usize];
         match socket.phase {
-            Phase::Reserved | Phase::Connecting { .. } | Phase::Connected(_) => {}
+            Phase::Reserved | Phase::Connecting { .. } => {}
+            Phase::Connected(_) if socket.moving.is_none() => {}
+            Phase::Packets => return self.post_packet_buffer(work, slot, receive),
             // The end is told after the data that is on its way.
             Phase::Ending(_) if !socket.receiving.filling.is_empty() => {}
             Phase::Ending(Status::Ok) => return Err(Status::EndOfStream),
             Phase::Ending(status) => return Err(status),
-            Phase::Idle | Phase::Listening(_) => return Err(Status::WrongState),
+            Phase::Idle
+            | Phase::Listening(_)
+            | Phase::Connected(_)
+            | Phase::Importing
+            | Phase::Exported => return Err(Status::WrongState),
         }
         let receiving = &mut socket.receiving;
         if receiving.told_end {
@@ -70,7 +83,8 @@ impl<P: Payload + Inline> Session<P> {
     /// Moves what has been received to posted buffers.
     pub(super) fn deliver(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &self.sockets[slot as usize];
-        let Some(conn) = socket.open_conn().filter(|_| !socket.closing.is_whole()) else {
+        let stays = !socket.closing.is_whole() && socket.moving.is_none();
+        let Some(conn) = socket.open_conn().filter(|_| stays) else {
             return;
         };
         while !self.sockets[slot as usize].receiving.posted.is_empty()
@@ -98,7 +112,7 @@ impl<P: Payload + Inline> Session<P> {
             receive.filled += data.len() as u32;
             receive.under_way += 1;
             let address = receive.address + u64::from(at);
-            self.ask_write(slot, key, address, data);
+            self.ask_write(Job::Write { slot, receive: key }, address, data);
             if !P::IS_BYTES {
                 // The connection has joined what can stand in one buffer.
                 return;
@@ -179,6 +193,7 @@ impl<P: Payload + Inline> Session<P> {
             self.count_received(len);
         }
         self.tell_end_when_delivered(work, slot);
+        self.leave_when_quiet(work, slot);
         self.finish_if_quiet(work.now, slot);
     }
 
@@ -201,6 +216,7 @@ impl<P: Payload + Inline> Session<P> {
             || receiving.told_end
             || is_cut_off
             || socket.closing.is_whole()
+            || socket.moving.is_some()
             || !receiving.filling.is_empty()
             || work.stack.readable_len(conn) > 0
         {
@@ -220,7 +236,7 @@ impl<P: Payload + Inline> Session<P> {
             let Some(receive) = self.receives.pop(posted) else {
                 return;
             };
-            let outcome = nothing_received(receive.address);
+            let outcome = Outcome::nothing_received(receive.address);
             self.answer(now, number, receive.tag, status, outcome);
         }
     }

@@ -7,8 +7,8 @@ use super::stats::SessionStats;
 use baton_bus::EntriesPerTransfer;
 use baton_bus::descriptor::SocketInfo;
 use baton_bus::link::Inline;
-use baton_tcp::{Payload, Stack};
-use baton_wire::Endpoint;
+use baton_tcp::Stack;
+use baton_wire::{Endpoint, Payload};
 
 /// One application.
 #[derive(Clone, Debug)]
@@ -108,6 +108,9 @@ fn state<P: Payload>(stack: &Stack<P>, socket: &Socket) -> String {
         Phase::Listening(_) => "listen".to_owned(),
         Phase::Reserved => "reserved".to_owned(),
         Phase::Ending(_) => "ending".to_owned(),
+        Phase::Importing => "importing".to_owned(),
+        Phase::Exported => "exported".to_owned(),
+        Phase::Packets => "packets".to_owned(),
         Phase::Connecting { conn, .. } | Phase::Connected(conn) => {
             format!("{:?}", stack.state(conn)).to_lowercase()
         }

@@ -1,12 +1,13 @@
 //! SEND: data is fetched from the host when the connection has room for it, and in order.
 
+use super::dma::Job;
 use super::session::{Session, Work};
 use super::socket::{Phase, Sending};
 use baton_bus::descriptor::{Buffer, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, Urgency};
-use baton_tcp::{ConnId, Payload, Stack, WriteFlags};
-use baton_wire::Time;
+use baton_tcp::{ConnId, Stack, WriteFlags};
+use baton_wire::{Payload, Time};
 
 /// A SEND.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub(super) struct Send<P> {
     pub(super) data: SendData<P>,
     /// More follows at once.
     pub(super) more: bool,
+    /// A packet that is to be treated as if it had just arrived.
+    pub(super) forward: bool,
 }
 
 /// Where the data of a SEND is.
@@ -61,22 +64,40 @@ impl<P: Payload + Inline> Session<P> {
     ) -> Result<(), Status> {
         let socket = &mut self.sockets[slot as usize];
         match socket.phase {
-            Phase::Connecting { .. } | Phase::Connected(_) => {}
-            Phase::Ending(Status::Ok) => return Err(Status::Shut),
-            Phase::Ending(status) => return Err(status),
-            Phase::Idle | Phase::Listening(_) | Phase::Reserved => {
+            Phase::Connecting { .. } | Phase::Connected(_) if send.forward => {
                 return Err(Status::WrongState);
             }
+            Phase::Connecting { .. } | Phase::Packets => {}
+            Phase::Connected(_) if socket.moving.is_none() => {}
+            Phase::Ending(Status::Ok) => return Err(Status::Shut),
+            Phase::Ending(status) => return Err(status),
+            Phase::Idle
+            | Phase::Listening(_)
+            | Phase::Reserved
+            | Phase::Connected(_)
+            | Phase::Importing
+            | Phase::Exported => return Err(Status::WrongState),
         }
         if socket.closing.shut {
             return Err(Status::Shut);
         }
-        if send.len() == 0 {
+        let is_packet = matches!(socket.phase, Phase::Packets);
+        let is_inline = matches!(send.data, SendData::Here(_));
+        if send.len() == 0 || is_packet && is_inline {
             return Err(Status::BadValue);
         }
+        let config = &work.shared.config;
+        let most = match is_packet {
+            true => config.most_packets,
+            false => config.most_sends,
+        };
         let sending = &mut socket.sending;
-        if sending.waiting.len() + sending.fetching.len() >= work.shared.config.most_sends {
+        if sending.waiting.len() + sending.fetching.len() >= most {
             return Err(Status::TooManyRequests);
+        }
+        if is_packet {
+            self.send_packet(slot, send);
+            return Ok(());
         }
         sending.more_follows = send.more;
         self.sends.push(&mut sending.waiting, send);
@@ -102,15 +123,19 @@ impl<P: Payload + Inline> Session<P> {
             return false;
         };
         let len = send.len();
-        if !sending.unwritten.is_empty() || !has_room(work.stack, conn, sending, len) {
+        let may_wait = self.sockets[slot as usize].moving.is_none();
+        let sending = &self.sockets[slot as usize].sending;
+        let is_blocked = !sending.unwritten.is_empty() || !has_room(work.stack, conn, sending, len);
+        if may_wait && is_blocked {
             return false;
         }
+        let sending = &mut self.sockets[slot as usize].sending;
         match send.data {
             SendData::There { address, len } => {
                 self.sends
                     .move_front(&mut sending.waiting, &mut sending.fetching);
                 sending.fetching_bytes += len;
-                self.ask_read(slot, address, len);
+                self.ask_read(Job::Read { slot, len }, address, len);
             }
             SendData::Here(_) => {
                 if !sending.fetching.is_empty() {
@@ -145,6 +170,7 @@ impl<P: Payload + Inline> Session<P> {
         self.answer_send(work, slot, tag, len);
         if is_open {
             self.feed(work, slot);
+            self.leave_when_quiet(work, slot);
         } else {
             self.sends
                 .clear(&mut self.sockets[slot as usize].sending.unwritten);
@@ -202,6 +228,18 @@ impl<P: Payload + Inline> Session<P> {
         };
         let outcome = Outcome::Sent { len, cumulative };
         self.answer_as(now, socket.number, tag, Status::Ok, outcome, Some(urgency));
+    }
+
+    /// What was fetched and does not fit into the connection's send buffer.
+    pub(super) fn take_unwritten(&mut self, slot: u32) -> Vec<P> {
+        let unwritten = &mut self.sockets[slot as usize].sending.unwritten;
+        let sends = std::iter::from_fn(|| self.sends.pop(unwritten));
+        sends
+            .filter_map(|send| match send.data {
+                SendData::Here(data) => Some(data),
+                SendData::There { .. } => None,
+            })
+            .collect()
     }
 
     /// Gives a socket the cumulative answer that is owed to it.

@@ -3,32 +3,42 @@
 use super::answers::Answers;
 use super::config::AdapterConfig;
 use super::dma::{DmaRequest, Job};
+use super::export;
+use super::import::Part;
+use super::limits::Limits;
 use super::listening::Accept;
 use super::numbers::Numbers;
 use super::owners::{Owners, Place};
+use super::packets::{HostPacket, Wanted};
 use super::ports::Ports;
 use super::receiving::Receive;
-use super::sending::Send;
+use super::sending::{Send, SendData};
 use super::socket::{Phase, Socket};
 use super::stats::SessionStats;
+use crate::relief::ActivityClock;
 use baton_bus::Chains;
 use baton_bus::descriptor::{
     Action, Buffer, Opcode, Outcome, Request, Response, SocketInfo, Status, entries,
 };
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
-use baton_tcp::{ConnId, Event, Payload, Stack};
-use baton_wire::{Endpoint, Time};
+use baton_tcp::{ConnId, Event, Stack};
+use baton_wire::{Endpoint, Payload, Time};
 use slab::Slab;
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr};
 
 /// What all sessions share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct Shared<P> {
     pub(super) config: AdapterConfig,
     pub(super) owners: Owners,
     pub(super) ports: Ports,
+    pub(super) limits: Limits,
+    pub(super) activity: ActivityClock,
+    /// Packet sockets, and what they want.
+    pub(super) wanted: Vec<Wanted>,
+    /// Packets of hosts, to be polled.
+    pub(super) packets: VecDeque<HostPacket<P>>,
 }
 
 /// The surroundings of one piece of work.
@@ -36,7 +46,7 @@ pub(super) struct Shared {
 pub(super) struct Work<'a, P> {
     pub(super) now: Time,
     pub(super) stack: &'a mut Stack<P>,
-    pub(super) shared: &'a mut Shared,
+    pub(super) shared: &'a mut Shared<P>,
 }
 
 /// One application. Slots of sockets are good until [`Session::free`].
@@ -117,7 +127,10 @@ impl<P: Payload + Inline> Session<P> {
                 data: Buffer::Memory { address, len },
                 ..
             }
-            | Action::Receive { address, len } => (address, len),
+            | Action::Receive { address, len }
+            | Action::Forward { address, len }
+            | Action::Import { address, len, .. }
+            | Action::Export { address, len } => (address, len),
             _ => return Ok(()),
         };
         if len > self.most_buffer {
@@ -138,6 +151,17 @@ impl<P: Payload + Inline> Session<P> {
         let (number, tag) = (request.socket, request.tag);
         let result = match (request.action, self.numbers.get(number)) {
             (Action::Socket, slot) => self.make(work, number, tag, slot),
+            (Action::PacketSocket, Some(_)) => Err(Status::SocketInUse),
+            (Action::PacketSocket, None) => self.make_packet_socket(work, number, tag),
+            (Action::Import { address, len, more }, slot) => {
+                let part = Part {
+                    tag,
+                    address,
+                    len,
+                    more,
+                };
+                self.import(work, number, slot, part)
+            }
             (_, None) => Err(Status::NoSuchSocket),
             (Action::Bind(local), Some(slot)) => self.bind(work, slot, tag, local),
             (Action::Listen { backlog }, Some(slot)) => self.listen(work, slot, tag, backlog),
@@ -170,14 +194,39 @@ impl<P: Payload + Inline> Session<P> {
             (Action::Cancel { target }, Some(slot)) => self.cancel(work, slot, tag, target),
             (Action::Send { data, more }, Some(slot)) => {
                 let data = self.data_of(data, entry)?;
-                self.send(work, slot, Send { tag, data, more })
+                let forward = false;
+                let send = Send {
+                    tag,
+                    data,
+                    more,
+                    forward,
+                };
+                self.send(work, slot, send)
+            }
+            (Action::Forward { address, len }, Some(slot)) => {
+                let send = Send {
+                    tag,
+                    data: SendData::There { address, len },
+                    more: false,
+                    forward: true,
+                };
+                self.send(work, slot, send)
+            }
+            (Action::Export { address, len }, Some(slot)) => {
+                self.export(work, slot, export::Place { tag, address, len })
             }
             (Action::Receive { address, len }, Some(slot)) => {
                 self.receive(work, slot, Receive::new(tag, address, len))
             }
         };
         if let Err(status) = result {
-            self.answer(work.now, number, tag, status, failure(&request.action));
+            self.answer(
+                work.now,
+                number,
+                tag,
+                status,
+                Outcome::of_failed(&request.action),
+            );
         }
         Ok(())
     }
@@ -216,6 +265,14 @@ impl<P: Payload + Inline> Session<P> {
         let local = match socket.phase {
             Phase::Connecting { conn, .. } | Phase::Connected(conn) => {
                 Some(work.stack.flow(conn).local)
+            }
+            Phase::Packets => {
+                let bound = socket.local.ok_or(Status::WrongState)?;
+                let own = work.shared.ports.own_like(bound.addr);
+                Some(Endpoint::new(
+                    own.ok_or(Status::AddressNotAvailable)?,
+                    bound.port,
+                ))
             }
             _ => socket.local,
         };
@@ -261,6 +318,10 @@ impl<P: Payload + Inline> Session<P> {
         conn: ConnId,
         event: &Event,
     ) {
+        let socket = &mut self.sockets[slot as usize];
+        if socket.imported {
+            work.shared.activity.count(&mut socket.activity);
+        }
         match event {
             Event::Connected => self.connected(work, slot),
             Event::Readable => self.deliver(work, slot),
@@ -343,36 +404,4 @@ impl<P: Payload + Inline> Session<P> {
     pub(super) fn tell(&mut self, now: Time, socket: u32, status: Status, outcome: Outcome) {
         self.answer(now, socket, 0, status, outcome);
     }
-}
-
-/// An endpoint that is none.
-const NOWHERE: Endpoint = Endpoint {
-    addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-    port: 0,
-};
-
-/// What comes of a request that failed.
-fn failure(action: &Action) -> Outcome {
-    match *action {
-        Action::Socket => Outcome::Done(Opcode::Socket),
-        Action::Bind(_) => Outcome::Done(Opcode::Bind),
-        Action::Listen { .. } => Outcome::Done(Opcode::Listen),
-        Action::Accept { .. } => Outcome::AcceptedBulk { count: 0 },
-        Action::Connect(_) => Outcome::Done(Opcode::Connect),
-        Action::Close(_) => Outcome::Done(Opcode::Close),
-        Action::SetOption { .. } => Outcome::Done(Opcode::SetOption),
-        Action::Status => Outcome::Status(SocketInfo::default()),
-        Action::Name => Outcome::Name(NOWHERE),
-        Action::Cancel { .. } => Outcome::Done(Opcode::Cancel),
-        Action::Send { data, .. } => Outcome::Sent {
-            len: data.len(),
-            cumulative: false,
-        },
-        Action::Receive { address, .. } => nothing_received(address),
-    }
-}
-
-/// What a RECV into the buffer at `address` gives when nothing came.
-pub(super) fn nothing_received(address: u64) -> Outcome {
-    Outcome::Received(Buffer::Memory { address, len: 0 })
 }

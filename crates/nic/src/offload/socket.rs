@@ -1,6 +1,9 @@
 //! One socket of an application.
 
+use super::export::Exporting;
+use super::import::Importing;
 use super::options::Options;
+use crate::relief::Activity;
 use baton_bus::Chain;
 use baton_bus::descriptor::Status;
 use baton_tcp::{ConnId, ListenerId};
@@ -21,6 +24,12 @@ pub(super) enum Phase {
     Connected(ConnId),
     /// Its connection is over, as the status says; transfers of its data are still under way.
     Ending(Status),
+    /// The state of its connection is being fetched.
+    Importing,
+    /// Its connection has left; the state is being written to the host.
+    Exported,
+    /// It sends and receives packets.
+    Packets,
 }
 
 /// A socket that listens.
@@ -113,6 +122,33 @@ pub(super) struct Socket {
     pub(super) sending: Sending,
     pub(super) receiving: Receiving,
     pub(super) closing: Closing,
+    /// It came by IMPORT.
+    pub(super) imported: bool,
+    /// The host was asked to take its connection back.
+    pub(super) relief_asked: bool,
+    /// How busy it is.
+    pub(super) activity: Activity,
+    /// Its connection is on its way.
+    pub(super) moving: Option<Box<Moving>>,
+}
+
+/// Which way a connection is moving.
+#[derive(Debug)]
+pub(super) enum Moving {
+    /// To the adapter.
+    Import(Importing),
+    /// To the host.
+    Export(Exporting),
+}
+
+impl Moving {
+    /// Transfers of state that are under way.
+    pub(super) fn transfers(&self) -> usize {
+        match self {
+            Self::Import(importing) => importing.transfers(),
+            Self::Export(exporting) => exporting.transfers(),
+        }
+    }
 }
 
 impl Socket {
@@ -126,6 +162,10 @@ impl Socket {
             sending: Sending::default(),
             receiving: Receiving::default(),
             closing: Closing::default(),
+            imported: false,
+            relief_asked: false,
+            activity: Activity::default(),
+            moving: None,
         }
     }
 

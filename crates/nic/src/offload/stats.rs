@@ -67,6 +67,24 @@ pub struct SessionStats {
     pub writes: u64,
     /// Bytes, both ways, that travelled inside descriptors.
     pub inline_bytes: u64,
+    /// Connections imported.
+    pub imported: u64,
+    /// IMPORTs refused.
+    pub imports_refused: u64,
+    /// Connections exported.
+    pub exported: u64,
+    /// Connections that the host was asked to take back.
+    pub relief_asked: u64,
+    /// Packets passed to the host.
+    pub packets_passed: u64,
+    /// Packets dropped because the host had posted no buffer for them.
+    pub packets_without_buffer: u64,
+    /// Packets dropped because they were longer than the host's buffer.
+    pub packets_too_long: u64,
+    /// Packets sent for the host.
+    pub packets_sent: u64,
+    /// Packets that the host gave back because their connection had left.
+    pub packets_forwarded: u64,
 }
 
 impl AddAssign for SessionStats {
@@ -83,5 +101,14 @@ impl AddAssign for SessionStats {
         self.reads += other.reads;
         self.writes += other.writes;
         self.inline_bytes += other.inline_bytes;
+        self.imported += other.imported;
+        self.imports_refused += other.imports_refused;
+        self.exported += other.exported;
+        self.relief_asked += other.relief_asked;
+        self.packets_passed += other.packets_passed;
+        self.packets_without_buffer += other.packets_without_buffer;
+        self.packets_too_long += other.packets_too_long;
+        self.packets_sent += other.packets_sent;
+        self.packets_forwarded += other.packets_forwarded;
     }
 }

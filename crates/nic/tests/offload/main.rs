@@ -4,7 +4,6 @@ mod accepting;
 mod closing;
 mod connecting;
 mod control;
-mod property;
 mod receiving;
 mod sending;
 mod sessions;

@@ -8,8 +8,9 @@ use baton_bus::descriptor::{
 use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::link::{HostLink, LinkError, embed, extract};
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
-use baton_tcp::{Config, ConnId, Event, ListenerId, Payload, Stack, Symbolic};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_tcp::{Config, ConnId, Event, ListenerId, Stack};
+use baton_testkit::symbolic;
+use baton_wire::{Endpoint, Flow, Payload, Span, Symbolic, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The adapter's addresses.
@@ -40,6 +41,8 @@ pub struct App {
     pub link: MemoryHost<Symbolic>,
     adapter_end: MemoryAdapter<Symbolic>,
     pub faults: Faults,
+    /// It may break the rules, and is cut off when it does.
+    pub is_unruly: bool,
     /// Responses that have arrived and were not looked at.
     pub heard: Vec<Heard>,
     next_tag: u32,
@@ -107,6 +110,7 @@ impl World {
             link,
             adapter_end,
             heard: Vec::new(),
+            is_unruly: false,
             next_tag: 1,
         });
         self.apps.len() - 1
@@ -166,10 +170,15 @@ impl World {
 
     /// Posts a SEND with the data inside; gives its tag.
     pub fn post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
+        let tag = self.try_post_inline(app, socket, data);
+        tag.expect("the ring has room")
+    }
+
+    /// The same; nothing when the ring has no room.
+    pub fn try_post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> Option<u32> {
         let now = self.now;
         let app = &mut self.apps[app];
         let tag = app.next_tag;
-        app.next_tag += 1;
         let buffer = Buffer::Inline {
             len: data.len as u16,
         };
@@ -186,8 +195,10 @@ impl World {
         let mut head = entry[0];
         embed(&data, &mut head, &mut entry);
         entry[0] = head;
-        assert_eq!(app.link.put(now, &entry), Ok(entry.len()));
-        tag
+        (app.link.put(now, &entry) == Ok(entry.len())).then(|| {
+            app.next_tag += 1;
+            tag
+        })
     }
 
     /// Posts a RECV of `len` bytes; gives its tag and its buffer.
@@ -332,7 +343,11 @@ impl World {
     pub fn turn(&mut self) -> bool {
         let mut did = self.move_segments() | self.tell_events();
         for index in 0..self.apps.len() {
-            did |= self.pump(index).expect("the application keeps the rules");
+            did |= self.pump(index).unwrap_or_else(|error| {
+                assert!(self.apps[index].is_unruly, "{error}");
+                self.detach(index, Ending::Reset);
+                true
+            });
         }
         self.adapter.check();
         self.stack.check();
@@ -438,11 +453,7 @@ pub fn decode(transfer: &[Descriptor]) -> Vec<Heard> {
 /// `len` bytes from `offset` on of what everybody sends here.
 pub fn data(offset: u64, len: u32) -> Symbolic {
     let source = 7;
-    Symbolic {
-        source,
-        offset,
-        len,
-    }
+    symbolic(source, offset, len)
 }
 
 // --- words for requests and answers ---

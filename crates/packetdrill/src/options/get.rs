@@ -1,5 +1,6 @@
 //! getsockopt.
 
+use super::congestion_name;
 use super::set::{HARMLESS_IP, HARMLESS_IPV6, HARMLESS_SOCKET, HARMLESS_TCP, TCP_INQ};
 use super::value::{of_linger, of_timeout};
 use crate::address::Family;
@@ -75,7 +76,7 @@ impl World {
             libc::TCP_INFO => return Ok(self.tcp_info(id)),
             libc::TCP_CC_INFO => return Ok(Vec::new()),
             libc::TCP_CONGESTION => {
-                let mut name = options.congestion.name().as_bytes().to_vec();
+                let mut name = congestion_name(options.congestion).into_bytes();
                 name.resize(CONGESTION_NAME_LEN, 0);
                 return Ok(name);
             }

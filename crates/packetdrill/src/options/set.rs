@@ -1,6 +1,6 @@
 //! setsockopt.
 
-use super::CongestionName;
+use super::congestion_named;
 use super::value::{int, int_or_byte, int_within, linger, timeout};
 use crate::errno::Errno;
 use crate::sockets::{Socket, SocketId};
@@ -199,9 +199,7 @@ impl World {
         if value.is_empty() {
             return Err(INVALID);
         }
-        let name = std::str::from_utf8(name)
-            .ok()
-            .and_then(CongestionName::named);
+        let name = std::str::from_utf8(name).ok().and_then(congestion_named);
         self.sockets[id].options.congestion = name.ok_or(Errno(libc::ENOENT))?;
         Ok(())
     }

@@ -4,8 +4,8 @@
 //!
 //! - `CALL ARGS = RESULT [ERRNO]`: a call that returns at once, for example `read 4 1000 = -1 EAGAIN`;
 //! - `...SECONDS CALL ARGS = RESULT [ERRNO]`: the same on a second thread, which blocks; it returns so long after;
-//! - `in FLAGS [seq=N] [len=N] [ack=N] [win=N] [options]`: a packet from the peer;
-//! - `out FLAGS ...`: the next packet to the peer: when it leaves, and every field that is named;
+//! - `< SEGMENT`: a packet from the peer, as in packet dialogues (`CONTRIBUTING.md`);
+//! - `> SEGMENT [tos N]`: the next packet to the peer: when it leaves, and every field that is named;
 //! - `quiet SECONDS`: nothing leaves for so long;
 //! - `flags KEY=VALUE,...`: on the first line, what the object is set to; `v6` likewise.
 //! - `serve`, `serve-stamped`, `connect`: the usual beginnings, after which descriptor 4 or 3 has a connection whose
@@ -16,9 +16,8 @@
 mod calls;
 mod packets;
 
-pub use packets::Packet;
-
 use baton_packetdrill::{Interface, packetdrill_interface_init};
+use baton_testkit::SegmentText;
 use std::ffi::CString;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -26,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// How far virtual times may be off, microseconds. Timers of Linux tick in milliseconds.
 const TOLERANCE_US: i64 = 2000;
+
+/// Nothing here takes so long, however much else the machine does.
+const LONG: Duration = Duration::from_secs(120);
 
 /// The table, which any thread may use: that is what the object promises.
 #[derive(Clone, Copy)]
@@ -40,9 +42,9 @@ const SERVE: [&str; 7] = [
     "+0 socket v4 = 3",
     "+0 bind 3 8080 = 0",
     "+0 listen 3 4 = 0",
-    "+0 in S win=32792 mss=1000 sackok ws=7",
-    "+0 out S. ack=1 mss=1460 sackok ws=8",
-    "+0.1 in . seq=1 ack=1 win=257",
+    "+0 < S 0:0(0) win 32792 <mss 1000,sackOK,wscale 7>",
+    "+0 > S. 0:0(0) ack 1 <mss 1460,sackOK,wscale 8>",
+    "+0.1 < . 1:1(0) ack 1 win 257",
     "+0 accept 3 = 4",
 ];
 
@@ -50,18 +52,18 @@ const SERVE_STAMPED: [&str; 7] = [
     "+0 socket v4 = 3",
     "+0 bind 3 8080 = 0",
     "+0 listen 3 4 = 0",
-    "+0 in S win=32792 mss=1012 sackok ws=7 ts=100/0",
-    "+0 out S. ack=1 mss=1460 sackok ws=8 ts=*/100",
-    "+0.1 in . seq=1 ack=1 win=257 ts=200/0",
+    "+0 < S 0:0(0) win 32792 <mss 1012,sackOK,TS val 100 ecr 0,wscale 7>",
+    "+0 > S. 0:0(0) ack 1 <mss 1460,sackOK,TS val 0 ecr 100,wscale 8>",
+    "+0.1 < . 1:1(0) ack 1 win 257 <TS val 200 ecr 0>",
     "+0 accept 3 = 4",
 ];
 
 const CONNECT: [&str; 5] = [
     "+0 socket v4 nonblock = 3",
     "+0 connect 3 = -1 EINPROGRESS",
-    "+0 out S mss=1460 sackok ws=8",
-    "+0.1 in S. ack=1 win=32792 mss=1000 sackok ws=7",
-    "+0 out . seq=1 ack=1",
+    "+0 > S 0:0(0) <mss 1460,sackOK,TS val 0 ecr 0,wscale 8>",
+    "+0.1 < S. 0:0(0) ack 1 win 32792 <mss 1000,sackOK,wscale 7>",
+    "+0 > . 1:1(0) ack 1",
 ];
 
 /// A call on the second thread.
@@ -76,7 +78,6 @@ struct Blocked {
 pub struct Player {
     table: Arc<Table>,
     wire: packets::Wire,
-    start_us: i64,
     /// When the line before was.
     at_us: i64,
     blocked: Option<Blocked>,
@@ -157,7 +158,6 @@ impl Player {
         Ok(Self {
             table,
             wire: packets::Wire::new(v6),
-            start_us,
             at_us: start_us,
             blocked: None,
         })
@@ -169,7 +169,7 @@ impl Player {
         let due_us = self.at_us + micros(after)?;
         let action = action.trim();
         match action.split_once(' ') {
-            Some(("out", rest)) => self.expect_packet(due_us, rest)?,
+            Some((">", rest)) => self.expect_packet(due_us, rest)?,
             Some(("quiet", rest)) => self.expect_quiet(due_us, micros(rest)?)?,
             _ => {
                 self.wait_until(due_us);
@@ -187,8 +187,8 @@ impl Player {
     }
 
     fn act(&mut self, action: &str) -> Result<(), String> {
-        if let Some(rest) = action.strip_prefix("in ") {
-            let bytes = self.wire.encode(&Packet::parse(rest)?);
+        if let Some(rest) = action.strip_prefix("< ") {
+            let bytes = self.wire.encode(&rest.parse()?);
             return calls::inject(&self.table, &bytes);
         }
         if let Some(rest) = action.strip_prefix("icmp ") {
@@ -236,7 +236,7 @@ impl Player {
         self.wait_until(blocked.due_us + 1000);
         let begun = Instant::now();
         while !blocked.thread.is_finished() {
-            if begun.elapsed() > Duration::from_secs(5) {
+            if begun.elapsed() > LONG {
                 let line = blocked.line.clone();
                 self.blocked = Some(blocked);
                 return Err(format!("`{line}` does not return"));
@@ -249,10 +249,17 @@ impl Player {
     }
 
     fn expect_packet(&mut self, due_us: i64, expected: &str) -> Result<(), String> {
-        let expected = Packet::parse(expected)?;
+        let (segment, service) = match expected.rsplit_once(" tos ") {
+            Some((segment, service)) => (segment, Some(service)),
+            None => (expected, None),
+        };
+        let segment: SegmentText = segment.parse()?;
         let (bytes, at_us) = calls::fetch(&self.table)?;
-        let got = self.wire.decode(&bytes)?;
-        expected.compare(&got)?;
+        let (got, got_service) = self.wire.decode(&bytes)?;
+        let same_service = service.is_none_or(|service| service == got_service.to_string());
+        if !segment.says(&got) || !same_service {
+            return Err(format!("left {got} tos {got_service}"));
+        }
         on_time(at_us, due_us).map_err(|what| format!("{what} ({got})"))
     }
 
@@ -265,7 +272,7 @@ impl Player {
         if self.wire.answers_stranger(&bytes) {
             return Ok(());
         }
-        let what = self.wire.decode(&bytes)?;
+        let (what, _) = self.wire.decode(&bytes)?;
         Err(format!("at {:+} us left {what}", at_us - from_us))
     }
 
@@ -278,12 +285,6 @@ impl Player {
         if rest > 0 {
             calls::sleep(&self.table, rest as u64);
         }
-    }
-
-    /// Microseconds since the start, for messages.
-    #[allow(dead_code)]
-    fn since_start(&self, at_us: i64) -> i64 {
-        at_us - self.start_us
     }
 }
 
@@ -318,7 +319,7 @@ fn micros(seconds: &str) -> Result<i64, String> {
 fn wait_for_sleep(id: i32, thread: &JoinHandle<(String, i64)>) {
     let path = format!("/proc/self/task/{id}/stat");
     let begun = Instant::now();
-    while !thread.is_finished() && begun.elapsed() < Duration::from_secs(5) {
+    while !thread.is_finished() && begun.elapsed() < LONG {
         let stat = std::fs::read_to_string(&path).unwrap_or_default();
         let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
         if state == Some(Some('S')) {

@@ -1,9 +1,12 @@
 //! Figures as files: curves, stacked bars and panels of lines, as SVG or PNG.
 //!
-//! What is drawn is data ([`Curves`], [`Bars`], [`Panels`]); the drawing is the same for both kinds of file.
+//! What is drawn is data ([`Curves`], [`Bars`], [`Panels`]); the drawing is the same for both kinds of file. It is the feature `figures`:
+//! without it ([`CAN_DRAW`]) every figure is [`NotDrawn`].
 
 mod bars;
 mod curves;
+#[cfg(feature = "figures")]
+mod drawing;
 mod panels;
 mod picture;
 
@@ -12,7 +15,8 @@ pub use curves::{Curve, Curves};
 pub use panels::{Line, Panel, Panels};
 pub use picture::Picture;
 
-use plotters::style::RGBColor;
+/// Whether figures can be drawn: the feature `figures`.
+pub const CAN_DRAW: bool = cfg!(feature = "figures");
 
 /// Any figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +33,7 @@ impl Figure {
     /// The figure as a file.
     ///
     /// # Errors
-    /// The drawing library fails.
+    /// The drawing library fails, or is left out.
     pub fn draw(&self, picture: Picture) -> Drawn {
         match self {
             Self::Curves(curves) => curves.draw(picture),
@@ -48,7 +52,7 @@ impl From<Panels> for Figure {
 /// What a figure gives, or why it could not be drawn.
 pub type Drawn = Result<Vec<u8>, NotDrawn>;
 
-/// The drawing library failed.
+/// The drawing library failed, or there is none.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the figure cannot be drawn: {0}")]
 pub struct NotDrawn(String);
@@ -59,24 +63,22 @@ impl NotDrawn {
     }
 }
 
-/// Colours that people of all kinds of sight can tell apart (Okabe and Ito, "Color universal design", 2008), then greys.
-const COLOURS: [RGBColor; 10] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(170, 150, 20),
-    RGBColor(0, 0, 0),
-    RGBColor(130, 130, 130),
-    RGBColor(190, 190, 190),
-];
-
-/// The colour of the `i`-th thing in a figure.
-const fn colour(i: usize) -> RGBColor {
-    COLOURS[i % COLOURS.len()]
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "figures"))]
 mod tests;
+
+#[cfg(all(test, not(feature = "figures")))]
+mod undrawn {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_cannot_be_drawn_says_why() {
+        let figure = Curves {
+            title: String::new(),
+            x: String::new(),
+            y: String::new(),
+            curves: Vec::new(),
+        };
+        let error = figure.draw(Picture::Svg).unwrap_err();
+        assert!(error.to_string().contains("without the feature `figures`"));
+    }
+}

@@ -1,20 +1,39 @@
 //! What the server does for its clients.
 
 use super::{Invalid, WorkloadConfig, one_to, positive};
+use baton_apps::web;
 use serde::{Deserialize, Serialize};
 
 /// What the server does for its clients.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum ApplicationConfig {
     /// A web server: files, and content made for each response.
-    #[default]
-    Web,
+    Web(web::Config),
+    /// A web server that sends pages while it makes them, piece by piece, behind a cork (batching 3.1, "cork timer"), and closes after
+    /// each.
+    Pages(PagesConfig),
     /// A live stream: a block every so often, sent to whoever asks for it (data-caching 6.4). Clients ask with a `fixed`
     /// workload of blocks of this size.
     Live(LiveConfig),
     /// A server of remote files, read and written in ranges (data-caching 6.4). Clients ask with a `remote-files` workload.
     RemoteFiles,
+}
+
+impl Default for ApplicationConfig {
+    fn default() -> Self {
+        Self::Web(web::Config::default())
+    }
+}
+
+/// How pages are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PagesConfig {
+    /// Bytes that are written at a time.
+    pub piece_bytes: u32,
+    /// Time between two pieces, microseconds.
+    pub interval_us: u32,
 }
 
 /// A live stream.
@@ -44,6 +63,15 @@ impl Default for LiveConfig {
 const MOST_BLOCK_BYTES: u32 = 1 << 30;
 
 impl ApplicationConfig {
+    /// Whether the server closes a connection after its first response; otherwise the client closes it.
+    pub(crate) fn closes(&self) -> bool {
+        match self {
+            Self::Web(config) => !config.keep_alive,
+            Self::Pages(_) => true,
+            Self::Live(_) | Self::RemoteFiles => false,
+        }
+    }
+
     /// Checks what types cannot, and that clients ask for what there is.
     pub(super) fn validate(&self, workload: &WorkloadConfig) -> Result<(), Invalid> {
         let kind = "workload.kind";
@@ -68,11 +96,18 @@ impl ApplicationConfig {
                 let expected = "remote-files, for a server of remote files";
                 Err(Invalid::new(kind, "another", expected))
             }
-            (Self::Web, WorkloadConfig::RemoteFiles(_)) => {
+            (Self::Web(_), WorkloadConfig::RemoteFiles(_)) => {
                 let expected = "remote-files, for this workload";
                 Err(Invalid::new("application.kind", "web", expected))
             }
-            (Self::Web, _) => Ok(()),
+            (Self::Web(_), _) => Ok(()),
+            (Self::Pages(_), WorkloadConfig::RemoteFiles(_)) => {
+                let expected = "remote-files, for this workload";
+                Err(Invalid::new("application.kind", "pages", expected))
+            }
+            (Self::Pages(pages), _) => {
+                positive("application.piece_bytes", pages.piece_bytes.into())
+            }
         }
     }
 }

@@ -129,6 +129,10 @@ host_instructions! {
     disk_done = DiskDone: 4000,
     /// Assumed: allocate, enter, queue.
     file_page_enter = FilePageEnter: 300,
+    /// Assumed: write a register, and what the driver does around it.
+    driver_doorbell = DriverDoorbell: 300,
+    /// Assumed: a load and a store for each eight bytes.
+    copy_kilobyte = CopyKilobyte: 256,
 }
 
 impl Default for HostConfig {

@@ -5,11 +5,17 @@
 mod application;
 mod host;
 mod nic;
+mod offload;
+mod run;
 mod workload;
 
-pub use application::{ApplicationConfig, LiveConfig};
+pub use application::{ApplicationConfig, LiveConfig, PagesConfig};
 pub use host::{HostConfig, HostInstructions, HostScale};
 pub use nic::{DmaConfig, InterruptConfig, NicConfig, NicInstructions, NicScale};
+pub use offload::{
+    EstablishedBy, LinkConfig, OffloadAdapterConfig, OffloadConfig, OffloadHostConfig, WakeUpConfig,
+};
+pub use run::{Length, RunConfig};
 pub(crate) use workload::MOST_CLIENTS;
 pub use workload::{ClientsConfig, WorkloadConfig};
 
@@ -44,6 +50,9 @@ pub struct Experiment {
     pub wire: WireConfig,
     /// What joins host memory, NICs and disks.
     pub interconnect: InterconnectConfig,
+    /// Sockets are on the adapter, by descriptors; without, the kernel has them, and hands connections off by handles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload: Option<OffloadConfig>,
     /// What is behind the file cache, where that has a limit (`host.kernel.file_cache.kib`).
     pub disk: DiskConfig,
 }
@@ -62,45 +71,8 @@ impl Default for Experiment {
             nic: NicConfig::default(),
             wire: WireConfig::default(),
             interconnect: InterconnectConfig::default(),
+            offload: None,
             disk: DiskConfig::default(),
-        }
-    }
-}
-
-/// How long to run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RunConfig {
-    /// Seed of everything that is drawn.
-    pub seed: u64,
-    /// Frames at the server's NIC before measurement starts, with full timing (handoff-policies 4.2).
-    pub warmup_packets: u64,
-    /// Frames at the server's NIC that are measured.
-    pub measured_packets: u64,
-    /// Interval of the time series, microseconds of simulated time.
-    pub sample_us: u64,
-    /// Simulated seconds after which the run ends even if it saw fewer packets.
-    pub limit_s: u64,
-    /// Begin with a warm file cache: as if the log, or each file, had been asked for once. Without effect where the file cache
-    /// has no limit.
-    pub preload: bool,
-    /// Charge processors and memory. Off: host and NIC take no time, only wires do.
-    pub cost_models: bool,
-    /// Call every `check()` after every event (slow; for tests).
-    pub check: bool,
-}
-
-impl Default for RunConfig {
-    fn default() -> Self {
-        Self {
-            seed: 1,
-            warmup_packets: 400_000,
-            measured_packets: 600_000,
-            sample_us: 10_000,
-            limit_s: 600,
-            preload: true,
-            cost_models: true,
-            check: false,
         }
     }
 }
@@ -152,12 +124,13 @@ impl Experiment {
         self.interconnect
             .validate()
             .map_err(|error| of_interconnect(&error))?;
+        if let Some(offload) = &self.offload {
+            offload.validate(self)?;
+        }
         self.workload.validate()?;
         self.application.validate(&self.workload)?;
         self.clients.validate()?;
-        positive("run.measured_packets", self.run.measured_packets)?;
-        positive("run.sample_us", self.run.sample_us)?;
-        positive("run.limit_s", self.run.limit_s)?;
+        self.run.validate()?;
         validate_tcp("tcp", &self.tcp)?;
         validate_tcp("clients.tcp", &self.clients.tcp)?;
         Ok(())

@@ -191,6 +191,10 @@ nic_instructions! {
     append_cache = AppendCache: 100,
     /// Assumed: a load and a store for each four bytes.
     copy_line = CopyLine: 32,
+    /// Assumed: half of what an event costs.
+    transfer = Transfer: 200,
+    /// Assumed: the same.
+    dma = Dma: 200,
 }
 
 impl Default for NicConfig {

@@ -2,14 +2,11 @@
 
 use super::changes::Change;
 use super::meter::HostMeter;
+use super::program::Program;
 use crate::config::{ApplicationConfig, LiveConfig};
-use baton_apps::symbolic::{
-    LiveHttp, RemoteFileCalls, Service, SymbolicFiles, SymbolicHttp, Write,
-};
-use baton_apps::web;
+use baton_apps::symbolic::{Service, SymbolicFiles, Write};
 use baton_host::{FileId, Kernel, Ready, SocketId};
-use baton_tcp::Symbolic;
-use baton_wire::{Span, Time};
+use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
 /// The file of a live stream: each block is a revision of it.
@@ -17,7 +14,7 @@ const CHANNEL: FileId = FileId(0);
 
 /// The application, and when it acts by itself.
 pub(super) struct Application {
-    server: web::Server<Symbolic, Service>,
+    program: Program,
     live: Option<Live>,
     /// Connections that are to have the present block of a live stream.
     backlog: VecDeque<SocketId>,
@@ -46,8 +43,8 @@ impl Live {
 impl Application {
     /// The application that `config` describes, which may have to tell the kernel something beforehand.
     pub(super) fn new(config: &ApplicationConfig, kernel: &mut Kernel<Symbolic>) -> Self {
-        let (service, live) = match config {
-            ApplicationConfig::Web => (Service::Web(SymbolicHttp), None),
+        let live = match config {
+            ApplicationConfig::Web(_) | ApplicationConfig::Pages(_) => None,
             ApplicationConfig::Live(config) => {
                 let mut files = SymbolicFiles::new();
                 files.set_len(CHANNEL, config.block_bytes.into());
@@ -55,15 +52,15 @@ impl Application {
                 if config.evict_delivered {
                     kernel.set_transient(CHANNEL);
                 }
-                (Service::Live(LiveHttp::default()), Some(Live::new(config)))
+                Some(Live::new(config))
             }
             ApplicationConfig::RemoteFiles => {
                 kernel.set_file_store(Box::new(SymbolicFiles::new()));
-                (Service::RemoteFiles(RemoteFileCalls::default()), None)
+                None
             }
         };
         Self {
-            server: web::Server::new(service),
+            program: Program::new(config),
             live,
             backlog: VecDeque::new(),
             changes: VecDeque::new(),
@@ -78,33 +75,37 @@ impl Application {
         meter: &mut HostMeter,
         ready: Ready,
     ) {
-        self.server.step(&mut kernel.sockets(now, meter), ready);
-        while let Service::RemoteFiles(calls) = self.server.http_mut()
+        self.program
+            .step(now, &mut kernel.sockets(now, meter), ready);
+        while let Some(Service::RemoteFiles(calls)) = self.program.service_mut()
             && let Some(Write { file, len }) = calls.poll_write()
         {
-            kernel.edit(now, file, 0, len, meter);
+            kernel.edit(file, 0, len, meter);
             self.changes.push_back(Change { file, at: now });
         }
     }
 
     /// When it acts by itself.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.live.map(|live| live.next_block)
+        let live = self.live.map(|live| live.next_block);
+        live.or_else(|| self.program.poll_timeout())
     }
 
-    /// Acts by itself: a live stream has its next block, and will look at all its connections in turn.
+    /// Acts by itself: a live stream has its next block, and will look at all its connections in turn; pages have their next pieces.
     pub(super) fn handle_timeout(
         &mut self,
         now: Time,
         kernel: &mut Kernel<Symbolic>,
         meter: &mut HostMeter,
     ) {
-        let (Some(live), Service::Live(http)) = (&mut self.live, self.server.http_mut()) else {
-            return;
+        let (Some(live), Some(Service::Live(http))) = (&mut self.live, self.program.service_mut())
+        else {
+            let mut sockets = kernel.sockets(now, meter);
+            return self.program.handle_timeouts(now, &mut sockets);
         };
         live.next_block += live.interval;
         http.produced();
-        kernel.edit(now, CHANNEL, 0, live.block_bytes, meter);
+        kernel.edit(CHANNEL, 0, live.block_bytes, meter);
         self.changes.push_back(Change {
             file: CHANNEL,
             at: now,
@@ -112,7 +113,7 @@ impl Application {
         // Blocks stay in the NICs' caches until all viewers have been served.
         kernel.hold(CHANNEL);
         self.backlog.clear();
-        self.backlog.extend(self.server.sockets());
+        self.backlog.extend(self.program.sockets());
     }
 
     /// Gives the present block of a live stream to the next connection; false when all have it.

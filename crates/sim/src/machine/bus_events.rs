@@ -9,11 +9,10 @@ use super::outbox::{Outbox, Stage};
 use super::port::Port;
 use super::tick::{NicTick, Tick};
 use super::{Machine, crossings};
+use baton_bus::handoff::ToHost;
 use baton_bus::interconnect::Done;
 use baton_bus::{BytesByCategory, Category, Ring};
-use baton_nic::ToHost;
-use baton_tcp::Symbolic;
-use baton_wire::{Span, Time};
+use baton_wire::{Span, Symbolic, Time};
 
 /// A NIC's rings and transfers, and the interconnect that they use.
 struct OnBus<'a> {

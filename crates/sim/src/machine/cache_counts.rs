@@ -2,7 +2,7 @@
 
 use crate::results::{FileCacheResults, NicCacheResults};
 use baton_host::{FileCacheStats, Kernel, NicCacheStats, NicId};
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 
 /// Counts when measurement began.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use crate::config::Experiment;
 use baton_apps::symbolic::render;
-use baton_tcp::{Segment, Symbolic};
-use baton_wire::{CaptureWriter, Packet, Time, encode_frame};
+use baton_tcp::Segment;
+use baton_wire::{CaptureWriter, Packet, Symbolic, Time, encode_frame};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;

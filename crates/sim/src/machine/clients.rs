@@ -11,19 +11,23 @@ use crate::results::ClientResults;
 use crate::run::Load;
 use baton_apps::symbolic::{self, Kind, ResponseReader};
 use baton_host::FileId;
-use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack, Symbolic};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack};
+use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use baton_workload::{Demand, RequestSpec, Throttle, Workload};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 /// Lowest port a client uses.
 const FIRST_PORT: u16 = 1024;
+/// In place of a client: nobody goes on with the connection.
+const NOBODY: u32 = u32::MAX;
 
 /// A request that was sent, and what of its response has come.
 #[derive(Debug)]
 struct Outstanding {
     sent: Time,
+    /// When the first byte of the response came.
+    first_byte: Option<Time>,
     file: FileId,
     reader: ResponseReader,
 }
@@ -69,6 +73,8 @@ pub(super) struct Clients {
     idle: Vec<u32>,
     /// Requests are calls of a remote file system, not HTTP.
     calls: bool,
+    /// The server ends connections, not the clients.
+    server_closes: bool,
     /// What became of the files they ask for.
     changes: Changes,
     pub(super) measured: Measured,
@@ -83,6 +89,8 @@ pub(super) struct Measured {
     connections: u64,
     failed: BTreeMap<&'static str, u64>,
     response: Delays,
+    first_byte: Delays,
+    transfer: Delays,
     retransmissions_before: u64,
     timeouts_before: u64,
 }
@@ -119,6 +127,7 @@ impl Clients {
             wakeups,
             idle,
             calls: experiment.application == ApplicationConfig::RemoteFiles,
+            server_closes: experiment.application.closes(),
             changes: Changes::default(),
             measured: Measured::new(experiment.nics),
         }
@@ -204,7 +213,7 @@ impl Clients {
         client.conn = Some(conn);
         let slot = conn.0 as usize;
         if self.owner_of.len() <= slot {
-            self.owner_of.resize(slot + 1, u32::MAX);
+            self.owner_of.resize(slot + 1, NOBODY);
         }
         self.owner_of[slot] = number;
     }
@@ -212,10 +221,14 @@ impl Clients {
     fn handle_events(&mut self, now: Time) -> Result<(), Violation> {
         while let Some((conn, event)) = self.stack.poll_event() {
             let number = self.owner_of[conn.0 as usize];
+            if number == NOBODY {
+                continue;
+            }
             match event {
                 Event::Connected => self.proceed(now, number),
                 Event::Readable => self.receive(now, number, conn)?,
                 Event::Closed(reason) => self.closed(now, number, reason)?,
+                Event::PeerClosed if self.server_closes => self.finish(now, number, conn)?,
                 Event::PeerClosed => self.stack.close(conn),
                 Event::Acceptable(_) | Event::Acknowledged(_) => {}
             }
@@ -228,7 +241,9 @@ impl Clients {
         let client = &mut self.clients[number as usize];
         let Some(conn) = client.conn else { return };
         let Some(&next) = client.script.get(client.next) else {
-            self.stack.close(conn);
+            if !self.server_closes {
+                self.stack.close(conn);
+            }
             return;
         };
         let due = client
@@ -252,6 +267,7 @@ impl Clients {
             let (request, upload) = request(&spec, self.calls);
             client.outstanding.push_back(Outstanding {
                 sent: now,
+                first_byte: None,
                 file: FileId(spec.file),
                 reader: ResponseReader::new(request),
             });
@@ -286,6 +302,13 @@ impl Clients {
             self.proceed(now, number);
         }
         Ok(())
+    }
+
+    /// The server has closed: the client does the same, and goes on without waiting for the end of this connection.
+    fn finish(&mut self, now: Time, number: u32, conn: ConnId) -> Result<(), Violation> {
+        self.stack.close(conn);
+        self.owner_of[conn.0 as usize] = NOBODY;
+        self.closed(now, number, CloseReason::Normal)
     }
 
     fn closed(&mut self, now: Time, number: u32, reason: CloseReason) -> Result<(), Violation> {
@@ -336,6 +359,8 @@ impl Clients {
                 .map(|(name, &count)| ((*name).to_owned(), count))
                 .collect(),
             response_ms: this.response.distribution(1e6),
+            first_byte_ms: this.first_byte.distribution(1e6),
+            transfer_ms: this.transfer.distribution(1e6),
             retransmissions: self.stack.stats().retransmissions - this.retransmissions_before,
             timeouts: self.stack.stats().timeouts - this.timeouts_before,
         }
@@ -388,6 +413,7 @@ impl Client {
                 return Err(Violation::UnexpectedData { data });
             };
             let before = data;
+            let first_byte = *first.first_byte.get_or_insert(now);
             first
                 .reader
                 .take(&mut data)
@@ -402,6 +428,8 @@ impl Client {
                 }
                 measured.responses += 1;
                 measured.response.record(now - response.sent);
+                measured.first_byte.record(first_byte - response.sent);
+                measured.transfer.record(now - first_byte);
                 completed = true;
             }
         }
@@ -417,6 +445,8 @@ impl Measured {
             connections: 0,
             failed: BTreeMap::new(),
             response: Delays::new(),
+            first_byte: Delays::new(),
+            transfer: Delays::new(),
             retransmissions_before: 0,
             timeouts_before: 0,
         }
@@ -446,7 +476,7 @@ pub(super) fn client_addr(experiment: &Experiment, number: u32) -> IpAddr {
 }
 
 /// Why a connection ended, for counting.
-pub(crate) fn reason_name(reason: CloseReason) -> &'static str {
+fn reason_name(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Normal => "normal",
         CloseReason::Reset => "reset",

@@ -2,13 +2,15 @@
 
 use super::dma::Parts;
 use baton_apps::symbolic::kind;
+use baton_bus::handoff::{
+    CacheCommand, Command, Event, MainMemory, PacketInParts, Part, ToHost, ToNic,
+};
 use baton_bus::interconnect::Piece;
 use baton_bus::{Accounting, BytesByCategory, Category, Direction};
 use baton_host::footprint::PAGE_BYTES;
-use baton_nic::{
-    CacheCommand, Command, Event, HostRead, MainMemory, PacketInParts, Part, ToHost, ToNic,
-};
-use baton_tcp::{Segment, Symbolic};
+use baton_nic::HostRead;
+use baton_tcp::Segment;
+use baton_wire::Symbolic;
 
 /// Bytes of a descriptor or event.
 const DESCRIPTOR_BYTES: u64 = 32;

@@ -9,19 +9,19 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Times in nanoseconds, three significant digits.
 #[derive(Clone, Debug)]
-pub(crate) struct Delays {
+pub(super) struct Delays {
     histogram: Histogram<u64>,
 }
 
 impl Delays {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             histogram: Histogram::new_with_max(LONGEST_NS, 3).expect("the bounds are valid"),
         }
     }
 
     /// The times of all `parts`.
-    pub(crate) fn joined<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+    pub(super) fn joined<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
         let mut whole = Self::new();
         for part in parts {
             whole
@@ -33,16 +33,16 @@ impl Delays {
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, span: Span) {
+    pub(super) fn record(&mut self, span: Span) {
         self.histogram.saturating_record(span.as_ps() / 1_000);
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.histogram.clear();
     }
 
     /// The distribution, in units of `unit_ns` nanoseconds.
-    pub(crate) fn distribution(&self, unit_ns: f64) -> Distribution {
+    pub(super) fn distribution(&self, unit_ns: f64) -> Distribution {
         let at = |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / unit_ns;
         Distribution {
             count: self.histogram.len(),

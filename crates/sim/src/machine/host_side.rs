@@ -1,6 +1,7 @@
 //! The server's processor with its kernel and web server: one piece of work at a time.
 
 use super::application::Application;
+use super::builder::Policies;
 use super::meter::HostMeter;
 use super::names::{counts, since, snake_case};
 use super::port::Port;
@@ -9,9 +10,8 @@ use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
 use baton_apps::symbolic::SymbolicFiles;
-use baton_host::{FileId, Kernel, LAYERS, NicId, Ready};
-use baton_tcp::Symbolic;
-use baton_wire::{Span, Time};
+use baton_host::{FileId, Kernel, LAYERS, NicId, Ready, footprint};
+use baton_wire::{Span, Symbolic, Time};
 use baton_workload::Workload;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,7 +39,11 @@ pub(super) struct HostSide {
 
 impl HostSide {
     /// A server at rest, to be asked for what `workload` asks for.
-    pub(super) fn new(experiment: &Experiment, workload: &dyn Workload) -> Result<Self, Invalid> {
+    pub(super) fn new(
+        experiment: &Experiment,
+        workload: &dyn Workload,
+        policies: Policies,
+    ) -> Result<Self, Invalid> {
         let host = &experiment.host;
         let mut config = host.kernel.clone();
         // Without memory set aside on the NICs there is nothing to look up.
@@ -50,6 +54,10 @@ impl HostSide {
             experiment.tcp.clone(),
             experiment.run.seed ^ 0x5e17_e700,
         );
+        kernel.set_policies(policies.selection, policies.coherence, policies.affinity);
+        if let Some(make) = policies.replacement {
+            kernel.set_replacement(make);
+        }
         if knows_files {
             kernel.set_file_store(Box::new(SymbolicFiles::new()));
         }
@@ -58,7 +66,9 @@ impl HostSide {
         }
         for nic in 0..experiment.nics as u8 {
             let address = subnets::server(nic);
-            kernel.listen(address);
+            if experiment.offload.is_none() {
+                kernel.listen(address);
+            }
             kernel.attach_nic(address.addr, experiment.nic.firmware.connections);
         }
         Ok(Self {
@@ -115,17 +125,32 @@ impl HostSide {
         if let Some(nic) = self.interrupts_pending.pop_front() {
             self.in_handler = Some(nic);
             self.interrupts += 1;
-            self.kernel
-                .handle_interrupt(now, NicId(nic), &mut self.meter);
+            self.kernel.handle_interrupt(&mut self.meter);
         } else if let Some(token) = self.disk_interrupts.pop_front() {
             self.interrupts += 1;
-            self.kernel.handle_disk(now, token, &mut self.meter);
+            self.kernel.handle_disk(token, &mut self.meter);
         } else if self.kernel.poll_timeout().is_some_and(|due| due <= now) {
             self.kernel.handle_timeouts(now, &mut self.meter);
         } else if !self.application(now) {
             return None;
         }
         Some(self.charge(now, ports))
+    }
+
+    /// A piece of work for sockets on the adapter begins, by an interrupt or a timer; what it costs goes to this meter.
+    pub(super) fn begin_piece(&mut self, now: Time, is_interrupt: bool) -> &mut HostMeter {
+        self.meter.begin(self.processor.cycle_at(now));
+        if is_interrupt {
+            self.interrupts += 1;
+            footprint::interrupt(&mut self.meter);
+        }
+        &mut self.meter
+    }
+
+    /// When that piece ends: some time later, so that time goes on.
+    pub(super) fn end_piece(&mut self, now: Time) -> Time {
+        let (executed, stalled) = self.meter.spent();
+        self.processor.run(now, executed.max(1), stalled)
     }
 
     /// When something is due that nobody else causes.
@@ -166,12 +191,8 @@ impl HostSide {
             return false;
         }
         self.ready_batch.clear();
-        self.kernel.wait(
-            now,
-            &mut self.meter,
-            &mut self.ready_batch,
-            self.wait_events,
-        );
+        self.kernel
+            .wait(&mut self.meter, &mut self.ready_batch, self.wait_events);
         self.ready.extend(self.ready_batch.drain(..));
         true
     }

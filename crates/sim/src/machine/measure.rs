@@ -4,35 +4,45 @@ use super::Machine;
 use super::cache_counts::CacheCounts;
 use super::names::{counts, since};
 use super::nic_side::NicSide;
+use super::offload::Offload;
 use super::tick::Tick;
 use crate::results::{Ended, HandoffResults, InterconnectResults, PortResults, Results, Sample};
 use baton_bus::Accounting;
 use baton_nic::Firmware;
-use baton_tcp::Symbolic;
-use baton_wire::{Span, Time};
+use baton_wire::{Span, Symbolic, Time};
 use std::collections::BTreeMap;
 
 impl Machine {
     pub(super) fn sample(&mut self) {
-        let owned = self.host.kernel.connections();
-        let of_nics = |value: fn(&Firmware<Symbolic>) -> u32| {
-            self.ports
-                .iter()
-                .map(|port| value(&port.nic.firmware))
-                .sum()
-        };
-        self.series.push(Sample {
+        let sample = Sample {
             time_us: self.now.as_ps() / 1_000_000,
-            open: owned.host + owned.on_nic(),
-            connections: of_nics(Firmware::connections),
-            qlen: of_nics(Firmware::qlen),
-            soft_limit: of_nics(Firmware::soft_limit),
             responses: self.responses_before + self.clients.measured.responses,
-        });
+            ..match &self.offload {
+                Some(offload) => offload.sample(),
+                None => self.sample_kernel(),
+            }
+        };
+        self.series.push(sample);
         self.arm(
             Tick::Sample,
             Some(self.now + Span::from_us(self.experiment.run.sample_us)),
         );
+    }
+
+    /// Connections, queues and limits where the kernel has the sockets.
+    fn sample_kernel(&self) -> Sample {
+        let owned = self.host.kernel.connections();
+        let of_nics = |value: fn(&Firmware<Symbolic>) -> u32| {
+            let nics = self.ports.iter().map(|port| &port.nic.firmware);
+            nics.map(value).sum()
+        };
+        Sample {
+            open: owned.host + owned.on_nic(),
+            connections: of_nics(Firmware::connections),
+            qlen: of_nics(Firmware::qlen),
+            soft_limit: of_nics(Firmware::soft_limit),
+            ..Sample::default()
+        }
     }
 
     pub(super) fn restart_counts(&mut self) {
@@ -49,10 +59,16 @@ impl Machine {
         if let Some(bus) = &mut self.bus {
             bus.restart_counts(self.now);
         }
+        if let Some(offload) = &mut self.offload {
+            offload.restart_counts(self.now);
+        }
     }
 
     /// Handoffs since the start of the run.
     pub(super) fn handoffs(&self) -> HandoffResults {
+        if let Some(handoffs) = self.offload.as_ref().and_then(Offload::handoffs) {
+            return handoffs;
+        }
         let stats = self.host.kernel.stats();
         HandoffResults {
             attempted: stats.handoffs_attempted,
@@ -115,8 +131,12 @@ impl Machine {
         ended: Ended,
     ) -> Results {
         let measured = self.now - started;
-        let bus = self.bus.as_mut();
-        let interconnect = bus.map(|bus| InterconnectResults::from(bus.usage(self.now)));
+        let usage = match (&mut self.bus, &mut self.offload) {
+            (Some(bus), _) => Some(bus.usage(self.now)),
+            (None, Some(offload)) => offload.usage(self.now),
+            (None, None) => None,
+        };
+        let offload = self.offload.as_ref();
         let from_us = started.as_ps() / 1_000_000;
         let samples: Vec<_> = self
             .series
@@ -130,6 +150,20 @@ impl Machine {
         let connections_mean = on_nic as f64 / samples.len().max(1) as f64;
         let (host_packets, nic_packets) = self.packets_by_owner();
         let file_cache = self.caches_before.file_cache(&self.host.kernel);
+        let mut nic = NicSide::results(
+            &self.ports.iter().map(|port| &port.nic).collect::<Vec<_>>(),
+            self.now,
+            connections_mean,
+        );
+        let mut host = self.host.results(self.now, host_packets, nic_packets);
+        if let Some(offload) = offload {
+            let [of_host, of_nic] = offload.sent_again();
+            (host.retransmissions, host.timeouts) = (of_host.segments, of_host.timeouts);
+            (nic.retransmissions, nic.timeouts) = (of_nic.segments, of_nic.timeouts);
+            let [of_host, of_nic] = offload.drops();
+            host.drops.extend(of_host);
+            nic.drops.extend(of_nic);
+        }
         Results {
             version: 1,
             experiment: self.experiment.clone(),
@@ -140,18 +174,15 @@ impl Machine {
             packets: self.packets - packets_before,
             ended,
             clients: self.clients.results(measured),
-            host: self.host.results(self.now, host_packets, nic_packets),
-            nic: NicSide::results(
-                &self.ports.iter().map(|port| &port.nic).collect::<Vec<_>>(),
-                self.now,
-                connections_mean,
-            ),
+            host,
+            nic,
             nics: self.ports_results(measured),
             file_cache,
             disk: file_cache.map(|_| self.storage.results(self.now)),
             handoff: self.handoffs_measured(),
-            bus: self.crossings,
-            interconnect,
+            bus: offload.map_or(self.crossings, Offload::accounting),
+            interconnect: usage.map(InterconnectResults::from),
+            offload: offload.map(Offload::results),
             series: self.series.clone(),
         }
     }

@@ -43,7 +43,9 @@ impl HostMeter {
         for op in OPS {
             let scale = match (op, op.layer()) {
                 (op, _) if op.is_counted() => 100,
-                (Op::DriverCommand | Op::DriverEvent, _) => config.scale.bypass,
+                (Op::DriverCommand | Op::DriverEvent | Op::DriverDoorbell, _) => {
+                    config.scale.bypass
+                }
                 (_, Layer::Bypass | Layer::Handoff) => config.scale.bypass,
                 (_, layer) if layer.is_network_stack() => config.scale.network_stack,
                 _ => config.scale.application,

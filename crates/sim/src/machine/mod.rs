@@ -5,6 +5,7 @@
 //! short however many connections there are.
 
 mod application;
+mod builder;
 mod bus;
 mod bus_events;
 mod cache_counts;
@@ -21,31 +22,36 @@ mod meter;
 mod names;
 mod nic_events;
 mod nic_side;
+mod offload;
+mod offload_events;
 mod outbox;
+mod pages;
 mod port;
+mod program;
 mod storage;
 mod subnets;
 mod tick;
 mod timetable;
 mod violation;
 
+pub use builder::MachineBuilder;
 pub use capture::{Capture, Link};
-pub(crate) use clients::reason_name;
-pub(crate) use delay::Delays;
 pub(crate) use nic_events::HOST_RING_RESERVE;
 pub(crate) use tick::MOST_NICS;
 pub use violation::Violation;
 
-use crate::config::{Experiment, Invalid};
+use crate::config::{Experiment, Invalid, Length};
 use crate::results::{Ended, HandoffResults, Results, Sample};
 use crate::run::Load;
 use baton_bus::Accounting;
 use baton_wire::{Span, Time};
+use builder::Policies;
 use bus::Bus;
 use cache_counts::CacheCounts;
 use capture::Taps;
 use clients::Clients;
 use host_side::HostSide;
+use offload::Offload;
 use port::Port;
 use storage::Storage;
 use tick::{NicTick, Tick};
@@ -56,7 +62,7 @@ const OBSERVE_EVERY: u64 = 16_384;
 
 /// Watches a run and may end it.
 pub trait Observer {
-    /// `done` of `total` packets have been simulated.
+    /// `done` of `total` packets, or responses, have been simulated.
     fn progress(&mut self, done: u64, total: u64);
     /// The run is to stop without a result.
     fn cancelled(&self) -> bool {
@@ -107,8 +113,10 @@ pub struct Machine {
     ports: Vec<Port>,
     storage: Storage,
     clients: Clients,
-    /// None where the interconnect is ideal.
+    /// None where the interconnect is ideal, or only descriptors and their data cross it.
     bus: Option<Bus>,
+    /// Sockets are on the adapter.
+    offload: Option<Offload>,
     crossings: Accounting,
     taps: Taps,
     packets: u64,
@@ -123,23 +131,38 @@ impl Machine {
     ///
     /// # Errors
     /// The experiment has a value that cannot be, or a capture cannot be made.
-    pub fn new(
+    fn new(
         experiment: &Experiment,
         load: Load,
         captures: &[Capture],
+        mut policies: Policies,
     ) -> Result<Self, RunError> {
         experiment.validate()?;
-        let ports = (0..experiment.nics as u8)
+        let offload = match &experiment.offload {
+            None => None,
+            Some(config) => Some(Offload::new(experiment, config, &mut policies)?),
+        };
+        let mut ports = (0..experiment.nics as u8)
             .map(|number| Port::new(experiment, number))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let hard_limit = experiment.nic.firmware.connections;
+        for port in &mut ports {
+            let schedule = policies.scheduler.as_ref().map(|make| make(hard_limit));
+            let governor = policies.load_control.as_ref().map(|make| make(hard_limit));
+            port.nic.firmware.set_policies(schedule, governor);
+        }
         let mut machine = Self {
             now: Time::ZERO,
             timetable: Timetable::new(),
-            host: HostSide::new(experiment, &*load[0])?,
+            host: HostSide::new(experiment, &*load[0], policies)?,
             ports,
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
             clients: Clients::new(experiment, load),
-            bus: Bus::new(experiment)?,
+            bus: match experiment.offload {
+                None => Bus::new(experiment)?,
+                Some(_) => None,
+            },
+            offload,
             crossings: Accounting::default(),
             taps: Taps::new(captures, experiment)?,
             packets: 0,
@@ -158,6 +181,7 @@ impl Machine {
                 .map(|interval| Time::ZERO + interval),
         );
         machine.arm(Tick::Sample, Some(Time::ZERO));
+        machine.expect_offload();
         Ok(machine)
     }
 
@@ -176,8 +200,8 @@ impl Machine {
     /// # Errors
     /// The observer cancelled it, an end-to-end check failed, or a capture could not be written.
     pub fn run(mut self, commit: &str, observer: &mut dyn Observer) -> Result<Results, RunError> {
-        let warmup = self.experiment.run.warmup_packets;
-        let total = warmup + self.experiment.run.measured_packets;
+        let [warmup, measured] = self.experiment.run.lengths();
+        let total = measured.after(warmup);
         let early = self.run_until(warmup, total, observer)?;
         let started = self.now;
         let packets_before = self.packets;
@@ -190,19 +214,19 @@ impl Machine {
         Ok(self.results(commit, started, packets_before, ended))
     }
 
-    /// Runs until `packets` frames have been at the server's NICs.
+    /// Runs until the length from the start of the run is `length`; the observer is told how much of `total` that is.
     ///
     /// # Errors
     /// As [`Machine::run`].
     pub fn run_until(
         &mut self,
-        packets: u64,
-        total: u64,
+        length: Length,
+        total: Length,
         observer: &mut dyn Observer,
     ) -> Result<Ended, RunError> {
         let limit = Time::ZERO + Span::from_secs(self.experiment.run.limit_s);
         let mut events = 0u64;
-        while self.packets < packets {
+        while self.done(length) < length.count() {
             let Some((time, tick)) = self.next_event() else {
                 return Ok(Ended::Quiet);
             };
@@ -220,13 +244,22 @@ impl Machine {
             }
             events += 1;
             if events.is_multiple_of(OBSERVE_EVERY) {
-                observer.progress(self.packets, total);
+                observer.progress(self.done(total), total.count());
                 if observer.cancelled() {
                     return Err(RunError::Cancelled);
                 }
             }
         }
         Ok(Ended::Complete)
+    }
+
+    /// What there has been of what `length` counts.
+    #[inline]
+    fn done(&self, length: Length) -> u64 {
+        match length {
+            Length::Packets(_) => self.packets,
+            Length::Responses(_) => self.responses_before + self.clients.measured.responses,
+        }
     }
 
     /// Asserts every invariant of host, NICs and clients.
@@ -236,6 +269,9 @@ impl Machine {
             port.nic.firmware.check();
         }
         self.clients.check();
+        if let Some(offload) = &self.offload {
+            offload.check();
+        }
     }
 
     fn violated(&self, violation: Violation) -> RunError {
@@ -280,6 +316,7 @@ impl Machine {
             }
             Tick::Sample => self.sample(),
             Tick::Disk => self.disk_done(),
+            Tick::Offload => self.offload_due()?,
             Tick::Nic(tick, nic) => match tick {
                 NicTick::Descriptors => self.descriptors_posted(nic),
                 NicTick::Done => self.nic_done(nic),

@@ -62,8 +62,7 @@ impl Machine {
             self.packets += 1;
             match frame.host_since {
                 Some(since) => {
-                    port.nic.host_packets += 1;
-                    port.nic.send_delay.record(now - since);
+                    port.nic.count_host_packet_sent(now - since);
                 }
                 None => {
                     port.nic.nic_packets_sent += 1;
@@ -76,8 +75,7 @@ impl Machine {
         }
         while let Some(upcall) = port.nic.firmware.poll_upcall() {
             if let Some(since) = upcall.host_since {
-                port.nic.host_packets += 1;
-                port.nic.receive_delay.record(now - since);
+                port.nic.count_host_packet_received(now - since);
             }
             crossings::of_upcall(&upcall.item).count(&mut self.crossings);
             let pushed = port.ring.try_push(upcall.item);
@@ -98,12 +96,19 @@ impl Machine {
         while let Some(segment) = port.to_nic.receive(self.now) {
             self.packets += 1;
             self.taps.frame(self.now, &segment);
-            // A drop is counted by the firmware with its reason.
-            let _ = port.nic.firmware.handle_frame(self.now, segment);
+            match &mut self.offload {
+                Some(offload) => offload.receive(self.now, segment),
+                // A drop is counted by the firmware with its reason.
+                None => drop(port.nic.firmware.handle_frame(self.now, segment)),
+            }
         }
         let arrival = port.to_nic.next_arrival();
         self.arm(Tick::Nic(NicTick::AtNic, nic), arrival);
-        self.drive_nic(nic);
+        if self.offload.is_some() {
+            self.expect_offload();
+        } else {
+            self.drive_nic(nic);
+        }
     }
 
     pub(super) fn frame_at_clients(&mut self, nic: u8) -> Result<(), Violation> {

@@ -7,14 +7,13 @@ use crate::config::{Experiment, Invalid};
 use crate::hardware::NicProcessor;
 use crate::results::{NicResults, TaskResults};
 use baton_nic::{Firmware, TASKS, Task};
-use baton_tcp::Symbolic;
-use baton_wire::{Span, Time};
+use baton_wire::{Span, Symbolic, Time};
 use std::collections::BTreeMap;
 
 /// The NIC without its rings.
 pub(super) struct NicSide {
     pub(super) firmware: Firmware<Symbolic>,
-    meter: NicMeter,
+    pub(super) meter: NicMeter,
     processor: NicProcessor,
     pub(super) busy: bool,
     pub(super) interrupt_count: usize,
@@ -69,6 +68,24 @@ impl NicSide {
         } else {
             self.processor.run(now, instructions)
         })
+    }
+
+    /// When all that the meter has heard of since the last piece of work is done: some time later, so that time goes on.
+    pub(super) fn spend(&mut self, now: Time) -> Time {
+        let instructions = self.meter.take_spent();
+        self.processor.run(now, instructions.max(1))
+    }
+
+    /// A packet of the host is on the wire, after so long on the NIC.
+    pub(super) fn count_host_packet_sent(&mut self, delay: Span) {
+        self.host_packets += 1;
+        self.send_delay.record(delay);
+    }
+
+    /// A received packet is on its way to the host, after so long on the NIC.
+    pub(super) fn count_host_packet_received(&mut self, delay: Span) {
+        self.host_packets += 1;
+        self.receive_delay.record(delay);
     }
 
     /// Frames of offloaded connections in both directions.

@@ -1,9 +1,8 @@
 //! What the host has posted for the NIC and the NIC has not taken yet.
 
 use baton_bus::Fifo;
-use baton_nic::ToNic;
-use baton_tcp::Symbolic;
-use baton_wire::Time;
+use baton_bus::handoff::ToNic;
+use baton_wire::{Symbolic, Time};
 
 /// Two rings, as the firmware has two queues (handoff-policies 3.1): where the NIC has no room for a command, packets must
 /// not wait behind it, or no scheduler could serve them first.
@@ -249,7 +248,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use baton_nic::{Command, Handle, PacketInParts, Part};
+    use baton_bus::handoff::{Command, Handle, PacketInParts, Part};
     use baton_tcp::Segment;
     use baton_wire::{Endpoint, Span};
     use std::net::{IpAddr, Ipv4Addr};

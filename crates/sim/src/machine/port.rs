@@ -7,10 +7,10 @@ use super::outbox::Outbox;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Wire;
 use baton_bus::Ring;
+use baton_bus::handoff::ToHost;
 use baton_bus::interconnect::InterconnectConfig;
-use baton_nic::ToHost;
-use baton_tcp::{Segment, Symbolic};
-use baton_wire::Time;
+use baton_tcp::Segment;
+use baton_wire::{Symbolic, Time};
 
 /// One of the server's NICs with all that is its own.
 pub(super) struct Port {

@@ -18,6 +18,8 @@ pub(super) enum Tick {
     Sample,
     /// A disk is done with a request.
     Disk,
+    /// Something happens to sockets on the adapter: on the host, on the adapter, or between them.
+    Offload,
     /// Something happens at the NIC of this number.
     Nic(NicTick, u8),
 }
@@ -43,7 +45,7 @@ pub(super) enum NicTick {
 }
 
 const NIC_TICKS: usize = NicTick::Timer as usize + 1;
-const FIRST_NIC_TICK: usize = 6;
+const FIRST_NIC_TICK: usize = 7;
 /// How many ticks there are.
 pub(super) const TICKS: usize = FIRST_NIC_TICK + NIC_TICKS * MOST_NICS as usize;
 
@@ -58,6 +60,7 @@ impl Tick {
             Self::ClientOpen => 3,
             Self::Sample => 4,
             Self::Disk => 5,
+            Self::Offload => 6,
             Self::Nic(tick, nic) => FIRST_NIC_TICK + nic as usize * NIC_TICKS + tick as usize,
         }
     }

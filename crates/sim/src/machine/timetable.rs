@@ -77,6 +77,7 @@ mod tests {
             Tick::ClientOpen,
             Tick::Sample,
             Tick::Disk,
+            Tick::Offload,
         ];
         let of_nic = [
             NicTick::Descriptors,
@@ -113,7 +114,7 @@ mod tests {
         /// Against a list in the order of arming.
         #[test]
         fn the_earliest_goes_first_and_of_equals_the_one_armed_first(
-            steps in prop::collection::vec((0_usize..93, 0_u64..6), 0..200),
+            steps in prop::collection::vec((0_usize..94, 0_u64..6), 0..200),
         ) {
             let ticks = ticks();
             let mut table = Timetable::new();

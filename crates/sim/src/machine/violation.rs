@@ -1,6 +1,7 @@
-//! What must never happen: a byte that is not the one that was sent.
+//! What must never happen: a byte that is not the one that was sent, a rule that is broken.
 
-use baton_tcp::Symbolic;
+use baton_bus::link::LinkError;
+use baton_wire::Symbolic;
 
 /// An end-to-end check failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,4 +29,7 @@ pub enum Violation {
         newest: u32,
         present: u32,
     },
+    /// Host and adapter do not understand each other.
+    #[error(transparent)]
+    Link(#[from] LinkError),
 }

@@ -11,6 +11,7 @@ use crate::config::DriverConfig;
 use crate::error::OpenError;
 use crate::link::HostEnd;
 use baton_host::Ready;
+use baton_host::layer::AdapterEnd;
 use baton_host::offload::{Calls, OsLayer};
 use baton_iolib::{AdapterAddress, AnyHostLink, LinkCounters, Spin, SpinStats};
 use baton_wire::{Span, Time};
@@ -133,6 +134,14 @@ impl Driver {
     /// The host's half, to listen and to connect. What is asked for goes with the next [`Driver::turn`].
     pub fn os_mut(&mut self) -> &mut OsLayer<Bytes> {
         &mut self.os
+    }
+
+    /// The sockets and their link, for a socket layer that has a stack of its own beside them.
+    pub fn adapter_end(&mut self) -> AdapterEnd<'_, Bytes, HostEnd> {
+        AdapterEnd {
+            os: &mut self.os,
+            link: &mut self.link,
+        }
     }
 
     /// The socket calls. What they ask for goes with the next [`Driver::turn`].

@@ -1,7 +1,7 @@
 //! Tasks of an executor.
 
 use crate::network::{Network, Side};
-use crate::{adapter, pattern};
+use crate::{adapter, listening, pattern, spawn_until_it_waits};
 use baton_sockets::{AsyncTcpListener, AsyncTcpStream, TcpListener};
 use futures_util::future::{join, join_all};
 use futures_util::io::{AsyncReadExt, AsyncWriteExt, copy};
@@ -34,12 +34,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 #[test]
 fn tasks_echo_over_many_connections() {
     let network = Network::start();
-    let (left, right) = (
-        adapter(&network, Side::Left),
-        adapter(&network, Side::Right),
-    );
-    let address = Side::Right.address(7);
-    let listener = TcpListener::bind(&right, address).expect("a free port");
+    let (left, _right, listener, address) = listening(&network, 7);
     let listener = AsyncTcpListener::from(listener);
     let server = async {
         let mut connections = Vec::new();
@@ -93,8 +88,7 @@ fn a_refused_connection_and_a_lost_adapter_wake_tasks() {
     let listener = TcpListener::bind(&right, Side::Right.address(7)).expect("a free port");
     let listener = AsyncTcpListener::from(listener);
     thread::scope(|scope| {
-        let accepts = scope.spawn(|| block_on(listener.accept()).map(drop));
-        thread::sleep(Duration::from_millis(100));
+        let accepts = spawn_until_it_waits(scope, || block_on(listener.accept()).map(drop));
         network.kill(Side::Right);
         assert_eq!(
             accepts.join().expect("no panic").expect_err("lost").kind(),

@@ -7,28 +7,61 @@ mod network;
 mod readiness;
 
 use baton_sockets::{Adapter, TcpListener, TcpStream};
+use baton_testkit::Pattern;
 use network::{Network, Side};
+use std::net::SocketAddr;
+use std::sync::mpsc::channel;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Nothing here takes so long.
-const LONG: Duration = Duration::from_secs(30);
+/// Nothing here takes so long, however much else the machine does.
+const LONG: Duration = Duration::from_secs(120);
 
 /// Bytes that tell where they belong.
 fn pattern(len: usize, seed: usize) -> Vec<u8> {
-    (0..len)
-        .map(|index| ((index + seed) % 251) as u8 ^ (index >> 13) as u8)
-        .collect()
+    Pattern::new(seed as u64).bytes(len)
 }
 
 fn adapter(network: &Network, side: Side) -> Adapter {
     Adapter::connect(network.path(side)).expect("an adapter")
 }
 
+/// Lets a thread do something that has to wait, and returns when it does.
+fn spawn_until_it_waits<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    act: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    let (sender, number) = channel();
+    let thread = scope.spawn(move || {
+        let told = sender.send(rustix::thread::gettid().as_raw_nonzero());
+        told.expect("somebody listens");
+        act()
+    });
+    let number = number.recv().expect("it tells");
+    let stat = format!("/proc/self/task/{number}/stat");
+    // The state is the first field behind the name, which may hold blanks and brackets: proc(5).
+    let state = || {
+        let fields = std::fs::read_to_string(&stat).unwrap_or_default();
+        let behind_name = fields.rsplit_once(") ")?.1;
+        behind_name.chars().next()
+    };
+    while !thread.is_finished() && state() != Some('S') {
+        thread::yield_now();
+    }
+    thread
+}
+
+/// Adapters of both sides, and a listener of the right one.
+fn listening(network: &Network, port: u16) -> (Adapter, Adapter, TcpListener, SocketAddr) {
+    let (left, right) = (adapter(network, Side::Left), adapter(network, Side::Right));
+    let address = Side::Right.address(port);
+    let listener = TcpListener::bind(&right, address).expect("a free port");
+    (left, right, listener, address)
+}
+
 /// Two ends of one connection.
 fn pair(network: &Network) -> (TcpStream, TcpStream) {
-    let (left, right) = (adapter(network, Side::Left), adapter(network, Side::Right));
-    let address = Side::Right.address(80);
-    let listener = TcpListener::bind(&right, address).expect("a free port");
+    let (left, _right, listener, address) = listening(network, 80);
     let client = TcpStream::connect(&left, address).expect("a connection");
     let (server, peer) = listener.accept().expect("a connection");
     assert_eq!(peer.ip(), Side::Left.address(0).ip());

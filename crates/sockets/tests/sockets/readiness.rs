@@ -1,7 +1,7 @@
 //! Many sockets and one thread.
 
 use crate::network::{Network, Side};
-use crate::{LONG, adapter, pair, pattern};
+use crate::{LONG, adapter, listening, pair, pattern};
 use baton_sockets::{
     Adapter, AdapterAddress, Driver, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream,
     Token,
@@ -68,12 +68,7 @@ fn echo(mut stream: &TcpStream, pending: &mut Vec<u8>) -> bool {
 #[test]
 fn one_thread_serves_many_connections() {
     let network = Network::start();
-    let (left, right) = (
-        adapter(&network, Side::Left),
-        adapter(&network, Side::Right),
-    );
-    let address = Side::Right.address(7);
-    let listener = TcpListener::bind(&right, address).expect("a free port");
+    let (left, right, listener, address) = listening(&network, 7);
     listener.set_nonblocking(true).expect("set");
     thread::scope(|scope| {
         scope.spawn(|| serve(&right, &listener, 20));

@@ -2,7 +2,7 @@
 //! happened, so that growth does not depend on the round-trip time. Integer arithmetic throughout: the same bits on
 //! every machine. Times are in milliseconds, windows in bytes; the RFC's are in seconds and segments.
 
-use super::{Acked, CongestionControl, Loss, Window};
+use super::controller::{Acked, Controller, Loss, Window};
 use crate::clock::Moment;
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
@@ -36,8 +36,8 @@ pub(crate) struct Cubic {
     credit_est: u64,
 }
 
-impl CongestionControl for Cubic {
-    fn on_ack(&mut self, window: Window, acked: &Acked) -> u32 {
+impl Controller for Cubic {
+    fn on_growth(&mut self, window: Window, acked: &Acked) -> u32 {
         let epoch = match self.epoch {
             Some(epoch) => epoch,
             None => self.start_epoch(window.bytes, acked),

@@ -1,6 +1,6 @@
 //! NewReno: one segment more each round trip, half of what was in flight after a loss (RFC 5681, RFC 3465).
 
-use super::{Acked, CongestionControl, Loss, Window};
+use super::controller::{Acked, Controller, Loss, Window};
 use serde::{Deserialize, Serialize};
 
 /// What NewReno remembers.
@@ -10,8 +10,8 @@ pub(crate) struct NewReno {
     credit: u32,
 }
 
-impl CongestionControl for NewReno {
-    fn on_ack(&mut self, window: Window, acked: &Acked) -> u32 {
+impl Controller for NewReno {
+    fn on_growth(&mut self, window: Window, acked: &Acked) -> u32 {
         self.credit = self.credit.saturating_add(acked.bytes);
         if self.credit < window.bytes {
             return 0;

@@ -1,7 +1,10 @@
 //! The congestion window and the phases of recovery (RFC 5681, RFC 6582, RFC 6675).
 
+use super::algorithm::ask;
 use super::hystart::{HyStart, LARGEST_STEP_SEGMENTS};
-use super::{Acked, Algorithm, CongestionControl, Loss, RateReduction, Window};
+use super::{
+    Ack, Acked, Algorithm, Controller, Custom, Loss, Lost, Needs, RateReduction, Start, Window,
+};
 use crate::clock::Moment;
 use crate::config::{Config, Congestion, WindowCounting};
 use baton_wire::{SeqNr, Span};
@@ -35,11 +38,11 @@ pub(crate) enum Reduction {
     Inflated,
 }
 
-/// What a reduction that was not due is undone to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a reduction that was not due is undone to. A controller with the window to itself sees to that by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Saved {
     size: Window,
-    algorithm: Algorithm,
+    algorithm: Option<Algorithm>,
 }
 
 /// Window and recovery state of one connection. All sizes are in bytes.
@@ -47,6 +50,8 @@ pub(crate) struct Saved {
 pub(crate) struct CongestionWindow {
     size: Window,
     algorithm: Algorithm,
+    /// What the algorithm wants.
+    needs: Needs,
     counting: WindowCounting,
     hystart: Option<HyStart>,
     /// When new data was last acknowledged.
@@ -63,13 +68,16 @@ pub(crate) struct CongestionWindow {
 }
 
 impl CongestionWindow {
+    /// The initial sequence number is all the randomness that the algorithm gets: it comes from the stack's secret.
     pub(crate) fn new(iss: SeqNr, config: &Config) -> Self {
+        let mut algorithm = Algorithm::new(config.congestion, iss.0.into());
         Self {
             size: Window {
                 bytes: 0,
                 threshold: LARGEST_WINDOW,
             },
-            algorithm: Algorithm::new(config.congestion),
+            needs: ask!(&mut algorithm, it => it.needs()),
+            algorithm,
             counting: config.window_counting,
             hystart: None,
             last_ack: Moment::default(),
@@ -88,12 +96,85 @@ impl CongestionWindow {
         self.hystart = hystart.then(|| HyStart::new(next));
     }
 
-    /// Another algorithm from now on, with cwnd and ssthresh as they are.
-    pub(crate) fn set_algorithm(&mut self, kind: Congestion) {
-        if self.algorithm.kind() != kind {
-            self.algorithm = Algorithm::new(kind);
+    /// Another algorithm from now on, with cwnd and ssthresh as they are. True when it is another; it is to be told of the
+    /// connection.
+    pub(crate) fn set_algorithm(&mut self, kind: Congestion, seed: SeqNr) -> bool {
+        let other = self.algorithm.kind() != kind;
+        if other {
+            self.algorithm = Algorithm::new(kind, seed.0.into());
+            self.needs = ask!(&mut self.algorithm, it => it.needs());
+        }
+        other
+    }
+
+    /// Makes a controller from outside that came as bytes. True when it begins anew and is to be told of the connection.
+    pub(crate) fn revive(&mut self, custom: Custom) -> bool {
+        let anew = self.algorithm.revive(custom);
+        self.needs = ask!(&mut self.algorithm, it => it.needs());
+        anew
+    }
+
+    // --- what controllers beyond Reno's relatives are told and asked ---
+
+    pub(crate) fn needs(&self, needs: Needs) -> bool {
+        self.needs.intersects(needs)
+    }
+
+    /// The controller has the window to itself.
+    pub(crate) fn is_governed(&self) -> bool {
+        self.needs(Needs::WINDOW)
+    }
+
+    /// The connection is established, or was when the controller took over.
+    pub(crate) fn established(&mut self, start: &Start) {
+        ask!(&mut self.algorithm, it => it.on_established(start));
+        self.follow(start.smss);
+    }
+
+    pub(crate) fn acknowledged(&mut self, ack: &Ack) {
+        ask!(&mut self.algorithm, it => it.on_ack(ack));
+        self.follow(ack.smss);
+    }
+
+    pub(crate) fn lost(&mut self, lost: &Lost) {
+        ask!(&mut self.algorithm, it => it.on_lost(lost));
+        self.follow(lost.smss);
+    }
+
+    pub(crate) fn restarted(&mut self, now: Moment, smss: u32) {
+        ask!(&mut self.algorithm, it => it.on_restart(now));
+        self.follow(smss);
+    }
+
+    /// Rate samples of what is sent now say nothing about the path.
+    pub(crate) fn holds_back(&mut self) -> bool {
+        ask!(&mut self.algorithm, it => it.holds_back())
+    }
+
+    /// Bytes a second, and how many may leave at once.
+    pub(crate) fn pace(&mut self) -> (u64, u32) {
+        ask!(&mut self.algorithm, it => (it.pacing_rate(), it.send_quantum()))
+    }
+
+    /// Takes the window of a controller that has it to itself; a segment always fits.
+    fn follow(&mut self, smss: u32) {
+        if self.is_governed() {
+            let bytes = ask!(&mut self.algorithm, it => it.window());
+            self.size.bytes = bytes.clamp(smss, LARGEST_WINDOW);
         }
     }
+
+    /// The retransmission timer expired: what counts as lost is known now, and `loss.flight` is still in the network.
+    pub(crate) fn time_out_governed(&mut self, loss: &Loss) {
+        if self.is_governed() {
+            let size = self.size;
+            let threshold = ask!(&mut self.algorithm, it => it.on_timeout(size, loss));
+            self.size.threshold = threshold.min(LARGEST_WINDOW);
+            self.follow(loss.smss);
+        }
+    }
+
+    // --- the window ---
 
     /// cwnd.
     pub(crate) fn window(&self) -> u32 {
@@ -130,17 +211,25 @@ impl CongestionWindow {
         let Window { bytes, threshold } = self.size;
         let gap = acked.now.since(self.last_ack);
         self.last_ack = acked.now;
+        if self.is_governed() {
+            return;
+        }
         if self.counting == WindowCounting::Linux {
             self.grow_as_linux(acked, gap);
         } else if bytes < threshold {
             let used = bytes <= self.peak.saturating_mul(2);
             self.slow_start(acked, una, max, used);
         } else if bytes <= self.peak.saturating_add(acked.smss) {
-            self.size.bytes += self.algorithm.on_ack(self.size, acked);
+            self.size.bytes += self.growth(acked);
         } else {
-            self.algorithm.after_idle(gap);
+            ask!(&mut self.algorithm, it => it.after_idle(gap));
         }
         self.size.bytes = self.size.bytes.min(LARGEST_WINDOW);
+    }
+
+    fn growth(&mut self, acked: &Acked) -> u32 {
+        let size = self.size;
+        ask!(&mut self.algorithm, it => it.on_growth(size, acked))
     }
 
     /// RFC 5681 3.1. The most that one acknowledgment counts for is L of RFC 3465 2.2 and 2.3: 2 segments, 1 after a
@@ -179,12 +268,12 @@ impl CongestionWindow {
                     bytes: rest,
                     ..*acked
                 };
-                self.size.bytes += self.algorithm.on_ack(self.size, &rest);
+                self.size.bytes += self.growth(&rest);
             }
         } else if bytes >= threshold && limited {
-            self.size.bytes += self.algorithm.on_ack(self.size, acked);
+            self.size.bytes += self.growth(acked);
         } else {
-            self.algorithm.after_idle(gap);
+            ask!(&mut self.algorithm, it => it.after_idle(gap));
         }
     }
 
@@ -231,24 +320,50 @@ impl CongestionWindow {
     pub(crate) fn save(&self) -> Saved {
         Saved {
             size: self.size,
-            algorithm: self.algorithm,
+            algorithm: (!self.is_governed()).then(|| self.algorithm.clone()),
         }
     }
 
     /// The last reduction was not due (RFC 4015 3.2, RFC 9438 4.9). What grew since then stays.
-    pub(crate) fn undo(&mut self, saved: &Saved) {
-        self.size.bytes = self.size.bytes.max(saved.size.bytes);
+    pub(crate) fn undo(&mut self, saved: Saved, smss: u32) {
         self.size.threshold = self.size.threshold.max(saved.size.threshold);
-        self.algorithm = saved.algorithm;
         self.phase = Phase::Open;
         self.duplicates = 0;
+        if self.is_governed() {
+            ask!(&mut self.algorithm, it => it.on_spurious());
+            self.follow(smss);
+            return;
+        }
+        self.size.bytes = self.size.bytes.max(saved.size.bytes);
+        if let Some(algorithm) = saved.algorithm
+            && algorithm.kind() == self.algorithm.kind()
+        {
+            self.algorithm = algorithm;
+        }
     }
 
-    /// Enters fast recovery.
-    pub(crate) fn enter_recovery(&mut self, loss: &Loss, max: SeqNr, reduction: Reduction) {
-        let threshold = self.algorithm.on_loss(self.size, &self.reduced_from(loss));
-        self.size.threshold = self.counted(threshold, loss.smss);
+    /// The new ssthresh after a sign of congestion; a controller that has the window to itself changes that too.
+    fn reduce_threshold(&mut self, loss: &Loss, marked: bool) {
+        let (size, from) = (self.size, self.reduced_from(loss));
+        let threshold = match marked {
+            true => ask!(&mut self.algorithm, it => it.on_ecn_echo(size, &from)),
+            false => ask!(&mut self.algorithm, it => it.on_loss(size, &from)),
+        };
+        self.size.threshold = self.counted(threshold, loss.smss).min(LARGEST_WINDOW);
+        self.follow(loss.smss);
+    }
+
+    /// Enters fast recovery, because of a loss or because the network marked what was sent.
+    pub(crate) fn enter_recovery(
+        &mut self,
+        loss: &Loss,
+        max: SeqNr,
+        reduction: Reduction,
+        marked: bool,
+    ) {
+        self.reduce_threshold(loss, marked);
         match reduction {
+            _ if self.is_governed() => {}
             Reduction::Gradual => {}
             Reduction::AtOnce => self.size.bytes = self.size.threshold,
             Reduction::Inflated => {
@@ -269,6 +384,9 @@ impl CongestionWindow {
         smss: u32,
         safe: bool,
     ) {
+        if self.is_governed() {
+            return;
+        }
         let threshold = self.size.threshold;
         self.size.bytes = reduction
             .on_ack(delivered, in_flight, threshold, smss, safe)
@@ -277,14 +395,19 @@ impl CongestionWindow {
 
     /// One more duplicate in fast recovery without SACK: one more segment left the network (RFC 5681 3.2, step 4).
     pub(crate) fn inflate(&mut self, smss: u32) {
+        if self.is_governed() {
+            return;
+        }
         self.size.bytes = (self.size.bytes + smss).min(LARGEST_WINDOW);
     }
 
     /// An ACK that ends less than the whole recovery, without SACK (RFC 6582 3.2, step 3). True when it is the first.
     pub(crate) fn partial_ack(&mut self, acked: u32, smss: u32) -> bool {
-        self.size.bytes = self.size.bytes.saturating_sub(acked).max(smss);
-        if acked >= smss {
-            self.size.bytes += smss;
+        if !self.is_governed() {
+            self.size.bytes = self.size.bytes.saturating_sub(acked).max(smss);
+            if acked >= smss {
+                self.size.bytes += smss;
+            }
         }
         let first = !self.partial_seen;
         self.partial_seen = true;
@@ -293,7 +416,10 @@ impl CongestionWindow {
 
     /// `recover` is acknowledged; `flight` is what is outstanding now.
     pub(crate) fn leave_recovery(&mut self, flight: u32, smss: u32, sack: bool) {
-        if self.phase == Phase::FastRecovery {
+        if self.is_governed() {
+            ask!(&mut self.algorithm, it => it.on_recovered());
+            self.follow(smss);
+        } else if self.phase == Phase::FastRecovery {
             self.size.bytes = match sack {
                 true => self.size.threshold,
                 // RFC 6582 3.2, step 3, first alternative: no burst.
@@ -306,13 +432,14 @@ impl CongestionWindow {
 
     /// The retransmission timer expired, for the first time for this data or again (RFC 5681 3.1).
     pub(crate) fn time_out(&mut self, first: bool, loss: &Loss, max: SeqNr) {
-        if first {
-            let threshold = self
-                .algorithm
-                .on_timeout(self.size, &self.reduced_from(loss));
-            self.size.threshold = self.counted(threshold, loss.smss);
+        if !self.is_governed() {
+            if first {
+                let (size, from) = (self.size, self.reduced_from(loss));
+                let threshold = ask!(&mut self.algorithm, it => it.on_timeout(size, &from));
+                self.size.threshold = self.counted(threshold, loss.smss).min(LARGEST_WINDOW);
+            }
+            self.size.bytes = loss.smss;
         }
-        self.size.bytes = loss.smss;
         self.recover = max;
         self.phase = Phase::Timeout;
         self.duplicates = 0;
@@ -320,19 +447,18 @@ impl CongestionWindow {
 
     /// F-RTO found that the timeout was not spurious: go on with at most so much (RFC 5682 2.1, step 3a).
     pub(crate) fn limit(&mut self, most: u32) {
-        self.size.bytes = self.size.bytes.min(most);
+        if !self.is_governed() {
+            self.size.bytes = self.size.bytes.min(most);
+        }
     }
 
     /// A lost tail was repaired by a probe, or the network marked what was sent: the window is reduced without a
     /// recovery (RFC 8985 7.4.2; RFC 3168 6.1.2).
     pub(crate) fn reduce_once(&mut self, loss: &Loss, marked: bool) {
-        let from = self.reduced_from(loss);
-        let threshold = match marked {
-            true => self.algorithm.on_ecn_echo(self.size, &from),
-            false => self.algorithm.on_loss(self.size, &from),
-        };
-        self.size.threshold = self.counted(threshold, loss.smss);
-        self.size.bytes = self.size.bytes.min(self.size.threshold);
+        self.reduce_threshold(loss, marked);
+        if !self.is_governed() {
+            self.size.bytes = self.size.bytes.min(self.size.threshold);
+        }
     }
 
     /// Nothing was sent for `idle`, at least a timeout. Start anew (RFC 5681 4.1) with `initial`, if so much is given.
@@ -340,7 +466,7 @@ impl CongestionWindow {
         if let Some(initial) = initial {
             self.size.bytes = self.size.bytes.min(initial);
         }
-        self.algorithm.after_idle(idle);
+        ask!(&mut self.algorithm, it => it.after_idle(idle));
     }
 
     /// The rule that is broken, if any.

@@ -1,11 +1,11 @@
 //! What an arriving acknowledgment changes (RFC 9293 3.10.7.4, fifth).
 
+use super::feedback::Taken;
 use super::{Connection, Context, Effects, End, Marks};
 use crate::clock::{Past, TIMESTAMP_TICK};
-use crate::payload::Payload;
 use crate::rack::Delivery;
 use crate::types::{CloseReason, Refusal, State};
-use baton_wire::{Flags, Header, SeqNr, Span, Time};
+use baton_wire::{Flags, Header, Payload, SeqNr, Span, Time};
 
 impl<P: Payload> Connection<P> {
     /// Both SYNs are acknowledged.
@@ -27,6 +27,7 @@ impl<P: Payload> Connection<P> {
         let initial = self.initial_window(cx.config);
         self.congestion
             .start(initial, self.tx.una, cx.config.hystart);
+        self.introduce_controller(cx.now);
         if self.marks.contains(Marks::SEND_CLOSED) {
             self.state = State::FinWait1;
         }
@@ -65,6 +66,7 @@ impl<P: Payload> Connection<P> {
             self.repair.rate.delivered(0, now, una, max);
             return Ok(());
         }
+        self.note_app_limit();
         let mut delivery = self.delivery(cx.now, header);
         if delivery.echoes_congestion {
             self.take_congestion_echo(cx, ack);
@@ -83,6 +85,7 @@ impl<P: Payload> Connection<P> {
             let outstanding = self.timers.retransmit != Time::NEVER;
             let duplicate = outstanding && if self.options.sack { reported } else { plain };
             self.nothing_new_acked(cx, header, &delivery, duplicate);
+            self.tell_ack(delivery.now, Taken::of(&delivery));
             return Ok(());
         }
         self.new_ack(cx, header, &mut delivery, effects);
@@ -94,6 +97,7 @@ impl<P: Payload> Connection<P> {
         } else {
             self.reduce_rate(&delivery, false);
         }
+        self.tell_ack(delivery.now, Taken::of(&delivery));
         Ok(())
     }
 
@@ -157,6 +161,7 @@ impl<P: Payload> Connection<P> {
             true => delivery.segments,
             false => delivery.delivered.div_ceil(self.smss()),
         };
+        self.count_for_rates(delivery.now, delivery.delivered);
         let repair = &mut self.repair;
         repair
             .rate
@@ -197,7 +202,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The numbers up to `ack` are acknowledged, and with them `data_acked` bytes of data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance_una(
         &mut self,
         cx: &Context<'_>,

@@ -65,6 +65,13 @@ impl Boundaries {
             .any(|boundary| boundary.push)
     }
 
+    /// The end of the first write after `seq` that is to be pushed.
+    pub(super) fn next_push(&self, seq: SeqNr) -> Option<SeqNr> {
+        self.after(seq)
+            .find(|boundary| boundary.push)
+            .map(|boundary| boundary.end)
+    }
+
     /// The end of the record that `seq` lies in, if its end is known.
     pub(super) fn record_end(&self, seq: SeqNr) -> Option<SeqNr> {
         if self.records == 0 {
@@ -75,6 +82,7 @@ impl Boundaries {
             .map(|boundary| boundary.end)
     }
 
+    #[inline(always)]
     fn after(&self, seq: SeqNr) -> impl Iterator<Item = &Boundary> {
         // Mostly the first write that is not acknowledged is the one in question.
         let first = match self.ends.front() {

@@ -4,8 +4,7 @@
 use super::{Connection, Context, Marks};
 use crate::clock::Past;
 use crate::config::Config;
-use crate::payload::Payload;
-use baton_wire::{Span, Time};
+use baton_wire::{Payload, Span, Time};
 
 /// Full segments of a peer are taken to be no smaller than this until larger ones come (RFC 9293 3.7.1).
 const LEAST_FULL_SEGMENT: u16 = 536;

@@ -4,9 +4,8 @@ use super::Connection;
 use crate::config::Config;
 use crate::congestion::DUPLICATE_THRESHOLD;
 use crate::info::{CongestionPhase, Info};
-use crate::payload::Payload;
 use crate::types::State;
-use baton_wire::{Span, Time};
+use baton_wire::{Payload, Span, Time};
 use std::net::IpAddr;
 
 impl<P: Payload> Connection<P> {

@@ -6,18 +6,18 @@ use super::{
 };
 use crate::clock::Past;
 use crate::config::Config;
-use crate::payload::{Payload, Pieces, cut_front, truncate};
+use crate::payload::{cut_front, truncate};
 use crate::segment::Segment;
 use crate::types::{CloseReason, Refusal, State};
-use baton_wire::{Flags, Header, SackBlock, SeqNr, Span, Time};
+use baton_wire::{Flags, Header, Payload, Pieces, SackBlock, SeqNr, Span, Time};
 use std::net::IpAddr;
 
 /// After this long TS.Recent says nothing (RFC 7323 5.5).
 const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
 
 impl<P: Payload> Connection<P> {
-    /// Takes in one segment of this connection, and its data out of it. The segment is lent: it is too large to be handed on
-    /// from one to the next.
+    /// Takes in one segment of this connection that is not as predicted, and its data out of it. The segment is lent: it is too
+    /// large to be handed on from one to the next.
     pub(crate) fn handle_segment(
         &mut self,
         cx: &mut Context<'_>,
@@ -25,14 +25,6 @@ impl<P: Payload> Connection<P> {
         effects: &mut Effects,
     ) {
         self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
-        let len = segment.payload_len() as u32;
-        if self.is_predicted(segment, len) {
-            let Segment {
-                header, payload, ..
-            } = segment;
-            self.take_predicted(cx, header, payload, len, effects);
-            return;
-        }
         let outcome = match self.state {
             State::SynSent => self.syn_sent(cx, &segment.header, effects),
             _ => self.synchronizing(cx, segment, effects),

@@ -2,9 +2,8 @@
 
 use super::{Connection, Context, Effects, End, Marks};
 use crate::config::Config;
-use crate::payload::Payload;
 use crate::types::CloseReason;
-use baton_wire::{Span, Time};
+use baton_wire::{Payload, Span, Time};
 
 impl<P: Payload> Connection<P> {
     /// The connection is established, or its parameters changed.

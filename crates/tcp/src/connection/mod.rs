@@ -5,6 +5,7 @@ mod acknowledgment;
 mod boundaries;
 mod delayed_ack;
 mod ecn;
+mod feedback;
 mod info;
 mod input;
 mod keepalive;
@@ -14,6 +15,7 @@ mod path;
 mod prediction;
 mod recovery;
 mod repair;
+mod runs;
 mod settings;
 mod spurious;
 mod time_recovery;
@@ -27,10 +29,9 @@ pub(crate) use output::Departure;
 use crate::challenge::ChallengeLimit;
 use crate::clock::{Past, TimestampClock};
 use crate::config::Config;
-use crate::congestion::CongestionWindow;
+use crate::congestion::{CongestionWindow, Needs};
 use crate::info::Counts;
 use crate::path_error::PathError;
-use crate::payload::Payload;
 use crate::profiles::ProfileId;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::rtt::RttEstimator;
@@ -39,9 +40,10 @@ use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
 use crate::time_wait::Remains;
 use crate::types::{CloseReason, ListenerId, Refusal, State, Stats, WriteFlags};
-use baton_wire::{Flow, Header, SackBlock, SeqNr, Span, Time};
+use baton_wire::{Flow, Header, Payload, SackBlock, SeqNr, Span, Time};
 use boundaries::Boundaries;
 use ecn::Notification;
+use feedback::Feedback;
 use repair::Repair;
 use serde::{Deserialize, Serialize};
 use timers::Timers;
@@ -177,6 +179,8 @@ pub(crate) struct Connection<P> {
     boundaries: Boundaries,
     rtt: RttEstimator,
     congestion: CongestionWindow,
+    /// What its controller wants beside that; most want nothing.
+    feedback: Option<Box<Feedback>>,
     repair: Repair,
     notification: Notification,
     timers: Timers,
@@ -256,6 +260,9 @@ impl<P: Payload> Connection<P> {
         };
         let mut marks = Marks::empty();
         marks.set(Marks::NODELAY, !config.nagle);
+        let congestion = CongestionWindow::new(iss, config);
+        let mut notification = Notification::new(iss);
+        notification.choose(congestion.needs(Needs::EACH_MARK), config);
         Self {
             flow,
             state: State::SynSent,
@@ -300,9 +307,10 @@ impl<P: Payload> Connection<P> {
             counts: Counts::default(),
             boundaries: Boundaries::default(),
             rtt: RttEstimator::new(config),
-            congestion: CongestionWindow::new(iss, config),
+            feedback: Feedback::for_controller(&congestion),
+            congestion,
             repair: Repair::new(iss, config),
-            notification: Notification::new(iss),
+            notification,
             timers: Timers::new(),
             clock,
             recent_at: Past::at(now),
@@ -436,6 +444,7 @@ impl<P: Payload> Connection<P> {
         if len == 0 {
             return Some(0);
         }
+        self.note_app_limit();
         let whole = len == data.len();
         let fits = if whole { data } else { data.slice(0, len) };
         self.send.push(fits);
@@ -511,6 +520,7 @@ impl<P: Payload> Connection<P> {
         self.send.clear();
         self.boundaries.clear();
         self.scoreboard = None;
+        self.feedback = None;
         self.repair.end();
         if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
             self.receive.clear();
@@ -644,7 +654,7 @@ pub(crate) fn shift_for(buffer: u32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Symbolic;
+    use baton_wire::Symbolic;
     use bytes::Bytes;
 
     /// A hundred thousand connections are to fit into a cache-starved host or a NIC's memory.

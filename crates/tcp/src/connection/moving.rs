@@ -2,6 +2,7 @@
 
 use super::boundaries::Boundaries;
 use super::ecn::Notification;
+use super::feedback::Feedback;
 use super::repair::Repair;
 use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
 use crate::clock::{Past, TimestampClock};
@@ -9,14 +10,13 @@ use crate::config::Config;
 use crate::congestion::CongestionWindow;
 use crate::info::Counts;
 use crate::path_error::PathError;
-use crate::payload::Payload;
 use crate::portable::{FORMAT_VERSION, Portable, Signals};
 use crate::receive_buffer::{PortableReceive, ReceiveBuffer};
 use crate::rtt::RttEstimator;
 use crate::sack::Scoreboard;
 use crate::send_buffer::SendBuffer;
 use crate::types::CloseReason;
-use baton_wire::{SeqNr, Span, Time};
+use baton_wire::{Payload, SeqNr, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::timers::{PortableTimers, Timers};
@@ -34,6 +34,7 @@ pub(crate) struct PortableInner<P> {
     boundaries: Boundaries,
     rtt: RttEstimator,
     congestion: CongestionWindow,
+    feedback: Option<Box<Feedback>>,
     repair: Repair,
     notification: Notification,
     timers: PortableTimers,
@@ -73,6 +74,7 @@ impl<P: Payload> Connection<P> {
                 boundaries: self.boundaries,
                 rtt: self.rtt,
                 congestion: self.congestion,
+                feedback: self.feedback,
                 repair: self.repair,
                 notification: self.notification,
                 timers: self.timers.to_portable(now),
@@ -109,6 +111,7 @@ impl<P: Payload> Connection<P> {
             boundaries: inner.boundaries,
             rtt: inner.rtt,
             congestion: inner.congestion,
+            feedback: inner.feedback,
             repair: inner.repair,
             notification: inner.notification,
             timers: Timers::from_portable(now, &inner.timers),

@@ -5,11 +5,10 @@ use super::{Connection, Context, Marks};
 use crate::clock::Past;
 use crate::config::{Config, NagleRule, WindowCounting, WindowProbe};
 use crate::congestion::Phase;
-use crate::payload::Payload;
 use crate::sack::Scoreboard;
 use crate::send_buffer::Lent;
 use crate::types::State;
-use baton_wire::{Ecn, Flags, Header, Options, SeqNr, Span, Time, Timestamps};
+use baton_wire::{Ecn, Flags, Header, Options, Payload, SeqNr, Span, Time, Timestamps};
 
 /// SACK blocks that fit beside timestamps, and without them (RFC 2018 3).
 const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
@@ -36,16 +35,20 @@ pub(crate) struct Departure {
     pub(crate) ecn: Ecn,
     pub(crate) header: Header,
     /// Where its data starts, as distance from the first byte that is not acknowledged, and its length.
-    offset: u32,
-    len: u32,
+    pub(super) offset: u32,
+    pub(super) len: u32,
     /// Nothing else waits to be sent.
     pub(crate) is_last: bool,
+    /// Segments like this one, with as much data each, that follow it in a run; the last of them is pushed.
+    pub(crate) more: u32,
+    pub(crate) pushes: bool,
 }
 
 impl<P: Payload> Connection<P> {
-    /// The data of a segment to be sent.
+    /// The data of a segment to be sent, or of a run of them.
     pub(crate) fn lend(&mut self, departure: &Departure) -> Lent<'_, P> {
-        self.send.lend(departure.offset, departure.len)
+        self.send
+            .lend(departure.offset, departure.len * (departure.more + 1))
     }
 
     /// Fills in the next segment to send; false when none may be sent now.
@@ -97,11 +100,25 @@ impl<P: Payload> Connection<P> {
         if self.tx.next == self.data_end() {
             return false;
         }
+        match self.feedback {
+            None => self.new_data_as(cx, false, out),
+            Some(_) => self.new_data_told(cx, out),
+        }
+    }
+
+    /// The same where the controller is told of it and may hold it back. Apart, so that others do not pay for it.
+    #[inline(never)]
+    fn new_data_told(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
+        !self.is_paced_out(cx) && self.new_data_as(cx, true, out)
+    }
+
+    #[inline(always)]
+    fn new_data_as(&mut self, cx: &mut Context<'_>, told: bool, out: &mut Departure) -> bool {
         let limit = self.tx.window.min(self.congestion.window());
         let Some(run) = self.next_run(cx, limit) else {
             return false;
         };
-        self.send_run_as(cx, run, false, out);
+        self.send_run_as(cx, run, false, told, out);
         true
     }
 
@@ -112,7 +129,7 @@ impl<P: Payload> Connection<P> {
                 return true;
             }
         }
-        if self.has_sent_all() {
+        if self.has_sent_all() || self.is_paced_out(cx) {
             return false;
         }
         let run = self.recovery_run().or_else(|| self.tail_probe_run());
@@ -218,6 +235,7 @@ impl<P: Payload> Connection<P> {
 
     /// Sender's silly window avoidance (RFC 9293 3.8.6.2.1) and Nagle's algorithm (3.7.4), the latter as
     /// Minshall modified it: only an unacknowledged *partial* segment holds back another one.
+    #[inline(always)]
     fn worth_sending(&self, config: &Config, run: Run, full: u32, last: bool) -> bool {
         let Run { seq, len, fin } = run;
         // The end of a record is "full" only when more follows it.
@@ -264,7 +282,9 @@ impl<P: Payload> Connection<P> {
 
     /// The window to go on with after an idle time (RFC 5681 4.1), if there was one.
     fn restart_window(&self, cx: &Context<'_>) -> Option<u32> {
-        let starts = cx.config.slow_start_after_idle && self.idle_time(cx).is_some();
+        let starts = cx.config.slow_start_after_idle
+            && self.idle_time(cx).is_some()
+            && !self.congestion.is_governed();
         starts.then(|| self.initial_window(cx.config))
     }
 
@@ -351,12 +371,20 @@ impl<P: Payload> Connection<P> {
 
     /// Sends a run and keeps the books.
     fn send_run(&mut self, cx: &mut Context<'_>, run: Run, out: &mut Departure) {
-        self.send_run_as(cx, run, run.seq.before(self.tx.max), out);
+        let (again, told) = (run.seq.before(self.tx.max), self.feedback.is_some());
+        self.send_run_as(cx, run, again, told, out);
     }
 
-    /// The same, of which is known whether it is sent again.
+    /// The same, of which is known whether it is sent again, and whether the controller is told.
     #[inline(always)]
-    fn send_run_as(&mut self, cx: &mut Context<'_>, run: Run, again: bool, out: &mut Departure) {
+    fn send_run_as(
+        &mut self,
+        cx: &mut Context<'_>,
+        run: Run,
+        again: bool,
+        told: bool,
+        out: &mut Departure,
+    ) {
         if let Some(idle) = self.idle_time(cx) {
             self.congestion.restart(idle, self.restart_window(cx));
         }
@@ -378,6 +406,7 @@ impl<P: Payload> Connection<P> {
         if self.flight() == 0 {
             self.start_waiting(cx.now);
         }
+        let in_network = if told { self.pipe_to_tell() } else { 0 };
         self.note_sent(cx, run, again);
         if run.len > 0 && run.len < self.data_room() {
             self.tx.partial_end = self.tx.partial_end.latest(end);
@@ -389,6 +418,9 @@ impl<P: Payload> Connection<P> {
         self.tx.max = self.tx.max.latest(self.tx.next);
         self.congestion
             .sent(self.tx.max - self.tx.una, self.tx.una, self.tx.max);
+        if told {
+            self.tell_sent(cx, run, again, in_network);
+        }
         self.last_sent = Past::at(cx.now);
         self.start_retransmit(cx);
         if !again {
@@ -398,7 +430,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Keeps what recovery wants to know of a segment; SND.MAX is not yet moved.
-    fn note_sent(&mut self, cx: &Context<'_>, run: Run, again: bool) {
+    pub(super) fn note_sent(&mut self, cx: &Context<'_>, run: Run, again: bool) {
         let now = self.clock.moment(cx.now);
         let (una, end) = (self.tx.una, run.end());
         let keeps_times = self.keeps_times();
@@ -419,9 +451,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn segment_of(&mut self, cx: &Context<'_>, run: Run, new_data: bool, out: &mut Departure) {
-        let (ecn, ecn_flags) = self.notification.of_segment(new_data);
+        let (ecn, ecn_flags) = self.notification.of_segment(new_data, run.len > 0);
         let mut flags = Flags::ACK | ecn_flags;
         if run.fin {
             flags |= Flags::FIN;
@@ -443,7 +475,7 @@ impl<P: Payload> Connection<P> {
     }
 
     fn pure_ack(&mut self, cx: &Context<'_>, out: &mut Departure) {
-        let (ecn, flags) = self.notification.of_segment(false);
+        let (ecn, flags) = self.notification.of_segment(false, false);
         self.without_data(ecn, out);
         let seq = self.acceptable_seq();
         self.header(cx, seq, Flags::ACK | flags, &mut out.header);
@@ -474,7 +506,7 @@ impl<P: Payload> Connection<P> {
         self.timers.delayed_ack = Time::NEVER;
     }
 
-    #[inline]
+    #[inline(always)]
     fn options_of_ack(&self, now: Time, out: &mut Options) {
         (out.mss, out.window_scale, out.sack_permitted) = (None, None, false);
         out.timestamps = self.timestamps_option(now);

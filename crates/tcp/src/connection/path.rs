@@ -2,9 +2,8 @@
 
 use super::{Connection, Context, Effects, End, LEAST_MSS, Marks};
 use crate::path_error::{PathError, plateau_below};
-use crate::payload::Payload;
 use crate::types::{CloseReason, Refusal, State};
-use baton_wire::SeqNr;
+use baton_wire::{Payload, SeqNr};
 use std::net::IpAddr;
 
 /// Least MTU that a path can have (RFC 791, RFC 8200 5).

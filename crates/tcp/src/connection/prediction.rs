@@ -5,14 +5,14 @@
 //! Such a segment is taken in by what is left of those rules. Whether it is such a one makes no difference to the state that
 //! the connection ends up in; the tests hold the two ways against each other.
 
+use super::feedback::Taken;
 use super::repair::Switches;
 use super::{Connection, Context, Effects, Marks};
 use crate::clock::Past;
 use crate::congestion::{Acked, Phase};
-use crate::payload::{Payload, Pieces};
 use crate::segment::Segment;
 use crate::types::State;
-use baton_wire::{Ecn, Flags, Header, Time};
+use baton_wire::{Flags, Header, Payload, Time};
 
 impl<P: Payload> Connection<P> {
     /// Nothing is missing, as far as is known: no loss is being repaired or in doubt, no tail probed, nothing reported out of
@@ -31,13 +31,14 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The segment, which holds `len` bytes of data, is the next in sequence, and nothing else is to be said of it.
-    pub(super) fn is_predicted(&self, segment: &Segment<P>, len: u32) -> bool {
+    #[inline(always)]
+    pub(crate) fn is_predicted(&self, segment: &Segment<P>, len: u32) -> bool {
         let header = &segment.header;
         header.flags.difference(Flags::PSH) == Flags::ACK
             && header.seq == self.rx.next
             && header.options.sack.is_empty()
             && self.is_undisturbed()
-            && segment.ecn != Ecn::Congested
+            && self.notification.is_indifferent_to(segment.ecn)
             && len <= self.rx.edge.saturating_since(self.rx.next)
             && self.is_timely(header)
             && self.acknowledges_simply(header)
@@ -58,12 +59,26 @@ impl<P: Payload> Connection<P> {
         ack.at_or_before(max) && (ack.after(una) || (ack == una && una == max))
     }
 
-    /// Takes in a segment as predicted.
+    /// Takes in a segment, which holds `len` bytes of data, as predicted.
+    #[inline]
+    pub(crate) fn take_alone(
+        &mut self,
+        cx: &mut Context<'_>,
+        segment: &mut Segment<P>,
+        len: u32,
+        effects: &mut Effects,
+    ) {
+        self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
+        self.take_predicted(cx, &segment.header, len, effects);
+        self.receive.append(&mut segment.payload);
+    }
+
+    /// Takes in a segment as predicted, but for its `len` bytes of data, which go into the receive buffer.
+    #[inline(always)]
     pub(super) fn take_predicted(
         &mut self,
         cx: &mut Context<'_>,
         header: &Header,
-        payload: &mut Pieces<P>,
         len: u32,
         effects: &mut Effects,
     ) {
@@ -84,7 +99,7 @@ impl<P: Payload> Connection<P> {
         self.timers.keepalive_probes = 0;
         self.take_timestamp(cx.now, header);
         if len > 0 {
-            self.take_predicted_data(cx, payload, len, effects);
+            self.take_predicted_data(cx, len, effects);
         }
     }
 
@@ -99,6 +114,7 @@ impl<P: Payload> Connection<P> {
         let ack = header.ack;
         let acked = ack - self.tx.una;
         let now = self.clock.moment(cx.now);
+        self.note_app_limit();
         let arrived = self.repair.flight.advance_in_order(ack);
         let rtts = arrived.map(|arrived| self.repair.rack.arrived_in_order(&arrived, now));
         let timed = self.measure(cx, header, rtts.map(|(first, _)| first));
@@ -121,28 +137,32 @@ impl<P: Payload> Connection<P> {
         repair.rack.note_duplicates(false, ack, max);
         self.congestion.keep_mark_near(ack);
         self.stop_reordering_timer();
-        let acked = Acked {
+        let growth = Acked {
             now,
             bytes: acked,
             smss: self.smss(),
             rtt,
             srtt: self.rtt.srtt(),
         };
-        self.congestion.grow(&acked, ack, max);
+        self.congestion.grow(&growth, ack, max);
         self.restart_probe(cx);
+        if let (Some(feedback), Some(arrived)) = (&mut self.feedback, &arrived) {
+            feedback.rates.arrived(&arrived.last);
+        }
+        self.count_for_rates(now, acked);
+        let taken = Taken {
+            acked,
+            delivered: acked,
+            rtt,
+            echoes_congestion: false,
+        };
+        self.tell_ack(now, taken);
     }
 
     /// What [`Connection::take_text`] comes to.
-    fn take_predicted_data(
-        &mut self,
-        cx: &mut Context<'_>,
-        payload: &mut Pieces<P>,
-        len: u32,
-        effects: &mut Effects,
-    ) {
+    fn take_predicted_data(&mut self, cx: &mut Context<'_>, len: u32, effects: &mut Effects) {
         self.note_data_arrival(cx);
         self.note_segment_len(len, cx.config);
-        self.receive.append(payload);
         self.counts.bytes_received += u64::from(len);
         self.rx.next += len;
         if !self.marks.contains(Marks::READABLE_TOLD) {

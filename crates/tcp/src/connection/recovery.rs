@@ -3,12 +3,12 @@
 use super::output::Run;
 use super::repair::{ForwardRto, Switches};
 use super::{Connection, Context, Marks};
+use crate::clock::Moment;
 use crate::congestion::{Acked, DUPLICATE_THRESHOLD, Phase, Reduction};
-use crate::payload::Payload;
 use crate::rack::Delivery;
 use crate::sack::NextSegment;
 use crate::types::Stats;
-use baton_wire::{Header, SackBlock, SeqNr, Time};
+use baton_wire::{Header, Payload, SackBlock, SeqNr, Time};
 
 impl<P: Payload> Connection<P> {
     pub(super) fn in_sack_recovery(&self) -> bool {
@@ -35,16 +35,19 @@ impl<P: Payload> Connection<P> {
         let mut blocks = header.options.sack;
         blocks.sort_unstable_by_key(|block| block.start - una);
         let keeps_times = self.keeps_times();
-        let repair = &mut self.repair;
+        let (repair, feedback) = (&mut self.repair, &mut self.feedback);
         let scoreboard = self.scoreboard.get_or_insert_default();
         let mut new = 0;
         for &block in &blocks {
             new += scoreboard.record(block, una, max, |start, end| {
                 if keeps_times {
                     let rack = &mut repair.rack;
-                    repair
-                        .flight
-                        .report(una, start, end, |sent| rack.arrived(sent, delivery));
+                    repair.flight.report(una, start, end, |sent| {
+                        rack.arrived(sent, delivery);
+                        if let Some(feedback) = feedback {
+                            feedback.rates.arrived(sent);
+                        }
+                    });
                 }
             });
         }
@@ -68,7 +71,7 @@ impl<P: Payload> Connection<P> {
             Phase::FastRecovery => {}
             Phase::Open | Phase::Timeout => {
                 if self.loss_is_evident() {
-                    self.enter_recovery(stats, delivery.delivered);
+                    self.enter_recovery(stats, delivery.now, delivery.delivered);
                 }
             }
         }
@@ -90,7 +93,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// A loss is evident; the ACK that showed it says that `delivered` bytes arrived.
-    pub(super) fn enter_recovery(&mut self, stats: &mut Stats, delivered: u32) {
+    pub(super) fn enter_recovery(&mut self, stats: &mut Stats, now: Moment, delivered: u32) {
         stats.fast_retransmits += 1;
         let reduction = match self.options.sack {
             true if self.repair.is_on(Switches::RATE_REDUCTION) => Reduction::Gradual,
@@ -99,8 +102,9 @@ impl<P: Payload> Connection<P> {
             false => Reduction::Inflated,
         };
         self.start_episode();
-        let (loss, max) = (self.loss(), self.tx.max);
-        self.congestion.enter_recovery(&loss, max, reduction);
+        let (loss, max) = (self.loss(now), self.tx.max);
+        self.congestion.enter_recovery(&loss, max, reduction, false);
+        self.tell_lost_untimed(now);
         self.notification.reduced(max);
         if reduction == Reduction::Gradual {
             // RecoverFS (RFC 9937 6.1): what was in flight before this ACK and not reported.

@@ -2,8 +2,7 @@
 
 use super::{Connection, Marks};
 use crate::config::Config;
-use crate::payload::Payload;
-use baton_wire::Time;
+use baton_wire::{Payload, Time};
 
 impl<P: Payload> Connection<P> {
     /// Its parameters were `old` and are `new`.

@@ -4,9 +4,9 @@
 use super::Connection;
 use super::repair::{Episode, ForwardRto, Switches};
 use crate::congestion::{DUPLICATE_THRESHOLD, Phase};
-use crate::payload::Payload;
 use crate::rack::Delivery;
 use crate::types::Stats;
+use baton_wire::Payload;
 
 impl<P: Payload> Connection<P> {
     /// A loss was noticed in this phase: what it does to the window may have to be undone.
@@ -14,7 +14,7 @@ impl<P: Payload> Connection<P> {
         let start = self.tx.una;
         let saved = match (&self.repair.episode, self.congestion.phase) {
             // The same loss, and it is worse than it seemed.
-            (Some(episode), Phase::FastRecovery | Phase::Timeout) => episode.saved,
+            (Some(episode), Phase::FastRecovery | Phase::Timeout) => episode.saved.clone(),
             _ => self.congestion.save(),
         };
         self.repair.episode = Some(Box::new(Episode::new(saved, start)));
@@ -78,7 +78,8 @@ impl<P: Payload> Connection<P> {
             return;
         };
         stats.spurious_recoveries += 1;
-        self.congestion.undo(&episode.saved);
+        let smss = self.smss();
+        self.congestion.undo(episode.saved, smss);
         self.repair.forward = ForwardRto::Off;
         self.repair.flight.forgive(self.tx.una);
         self.tx.next = self.tx.max;

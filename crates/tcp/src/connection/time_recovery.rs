@@ -3,10 +3,11 @@
 use super::output::Run;
 use super::repair::{LossTimer, Switches, TailProbe};
 use super::{Connection, Context, Marks};
+use crate::clock::Moment;
 use crate::config::Config;
-use crate::congestion::{Loss, Phase};
-use crate::payload::Payload;
+use crate::congestion::{Loss, Needs, Phase};
 use crate::rack::Delivery;
+use baton_wire::Payload;
 use baton_wire::{Header, SeqNr, Span, Time};
 
 /// TLP.max_ack_delay (RFC 8985 7.2): what a receiver may take to acknowledge a segment on its own.
@@ -42,11 +43,14 @@ impl<P: Payload> Connection<P> {
     /// SND.UNA is about to move to `ack`.
     pub(super) fn note_arrivals(&mut self, ack: SeqNr, delivery: &mut Delivery) {
         let una = self.tx.una;
-        let repair = &mut self.repair;
+        let (repair, feedback) = (&mut self.repair, &mut self.feedback);
         let rack = &mut repair.rack;
-        repair
-            .flight
-            .advance(una, ack, |sent| rack.arrived(sent, delivery));
+        repair.flight.advance(una, ack, |sent| {
+            rack.arrived(sent, delivery);
+            if let Some(feedback) = feedback {
+                feedback.rates.arrived(sent);
+            }
+        });
     }
 
     /// An acknowledgment was taken in, reports and all.
@@ -88,13 +92,15 @@ impl<P: Payload> Connection<P> {
     /// sent during it may be lost.
     fn detect_losses(&mut self, cx: &mut Context<'_>, delivered: u32, ended: bool) -> bool {
         self.stop_reordering_timer();
+        let smss = self.smss();
         let repair = &mut self.repair;
         if !repair.flight.is_mixed() {
             return false;
         }
         let recovering = self.congestion.phase != Phase::Open;
+        let now = self.clock.moment(cx.now);
         let judgment = repair.rack.judgment(
-            self.clock.moment(cx.now),
+            now,
             recovering,
             repair.flight.reported_segments(),
             self.rtt.srtt(),
@@ -102,14 +108,19 @@ impl<P: Payload> Connection<P> {
         let Some(judgment) = judgment else {
             return false;
         };
-        let found = repair.flight.detect(self.tx.una, &judgment);
+        let (feedback, congestion) = (&mut self.feedback, &mut self.congestion);
+        let found = repair.flight.detect(self.tx.una, &judgment, |sent, len| {
+            if let Some(feedback) = feedback {
+                feedback.lost(congestion, now, sent, len, smss);
+            }
+        });
         if found.wait > Span::ZERO && self.timers.retransmit != Time::NEVER {
             repair.timer = LossTimer::Reordering;
             self.timers.loss = cx.now + found.wait;
         }
         if !recovering && repair.flight.lost() > 0 && (found.lost || ended) {
             self.repair.tail = None;
-            self.enter_recovery(cx.stats, delivered);
+            self.enter_recovery(cx.stats, now, delivered);
         }
         found.lost
     }
@@ -220,7 +231,7 @@ impl<P: Payload> Connection<P> {
         let nothing_new = delivery.acked == 0 && delivery.reported == 0;
         if tail.again && !both_arrived && ack.after(tail.end) {
             // The probe repaired a loss that nothing else told of.
-            let loss = self.loss();
+            let loss = self.loss(delivery.now);
             self.congestion.reduce_once(&loss, false);
             let max = self.tx.max;
             self.notification.reduced(max);
@@ -254,18 +265,22 @@ impl<P: Payload> Connection<P> {
 
     /// The switches changed: what was outstanding is kept track of in the new way.
     pub(super) fn switch_recovery(&mut self, now: Time, config: &Config) {
-        self.congestion.set_algorithm(config.congestion);
+        let other = self
+            .congestion
+            .set_algorithm(config.congestion, self.tx.iss);
+        let each_mark = self.congestion.needs(Needs::EACH_MARK);
+        self.notification.choose(each_mark, config);
         let kept = self.keeps_times();
         let pending = self.repair.switches & Switches::PROBE_TAIL;
         self.repair.switches = Switches::of(config) | pending;
         let (una, max) = (self.tx.una, self.tx.max);
         match (kept, self.keeps_times()) {
             (false, true) => {
-                let now = self.clock.moment(now);
+                let moment = self.clock.moment(now);
                 let repair = &mut self.repair;
                 repair
                     .flight
-                    .start(una, max, self.scoreboard.as_deref(), now);
+                    .start(una, max, self.scoreboard.as_deref(), moment);
                 if self.tx.next != max {
                     // All of it was to be sent again.
                     repair.flight.lose_all(una);
@@ -284,13 +299,14 @@ impl<P: Payload> Connection<P> {
             }
             _ => {}
         }
+        self.restart_feedback(now, other, kept != self.keeps_times());
     }
 
     // --- timeouts ---
 
     /// RACK_mark_losses_on_RTO (RFC 8985 6.3).
     pub(super) fn lose_at_timeout(&mut self, cx: &Context<'_>) {
-        let una = self.tx.una;
+        let (una, smss) = (self.tx.una, self.smss());
         if let Some(scoreboard) = &mut self.scoreboard
             && scoreboard.starts_at(una)
         {
@@ -303,7 +319,12 @@ impl<P: Payload> Connection<P> {
             .rack
             .patience(repair.flight.reported_segments(), self.rtt.srtt());
         let now = self.clock.moment(cx.now);
-        repair.flight.time_out(una, now, patience);
+        let (feedback, congestion) = (&mut self.feedback, &mut self.congestion);
+        repair.flight.time_out(una, now, patience, |sent, len| {
+            if let Some(feedback) = feedback {
+                feedback.lost(congestion, now, sent, len, smss);
+            }
+        });
         repair.tail = None;
         self.tx.next = self.tx.max;
         self.timers.loss = Time::NEVER;
@@ -317,13 +338,14 @@ impl<P: Payload> Connection<P> {
     }
 
     /// What is in flight and how large a segment is, as far as congestion control cares.
-    pub(super) fn loss(&self) -> Loss {
+    pub(super) fn loss(&self, now: Moment) -> Loss {
         let flight = match self.repair.is_on(Switches::RATE_REDUCTION) {
             // What limited transmit sent does not count (RFC 5681 3.2, step 2).
             true => self.flight().min(self.congestion.window()),
             false => self.flight(),
         };
         Loss {
+            now,
             flight,
             smss: self.smss(),
         }

@@ -2,8 +2,9 @@
 
 use super::{Connection, Context, Effects, End, Marks};
 use crate::config::WindowProbe;
-use crate::payload::Payload;
+use crate::congestion::Loss;
 use crate::types::{CloseReason, State};
+use baton_wire::Payload;
 use baton_wire::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,8 @@ pub(crate) struct Timers {
     pub(super) persist: Time,
     /// Lost or overtaken, or tail to be probed (RFC 8985). Only on while `retransmit` is.
     pub(super) loss: Time,
+    /// Data that waits for its time to be sent. Nothing happens then but that it is sent.
+    pub(super) pacing: Time,
     /// Delayed acknowledgment (RFC 9293 3.8.6.3).
     pub(super) delayed_ack: Time,
     /// End of waiting for the FIN of a peer that nobody listens to any more.
@@ -38,6 +41,7 @@ pub(crate) struct PortableTimers {
     retransmit: Option<Span>,
     persist: Option<Span>,
     loss: Option<Span>,
+    pacing: Option<Span>,
     delayed_ack: Option<Span>,
     fin_wait: Option<Span>,
     keepalive: Option<Span>,
@@ -53,6 +57,7 @@ impl Timers {
             retransmit: Time::NEVER,
             persist: Time::NEVER,
             loss: Time::NEVER,
+            pacing: Time::NEVER,
             delayed_ack: Time::NEVER,
             fin_wait: Time::NEVER,
             keepalive: Time::NEVER,
@@ -67,6 +72,7 @@ impl Timers {
         self.retransmit
             .min(self.persist)
             .min(self.loss)
+            .min(self.pacing)
             .min(self.delayed_ack)
             .min(self.fin_wait)
             .min(self.keepalive)
@@ -79,6 +85,7 @@ impl Timers {
             retransmit: remaining(self.retransmit),
             persist: remaining(self.persist),
             loss: remaining(self.loss),
+            pacing: remaining(self.pacing),
             delayed_ack: remaining(self.delayed_ack),
             fin_wait: remaining(self.fin_wait),
             keepalive: remaining(self.keepalive),
@@ -96,6 +103,7 @@ impl Timers {
             retransmit: deadline(moved.retransmit),
             persist: deadline(moved.persist),
             loss: deadline(moved.loss),
+            pacing: deadline(moved.pacing),
             delayed_ack: deadline(moved.delayed_ack),
             fin_wait: deadline(moved.fin_wait),
             keepalive: deadline(moved.keepalive),
@@ -116,6 +124,9 @@ impl<P: Payload> Connection<P> {
     /// Runs the timers that are due.
     pub(crate) fn handle_timeouts(&mut self, cx: &mut Context<'_>) -> Effects {
         let mut effects = Effects::default();
+        if self.timers.pacing <= cx.now {
+            self.timers.pacing = Time::NEVER;
+        }
         if self.timers.delayed_ack <= cx.now {
             self.timers.delayed_ack = Time::NEVER;
             // No answer came to travel with (as Linux leaves "pingpong" mode).
@@ -150,6 +161,7 @@ impl<P: Payload> Connection<P> {
             return;
         }
         cx.stats.timeouts += 1;
+        self.note_app_limit();
         let first = self.timers.retries == 0;
         self.timers.retries = self.timers.retries.saturating_add(1);
         self.rtt.back_off();
@@ -175,7 +187,8 @@ impl<P: Payload> Connection<P> {
 
     /// What is outstanding counts as lost: all of it, or as far as RACK agrees (RFC 8985 6.3).
     fn time_out(&mut self, cx: &Context<'_>, first: bool) {
-        let (loss, max) = (self.loss(), self.tx.max);
+        let now = self.clock.moment(cx.now);
+        let (loss, max) = (self.loss(now), self.tx.max);
         let before = self.congestion.phase;
         self.start_episode();
         self.congestion.time_out(first, &loss, max);
@@ -183,12 +196,21 @@ impl<P: Payload> Connection<P> {
         self.start_forward_rto(first, before);
         if self.keeps_times() {
             self.lose_at_timeout(cx);
-            return;
+        } else {
+            self.tell_lost_untimed(now);
+            self.tx.next = self.tx.una;
+            if let Some(scoreboard) = &mut self.scoreboard {
+                scoreboard.clear();
+            }
         }
-        self.tx.next = self.tx.una;
-        if let Some(scoreboard) = &mut self.scoreboard {
-            scoreboard.clear();
-        }
+        let left = match self.keeps_times() {
+            true => self.in_network(),
+            false => 0,
+        };
+        self.congestion.time_out_governed(&Loss {
+            flight: left,
+            ..loss
+        });
     }
 
     /// Retransmissions have gone on long enough (RFC 9293 3.8.3, R2): by the clock when there is a user timeout, otherwise by

@@ -3,8 +3,7 @@
 use super::{Connection, Context};
 use crate::clock::Past;
 use crate::config::Config;
-use crate::payload::Payload;
-use baton_wire::{Span, Time};
+use baton_wire::{Payload, Span, Time};
 
 impl<P: Payload> Connection<P> {
     /// What is first in line to be acknowledged or sent begins to wait now.

@@ -2,8 +2,7 @@
 
 use super::Connection;
 use crate::config::{Config, WindowUpdate};
-use crate::payload::Payload;
-use baton_wire::SeqNr;
+use baton_wire::{Payload, SeqNr};
 
 impl<P: Payload> Connection<P> {
     /// The window of a SYN, which is never scaled (RFC 7323 2.2).

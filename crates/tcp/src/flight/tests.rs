@@ -41,6 +41,7 @@ fn detect(flight: &mut Flight, latest: Sent, now_us: u64, patience_us: u64) -> F
             latest,
             patience: Span::from_us(patience_us),
         },
+        |_, _| (),
     )
 }
 
@@ -102,10 +103,10 @@ fn sending_again_in_smaller_pieces_keeps_the_rest_lost() {
 #[test]
 fn a_timeout_takes_the_first_and_the_old_ones() {
     let mut flight = ten();
-    flight.time_out(UNA, at(13), Span::from_us(10));
+    flight.time_out(UNA, at(13), Span::from_us(10), |_, _| ());
     assert_eq!(flight.lost(), 40);
     let mut flight = ten();
-    flight.time_out(UNA, at(10), Span::from_us(100));
+    flight.time_out(UNA, at(10), Span::from_us(100), |_, _| ());
     assert_eq!(flight.lost(), 10);
 }
 
@@ -172,10 +173,10 @@ proptest! {
                 Step::Detect => {
                     if let Some(latest) = latest {
                         let patience = Span::from_us(5);
-                        flight.detect(una, &Judgment { now: at(now), latest, patience });
+                        flight.detect(una, &Judgment { now: at(now), latest, patience }, |_, _| ());
                     }
                 }
-                Step::TimeOut => flight.time_out(una, at(now), Span::from_us(4)),
+                Step::TimeOut => flight.time_out(una, at(now), Span::from_us(4), |_, _| ()),
                 Step::Forgive => flight.forgive(una),
                 _ => {}
             }

@@ -66,7 +66,7 @@ fn a_stream_that_never_ends_does_not_become_one_endless_piece() {
     let mut buffer = SendBuffer::new();
     let mut offset = 0;
     for _ in 0..10_000 {
-        buffer.push(crate::Symbolic {
+        buffer.push(baton_wire::Symbolic {
             source: 1,
             offset,
             len: 1 << 20,

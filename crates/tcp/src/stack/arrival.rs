@@ -1,13 +1,12 @@
 //! Where an arriving segment goes: to its connection, to TIME-WAIT, to a listener, or back as a reset.
 
-use super::Stack;
+use super::{Stack, tell_of_data};
 use crate::clock::TimestampClock;
 use crate::connection::{Connection, Context, Effects};
-use crate::payload::Payload;
 use crate::segment::Segment;
 use crate::time_wait::Verdict;
 use crate::types::{ConnId, Handled, ListenerId, Refusal, State};
-use baton_wire::{Endpoint, Flags, Flow, Header, SeqNr, Time};
+use baton_wire::{Endpoint, Flags, Flow, Header, Payload, SeqNr, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// How far a new incarnation's ISN is beyond the old one's last number at least (RFC 6191 2 asks for more than 0).
@@ -21,16 +20,34 @@ impl<P: Payload> Stack<P> {
 
     /// The same for a segment that is lent, for one who uses its memory for the next: its data is taken out of it.
     pub fn handle_lent(&mut self, now: Time, segment: &mut Segment<P>) -> Handled {
+        let id = self.find_recent(segment);
+        let len = segment.payload_len() as u32;
+        if let Some(id) = id
+            && self.conn(id).is_predicted(segment, len)
+        {
+            return self.deliver_predicted(now, id, segment, len, false);
+        }
+        self.handle_any(now, id, segment, len)
+    }
+
+    /// Takes in a segment of which nothing is known but its connection, if that is here.
+    fn handle_any(
+        &mut self,
+        now: Time,
+        id: Option<ConnId>,
+        segment: &mut Segment<P>,
+        len: u32,
+    ) -> Handled {
         self.stats.segments_received += 1;
         let flags = segment.header.flags;
         let mut handled = Handled {
             conn: None,
             syn: flags.contains(Flags::SYN) && !flags.contains(Flags::ACK),
-            data_len: segment.payload_len() as u32,
+            data_len: len,
             new_ack: false,
             refused: None,
         };
-        match self.find_recent(segment) {
+        match id {
             Some(id) => self.deliver(now, id, segment, &mut handled),
             None => self.handle_stray(now, segment.flow_at_receiver(), segment, &mut handled),
         }
@@ -38,6 +55,95 @@ impl<P: Payload> Stack<P> {
             self.stats.refused.count(reason);
         }
         handled
+    }
+
+    /// Whether `segment` is for a connection that is here, or opens one at a listener that is here. If not, whoever shares the stack's
+    /// addresses with another looks there first.
+    pub fn claims(&mut self, now: Time, segment: &Segment<P>) -> bool {
+        let is_syn = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
+        let flow = segment.flow_at_receiver();
+        self.find(&flow).is_some()
+            || is_syn && self.listener_of(flow.local).is_some()
+            || self.in_time_wait(now, &flow) && !self.reopens_time_wait(now, segment)
+    }
+
+    /// Takes in segments of one connection that were merged into one: each piece of the data arrived as a segment of its own, in
+    /// sequence and no longer than the first, with headers alike but for their numbers and PSH. It has the effect that they
+    /// would have one after the other, whose [`Handled`] are summed up.
+    pub fn handle_merged(&mut self, now: Time, segment: &mut Segment<P>) -> Handled {
+        let len = segment.payload_len() as u32;
+        if segment.payload.len() > 1
+            && let Some(id) = self.find_recent(segment)
+            && self.conn(id).predicts_run(segment, len)
+        {
+            return self.deliver_predicted(now, id, segment, len, true);
+        }
+        let mut pieces = std::mem::take(&mut segment.payload);
+        let mut total: Option<Handled> = None;
+        for piece in pieces.drain(..) {
+            let len = piece.len() as u32;
+            segment.payload.push(piece);
+            let seq = segment.header.seq;
+            let flags = segment.header.flags;
+            let handled = self.handle_lent(now, segment);
+            segment.payload.clear();
+            (segment.header.seq, segment.header.flags) = (seq + len, flags);
+            total = Some(match total {
+                Some(before) => handled.after(&before),
+                None => handled,
+            });
+        }
+        segment.payload = pieces;
+        total.unwrap_or_else(|| self.handle_lent(now, segment))
+    }
+
+    /// A segment, or some that were merged, as its connection predicts it: of all that may follow, only the owner's data and
+    /// acknowledgments do.
+    #[inline(always)]
+    fn deliver_predicted(
+        &mut self,
+        now: Time,
+        id: ConnId,
+        segment: &mut Segment<P>,
+        len: u32,
+        merged: bool,
+    ) -> Handled {
+        let Self {
+            connections,
+            profiles,
+            stats,
+            challenges,
+            events,
+            ..
+        } = self;
+        stats.segments_received += if merged {
+            segment.payload.len() as u64
+        } else {
+            1
+        };
+        let conn = &mut connections[id.0 as usize];
+        let mut context = Context {
+            now,
+            config: &profiles[conn.profile],
+            stats,
+            challenges,
+        };
+        let mut effects = Effects::default();
+        match merged {
+            true => conn.take_run(&mut context, segment, &mut effects),
+            false => conn.take_alone(&mut context, segment, len, &mut effects),
+        }
+        if conn.listener.is_none() {
+            tell_of_data(events, id, conn, &effects);
+        }
+        self.touch(now, id);
+        Handled {
+            conn: Some(id),
+            syn: false,
+            data_len: len,
+            new_ack: effects.new_ack,
+            refused: None,
+        }
     }
 
     /// Whether `segment` opens a new incarnation of a connection in TIME-WAIT here (RFC 6191 2); if so, its TIME-WAIT is over.

@@ -1,8 +1,8 @@
 //! Invariants of a stack.
 
 use super::Stack;
-use crate::payload::Payload;
 use crate::types::{ConnId, Event, State};
+use baton_wire::Payload;
 use rustc_hash::FxHashMap;
 
 impl<P: Payload> Stack<P> {

@@ -5,10 +5,9 @@ use crate::clock::TimestampClock;
 use crate::config::{EcnMode, SynCookies};
 use crate::connection::{Connection, shift_for};
 use crate::cookie::{self, Agreed};
-use crate::payload::{Payload, Pieces};
 use crate::segment::Segment;
 use crate::types::{Handled, ListenerId, Refusal};
-use baton_wire::{Ecn, Flags, Flow, Header, Options, Time, Timestamps};
+use baton_wire::{Ecn, Flags, Flow, Header, Options, Payload, Pieces, Time, Timestamps};
 
 impl<P: Payload> Stack<P> {
     /// True when a SYN to this listener is to be answered by a cookie.

@@ -3,10 +3,9 @@
 use super::Stack;
 use crate::config::Config;
 use crate::listener::Listener;
-use crate::payload::Payload;
 use crate::profiles::ProfileId;
 use crate::types::{ConnId, Event, ListenerId};
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, Payload, Time};
 
 impl<P: Payload> Stack<P> {
     /// Accepts connections to `local` with room for `backlog` that are not yet accepted, and for as many whose

@@ -16,14 +16,13 @@ use crate::connection::{Connection, Context, Departure, Effects, End, Marks};
 use crate::flow_table::FlowTable;
 use crate::isn::Secret;
 use crate::listener::Listener;
-use crate::payload::Payload;
 use crate::profiles::{ProfileId, Profiles};
-use crate::segment::{Outgoing, Segment};
+use crate::segment::{Outgoing, OutgoingRun, RunLimit, Segment};
 use crate::send_buffer::Lent;
 use crate::time_wait::TimeWait;
 use crate::types::{CloseReason, ConnId, Event, ListenerId, State, Stats, WriteError, WriteFlags};
 use crate::wheel::Wheel;
-use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, SeqNr, Span, Time};
+use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, Payload, SeqNr, Span, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -38,6 +37,43 @@ const MOST_ANSWERS: usize = 1024;
 ///
 /// A [`ConnId`] is good until [`Stack::poll_event`] has given [`Event::Closed`] for it, or until it is exported. Before a
 /// connection is accepted there are no events for it but [`Event::Acceptable`].
+///
+/// Two stacks on a wire that takes no time; a stack on a real one is given the time at each call, and called at `poll_timeout`'s:
+///
+/// ```
+/// use baton_tcp::{Config, Event, Stack};
+/// use baton_wire::{Endpoint, Flow, Time};
+/// use bytes::Bytes;
+///
+/// /// Carries segments until neither has any.
+/// fn exchange(now: Time, a: &mut Stack<Bytes>, b: &mut Stack<Bytes>) {
+///     loop {
+///         if let Some((_, segment)) = a.poll_transmit(now) {
+///             b.handle_segment(now, segment);
+///         } else if let Some((_, segment)) = b.poll_transmit(now) {
+///             a.handle_segment(now, segment);
+///         } else {
+///             return;
+///         }
+///     }
+/// }
+///
+/// let now = Time::ZERO;
+/// let mut client = Stack::new(Config::default(), 1);
+/// let mut server = Stack::new(Config::default(), 2);
+/// let address = Endpoint::new([10, 0, 0, 2].into(), 80);
+/// let listener = server.listen(address, 16);
+///
+/// let flow = Flow { local: Endpoint::new([10, 0, 0, 1].into(), 49152), remote: address };
+/// let asking = client.connect(now, flow).expect("the flow is not in use");
+/// exchange(now, &mut client, &mut server);
+/// assert_eq!(client.poll_event(), Some((asking, Event::Connected)));
+/// let answering = server.accept(listener).expect("it has been acceptable");
+///
+/// client.write(asking, Bytes::from_static(b"hello")).expect("there is room");
+/// exchange(now, &mut client, &mut server);
+/// assert_eq!(server.read(answering, 100), Some(Bytes::from_static(b"hello")));
+/// ```
 #[derive(Debug)]
 pub struct Stack<P> {
     /// Parameters in use: the stack's own and those of connections and listeners that differ.
@@ -123,7 +159,7 @@ impl<P: Payload> Stack<P> {
     }
 
     /// The same for a segment that arrived: the next one is often of the same connection.
-    #[inline]
+    #[inline(always)]
     fn find_recent(&mut self, segment: &Segment<P>) -> Option<ConnId> {
         if let Some(slot) = self.flows.recent()
             && segment.is_of(&self.connections[slot as usize].flow)
@@ -382,23 +418,40 @@ impl<P: Payload> Stack<P> {
     /// The same, lent: for those who write it into a frame at once.
     #[inline]
     pub fn poll_outgoing(&mut self, now: Time) -> Option<Outgoing<'_, P>> {
+        Some(self.poll_run(now, RunLimit::ONE)?.first)
+    }
+
+    /// The same with those that follow it and are like it: for those who write many frames at once.
+    #[inline]
+    pub fn poll_run(&mut self, now: Time, limit: RunLimit) -> Option<OutgoingRun<'_, P>> {
         if !self.answers.is_empty() {
-            return self.poll_answer(now);
+            let first = self.poll_answer(now)?;
+            return Some(OutgoingRun {
+                first,
+                segments: 1,
+                pushes: false,
+            });
         }
         while let Some(&slot) = self.output.front() {
-            if self.poll_connection(now, slot) {
-                self.stats.segments_sent += 1;
+            if self.poll_connection(now, slot, limit) {
+                let segments = self.departure.more + 1;
+                self.stats.segments_sent += u64::from(segments);
                 let conn = &mut self.connections[slot as usize];
                 if !conn.queued {
                     self.output.pop_front();
                 }
-                return Some(Outgoing {
+                let first = Outgoing {
                     conn: Some(ConnId(slot)),
                     src: conn.flow.local,
                     dst: conn.flow.remote,
                     ecn: self.departure.ecn,
                     header: &self.departure.header,
                     payload: conn.lend(&self.departure),
+                };
+                return Some(OutgoingRun {
+                    first,
+                    segments,
+                    pushes: self.departure.pushes,
                 });
             }
             self.output.pop_front();
@@ -424,9 +477,9 @@ impl<P: Payload> Stack<P> {
         })
     }
 
-    /// Fills in the next segment of a connection in the output queue, if it has one; without another one after it, the
+    /// Fills in the next segments of a connection in the output queue, if it has any; without another one after them, the
     /// connection is no longer `queued`.
-    fn poll_connection(&mut self, now: Time, slot: u32) -> bool {
+    fn poll_connection(&mut self, now: Time, slot: u32, limit: RunLimit) -> bool {
         let Self {
             connections,
             profiles,
@@ -446,7 +499,7 @@ impl<P: Payload> Stack<P> {
             stats,
             challenges,
         };
-        let sends = conn.poll_transmit(&mut context, departure);
+        let sends = conn.poll_run(&mut context, limit, departure);
         wheel.schedule(now, slot, conn.next_deadline());
         conn.queued = sends && !departure.is_last;
         sends
@@ -537,13 +590,7 @@ impl<P: Payload> Stack<P> {
             }
         }
         if conn.listener.is_none() {
-            if effects.acknowledged > 0 {
-                push_acknowledged(&mut self.events, id, effects.acknowledged);
-            }
-            if effects.readable {
-                conn.marks.insert(Marks::READABLE_TOLD);
-                self.events.push_back((id, Event::Readable));
-            }
+            tell_of_data(&mut self.events, id, conn, effects);
             if effects.peer_closed && !conn.marks.contains(Marks::RECEIVE_CLOSED) {
                 self.events.push_back((id, Event::PeerClosed));
             }
@@ -633,6 +680,23 @@ struct Answer {
     header: Header,
     /// Where its timestamp comes from, unless it stands there already.
     clock: Option<TimestampClock>,
+}
+
+/// Tells what became of data, of both directions.
+#[inline]
+fn tell_of_data<P>(
+    events: &mut VecDeque<(ConnId, Event)>,
+    id: ConnId,
+    conn: &mut Connection<P>,
+    effects: &Effects,
+) {
+    if effects.acknowledged > 0 {
+        push_acknowledged(events, id, effects.acknowledged);
+    }
+    if effects.readable {
+        conn.marks.insert(Marks::READABLE_TOLD);
+        events.push_back((id, Event::Readable));
+    }
 }
 
 /// One event may stand for many acknowledgments in a row.

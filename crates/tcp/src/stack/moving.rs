@@ -2,11 +2,10 @@
 
 use super::{Stack, push_acknowledged};
 use crate::connection::Connection;
-use crate::payload::Payload;
 use crate::portable::{FORMAT_VERSION, Portable, Signals};
 use crate::time_wait::PortableTimeWait;
 use crate::types::{ConnId, Event, State};
-use baton_wire::{Flow, Time};
+use baton_wire::{Flow, Payload, Time};
 
 impl<P: Payload> Stack<P> {
     /// Takes a connection out, buffers and all. Nothing is sent; its slot is free; no event follows: what was not polled
@@ -54,15 +53,17 @@ impl<P: Payload> Stack<P> {
     /// One that was not accepted waits at this stack's listener, if there is one, and otherwise counts as accepted.
     ///
     /// # Errors
-    /// Gives the state back when its four-tuple is already here or it breaks an invariant.
+    /// Gives the state back when its four-tuple is already here or it breaks an invariant, and when it came as bytes with
+    /// a congestion controller from outside that no parameters in use here name ([`Custom`](crate::Custom)).
     pub fn import(&mut self, now: Time, state: Portable<P>) -> Result<ConnId, Box<Portable<P>>> {
         let over = state.state == State::TimeWait;
         if state.version != FORMAT_VERSION || (!over && self.find(&state.flow).is_some()) {
             return Err(Box::new(state));
         }
         let (flow, unaccepted) = (state.flow, state.unaccepted);
-        let (config, signals) = (state.config.clone(), state.signals);
+        let (config, signals) = (self.profiles.with_factory(&state.config), state.signals);
         let mut conn = Connection::from_portable(now, state);
+        conn.revive_controller(now, &config);
         let sound = config.check().is_ok() && conn.verify(&config).is_ok();
         let profile = match sound {
             true => self.profiles.intern(&config),

@@ -3,9 +3,8 @@
 use super::Stack;
 use crate::connection::Context;
 use crate::path_error::PathError;
-use crate::payload::Payload;
 use crate::types::Refusal;
-use baton_wire::{Flow, SeqNr, Time};
+use baton_wire::{Flow, Payload, SeqNr, Time};
 
 impl<P: Payload> Stack<P> {
     /// Takes in an ICMP error that quotes a segment of `flow` (as this end names it) with sequence number `seq`.

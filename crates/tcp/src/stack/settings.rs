@@ -2,9 +2,8 @@
 
 use super::Stack;
 use crate::config::Config;
-use crate::payload::Payload;
 use crate::types::ConnId;
-use baton_wire::Time;
+use baton_wire::{Payload, Time};
 
 impl<P: Payload> Stack<P> {
     /// The connection's parameters.

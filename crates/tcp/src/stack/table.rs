@@ -3,9 +3,8 @@
 use super::Stack;
 use crate::info::Info;
 use crate::path_error::PathError;
-use crate::payload::Payload;
 use crate::types::{CloseReason, ConnId};
-use baton_wire::{Flow, Span, Time};
+use baton_wire::{Flow, Payload, Span, Time};
 
 impl<P: Payload> Stack<P> {
     /// All connections it holds, TIME-WAIT not counted.

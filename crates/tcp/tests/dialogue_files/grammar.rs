@@ -1,8 +1,8 @@
 //! What a dialogue says, line by line.
 
 use crate::Fault;
-use crate::segment::{self, SegmentText, number, relative};
 use baton_tcp::PathError;
+use baton_testkit::{SegmentText, number, relative};
 use baton_wire::Span;
 
 /// When a line happens.
@@ -51,8 +51,12 @@ pub enum Call {
     Nodelay(bool),
     QuickAck,
     Configure(Setting),
-    /// The connection leaves for another stack and comes back.
+    /// The connection leaves its stack and comes back.
     Move,
+    /// It goes to a stack with other parameters and another clock; to one that listens, or not.
+    MoveAway {
+        listening: bool,
+    },
 }
 
 /// What is asserted.
@@ -76,8 +80,9 @@ pub enum Check {
 /// What happens in a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    Inject(SegmentText),
-    Expect(SegmentText),
+    /// So many in a row, each where the one before it ended.
+    Inject(u32, SegmentText),
+    Expect(u32, SegmentText),
     /// An event of this name; none: no event.
     Event(Option<String>),
     Check(Check),
@@ -110,6 +115,8 @@ pub struct Script {
     pub ipv6: bool,
     /// Start from the parameters of a bare stack, without options and delays.
     pub plain: bool,
+    /// Start from recovery as it was before RACK-TLP and its companions, and NewReno.
+    pub classic: bool,
     /// Parameters that differ, with their lines.
     pub settings: Vec<(usize, Setting)>,
     pub steps: Vec<Step>,
@@ -155,6 +162,7 @@ fn parse_preamble(script: &mut Script, line: usize, text: &str) -> Result<bool, 
     match text.split_once(' ').unwrap_or((text, "")) {
         ("ipv6", "") => script.ipv6 = true,
         ("plain", "") => script.plain = true,
+        ("classic", "") => script.classic = true,
         ("config", rest) => script.settings.push((line, parse_setting(rest)?)),
         _ => return Ok(false),
     }
@@ -192,11 +200,16 @@ fn parse_setting(text: &str) -> Result<Setting, String> {
 }
 
 fn parse_action(text: &str) -> Result<Action, String> {
-    if let Some(rest) = text.strip_prefix('<') {
-        return segment::parse(rest).map(Action::Inject);
+    let row = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let count = match text.len() - row.len() {
+        0 => Ok(1),
+        digits => number(Some(&text[..digits])),
+    };
+    if let Some(rest) = row.strip_prefix('<') {
+        return Ok(Action::Inject(count?, rest.parse()?));
     }
-    if let Some(rest) = text.strip_prefix('>') {
-        return segment::parse(rest).map(Action::Expect);
+    if let Some(rest) = row.strip_prefix('>') {
+        return Ok(Action::Expect(count?, rest.parse()?));
     }
     if let Some(rest) = text.strip_prefix('!') {
         let name = rest.trim();
@@ -211,8 +224,10 @@ fn parse_action(text: &str) -> Result<Action, String> {
         "" => Ok(Action::Wait),
         "peer" => number(Some(rest)).map(Action::Peer),
         "icmp" => parse_icmp(rest),
-        "accepted" => segment::parse(&format!("S 0:0 {rest}")).map(Action::Accepted),
-        "connected" => segment::parse(&format!("S. 0:0 ack 1 {rest}")).map(Action::Connected),
+        "accepted" => format!("S 0:0 {rest}").parse().map(Action::Accepted),
+        "connected" => format!("S. 0:0 ack 1 {rest}")
+            .parse()
+            .map(Action::Connected),
         _ => parse_call(word, rest).map(Action::Call),
     }
 }
@@ -325,6 +340,8 @@ fn parse_call(word: &str, rest: &str) -> Result<Call, String> {
         ("quickack", []) => Call::QuickAck,
         ("configure", [_, ..]) => Call::Configure(parse_setting(rest)?),
         ("move", []) => Call::Move,
+        ("move", ["away"]) => Call::MoveAway { listening: false },
+        ("move", ["away", "listening"]) => Call::MoveAway { listening: true },
         _ => return Err(format!("expected a command, found `{word} {rest}`")),
     })
 }

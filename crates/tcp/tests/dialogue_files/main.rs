@@ -1,9 +1,8 @@
 //! Plays the packet dialogues in `tests/dialogues/**/*.dialogue`, one test for each file. `CONTRIBUTING.md` has the grammar.
 
+mod beyond;
 mod grammar;
 mod play;
-mod render;
-mod segment;
 mod self_test;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -66,6 +65,7 @@ fn main() {
         })
         .collect();
     trials.extend(self_test::trials());
+    trials.extend(beyond::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -4,19 +4,16 @@ mod calls;
 mod checks;
 mod packets;
 
-use crate::grammar::{Action, Script, Setting, When};
-use crate::segment::SegmentText;
-use crate::{Fault, render};
+use crate::Fault;
+use crate::grammar::{self, Action, Script, Setting, When};
 use baton_tcp::{
-    Config, ConnId, Event, ListenerId, Refusal, Stack, Symbolic, SynCookies, WindowProbe,
-    WindowUpdate,
+    Config, Congestion, ConnId, EcnMode, Event, Handled, ListenerId, Refusal, Segment, Stack,
+    SynCookies, WindowProbe, WindowUpdate,
 };
-use baton_wire::{Endpoint, Flow, SeqNr, Span, Time};
+use baton_testkit::SegmentText;
+use baton_wire::{Endpoint, Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// Dialogues start here, so that times before the start exist.
-const START: Time = Time::from_ps(Span::from_secs(1000).as_ps());
 
 /// Peers' initial sequence numbers: near the wrap, so that every dialogue crosses it.
 const PEER_ISS: SeqNr = SeqNr(0xffff_ff00);
@@ -37,8 +34,8 @@ struct Peer {
     iss: Option<SeqNr>,
     written: u64,
     read: u64,
-    /// Its timestamp clock: a value and when it was shown.
-    clock: Option<(u32, Time)>,
+    /// Its timestamp clock: a value and how long after the start it was shown.
+    clock: Option<(u32, Span)>,
     /// The engine's first timestamp, from which they are counted, and its last one.
     timestamps: Option<(u32, u32)>,
     events: VecDeque<Event>,
@@ -47,7 +44,8 @@ struct Peer {
 /// Something that the engine sent and nobody expected yet.
 #[derive(Debug)]
 struct Sent {
-    at: Time,
+    /// How long after the start.
+    at: Span,
     peer: u16,
     segment: SegmentText,
 }
@@ -55,8 +53,10 @@ struct Sent {
 /// One dialogue in progress.
 #[derive(Debug)]
 pub struct Player {
-    stack: Stack<Symbolic>,
-    now: Time,
+    pub stack: Stack<Symbolic>,
+    /// When it started, by the stack's clock.
+    start: Time,
+    pub now: Time,
     local: Endpoint,
     listener: Option<ListenerId>,
     peers: Vec<Peer>,
@@ -88,6 +88,21 @@ fn bare() -> Config {
     }
 }
 
+/// Recovery as it was before RACK-TLP and its companions, and NewReno.
+fn classic(config: Config) -> Config {
+    Config {
+        congestion: Congestion::NewReno,
+        hystart: false,
+        rack_tlp: false,
+        rate_reduction: false,
+        duplicate_sack: false,
+        forward_rto: false,
+        undo: false,
+        ecn: EcnMode::Off,
+        ..config
+    }
+}
+
 /// `config` with one parameter changed; the string "none" takes a value away.
 fn with_setting(config: &Config, setting: &Setting) -> Result<Config, String> {
     let mut table = toml::Table::try_from(config).expect("parameters are a table");
@@ -109,6 +124,9 @@ impl Player {
         } else {
             Config::default()
         };
+        if script.classic {
+            config = classic(config);
+        }
         for (line, setting) in &script.settings {
             config = with_setting(&config, setting).map_err(|error| Fault::new(*line, error))?;
         }
@@ -116,9 +134,12 @@ impl Player {
             false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
             true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)),
         };
+        // Times before the start exist.
+        let start = Time::ZERO + Span::from_secs(1000);
         let mut player = Self {
             stack: Stack::new(config, 7),
-            now: START,
+            start,
+            now: start,
             local: Endpoint::new(addr, 80),
             listener: None,
             peers: Vec::new(),
@@ -130,22 +151,64 @@ impl Player {
         Ok(player)
     }
 
-    /// Plays all steps.
+    /// An engine after a dialogue, for what comes then.
+    pub fn after(text: &str) -> Self {
+        let script = grammar::parse(text).expect("a dialogue");
+        let mut player = Self::new(&script).expect("right parameters");
+        player.go_on(&script).expect("it goes as it says");
+        player
+    }
+
+    /// More of it.
+    pub fn goes_on(&mut self, text: &str) {
+        let script = grammar::parse(text).expect("a dialogue");
+        self.go_on(&script).expect("it goes as it says");
+    }
+
+    /// A segment of the current peer.
+    pub fn segment(&mut self, text: &str) -> Segment<Symbolic> {
+        let elapsed = self.elapsed();
+        let text = text.parse().expect("a segment");
+        self.peer().segment(elapsed, &text)
+    }
+
+    /// It arrives, and nothing is polled after that.
+    pub fn arrives(&mut self, text: &str) -> Handled {
+        let segment = self.segment(text);
+        self.stack.handle_segment(self.now, segment)
+    }
+
+    /// The current peer's connection, as the engine names it.
+    pub fn flow(&self) -> Flow {
+        self.peers[self.current].flow
+    }
+
+    /// Every peer's connection.
+    pub fn ids(&self) -> Vec<ConnId> {
+        self.peers.iter().filter_map(|peer| peer.id).collect()
+    }
+
+    /// Plays all steps, after which nothing may be left.
     pub fn play(mut self, script: &Script) -> Result<(), Fault> {
-        let mut last = 0;
+        self.go_on(script)?;
+        let last = script.steps.last().map_or(0, |step| step.line);
+        self.end().map_err(|message| Fault::new(last, message))
+    }
+
+    /// Plays all steps.
+    pub fn go_on(&mut self, script: &Script) -> Result<(), Fault> {
         for step in &script.steps {
-            last = step.line;
             let fault = |message| Fault::new(step.line, message);
             self.advance(step.when).map_err(fault)?;
             self.act(&step.action).map_err(fault)?;
             self.settle().map_err(fault)?;
         }
-        self.end().map_err(|message| Fault::new(last, message))
+        Ok(())
     }
 
     fn act(&mut self, action: &Action) -> Result<(), String> {
-        if let Action::Expect(segment) = action {
-            return self.expect(segment);
+        if let Action::Expect(count, segment) = action {
+            return segment.row(*count).try_for_each(|one| self.expect(&one));
         }
         let looks_on = matches!(
             action,
@@ -155,8 +218,12 @@ impl Player {
             self.nothing_unexpected()?;
         }
         match action {
-            Action::Expect(_) => unreachable!("done above"),
-            Action::Inject(segment) => self.inject(segment),
+            Action::Expect(..) => unreachable!("done above"),
+            Action::Inject(count, segment) => segment.row(*count).try_for_each(|one| {
+                self.nothing_unexpected()?;
+                self.inject(&one)?;
+                self.settle()
+            }),
             Action::Event(name) => self.event(name.as_deref()),
             Action::Check(check) => self.check(check),
             Action::Call(call) => self.call(call),
@@ -204,11 +271,16 @@ impl Player {
         });
     }
 
+    /// Since the start.
+    fn elapsed(&self) -> Span {
+        self.now - self.start
+    }
+
     fn peer(&mut self) -> &mut Peer {
         &mut self.peers[self.current]
     }
 
-    fn id(&self) -> Result<ConnId, String> {
+    pub fn id(&self) -> Result<ConnId, String> {
         self.peers[self.current]
             .id
             .ok_or_else(|| "there is no connection yet".into())
@@ -219,10 +291,10 @@ impl Player {
         let until = match when {
             None => self.now,
             Some(When::After(span)) => self.now + span,
-            Some(When::At(span)) => START + span,
+            Some(When::At(span)) => self.start + span,
         };
         if until < self.now {
-            let now = render::seconds(self.now - START);
+            let now = seconds(self.elapsed());
             return Err(format!("it is {now} already"));
         }
         while let Some(at) = self.stack.poll_timeout().filter(|&at| at <= until) {
@@ -279,8 +351,8 @@ impl Player {
                     0 => String::new(),
                     number => format!(" (to peer {number})"),
                 };
-                let at = render::seconds(sent.at - START);
-                format!("    @{at} > {}{peer}", render::segment(&sent.segment))
+                let at = seconds(sent.at);
+                format!("    @{at} > {}{peer}", sent.segment)
             })
             .collect();
         lines.join("\n")
@@ -297,4 +369,15 @@ impl Player {
         }
         Ok(())
     }
+}
+
+/// Seconds since the start, exactly.
+fn seconds(span: Span) -> String {
+    let ps = span.as_ps();
+    let text = format!("{}.{:012}", ps / 1_000_000_000_000, ps % 1_000_000_000_000);
+    let end = text
+        .trim_end_matches('0')
+        .len()
+        .max(text.find('.').expect("it has one") + 4);
+    text[..end].into()
 }

@@ -4,7 +4,7 @@ use crate::run;
 use libtest_mimic::Trial;
 
 /// A dialogue, the line of its fault, and words of the message.
-const FAULTS: [(&str, &str, usize, &str); 14] = [
+const FAULTS: [(&str, &str, usize, &str); 15] = [
     ("nothing", "# only a comment\n", 1, "at least one step"),
     (
         "unknown_command",
@@ -61,6 +61,12 @@ const FAULTS: [(&str, &str, usize, &str); 14] = [
         "plain\naccepted\nwrite 10\n> P. 1:12(11) ack 1",
         4,
         "@0.000 > P. 1:12(11) ack 1\nsent\n    @0.000 > P. 1:11(10) ack 1 win 10000 <> noecn",
+    ),
+    (
+        "short_row",
+        "plain\naccepted <mss 1000>\nwrite 1000\n2> P. 1:1001(1000) ack 1",
+        4,
+        "@0.000 > P. 1001:2001(1000) ack 1\nsent: nothing",
     ),
     (
         "late_segment",

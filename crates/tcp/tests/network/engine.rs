@@ -1,8 +1,8 @@
 //! The engine as an end.
 
-use crate::pattern;
 use crate::world::{End, Role};
-use baton_tcp::{Config, ConnId, Event, ListenerId, Segment, Stack, State};
+use baton_tcp::{Config, ConnId, Event, ListenerId, Portable, Segment, Stack, State};
+use baton_testkit::Pattern;
 use baton_wire::{Endpoint, Flow, Packet, Time, decode_packet, encode_packet};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,6 +15,9 @@ pub const FIRST_PORT: u16 = 50_000;
 pub const OPENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The address of the end that listens.
 pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+/// What every flow carries.
+pub const DATA: Pattern = Pattern::new(0);
 
 /// One flow at this end.
 struct Stream {
@@ -30,6 +33,11 @@ pub struct Engine {
     role: Role,
     /// By the number in the opener's port.
     streams: Vec<Option<Stream>>,
+    /// Flows that are still to be opened: when, and the number in the port.
+    joining: Vec<(Time, u16, Config)>,
+    /// Connections are taken out and put back in at each so many steps, as bytes; 0: never.
+    move_every: u64,
+    steps: u64,
 }
 
 impl Engine {
@@ -37,10 +45,7 @@ impl Engine {
     pub fn opening(role: Role, configs: &[Config]) -> Self {
         let mut stack = Stack::new(configs[0].clone(), 1);
         let open = |(port, config): (u16, &Config)| {
-            let flow = Flow {
-                local: Endpoint::new(IpAddr::V4(OPENER), port),
-                remote: Endpoint::new(IpAddr::V4(LISTENER), PORT),
-            };
+            let flow = flow_to_listener(port);
             let id = stack.connect_with(Time::ZERO, flow, config.clone())?;
             Some(Stream { id, offset: 0 })
         };
@@ -50,6 +55,9 @@ impl Engine {
             listener: None,
             role,
             streams,
+            joining: Vec::new(),
+            move_every: 0,
+            steps: 0,
         }
     }
 
@@ -62,6 +70,45 @@ impl Engine {
             listener: Some(listener),
             role,
             streams: (0..flows).map(|_| None).collect(),
+            joining: Vec::new(),
+            move_every: 0,
+            steps: 0,
+        }
+    }
+
+    /// Moves all connections at each so many steps.
+    pub fn moving_every(mut self, steps: u64) -> Self {
+        self.move_every = steps;
+        self
+    }
+
+    fn relocate(&mut self, now: Time) {
+        self.steps += 1;
+        if self.move_every == 0 || !self.steps.is_multiple_of(self.move_every) {
+            return;
+        }
+        for stream in self.streams.iter_mut().flatten() {
+            let bytes = self.stack.export(now, stream.id).to_bytes();
+            let state = Portable::from_bytes(&bytes).expect("what was written can be read");
+            let id = self.stack.import(now, state);
+            stream.id = id.expect("it was here before");
+        }
+    }
+
+    /// Opens one more flow at `at`.
+    pub fn joins_at(mut self, at: Time, config: &Config) -> Self {
+        let number = self.streams.len() as u16;
+        self.joining.push((at, number, config.clone()));
+        self.streams.push(None);
+        self
+    }
+
+    fn join(&mut self, now: Time) {
+        while let Some((_, number, config)) = self.joining.pop_if(|(at, _, _)| *at <= now) {
+            let id = self
+                .stack
+                .connect_with(now, flow_to_listener(FIRST_PORT + number), config);
+            self.streams[usize::from(number)] = id.map(|id| Stream { id, offset: 0 });
         }
     }
 
@@ -87,24 +134,31 @@ impl Engine {
     }
 }
 
+fn flow_to_listener(port: u16) -> Flow {
+    Flow {
+        local: Endpoint::new(IpAddr::V4(OPENER), port),
+        remote: Endpoint::new(IpAddr::V4(LISTENER), PORT),
+    }
+}
+
 fn fill(stack: &mut Stack<Bytes>, stream: &mut Stream) {
     if !matches!(stack.state(stream.id), State::Established) {
         return;
     }
     loop {
-        let len = stack.send_space(stream.id).min(pattern::LONGEST);
+        let len = stack.send_space(stream.id).min(Pattern::LONGEST);
         // Small writes would make small segments.
-        if len < pattern::LONGEST {
+        if len < Pattern::LONGEST {
             return;
         }
-        let taken = stack.write(stream.id, pattern::run_at(stream.offset, len));
+        let taken = stack.write(stream.id, DATA.piece(stream.offset, len));
         stream.offset += taken.expect("the connection is open") as u64;
     }
 }
 
 fn drain(stack: &mut Stack<Bytes>, stream: &mut Stream) {
     while let Some(piece) = stack.read(stream.id, usize::MAX) {
-        pattern::check(stream.offset, &piece);
+        DATA.check(stream.offset, &piece);
         stream.offset += piece.len() as u64;
         stack.consume(stream.id, piece.len());
     }
@@ -128,6 +182,8 @@ impl End for Engine {
 
     fn step(&mut self, now: Time) {
         self.stack.handle_timeouts(now);
+        self.relocate(now);
+        self.join(now);
         self.accept();
         while let Some((_, event)) = self.stack.poll_event() {
             assert!(!matches!(event, Event::Closed(_)), "no connection ends");
@@ -150,7 +206,8 @@ impl End for Engine {
     }
 
     fn next(&mut self, _now: Time) -> Option<Time> {
-        self.stack.poll_timeout()
+        let joining = self.joining.iter().map(|(at, _, _)| *at);
+        joining.chain(self.stack.poll_timeout()).min()
     }
 
     fn received(&self) -> Vec<u64> {

@@ -34,7 +34,7 @@ fn config(congestion: Congestion, ecn: EcnMode) -> Config {
 }
 
 /// Jain's index: 1 when all have the same, 1/n when one has all.
-fn fairness(shares: &[u64]) -> f64 {
+pub fn fairness(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|&share| share as f64).sum();
     let squares: f64 = shares.iter().map(|&share| (share as f64).powi(2)).sum();
     sum * sum / (shares.len() as f64 * squares)

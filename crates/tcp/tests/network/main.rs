@@ -4,10 +4,10 @@
 //! The results are recorded as snapshots: a change that moves one is to be looked at, and accepted with
 //! `INSTA_UPDATE=always cargo test -p baton-tcp --test network` when it is meant.
 
+mod controllers;
 mod engine;
 mod fairness;
 mod matrix;
 mod other_stack;
 mod path;
-mod pattern;
 mod world;

@@ -1,8 +1,8 @@
 //! smoltcp as an end.
 
-use crate::engine::{FIRST_PORT, LISTENER, OPENER, PORT};
-use crate::pattern;
+use crate::engine::{DATA, FIRST_PORT, LISTENER, OPENER, PORT};
 use crate::world::{End, Role};
+use baton_testkit::Pattern;
 use baton_wire::Time;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
@@ -123,10 +123,10 @@ impl OtherStack {
         match self.role {
             Role::Source if socket.state() == State::Established => loop {
                 let room = socket.send_capacity() - socket.send_queue();
-                if room < pattern::LONGEST {
+                if room < Pattern::LONGEST {
                     break;
                 }
-                let piece = pattern::run_at(self.offset, room);
+                let piece = DATA.piece(self.offset, room);
                 let taken = socket.send_slice(&piece).expect("the connection is open");
                 self.offset += taken as u64;
             },
@@ -135,7 +135,7 @@ impl OtherStack {
                 while socket.can_recv() {
                     let offset = self.offset;
                     let taken = socket.recv(|bytes| {
-                        pattern::check(offset, bytes);
+                        DATA.check(offset, bytes);
                         (bytes.len(), bytes.len())
                     });
                     self.offset += taken.expect("there is data") as u64;

@@ -34,6 +34,9 @@ pub struct Path {
     /// Packets lost at random and because the queue was full.
     pub lost: u64,
     pub marked: u64,
+    /// How many packets found how many others waiting, from `measured_from` on.
+    pub found_waiting: Vec<u64>,
+    pub measured_from: Time,
 }
 
 /// Where an IPv4 header has its ECN bits, and its checksum.
@@ -50,6 +53,17 @@ impl Path {
             flying: VecDeque::new(),
             lost: 0,
             marked: 0,
+            found_waiting: Vec::new(),
+            measured_from: Time::ZERO,
+        }
+    }
+
+    fn note_waiting(&mut self, now: Time, waiting: usize) {
+        if now >= self.measured_from {
+            if self.found_waiting.len() <= waiting {
+                self.found_waiting.resize(waiting + 1, 0);
+            }
+            self.found_waiting[waiting] += 1;
         }
     }
 
@@ -57,6 +71,7 @@ impl Path {
         while self.leaving.front().is_some_and(|&time| time <= now) {
             self.leaving.pop_front();
         }
+        self.note_waiting(now, self.leaving.len());
         if self.leaving.len() >= self.spec.queue || self.rng.random_bool(self.spec.loss) {
             self.lost += 1;
             return;

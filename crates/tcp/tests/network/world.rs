@@ -37,6 +37,26 @@ pub struct Outcome {
     pub lost: u64,
     /// Packets marked on the way of the data.
     pub marked: u64,
+    /// How many packets of the run's second half found how many others waiting at the bottleneck.
+    found_waiting: Vec<u64>,
+    /// Bytes that each flow had delivered at the end of each tenth of the run.
+    pub progress: Vec<Vec<u64>>,
+}
+
+impl Outcome {
+    /// Packets that waited at the bottleneck, on average over those that came in the run's second half.
+    pub fn mean_queue(&self) -> f64 {
+        let packets: u64 = self.found_waiting.iter().sum();
+        let waiting = self.found_waiting.iter().enumerate();
+        let sum: u64 = waiting.map(|(waiting, count)| waiting as u64 * count).sum();
+        sum as f64 / packets.max(1) as f64
+    }
+
+    /// Bytes that each flow delivered from one tenth of the run to another.
+    pub fn between(&self, from: usize, to: usize) -> Vec<u64> {
+        let tenths = self.progress[from].iter().zip(&self.progress[to]);
+        tenths.map(|(from, to)| to - from).collect()
+    }
 }
 
 /// Lets `source` send to `sink` for `span`; losses and the bottleneck are the same in both directions.
@@ -44,6 +64,8 @@ pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span)
     let mut forward = Path::new(path, 1);
     let mut backward = Path::new(path, 2);
     let end = Time::ZERO + span;
+    forward.measured_from = Time::ZERO + span / 2;
+    let mut progress = vec![sink.received()];
     let mut now = Time::ZERO;
     for _ in 0.. {
         exchange(now, source, &mut backward, &mut forward);
@@ -58,6 +80,9 @@ pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span)
             break;
         };
         now = now.max(next);
+        while progress.len() <= 10 && now >= Time::ZERO + span * progress.len() as u64 / 10 {
+            progress.push(sink.received());
+        }
         if now >= end {
             break;
         }
@@ -66,6 +91,8 @@ pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span)
         received: sink.received(),
         lost: forward.lost,
         marked: forward.marked,
+        found_waiting: forward.found_waiting,
+        progress,
     }
 }
 

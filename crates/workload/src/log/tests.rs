@@ -1,7 +1,6 @@
 //! Whole files: detection, compression, errors, and the public excerpts.
 
 use super::*;
-use std::io::Write;
 
 const LINES: [&str; 3] = [
     "2,30/Apr/1998,22:46:13,/a,200,508",
@@ -33,8 +32,11 @@ fn requests_are_sorted_by_time_and_sizes_follow_the_rule() {
     assert_eq!(log.replayable(), Ok(()));
 }
 
+#[cfg(feature = "compressed-logs")]
 #[test]
 fn compression_is_told_by_content() {
+    use std::io::Write;
+
     let text = LINES.join("\r\n");
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(text.as_bytes()).unwrap();
@@ -52,6 +54,18 @@ fn compression_is_told_by_content() {
     }
 }
 
+#[cfg(not(feature = "compressed-logs"))]
+#[test]
+fn an_archive_that_this_build_cannot_read_is_an_error_that_says_why() {
+    let error = read(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "some.log: cannot read: compressed with Zstandard, and this program was built without the feature \
+         `compressed-logs`"
+    );
+}
+
+#[cfg(feature = "compressed-logs")]
 #[test]
 fn a_damaged_archive_is_an_error_that_names_file_and_line() {
     let text = LINES.join("\n").repeat(5000);

@@ -2,18 +2,19 @@
 //!
 //! | constant | from |
 //! |---|---|
-//! | `host.interface.batching.tick_us`, `adapter.interface.batching.tick_us` | that the nine ratios differ least |
-//! | `link.latency_ns` | for each pair of ticks, that the ratios are right in the mean |
+//! | `offload.host.interface.batching.tick_us`, `offload.adapter.interface.batching.tick_us` | that the nine ratios differ least |
+//! | `offload.link.latency_ns` | for each pair of ticks, that the ratios are right in the mean |
 //!
 //! Ticks are tried, not searched: a timer of a process runs for whole ticks of its kernel. Crossings are counts, which no constant changes.
 
 use crate::cli::CalibrateArgs;
 use crate::commands::reproduce::batching::calibration::{machine, rows};
+use crate::commands::reproduce::batching::machine::offload;
 use crate::commands::reproduce::{Row, table};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print};
 use crate::runner::{COMMIT, Interrupt, for_all};
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 use serde::Serialize;
 
 /// The name of the machine.
@@ -111,17 +112,19 @@ fn refuse_what_it_has_not(arguments: &CalibrateArgs) -> Result<(), Failure> {
 
 impl Constants {
     fn of(machine: &Experiment) -> Self {
+        let offload = machine.offload.clone().unwrap_or_default();
         Self {
-            latency_ns: machine.link.latency_ns,
-            host_tick_us: machine.host.interface.batching.tick_us,
-            adapter_tick_us: machine.adapter.interface.batching.tick_us,
+            latency_ns: offload.link.latency_ns,
+            host_tick_us: offload.host.interface.batching.tick_us,
+            adapter_tick_us: offload.adapter.interface.batching.tick_us,
         }
     }
 
     fn apply(self, machine: &mut Experiment) {
-        machine.link.latency_ns = self.latency_ns;
-        machine.host.interface.batching.tick_us = self.host_tick_us;
-        machine.adapter.interface.batching.tick_us = self.adapter_tick_us;
+        let offload = offload(machine);
+        offload.link.latency_ns = self.latency_ns;
+        offload.host.interface.batching.tick_us = self.host_tick_us;
+        offload.adapter.interface.batching.tick_us = self.adapter_tick_us;
     }
 
     fn to_toml(self) -> String {
@@ -131,8 +134,8 @@ impl Constants {
             adapter_tick_us,
         } = self;
         format!(
-            "[link]\nlatency_ns = {latency_ns}\n\n[adapter.interface.batching]\ntick_us = {adapter_tick_us}\n\n\
-             [host.interface.batching]\ntick_us = {host_tick_us}\n"
+            "[offload.link]\nlatency_ns = {latency_ns}\n\n[offload.adapter.interface.batching]\ntick_us = {adapter_tick_us}\n\n\
+             [offload.host.interface.batching]\ntick_us = {host_tick_us}\n"
         )
     }
 }

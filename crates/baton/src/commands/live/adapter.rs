@@ -2,13 +2,14 @@
 
 use super::descriptors::batching;
 use super::engine;
-use crate::cli::{AdapterArgs, OnExit};
+use crate::cli::{AdapterArgs, OnExit, ReliefName};
 use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Doors, run_adapter};
 use baton_live::{ControlSocket, Snapshot, pin_to_core};
 use baton_nic::offload::{AdapterConfig, Ending};
+use baton_nic::{LoadControl, Relief};
 use baton_report::grouped;
 use std::panic::resume_unwind;
 use std::thread;
@@ -42,6 +43,8 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
         adapter: AdapterConfig {
             batching,
             most_sessions: arguments.most_applications,
+            hard_limit: arguments.hard_limit,
+            load_control: load_control(arguments)?,
             ..usual.adapter
         },
         limits,
@@ -49,6 +52,28 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
             OnExit::Reset => Ending::Reset,
             OnExit::Drain => Ending::Drain,
         },
+    })
+}
+
+/// The NIC's load control, with the watermarks that were given.
+fn load_control(arguments: &AdapterArgs) -> Result<LoadControl, Failure> {
+    let usual = LoadControl::default();
+    let (Some(hiwat), Some(lowat)) = (arguments.hiwat, arguments.lowat) else {
+        return Ok(usual);
+    };
+    if lowat >= hiwat {
+        let message = format!("--lowat {lowat}: expected less than --hiwat {hiwat}");
+        return Err(Failure::BadInput(message));
+    }
+    Ok(LoadControl {
+        enabled: true,
+        high_water_packets: hiwat,
+        low_water_packets: lowat,
+        relief: match arguments.relief {
+            ReliefName::Passive => Relief::Passive,
+            ReliefName::Active => Relief::Active,
+        },
+        ..usual
     })
 }
 

@@ -92,7 +92,8 @@ fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
     })
 }
 
-fn tcp_config(arguments: &LinkArgs) -> Config {
+/// Parameters of connections.
+pub fn tcp_config(arguments: &LinkArgs) -> Config {
     let usual = Config::default();
     Config {
         send_buffer: arguments.send_buffer * 1024,
@@ -139,6 +140,6 @@ fn with_middleware(
 }
 
 /// Something that nobody can guess, from the system's entropy.
-fn random() -> u64 {
+pub fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

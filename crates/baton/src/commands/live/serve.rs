@@ -6,12 +6,13 @@ use crate::cli::{DescriptorArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
-use baton_apps::http::HttpConfig;
 use baton_bus::descriptor::Status;
+use baton_host::SelectionConfig;
 use baton_host::offload::OsLayerConfig;
+use baton_live::http::HttpConfig;
 use baton_live::{
-    AdapterSockets, CannotListen, Clock, ControlSocket, KernelSockets, LinkNews, ServiceConfig,
-    Snapshot, WebService, WorldService,
+    AdapterSockets, CannotListen, Clock, ControlSocket, HandoffConfig, HandoffSockets,
+    KernelSockets, LinkNews, ServiceConfig, Snapshot, WebService, WorldService,
 };
 use baton_report::grouped;
 use baton_sockets::{AdapterAddress, Driver, DriverConfig};
@@ -38,7 +39,9 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         return Err(Failure::BadInput(message.to_owned()));
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let totals = if let Some(address) = &arguments.adapter {
+    let totals = if let (Some(address), Some(policy)) = (&arguments.adapter, &arguments.handoff) {
+        with_handoff(arguments, address, policy, &mut control, interrupt)?
+    } else if let Some(address) = &arguments.adapter {
         on_adapter(arguments, address, &mut control, interrupt)?
     } else if arguments.kernel {
         on_kernel(arguments, &mut control, interrupt)?
@@ -79,11 +82,7 @@ fn on_adapter(
     let config = config(arguments);
     let driver_config = driver_config(arguments, &config)?;
     let driver = Driver::open(address.clone(), driver_config).map_err(|e| refuse(&e))?;
-    let named = address.to_string();
-    let mut sockets = AdapterSockets::new(driver, move |news: &LinkNews| match news {
-        LinkNews::Lost(why) => tell(&format!("{why}; looking for another at {named}\n")),
-        LinkNews::Attached => tell(&format!("attached to the adapter at {named} again\n")),
-    });
+    let mut sockets = AdapterSockets::new(driver, tell_news(address));
     let backlog = u32::try_from(config.backlog).unwrap_or(u32::MAX);
     for addr in [
         IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -99,6 +98,47 @@ fn on_adapter(
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
     service.serve(Some(control), || interrupt.requested())?;
     Ok(totals(&service.snapshot()))
+}
+
+/// Connections are on a stack in this process, and go to the adapter that has the interface as the policy says.
+fn with_handoff(
+    arguments: &ServeArgs,
+    address: &AdapterAddress,
+    policy: &SelectionConfig,
+    control: &mut ControlSocket,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
+    let refuse = |error: &dyn Display| Failure::BadInput(format!("--adapter {address}: {error}"));
+    let config = config(arguments);
+    let driver_config = driver_config(arguments, &config)?;
+    let driver = Driver::open(address.clone(), driver_config).map_err(|e| refuse(&e))?;
+    let handoff = HandoffConfig {
+        selection: policy.build(),
+        tcp: engine::tcp_config(&arguments.link),
+        port: config.port,
+        backlog: config.backlog,
+        most_sockets: config.most_connections,
+        secret: engine::random(),
+    };
+    let sockets = HandoffSockets::new(driver, handoff, tell_news(address))
+        .map_err(|refused| refuse(&with_advice(&refused)))?;
+    for at in sockets.listening() {
+        announce(arguments, at);
+    }
+    let mut service =
+        WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
+    service.serve(Some(control), || interrupt.requested())?;
+    let snapshot = service.snapshot();
+    Ok(totals(&snapshot) + &handoff_totals(&snapshot))
+}
+
+/// Tells the operator what befalls the link.
+fn tell_news(address: &AdapterAddress) -> impl FnMut(&LinkNews) + use<> {
+    let named = address.to_string();
+    move |news| match news {
+        LinkNews::Lost(why) => tell(&format!("{why}; looking for another at {named}\n")),
+        LinkNews::Attached => tell(&format!("attached to the adapter at {named} again\n")),
+    }
 }
 
 /// What the adapter says, and what to do.
@@ -203,6 +243,21 @@ fn totals(snapshot: &Snapshot) -> String {
         count("web.content_bytes"),
         count("http.uploads"),
         grouped(lost),
+    )
+}
+
+/// What was handed off and taken back, in a line.
+fn handoff_totals(snapshot: &Snapshot) -> String {
+    let count = |name: &str| {
+        let name = format!("handoff.{name}");
+        grouped(snapshot.counters.get(&name).copied().unwrap_or_default())
+    };
+    format!(
+        "{} connections handed to the adapter, {} refused; {} taken back, {} lost with the adapter\n",
+        count("handoffs_accepted"),
+        count("handoffs_refused"),
+        count("restored"),
+        count("lost_with_adapter"),
     )
 }
 

@@ -167,7 +167,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         (None, _) => {}
     }
     match json {
-        Some(json) if arguments.batching.live => {
+        Some(json) if arguments.batching.measures_this_machine() => {
             let rows: Vec<MeasuredRow<'_>> = rows.iter().map(MeasuredRow::from).collect();
             json.write(&rows, &text)
         }
@@ -187,7 +187,7 @@ fn refuse_what_it_has_not(arguments: &ReproduceArgs, name: &str) -> Result<(), F
         ("--packets", arguments.packets.is_some()),
     ];
     let of_batching = [
-        ("--live", only.live),
+        ("--live", only.measures_this_machine()),
         ("--study", !only.study.is_empty()),
         ("--profile", only.profile.is_some()),
         ("--seeds", only.seeds.is_some()),

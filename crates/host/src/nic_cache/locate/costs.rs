@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::files::{FileCacheConfig, FileStore};
 use crate::meter::NoMeter;
 use crate::nic_cache::NicCacheConfig;
-use baton_tcp::Symbolic;
+use baton_wire::Symbolic;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,10 +1,11 @@
 //! Connections in both directions on which both ends write and read at random.
 
-use super::machine::{Machine, PORT, Random, endpoint};
-use super::{Application, Summary, for_every_seed, run};
+use super::machine::{Machine, PORT, endpoint};
+use super::{Application, Summary, run};
 use baton_host::{Ready, Receive, SocketId, Sockets};
-use baton_tcp::{CloseReason, ConnId, Event, ListenerId, State, Symbolic};
-use baton_wire::Flow;
+use baton_tcp::{CloseReason, ConnId, Event, ListenerId, State};
+use baton_testkit::{Random, for_each_seed, symbolic};
+use baton_wire::{Flow, Symbolic};
 
 /// Where peers listen: one port for each pair.
 const PEER_PORTS: u16 = 2000;
@@ -277,11 +278,7 @@ impl Pair {
         }
         while self.host.written < self.host.total {
             let len = (1 + random.below(6000)).min(self.host.total - self.host.written) as u32;
-            let data = Symbolic {
-                source: number as u64 * 2 + 1,
-                offset: self.host.written,
-                len,
-            };
+            let data = symbolic(number as u64 * 2 + 1, self.host.written, len);
             let taken = calls.send(socket, data)?;
             self.host.written += taken as u64;
             if taken < len as usize {
@@ -387,11 +384,7 @@ impl Application for Exchange {
         }
         let left = pair.peer.total - pair.peer.written;
         let len = (1 + machine.random.below(5000)).min(left) as u32;
-        let data = Symbolic {
-            source: number as u64 * 2,
-            offset: pair.peer.written,
-            len,
-        };
+        let data = symbolic(number as u64 * 2, pair.peer.written, len);
         let taken = machine.peers.write(conn, data).unwrap_or(0);
         pair.peer.written += taken as u64;
         if pair.peer_half_closes && pair.peer.written == pair.peer.total {
@@ -421,7 +414,7 @@ fn exchange(seed: u64) -> Summary {
 
 #[test]
 fn every_byte_arrives_and_every_request_is_answered() {
-    let runs = for_every_seed("every_byte_arrives", exchange);
+    let runs = for_each_seed(400, exchange);
     if runs.len() < 300 {
         return;
     }

@@ -1,13 +1,9 @@
 //! Host, link, adapter, network and peers, and the bad luck that they have.
 
-#[path = "../../world/network.rs"]
-mod network;
-#[path = "../../world/patient.rs"]
+#[path = "../../common/patient.rs"]
 mod patient;
-#[path = "../../world/random.rs"]
-mod random;
-
-pub use random::Random;
+#[path = "../../common/tcp.rs"]
+mod tcp;
 
 use super::Summary;
 use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
@@ -15,21 +11,17 @@ use baton_bus::{Batching, BatchingPolicy, HostLink};
 use baton_host::SocketId;
 use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
-use baton_tcp::{Stack, Symbolic};
-use baton_wire::{Endpoint, Span, Time};
-use network::Network;
-use patient::patient;
+use baton_tcp::{Segment, Stack};
+pub use baton_testkit::endpoint;
+use baton_testkit::{Network, Random};
+use baton_wire::{Span, Symbolic, Time};
 use std::fmt::{Debug, Formatter, Result};
-use std::net::{IpAddr, Ipv4Addr};
+use tcp::tcp_config;
 
 /// Where the host's application listens.
 pub const PORT: u16 = 80;
 /// Links lost in one run.
 const MOST_LOSSES: u32 = 2;
-
-pub fn endpoint(host: u8, port: u16) -> Endpoint {
-    Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
-}
 
 /// Sizes of everything.
 #[derive(Clone, Debug)]
@@ -51,8 +43,8 @@ pub struct Machine {
     adapter_end: MemoryAdapter<Symbolic>,
     stack: Stack<Symbolic>,
     pub peers: Stack<Symbolic>,
-    to_adapter: Network,
-    to_peers: Network,
+    to_adapter: Network<Segment<Symbolic>>,
+    to_peers: Network<Segment<Symbolic>>,
     pub listeners: Vec<SocketId>,
     pub config: Settings,
     pub random: Random,
@@ -63,18 +55,6 @@ pub struct Machine {
     losses: u32,
     /// The link refuses what it should take.
     hampered: bool,
-}
-
-fn tcp_config(random: &mut Random) -> baton_tcp::Config {
-    baton_tcp::Config {
-        send_buffer: 2000 + random.below(30_000) as u32,
-        receive_buffer: 3000 + random.below(60_000) as u32,
-        window_scaling: random.percent(50),
-        timestamps: random.percent(50),
-        sack: random.percent(50),
-        nagle: random.percent(50),
-        ..patient()
-    }
 }
 
 fn batching(random: &mut Random, depth: u32, max_transfer_bytes: u32) -> Batching {
@@ -123,6 +103,7 @@ impl Settings {
             accept_patience_us: 1 + random.below(1000) as u32,
             accepts_posted: 1 + random.below(3) as u32,
             most_sends: 1 + random.below(10) as u32,
+            packet_buffers: 1 + random.below(20) as u32,
             most_sockets: 10 + random.below(20) as u32,
             half_close: random.percent(50),
         };
@@ -181,8 +162,8 @@ impl Machine {
         let (host, adapter_end) = memory_link(config.link);
         let mut adapter = Adapter::new(config.adapter.clone()).expect("right parameters");
         let session = adapter.attach().expect("the first");
-        let stack = Stack::new(tcp_config(&mut random), random.next());
-        let peers = Stack::new(tcp_config(&mut random), random.next());
+        let stack = Stack::new(tcp_config(&mut random), random.draw());
+        let peers = Stack::new(tcp_config(&mut random), random.draw());
         let lossy = random.percent(60);
         let mut network = || Network {
             frames: Vec::new(),

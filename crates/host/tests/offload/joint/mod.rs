@@ -7,7 +7,6 @@ mod web;
 
 use machine::Machine;
 use std::fmt::Debug;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use baton_host::Ready;
 use baton_tcp::{ConnId, Event};
@@ -98,26 +97,4 @@ fn peers_settle(machine: &mut Machine, application: &mut impl Application) {
         application.handle_peer_event(machine, conn, event);
     }
     machine.peers_transmit();
-}
-
-/// Seeds to run: `BATON_SEED=n` runs one, `BATON_SEEDS=n` that many.
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
-    match number("BATON_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("BATON_SEEDS").unwrap_or(400),
-    }
-}
-
-/// Runs `run` for every seed, and says how to replay one that fails.
-fn for_every_seed<T>(name: &str, run: impl Fn(u64) -> T) -> Vec<T> {
-    let run = |seed| {
-        catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
-            eprintln!(
-                "replay with: BATON_SEED={seed} cargo test -p baton-host --test offload {name}"
-            );
-            resume_unwind(panic)
-        })
-    };
-    seeds().map(run).collect()
 }

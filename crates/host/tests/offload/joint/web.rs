@@ -1,12 +1,13 @@
 //! The web server, unchanged, on sockets of the adapter.
 
 use super::machine::{Machine, PORT, endpoint};
-use super::{Application, Summary, for_every_seed, run};
+use super::{Application, Summary, run};
 use baton_apps::symbolic::{ResponseReader, SymbolicHttp, request};
 use baton_apps::web::{Config, Server};
 use baton_host::Ready;
-use baton_tcp::{CloseReason, ConnId, Event, Symbolic};
-use baton_wire::Flow;
+use baton_tcp::{CloseReason, ConnId, Event};
+use baton_testkit::for_each_seed;
+use baton_wire::{Flow, Symbolic};
 use std::collections::VecDeque;
 use std::fmt::{Debug, Formatter, Result};
 
@@ -204,7 +205,7 @@ fn serve(seed: u64) -> Summary {
 
 #[test]
 fn the_web_server_answers_whatever_the_settings() {
-    let runs = for_every_seed("the_web_server_answers", serve);
+    let runs = for_each_seed(400, serve);
     let accepted: u64 = runs.iter().map(|run| run.host.accepted).sum();
     assert!(accepted >= runs.len() as u64);
 }

@@ -22,11 +22,6 @@ impl Share {
         }
     }
 
-    /// Frames in 10^9.
-    pub const fn as_ppb(self) -> u32 {
-        self.0
-    }
-
     /// Whether this frame is one of them.
     pub(super) fn draw(self, random: &mut impl Rng) -> bool {
         // Nothing is drawn for what never happens, so that it does not shift the rest.

@@ -61,7 +61,8 @@ impl Slots {
         if seen & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the slot is ours now.
+        // SAFETY: the header is within the slot and aligned. The kernel wrote it before it set the status that has been seen with
+        // `Acquire`, and writes to the slot no more until the status is given back below (packet_mmap of the kernel's documentation).
         let (len, kept, offset) = unsafe {
             (
                 (*header).tp_len,
@@ -73,7 +74,8 @@ impl Slots {
             use_it(Received::Truncated);
         } else {
             let frame = self.mapping.at(start + offset, kept);
-            // SAFETY: the slot is ours until it is given back below, and the frame lies within it.
+            // SAFETY: the frame lies within the slot, which `at` has checked to be in the mapping, and the kernel writes nothing to it
+            // until it is given back below, where `use_it` has returned and the reference is gone.
             let bytes = unsafe { std::slice::from_raw_parts(frame, kept) };
             let checksum_ready = seen & libc::TP_STATUS_CSUMNOTREADY == 0;
             use_it(Received::Frame {

@@ -23,7 +23,10 @@ fn experiment(interconnect: &str, change: impl FnOnce(&mut Experiment)) -> Exper
 
 fn results(experiment: &Experiment, impatient: bool) -> serde_json::Value {
     let (load, _) = load_workload(experiment).expect("the load is made, not read");
-    let mut machine = Machine::new(experiment, load, &[]).expect("the experiment is valid");
+    let mut machine = Machine::builder(experiment)
+        .load(load)
+        .build()
+        .expect("the experiment is valid");
     if let Some(bus) = &mut machine.bus {
         bus.impatient = impatient;
     }

@@ -1,9 +1,8 @@
 //! Descriptors from the driver's ring to the firmware: doorbell, fetch in batches, room in the firmware.
 
 use super::super::outbox::{Outbox, Stage};
-use baton_nic::ToNic;
-use baton_tcp::Symbolic;
-use baton_wire::Time;
+use baton_bus::handoff::ToNic;
+use baton_wire::{Symbolic, Time};
 
 /// What is under way between the driver's rings and a NIC. How far each descriptor has come is in the [`Outbox`].
 #[derive(Debug, Default)]

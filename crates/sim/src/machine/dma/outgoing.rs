@@ -4,8 +4,7 @@ use crate::config::DmaConfig;
 use baton_bus::Fifo;
 use baton_bus::interconnect::Piece;
 use baton_nic::Outgoing as Frame;
-use baton_tcp::Symbolic;
-use baton_wire::{Span, Time, line_len};
+use baton_wire::{Span, Symbolic, Time, line_len};
 use smallvec::SmallVec;
 
 /// What one piece of work reads: one DMA for each.

@@ -2,10 +2,9 @@
 
 use super::super::crossings;
 use crate::config::DmaConfig;
+use baton_bus::handoff::ToHost;
 use baton_bus::{BytesByCategory, Fifo};
-use baton_nic::ToHost;
-use baton_tcp::Symbolic;
-use baton_wire::{Span, Time};
+use baton_wire::{Span, Symbolic, Time};
 
 /// A DMA write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,11 @@ fn acked(now_ms: u64, bytes: u32) -> Acked {
 }
 
 fn loss(flight: u32) -> Loss {
-    Loss { flight, smss: SMSS }
+    Loss {
+        now: Moment::ZERO,
+        flight,
+        smss: SMSS,
+    }
 }
 
 proptest! {
@@ -88,7 +92,7 @@ fn rounds(cubic: &mut Cubic, mut bytes: u32, count: u64) -> Vec<u32> {
         for _ in 0..bytes / SMSS {
             let mut ack = acked(round * 100, SMSS);
             ack.srtt = Span::from_ms(100);
-            bytes += cubic.on_ack(window(bytes), &ack);
+            bytes += cubic.on_growth(window(bytes), &ack);
         }
         sizes.push(bytes);
     }
@@ -120,7 +124,7 @@ fn small_windows_grow_as_reno_would_have_them() {
     let mut bytes_now = bytes;
     for round in 0..40 {
         for _ in 0..bytes_now / SMSS {
-            bytes_now += cubic.on_ack(window(bytes_now), &acked(round, SMSS));
+            bytes_now += cubic.on_growth(window(bytes_now), &acked(round, SMSS));
         }
     }
     // From 14 segments at 9/17 of a segment a round up to 20, after 11 to 12 rounds, and then at one a round.
@@ -133,7 +137,7 @@ fn small_windows_grow_as_reno_would_have_them() {
 fn after_a_timeout_the_curve_starts_flat() {
     let mut cubic = Cubic::default();
     assert_eq!(cubic.on_timeout(window(100_000), &loss(100_000)), 70_000);
-    cubic.on_ack(window(70_000), &acked(1, SMSS));
+    cubic.on_growth(window(70_000), &acked(1, SMSS));
     assert_eq!((cubic.k_ms, cubic.w_max), (0, 70_000));
 }
 
@@ -143,11 +147,11 @@ fn unused_time_does_not_count() {
     let mut cubic = Cubic::default();
     let bytes = cubic.on_loss(window(1_000_000), &loss(1_000_000));
     let mut other = cubic;
-    cubic.on_ack(window(bytes), &acked(0, SMSS));
-    other.on_ack(window(bytes), &acked(0, SMSS));
+    cubic.on_growth(window(bytes), &acked(0, SMSS));
+    other.on_growth(window(bytes), &acked(0, SMSS));
     other.after_idle(Span::from_secs(60));
     assert_eq!(
-        cubic.on_ack(window(bytes), &acked(3_000, SMSS)),
-        other.on_ack(window(bytes), &acked(63_000, SMSS))
+        cubic.on_growth(window(bytes), &acked(3_000, SMSS)),
+        other.on_growth(window(bytes), &acked(63_000, SMSS))
     );
 }

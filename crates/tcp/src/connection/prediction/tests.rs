@@ -1,7 +1,9 @@
-//! The predicted way and the general way send the same segments and end in the same state, whatever happens.
+//! The predicted way and the general way send the same segments and end in the same state, whatever happens; and so do segments
+//! that are sent and taken in as runs, and one by one.
 
-use crate::{Config, ConnId, EcnMode, Event, Portable, Segment, Stack, Symbolic, WriteFlags};
-use baton_wire::{Ecn, Endpoint, Flow, Span, Time};
+use crate::Congestion;
+use crate::{Config, ConnId, EcnMode, Event, Portable, RunLimit, Segment, Stack, WriteFlags};
+use baton_wire::{Ecn, Endpoint, Flags, Flow, Span, Symbolic, Time};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -11,6 +13,12 @@ thread_local! {
     static ALLOWED: Cell<bool> = const { Cell::new(true) };
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
+
+/// How long runs may be.
+const LIMIT: RunLimit = RunLimit {
+    segments: 40,
+    packet_len: 1500,
+};
 
 /// Whether the connections of this thread may predict.
 pub(super) fn is_allowed() -> bool {
@@ -28,6 +36,7 @@ enum Step {
     Write { len: u32, more: bool },
     Read,
     Deliver,
+    DeliverMany { most: u8 },
     DeliverLast,
     Mark,
     Lose,
@@ -37,11 +46,12 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let write = (1..20_000u32, any::<bool>()).prop_map(|(len, more)| Step::Write { len, more });
+    let write = (1..60_000u32, any::<bool>()).prop_map(|(len, more)| Step::Write { len, more });
     prop_oneof![
         6 => write,
         6 => Just(Step::Read),
         20 => Just(Step::Deliver),
+        6 => (2..LIMIT.segments as u8).prop_map(|most| Step::DeliverMany { most }),
         1 => Just(Step::DeliverLast),
         1 => Just(Step::Mark),
         1 => Just(Step::Lose),
@@ -62,6 +72,10 @@ struct Trace {
 
 struct World {
     now: Time,
+    /// Segments go and come as runs, where they can.
+    runs: bool,
+    /// Segments that went so, and that came so.
+    run: [u64; 2],
     stacks: [Stack<Symbolic>; 2],
     conns: [Option<ConnId>; 2],
     /// What each side sent and has not arrived.
@@ -72,11 +86,13 @@ struct World {
 
 impl World {
     /// Two ends with an established connection.
-    fn new(config: &Config) -> Self {
+    fn new(config: &Config, runs: bool) -> Self {
         let [local, remote] =
             [1, 2].map(|last| Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), 80));
         let mut world = Self {
             now: Time::from_ps(1 << 50),
+            runs,
+            run: [0, 0],
             stacks: [1, 2].map(|secret| Stack::new(config.clone(), secret)),
             conns: [None, None],
             sent: [VecDeque::new(), VecDeque::new()],
@@ -101,6 +117,11 @@ impl World {
             Step::Deliver => {
                 let first = self.sent[side].pop_front();
                 self.arrive(side, first);
+            }
+            Step::DeliverMany { most } => {
+                let len = self.sent[side].len().min(most.into());
+                let many: Vec<_> = self.sent[side].drain(..len).collect();
+                self.arrive_together(side, many);
             }
             Step::DeliverLast => {
                 let last = self.sent[side].pop_back();
@@ -165,6 +186,40 @@ impl World {
         }
     }
 
+    /// Several segments that `from` sent reach the other side before it does anything.
+    fn arrive_together(&mut self, from: usize, segments: Vec<Segment<Symbolic>>) {
+        let now = self.now;
+        let mut merged: Option<Segment<Symbolic>> = None;
+        for segment in segments {
+            if !self.runs {
+                self.arrive(from, Some(segment));
+            } else if let Some(run) = merged.as_mut().filter(|run| continues(run, &segment)) {
+                run.header.flags |= segment.header.flags;
+                run.payload.extend(segment.payload);
+                self.run[1] += 1;
+            } else if let Some(mut run) = merged.replace(segment) {
+                self.stacks[1 - from].handle_merged(now, &mut run);
+            }
+        }
+        if let Some(mut run) = merged {
+            self.stacks[1 - from].handle_merged(now, &mut run);
+        }
+    }
+
+    /// What a side has to send.
+    fn transmit(&mut self, side: usize) -> Vec<Segment<Symbolic>> {
+        let (stack, mut sent) = (&mut self.stacks[side], Vec::new());
+        if !self.runs {
+            sent.extend(std::iter::from_fn(|| stack.poll_transmit(self.now)).map(|it| it.1));
+            return sent;
+        }
+        while let Some(run) = stack.poll_run(self.now, LIMIT) {
+            self.run[0] += u64::from(run.segments - 1);
+            run.for_each(|segment| sent.push(segment.to_segment()));
+        }
+        sent
+    }
+
     /// What is to be told is told, and what is to be sent is sent.
     fn settle(&mut self) {
         for side in [0, 1] {
@@ -177,20 +232,33 @@ impl World {
                 }
                 self.trace.events.push((side, event));
             }
-            while let Some((_, segment)) = stack.poll_transmit(self.now) {
-                self.trace.segments.push(segment.clone());
-                self.sent[side].push_back(segment);
-            }
-            stack.check();
+            let sent = self.transmit(side);
+            self.trace.segments.extend_from_slice(&sent);
+            self.sent[side].extend(sent);
+            self.stacks[side].check();
         }
     }
 }
 
-/// Plays the steps; gives all that can be told from outside, and how many segments were taken in as predicted.
-fn play(config: &Config, steps: &[(bool, Step)], predicts: bool) -> (Trace, u64) {
-    ALLOWED.set(predicts);
+/// What an interface may merge: data in sequence, no longer than the first segment's, under a header that is the same but for
+/// its number and PSH, which ends a run.
+fn continues(run: &Segment<Symbolic>, next: &Segment<Symbolic>) -> bool {
+    let (header, other) = (&run.header, &next.header);
+    let (Some(first), [only]) = (run.payload.first(), &next.payload[..]) else {
+        return false;
+    };
+    header.flags == Flags::ACK
+        && other.flags.difference(Flags::PSH) == Flags::ACK
+        && header.seq + run.payload_len() as u32 == other.seq
+        && (header.ack, header.window, header.options) == (other.ack, other.window, other.options)
+        && run.ecn == next.ecn
+        && only.len <= first.len
+}
+
+/// Plays the steps; gives the world they come to.
+fn play(config: &Config, steps: &[(bool, Step)], runs: bool) -> World {
     TAKEN.set(0);
-    let mut world = World::new(config);
+    let mut world = World::new(config, runs);
     for &(side, step) in steps {
         world.take(side.into(), step);
         world.settle();
@@ -198,12 +266,22 @@ fn play(config: &Config, steps: &[(bool, Step)], predicts: bool) -> (Trace, u64)
     for side in [0, 1] {
         world.take(side, Step::Move);
     }
+    world
+}
+
+/// The same without prediction.
+fn play_generally(config: &Config, steps: &[(bool, Step)]) -> World {
+    ALLOWED.set(false);
+    let world = play(config, steps, false);
     ALLOWED.set(true);
-    (world.trace, TAKEN.get())
+    assert_eq!(TAKEN.get(), 0);
+    world
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    (any::<[bool; 8]>(), 1..6u32).prop_map(|(on, ack_every_segments)| {
+    let controllers =
+        proptest::sample::select(vec![Congestion::Cubic, Congestion::Dctcp, Congestion::Bbr]);
+    (any::<[bool; 9]>(), 1..6u32, controllers).prop_map(|(on, ack_every_segments, congestion)| {
         let [
             timestamps,
             sack,
@@ -213,10 +291,13 @@ fn config() -> impl Strategy<Value = Config> {
             eager_acks,
             hystart,
             linux,
+            large,
         ] = on;
+        // With much to send, writes end within runs.
+        let buffer = if large { 1 << 20 } else { 64 << 10 };
         let config = Config {
-            receive_buffer: 64 << 10,
-            send_buffer: 64 << 10,
+            receive_buffer: buffer,
+            send_buffer: buffer,
             timestamps,
             sack,
             rack_tlp,
@@ -225,12 +306,13 @@ fn config() -> impl Strategy<Value = Config> {
             eager_acks,
             hystart,
             ack_every_segments,
+            congestion,
             ..Config::default()
         };
         match linux {
             true => Config {
                 window_counting: crate::WindowCounting::Linux,
-                congestion: crate::Congestion::NewReno,
+                congestion: Congestion::NewReno,
                 ..config
             },
             false => config,
@@ -244,11 +326,76 @@ proptest! {
         config in config(),
         steps in proptest::collection::vec((any::<bool>(), step()), 1..300),
     ) {
-        let (predicted, _) = play(&config, &steps, true);
-        let (general, taken) = play(&config, &steps, false);
-        prop_assert_eq!(taken, 0);
-        prop_assert_eq!(predicted, general);
+        let predicted = play(&config, &steps, false);
+        let general = play_generally(&config, &steps);
+        prop_assert_eq!(predicted.trace, general.trace);
     }
+
+    #[test]
+    fn runs_change_nothing(
+        config in config(),
+        steps in proptest::collection::vec((any::<bool>(), step()), 1..300),
+    ) {
+        let one_by_one = play(&config, &steps, false);
+        let runs = play(&config, &steps, true);
+        prop_assert_eq!(one_by_one.trace, runs.trace);
+    }
+}
+
+/// Where writes of more than 64 KiB wait, the segment that ends a write is pushed, also within what could be one run.
+#[test]
+fn runs_end_where_writes_are_pushed() {
+    let write = Step::Write {
+        len: 50_000,
+        more: false,
+    };
+    let config = Config {
+        send_buffer: 1 << 20,
+        receive_buffer: 1 << 20,
+        initial_window_segments: 200,
+        ..Config::default()
+    };
+    let mut steps = vec![(false, write)];
+    steps.extend([(false, write); 8]);
+    for _ in 0..20 {
+        steps.push((false, Step::DeliverMany { most: 40 }));
+        steps.push((true, Step::DeliverMany { most: 40 }));
+    }
+    let [runs, one_by_one] = [true, false].map(|runs| play(&config, &steps, runs));
+    let pushed = |segment: &&Segment<Symbolic>| segment.header.flags.contains(Flags::PSH);
+    assert!(runs.trace.segments.iter().filter(pushed).count() >= 5);
+    assert!(runs.run[0] > 200);
+    assert_eq!(runs.trace, one_by_one.trace);
+}
+
+#[test]
+fn bulk_goes_and_comes_in_runs() {
+    let write = Step::Write {
+        len: 60_000,
+        more: false,
+    };
+    let mut steps = Vec::new();
+    for _ in 0..50 {
+        steps.push((false, write));
+        for _ in 0..4 {
+            steps.extend([
+                (false, Step::DeliverMany { most: 40 }),
+                (true, Step::Read),
+                (true, Step::Deliver),
+            ]);
+        }
+    }
+    let world = play(&Config::default(), &steps, true);
+    let sent = world.trace.segments.len() as u64;
+    let [went, came] = world.run;
+    assert!(sent > 2000, "{sent} segments were sent");
+    assert!(
+        went > sent * 3 / 4 && came > sent * 3 / 4,
+        "{went} went and {came} came in runs"
+    );
+    // A run is taken in at once, not segment by segment: the first counts as predicted, the rest follows.
+    assert!(TAKEN.get() < sent / 2);
+    assert_eq!(world.trace, play(&Config::default(), &steps, false).trace);
 }
 
 #[test]
@@ -269,8 +416,8 @@ fn segments_in_order_are_predicted() {
         }
         steps.push((false, Step::Wait { us: 100 }));
     }
-    let (trace, taken) = play(&Config::default(), &steps, true);
-    let sent = trace.segments.len() as u64;
+    let world = play(&Config::default(), &steps, false);
+    let (sent, taken) = (world.trace.segments.len() as u64, TAKEN.get());
     assert!(sent > 500, "{sent} segments were sent");
     // All but the handshake's.
     assert!(

@@ -2,9 +2,9 @@
 
 use super::{OURS, PEERS, Player, with_setting};
 use crate::grammar::Call;
-use crate::segment::SegmentText;
-use baton_tcp::{Event, ListenerId, Symbolic, WriteError, WriteFlags};
-use baton_wire::Flags;
+use baton_tcp::{Config, ConnId, Event, ListenerId, Portable, Stack, WriteError, WriteFlags};
+use baton_testkit::{SegmentText, symbolic};
+use baton_wire::{Flags, Span, Symbolic};
 
 impl Player {
     pub(super) fn call(&mut self, call: &Call) -> Result<(), String> {
@@ -46,11 +46,7 @@ impl Player {
                 return self.write(*len, flags, result.unwrap_or(*len));
             }
             Call::WriteClosed => {
-                let data = Symbolic {
-                    source: OURS,
-                    offset: 0,
-                    len: 1,
-                };
+                let data = symbolic(OURS, 0, 1);
                 if stack.write(id, data) != Err(WriteError::Closed) {
                     return Err("expected that nothing can be written".into());
                 }
@@ -70,10 +66,9 @@ impl Player {
             }
             Call::Move => {
                 let state = stack.export(self.now, id);
-                let moved = stack.import(self.now, state);
-                let moved = moved.map_err(|_| "expected that its state is taken in")?;
-                self.peer().id = Some(moved);
+                self.put_in(state)?;
             }
+            Call::MoveAway { listening } => self.move_away(id, *listening)?,
             Call::Listen { .. }
             | Call::Unlisten
             | Call::Backlog(_)
@@ -85,7 +80,45 @@ impl Player {
         Ok(())
     }
 
-    pub(super) fn listener(&self) -> Result<ListenerId, String> {
+    fn put_in(&mut self, state: Portable<Symbolic>) -> Result<(), String> {
+        let moved = self.stack.import(self.now, state);
+        let moved = moved.map_err(|_| "expected that its state is taken in")?;
+        self.peer().id = Some(moved);
+        Ok(())
+    }
+
+    /// Nothing stays behind; the new stack has other parameters, another secret and another clock, and gets the state as text.
+    fn move_away(&mut self, id: ConnId, listening: bool) -> Result<(), String> {
+        let state = self.stack.export(self.now, id);
+        let flow = self.peer().flow;
+        let left = (
+            self.stack.find(&flow),
+            self.stack.poll_event(),
+            self.stack.poll_transmit(self.now),
+        );
+        if left != (None, None, None) {
+            return Err(format!("expected that nothing is left, got {left:?}"));
+        }
+        let text = serde_json::to_string(&state).map_err(|error| error.to_string())?;
+        let read: Portable<Symbolic> =
+            serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        if read != state {
+            return Err(format!("expected that {text} says all"));
+        }
+        let config = Config {
+            nagle: true,
+            rto_min_ms: 3000,
+            mss: 100,
+            ..Config::default()
+        };
+        self.stack = Stack::new(config, 4711);
+        self.listener = listening.then(|| self.stack.listen(self.local, 5));
+        let later = Span::from_secs(5000);
+        (self.start, self.now) = (self.start + later, self.now + later);
+        self.put_in(read)
+    }
+
+    pub fn listener(&self) -> Result<ListenerId, String> {
         self.listener.ok_or_else(|| "nobody listens".into())
     }
 
@@ -118,11 +151,7 @@ impl Player {
 
     fn write(&mut self, len: u32, flags: WriteFlags, expected: u32) -> Result<(), String> {
         let id = self.id()?;
-        let data = Symbolic {
-            source: OURS,
-            offset: self.peer().written,
-            len,
-        };
+        let data = symbolic(OURS, self.peer().written, len);
         let taken = self.stack.write_with(id, data, flags);
         if taken != Ok(expected as usize) {
             return Err(format!(

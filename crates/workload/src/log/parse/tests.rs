@@ -19,8 +19,16 @@ fn entry(format: Format, line: &str) -> (u64, String, Method, String, u16, Optio
     }
 }
 
-fn reason(format: Format, line: &str) -> SkipReason {
-    Parser::new(format).parse(line.as_bytes()).expect_err(line)
+/// Lines that are skipped, each behind its reason; `@` stands for a time as in the Common Log Format.
+fn skips(format: Format, lines: &str) {
+    for line in lines.trim().lines() {
+        let (reason, line) = line.split_once(": ").expect("a reason and a line");
+        let line = line.replace('@', "[01/Jul/1995:04:00:01 +0000]");
+        let line = line.replace("<tab>", "\t");
+        let mut parser = Parser::new(format);
+        let found = parser.parse(line.as_bytes()).expect_err(&line);
+        assert_eq!(format!("{found:?}"), reason, "{line}");
+    }
 }
 
 fn expect(
@@ -84,64 +92,27 @@ fn common() {
 
 #[test]
 fn malformed_common() {
-    let reason = |line: &str| reason(Format::Common, line);
-    let at = "[01/Jul/1995:04:00:01 +0000]";
-    assert_eq!(reason(""), SkipReason::Blank);
-    assert_eq!(reason("   "), SkipReason::Blank);
-    assert_eq!(reason("word"), SkipReason::MissingFields);
-    assert_eq!(
-        reason(&format!(r#"h {at} "GET / HTTP/1.0" 200 1"#)),
-        SkipReason::MissingFields
-    );
-    assert_eq!(reason("h - - no time"), SkipReason::Time);
-    assert_eq!(
-        reason(r#"h - - [32/Jul/1995:04:00:01 +0000] "GET / HTTP/1.0" 200 1"#),
-        SkipReason::Time
-    );
-    assert_eq!(
-        reason(&format!("h - - {at} GET / HTTP/1.0 200 1")),
-        SkipReason::Request
-    );
-    assert_eq!(
-        reason(&format!(r#"h - - {at} "-" 408 -"#)),
-        SkipReason::Request
-    );
-    assert_eq!(
-        reason(&format!(r#"h - - {at} "\x16\x03 x" 400 1"#)),
-        SkipReason::Request
-    );
-    assert_eq!(
-        reason(&format!(r#"h - - {at} "GET / HTTP/1.0" abc 1"#)),
-        SkipReason::Status
-    );
-    assert_eq!(
-        reason(&format!(r#"h - - {at} "GET / HTTP/1.0" 20 1"#)),
-        SkipReason::Status
-    );
-    assert_eq!(
-        reason(&format!(r#"h - - {at} "GET / HTTP/1.0" 200 -5"#)),
-        SkipReason::Bytes
-    );
-    assert_eq!(
-        reason(&format!(
-            r#"h - - {at} "GET / HTTP/1.0" 200 99999999999999999999"#
-        )),
-        SkipReason::Bytes
-    );
-    assert_eq!(
-        reason(&format!(r#"h - - {at} "GET / HTTP/1.0" 200"#)),
-        SkipReason::MissingFields
-    );
-    assert_eq!(
-        reason(&format!(
-            r#"h - - {at} "GET / HTTP/1.0" 200 1 "ref" "agent""#
-        )),
-        SkipReason::ExtraFields
-    );
-    assert_eq!(
-        reason(&format!(r#" - - {at} "GET / HTTP/1.0" 200 1"#)),
-        SkipReason::Client
-    );
+    for blank in ["", "   "] {
+        let mut parser = Parser::new(Format::Common);
+        assert_eq!(parser.parse(blank.as_bytes()), Err(SkipReason::Blank));
+    }
+    let lines = r#"
+MissingFields: word
+MissingFields: h @ "GET / HTTP/1.0" 200 1
+Time: h - - no time
+Time: h - - [32/Jul/1995:04:00:01 +0000] "GET / HTTP/1.0" 200 1
+Request: h - - @ GET / HTTP/1.0 200 1
+Request: h - - @ "-" 408 -
+Request: h - - @ "\x16\x03 x" 400 1
+Status: h - - @ "GET / HTTP/1.0" abc 1
+Status: h - - @ "GET / HTTP/1.0" 20 1
+Bytes: h - - @ "GET / HTTP/1.0" 200 -5
+Bytes: h - - @ "GET / HTTP/1.0" 200 99999999999999999999
+MissingFields: h - - @ "GET / HTTP/1.0" 200
+ExtraFields: h - - @ "GET / HTTP/1.0" 200 1 "ref" "agent"
+Client:  - - @ "GET / HTTP/1.0" 200 1
+"#;
+    skips(Format::Common, lines);
 }
 
 #[test]
@@ -165,22 +136,13 @@ fn epa_takes_the_last_fields_from_the_right() {
     assert!(
         matches!(parser.parse(latin1), Ok(Parsed::Entry(e)) if e.url == b"/\xe9\xa0" && e.bytes.is_none())
     );
-    assert_eq!(
-        reason(Format::Epa, r#"h [30:00:00] "GET / HTTP/1.0" 200 1"#),
-        SkipReason::Time
-    );
-    assert_eq!(
-        reason(Format::Epa, r#"h [32:00:00:00] "GET / HTTP/1.0" 200 1"#),
-        SkipReason::Time
-    );
-    assert_eq!(
-        reason(Format::Epa, r#"h [30:00:00:00] "GET / HTTP/1.0" 200 x"#),
-        SkipReason::Bytes
-    );
-    assert_eq!(
-        reason(Format::Epa, r#"h [30:00:00:00] GET / 200 1"#),
-        SkipReason::Request
-    );
+    let lines = r#"
+Time: h [30:00:00] "GET / HTTP/1.0" 200 1
+Time: h [32:00:00:00] "GET / HTTP/1.0" 200 1
+Bytes: h [30:00:00:00] "GET / HTTP/1.0" 200 x
+Request: h [30:00:00:00] GET / 200 1
+"#;
+    skips(Format::Epa, lines);
 }
 
 #[test]
@@ -204,25 +166,13 @@ fn nasa() {
     let mut parser = Parser::new(Format::NasaTsv);
     let header = b"host\tlogname\ttime\tmethod\turl\tresponse\tbytes";
     assert_eq!(parser.parse(header), Ok(Parsed::Directive));
-    assert_eq!(
-        reason(Format::NasaTsv, "h\t-\t1\tGET\t/a\t200"),
-        SkipReason::MissingFields
-    );
-    assert_eq!(
-        reason(Format::NasaTsv, "h\t-\tx\tGET\t/a\t200\t1"),
-        SkipReason::Time
-    );
-    assert_eq!(
-        reason(
-            Format::NasaTsv,
-            "h\t-\t18446744073709551615\tGET\t/a\t200\t1"
-        ),
-        SkipReason::Time
-    );
-    assert_eq!(
-        reason(Format::NasaTsv, "h\t-\t1\tGET\t\t200\t1"),
-        SkipReason::Request
-    );
+    let lines = r#"
+MissingFields: h<tab>-<tab>1<tab>GET<tab>/a<tab>200
+Time: h<tab>-<tab>x<tab>GET<tab>/a<tab>200<tab>1
+Time: h<tab>-<tab>18446744073709551615<tab>GET<tab>/a<tab>200<tab>1
+Request: h<tab>-<tab>1<tab>GET<tab><tab>200<tab>1
+"#;
+    skips(Format::NasaTsv, lines);
 }
 
 #[test]
@@ -232,26 +182,14 @@ fn world_cup() {
         entry(Format::WorldCupCsv, line),
         expect(893_976_372, "1044", "/images/a,b.gif", Some(508))
     );
-    assert_eq!(
-        reason(Format::WorldCupCsv, "1,30/Apr/1998,22:46:12,200,508"),
-        SkipReason::MissingFields
-    );
-    assert_eq!(
-        reason(Format::WorldCupCsv, "1,1998-04-30,22:46:12,/,200,508"),
-        SkipReason::Time
-    );
-    assert_eq!(
-        reason(Format::WorldCupCsv, "1,30/Apr/1998,22:46:12,/,2x0,508"),
-        SkipReason::Status
-    );
-    assert_eq!(
-        reason(Format::WorldCupCsv, "1,30/Apr/1998,22:46:12,/,200,5e3"),
-        SkipReason::Bytes
-    );
-    assert_eq!(
-        reason(Format::WorldCupCsv, ",30/Apr/1998,22:46:12,/,200,5"),
-        SkipReason::Client
-    );
+    let lines = r#"
+MissingFields: 1,30/Apr/1998,22:46:12,200,508
+Time: 1,1998-04-30,22:46:12,/,200,508
+Status: 1,30/Apr/1998,22:46:12,/,2x0,508
+Bytes: 1,30/Apr/1998,22:46:12,/,200,5e3
+Client: ,30/Apr/1998,22:46:12,/,200,5
+"#;
+    skips(Format::WorldCupCsv, lines);
 }
 
 #[test]
@@ -266,18 +204,12 @@ fn sdsc_has_no_sizes() {
     assert!(!Parser::new(Format::Sdsc).has_sizes());
     let line = "2+1: Tue Aug  1 00:00:05 1995 (/a): Sent CGI output: POST /cgi/a HTTP/1.0";
     assert_eq!(entry(Format::Sdsc, line).2, Method::Post);
-    assert_eq!(
-        reason(Format::Sdsc, "1+1: Tue Aug 22 1995 (/a): Sent text: GET /a"),
-        SkipReason::Time
-    );
-    assert_eq!(
-        reason(Format::Sdsc, "1+1: Tue Aug 22 00:00:05 1995 /a"),
-        SkipReason::MissingFields
-    );
-    assert_eq!(
-        reason(Format::Sdsc, "1+1: Tue Aug 22 00:00:05 1995 (/a)"),
-        SkipReason::Request
-    );
+    let lines = r#"
+Time: 1+1: Tue Aug 22 1995 (/a): Sent text: GET /a
+MissingFields: 1+1: Tue Aug 22 00:00:05 1995 /a
+Request: 1+1: Tue Aug 22 00:00:05 1995 (/a)
+"#;
+    skips(Format::Sdsc, lines);
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn run() -> Results {
         handoff: HandoffResults::default(),
         bus: Default::default(),
         interconnect: None,
+        offload: None,
         series: Vec::new(),
     }
 }

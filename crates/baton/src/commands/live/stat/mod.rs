@@ -67,10 +67,38 @@ fn render(snapshot: &Snapshot, all: bool) -> String {
         let left = grouped((snapshot.connections.len() - MOST_ROWS) as u64);
         let _ = writeln!(text, "... and {left} more; --json shows all");
     }
+    text.push_str(&places(snapshot));
     text.push_str(&applications::render(&snapshot.applications));
     text.push_str(&neighbours(snapshot));
     text.push_str(&counters(snapshot, all));
     text
+}
+
+/// Where each connection lives, and why, of a host with an adapter.
+fn places(snapshot: &Snapshot) -> String {
+    if snapshot.places.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(vec![
+        Column::words("local"),
+        Column::words("remote"),
+        Column::words("is on the"),
+        Column::numbers("for, s"),
+        Column::words("not on the adapter because"),
+        Column::numbers("handoffs"),
+    ]);
+    for row in snapshot.places.iter().take(MOST_ROWS) {
+        let why = row.why.clone().unwrap_or_else(|| "-".to_owned());
+        table.row(vec![
+            row.local.to_string(),
+            row.remote.to_string(),
+            row.place.replace('_', " "),
+            format!("{:.1}", row.since_ms as f64 / 1000.0),
+            why.replace('_', " "),
+            grouped(row.handoffs.into()),
+        ]);
+    }
+    table.render()
 }
 
 /// Listeners and connections, in the manner of `ss -ti`.

@@ -2,28 +2,19 @@
 
 use super::bench::{Bench, Closely, Grid, Measured, Trial};
 use super::estimate::Estimate;
+use super::machine::set_load;
 use super::settings::half;
 use crate::commands::reproduce::Context;
+use crate::config;
 use crate::failure::Failure;
 use crate::runner::{COMMIT, for_all};
-use baton_sim::offload::{self, Experiment, Results};
-use std::fs;
+use baton_sim::config::Experiment;
+use baton_sim::results::Results;
+use baton_sim::{NoObserver, RunError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Machines by name, as in `profiles/*.toml`.
-const PROFILES: [(&str, &str); 2] = [
-    (
-        "batching",
-        include_str!("../../../../../../profiles/batching.toml"),
-    ),
-    (
-        "offload-pcie",
-        include_str!("../../../../../../profiles/offload-pcie.toml"),
-    ),
-];
-
 /// The machine of the paper.
-const PAPER: &str = PROFILES[0].0;
+const PAPER: &str = "batching";
 
 /// Seeds of each point, where the user does not say.
 const SEEDS: u32 = 5;
@@ -55,14 +46,16 @@ impl<'a> Lab<'a> {
     /// There is no such machine, or it cannot be.
     pub fn new(context: &'a Context<'a>) -> Result<Self, Failure> {
         let name = context.batching.profile.as_deref().unwrap_or(PAPER);
-        let mut machine = load(name)?;
-        if let Some(responses) = context.batching.responses {
-            machine.run.measured_responses = responses.into();
+        let mut machine = config::profile(name)?;
+        if machine.offload.is_none() {
+            return Err(Failure::BadInput(format!(
+                "--profile {name}: its adapter has no sockets; expected one with all of TCP on its adapter (offload), \
+                 as batching or offload-pcie"
+            )));
         }
-        machine.validate().map_err(|invalid| {
-            let name = name.to_owned();
-            Failure::BadInput(format!("{name}: {invalid}"))
-        })?;
+        if let Some(responses) = context.batching.responses {
+            machine.run.measured_responses = Some(responses.into());
+        }
         Ok(Self {
             context,
             machine,
@@ -109,8 +102,7 @@ impl Bench for Lab<'_> {
         let point = |trial: &Trial| {
             let mut experiment = self.machine.clone();
             trial.settings.apply(&mut experiment);
-            experiment.load.file_bytes = trial.file_bytes;
-            experiment.load.connections = trial.connections;
+            set_load(&mut experiment, trial.file_bytes, trial.connections);
             Point {
                 name: trial.name.clone(),
                 experiment,
@@ -141,7 +133,10 @@ impl Bench for Lab<'_> {
     fn note(&self) -> String {
         format!(
             "Machine {}; {} seeds from {} on, {} replies measured in each run.\n",
-            self.machine_name, self.seeds, self.context.seed, self.machine.run.measured_responses,
+            self.machine_name,
+            self.seeds,
+            self.context.seed,
+            self.machine.run.lengths()[1].count(),
         )
     }
 }
@@ -150,16 +145,19 @@ impl Measured {
     fn of(runs: &[Results]) -> Self {
         let over = |value: fn(&Results) -> f64| Estimate::of(runs.iter().map(value));
         let first = &runs[0];
+        let crossed = first.offload.clone().unwrap_or_default();
         Self {
-            response_us: over(|run| run.response_time_us),
-            transfer_us: over(|run| run.transfer_time_us),
-            crossings: over(|run| run.crossings_per_response),
-            rate: over(|run| run.responses_per_s),
+            response_us: over(|run| 1e3 * run.clients.first_byte_ms.mean),
+            transfer_us: over(|run| 1e3 * run.clients.transfer_ms.mean),
+            crossings: over(Results::crossings_per_response),
+            rate: over(|run| run.clients.request_rate),
             first: Closely {
-                responses: first.responses,
-                host_transfers: first.host_transfers,
-                adapter_transfers: first.adapter_transfers,
-                busy_percent: Some([first.host_busy_percent, first.adapter_busy_percent]),
+                responses: first.clients.responses,
+                host_transfers: crossed.host_transfers,
+                adapter_transfers: crossed.adapter_transfers,
+                busy_percent: Some(
+                    [first.host.idle_percent, first.nic.idle_percent].map(|idle| 100.0 - idle),
+                ),
             },
         }
     }
@@ -170,21 +168,7 @@ impl Measured {
 /// # Errors
 /// The profile is not sound.
 pub(super) fn machine_of_paper() -> Result<Experiment, Failure> {
-    load(PAPER)
-}
-
-fn load(name: &str) -> Result<Experiment, Failure> {
-    let built_in = PROFILES.iter().find(|(known, _)| *known == name);
-    let text = match built_in {
-        Some((_, text)) => (*text).to_owned(),
-        None => fs::read_to_string(name).map_err(|error| {
-            let names = PROFILES.map(|(name, _)| name).join(", ");
-            Failure::BadInput(format!(
-                "--profile {name}: {error}; expected one of {names}, or the path of such a file"
-            ))
-        })?,
-    };
-    toml::from_str(&text).map_err(|error| Failure::BadInput(format!("{name}: {error}")))
+    config::profile(PAPER)
 }
 
 /// Runs a point with its own seed.
@@ -195,16 +179,16 @@ pub(super) fn run_one(point: &Point) -> Result<Results, Failure> {
     let Point { name, experiment } = point;
     let seed = experiment.run.seed;
     // A broken invariant of the simulator panics; the user is told which run it was.
-    let outcome = catch_unwind(AssertUnwindSafe(|| offload::run(experiment, COMMIT)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        baton_sim::run(experiment, COMMIT, &[], &mut NoObserver)
+    }));
     match outcome {
-        Ok(Ok(results)) if results.responses > 0 => Ok(results),
+        Ok(Ok(results)) if results.clients.responses > 0 => Ok(results),
         Ok(Ok(results)) => Err(Failure::Failed(format!(
             "{name}: no reply within {} s of simulated time (seed {seed})",
             results.experiment.run.limit_s
         ))),
-        Ok(Err(offload::RunError::Invalid(invalid))) => {
-            Err(Failure::BadInput(format!("{name}: {invalid}")))
-        }
+        Ok(Err(RunError::Invalid(invalid))) => Err(Failure::BadInput(format!("{name}: {invalid}"))),
         Ok(Err(error)) => Err(Failure::Failed(format!("{name}: {error}"))),
         Err(_) => Err(Failure::Failed(format!(
             "{name}: the simulator broke one of its rules (seed {seed}, see above)"

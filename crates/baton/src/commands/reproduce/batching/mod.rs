@@ -5,7 +5,9 @@ mod bench;
 pub(in crate::commands) mod calibration;
 mod estimate;
 mod lab;
+#[cfg(live)]
 mod live;
+pub(in crate::commands) mod machine;
 mod published;
 mod search;
 mod settings;
@@ -17,6 +19,7 @@ pub use studies::NAMES as STUDIES;
 use super::{Context, Outcome, Reproduction};
 use crate::failure::Failure;
 use lab::Lab;
+#[cfg(live)]
 use live::LiveBench;
 
 /// The entry in the list.
@@ -27,7 +30,8 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 };
 
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
-    if context.batching.live {
+    #[cfg(live)]
+    if context.batching.measures_this_machine() {
         return table::run(&LiveBench::new(context)?);
     }
     let lab = Lab::new(context)?;

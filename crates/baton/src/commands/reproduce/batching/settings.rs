@@ -1,7 +1,8 @@
 //! Levels and timers of both sides.
 
+use super::machine::offload;
 use baton_bus::Batching;
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 
 /// The sizes of files, bytes, and what the paper calls them.
 pub(super) const FILES: [(u32, &str); 3] = [
@@ -97,9 +98,9 @@ impl Settings {
 
     /// Sets them.
     pub fn apply(self, experiment: &mut Experiment) {
-        self.host.apply(&mut experiment.host.interface.batching);
-        self.adapter
-            .apply(&mut experiment.adapter.interface.batching);
+        let offload = offload(experiment);
+        self.host.apply(&mut offload.host.interface.batching);
+        self.adapter.apply(&mut offload.adapter.interface.batching);
     }
 
     /// Which sides are not minimal; both where neither is.

@@ -4,8 +4,9 @@ use super::Findings;
 use super::connections::with_connections;
 use super::sweep::{CROSSINGS, RATE, RESPONSE, Series, Sweep};
 use crate::commands::reproduce::batching::lab::Lab;
+use crate::commands::reproduce::batching::machine::offload;
 use crate::failure::Failure;
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 
 const CONNECTIONS: [u32; 4] = [1, 5, 100, 1_000];
 
@@ -29,7 +30,7 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
 }
 
 fn set(experiment: &mut Experiment, connections: u32) {
-    let interface = &mut experiment.host.interface;
+    let interface = &mut offload(experiment).host.interface;
     interface.bulk_accept = connections as u16;
     interface.accept_patience_us = 1_000;
 }

@@ -3,9 +3,10 @@
 use super::Findings;
 use super::sweep::{CROSSINGS, RATE, RESPONSE, Series, Sweep};
 use crate::commands::reproduce::batching::lab::Lab;
+use crate::commands::reproduce::batching::machine::offload;
 use crate::commands::reproduce::batching::settings::{Setting, Settings, Sides};
 use crate::failure::Failure;
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 
 /// More replies than connections, so that each has a share in what is measured.
 const REPLIES_PER_CONNECTION: u64 = 3;
@@ -54,17 +55,18 @@ fn set(experiment: &mut Experiment, connections: u32) {
 /// The machine with so many connections, large enough for them, and a run long enough.
 pub(super) fn with_connections(machine: &Experiment, connections: u32) -> Experiment {
     let mut experiment = machine.clone();
-    experiment.load.connections = connections;
-    let host = &mut experiment.host;
+    experiment.clients.connections = connections;
+    let offload = offload(&mut experiment);
+    let host = &mut offload.host;
     host.interface.most_sockets = host.interface.most_sockets.max(4 * connections);
     host.backlog = host.backlog.max(2 * connections);
-    let adapter = &mut experiment.adapter.interface;
+    let adapter = &mut offload.adapter.interface;
     adapter.most_sockets = adapter.most_sockets.max(4 * connections);
     adapter.most_backlog = adapter.most_backlog.max(2 * connections);
-    experiment.link.buffers = experiment.link.buffers.max(16 * connections);
+    offload.link.buffers = offload.link.buffers.max(16 * connections);
     let replies = REPLIES_PER_CONNECTION * u64::from(connections);
     let run = &mut experiment.run;
-    run.warmup_responses = run.warmup_responses.max(replies / 3);
-    run.measured_responses = run.measured_responses.max(replies);
+    run.warmup_responses = run.warmup_responses.max(Some(replies / 3));
+    run.measured_responses = run.measured_responses.max(Some(replies));
     experiment
 }

@@ -2,9 +2,10 @@
 
 use super::Findings;
 use super::sweep::{CROSSINGS, Metric, RESPONSE, Sweep, files};
+use crate::commands::reproduce::batching::machine::offload;
 use crate::commands::reproduce::batching::{bench::Measured, lab::Lab};
 use crate::failure::Failure;
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 
 /// Descriptors that the adapter sends for each reply.
 const RESPONSES: Metric = Metric {
@@ -33,7 +34,7 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
         log_x: false,
         values: vec![0, 1],
         set: |experiment: &mut Experiment, on| {
-            experiment.adapter.interface.cumulative_sends = on == 1;
+            offload(experiment).adapter.interface.cumulative_sends = on == 1;
         },
         series,
         metrics: vec![RESPONSE, CROSSINGS, RESPONSES],

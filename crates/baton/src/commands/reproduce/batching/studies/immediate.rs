@@ -3,8 +3,9 @@
 use super::Findings;
 use super::sweep::{CROSSINGS, RESPONSE, Series, Sweep};
 use crate::commands::reproduce::batching::lab::Lab;
+use crate::commands::reproduce::batching::machine::{offload, set_load};
 use crate::failure::Failure;
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 
 /// The longest that fits is 240 bytes; headers have 250, requests more.
 const VALUES: [u32; 7] = [0, 16, 48, 80, 112, 176, 240];
@@ -14,7 +15,7 @@ const FILES: [u32; 4] = [16, 100, 240, 1024];
 pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
     let series = FILES.map(|bytes| {
         let mut experiment = lab.machine.clone();
-        experiment.load.file_bytes = bytes;
+        set_load(&mut experiment, bytes, 1);
         Series {
             name: format!("{bytes} B"),
             experiment,
@@ -35,6 +36,7 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
 }
 
 fn set(experiment: &mut Experiment, bytes: u32) {
-    experiment.host.interface.most_inline = bytes;
-    experiment.adapter.interface.most_inline = bytes;
+    let offload = offload(experiment);
+    offload.host.interface.most_inline = bytes;
+    offload.adapter.interface.most_inline = bytes;
 }

@@ -3,11 +3,12 @@
 use super::Findings;
 use crate::commands::reproduce::batching::bench::Measured;
 use crate::commands::reproduce::batching::lab::{Lab, Point};
+use crate::commands::reproduce::batching::machine::set_load;
 use crate::commands::reproduce::{Row, Shown};
 use crate::failure::Failure;
 use baton_report::figure::{Line, Panel, Panels};
 use baton_report::{Column, Scale, Table, significant};
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 
 /// What is looked at.
 #[derive(Clone, Copy)]
@@ -179,8 +180,7 @@ pub(super) fn files(machine: &Experiment, connections: u32) -> Vec<Series> {
     let files = crate::commands::reproduce::batching::settings::FILES;
     let series = |&(bytes, size): &(u32, &str)| {
         let mut experiment = machine.clone();
-        experiment.load.file_bytes = bytes;
-        experiment.load.connections = connections;
+        set_load(&mut experiment, bytes, connections);
         Series {
             name: size.to_owned(),
             experiment,

@@ -3,9 +3,10 @@
 use super::Findings;
 use super::sweep::{CROSSINGS, RESPONSE, Sweep, TRANSFER, files};
 use crate::commands::reproduce::batching::lab::Lab;
+use crate::commands::reproduce::batching::machine::offload;
 use crate::failure::Failure;
 use baton_bus::Descriptor;
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 
 pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
     Sweep {
@@ -23,9 +24,10 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
 }
 
 fn set(experiment: &mut Experiment, bytes: u32) {
+    let offload = offload(experiment);
     for batching in [
-        &mut experiment.host.interface.batching,
-        &mut experiment.adapter.interface.batching,
+        &mut offload.host.interface.batching,
+        &mut offload.adapter.interface.batching,
     ] {
         batching.max_transfer_bytes = bytes;
         batching.max_descriptors = (bytes / Descriptor::BYTES).min(128);

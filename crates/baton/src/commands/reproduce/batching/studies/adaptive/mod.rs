@@ -7,10 +7,11 @@ use super::Findings;
 use super::connections::with_connections;
 use crate::commands::reproduce::batching::bench::Measured;
 use crate::commands::reproduce::batching::lab::{Lab, Point};
+use crate::commands::reproduce::batching::machine::{offload, set_load, set_rate};
 use crate::commands::reproduce::batching::settings::{FILES, Settings};
 use crate::failure::Failure;
 use baton_bus::BatchingPolicy;
-use baton_sim::offload::Experiment;
+use baton_sim::config::Experiment;
 use opponents::{combined, every_setting};
 
 /// Connections in closed loops.
@@ -72,7 +73,7 @@ fn closed_loops(lab: &Lab<'_>) -> Vec<Workload> {
         let many = (index == 0).then_some(MANY);
         for connections in CONNECTIONS.into_iter().chain(many) {
             let mut experiment = machine(lab, connections, REPLIES[index]);
-            experiment.load.file_bytes = bytes;
+            set_load(&mut experiment, bytes, connections);
             all.push(Workload {
                 name: format!("{size}, {connections} conn."),
                 experiment,
@@ -88,7 +89,7 @@ fn fixed_rates(lab: &Lab<'_>, capacity: f64) -> Vec<Workload> {
     let at = |share: u32| {
         let mut experiment = machine(lab, MANY, REPLIES[0]);
         let rate = (capacity * f64::from(share) / 100.0).round().max(1.0) as u32;
-        experiment.load.rate_per_s = rate;
+        set_rate(&mut experiment, rate);
         Workload {
             name: format!("{}, {rate}/s ({share} %)", FILES[0].1),
             experiment,
@@ -107,17 +108,19 @@ fn machine(lab: &Lab<'_>, connections: u32, replies: u64) -> Experiment {
         Some(replies) => replies.into(),
         None => replies.max(least),
     };
-    experiment.run.measured_responses = replies;
+    experiment.run.measured_responses = Some(replies);
     // The policy learns first.
-    experiment.run.warmup_responses = experiment.run.warmup_responses.max(replies / 3);
-    experiment.host.interface.batching.tick_us = 1;
-    experiment.adapter.interface.batching.tick_us = 1;
+    experiment.run.warmup_responses = experiment.run.warmup_responses.max(Some(replies / 3));
+    let offload = offload(&mut experiment);
+    offload.host.interface.batching.tick_us = 1;
+    offload.adapter.interface.batching.tick_us = 1;
     experiment
 }
 
 impl Compared {
-    fn measure(lab: &Lab<'_>, workload: Workload) -> Result<Self, Failure> {
-        let timer_us = workload.experiment.adapter.interface.batching.timer_us;
+    fn measure(lab: &Lab<'_>, mut workload: Workload) -> Result<Self, Failure> {
+        let adapter = &offload(&mut workload.experiment).adapter;
+        let timer_us = adapter.interface.batching.timer_us;
         let all = every_setting(timer_us);
         let mut points = vec![workload.fixed(Settings::BASELINE), workload.adaptive()];
         points.extend(all.iter().map(|&settings| workload.fixed(settings)));
@@ -177,8 +180,9 @@ impl Workload {
 
     fn adaptive(&self) -> Point {
         let mut experiment = self.experiment.clone();
-        experiment.host.interface.batching.policy = BatchingPolicy::Adaptive;
-        experiment.adapter.interface.batching.policy = BatchingPolicy::Adaptive;
+        let offload = offload(&mut experiment);
+        offload.host.interface.batching.policy = BatchingPolicy::Adaptive;
+        offload.adapter.interface.batching.policy = BatchingPolicy::Adaptive;
         Point {
             name: format!("{}, adaptive", self.name),
             experiment,

@@ -265,7 +265,7 @@ pub(super) fn figure(all: &[Compared]) -> Panels {
                 points: drawn
                     .iter()
                     .map(|compared| {
-                        let connections = compared.workload.experiment.load.connections;
+                        let connections = compared.workload.experiment.clients.connections;
                         (f64::from(connections), value(chosen(compared)))
                     })
                     .collect(),

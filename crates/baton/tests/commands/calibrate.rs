@@ -1,0 +1,178 @@
+//! `baton calibrate` from the outside, with few packets: that it runs and says what it is to say, not what comes out.
+
+use crate::common::{Ran, Workbench};
+#[cfg(unix)]
+use crate::interrupts::{interrupt, started};
+use serde_json::Value;
+
+/// Flags that make a calibration short.
+const FEW: [&str; 6] = ["--rounds", "1", "--warmup", "2000", "--packets", "15000"];
+
+fn calibrate(bench: &Workbench, more: &[&str]) -> Ran {
+    let arguments: Vec<&str> = ["calibrate"]
+        .iter()
+        .chain(&FEW)
+        .chain(more)
+        .copied()
+        .collect();
+    bench.run(&arguments)
+}
+
+/// A folder with a log of a few requests.
+fn with_log() -> Workbench {
+    let bench = Workbench::new();
+    let generate = [
+        "generate",
+        "worldcup-lifetimes",
+        "--requests",
+        "20000",
+        "--out",
+        "access.log",
+    ];
+    bench.run(&generate).ok();
+    bench
+}
+
+#[test]
+fn a_calibration_prints_rounds_residuals_and_lines_for_the_profile() {
+    let bench = with_log();
+    let ran = calibrate(&bench, &["--log", "access.log", "--json", "out.json"]).ok();
+    ran.says(&[
+        "with the log access.log",
+        "15,000 packets measured after 2,000 of warm-up, seed 1",
+        "With the constants of the profile",
+        "Round 1 of at most 1",
+        "W-1024-P-N-FCFS-400",
+        "published",
+        "points",
+        "chosen by the median delays",
+        "Derived",
+        "profile",
+        "of 22 numbers are within tolerance after 1 round (not settled",
+        "[host.scale]\nnetwork_stack = ",
+        "[nic.scale]\nhost = ",
+        "transmit_burst_segments = ",
+    ]);
+    assert_eq!(ran.stderr, "", "no progress bar, as stderr is no terminal");
+    let document: Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
+    assert_eq!(document["profile"], "handoff-2006");
+    let round = &document["rounds"][0];
+    for outcome in [&document["in_profile"], round] {
+        let constants = outcome["constants"].as_object().map(serde_json::Map::len);
+        assert_eq!(constants, Some(7), "{outcome}");
+        let numbers = outcome["numbers"].as_array().map(Vec::len);
+        assert_eq!(numbers, Some(22), "{outcome}");
+    }
+    assert_eq!(bench.files(), ["access.log", "out.json"]);
+}
+
+#[test]
+fn the_lines_for_the_profile_can_be_run() {
+    let bench = with_log();
+    let ran = calibrate(&bench, &["--log", "access.log"]).ok();
+    let lines = ran
+        .stdout
+        .find("[nic.firmware]\n")
+        .map(|start| &ran.stdout[start..])
+        .expect("lines for the profile");
+    bench.write("derived.toml", lines);
+    let again = [
+        "run",
+        "W-0-N-N-FCFS-400",
+        "--profile",
+        "derived.toml",
+        "--print-config=full",
+    ];
+    bench.run(&again).ok();
+}
+
+#[test]
+fn a_calibration_is_the_same_on_any_number_of_threads() {
+    let bench = with_log();
+    let on = |threads, json| {
+        let more = ["--log", "access.log", "--threads", threads, "--json", json];
+        calibrate(&bench, &more).ok();
+        bench.read(json)
+    };
+    assert_eq!(on("1", "one.json"), on("3", "three.json"));
+}
+
+#[test]
+fn without_a_log_a_generated_one_is_named() {
+    let bench = Workbench::new();
+    let ran = calibrate(&bench, &["--json", "-"]).ok();
+    let document: Value = serde_json::from_str(&ran.stdout).expect("JSON alone on stdout");
+    assert_eq!(document["workload"]["kind"], "generated");
+    for part in ["a generated log", "worldcup-lifetimes", "(generated log)"] {
+        assert!(
+            ran.stderr.contains(part),
+            "{part:?} is not in:\n{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn an_unknown_profile_and_a_missing_log_are_refused() {
+    let bench = Workbench::new();
+    calibrate(&bench, &["--json", "out.json", "handoff-2007"])
+        .refused(&["error: calibrate handoff-2007:", "handoff-2006"]);
+    calibrate(&bench, &["--log", "none.log"]).refused(&[
+        "none.log",
+        "No such file",
+        "expected an access log",
+    ]);
+    calibrate(&bench, &["--packets", "0"]).refused(&["cannot be used"]);
+    assert_eq!(bench.files(), Vec::<String>::new());
+}
+
+#[test]
+fn profile_and_log_are_never_overwritten() {
+    let bench = Workbench::new();
+    bench.write("x.log", "nonsense\n");
+    bench.write("x.toml", "");
+    for file in ["x.log", "x.toml"] {
+        let ran = calibrate(&bench, &["x.toml", "--log", "x.log", "--json", file]);
+        ran.refused(&["--json", file, "would overwrite"]);
+    }
+    assert_eq!(bench.read("x.log"), "nonsense\n");
+    assert_eq!(bench.read("x.toml"), "");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_nothing() {
+    let bench = with_log();
+    let endless = ["calibrate", "--log", "access.log", "--json", "out.json"];
+    let child = started(&bench, &endless);
+    interrupt(&child);
+    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(bench.files(), ["access.log"]);
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_refused() {
+    let bench = Workbench::new();
+    bench.write("x.log", "nonsense\n");
+    let ran = calibrate(&bench, &["--log", "x.log"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("x.log"), "{ran:?}");
+}
+
+#[test]
+fn packets_that_are_too_few_for_a_response_are_refused() {
+    let bench = with_log();
+    let few = [
+        "calibrate",
+        "--log",
+        "access.log",
+        "--warmup",
+        "0",
+        "--packets",
+        "1",
+    ];
+    let ran = bench.run(&few);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("--packets"), "{ran:?}");
+}

@@ -1,0 +1,43 @@
+//! Programs that are interrupted while they work.
+
+use crate::common::Workbench;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Starts the program, and waits until it has begun to write a file: there is one more than before.
+pub fn started(bench: &Workbench, arguments: &[&str]) -> Child {
+    let before = bench.files().len();
+    let mut command = bench.command(arguments);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let patience = Instant::now() + Duration::from_secs(120);
+    while bench.files().len() <= before && Instant::now() < patience {
+        sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+/// What Ctrl-C does.
+pub fn interrupt(child: &Child) {
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(
+        interrupted.is_ok_and(|status| status.success()),
+        "kill can be run"
+    );
+}
+
+/// Signals that come together are one.
+pub fn wait_until_signals_are_taken(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    let none = "ShdPnd:\t0000000000000000";
+    // A process that is gone has none that it could take.
+    while std::fs::read_to_string(&status).is_ok_and(|status| !status.contains(none)) {
+        sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,187 @@
+//! `baton trace locality`: curves as table, JSON and figure; what it refuses.
+
+use crate::common::Workbench;
+use serde_json::Value;
+
+/// A folder with a generated log in it.
+fn bench() -> Workbench {
+    let bench = Workbench::new();
+    bench
+        .baton("generate demo --requests 3000 --out demo.log")
+        .ok();
+    bench
+}
+
+#[test]
+fn every_policy_has_a_curve_for_one_cache_and_two() {
+    let bench = bench();
+    let ran = bench
+        .baton("trace locality demo.log --json out.json --figure out.svg")
+        .ok();
+    ran.says(&[
+        "one cache keeps",
+        "2 caches of that size",
+        "w-tinylfu",
+        "bound",
+        "64 KiB",
+        "1 GiB",
+    ]);
+    assert!(bench.read("out.svg").starts_with("<svg"));
+    let json: Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
+    let curves = json["curves"].as_array().expect("curves");
+    assert_eq!(curves.len(), 18);
+    let share = |policy: &str, caches: u8, point: usize| {
+        let curve = curves
+            .iter()
+            .find(|c| c["policy"] == policy && c["caches"] == caches)
+            .expect(policy);
+        let point = &curve["points"][point];
+        point["share"].as_f64().expect("a share")
+    };
+    for caches in [1, 2] {
+        for point in 0..15 {
+            let bound = share("bound", caches, point);
+            for policy in [
+                "lru",
+                "lfu",
+                "fifo",
+                "sieve",
+                "s3-fifo",
+                "w-tinylfu",
+                "gdsf",
+                "min",
+            ] {
+                assert!(share(policy, caches, point) <= bound, "{policy}");
+            }
+        }
+        // Everything fits: all but the first references hit.
+        assert_eq!(share("fifo", caches, 14), share("bound", caches, 14));
+    }
+}
+
+#[test]
+fn policies_sizes_and_admission_are_chosen() {
+    let bench = bench();
+    let arguments = [
+        "trace",
+        "locality",
+        "demo.log",
+        "--policies",
+        "lru,sieve,lru",
+        "--sizes",
+        "1m,128K",
+        "--caches",
+        "2",
+        "--admission",
+        "second-request",
+        "--block-size",
+        "8K",
+        "--json",
+        "-",
+    ];
+    let json: Value = serde_json::from_str(&bench.run(&arguments).ok().stdout).expect("JSON");
+    assert_eq!(json["block_bytes"], 8192);
+    let curves = json["curves"].as_array().expect("curves");
+    let names: Vec<&str> = curves.iter().filter_map(|c| c["policy"].as_str()).collect();
+    assert_eq!(names, ["lru+second-request", "sieve+second-request"]);
+    assert_eq!(curves[0]["points"][0]["cache_bytes"], 128 << 10);
+    assert_eq!(curves[0]["points"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let bench = bench();
+    let with = |threads| {
+        let arguments = [
+            "trace",
+            "locality",
+            "demo.log",
+            "--json",
+            "-",
+            "--threads",
+            threads,
+        ];
+        bench.run(&arguments).ok().stdout
+    };
+    assert_eq!(with("1"), with("7"));
+}
+
+#[test]
+fn a_bitmap_is_drawn_too() {
+    let bench = bench();
+    bench
+        .baton("trace locality demo.log --policies lru --figure out.png")
+        .ok();
+    let picture = std::fs::read(bench.path("out.png")).expect("a picture");
+    assert!(picture.starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let bench = bench();
+    let refused = |more: &[&str], parts: &[&str]| {
+        let arguments: Vec<&str> = ["trace", "locality", "demo.log"]
+            .iter()
+            .chain(more)
+            .copied()
+            .collect();
+        bench.run(&arguments).refused(parts);
+    };
+    refused(
+        &["--block-size", "5000"],
+        &["--block-size", "5000", "power of two"],
+    );
+    refused(&["--block-size", "256"], &["--block-size", "256", "512"]);
+    refused(&["--block-size", "4Q"], &["--block-size 4Q", "4096, 64K"]);
+    refused(
+        &["--policies", "lru,clock"],
+        &["--policies clock", "s3-fifo", "bound"],
+    );
+    refused(
+        &["--admission", "none"],
+        &["--admission none", "second-request"],
+    );
+    refused(&["--sizes", "1K"], &["--sizes 1K", "at least 4096"]);
+    refused(&["--sizes", "99999999999G"], &["--sizes 99999999999G"]);
+    refused(&["--caches", "0"], &["--caches"]);
+    refused(
+        &["--figure", "out.jpg"],
+        &["--figure out.jpg", ".svg or .png"],
+    );
+    refused(&["--figure", "demo.log"], &["--figure"]);
+    assert_eq!(bench.files(), ["demo.log"], "nothing is left behind");
+}
+
+#[test]
+fn a_log_without_sizes_is_refused() {
+    let bench = Workbench::new();
+    let line = "1+1: Tue Aug 22 00:00:05 1995 (/a): Sent text: GET /a HTTP/1.0\n";
+    bench.write("sdsc.log", line);
+    bench
+        .baton("trace locality sdsc.log")
+        .refused(&["sdsc.log", "no response sizes"]);
+    bench.baton("trace sdsc.log").ok();
+    bench
+        .baton("trace locality none.log")
+        .refused(&["none.log"]);
+    bench.baton("trace").refused(&["<LOG>"]);
+}
+
+#[test]
+fn a_preset_says_how_well_it_fits_what_is_published() {
+    let bench = Workbench::new();
+    let arguments = [
+        "generate",
+        "rice",
+        "--requests",
+        "20000",
+        "--out",
+        "rice.log",
+    ];
+    let ran = bench.run(&arguments).ok();
+    ran.says(&[
+        "fit to what is published",
+        "mean response",
+        "two caches of 16 MB",
+    ]);
+}

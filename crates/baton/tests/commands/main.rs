@@ -1,0 +1,12 @@
+//! The commands as a user gives them: the program is run.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_input;
+mod calibrate;
+#[cfg(unix)]
+mod interrupts;
+mod locality;
+mod reproduce_dcache;
+mod run;

@@ -1,0 +1,141 @@
+//! The experiments of the data-caching paper: what they print, and what they refuse.
+
+use crate::common::Workbench;
+use serde_json::Value;
+
+/// The rows of `--json`.
+fn rows(bench: &Workbench, name: &str) -> Vec<Value> {
+    let json: Value = serde_json::from_str(&bench.read(name)).expect("JSON");
+    json.as_array().expect("rows").clone()
+}
+
+#[test]
+fn folders_and_figures_that_cannot_be_used_are_refused() {
+    let bench = Workbench::new();
+    let arguments = ["reproduce", "dcache-locality", "--data", "."];
+    bench
+        .run(&arguments)
+        .refused(&["--data .", "worldcup98_day6_sample200k.csv.xz"]);
+    let arguments = ["reproduce", "dcache-locality", "--figure", "out.gif"];
+    bench
+        .run(&arguments)
+        .refused(&["--figure out.gif", ".svg or .png"]);
+    bench.write(
+        "sdsc.log",
+        "1+1: Tue Aug 22 00:00:05 1995 (/a): Sent text: GET /a HTTP/1.0\n",
+    );
+    let arguments = ["reproduce", "dcache-locality", "--log", "sdsc.log"];
+    bench
+        .run(&arguments)
+        .refused(&["sdsc.log", "no response sizes"]);
+    let arguments = ["reproduce", "dcache-figure9"];
+    bench
+        .run(&arguments)
+        .refused(&["dcache-figure9", "dcache-locality"]);
+    assert_eq!(bench.files(), ["sdsc.log"], "nothing is left behind");
+}
+
+/// Flags that make experiments on the simulated server short.
+const SHORT: [&str; 4] = ["--warmup", "2000", "--packets", "6000"];
+
+fn reproduce(bench: &Workbench, name: &str, more: &[&str]) -> crate::common::Ran {
+    let arguments: Vec<&str> = ["reproduce", name, "--json", "out.json"]
+        .iter()
+        .chain(&SHORT)
+        .chain(more)
+        .copied()
+        .collect();
+    bench.run(&arguments)
+}
+
+/// The simulated value of a metric of a configuration.
+fn value(rows: &[Value], config: &str, metric: &str) -> f64 {
+    let row = rows
+        .iter()
+        .find(|r| r["config"] == config && r["metric"] == metric);
+    let row = row.unwrap_or_else(|| panic!("no {metric} of {config}"));
+    row["simulated"].as_f64().expect("a number")
+}
+
+#[test]
+fn the_bus_is_told_by_category_beside_what_is_published() {
+    let bench = Workbench::new();
+    let ran = reproduce(&bench, "dcache-bus", &["--figure", "bus.svg"]).ok();
+    ran.says(&["nasa (generated)", "generated logs only"]);
+    let rows = rows(&bench, "out.json");
+    for log in ["berkeley", "ibm", "nasa", "rice", "worldcup"] {
+        let config = format!("{log} (generated), no cache");
+        let shares = [
+            "content",
+            "overhead",
+            "protocol_header",
+            "http_header",
+            "other",
+        ];
+        let sum: f64 = shares
+            .iter()
+            .map(|share| value(&rows, &config, &format!("{share}_share_percent")))
+            .sum();
+        assert!((sum - 100.0).abs() < 1e-6, "{config}: {sum}");
+    }
+    assert!(bench.read("bus.svg").contains("HTTP content"));
+}
+
+#[test]
+fn traffic_with_caches_is_relative_to_none() {
+    let bench = Workbench::new();
+    reproduce(&bench, "dcache-traffic", &["--figure", "traffic.png"]).ok();
+    let rows = rows(&bench, "out.json");
+    assert!(
+        rows.iter().all(|row| row["published"].is_null()),
+        "predictions are not compared"
+    );
+    let without = value(&rows, "ibm (generated), no cache", "traffic_percent");
+    assert!((without - 100.0).abs() < 1e-9);
+    let content = |cache: &str| {
+        value(
+            &rows,
+            &format!("ibm (generated), {cache}"),
+            "content_percent",
+        )
+    };
+    assert!(content("16 MB a NIC") < content("no cache"));
+}
+
+#[test]
+fn table_1_compares_what_is_published_without_a_cache_only() {
+    let bench = Workbench::new();
+    let log = bench.path("own.log").display().to_string();
+    bench
+        .run(&["generate", "demo", "--requests", "5000", "--out", &log])
+        .ok();
+    let ran = reproduce(&bench, "dcache-table1", &["--log", &log]).ok();
+    ran.says(&["own.log"]);
+    for row in rows(&bench, "out.json") {
+        let config = row["config"].as_str().expect("a name");
+        let comparable = config.ends_with("(generated), no cache");
+        assert_eq!(row["published"].is_number(), comparable, "{row}");
+    }
+}
+
+#[test]
+fn the_modern_machine_takes_no_log() {
+    let bench = Workbench::new();
+    reproduce(&bench, "dcache-modern", &["--log", "x.log"])
+        .refused(&["dcache-modern", "generated log only"]);
+    let ran = reproduce(&bench, "dcache-modern", &[]).ok();
+    ran.says(&[
+        "PCIe 4 x16 a port, no cache",
+        "PCIe 3 x16 for both, 1 GB",
+        "predictions",
+    ]);
+}
+
+#[test]
+fn built_in_experiments_are_run_by_name() {
+    let bench = Workbench::new();
+    let ran = bench
+        .run_short("dcache-2002", &["--set", "nic.firmware.cache.kib=4096"])
+        .ok();
+    ran.says(&["dcache-2002"]);
+}

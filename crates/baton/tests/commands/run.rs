@@ -1,0 +1,400 @@
+//! Runs from the outside: what is printed, what is written, what an interrupt leaves.
+
+use crate::common::{FIXED, Ran, Workbench, root};
+#[cfg(unix)]
+use crate::interrupts::{interrupt, started, wait_until_signals_are_taken};
+use serde_json::Value;
+
+const VARIANTS: &str = "\
+[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 16\n\
+[[variants]]\nname = \"none\"\nset = { \"nic.firmware.connections\" = 0 }\n\
+[[variants]]\nname = \"some\"\nset = { nic.firmware.connections = 8 }\n\
+[[variants]]\nname = \"all\"\nset.nic.firmware = { connections = 64, scheduler = \"fcfs\" }\n";
+
+fn json(bench: &Workbench, name: &str) -> Value {
+    serde_json::from_str(&bench.read(name)).expect("JSON")
+}
+
+#[test]
+fn a_run_prints_tables_and_writes_all_results() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let ran = bench
+        .run_short(
+            "x.toml",
+            &["--seed", "7", "--set", "nic.mips=600", "--json", "out.json"],
+        )
+        .ok();
+    ran.says(&[
+        "requests/s",
+        "host cycles",
+        "segments sent again",
+        "NIC task",
+        "Handoffs:",
+        "protocol headers",
+        "open connections",
+        "Soft_Limit",
+    ]);
+    assert_eq!(ran.stderr, "", "no progress bar, as stderr is no terminal");
+    let run = &json(&bench, "out.json")["runs"][0];
+    assert_eq!(run["experiment"]["name"], "x");
+    assert_eq!(run["experiment"]["run"]["seed"], 7);
+    assert_eq!(run["experiment"]["nic"]["mips"], 600);
+    assert!(run["packets"].as_u64() >= Some(2000), "{run}");
+    assert!(run["clients"]["request_rate"].as_f64() > Some(0.0), "{run}");
+    assert!(
+        run["commit"]
+            .as_str()
+            .is_some_and(|commit| !commit.is_empty())
+    );
+    assert_eq!(bench.files(), ["out.json", "x.toml"]);
+}
+
+#[test]
+fn a_run_without_handoff_has_nothing_to_say_about_load_control() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let none = ["--set", "nic.firmware.connections=0"];
+    let ran = bench.run_short("x.toml", &none).ok();
+    ran.says(&["open connections"]);
+    assert!(!ran.stdout.contains("Soft_Limit"), "{}", ran.stdout);
+}
+
+#[test]
+fn load_control_keeps_a_nic_that_could_hold_all_connections_out_of_overload() {
+    let bench = Workbench::new();
+    let run = |experiment: &str| {
+        let few = ["--warmup", "100000", "--packets", "50000"];
+        let arguments = [&["run", experiment, "--json", "out.json"], &few[..]].concat();
+        bench.run(&arguments).ok();
+        json(&bench, "out.json")["runs"][0].clone()
+    };
+    let lowest = |run: &Value| {
+        let samples = run["series"].as_array().expect("a series");
+        let limits = samples.iter().map(|s| s["soft_limit"].as_u64());
+        limits.min().flatten()
+    };
+    let (without, with) = (run("W-4096-P-N-FCFS-400"), run("W-4096-P-L-FCFS-400"));
+    assert_eq!(lowest(&without), Some(4096));
+    assert!(lowest(&with) < Some(2048), "{:?}", lowest(&with));
+    let rate = |run: &Value| run["clients"]["request_rate"].as_f64().expect("a rate");
+    assert!(
+        rate(&with) > 1.3 * rate(&without),
+        "{} with, {} without",
+        rate(&with),
+        rate(&without)
+    );
+}
+
+#[test]
+fn results_are_the_same_bits_on_any_number_of_threads() {
+    let bench = Workbench::new();
+    bench.write("x.toml", VARIANTS);
+    bench
+        .run_short("x.toml", &["--threads", "1", "--json", "one.json"])
+        .ok();
+    bench
+        .run_short("x.toml", &["--threads", "1", "--json", "again.json"])
+        .ok();
+    bench
+        .run_short("x.toml", &["--threads", "2", "--json", "two.json"])
+        .ok();
+    let one = bench.read("one.json");
+    assert_eq!(one, bench.read("again.json"));
+    assert_eq!(one, bench.read("two.json"));
+    bench
+        .run_short(
+            "x.toml",
+            &["--threads", "2", "--seed", "2", "--json", "other.json"],
+        )
+        .ok();
+    assert_ne!(one, bench.read("other.json"), "the seed is in the results");
+}
+
+#[test]
+fn variants_come_in_the_order_of_the_file_or_as_chosen() {
+    let bench = Workbench::new();
+    bench.write("x.toml", VARIANTS);
+    let ran = bench.run_short("x.toml", &["--json", "all.json"]).ok();
+    ran.says(&["2,000 measured, after 1,000 of warm-up"]);
+    let all = json(&bench, "all.json");
+    let names: Vec<&str> = all["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .filter_map(|run| run["experiment"]["name"].as_str())
+        .collect();
+    assert_eq!(names, ["none", "some", "all"]);
+    let connections =
+        |run: usize| all["runs"][run]["experiment"]["nic"]["firmware"]["connections"].as_u64();
+    assert_eq!(
+        [connections(0), connections(1), connections(2)],
+        [Some(0), Some(8), Some(64)]
+    );
+    bench
+        .run_short("x.toml", &["--variant", "some", "--json", "some.json"])
+        .ok();
+    assert_eq!(json(&bench, "some.json")["runs"][0], all["runs"][1]);
+    assert_eq!(
+        json(&bench, "some.json")["runs"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
+
+#[test]
+fn a_shorthand_is_a_preset_over_the_same_toml() {
+    let bench = Workbench::new();
+    let toml = bench
+        .baton("run W-64-P-L-T4-600 --print-config")
+        .ok()
+        .stdout;
+    bench.write("same.toml", &toml);
+    let full = |experiment| {
+        bench
+            .run(&["run", experiment, "--print-config=full"])
+            .ok()
+            .stdout
+    };
+    assert_eq!(full("W-64-P-L-T4-600"), full("same.toml"));
+    let experiment: toml::Table = full("same.toml").parse().expect("TOML");
+    assert_eq!(experiment["nic"]["mips"].as_integer(), Some(600));
+    assert_eq!(
+        experiment["nic"]["firmware"]["connections"].as_integer(),
+        Some(64)
+    );
+    assert_eq!(
+        experiment["nic"]["firmware"]["scheduler"].as_str(),
+        Some("host-first")
+    );
+    assert_eq!(
+        experiment["nic"]["firmware"]["load_control"]["enabled"].as_bool(),
+        Some(true)
+    );
+    assert_eq!(
+        experiment["host"]["kernel"]["selection"]["enqueues"].as_integer(),
+        Some(4)
+    );
+    assert_eq!(experiment["host"]["clock_mhz"].as_integer(), Some(2000));
+    assert_eq!(
+        experiment["tcp"]["sack"].as_bool(),
+        Some(false),
+        "the profile is in it"
+    );
+}
+
+#[test]
+fn the_world_cup_log_is_missed_aloud() {
+    let bench = Workbench::new();
+    let few = [
+        "--set",
+        "workload.requests=2000",
+        "--set",
+        "clients.connections=16",
+        "--json",
+        "out.json",
+    ];
+    let ran = bench.run_short("W-0-N-N-FCFS-400", &few).ok();
+    assert!(ran.stderr.contains("--log FILE"), "{}", ran.stderr);
+    ran.says(&["W-0-N-N-FCFS-400 (generated log)"]);
+    bench
+        .baton("generate demo --requests 2000 --out demo.log")
+        .ok();
+    let ran = bench
+        .run_short(
+            "W-0-N-N-FCFS-400",
+            &["--log", "demo.log", "--set", "clients.connections=16"],
+        )
+        .ok();
+    assert_eq!(ran.stderr, "");
+    assert!(!ran.stdout.contains("generated"), "{}", ran.stdout);
+}
+
+#[test]
+fn json_on_stdout_leaves_tables_to_stderr() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let ran = bench.run_short("x.toml", &["--json", "-"]).ok();
+    let document: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert!(document["runs"].is_array());
+    assert!(ran.stderr.contains("requests/s"));
+}
+
+#[test]
+fn every_experiment_of_the_repository_can_run() {
+    let bench = Workbench::new();
+    let folder = root().join("experiments");
+    for entry in std::fs::read_dir(folder).expect("experiments") {
+        let path = entry.expect("an entry").path();
+        let name = path.to_str().expect("UTF-8");
+        bench.run(&["run", name, "--print-config=full"]).ok();
+    }
+}
+
+#[test]
+fn every_configuration_of_the_shorthand_can_be_had() {
+    let bench = Workbench::new();
+    for workload in ["W", "I", "D", "S"] {
+        for rest in ["0-N-N-FCFS-400", "256-P-N-T4-600", "4096-P-L-FCFS-800"] {
+            bench
+                .run(&["run", &format!("{workload}-{rest}"), "--print-config=full"])
+                .ok();
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_nothing() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let endless = [
+        "run",
+        "x.toml",
+        "--packets",
+        "100000000000",
+        "--json",
+        "out.json",
+        "--set",
+        "run.limit_s=1000000",
+    ];
+    let child = started(&bench, &endless);
+    interrupt(&child);
+    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(
+        ran.stderr.contains("interrupted; nothing was written"),
+        "{ran:?}"
+    );
+    assert_eq!(bench.files(), ["x.toml"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_impatient_interrupt_leaves_nothing_either() {
+    let bench = Workbench::new();
+    let generating = ["generate", "demo", "--requests", "100000000", "--out", "x"];
+    let child = started(&bench, &generating);
+    for _ in 0..2 {
+        interrupt(&child);
+        wait_until_signals_are_taken(&child);
+    }
+    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(bench.files().is_empty(), "{:?}", bench.files());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn json_comes_even_if_nobody_can_read_the_tables() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    let arguments = ["run", "x.toml", "--packets", "1000", "--json", "-"];
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = bench.command(&arguments);
+    let output = command.stderr(full.expect("Linux has it")).output();
+    let ran = Ran::of(output.expect("the program starts")).ok();
+    serde_json::from_str::<Value>(&ran.stdout).expect("JSON");
+}
+
+#[test]
+fn a_trace_counts_what_it_skips_and_shows_the_first() {
+    let bench = Workbench::new();
+    let line = "host - - [30/Apr/1998:22:00:04 +0000] \"GET /a HTTP/1.0\" 200 512\n";
+    bench.write(
+        "x.log",
+        &format!("{line}{line}nonsense\n{line}host - - [when] \"GET /a HTTP/1.0\" 200 512\n{line}"),
+    );
+    let ran = bench.baton("trace x.log --json out.json").ok();
+    ran.says(&[
+        "lines skipped because",
+        "line 3",
+        "nonsense",
+        "line 5",
+        "unreadable time",
+        "connections",
+    ]);
+    let analysis = json(&bench, "out.json");
+    assert_eq!(analysis["totals"]["requests"], 4);
+    assert_eq!(analysis["log"], "x.log");
+}
+
+#[test]
+fn responses_too_long_for_the_simulator_are_left_out_aloud() {
+    let bench = Workbench::new();
+    let line = |bytes: u64| {
+        format!("host - - [30/Apr/1998:22:00:04 +0000] \"GET /{bytes} HTTP/1.0\" 200 {bytes}\n")
+    };
+    bench.write("x.log", &(line(512) + &line(3_000_000_000) + &line(700)));
+    let few = ["--log", "x.log", "--set", "clients.connections=16"];
+    let ran = bench.run_short("W-8-P-N-FCFS-400", &few).ok();
+    ran.says(&["1, of 2 GiB or more each"]);
+}
+
+#[test]
+fn a_generated_log_can_be_read_and_fitted() {
+    let bench = Workbench::new();
+    bench
+        .baton("generate demo --requests 3000 --seed 3 --out demo.log")
+        .ok();
+    let ran = bench.baton("trace demo.log").ok();
+    ran.says(&["3,000", "No line was skipped"]);
+    let ran = bench.baton("generate --fit demo.log --out like.log").ok();
+    ran.says(&["original", "error"]);
+    bench
+        .baton("generate demo --requests 3000 --seed 3 --out again.log")
+        .ok();
+    assert_eq!(bench.read("demo.log"), bench.read("again.log"));
+}
+
+#[test]
+fn a_capture_is_pcapng() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    for link in ["server", "client:3"] {
+        bench
+            .run_short("x.toml", &["--pcap", "out.pcapng", "--pcap-link", link])
+            .ok();
+        let bytes = std::fs::read(bench.path("out.pcapng")).expect("a capture");
+        assert!(
+            bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]),
+            "the section header block of pcapng"
+        );
+    }
+    assert_eq!(bench.files(), ["out.pcapng", "x.toml"]);
+}
+
+#[test]
+fn completions_and_manual_pages_come_out() {
+    let bench = Workbench::new();
+    assert!(
+        bench
+            .baton("completions bash")
+            .ok()
+            .stdout
+            .contains("baton")
+    );
+    assert!(bench.baton("man").ok().stdout.contains(".TH"));
+    assert!(bench.baton("man run").ok().stdout.contains("print"));
+    #[cfg(live)]
+    {
+        let nested = bench.baton("man live adapter").ok().stdout;
+        assert!(nested.contains("drain"), "{nested}");
+    }
+    bench
+        .baton("man run fly")
+        .refused(&["man fly", "run has none"]);
+    let help = bench.baton("run --help").ok().stdout;
+    assert!(help.contains("Example"), "{help}");
+}
+
+#[test]
+fn reproductions_are_listed() {
+    let bench = Workbench::new();
+    assert!(
+        bench
+            .baton("reproduce")
+            .ok()
+            .stdout
+            .contains("handoff-table1")
+    );
+}

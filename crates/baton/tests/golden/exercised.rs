@@ -1,0 +1,96 @@
+//! What runs are there for: numbers in their results that must not be 0, or the run would pin nothing of its feature.
+
+/// By the name of the run or how it begins: the first that fits.
+const EXERCISED: &[(&str, &[&str])] = &[
+    ("handoff/no handoff", &["handoff.not_offloaded.policy"]),
+    (
+        "handoff/t4",
+        &["handoff.accepted", "handoff.not_offloaded.policy"],
+    ),
+    (
+        "handoff/load control",
+        &[
+            "handoff.accepted",
+            "handoff.not_offloaded.refused_soft_limit",
+        ],
+    ),
+    ("handoff/active relief", &["handoff.restored"]),
+    (
+        "handoff/small memory",
+        &["handoff.not_offloaded.refused_memory"],
+    ),
+    (
+        "handoff/faulty wire",
+        &[
+            "handoff.forwarded",
+            "nic.retransmissions",
+            "host.drops.paws",
+        ],
+    ),
+    ("handoff/pci", &["handoff.accepted", UTILISATION]),
+    (
+        "handoff/data cache",
+        &["handoff.accepted", UTILISATION, HITS, EVICTIONS],
+    ),
+    ("handoff/", &["handoff.accepted"]),
+    (
+        "today/",
+        &["handoff.accepted", "host.timeouts", "nic.timeouts"],
+    ),
+    ("dcache/no cache", &[UTILISATION]),
+    ("dcache/lru, ideal bus", &[HITS, EVICTIONS]),
+    ("dcache/disks", &[UTILISATION, HITS, "disk.reads"]),
+    ("dcache/", &[UTILISATION, HITS, EVICTIONS]),
+    ("dcache-modern/", &[UTILISATION, HITS]),
+    (
+        "live-stream/blocks leave",
+        &[HITS, "nics.0.cache.delivered"],
+    ),
+    ("live-stream/blocks stay", &[HITS, "nics.0.cache.stale"]),
+    ("on-demand/", &[HITS, EVICTIONS]),
+    ("file-server/lazy", &[WRITTEN, HITS, "nics.0.cache.stale"]),
+    (
+        "file-server/eager",
+        &[WRITTEN, HITS, "nics.0.cache.invalidated"],
+    ),
+    (
+        "file-server/update, handoff",
+        &[WRITTEN, HITS, "nics.0.cache.updated", "handoff.accepted"],
+    ),
+    (
+        "file-server/update",
+        &[WRITTEN, HITS, "nics.0.cache.updated"],
+    ),
+    ("specweb/", &["handoff.accepted"]),
+    (
+        "batching/rate, faulty wire",
+        &["clients.responses", "nic.retransmissions"],
+    ),
+    ("batching/", &["clients.responses"]),
+    (
+        "descriptors/threshold 2, load control",
+        &["handoff.accepted", "handoff.not_offloaded.soft_limit"],
+    ),
+    (
+        "descriptors/faulty wire",
+        &["handoff.accepted", "clients.retransmissions"],
+    ),
+    (
+        "descriptors/",
+        &["handoff.accepted", "offload.host_transfers.transfers"],
+    ),
+    ("offload-pcie/", &["clients.responses"]),
+];
+
+const UTILISATION: &str = "interconnect.utilisation_percent";
+const HITS: &str = "nics.0.cache.hits";
+const EVICTIONS: &str = "nics.0.cache.evictions";
+/// Content that clients wrote.
+const WRITTEN: &str = "bus.to_host.bytes.content";
+
+/// The keys of what the run of this name must have done.
+pub fn of(name: &str) -> &'static [&'static str] {
+    let found = EXERCISED.iter().find(|(of, _)| name.starts_with(of));
+    let (_, keys) = found.unwrap_or_else(|| panic!("{name}: what is this run there for?"));
+    keys
+}

@@ -1,0 +1,55 @@
+//! The runs: experiments in `runs/`, each with its variants.
+
+use baton::config::{Request, plan};
+use baton_sim::NoObserver;
+use libtest_mimic::Failed;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What gives the results of a run.
+type Results = Box<dyn Fn() -> Result<Value, Failed> + Send>;
+
+/// A run.
+pub struct Run {
+    /// `FILE/VARIANT`.
+    pub name: String,
+    pub results: Results,
+}
+
+/// Experiments, as `baton run` takes them.
+const EXPERIMENTS: [&str; 11] = [
+    "batching",
+    "dcache",
+    "dcache-modern",
+    "descriptors",
+    "file-server",
+    "handoff",
+    "live-stream",
+    "offload-pcie",
+    "on-demand",
+    "specweb",
+    "today",
+];
+
+/// All runs.
+pub fn all() -> Vec<Run> {
+    EXPERIMENTS.into_iter().flat_map(of_experiment).collect()
+}
+
+fn of_experiment(file: &'static str) -> Vec<Run> {
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/runs"));
+    let request = Request {
+        experiment: path.join(format!("{file}.toml")).display().to_string(),
+        ..Request::default()
+    };
+    let plan = plan(&request).unwrap_or_else(|failure| panic!("{failure}"));
+    let run = |experiment: baton_sim::config::Experiment| Run {
+        name: format!("{file}/{}", experiment.name),
+        results: Box::new(move || {
+            let results = baton_sim::run(&experiment, "", &[], &mut NoObserver)?;
+            Ok(serde_json::to_value(results)?)
+        }),
+    };
+    let experiments = plan.runs.into_iter().map(|planned| planned.experiment);
+    experiments.map(run).collect()
+}

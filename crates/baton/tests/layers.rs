@@ -1,0 +1,193 @@
+//! The workspace's layers: which crate depends on which, and what must not come in from below.
+//!
+//! A change that needs another edge changes [`LAYERS`], where it is seen.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
+/// later ones.
+const LAYERS: [(&str, &[&str]); 18] = [
+    ("wire", &[]),
+    ("testkit", &["wire"]),
+    ("cache", &[]),
+    ("tcp", &["wire"]),
+    ("inet", &["tcp", "wire"]),
+    ("bus", &["tcp", "wire"]),
+    ("nic", &["bus", "tcp", "wire"]),
+    ("host", &["bus", "cache", "tcp", "wire"]),
+    ("apps", &["host", "wire"]),
+    ("workload", &["cache"]),
+    (
+        "sim",
+        &[
+            "apps", "bus", "cache", "host", "nic", "tcp", "wire", "workload",
+        ],
+    ),
+    ("report", &[]),
+    // From here on it takes Linux.
+    ("iolib", &["bus", "wire"]),
+    ("sockets", &["bus", "host", "iolib", "wire"]),
+    (
+        "live",
+        &[
+            "apps", "bus", "host", "inet", "iolib", "nic", "sockets", "tcp", "wire",
+        ],
+    ),
+    ("packetdrill", &["tcp", "wire"]),
+    (
+        "baton",
+        &[
+            "bus", "cache", "host", "inet", "live", "nic", "report", "sim", "sockets", "tcp",
+            "wire", "workload",
+        ],
+    ),
+    (
+        "fuzzing",
+        &[
+            "baton", "bus", "host", "inet", "iolib", "nic", "tcp", "testkit", "wire", "workload",
+        ],
+    ),
+];
+
+/// What a crate must not bring with it, however far down.
+const KEPT_OUT: [(&str, &[&str]); 4] = [
+    ("baton-sim", &SYSTEM),
+    ("baton-inet", &SYSTEM),
+    ("baton-report", &SYSTEM),
+    // A program with sockets on an adapter compiles neither firmware nor a machine nor what writes captures.
+    (
+        "baton-sockets",
+        &[
+            "baton-apps",
+            "baton-inet",
+            "baton-live",
+            "baton-nic",
+            "baton-sim",
+            "baton-workload",
+            "pcap-file",
+            "tempfile",
+        ],
+    ),
+];
+
+/// The operating system, entropy, and C.
+const SYSTEM: [&str; 7] = [
+    "cc",
+    "getrandom",
+    "libc",
+    "rustix",
+    "socket2",
+    "tempfile",
+    "windows-sys",
+];
+
+/// What cargo prints.
+fn cargo(arguments: &[&str]) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(arguments)
+        .arg("--offline")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo {arguments:?}: {text}");
+    String::from_utf8(output.stdout).expect("cargo prints UTF-8")
+}
+
+/// A crate's folder by its name.
+fn folder(name: &str) -> &str {
+    name.strip_prefix("baton-").unwrap_or(name)
+}
+
+#[test]
+fn crates_depend_on_what_is_listed() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&metadata).expect("metadata is JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let ours: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    let mut actual = BTreeMap::new();
+    for package in packages {
+        let dependencies = package["dependencies"].as_array().expect("dependencies");
+        let built = dependencies.iter().filter(|d| d["kind"].is_null());
+        let names = built.filter_map(|d| d["name"].as_str());
+        let inner: BTreeSet<&str> = names.filter(|name| ours.contains(name)).collect();
+        let name = package["name"].as_str().expect("a name");
+        actual.insert(folder(name), inner.into_iter().map(folder).collect());
+    }
+    let listed: BTreeMap<&str, BTreeSet<&str>> = LAYERS
+        .iter()
+        .map(|(name, below)| (*name, below.iter().copied().collect()))
+        .collect();
+    assert_eq!(actual, listed);
+}
+
+#[test]
+fn crates_depend_on_earlier_ones_only() {
+    for (place, (name, below)) in LAYERS.iter().enumerate() {
+        for lower in *below {
+            assert!(
+                LAYERS[..place].iter().any(|(earlier, _)| earlier == lower),
+                "{name} depends on {lower}, which does not stand below it"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_out_is_not_there() {
+    for (name, kept_out) in KEPT_OUT {
+        let tree = [
+            "tree", "-p", name, "-e", "no-dev", "--prefix", "none", "-f", "{p}",
+        ];
+        let tree = cargo(&tree);
+        let found: BTreeSet<&str> = tree
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .filter(|package| kept_out.contains(package))
+            .collect();
+        assert!(
+            tree.starts_with(name) && found.is_empty(),
+            "{name} brings {found:?}"
+        );
+    }
+}
+
+#[test]
+fn tests_with_a_main_function_run_it() {
+    // Where `harness = false` is missing they build, and run no test.
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&metadata).expect("metadata is JSON");
+    let mut with_main = 0;
+    for package in metadata["packages"].as_array().expect("packages") {
+        let manifest = package["manifest_path"].as_str().expect("a path");
+        let manifest = std::fs::read_to_string(manifest).expect("the manifest can be read");
+        let targets = package["targets"].as_array().expect("targets");
+        for target in targets.iter().filter(|t| t["kind"][0] == "test") {
+            let source = target["src_path"].as_str().expect("a path");
+            let source = std::fs::read_to_string(source).expect("the test can be read");
+            if source.contains("\nfn main()") {
+                let name = target["name"].as_str().expect("a name");
+                let entry = format!("[[test]]\nname = \"{name}\"\nharness = false\n");
+                assert!(manifest.contains(&entry), "{name} runs no test");
+                with_main += 1;
+            }
+        }
+    }
+    assert!(with_main > 0, "no test has a main function of its own");
+}
+
+#[test]
+fn the_page_on_architecture_has_the_same_order() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let page = std::fs::read_to_string(page).expect("the page can be read");
+    let rooms: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `crates/")?.split_once('`'))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(rooms, LAYERS.map(|(name, _)| name));
+}

@@ -1,0 +1,50 @@
+//! Adaptive batching beside none, for small files: in README, but in no table of `baton reproduce` that a test affords.
+
+use crate::found::Found;
+use baton::config::profile;
+use baton_bus::BatchingPolicy;
+use baton_sim::config::WorkloadConfig;
+use baton_sim::{NoObserver, run};
+use baton_workload::FixedSpec;
+
+/// Seeds, and replies before measurement and measured with each.
+const SEEDS: u64 = 60;
+const REPLIES: (u64, u64) = (100, 500);
+
+/// Response time and crossings over the baseline's, with one and with five connections.
+pub fn beside_none() -> Vec<Found> {
+    let of = |connections| {
+        let (time, crossings) = sums(connections, BatchingPolicy::Adaptive);
+        let (baseline_time, baseline_crossings) = sums(connections, BatchingPolicy::Fixed);
+        let found = |metric: &str, value| Found {
+            config: format!("1 KB, connections {connections}"),
+            metric: metric.to_owned(),
+            value,
+        };
+        [
+            found("response_time_ratio", time / baseline_time),
+            found("crossings_ratio", crossings / baseline_crossings),
+        ]
+    };
+    [1, 5].into_iter().flat_map(of).collect()
+}
+
+/// Mean response times and crossings for a reply, over all seeds.
+fn sums(connections: u32, policy: BatchingPolicy) -> (f64, f64) {
+    let (mut time, mut crossings) = (0.0, 0.0);
+    for seed in 1..=SEEDS {
+        let mut experiment = profile("batching").expect("the profile is sound");
+        experiment.run.warmup_responses = Some(REPLIES.0);
+        experiment.run.measured_responses = Some(REPLIES.1);
+        experiment.run.seed = seed;
+        experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1024, 1, None));
+        experiment.clients.connections = connections;
+        let offload = experiment.offload.get_or_insert_default();
+        offload.host.interface.batching.policy = policy;
+        offload.adapter.interface.batching.policy = policy;
+        let results = run(&experiment, "", &[], &mut NoObserver).expect("a run that goes well");
+        time += results.clients.first_byte_ms.mean;
+        crossings += results.crossings_per_response();
+    }
+    (time, crossings)
+}

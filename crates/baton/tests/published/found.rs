@@ -1,0 +1,91 @@
+//! What `baton` prints for machines, as configurations with metrics.
+
+use crate::common::Workbench;
+use serde_json::Value;
+
+/// A metric of a configuration.
+pub struct Found {
+    pub config: String,
+    pub metric: String,
+    pub value: f64,
+}
+
+/// Runs `baton reproduce` with these arguments.
+pub fn reproduced(arguments: &[&str]) -> Vec<Found> {
+    let bench = Workbench::new();
+    let arguments = [&["reproduce"], arguments, &["--json", "out.json"]].concat();
+    bench.run(&arguments).ok();
+    let document = parse(&bench.read("out.json"));
+    let rows = document.as_array().expect("rows");
+    let found = |row: &Value| Found {
+        config: text(&row["config"]),
+        metric: text(&row["metric"]),
+        value: number(&row["simulated"]),
+    };
+    rows.iter().map(found).collect()
+}
+
+/// The results of `baton run dcache-2002` without a cache: what `dcache-table1` and `dcache-bus` say of a run.
+pub fn uncached(trace: &str, json: &str) -> Vec<Found> {
+    let document = parse(json);
+    let run = &document["runs"][0];
+    let bus = &run["interconnect"];
+    let time = bus["time_percent"].as_object().expect("categories");
+    let all: f64 = time.values().map(number).sum();
+    let share = |category: &str| 100.0 * number(&time[category]) / all;
+    let found = |metric: &str, value: f64| Found {
+        config: trace.to_owned(),
+        metric: metric.to_owned(),
+        value,
+    };
+    vec![
+        found("content_mbps", number(&run["clients"]["content_mbps"])),
+        found("request_rate", number(&run["clients"]["request_rate"])),
+        found(
+            "bus_utilisation_percent",
+            number(&bus["utilisation_percent"]),
+        ),
+        found("content_share_percent", share("content")),
+        found("overhead_share_percent", share("overhead")),
+    ]
+}
+
+/// The results of `baton run combinations`.
+pub fn combined(json: &str) -> Vec<Found> {
+    let document = parse(json);
+    let runs = document["runs"].as_array().expect("runs");
+    let of_run = |run: &Value| {
+        let config = text(&run["experiment"]["name"]);
+        let (bus, clients) = (&run["bus"], &run["clients"]);
+        let crossings = |way: &str| number(&bus[way]["crossings"]);
+        let busy = |side: &str| 100.0 - number(&run[side]["idle_percent"]);
+        let all = crossings("to_nic") + crossings("to_host");
+        let values = [
+            ("requests_per_s", number(&clients["request_rate"])),
+            (
+                "crossings_per_response",
+                all / number(&clients["responses"]),
+            ),
+            ("host_busy_percent", busy("host")),
+            ("nic_busy_percent", busy("nic")),
+        ];
+        values.map(|(metric, value)| Found {
+            config: config.clone(),
+            metric: metric.to_owned(),
+            value,
+        })
+    };
+    runs.iter().flat_map(of_run).collect()
+}
+
+fn parse(json: &str) -> Value {
+    serde_json::from_str(json).expect("JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}

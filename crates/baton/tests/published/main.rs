@@ -1,0 +1,94 @@
+//! What README publishes of the simulator: the papers' experiments as `baton` runs them, the numbers that come out, those that README has,
+//! and how far they are from the papers'.
+//!
+//! The tables beside this file say all of it; see `table.rs` for how. A number that moves is changed there and in README on purpose, in a
+//! commit that says why.
+
+mod adaptive;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../../../workload/tests/excerpts/mod.rs"]
+mod excerpts;
+mod found;
+mod table;
+
+use common::Workbench;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// The excerpt of the World Cup log that README's numbers are from.
+const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
+
+const HANDOFF: &str = include_str!("handoff-table1.md");
+const DATA_CACHE: &str = include_str!("dcache-table1.md");
+const BATCHING: &str = include_str!("batching.md");
+const ADAPTIVE: &str = include_str!("batching-adaptive.md");
+const COMBINATIONS: &str = include_str!("combinations.md");
+const STUDIES: &str = include_str!("batching-studies.md");
+
+/// The generated logs, and how many requests `baton reproduce dcache-table1` replays of each.
+const TRACES: [(&str, u32); 5] = [
+    ("berkeley", 500_000),
+    ("ibm", 200_000),
+    ("nasa", 60_000),
+    ("rice", 150_000),
+    ("worldcup", 200_000),
+];
+
+fn main() {
+    let mut trials = vec![handoff(), Trial::test("batching", batching)];
+    trials.push(Trial::test("batching/adaptive", || {
+        table::compare(ADAPTIVE, &adaptive::beside_none())
+    }));
+    trials.push(Trial::test("combinations", combinations));
+    trials.extend(TRACES.map(data_cache));
+    trials.extend(table::sections(STUDIES).map(study));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn handoff() -> Trial {
+    let run = || {
+        let log = excerpts::path(WORLD_CUP).display().to_string();
+        let found = found::reproduced(&["handoff-table1", "--log", &log]);
+        table::compare(HANDOFF, &found)
+    };
+    let missing = excerpts::missing(&[WORLD_CUP]);
+    Trial::test("handoff-table1", run)
+        .with_ignored_flag(missing.is_some())
+        .with_kind(missing.unwrap_or_default())
+}
+
+fn data_cache((trace, requests): (&'static str, u32)) -> Trial {
+    Trial::test(format!("dcache-table1/{trace}"), move || {
+        let bench = Workbench::new();
+        let preset = format!("workload.preset={trace}");
+        let requests = format!("workload.requests={requests}");
+        let arguments = ["run", "dcache-2002", "--set", &preset, "--set", &requests];
+        let json = ["--json", "out.json"];
+        bench.run(&[&arguments[..], &json].concat()).ok();
+        let found = found::uncached(trace, &bench.read("out.json"));
+        table::compare(table::section(DATA_CACHE, trace), &found)
+    })
+}
+
+/// Handoff and full offload by descriptors beside the kernel's own handoff, on the server of the handoff papers.
+fn combinations() -> Result<(), Failed> {
+    let bench = Workbench::new();
+    bench
+        .run(&["run", "combinations", "--json", "out.json"])
+        .ok();
+    table::compare(COMBINATIONS, &found::combined(&bench.read("out.json")))
+}
+
+fn batching() -> Result<(), Failed> {
+    let found = found::reproduced(&["batching", "--seeds", "1", "--responses", "40"]);
+    table::compare(BATCHING, &found)
+}
+
+/// A study by the name that the section has.
+fn study((name, rows): (&'static str, &'static str)) -> Trial {
+    Trial::test(format!("batching/{name}"), move || {
+        let short = ["--seeds", "1", "--responses", "40"];
+        let arguments = [&["batching", "--study", name][..], &short].concat();
+        table::compare(rows, &found::reproduced(&arguments))
+    })
+}

@@ -1,0 +1,245 @@
+//! The socket calls of an application.
+
+use super::socket::{Place, Socket, Wish};
+use super::{AdapterEnd, SocketLayer};
+use crate::{Gone, Receive, SocketId, Sockets, Unread};
+use baton_bus::HostLink;
+use baton_bus::link::Inline;
+use baton_tcp::{CloseReason, Stack};
+use baton_wire::Time;
+
+/// Socket calls on the layer, its stack, and its adapter if it has one.
+#[derive(Debug)]
+pub struct LayerCalls<'a, P, L> {
+    now: Time,
+    layer: &'a mut SocketLayer<P>,
+    stack: &'a mut Stack<P>,
+    adapter: Option<AdapterEnd<'a, P, L>>,
+}
+
+impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
+    pub(super) fn new(
+        now: Time,
+        layer: &'a mut SocketLayer<P>,
+        stack: &'a mut Stack<P>,
+        adapter: Option<AdapterEnd<'a, P, L>>,
+    ) -> Self {
+        Self {
+            now,
+            layer,
+            stack,
+            adapter,
+        }
+    }
+
+    fn socket(&mut self, id: SocketId) -> Option<&mut Socket<P>> {
+        self.layer.sockets.get_mut(id.0 as usize)
+    }
+
+    fn consider_send(&mut self, id: SocketId, len: usize) {
+        let socket = self.layer.socket_mut(id);
+        socket.requests += 1;
+        socket.enqueues += 1;
+        socket.bytes_sent += len as u64;
+        if let Some(adapter) = &mut self.adapter {
+            self.layer
+                .consider_send(self.now, self.stack, adapter.os, id);
+        }
+    }
+
+    /// Lets go of a socket.
+    fn let_go(&mut self, id: SocketId, wish: Wish) {
+        let now = self.now;
+        let Some(socket) = self.socket(id) else {
+            return;
+        };
+        socket.early.clear();
+        let (place, has_unsent) = (socket.place, !socket.unsent.is_empty());
+        match place {
+            Place::Host(_) if has_unsent && wish == Wish::Close => socket.wish = wish,
+            Place::HandingOff(_) | Place::Restoring(_) => socket.wish = wish,
+            Place::Host(conn) => {
+                match wish {
+                    Wish::Abort => self.stack.abort(conn),
+                    _ => self.stack.close(conn),
+                }
+                self.layer.set_socket_of(conn, None);
+                self.layer.remove(id);
+            }
+            Place::Adapter(on_adapter) => {
+                if let Some(adapter) = &mut self.adapter {
+                    match wish {
+                        Wish::Abort => adapter.os.abort(now, on_adapter),
+                        _ => adapter.os.close(now, on_adapter),
+                    }
+                }
+                self.layer.forget_on_adapter(id);
+            }
+            Place::Ended(_) => self.layer.remove(id),
+        }
+    }
+}
+
+impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
+    fn accept(&mut self) -> Option<SocketId> {
+        let layer = &mut *self.layer;
+        if layer.sockets.len() >= layer.most_sockets {
+            layer.stats.accepts_deferred += 1;
+            return None;
+        }
+        let mut listeners = layer.listeners.iter();
+        let conn = listeners.find_map(|&id| self.stack.accept(id))?;
+        // Responses are written as a whole: there is nothing to wait for.
+        self.stack.set_nodelay(conn, true);
+        layer.stats.accepted += 1;
+        // Another may wait; a wait reports it again as long as there is one.
+        layer.acceptable = true;
+        let flow = self.stack.flow(conn);
+        let slot = layer.sockets.insert(Socket::new(self.now, conn, flow));
+        let id = SocketId(slot as u32);
+        layer.set_socket_of(conn, Some(id));
+        if let Some(adapter) = &mut self.adapter {
+            layer.consider_established(self.now, self.stack, adapter.os, id);
+        }
+        Some(id)
+    }
+
+    fn receive(&mut self, id: SocketId, max: usize) -> Receive<P> {
+        let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) else {
+            return Receive::Gone;
+        };
+        if let Some(piece) = socket.early.front_mut() {
+            let len = piece.len();
+            if len <= max {
+                return socket
+                    .early
+                    .pop_front()
+                    .map_or(Receive::WouldBlock, Receive::Data);
+            }
+            let data = piece.slice(0, max);
+            *piece = piece.slice(max, len - max);
+            return Receive::Data(data);
+        }
+        match socket.place {
+            Place::Host(conn) => {
+                if let Some(data) = self.stack.read(conn, max) {
+                    self.stack.consume(conn, data.len());
+                    return Receive::Data(data);
+                }
+                match self.stack.peer_closed(conn) {
+                    true => Receive::EndOfStream,
+                    false => Receive::WouldBlock,
+                }
+            }
+            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => match &mut self.adapter {
+                Some(adapter) => adapter.os.receive(on_adapter, max),
+                None => Receive::Gone,
+            },
+            Place::HandingOff(_) => Receive::WouldBlock,
+            Place::Ended(CloseReason::Normal) => Receive::EndOfStream,
+            Place::Ended(_) => Receive::Gone,
+        }
+    }
+
+    fn unread(&self, id: SocketId) -> Unread {
+        let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
+            return Unread {
+                len: 0,
+                ended: true,
+            };
+        };
+        let early: usize = socket.early.iter().map(P::len).sum();
+        let (len, ended) = match socket.place {
+            Place::Host(conn) => (self.stack.readable_len(conn), self.stack.peer_closed(conn)),
+            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => match &self.adapter {
+                Some(adapter) => {
+                    let unread = adapter.os.unread(on_adapter);
+                    (unread.len, unread.ended)
+                }
+                None => (0, true),
+            },
+            Place::HandingOff(_) => (0, false),
+            Place::Ended(_) => (0, true),
+        };
+        Unread {
+            len: early + len,
+            ended,
+        }
+    }
+
+    fn send(&mut self, id: SocketId, data: P) -> Result<usize, Gone> {
+        let socket = self.socket(id).ok_or(Gone)?;
+        if socket.wish != Wish::None {
+            return Err(Gone);
+        }
+        let len = data.len();
+        let taken = match socket.place {
+            Place::Ended(_) => return Err(Gone),
+            // What comes next waits until the connection has arrived, or what came before has gone.
+            _ if socket.is_moving() || !socket.unsent.is_empty() => 0,
+            Place::Host(conn) => self.stack.write(conn, data).map_err(|_| Gone)?,
+            Place::Adapter(on_adapter) => {
+                let adapter = self.adapter.as_mut().ok_or(Gone)?;
+                let mut calls = adapter.os.calls(self.now, adapter.link);
+                calls.send_some(on_adapter, &data)?
+            }
+            Place::HandingOff(_) | Place::Restoring(_) => 0,
+        };
+        let socket = self.layer.socket_mut(id);
+        socket.wants_room = taken < len;
+        if taken > 0 {
+            self.consider_send(id, taken);
+        }
+        Ok(taken)
+    }
+
+    fn set_cork(&mut self, id: SocketId, cork: bool) {
+        let now = self.now;
+        let Some(socket) = self.socket(id) else {
+            return;
+        };
+        socket.corked = cork;
+        match socket.place {
+            Place::Host(conn) => self.stack.set_cork(conn, cork),
+            Place::Adapter(on_adapter) => {
+                if let Some(adapter) = &mut self.adapter {
+                    adapter.os.set_cork(now, adapter.link, on_adapter, cork);
+                }
+            }
+            Place::HandingOff(_) | Place::Restoring(_) | Place::Ended(_) => {}
+        }
+    }
+
+    fn shutdown(&mut self, id: SocketId) -> bool {
+        let now = self.now;
+        let half_close = self
+            .adapter
+            .as_ref()
+            .is_none_or(|adapter| adapter.os.config().half_close);
+        let Some(socket) = self.socket(id).filter(|_| half_close) else {
+            return half_close;
+        };
+        let has_unsent = !socket.unsent.is_empty();
+        match socket.place {
+            Place::Host(conn) if !has_unsent => self.stack.shutdown(conn),
+            Place::Host(_) | Place::HandingOff(_) | Place::Restoring(_) => {
+                socket.wish = Wish::Shutdown;
+            }
+            Place::Adapter(on_adapter) => {
+                if let Some(adapter) = &mut self.adapter {
+                    adapter.os.shutdown(now, on_adapter);
+                }
+            }
+            Place::Ended(_) => {}
+        }
+        true
+    }
+
+    fn close(&mut self, id: SocketId) {
+        self.let_go(id, Wish::Close);
+    }
+
+    fn abort(&mut self, id: SocketId) {
+        self.let_go(id, Wish::Abort);
+    }
+}

@@ -1,0 +1,222 @@
+//! What the stack and the adapter tell, and what the application is told of it.
+
+use super::socket::{Place, Wish};
+use super::{AdapterEnd, Away, SocketLayer};
+use crate::offload::MoveNews;
+use crate::{Ready, SocketId};
+use baton_bus::HostLink;
+use baton_bus::link::Inline;
+use baton_tcp::{CloseReason, ConnId, Event, Stack};
+use baton_wire::Time;
+
+/// The application is told of room for more once this part of a connection's send buffer is free.
+const WAKE_SHARE: u32 = 4;
+
+impl<P: Inline> SocketLayer<P> {
+    /// Takes note of what happened in the stack.
+    pub fn handle_event(&mut self, stack: &mut Stack<P>, conn: ConnId, event: &Event) {
+        if matches!(event, Event::Acceptable(_)) {
+            self.acceptable = true;
+            return;
+        }
+        let Some(id) = self.socket_of(conn) else {
+            return;
+        };
+        match event {
+            Event::Readable | Event::PeerClosed => self.wake_reader(id),
+            Event::Connected => self.tell_writable(id),
+            Event::Acknowledged(_) => {
+                if !self.send_unsent(stack, id, conn) {
+                    return;
+                }
+                let socket = self.socket(id);
+                let enough = stack.config_of(conn).send_buffer / WAKE_SHARE;
+                let has_room = socket.unsent.is_empty() && socket.wants_room;
+                if has_room && stack.send_space(conn) >= enough as usize {
+                    self.wake_writer(id);
+                }
+            }
+            Event::Closed(reason) => {
+                self.set_socket_of(conn, None);
+                self.end(id, *reason);
+            }
+            Event::Acceptable(_) => {}
+        }
+    }
+
+    /// Takes note of what happened on the adapter, and moves what is to move.
+    pub fn handle_adapter<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        adapter: &mut AdapterEnd<'_, P, L>,
+    ) {
+        while let Some(news) = adapter.os.poll_move() {
+            self.handle_move(now, stack, adapter, news);
+        }
+        while let Some(ready) = adapter.os.next_ready() {
+            match ready {
+                Ready::Acceptable => {}
+                Ready::Readable(socket) => {
+                    if let Some(&id) = self.by_adapter.get(&socket.0) {
+                        self.wake_reader(id);
+                    }
+                }
+                Ready::Writable(socket) => {
+                    if let Some(&id) = self.by_adapter.get(&socket.0) {
+                        self.wake_writer(id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn handle_move<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        adapter: &mut AdapterEnd<'_, P, L>,
+        news: MoveNews,
+    ) {
+        let socket = match news {
+            MoveNews::Imported(socket)
+            | MoveNews::ImportRefused(socket, _)
+            | MoveNews::Exported(socket)
+            | MoveNews::NotExported(socket)
+            | MoveNews::Relief(socket) => socket,
+            MoveNews::Over(socket) => {
+                if let Some(flow) = self.closing.remove(&socket.0)
+                    && self.away.get(&flow) == Some(&Away::Closing)
+                {
+                    self.away.remove(&flow);
+                }
+                return;
+            }
+        };
+        let Some(&id) = self.by_adapter.get(&socket.0) else {
+            return;
+        };
+        match news {
+            MoveNews::Imported(_) => self.handed_off(now, adapter, id),
+            MoveNews::ImportRefused(_, status) => self.handoff_refused(now, stack, id, status),
+            MoveNews::Exported(_) => self.restored(now, stack, adapter.os, id),
+            MoveNews::NotExported(_) => self.not_restored(now, adapter.os, id),
+            MoveNews::Relief(_) => {
+                self.restore(now, adapter.os, id);
+            }
+            MoveNews::Over(_) => {}
+        }
+    }
+
+    /// The next thing that the application can do.
+    pub fn next_ready(&mut self) -> Option<Ready> {
+        if std::mem::take(&mut self.acceptable) {
+            return Some(Ready::Acceptable);
+        }
+        while let Some(ready) = self.ready.pop_front() {
+            let id = match ready {
+                Ready::Readable(id) => {
+                    self.socket_mut(id).readable = false;
+                    id
+                }
+                Ready::Writable(id) => {
+                    self.socket_mut(id).writable = false;
+                    id
+                }
+                Ready::Acceptable => return Some(ready),
+            };
+            // The application may have closed it while its connection is on its way.
+            if !self.socket(id).is_closed() {
+                return Some(ready);
+            }
+        }
+        None
+    }
+
+    pub(super) fn wake_reader(&mut self, id: SocketId) {
+        let socket = self.socket_mut(id);
+        if !socket.is_closed() && !std::mem::replace(&mut socket.readable, true) {
+            self.ready.push_back(Ready::Readable(id));
+        }
+    }
+
+    pub(super) fn wake_writer(&mut self, id: SocketId) {
+        let socket = self.socket_mut(id);
+        if !socket.is_closed() && std::mem::take(&mut socket.wants_room) {
+            self.tell_writable(id);
+        }
+    }
+
+    fn tell_writable(&mut self, id: SocketId) {
+        if !std::mem::replace(&mut self.socket_mut(id).writable, true) {
+            self.ready.push_back(Ready::Writable(id));
+        }
+    }
+
+    /// A connection is over.
+    pub(super) fn end(&mut self, id: SocketId, reason: CloseReason) {
+        let socket = self.socket_mut(id);
+        let is_closed = socket.is_closed();
+        socket.kept = None;
+        socket.packets.clear();
+        socket.unsent.clear();
+        socket.place = Place::Ended(reason);
+        self.stats.ended_abnormally += u64::from(reason != CloseReason::Normal);
+        match is_closed {
+            true => self.remove(id),
+            false => self.wake_reader(id),
+        }
+    }
+
+    /// Sends what the adapter had left over, and then does what was to come after it. False when the socket is no more.
+    pub(super) fn send_unsent(&mut self, stack: &mut Stack<P>, id: SocketId, conn: ConnId) -> bool {
+        let socket = &mut self.sockets[id.0 as usize];
+        while let Some(piece) = socket.unsent.front_mut() {
+            let len = piece.len();
+            match stack.write(conn, piece.clone()) {
+                Ok(taken) if taken == len => {
+                    socket.unsent.pop_front();
+                }
+                Ok(taken) => {
+                    *piece = piece.slice(taken, len - taken);
+                    return true;
+                }
+                // It can be sent no more; why is told by an event.
+                Err(_) => socket.unsent.clear(),
+            }
+        }
+        match socket.wish {
+            Wish::None => {}
+            Wish::Shutdown => {
+                socket.wish = Wish::None;
+                stack.shutdown(conn);
+            }
+            Wish::Close => {
+                stack.close(conn);
+                return self.forget(id, conn);
+            }
+            Wish::Abort => {
+                stack.abort(conn);
+                return self.forget(id, conn);
+            }
+        }
+        true
+    }
+
+    fn forget(&mut self, id: SocketId, conn: ConnId) -> bool {
+        self.set_socket_of(conn, None);
+        self.remove(id);
+        false
+    }
+
+    /// The connection of a socket is not on the adapter any more.
+    pub(super) fn leave_adapter(&mut self, id: SocketId) {
+        let socket = self.socket(id);
+        let flow = socket.flow;
+        if let Some(on_adapter) = socket.place.on_adapter() {
+            self.by_adapter.remove(&on_adapter.0);
+            self.away.remove(&flow);
+            self.on_adapter -= 1;
+        }
+    }
+}

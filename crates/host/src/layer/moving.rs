@@ -1,0 +1,339 @@
+//! Handoff and restore (handoff-policies 2): which connections, when, and what waits meanwhile.
+
+use super::socket::{Place, Wish};
+use super::{AdapterEnd, Away, SocketLayer};
+use crate::offload::OsLayer;
+use crate::{Decision, NotOffloaded, SocketId, View};
+use baton_bus::HostLink;
+use baton_bus::descriptor::Status;
+use baton_bus::link::Inline;
+use baton_tcp::{CloseReason, ConnId, Moved, Portable, Stack, State};
+use baton_wire::Time;
+
+impl<P: Inline> SocketLayer<P> {
+    // --- which and when (handoff-policies 3.3) ---
+
+    /// A connection was accepted.
+    pub(super) fn consider_established(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) {
+        let view = self.view(now, stack, os, id, 0);
+        let Some(selection) = &mut self.selection else {
+            return;
+        };
+        match selection.on_established(&view) {
+            Decision::HandOff => self.attempt(now, stack, os, id),
+            Decision::Stay => self.set_why(id, NotOffloaded::Policy),
+        }
+    }
+
+    /// The application has put something into its send buffer.
+    pub(super) fn consider_send(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) {
+        let view = self.view(now, stack, os, id, 1);
+        let had_its_chance = view.failures > 0 || view.was_offloaded;
+        let Some(selection) = &mut self.selection else {
+            return;
+        };
+        if had_its_chance && !selection.reconsiders(&view) {
+            return;
+        }
+        if selection.on_send(&view) == Decision::HandOff {
+            self.attempt(now, stack, os, id);
+        }
+    }
+
+    fn view(
+        &self,
+        now: Time,
+        stack: &Stack<P>,
+        os: &OsLayer<P>,
+        id: SocketId,
+        enqueues: u32,
+    ) -> View {
+        let socket = self.socket(id);
+        let unacknowledged = match socket.place {
+            Place::Host(conn) => stack.unacknowledged(conn),
+            _ => 0,
+        };
+        View {
+            local: socket.flow.local,
+            remote: socket.flow.remote,
+            age: now.saturating_since(socket.opened_at),
+            requests: socket.requests,
+            enqueues_before: socket.enqueues - enqueues,
+            enqueues: socket.enqueues,
+            bytes_sent: socket.bytes_sent,
+            bytes_in_send_buffer: unacknowledged as u32,
+            failures: socket.failures,
+            was_offloaded: socket.handoffs > 0,
+            nic_connections: self.on_adapter,
+            nic_soft_limit: os.soft_limit().unwrap_or(0),
+        }
+    }
+
+    fn attempt(&mut self, now: Time, stack: &mut Stack<P>, os: &mut OsLayer<P>, id: SocketId) {
+        if let Err(why) = self.hand_off(now, stack, os, id) {
+            self.socket_mut(id).failures += 1;
+            self.set_why(id, why);
+        }
+    }
+
+    // --- to the adapter ---
+
+    /// Hands a connection to the adapter.
+    ///
+    /// # Errors
+    /// It stays, for the reason given.
+    pub fn hand_off(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) -> Result<(), NotOffloaded> {
+        let conn = self.may_hand_off(stack, os, id)?;
+        let remote = self.socket(id).flow.remote;
+        // From here on the adapter's sockets hold back what is corked; what TCP has by now goes.
+        stack.set_cork(conn, false);
+        let state = stack.export(now, conn);
+        self.set_socket_of(conn, None);
+        let moved = Moved::new(state);
+        let bytes = moved.to_bytes();
+        let kept = Box::new(moved.state);
+        let Ok(on_adapter) = os.import(now, remote, bytes) else {
+            self.take_back(now, stack, id, *kept);
+            return Err(NotOffloaded::Handles);
+        };
+        self.stats.handoffs_attempted += 1;
+        self.on_adapter += 1;
+        self.by_adapter.insert(on_adapter.0, id);
+        let socket = &mut self.sockets[id.0 as usize];
+        self.away.insert(socket.flow, Away::Of(id));
+        socket.kept = Some(kept);
+        socket.go(now, Place::HandingOff(on_adapter));
+        Ok(())
+    }
+
+    fn may_hand_off(
+        &self,
+        stack: &Stack<P>,
+        os: &OsLayer<P>,
+        id: SocketId,
+    ) -> Result<ConnId, NotOffloaded> {
+        let socket = self.sockets.get(id.0 as usize).ok_or(NotOffloaded::State)?;
+        let Place::Host(conn) = socket.place else {
+            return Err(NotOffloaded::State);
+        };
+        let is_open = matches!(stack.state(conn), State::Established | State::CloseWait);
+        let is_idle = socket.unsent.is_empty() && socket.early.is_empty();
+        if !is_open || !is_idle || socket.wish != Wish::None {
+            return Err(NotOffloaded::State);
+        }
+        match os.soft_limit() {
+            Some(limit) if self.on_adapter < limit => Ok(conn),
+            _ => Err(NotOffloaded::SoftLimit),
+        }
+    }
+
+    /// The adapter has the connection.
+    pub(super) fn handed_off<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        adapter: &mut AdapterEnd<'_, P, L>,
+        id: SocketId,
+    ) {
+        self.stats.handoffs_accepted += 1;
+        let socket = &mut self.sockets[id.0 as usize];
+        let Place::HandingOff(on_adapter) = socket.place else {
+            return debug_assert!(false, "a handoff is answered once");
+        };
+        socket.go(now, Place::Adapter(on_adapter));
+        socket.kept = None;
+        socket.why = None;
+        socket.handoffs += 1;
+        let packets = std::mem::take(&mut socket.packets);
+        for packet in packets {
+            self.to_forward.push_back(packet);
+        }
+        let socket = self.socket(id);
+        let (wish, corked) = (socket.wish, socket.corked);
+        if corked {
+            adapter.os.set_cork(now, adapter.link, on_adapter, true);
+        }
+        match wish {
+            Wish::None => {}
+            Wish::Shutdown => {
+                self.socket_mut(id).wish = Wish::None;
+                adapter.os.shutdown(now, on_adapter);
+            }
+            Wish::Close => {
+                adapter.os.close(now, on_adapter);
+                return self.forget_on_adapter(id);
+            }
+            Wish::Abort => {
+                adapter.os.abort(now, on_adapter);
+                return self.forget_on_adapter(id);
+            }
+        }
+        self.wake_writer(id);
+        if std::mem::take(&mut self.socket_mut(id).restore_wanted) {
+            self.restore(now, adapter.os, id);
+        }
+    }
+
+    /// The application and the adapter go on without each other.
+    pub(super) fn forget_on_adapter(&mut self, id: SocketId) {
+        let socket = self.socket(id);
+        let (flow, on_adapter) = (socket.flow, socket.place.on_adapter());
+        self.leave_adapter(id);
+        if let Some(on_adapter) = on_adapter {
+            self.closing.insert(on_adapter.0, flow);
+            self.away.insert(flow, Away::Closing);
+        }
+        self.remove(id);
+    }
+
+    /// The adapter has not taken the connection: it goes on here.
+    pub(super) fn handoff_refused(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        id: SocketId,
+        status: Status,
+    ) {
+        self.stats.handoffs_refused += 1;
+        self.leave_adapter(id);
+        let socket = self.socket_mut(id);
+        socket.failures += 1;
+        socket.restore_wanted = false;
+        let Some(kept) = socket.kept.take() else {
+            return debug_assert!(false, "its state is kept until the answer");
+        };
+        if status == Status::Aborted {
+            // The adapter is gone, and whether it had begun to go on with the connection nobody knows.
+            return self.end(id, CloseReason::Aborted);
+        }
+        self.set_why(id, refusal(status));
+        self.take_back(now, stack, id, *kept);
+    }
+
+    // --- and back ---
+
+    /// Takes a connection back from the adapter; false when it is not there.
+    pub fn restore(&mut self, now: Time, os: &mut OsLayer<P>, id: SocketId) -> bool {
+        let Some(socket) = self.sockets.get_mut(id.0 as usize) else {
+            return false;
+        };
+        match socket.place {
+            Place::Adapter(on_adapter) if os.export(now, on_adapter) => {
+                socket.go(now, Place::Restoring(on_adapter));
+                self.stats.restores_attempted += 1;
+                true
+            }
+            Place::HandingOff(_) => {
+                socket.restore_wanted = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes all connections back.
+    pub fn restore_all(&mut self, now: Time, os: &mut OsLayer<P>) {
+        for slot in 0..self.sockets.capacity() {
+            self.restore(now, os, SocketId(slot as u32));
+        }
+    }
+
+    /// The connection has left the adapter.
+    pub(super) fn restored(
+        &mut self,
+        now: Time,
+        stack: &mut Stack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) {
+        let Place::Restoring(on_adapter) = self.socket(id).place else {
+            return debug_assert!(false, "a restore is answered once");
+        };
+        let exported = os.take_exported(on_adapter);
+        self.leave_adapter(id);
+        let moved = exported.and_then(|exported| {
+            self.socket_mut(id).early.extend(exported.received);
+            let moved = Moved::<P>::from_bytes(&exported.state).ok()?;
+            Some((moved, exported.held, exported.shut))
+        });
+        let Some((moved, held, shut)) = moved else {
+            self.stats.bad_states += 1;
+            return self.end(id, CloseReason::Aborted);
+        };
+        self.stats.restored += 1;
+        self.set_why(id, NotOffloaded::Restored);
+        let socket = self.socket_mut(id);
+        socket.unsent.extend(moved.unsent);
+        socket.unsent.extend(held);
+        if (moved.shut || shut) && socket.wish == Wish::None {
+            socket.wish = Wish::Shutdown;
+        }
+        self.take_back(now, stack, id, moved.state);
+    }
+
+    /// The connection came to its end on the adapter before it could leave.
+    pub(super) fn not_restored(&mut self, now: Time, os: &mut OsLayer<P>, id: SocketId) {
+        let Place::Restoring(on_adapter) = self.socket(id).place else {
+            return;
+        };
+        let socket = self.socket_mut(id);
+        socket.go(now, Place::Adapter(on_adapter));
+        socket.packets.clear();
+        match socket.wish {
+            Wish::Close => os.close(now, on_adapter),
+            Wish::Abort => os.abort(now, on_adapter),
+            Wish::None | Wish::Shutdown => return self.wake_reader(id),
+        }
+        self.forget_on_adapter(id);
+    }
+
+    /// Puts a connection into the stack again, and does what has waited for that.
+    fn take_back(&mut self, now: Time, stack: &mut Stack<P>, id: SocketId, state: Portable<P>) {
+        let Ok(conn) = stack.import(now, state) else {
+            self.stats.bad_states += 1;
+            return self.end(id, CloseReason::Aborted);
+        };
+        self.set_socket_of(conn, Some(id));
+        let socket = self.socket_mut(id);
+        socket.go(now, Place::Host(conn));
+        stack.set_cork(conn, socket.corked);
+        let packets = std::mem::take(&mut socket.packets);
+        let has_news =
+            !socket.early.is_empty() || stack.readable_len(conn) > 0 || stack.peer_closed(conn);
+        self.arrived.extend(packets);
+        if has_news {
+            self.wake_reader(id);
+        }
+        if self.send_unsent(stack, id, conn) && self.socket(id).unsent.is_empty() {
+            self.wake_writer(id);
+        }
+    }
+}
+
+fn refusal(status: Status) -> NotOffloaded {
+    match status {
+        Status::SoftLimit => NotOffloaded::RefusedSoftLimit,
+        Status::HardLimit => NotOffloaded::RefusedHardLimit,
+        Status::Memory => NotOffloaded::RefusedMemory,
+        Status::Duplicate => NotOffloaded::RefusedDuplicate,
+        Status::TooManySockets => NotOffloaded::Handles,
+        _ => NotOffloaded::RefusedState,
+    }
+}

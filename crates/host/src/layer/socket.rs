@@ -1,0 +1,147 @@
+//! One socket: where its connection lives, and what waits for it.
+
+use crate::{NotOffloaded, SocketId};
+use baton_tcp::{CloseReason, ConnId, Portable};
+use baton_wire::{Flow, Time};
+use std::collections::VecDeque;
+
+/// Where a connection lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the local stack.
+    Host(ConnId),
+    /// On its way to the adapter, as its socket of this number.
+    HandingOff(SocketId),
+    /// On the adapter.
+    Adapter(SocketId),
+    /// On its way back.
+    Restoring(SocketId),
+    /// Nowhere any more.
+    Ended(CloseReason),
+}
+
+impl Place {
+    /// The adapter's socket, of one that is not here.
+    pub(super) fn on_adapter(self) -> Option<SocketId> {
+        match self {
+            Self::HandingOff(id) | Self::Adapter(id) | Self::Restoring(id) => Some(id),
+            Self::Host(_) | Self::Ended(_) => None,
+        }
+    }
+}
+
+/// What a tool shows of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketState {
+    /// The connection.
+    pub flow: Flow,
+    /// Where it is.
+    pub place: Place,
+    /// Since when.
+    pub since: Time,
+    /// Why it is not on the adapter, if it is not.
+    pub why: Option<NotOffloaded>,
+    /// How often it went to the adapter.
+    pub handoffs: u32,
+}
+
+/// How the application wants a connection to end that is on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Wish {
+    #[default]
+    None,
+    /// Nothing more is sent.
+    Shutdown,
+    /// The socket is no more; the connection comes to its end.
+    Close,
+    /// The socket is no more, and the connection is reset.
+    Abort,
+}
+
+/// One socket.
+#[derive(Debug)]
+pub(super) struct Socket<P> {
+    pub(super) flow: Flow,
+    pub(super) place: Place,
+    pub(super) since: Time,
+    pub(super) opened_at: Time,
+
+    /// What it was when it left for the adapter, until that has answered.
+    pub(super) kept: Option<Box<Portable<P>>>,
+    /// Packets that came while it was on its way.
+    pub(super) packets: Vec<P>,
+    /// What the adapter had received before the connection came back: read before anything else.
+    pub(super) early: VecDeque<P>,
+    /// What the adapter had taken and its TCP had no room for: sent before anything else.
+    pub(super) unsent: VecDeque<P>,
+    /// What is to be done once the connection has arrived, or `unsent` is empty.
+    pub(super) wish: Wish,
+    /// The adapter asked for it, or the host wants it, while it was on its way there.
+    pub(super) restore_wanted: bool,
+
+    pub(super) corked: bool,
+    /// The application is to be told.
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    pub(super) wants_room: bool,
+
+    /// What selection policies see.
+    pub(super) requests: u32,
+    pub(super) enqueues: u32,
+    pub(super) bytes_sent: u64,
+    pub(super) failures: u32,
+    pub(super) handoffs: u32,
+    pub(super) why: Option<NotOffloaded>,
+}
+
+impl<P> Socket<P> {
+    pub(super) fn new(now: Time, conn: ConnId, flow: Flow) -> Self {
+        Self {
+            flow,
+            place: Place::Host(conn),
+            since: now,
+            opened_at: now,
+            kept: None,
+            packets: Vec::new(),
+            early: VecDeque::new(),
+            unsent: VecDeque::new(),
+            wish: Wish::None,
+            restore_wanted: false,
+            corked: false,
+            readable: false,
+            writable: false,
+            wants_room: false,
+            requests: 0,
+            enqueues: 0,
+            bytes_sent: 0,
+            failures: 0,
+            handoffs: 0,
+            why: None,
+        }
+    }
+
+    pub(super) fn state(&self) -> SocketState {
+        SocketState {
+            flow: self.flow,
+            place: self.place,
+            since: self.since,
+            why: self.why,
+            handoffs: self.handoffs,
+        }
+    }
+
+    /// Whether its connection has no owner now.
+    pub(super) fn is_moving(&self) -> bool {
+        matches!(self.place, Place::HandingOff(_) | Place::Restoring(_))
+    }
+
+    /// Whether the application has let go of it.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.wish, Wish::Close | Wish::Abort)
+    }
+
+    pub(super) fn go(&mut self, now: Time, place: Place) {
+        self.place = place;
+        self.since = now;
+    }
+}

@@ -1,0 +1,106 @@
+//! Selection policies as people write them.
+
+use super::{PortSelection, SelectionConfig};
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+/// What was expected where something else stands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}`: expected fcfs, never, tN as in t4, or ports:80=t4,443=never,*=fcfs")]
+pub struct SelectionTextError {
+    /// What stands there.
+    pub found: String,
+}
+
+/// `fcfs`, `never`, `t4` (the fourth enqueue), or a list by port, in which `*` is all others; without it they stay.
+impl FromStr for SelectionConfig {
+    type Err = SelectionTextError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_prefix("ports:") {
+            Some(list) => by_port(list),
+            None => one(text),
+        }
+    }
+}
+
+fn error(found: &str) -> SelectionTextError {
+    let found = found.to_owned();
+    SelectionTextError { found }
+}
+
+fn one(text: &str) -> Result<SelectionConfig, SelectionTextError> {
+    let enqueues = || text.strip_prefix('t')?.parse().ok();
+    match text {
+        "fcfs" => Ok(SelectionConfig::Fcfs),
+        "never" => Ok(SelectionConfig::Never),
+        _ => match enqueues() {
+            Some(enqueues) => Ok(SelectionConfig::Threshold { enqueues }),
+            None => Err(error(text)),
+        },
+    }
+}
+
+fn by_port(list: &str) -> Result<SelectionConfig, SelectionTextError> {
+    let mut ports = Vec::new();
+    let mut default = Box::new(SelectionConfig::Never);
+    for entry in list.split(',') {
+        let (port, policy) = entry.split_once('=').ok_or_else(|| error(entry))?;
+        let selection = one(policy)?;
+        match port {
+            "*" => default = Box::new(selection),
+            _ => {
+                let port = port.parse().map_err(|_| error(entry))?;
+                ports.push(PortSelection { port, selection });
+            }
+        }
+    }
+    Ok(SelectionConfig::PerPort { ports, default })
+}
+
+impl Display for SelectionConfig {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fcfs => out.write_str("fcfs"),
+            Self::Never => out.write_str("never"),
+            Self::Threshold { enqueues } => write!(out, "t{enqueues}"),
+            Self::PerPort { ports, default } => {
+                out.write_str("ports:")?;
+                for PortSelection { port, selection } in ports {
+                    write!(out, "{port}={selection},")?;
+                }
+                write!(out, "*={default}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_written_as_they_are_read() {
+        for text in ["fcfs", "never", "t4", "ports:80=t4,443=never,*=fcfs"] {
+            let policy: SelectionConfig = text.parse().expect(text);
+            assert_eq!(policy.to_string(), text);
+        }
+        let without: SelectionConfig = "ports:80=fcfs".parse().expect("a list");
+        assert_eq!(without.to_string(), "ports:80=fcfs,*=never");
+    }
+
+    #[test]
+    fn what_is_no_policy_is_named() {
+        for (text, found) in [
+            ("", ""),
+            ("t", "t"),
+            ("four", "four"),
+            ("ports:80", "80"),
+            ("ports:80=t4,http=fcfs", "http=fcfs"),
+            ("ports:80=ports:1=t4", "ports:1=t4"),
+        ] {
+            let error = text.parse::<SelectionConfig>().expect_err(text);
+            assert_eq!(error.found, found);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Connections move between a host's stack and an adapter at any moment, under a network that loses, delays and duplicates, and a link
+//! that is slow. No byte is lost, doubled or out of order, no connection is lost, and none is stuck.
+
+mod conversation;
+mod machine;
+#[path = "../common/patient.rs"]
+mod patient;
+
+use baton_host::layer::LayerStats;
+use baton_testkit::for_each_seed;
+use machine::Machine;
+
+#[test]
+fn conversations_survive_any_handoff_and_restore() {
+    let runs = for_each_seed(200, |seed| {
+        let mut machine = Machine::new(seed);
+        machine.run();
+        machine.totals()
+    });
+    if runs.len() > 100 {
+        let sum = |count: fn(&LayerStats) -> u64| runs.iter().map(count).sum::<u64>();
+        let handed_off = sum(|run| run.handoffs_accepted);
+        let (restored, kept) = (sum(|run| run.restored), sum(|run| run.packets_kept));
+        assert!(
+            handed_off > 2_000 && restored > 1_000 && kept > 100,
+            "{handed_off} handoffs, {restored} restores, {kept} packets kept"
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = |seed| {
+        let mut machine = Machine::new(seed);
+        machine.run();
+        (machine.totals(), machine.now)
+    };
+    for seed in 0..5 {
+        assert_eq!(run(seed), run(seed));
+    }
+}
+
+#[test]
+fn a_connection_of_an_adapter_that_is_lost_ends_by_name_and_the_others_go_on() {
+    for seed in 0..20 {
+        let mut machine = Machine::new(seed);
+        machine.lose_adapter_after(300 + seed * 20);
+        machine.run();
+        assert!(machine.was_lost());
+    }
+}

@@ -1,0 +1,315 @@
+//! Two hosts on a link: they find each other, lose each other, and learn of what is wrong on the way.
+
+use crate::common::{Link, MACS, V4, V6, interface};
+use baton_inet::{InterfaceConfig, NeighbourState, Route};
+use baton_tcp::{CloseReason, Config, PathError};
+use baton_wire::Endpoint;
+use bytes::Bytes;
+use etherparse::icmpv4::DestUnreachableHeader;
+use etherparse::icmpv6::DestUnreachableCode;
+use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder};
+
+#[test]
+fn bytes_go_both_ways_once_neighbours_know_each_other() {
+    for networks in [V4, V6] {
+        let mut link = Link::between(networks);
+        let conn = link.connect();
+        assert!(link.run(1, Link::connected));
+        // One request and its answer were enough for both: who asks tells where it is.
+        let stats = [0, 1].map(|side| link.hosts[side].interface().stats().clone());
+        let asked = stats.each_ref().map(|stats| stats.solicitations_sent);
+        let answered = stats.each_ref().map(|stats| stats.advertisements_sent);
+        assert_eq!((asked, answered), ([1, 0], [0, 1]));
+        assert_eq!(stats[0].segments_waited, 1);
+        link.write(0, conn, b"there");
+        assert!(link.run(1, |link| link.received[1] == b"there"));
+        let accepted = link.events[1][0].0;
+        link.write(1, accepted, b"and back");
+        assert!(link.run(1, |link| link.received[0] == b"and back"));
+        link.pass(1);
+        for side in [0, 1] {
+            let neighbours: Vec<_> = link.hosts[side].interface().neighbours().collect();
+            assert_eq!(neighbours.len(), 1);
+            assert_eq!(neighbours[0].mac, Some(MACS[1 - side]));
+            // The acknowledgment of the data confirmed it.
+            assert_eq!(neighbours[0].state, NeighbourState::Reachable);
+        }
+    }
+}
+
+#[test]
+fn a_lost_request_goes_again_after_a_second() {
+    for networks in [V4, V6] {
+        let mut link = Link::between(networks);
+        let mut left = 2;
+        link.loses = Box::new(move |side, frame| {
+            let lost = side == 0 && left > 0 && frame[0] & 1 == 1;
+            left -= usize::from(lost);
+            lost
+        });
+        link.connect();
+        assert!(link.run(10, Link::connected));
+        assert_eq!(link.now.as_ms(), 2002, "at 0, 1 and 2 s");
+        assert_eq!(link.hosts[0].interface().stats().solicitations_sent, 3);
+    }
+}
+
+#[test]
+fn a_neighbour_that_is_not_there_ends_the_attempt() {
+    for (networks, nobody) in [(V4, "10.0.0.9"), (V6, "fd00::9")] {
+        let mut link = Link::between(networks);
+        link.connect_to(Endpoint::new(nobody.parse().expect("an address"), 80));
+        assert!(link.run(10, |link| link.closed(0).is_some()));
+        let unreachable = CloseReason::Unreachable(PathError::HostUnreachable);
+        assert_eq!(link.closed(0), Some(unreachable));
+        assert_eq!(link.now.as_ms(), 3000, "three requests, a second each");
+        let stats = link.hosts[0].interface().stats();
+        assert_eq!(
+            (stats.neighbours_failed, stats.waiting_failed),
+            (1, 2),
+            "the SYN went twice"
+        );
+        // For a second it is not asked again; then it is forgotten.
+        let states: Vec<_> = link.hosts[0]
+            .interface()
+            .neighbours()
+            .map(|known| known.state)
+            .collect();
+        assert_eq!(states, [NeighbourState::Failed]);
+        link.pass(2);
+        assert_eq!(link.hosts[0].interface().neighbours().count(), 0);
+    }
+}
+
+#[test]
+fn a_neighbour_that_falls_silent_is_probed_and_given_up() {
+    for networks in [V4, V6] {
+        let mut link = Link::between(networks);
+        let conn = link.connect();
+        link.run(1, Link::connected);
+        link.loses = Box::new(|side, _| side == 1);
+        link.write(0, conn, b"anybody there?");
+        let state = |link: &Link| {
+            link.hosts[0]
+                .interface()
+                .neighbours()
+                .next()
+                .map(|known| known.state)
+        };
+        // 30 s after it was last confirmed it is in doubt; the next retransmission starts to find out.
+        assert!(link.run(120, |link| state(link) == Some(NeighbourState::Probe)));
+        let probe = link.sent[0].last().expect("a probe");
+        assert_eq!(probe[..6], MACS[1], "it is asked directly");
+        assert!(link.run(5, |link| state(link) == Some(NeighbourState::Failed)));
+        // It comes back.
+        link.loses = Box::new(|_, _| false);
+        assert!(link.run(200, |link| link.received[1] == b"anybody there?"));
+    }
+}
+
+#[test]
+fn data_follows_a_neighbour_to_its_new_ethernet_address() {
+    let mut link = Link::between(V4);
+    let conn = link.connect();
+    link.run(1, Link::connected);
+    link.pass(1);
+    // A gratuitous ARP request of 10.0.0.2, now 02:00:00:00:00:77.
+    let moved = [2, 0, 0, 0, 0, 0x77];
+    let arp = etherparse::ArpEthIpv4Packet {
+        operation: etherparse::ArpOperation::REQUEST,
+        sender_mac: moved,
+        sender_ipv4: [10, 0, 0, 2],
+        target_mac: [0; 6],
+        target_ipv4: [10, 0, 0, 2],
+    };
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2(moved, [0xff; 6])
+        .arp(arp.into())
+        .write(&mut frame)
+        .expect("it fits");
+    link.put(1, frame.into());
+    link.pass(1);
+    link.write(0, conn, b"data");
+    link.pass(0);
+    assert_eq!(link.sent[0].last().expect("a segment")[..6], moved);
+}
+
+/// Host 1 behind a router that host 0 knows: host 1 plays both.
+fn routed(gateway: &str, near: [&str; 2], far: &str) -> Link {
+    let mut from = interface(0, near[0]);
+    from.routes = vec![Route::default_by(gateway.parse().expect("an address"))];
+    let mut to = interface(1, far);
+    to.addresses.push(near[1].parse().expect("a network"));
+    Link::new([from, to], Config::default())
+}
+
+#[test]
+fn what_is_far_goes_to_the_gateway() {
+    for (gateway, near, far) in [
+        (
+            "10.0.0.254",
+            ["10.0.0.1/24", "10.0.0.254/24"],
+            "192.168.7.1/32",
+        ),
+        ("fd00::fe", ["fd00::1/64", "fd00::fe/64"], "2001:db8::1/128"),
+    ] {
+        let mut link = routed(gateway, near, far);
+        link.connect();
+        assert!(link.run(1, Link::connected));
+        let known = link.hosts[0]
+            .interface()
+            .neighbours()
+            .next()
+            .expect("the gateway");
+        assert_eq!(
+            known.addr,
+            gateway.parse::<std::net::IpAddr>().expect("an address")
+        );
+    }
+}
+
+#[test]
+fn without_a_route_nothing_is_sent() {
+    let mut link = Link::between(V4);
+    let end = |text: &str, port| Endpoint::new(text.parse().expect("an address"), port);
+    assert_eq!(
+        link.hosts[0].interface().source_for(end("8.8.8.8", 1).addr),
+        None
+    );
+    let flow = baton_wire::Flow {
+        local: end("10.0.0.1", 5000),
+        remote: end("8.8.8.8", 80),
+    };
+    let now = link.now;
+    link.hosts[0]
+        .stack_mut()
+        .connect(now, flow)
+        .expect("a free four-tuple");
+    assert!(link.run(1, |link| link.closed(0).is_some()));
+    assert_eq!(
+        link.closed(0),
+        Some(CloseReason::Unreachable(PathError::NetUnreachable))
+    );
+    assert!(link.sent[0].is_empty());
+}
+
+/// An ICMP error about a frame, from the other host.
+fn icmp_error(about: &[u8], v4: Icmpv4Type, v6: Icmpv6Type) -> Bytes {
+    let builder = PacketBuilder::ethernet2(MACS[1], MACS[0]);
+    let quote = &about[14..];
+    let mut frame = Vec::new();
+    match quote[0] >> 4 {
+        4 => builder
+            .ipv4([10, 0, 0, 2], [10, 0, 0, 1], 64)
+            .icmpv4(v4)
+            .write(&mut frame, &quote[..28]),
+        _ => {
+            let addr = |last| {
+                let mut octets = [0; 16];
+                (octets[0], octets[15]) = (0xfd, last);
+                octets
+            };
+            builder
+                .ipv6(addr(2), addr(1), 64)
+                .icmpv6(v6)
+                .write(&mut frame, quote)
+        }
+    }
+    .expect("it fits");
+    frame.into()
+}
+
+#[test]
+fn an_unreachable_port_ends_the_attempt() {
+    for networks in [V4, V6] {
+        let mut link = Link::between(networks);
+        link.loses = Box::new(|side, frame| {
+            side == 1 && frame.len() > 90 || side == 1 && frame[12] == 8 && frame[13] == 0
+        });
+        link.connect();
+        link.pass(0);
+        link.run(1, |link| {
+            link.hosts[0].interface().stats().segments_waited > 0 && link.sent[0].len() > 1
+        });
+        let syn = link.sent[0].last().expect("the SYN").clone();
+        let error = icmp_error(
+            &syn,
+            Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::Port),
+            Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Port),
+        );
+        link.loses = Box::new(|_, _| false);
+        link.put(1, error);
+        assert!(link.run(1, |link| link.closed(0).is_some()));
+        assert_eq!(
+            link.closed(0),
+            Some(CloseReason::Unreachable(PathError::PortUnreachable))
+        );
+        assert_eq!(link.hosts[0].interface().stats().path_errors, 1);
+    }
+}
+
+#[test]
+fn segments_shrink_to_what_the_path_takes() {
+    const MTU: u16 = 1300;
+    for networks in [V4, V6] {
+        let mut link = Link::between(networks);
+        let conn = link.connect();
+        assert!(link.run(1, Link::connected));
+        // A router on the way drops what is too long, and says so.
+        link.loses = Box::new(|side, frame| side == 0 && frame.len() > usize::from(MTU) + 14);
+        static DATA: [u8; 20_000] = [5; 20_000];
+        link.write(0, conn, &DATA);
+        link.pass(0);
+        let too_long = link.sent[0]
+            .iter()
+            .find(|frame| frame.len() > usize::from(MTU) + 14);
+        let too_long = too_long.expect("a full segment").clone();
+        let next_hop_mtu = MTU;
+        link.put(
+            1,
+            icmp_error(
+                &too_long,
+                Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::FragmentationNeeded {
+                    next_hop_mtu,
+                }),
+                Icmpv6Type::PacketTooBig { mtu: MTU.into() },
+            ),
+        );
+        let before = link.sent[0].len();
+        assert!(link.run(30, |link| link.received[1].len() == DATA.len()));
+        let longest = link.sent[0][before..].iter().map(Bytes::len).max();
+        assert_eq!(
+            longest,
+            Some(usize::from(MTU) + 14),
+            "as long as the path takes"
+        );
+    }
+}
+
+#[test]
+fn a_small_link_is_respected_by_itself() {
+    let mut small = interface(0, V4[0]);
+    small.mtu = 600;
+    let mut link = Link::new([small, interface(1, V4[1])], Config::default());
+    let conn = link.connect();
+    assert!(link.run(1, Link::connected));
+    static DATA: [u8; 5000] = [5; 5000];
+    link.write(0, conn, &DATA);
+    assert!(link.run(30, |link| link.received[1].len() == DATA.len()));
+    assert!(link.sent[0].iter().all(|frame| frame.len() <= 614));
+}
+
+#[test]
+fn packets_without_a_link_need_no_neighbours() {
+    let plain = |side: usize| InterfaceConfig {
+        medium: baton_inet::Medium::Ip,
+        ..interface(side, V4[side])
+    };
+    let mut link = Link::new([plain(0), plain(1)], Config::default());
+    let conn = link.connect();
+    assert!(link.run(1, Link::connected));
+    link.write(0, conn, b"data");
+    assert!(link.run(1, |link| link.received[1] == b"data"));
+    assert!(link.sent[0].iter().all(|packet| packet[0] == 0x45));
+    assert_eq!(link.hosts[0].interface().neighbours().count(), 0);
+}

@@ -1,0 +1,238 @@
+//! Copies between memory of this process and memory that another process may write to meanwhile.
+//!
+//! Shared memory is accessed by relaxed atomic operations on whole aligned words, and on single bytes before the first and behind
+//! the last. So a copy is defined whatever the other process does to it at the same time: what comes of it is a mix of old and new
+//! words, where a plain copy would be a data race. It is also what the model of the rings assumes ([`baton_bus::shared`]).
+//!
+//! The compiler does not join atomic accesses, so this moves 8 bytes at a time where a plain copy moves 32 or 64, and takes 2.5 times as
+//! long in the first-level cache. Long copies are therefore made by the same wide instructions, in assembly, where there are some: the
+//! compiler knows of assembly only that it may access each byte atomically, so it is as well defined.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+const WORD: usize = size_of::<u64>();
+
+/// Copies `len` bytes at `own` to `shared`.
+///
+/// # Safety
+/// - `own` is valid for reads of `len` bytes.
+/// - `shared` is valid for reads and writes of `len` bytes, which this process accesses in no other way while that is under way than
+///   by the functions of this module.
+/// - The two do not overlap.
+pub(super) unsafe fn to_shared(own: *const u8, shared: *mut u8, len: usize) {
+    // SAFETY: as the caller says.
+    let done = unsafe { blocks::copy(own, shared, len) };
+    for_each_unit(
+        shared,
+        done..len,
+        // SAFETY: the byte is one of the `len`; it is only accessed atomically.
+        |at| unsafe {
+            let byte = own.add(at).read();
+            AtomicU8::from_ptr(shared.add(at)).store(byte, Ordering::Relaxed);
+        },
+        // SAFETY: the word's bytes are of the `len`, and it is aligned in shared memory; it is only accessed atomically.
+        |at| unsafe {
+            let word = own.add(at).cast::<u64>().read_unaligned();
+            AtomicU64::from_ptr(shared.add(at).cast()).store(word, Ordering::Relaxed);
+        },
+    );
+}
+
+/// Copies `len` bytes at `shared` to `own`, all of which are initialised then.
+///
+/// # Safety
+/// - `own` is valid for writes of `len` bytes.
+/// - The rest is as for [`to_shared`].
+pub(super) unsafe fn from_shared(shared: *mut u8, own: *mut u8, len: usize) {
+    // SAFETY: as the caller says.
+    let done = unsafe { blocks::copy(shared, own, len) };
+    for_each_unit(
+        shared,
+        done..len,
+        // SAFETY: the byte is one of the `len`; it is only accessed atomically.
+        |at| unsafe {
+            let byte = AtomicU8::from_ptr(shared.add(at)).load(Ordering::Relaxed);
+            own.add(at).write(byte);
+        },
+        // SAFETY: the word's bytes are of the `len`, and it is aligned in shared memory; it is only accessed atomically.
+        |at| unsafe {
+            let word = AtomicU64::from_ptr(shared.add(at).cast()).load(Ordering::Relaxed);
+            own.add(at).cast::<u64>().write_unaligned(word);
+        },
+    );
+}
+
+/// Gives each of `bytes` from `shared` on once, by its offset: as part of an aligned word, or alone where there is no whole one.
+fn for_each_unit(
+    shared: *mut u8,
+    bytes: Range<usize>,
+    mut byte: impl FnMut(usize),
+    mut word: impl FnMut(usize),
+) {
+    let Range { start, end } = bytes;
+    let unaligned = shared.wrapping_add(start).align_offset(WORD);
+    let words = start + unaligned.min(end - start);
+    let tail = end - (end - words) % WORD;
+    (start..words).for_each(&mut byte);
+    (words..tail).step_by(WORD).for_each(&mut word);
+    (tail..end).for_each(&mut byte);
+}
+
+/// Copies by wide instructions. An interpreter of Rust has none.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod blocks {
+    use std::arch::asm;
+
+    const BLOCK: usize = 128;
+    /// What is shorter is copied sooner than a loop of blocks has begun, bytes.
+    const LEAST: usize = 4 * BLOCK;
+
+    /// Copies all whole blocks of what is long enough for that; gives how many bytes these are.
+    ///
+    /// # Safety
+    /// `from` is valid for reads and `to` for writes of `len` bytes, and they do not overlap. Other processes may access them.
+    #[inline]
+    pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) -> usize {
+        if len < LEAST || !is_x86_feature_detected!("avx") {
+            return 0;
+        }
+        // SAFETY: the processor has these instructions; so many blocks are there, of which there is at least one.
+        unsafe { copy_blocks(from, to, len / BLOCK) };
+        len - len % BLOCK
+    }
+
+    /// # Safety
+    /// As for [`copy`], with one block or more.
+    #[target_feature(enable = "avx")]
+    unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) {
+        // SAFETY: each round reads the next block and writes it to its place, and nothing else; after the last it ends. All registers
+        // of which the upper halves are cleared, so that what follows is not slowed down by them, are named by the calling convention.
+        unsafe {
+            asm!(
+                "2:",
+                "vmovdqu ymm0, [rsi]",
+                "vmovdqu ymm1, [rsi + 32]",
+                "vmovdqu ymm2, [rsi + 64]",
+                "vmovdqu ymm3, [rsi + 96]",
+                "vmovdqu [rdi], ymm0",
+                "vmovdqu [rdi + 32], ymm1",
+                "vmovdqu [rdi + 64], ymm2",
+                "vmovdqu [rdi + 96], ymm3",
+                "add rsi, {block}",
+                "add rdi, {block}",
+                "dec rdx",
+                "jnz 2b",
+                "vzeroupper",
+                block = const BLOCK,
+                inout("rsi") from => _,
+                inout("rdi") to => _,
+                inout("rdx") blocks => _,
+                clobber_abi("sysv64"),
+                options(nostack),
+            );
+        }
+    }
+}
+
+/// There are no wide instructions: words are copied.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod blocks {
+    /// Copies nothing, which it says.
+    ///
+    /// # Safety
+    /// There is nothing to see to.
+    pub(super) unsafe fn copy(_: *const u8, _: *mut u8, _: usize) -> usize {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// Memory that begins at a word.
+    struct Memory(Vec<u64>);
+
+    impl Memory {
+        fn of(byte: u8, bytes: usize) -> Self {
+            Self(vec![u64::from_ne_bytes([byte; WORD]); bytes / WORD])
+        }
+
+        fn at(&mut self, offset: usize) -> *mut u8 {
+            self.0.as_mut_ptr().cast::<u8>().wrapping_add(offset)
+        }
+
+        /// Whether it holds `part` at `offset`, and nothing but `rest` elsewhere.
+        fn holds(&self, part: &[u8], offset: usize, rest: u8) -> bool {
+            let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let (before, behind) = (&bytes[..offset], &bytes[offset + part.len()..]);
+            let is_rest = |bytes: &[u8]| bytes.iter().all(|&byte| byte == rest);
+            &bytes[offset..][..part.len()] == part && is_rest(before) && is_rest(behind)
+        }
+    }
+
+    fn copies_all_and_no_more(len: usize, own_at: usize, shared_at: usize) {
+        let part: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        let bytes = (len + 24).next_multiple_of(WORD);
+        let (mut shared, mut own) = (Memory::of(0xfe, bytes), Memory::of(0xff, bytes));
+        // SAFETY: there is room for 16 bytes and more behind so many, at both places.
+        unsafe {
+            to_shared(part.as_ptr(), shared.at(shared_at), len);
+            from_shared(shared.at(shared_at), own.at(own_at), len);
+        }
+        let places = format!("{len} bytes between {own_at} and {shared_at}");
+        assert!(shared.holds(&part, shared_at, 0xfe), "{places}");
+        assert!(own.holds(&part, own_at, 0xff), "{places}");
+    }
+
+    #[test]
+    fn all_bytes_are_copied_and_no_others_wherever_they_stand() {
+        for (own_at, shared_at) in [0, 1, 6]
+            .into_iter()
+            .flat_map(|own| (0..8).map(move |shared| (own, shared)))
+        {
+            for len in [0, 1, 2, 7, 8, 9, 15, 17] {
+                copies_all_and_no_more(len, own_at, shared_at);
+            }
+        }
+        for (at, len) in [511, 512, 513, 639, 640, 777].into_iter().enumerate() {
+            copies_all_and_no_more(len, at, 0);
+            copies_all_and_no_more(len, 0, at);
+        }
+    }
+
+    /// Two sides write and read at once, as two processes can. A plain copy fails here under Miri.
+    #[test]
+    fn copies_at_the_same_time_are_defined() {
+        const LEN: usize = 43;
+        const ROUNDS: u8 = 50;
+        struct Place(*mut u8);
+        // SAFETY: what it points to is accessed by the functions under test only, until the threads have ended.
+        unsafe impl Send for Place {}
+
+        let mut shared = Memory::of(0, 64);
+        let (first, second) = (Place(shared.at(3)), Place(shared.at(3)));
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let Place(shared) = { first };
+                for round in 0..=ROUNDS {
+                    // SAFETY: there are so many bytes at both; no other function accesses the shared ones.
+                    unsafe { to_shared([round; LEN].as_ptr(), shared, LEN) };
+                }
+            });
+            scope.spawn(move || {
+                let Place(shared) = { second };
+                let mut own = [0; LEN];
+                for _ in 0..ROUNDS {
+                    // SAFETY: as above.
+                    unsafe { from_shared(shared, own.as_mut_ptr(), LEN) };
+                    assert!(own.iter().all(|&byte| byte <= ROUNDS));
+                }
+            });
+        });
+        assert!(shared.holds(&[ROUNDS; LEN], 3, 0));
+    }
+}

@@ -1,0 +1,301 @@
+//! A host with a stack of its own and an adapter in another process: each connection lives on one of them (handoff-policies 2).
+//!
+//! The adapter has the interface. What is of no connection of its own it passes here as packets, and packets made here it sends.
+
+use crate::adapter::ApplicationRow;
+use crate::places::PlaceRow;
+use crate::remote::{CannotListen, LinkNews, LinkWatch, application_row, link_counters};
+use crate::snapshot::{SnapshotSource, add_fields, add_host_counters};
+use crate::world::SocketWorld;
+use baton_bus::descriptor::Status;
+use baton_host::layer::{AdapterEnd, Fate, LayerCalls, SocketLayer};
+use baton_host::{Ready, Selection, SocketId};
+use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
+use baton_sockets::{Driver, HostEnd};
+use baton_tcp::Config;
+use baton_wire::{Endpoint, Flow, FramePool, Time};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+/// How long the start waits for an answer before it looks again.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// The longest packet that the host's stack makes, bytes: Ethernet's.
+const MTU: u16 = 1500;
+/// Memory for packets to send: so many buffers of so many bytes, each of which holds dozens.
+const PACKET_BUFFERS: (usize, usize) = (4, 64 * 1024);
+
+/// What a host does with its adapter.
+#[derive(Debug)]
+pub struct HandoffConfig {
+    /// Which connections go to the adapter.
+    pub selection: Box<dyn Selection>,
+    /// Parameters of connections.
+    pub tcp: Config,
+    /// Where the server listens.
+    pub port: u16,
+    /// Connections that may wait to be accepted.
+    pub backlog: usize,
+    /// Sockets at most.
+    pub most_sockets: usize,
+    /// Seeds what must not be guessed.
+    pub secret: u64,
+}
+
+/// Sockets on the host's own stack and on an adapter.
+pub struct HandoffSockets<N> {
+    driver: Driver,
+    host: Host,
+    layer: SocketLayer<Bytes>,
+    /// Packet sockets, by version of IP.
+    packets: Vec<SocketId>,
+    pool: FramePool,
+    watch: LinkWatch<N>,
+}
+
+impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
+    /// Attaches to the adapter behind `driver`, and listens at its addresses.
+    ///
+    /// # Errors
+    /// The adapter does not let this process have packets for the port.
+    pub fn new(mut driver: Driver, config: HandoffConfig, tell: N) -> Result<Self, CannotListen> {
+        let mut packets = Vec::new();
+        let mut addresses = Vec::new();
+        let mut refused = None;
+        for any in [
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        ] {
+            match packet_socket(&mut driver, Endpoint::new(any, config.port)) {
+                Ok((socket, address)) => {
+                    packets.push(socket);
+                    addresses.push(address);
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+        if let Some(error) = refused.filter(|_| addresses.is_empty()) {
+            return Err(error);
+        }
+        let host = host(&addresses, config.tcp, config.secret);
+        let mut host = host.ok_or(CannotListen {
+            at: Endpoint::new(addresses[0], config.port),
+            status: Status::AddressNotAvailable,
+        })?;
+        let mut layer = SocketLayer::new(config.most_sockets, Some(config.selection));
+        for address in addresses {
+            let at = Endpoint::new(address, config.port);
+            layer.add_listener(host.stack_mut().listen(at, config.backlog));
+        }
+        let (buffers, bytes) = PACKET_BUFFERS;
+        Ok(Self {
+            driver,
+            host,
+            layer,
+            packets,
+            pool: FramePool::new(buffers, bytes),
+            watch: LinkWatch::new(tell),
+        })
+    }
+
+    /// Where it listens.
+    pub fn listening(&self) -> impl Iterator<Item = Endpoint> + '_ {
+        let stack = self.host.stack();
+        stack.listeners().map(|id| stack.listening_at(id))
+    }
+
+    /// Its sockets.
+    pub fn layer(&self) -> &SocketLayer<Bytes> {
+        &self.layer
+    }
+
+    /// Takes the packets that have come.
+    fn take_packets(&mut self, now: Time) {
+        for index in 0..self.packets.len() {
+            while let Some(packet) = self.driver.os_mut().next_packet(self.packets[index]) {
+                self.take_packet(now, packet);
+            }
+        }
+    }
+
+    fn take_packet(&mut self, now: Time, packet: Bytes) {
+        let layer = &self.layer;
+        let is_away = |flow: &Flow| layer.is_away(flow);
+        self.host.handle_frame_unless(now, packet, is_away);
+        while let Some(unclaimed) = self.host.poll_unclaimed() {
+            if let Fate::Forward(packet) = self.layer.sort(&unclaimed.flow, unclaimed.packet) {
+                self.send(now, packet, true);
+            }
+        }
+    }
+
+    /// Moves what is to move between the stack and the adapter.
+    fn move_connections(&mut self, now: Time) {
+        let mut end = self.driver.adapter_end();
+        self.layer
+            .handle_adapter(now, self.host.stack_mut(), &mut end);
+        while let Some(packet) = self.layer.poll_forward() {
+            self.send(now, packet, true);
+        }
+        while let Some(packet) = self.layer.poll_arrived() {
+            self.take_packet(now, packet);
+        }
+    }
+
+    /// What the stack has to say, and to send as long as there is room.
+    fn settle(&mut self, now: Time) {
+        loop {
+            while let Some((conn, event)) = self.host.stack_mut().poll_event() {
+                self.layer.handle_event(self.host.stack_mut(), conn, &event);
+            }
+            let AdapterEnd { os, link } = self.driver.adapter_end();
+            let mut packets = self.packets.iter();
+            if !packets.all(|&socket| os.has_room_for_packet(link, socket)) {
+                return os.be_impatient();
+            }
+            let host = &mut self.host;
+            let packet = self
+                .pool
+                .append_with(MTU.into(), |buffer| host.poll_frame(now, buffer));
+            let Some(packet) = packet else {
+                return;
+            };
+            self.send(now, packet, false);
+        }
+    }
+
+    /// A packet for which there is no room is lost, and counted, as on a wire.
+    fn send(&mut self, now: Time, packet: Bytes, forward: bool) {
+        let AdapterEnd { os, link } = self.driver.adapter_end();
+        if let Some(&socket) = self.packets.first() {
+            os.send_packet(now, link, socket, packet, forward);
+        }
+    }
+}
+
+/// Makes a packet socket; gives it with the adapter's address of its version of IP.
+fn packet_socket(driver: &mut Driver, at: Endpoint) -> Result<(SocketId, IpAddr), CannotListen> {
+    let now = driver.now();
+    let refused = |status| CannotListen { at, status };
+    let socket = driver.os_mut().packet_socket(now, at).map_err(refused)?;
+    loop {
+        if let Some(own) = driver.os().local(socket) {
+            return Ok((socket, own.addr));
+        }
+        if let Some(status) = driver.os().error_of(socket) {
+            let now = driver.now();
+            driver.os_mut().close(now, socket);
+            return Err(refused(status));
+        }
+        if !driver.is_attached() {
+            return Err(refused(Status::Aborted));
+        }
+        // That the system cannot wait is no reason not to ask.
+        if !driver.turn() {
+            let _ = driver.wait(Some(LONGEST_WAIT));
+        }
+    }
+}
+
+/// The host's own stack. To it all the world is on the other side of the adapter.
+fn host(addresses: &[IpAddr], tcp: Config, secret: u64) -> Option<Host> {
+    let cidrs = addresses.iter().map(|&addr| Cidr::new(addr, 0).ok());
+    let config = InterfaceConfig {
+        medium: Medium::Ip,
+        mtu: MTU,
+        // The adapter has verified them.
+        verify_checksums: false,
+        ..InterfaceConfig::new([0; 6], cidrs.collect::<Option<_>>()?)
+    };
+    Host::new(config, tcp, secret).ok()
+}
+
+impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
+    type Calls<'a>
+        = LayerCalls<'a, Bytes, HostEnd>
+    where
+        Self: 'a;
+
+    fn name(&self) -> String {
+        format!("handoff to the adapter at {}", self.driver.address())
+    }
+
+    fn now(&self) -> Time {
+        self.driver.now()
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        self.driver.turn();
+        if self.watch.look(&self.driver) {
+            self.layer.handle_adapter_lost();
+        }
+        let now = self.driver.now();
+        self.take_packets(now);
+        if self.host.poll_timeout().is_some_and(|due| due <= now) {
+            self.host.handle_timeouts(now);
+        }
+        self.move_connections(now);
+        self.settle(now);
+        self.driver.turn();
+        Ok(())
+    }
+
+    fn next_ready(&mut self) -> Option<Ready> {
+        self.layer.next_ready()
+    }
+
+    fn calls(&mut self) -> Self::Calls<'_> {
+        let now = self.driver.now();
+        let end = self.driver.adapter_end();
+        self.layer.calls(now, self.host.stack_mut(), Some(end))
+    }
+
+    fn unlisten(&mut self) {
+        let now = self.driver.now();
+        for listener in self.layer.take_listeners() {
+            self.host.stack_mut().unlisten(now, listener);
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.host.stack().is_empty()
+    }
+
+    fn wait(&mut self, due: Time) -> io::Result<()> {
+        let due = self.host.poll_timeout().map_or(due, |own| own.min(due));
+        let span = due.saturating_since(self.driver.now());
+        self.driver.wait(Some(span.into()))
+    }
+}
+
+impl<N: FnMut(&LinkNews)> SnapshotSource for HandoffSockets<N> {
+    fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
+        link_counters(&self.driver, counters);
+        add_host_counters(&self.host, counters);
+        add_fields("handoff", self.layer.stats(), counters);
+        for (why, count) in self.layer.stats().not_offloaded.iter() {
+            counters.insert(format!("handoff.not_offloaded.{}", why.name()), count);
+        }
+        counters.insert(
+            "handoff.on_adapter".to_owned(),
+            self.layer.on_adapter().into(),
+        );
+        let limit = self.driver.os().soft_limit().unwrap_or_default();
+        counters.insert("handoff.soft_limit".to_owned(), limit.into());
+    }
+
+    fn applications(&self, now: Time) -> Vec<ApplicationRow> {
+        vec![application_row(
+            &self.driver,
+            now,
+            self.packets.len() as u64,
+        )]
+    }
+
+    fn places(&self, now: Time) -> Vec<PlaceRow> {
+        let states = self.layer.states();
+        states.map(|state| PlaceRow::new(now, &state)).collect()
+    }
+}

@@ -1,0 +1,527 @@
+//! HTTP/1.1 in bytes: files below a folder, for [`baton_apps::web::Server`] on a live machine; and the client's side of it
+//! ([`ResponseReader`]).
+//!
+//! It has no clock: somebody tells it the time ([`FileHttp::set_clock`]). It does read and write files.
+
+mod body;
+mod files;
+mod head;
+mod listing;
+mod path;
+mod range;
+mod request;
+mod response;
+mod status;
+mod upload;
+
+#[cfg(test)]
+mod tests;
+
+pub use body::{BadBody, BodyReader, Framing};
+pub use response::{BadResponse, ResponseHead, ResponseReader};
+pub use status::Status;
+
+use baton_apps::web::{Http, Parsed, Request};
+use baton_host::FileId;
+use bytes::{Bytes, BytesMut};
+use files::{CacheConfig, FileCache, Found, ServedFile};
+use head::{After, Head};
+use request::{Method, RequestHead};
+use slab::Slab;
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use upload::Upload;
+
+/// A header of more than so many bytes is refused. Must be less than what the server reads ahead.
+const LONGEST_HEAD: usize = 8 * 1024;
+/// Content of large files is read in runs of so many bytes; a connection holds one of them beside its send buffer.
+const CHUNK_BYTES: u64 = 64 * 1024;
+/// Headers are made in chunks of so many bytes.
+const HEADS_BYTES: usize = 64 * 1024;
+
+/// What is served, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// The folder whose files are served.
+    pub root: PathBuf,
+    /// The folder that PUT and POST write to; none: they are refused.
+    pub upload: Option<PathBuf>,
+    /// Show folders that have no index.html as lists of their files.
+    pub listing: bool,
+    /// Largest file that a client may send, bytes.
+    pub upload_limit_bytes: u64,
+    /// Files up to this size are kept in memory, bytes.
+    pub cached_file_bytes: u64,
+    /// All files in memory together, bytes.
+    pub cache_bytes: u64,
+}
+
+impl HttpConfig {
+    /// The usual parameters, for files below `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            upload: None,
+            listing: false,
+            upload_limit_bytes: 64 << 30,
+            cached_file_bytes: 256 << 10,
+            cache_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Totals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpStats {
+    /// Responses begun, by status, in the order of [`Status::ALL`].
+    responses: [u64; Status::ALL.len()],
+    /// Files received as a whole.
+    pub uploads: u64,
+    /// Files that did not come to their end.
+    pub uploads_abandoned: u64,
+    /// Files that shrank or changed while they were sent.
+    pub changed_files: u64,
+}
+
+impl HttpStats {
+    /// Responses begun with this status.
+    pub fn responses(&self, status: Status) -> u64 {
+        self.responses[Self::index(status)]
+    }
+
+    fn count(&mut self, status: Status) {
+        self.responses[Self::index(status)] += 1;
+    }
+
+    fn index(status: Status) -> usize {
+        let position = Status::ALL.iter().position(|&known| known == status);
+        position.expect("all statuses are listed")
+    }
+}
+
+/// A request whose body is coming in.
+#[derive(Debug)]
+struct Receiving {
+    body: BodyReader,
+    upload: Upload,
+    after: After,
+}
+
+/// What is remembered of a connection.
+#[derive(Debug, Default)]
+pub struct Session {
+    receiving: Option<Receiving>,
+}
+
+/// A response under way.
+#[derive(Debug)]
+struct Response {
+    head: Bytes,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    None,
+    Memory(Bytes),
+    File {
+        file: Rc<ServedFile>,
+        /// Where the content starts in the file.
+        start: u64,
+        len: u64,
+        /// What was read last, and where it starts in the content.
+        chunk: Bytes,
+        chunk_start: u64,
+    },
+}
+
+/// Files below a folder, over HTTP/1.1.
+pub struct FileHttp {
+    config: HttpConfig,
+    files: FileCache,
+    responses: Slab<Response>,
+    /// Headers are cut off this.
+    heads: BytesMut,
+    now_s: u64,
+    /// The Date field, made once a second.
+    date: String,
+    stats: HttpStats,
+}
+
+impl FileHttp {
+    /// Serves what `config` says.
+    ///
+    /// # Errors
+    /// The root is no folder that can be read.
+    pub fn new(config: HttpConfig) -> io::Result<Self> {
+        let cache = CacheConfig {
+            largest_bytes: config.cached_file_bytes,
+            total_bytes: config.cache_bytes,
+        };
+        if !config.root.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self {
+            files: FileCache::new(&config.root, cache)?,
+            config,
+            responses: Slab::new(),
+            heads: BytesMut::with_capacity(HEADS_BYTES),
+            now_s: 0,
+            date: httpdate::fmt_http_date(UNIX_EPOCH),
+            stats: HttpStats::default(),
+        })
+    }
+
+    /// Tells the time; at least once a second while there are requests.
+    pub fn set_clock(&mut self, now: SystemTime) {
+        let now_s = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        if now_s != self.now_s {
+            self.now_s = now_s;
+            self.date = httpdate::fmt_http_date(now);
+        }
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &HttpStats {
+        &self.stats
+    }
+
+    /// Requests for files that were found in the cache, and those that were not.
+    pub fn cache_hits_and_misses(&self) -> (u64, u64) {
+        let stats = self.files.stats();
+        (stats.hits, stats.misses)
+    }
+
+    // --- requests ---
+
+    fn begin(&mut self, head: &RequestHead<'_>, session: &mut Session) -> Parsed<Bytes> {
+        let len = head.len as u32;
+        let after = After::of(head);
+        match head.method {
+            Method::Get | Method::Head => Parsed::Request(self.serve(head, after, len)),
+            Method::NotAllowed => {
+                Parsed::Request(self.refuse(Status::MethodNotAllowed, after.last(head), len))
+            }
+            Method::Upload => match self.begin_upload(head) {
+                Err(status) => Parsed::Request(self.refuse(status, after.last(head), len)),
+                Ok(upload) => {
+                    let body = BodyReader::new(head.body);
+                    if body.is_complete() {
+                        return Parsed::Request(self.complete(upload, after, len));
+                    }
+                    session.receiving = Some(Receiving {
+                        body,
+                        upload,
+                        after,
+                    });
+                    if head.expects_continue {
+                        let response = Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n");
+                        Parsed::Interim { response, len }
+                    } else {
+                        Parsed::Taken(len)
+                    }
+                }
+            },
+        }
+    }
+
+    fn serve(&mut self, head: &RequestHead<'_>, after: After, len: u32) -> Request {
+        // A body that nobody wants is not read: it could be of any length.
+        let after = after.last(head);
+        let with_content = head.method == Method::Get;
+        match self.files.find(head.target, self.now_s) {
+            Err(status) => self.refuse(status, after, len),
+            Ok(Found::File(file)) => self.serve_file(&file, head, after, len),
+            Ok(Found::FolderWithoutSlash) => {
+                let path = head.target.split(['?', '#']).next().unwrap_or(head.target);
+                let location = format!("Location: {path}/\r\n");
+                let head = Head::new(Status::MovedPermanently, after).field(&location);
+                self.answer(head, 0, Content::None, len)
+            }
+            Ok(Found::Folder(_)) if !self.config.listing => {
+                self.refuse(Status::Forbidden, after, len)
+            }
+            Ok(Found::Folder(path)) => match listing::page(&path) {
+                Err(status) => self.refuse(status, after, len),
+                Ok(page) => {
+                    let page = Bytes::from(page);
+                    let head = Head::new(Status::Ok, after)
+                        .field("Content-Type: text/html; charset=utf-8\r\n");
+                    let page_len = page.len() as u64;
+                    let content = if with_content {
+                        Content::Memory(page)
+                    } else {
+                        Content::None
+                    };
+                    self.answer(head, page_len, content, len)
+                }
+            },
+        }
+    }
+
+    fn serve_file(
+        &mut self,
+        file: &Rc<ServedFile>,
+        head: &RequestHead<'_>,
+        after: After,
+        len: u32,
+    ) -> Request {
+        // RFC 9110 13.1.3.
+        if head
+            .if_modified_since
+            .is_some_and(|date| file.modified <= date)
+        {
+            let head = Head::new(Status::NotModified, after).field(&file.fields);
+            return self.answer_without_length(head, len);
+        }
+        let unchanged = |date: &str| date == httpdate::fmt_http_date(file.modified);
+        let range = head
+            .range
+            .filter(|_| head.method == Method::Get && head.if_range.is_none_or(unchanged));
+        let (status, start, content_len, range_field) = match range.map(|r| r.within(file.len)) {
+            None => (Status::Ok, 0, file.len, None),
+            Some(Some((start, run))) => {
+                let last = start + run - 1;
+                let field = format!("Content-Range: bytes {start}-{last}/{}\r\n", file.len);
+                (Status::PartialContent, start, run, Some(field))
+            }
+            Some(None) => {
+                let field = format!("Content-Range: bytes */{}\r\n", file.len);
+                let head = Head::new(Status::RangeNotSatisfiable, after).field(&field);
+                return self.answer(head, 0, Content::None, len);
+            }
+        };
+        let mut answer = Head::new(status, after).field(&file.fields);
+        if let Some(field) = &range_field {
+            answer = answer.field(field);
+        }
+        let content = if head.method == Method::Head || content_len == 0 {
+            Content::None
+        } else {
+            Content::File {
+                file: Rc::clone(file),
+                start,
+                len: content_len,
+                chunk: Bytes::new(),
+                chunk_start: 0,
+            }
+        };
+        self.answer(answer, content_len, content, len)
+    }
+
+    // --- uploads ---
+
+    fn begin_upload(&self, head: &RequestHead<'_>) -> Result<Upload, Status> {
+        let Some(folder) = &self.config.upload else {
+            return Err(Status::MethodNotAllowed);
+        };
+        let limit = self.config.upload_limit_bytes;
+        if matches!(head.body, Framing::Length(len) if len > limit) {
+            return Err(Status::ContentTooLarge);
+        }
+        Upload::begin(folder, head.target, limit)
+    }
+
+    /// Takes what has come of a body.
+    fn receive(
+        &mut self,
+        session: &mut Session,
+        mut receiving: Receiving,
+        received: &mut VecDeque<Bytes>,
+    ) -> Parsed<Bytes> {
+        let mut taken = 0;
+        while let Some(data) = received.front_mut()
+            && !receiving.body.is_complete()
+        {
+            let before = data.len();
+            let outcome = match receiving.body.take(data) {
+                Ok(Some(content)) => receiving.upload.write(&content),
+                Ok(None) => Ok(()),
+                Err(BadBody) => Err(Status::BadRequest),
+            };
+            taken += (before - data.len()) as u32;
+            if data.is_empty() {
+                received.pop_front();
+            }
+            if let Err(status) = outcome {
+                self.stats.uploads_abandoned += 1;
+                return Parsed::Request(self.refuse(status, After::Close, taken));
+            }
+        }
+        if receiving.body.is_complete() {
+            let Receiving { upload, after, .. } = receiving;
+            return Parsed::Request(self.complete(upload, after, taken));
+        }
+        session.receiving = Some(receiving);
+        if taken == 0 {
+            Parsed::Incomplete
+        } else {
+            Parsed::Taken(taken)
+        }
+    }
+
+    fn complete(&mut self, upload: Upload, after: After, len: u32) -> Request {
+        let status = upload.complete();
+        match status {
+            Status::NoContent => {
+                self.stats.uploads += 1;
+                self.answer_without_length(Head::new(status, after), len)
+            }
+            Status::Created => {
+                self.stats.uploads += 1;
+                self.answer(Head::new(status, after), 0, Content::None, len)
+            }
+            _ => {
+                self.stats.uploads_abandoned += 1;
+                self.refuse(status, after, len)
+            }
+        }
+    }
+
+    // --- responses ---
+
+    /// An error, in words for people.
+    fn refuse(&mut self, status: Status, after: After, len: u32) -> Request {
+        let text = format!("{} {}\n", status.code(), status.phrase());
+        let mut head = Head::new(status, after).field("Content-Type: text/plain\r\n");
+        if status == Status::MethodNotAllowed {
+            head = head.field(if self.config.upload.is_some() {
+                "Allow: GET, HEAD, PUT, POST\r\n"
+            } else {
+                "Allow: GET, HEAD\r\n"
+            });
+        }
+        let content_len = text.len() as u64;
+        self.answer(head, content_len, Content::Memory(text.into()), len)
+    }
+
+    fn answer(&mut self, head: Head<'_>, content_len: u64, content: Content, len: u32) -> Request {
+        let head_bytes = head.write(&mut self.heads, &self.date, Some(content_len));
+        self.insert(&head, head_bytes, content, len)
+    }
+
+    /// RFC 9110 8.6: these have no content, and say nothing of its length.
+    fn answer_without_length(&mut self, head: Head<'_>, len: u32) -> Request {
+        let head_bytes = head.write(&mut self.heads, &self.date, None);
+        self.insert(&head, head_bytes, Content::None, len)
+    }
+
+    fn insert(&mut self, head: &Head<'_>, bytes: Bytes, content: Content, len: u32) -> Request {
+        self.stats.count(head.status);
+        let content_len = match &content {
+            Content::None => 0,
+            Content::Memory(content) => content.len() as u64,
+            Content::File { len, .. } => *len,
+        };
+        let slot = self.responses.insert(Response {
+            head: bytes,
+            content,
+        });
+        Request {
+            file: FileId(slot as u32),
+            content_len,
+            dynamic: false,
+            len,
+            last: head.after == After::Close,
+        }
+    }
+}
+
+impl Http<Bytes> for FileHttp {
+    type Session = Session;
+
+    fn parse(&mut self, session: &mut Session, received: &mut VecDeque<Bytes>) -> Parsed<Bytes> {
+        if let Some(receiving) = session.receiving.take() {
+            return self.receive(session, receiving, received);
+        }
+        join(received);
+        let Some(front) = received.front_mut() else {
+            return Parsed::Incomplete;
+        };
+        let text = front.clone();
+        match request::parse(&text) {
+            Ok(Some(head)) => {
+                let _ = front.split_to(head.len);
+                if front.is_empty() {
+                    received.pop_front();
+                }
+                self.begin(&head, session)
+            }
+            Ok(None) if text.len() < LONGEST_HEAD => {
+                // It may wait for long, in a buffer that it shares with others.
+                *front = Bytes::copy_from_slice(&text);
+                Parsed::Incomplete
+            }
+            outcome => {
+                let status = outcome.err().unwrap_or(Status::FieldsTooLarge);
+                received.clear();
+                Parsed::Request(self.refuse(status, After::Close, text.len() as u32))
+            }
+        }
+    }
+
+    fn head(&mut self, request: &Request) -> Bytes {
+        self.responses[request.file.0 as usize].head.clone()
+    }
+
+    fn content(&mut self, request: &Request, offset: u64, len: u32) -> Option<Bytes> {
+        let most = len as usize;
+        match &mut self.responses[request.file.0 as usize].content {
+            Content::None => None,
+            Content::Memory(content) => {
+                let content = content.slice(usize::try_from(offset).ok()?..);
+                Some(content.slice(..content.len().min(most)))
+            }
+            Content::File {
+                file,
+                start,
+                len,
+                chunk,
+                chunk_start,
+            } => {
+                let known = *chunk_start..*chunk_start + chunk.len() as u64;
+                if !known.contains(&offset) {
+                    let left = *len - offset;
+                    let run = if file.is_in_memory() {
+                        left
+                    } else {
+                        left.min(CHUNK_BYTES)
+                    };
+                    let Some(read) = file.read(*start + offset, run as usize) else {
+                        self.stats.changed_files += 1;
+                        return None;
+                    };
+                    (*chunk, *chunk_start) = (read, offset);
+                }
+                let content = chunk.slice((offset - *chunk_start) as usize..);
+                Some(content.slice(..content.len().min(most)))
+            }
+        }
+    }
+
+    fn finish(&mut self, request: &Request) {
+        self.responses.remove(request.file.0 as usize);
+    }
+
+    fn too_late(&mut self, session: &mut Session) -> Option<Request> {
+        self.end(session);
+        Some(self.refuse(Status::RequestTimeout, After::Close, 0))
+    }
+
+    fn end(&mut self, session: &mut Session) {
+        if session.receiving.take().is_some() {
+            self.stats.uploads_abandoned += 1;
+        }
+    }
+}
+
+/// Makes one piece of all that was received.
+fn join(received: &mut VecDeque<Bytes>) {
+    if received.len() > 1 {
+        let whole: Vec<u8> = received.drain(..).flatten().collect();
+        received.push_back(whole.into());
+    }
+}

@@ -1,0 +1,192 @@
+//! EXPORT: connections that the host takes back (handoff-policies 2).
+
+use super::dma::Job;
+use super::session::{Session, Work};
+use super::socket::{Moving, Phase};
+use baton_bus::descriptor::{Opcode, Outcome, Status};
+use baton_bus::link::Inline;
+use baton_tcp::ConnId;
+use baton_tcp::Moved;
+use baton_wire::{Payload, Time};
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// A connection that is on its way to the host.
+#[derive(Debug, Default)]
+pub(super) struct Exporting {
+    /// Buffers for its state, oldest first.
+    buffers: VecDeque<Place>,
+    /// What of its state has not been written yet.
+    state: Bytes,
+    /// What is being written.
+    writing: Option<(Place, u32)>,
+}
+
+impl Exporting {
+    /// Parts that are being written.
+    pub(super) fn transfers(&self) -> usize {
+        usize::from(self.writing.is_some())
+    }
+}
+
+/// The buffer of an EXPORT.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) tag: u32,
+    pub(super) address: u64,
+    pub(super) len: u32,
+}
+
+/// EXPORTs of one socket that may wait.
+const MOST_EXPORTS: usize = 64;
+
+impl<P: Payload + Inline> Session<P> {
+    /// EXPORT: the first one begins it.
+    pub(super) fn export(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        place: Place,
+    ) -> Result<(), Status> {
+        let socket = &mut self.sockets[slot as usize];
+        if place.len == 0 {
+            return Err(Status::BadValue);
+        }
+        if P::of_bytes(Vec::new()).is_none() {
+            // What only stands for bytes cannot carry a state.
+            return Err(Status::BadState);
+        }
+        match (socket.phase, &socket.moving) {
+            (Phase::Connected(_), None) if !socket.closing.is_whole() => {
+                socket.moving = Some(Box::new(Moving::Export(Exporting::default())));
+            }
+            (_, Some(moving)) if matches!(**moving, Moving::Export(_)) => {}
+            _ => return Err(Status::WrongState),
+        }
+        let Some(Moving::Export(exporting)) = socket.moving.as_deref_mut() else {
+            return Err(Status::WrongState);
+        };
+        if exporting.buffers.len() >= MOST_EXPORTS {
+            return Err(Status::TooManyRequests);
+        }
+        exporting.buffers.push_back(place);
+        // Everything that was asked for before is fetched now, whether there is room for it or not: it goes with the state.
+        self.feed(work, slot);
+        self.leave_when_quiet(work, slot);
+        Ok(())
+    }
+
+    /// Takes the connection out of the stack once no transfer of data is under way.
+    pub(super) fn leave_when_quiet(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let Some(Moving::Export(exporting)) = socket.moving.as_deref() else {
+            return;
+        };
+        let (sending, receiving) = (&socket.sending, &socket.receiving);
+        let is_quiet = sending.waiting.is_empty()
+            && sending.fetching.is_empty()
+            && receiving.filling.is_empty();
+        match socket.phase {
+            Phase::Connected(conn) if is_quiet && work.stack.ended(conn).is_some() => {
+                self.stay(work, slot);
+            }
+            Phase::Connected(conn) if is_quiet => self.take_out(work, slot, conn),
+            Phase::Exported if exporting.writing.is_none() => self.write_next(slot),
+            _ => {}
+        }
+    }
+
+    /// The connection is over before it could leave: the rest of what it has received is delivered here.
+    fn stay(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        self.answer_exports(work.now, slot, Status::WrongState);
+        self.sockets[slot as usize].moving = None;
+        self.deliver(work, slot);
+        self.feed(work, slot);
+    }
+
+    fn take_out(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) {
+        self.settle(work.now, slot);
+        self.answer_receives(work.now, slot, Status::Cancelled);
+        let unsent = self.take_unwritten(slot);
+        let socket = &mut self.sockets[slot as usize];
+        let (number, imported) = (socket.number, socket.imported);
+        socket.phase = Phase::Exported;
+        let shut = socket.closing.write.take();
+        work.shared.owners.forget(conn);
+        if imported {
+            work.shared.limits.left();
+        }
+        let moved = Moved {
+            state: work.stack.export(work.now, conn),
+            unsent,
+            shut: shut.is_some(),
+        };
+        if let Some(tag) = shut {
+            let done = Outcome::Done(Opcode::Close);
+            self.answer(work.now, number, tag, Status::Ok, done);
+        }
+        if let Some(Moving::Export(exporting)) = self.sockets[slot as usize].moving.as_deref_mut() {
+            exporting.state = moved.to_bytes().into();
+        }
+        self.stats.exported += 1;
+        self.write_next(slot);
+    }
+
+    /// Begins to write the next part of the state, if there is a buffer for it.
+    fn write_next(&mut self, slot: u32) {
+        let Some(Moving::Export(exporting)) = self.sockets[slot as usize].moving.as_deref_mut()
+        else {
+            return;
+        };
+        let Some(place) = exporting.buffers.pop_front() else {
+            return;
+        };
+        let len = exporting.state.len().min(place.len as usize);
+        let part = exporting.state.split_to(len);
+        exporting.writing = Some((place, len as u32));
+        if let Some(part) = P::of_bytes(part.to_vec()) {
+            self.ask_write(Job::WriteState { slot }, place.address, part);
+        }
+    }
+
+    /// A part of the state stands in the host's buffer.
+    pub(super) fn state_written(&mut self, now: Time, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let number = socket.number;
+        let Some(Moving::Export(exporting)) = socket.moving.as_deref_mut() else {
+            return debug_assert!(false, "it is being exported");
+        };
+        let Some((place, len)) = exporting.writing.take() else {
+            return debug_assert!(false, "a part is being written");
+        };
+        let more = !exporting.state.is_empty();
+        let outcome = exported(place, len, more);
+        if more {
+            self.answer(now, number, place.tag, Status::Ok, outcome);
+            self.write_next(slot);
+        } else {
+            self.answer_exports(now, slot, Status::Cancelled);
+            self.answer(now, number, place.tag, Status::Ok, outcome);
+            self.sockets[slot as usize].moving = None;
+            self.free(slot);
+        }
+    }
+
+    /// EXPORTs that have brought nothing come back.
+    pub(super) fn answer_exports(&mut self, now: Time, slot: u32, status: Status) {
+        let socket = &mut self.sockets[slot as usize];
+        let number = socket.number;
+        let Some(Moving::Export(exporting)) = socket.moving.as_deref_mut() else {
+            return;
+        };
+        for place in std::mem::take(&mut exporting.buffers) {
+            self.answer(now, number, place.tag, status, exported(place, 0, false));
+        }
+    }
+}
+
+/// What an EXPORT into `place` gives.
+pub(super) fn exported(place: Place, len: u32, more: bool) -> Outcome {
+    let address = place.address;
+    Outcome::Exported { address, len, more }
+}

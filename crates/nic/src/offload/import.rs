@@ -1,0 +1,180 @@
+//! IMPORT: connections that the host hands off (handoff-policies 2).
+
+use super::dma::Job;
+use super::session::{Session, Work};
+use super::socket::{Moving, Phase};
+use baton_bus::descriptor::{Opcode, Outcome, Status};
+use baton_bus::link::Inline;
+use baton_tcp::Moved;
+use baton_tcp::{Portable, State};
+use baton_wire::Payload;
+use std::collections::VecDeque;
+
+/// A connection whose state is being fetched.
+#[derive(Debug, Default)]
+pub(super) struct Importing {
+    /// Parts that are being fetched, oldest first: their tags.
+    parts: VecDeque<u32>,
+    /// The last part has been asked for.
+    is_whole: bool,
+    /// What was fetched; none once that was too much.
+    state: Option<Vec<u8>>,
+}
+
+impl Importing {
+    /// Parts that are being fetched.
+    pub(super) fn transfers(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+/// A part of a connection's state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) tag: u32,
+    pub(super) address: u64,
+    pub(super) len: u32,
+    pub(super) more: bool,
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// IMPORT: the first part makes the socket.
+    pub(super) fn import(
+        &mut self,
+        work: &Work<'_, P>,
+        number: u32,
+        slot: Option<u32>,
+        part: Part,
+    ) -> Result<(), Status> {
+        if part.len == 0 {
+            return Err(Status::BadValue);
+        }
+        let slot = match slot {
+            Some(slot) => slot,
+            None => self.begin_import(work, number)?,
+        };
+        let Some(Moving::Import(importing)) = self.sockets[slot as usize].moving.as_deref_mut()
+        else {
+            return Err(Status::SocketInUse);
+        };
+        if importing.is_whole {
+            return Err(Status::WrongState);
+        }
+        importing.is_whole = !part.more;
+        importing.parts.push_back(part.tag);
+        self.ask_read(
+            Job::ReadState {
+                slot,
+                len: part.len,
+            },
+            part.address,
+            part.len,
+        );
+        Ok(())
+    }
+
+    fn begin_import(&mut self, work: &Work<'_, P>, number: u32) -> Result<u32, Status> {
+        if self.sockets.len() >= work.shared.config.most_sockets as usize {
+            return Err(Status::TooManySockets);
+        }
+        let slot = self.insert(number, Phase::Importing);
+        let importing = Importing {
+            state: Some(Vec::new()),
+            ..Importing::default()
+        };
+        self.sockets[slot as usize].moving = Some(Box::new(Moving::Import(importing)));
+        Ok(slot)
+    }
+
+    /// A part of a state has been fetched.
+    pub(super) fn state_fetched(&mut self, work: &mut Work<'_, P>, slot: u32, data: &P) {
+        let most = work.shared.config.most_state_bytes as usize;
+        let socket = &mut self.sockets[slot as usize];
+        let number = socket.number;
+        let Some(Moving::Import(importing)) = socket.moving.as_deref_mut() else {
+            return debug_assert!(false, "it is being imported");
+        };
+        let fits = importing.state.as_mut().zip(data.as_bytes());
+        let fits = fits.filter(|(state, bytes)| state.len() + bytes.len() <= most);
+        match fits {
+            Some((state, bytes)) => state.extend_from_slice(bytes),
+            None => importing.state = None,
+        }
+        let Some(tag) = importing.parts.pop_front() else {
+            return debug_assert!(false, "a part is being fetched");
+        };
+        let is_last = importing.is_whole && importing.parts.is_empty();
+        let mut status = Status::Ok;
+        if is_last {
+            let state = importing.state.take();
+            socket.moving = None;
+            match self.take_over(work, slot, state) {
+                Ok(()) => self.stats.imported += 1,
+                Err(refusal) => {
+                    status = refusal;
+                    self.stats.imports_refused += 1;
+                    self.free(slot);
+                }
+            }
+        }
+        let done = Outcome::Done(Opcode::Import);
+        self.answer(work.now, number, tag, status, done);
+        if is_last && status == Status::Ok {
+            self.go_on(work, slot);
+        }
+    }
+
+    /// Puts the connection into the stack.
+    fn take_over(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        state: Option<Vec<u8>>,
+    ) -> Result<(), Status> {
+        let state = state.ok_or(Status::Memory)?;
+        work.shared.limits.may_import()?;
+        let moved: Moved<P> = Moved::from_bytes(&state).map_err(|_| Status::BadState)?;
+        self.check_state(work, &moved)?;
+        let conn = work.stack.import(work.now, moved.state);
+        let conn = conn.map_err(|_| Status::BadState)?;
+        let place = self.place(slot);
+        work.shared.owners.give(conn, place);
+        work.shared.limits.imported();
+        let socket = &mut self.sockets[slot as usize];
+        socket.phase = Phase::Connected(conn);
+        socket.imported = true;
+        socket.receiving.peer_closed = work.stack.peer_closed(conn);
+        Ok(())
+    }
+
+    /// What another process says of a connection is not believed.
+    fn check_state(&self, work: &Work<'_, P>, moved: &Moved<P>) -> Result<(), Status> {
+        let state = &moved.state;
+        let is_open = matches!(state.state, State::Established | State::CloseWait);
+        if !is_open || state.unaccepted || !moved.unsent.is_empty() || moved.shut {
+            return Err(Status::BadState);
+        }
+        if !work.shared.ports.is_own(state.flow.local.addr) {
+            return Err(Status::AddressNotAvailable);
+        }
+        if work.stack.find(&state.flow).is_some() {
+            return Err(Status::Duplicate);
+        }
+        let config = state.config();
+        let most = work.shared.config.most_buffer_bytes;
+        if config.send_buffer.max(config.receive_buffer) > most || holds_too_much(state, most) {
+            return Err(Status::Memory);
+        }
+        Ok(())
+    }
+
+    /// What came with the connection, and what its peer sent meanwhile.
+    fn go_on(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        self.deliver(work, slot);
+        self.feed(work, slot);
+    }
+}
+
+fn holds_too_much<P: Payload>(state: &Portable<P>, most: u32) -> bool {
+    state.unread().max(state.unacknowledged()) > most as usize
+}

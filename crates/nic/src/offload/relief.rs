@@ -1,0 +1,92 @@
+//! Asking hosts to take connections back: the busiest first when there is too much work, all of them before the adapter stops.
+
+use super::Adapter;
+use super::session::Session;
+use super::socket::Phase;
+use baton_bus::descriptor::{Outcome, Status};
+use baton_bus::link::Inline;
+use baton_wire::{Payload, Time};
+use std::cmp::Reverse;
+
+impl<P: Payload + Inline> Adapter<P> {
+    /// Runs load control: to be called when packets have arrived, of which `qlen` wait for the adapter's TCP, when a connection was
+    /// imported and when one has left (handoff-policies 3.2).
+    pub fn control_load(&mut self, now: Time, qlen: u32) {
+        let surplus = self.shared.limits.run(qlen);
+        if surplus > 0 {
+            self.ask_for_relief(now, surplus as usize);
+        }
+        self.tell_soft_limit(now);
+    }
+
+    /// Whether connections of hosts are here, or on their way back to them.
+    pub fn has_imported(&self) -> bool {
+        let moves = |session: &Session<P>| session.is_moving();
+        self.imported() > 0 || self.sessions.iter().any(|(_, session)| moves(session))
+    }
+
+    /// Takes no more connections, and asks the hosts for those that are here.
+    pub fn stop_imports(&mut self, now: Time) {
+        self.shared.limits.close();
+        self.tell_soft_limit(now);
+        self.ask_for_relief(now, usize::MAX);
+    }
+
+    /// Asks for the busiest connections that were not asked for yet.
+    fn ask_for_relief(&mut self, now: Time, most: usize) {
+        let clock = &self.shared.activity;
+        let mut candidates: Vec<_> = self
+            .sessions
+            .iter()
+            .flat_map(|(id, session)| {
+                session.relievable().map(move |(slot, activity)| {
+                    let packets = activity.recent_packets(clock);
+                    (Reverse(packets), id, slot)
+                })
+            })
+            .collect();
+        let wanted = most.min(candidates.len());
+        candidates.sort_unstable();
+        for (_, id, slot) in candidates.drain(..wanted) {
+            self.sessions[id].ask_to_relieve(now, slot);
+        }
+    }
+
+    fn tell_soft_limit(&mut self, now: Time) {
+        let Some(connections) = self.shared.limits.untold() else {
+            return;
+        };
+        let outcome = Outcome::SoftLimit { connections };
+        for wanted in &self.shared.wanted {
+            let session = &mut self.sessions[wanted.place.session as usize];
+            let number = session.sockets[wanted.place.slot as usize].number;
+            session.tell(now, number, Status::Ok, outcome);
+        }
+    }
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// Imported connections that the host was not asked for yet, and how busy they are.
+    fn relievable(&self) -> impl Iterator<Item = (u32, crate::relief::Activity)> + '_ {
+        self.sockets.iter().filter_map(|(slot, socket)| {
+            let is_here = matches!(socket.phase, Phase::Connected(_));
+            let may_leave = is_here && socket.moving.is_none() && !socket.closing.is_whole();
+            let may_be_asked = socket.imported && !socket.relief_asked && may_leave;
+            may_be_asked.then_some((slot as u32, socket.activity))
+        })
+    }
+
+    fn is_moving(&self) -> bool {
+        self.sockets
+            .iter()
+            .any(|(_, socket)| socket.moving.is_some())
+    }
+
+    fn ask_to_relieve(&mut self, now: Time, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        socket.relief_asked = true;
+        let number = socket.number;
+        self.stats.relief_asked += 1;
+        self.tell(now, number, Status::Ok, Outcome::Relief);
+    }
+}

@@ -1,0 +1,168 @@
+//! Sockets on the adapter, by descriptors: all of TCP there (the batching paper), or the connections that are handed off.
+
+use super::{ApplicationConfig, Experiment, Invalid, one_to};
+use baton_host::offload::OsLayerConfig;
+use baton_nic::offload::AdapterConfig;
+use serde::{Deserialize, Serialize};
+
+/// What host and adapter say to each other, and how long it takes them to notice.
+///
+/// What their work costs is in [`host`](Experiment::host) and [`nic`](Experiment::nic), as for every machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OffloadConfig {
+    /// Where connections are established.
+    pub established_by: EstablishedBy,
+    /// The host's half.
+    pub host: OffloadHostConfig,
+    /// The adapter's half.
+    pub adapter: OffloadAdapterConfig,
+    /// What lies between, beside the interconnect.
+    pub link: LinkConfig,
+}
+
+/// Where connections are established.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EstablishedBy {
+    /// On the adapter, which has all of TCP.
+    #[default]
+    Adapter,
+    /// On a stack of the host's own, which hands off those that `host.kernel.selection` chooses.
+    Host,
+}
+
+/// The host's half of sockets on the adapter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OffloadHostConfig {
+    /// Batching, cork and everything else about descriptors.
+    pub interface: OsLayerConfig,
+    /// Connections that may wait to be accepted.
+    pub backlog: u32,
+    /// How it wakes up.
+    pub wake_up: WakeUpConfig,
+}
+
+impl Default for OffloadHostConfig {
+    fn default() -> Self {
+        Self {
+            interface: OsLayerConfig::default(),
+            backlog: 1024,
+            wake_up: WakeUpConfig {
+                ns: 2_000,
+                jitter_percent: 10,
+            },
+        }
+    }
+}
+
+/// The adapter's half of sockets on the adapter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OffloadAdapterConfig {
+    /// Batching and everything else about descriptors.
+    pub interface: AdapterConfig,
+    /// How it wakes up.
+    pub wake_up: WakeUpConfig,
+}
+
+impl Default for OffloadAdapterConfig {
+    fn default() -> Self {
+        Self {
+            interface: AdapterConfig::default(),
+            wake_up: WakeUpConfig {
+                ns: 1_000,
+                jitter_percent: 10,
+            },
+        }
+    }
+}
+
+/// From the arrival of something at a side that sleeps until it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WakeUpConfig {
+    /// Nanoseconds.
+    pub ns: u32,
+    /// How much shorter or longer that may be, evenly drawn, per cent.
+    pub jitter_percent: u32,
+}
+
+/// What lies between adapter and host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkConfig {
+    /// What a crossing takes besides its time on the interconnect, nanoseconds: until the other side can see it.
+    pub latency_ns: u32,
+    /// Buffers in host memory, each of the size of the largest transfer.
+    pub buffers: u32,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            latency_ns: 0,
+            buffers: 4096,
+        }
+    }
+}
+
+/// IP and TCP headers with all options, bytes.
+const MOST_HEADER_BYTES: u32 = 100;
+
+/// The longest packet that crosses between the host's own stack and the wire, bytes.
+fn longest_packet(experiment: &Experiment) -> u32 {
+    let (server, clients) = (experiment.tcp.mss, experiment.clients.tcp.mss);
+    u32::from(server.max(clients)) + MOST_HEADER_BYTES
+}
+
+impl OffloadConfig {
+    /// Checks what types cannot.
+    pub(super) fn validate(&self, experiment: &Experiment) -> Result<(), Invalid> {
+        let (kernel, cache) = (&experiment.host.kernel, &experiment.nic.firmware.cache);
+        for (path, value, only) in [
+            ("nics", experiment.nics, 1),
+            ("nic.firmware.cache.kib", cache.kib, 0),
+            ("host.kernel.file_cache.kib", kernel.file_cache.kib, 0),
+        ] {
+            if value != only {
+                let expected = format!("{only}, where sockets are on the adapter (offload)");
+                return Err(Invalid::new(path, value, &expected));
+            }
+        }
+        let application = match experiment.application {
+            ApplicationConfig::Web(_) | ApplicationConfig::Pages(_) => None,
+            ApplicationConfig::Live(_) => Some("live"),
+            ApplicationConfig::RemoteFiles => Some("remote-files"),
+        };
+        if let Some(kind) = application {
+            let expected = "web or pages, where sockets are on the adapter (offload)";
+            return Err(Invalid::new("application.kind", kind, expected));
+        }
+        if self.established_by == EstablishedBy::Host {
+            let longest = longest_packet(experiment);
+            for (side, batching) in [
+                ("adapter", &self.adapter.interface.batching),
+                ("host", &self.host.interface.batching),
+            ] {
+                if batching.max_transfer_bytes < longest {
+                    let path = format!("offload.{side}.interface.batching.max_transfer_bytes");
+                    let expected = format!("at least {longest}, the longest packet");
+                    return Err(Invalid::new(&path, batching.max_transfer_bytes, &expected));
+                }
+            }
+        }
+        one_to(1 << 20, "offload.link.buffers", self.link.buffers)?;
+        for (side, wake_up) in [
+            ("adapter", self.adapter.wake_up),
+            ("host", self.host.wake_up),
+        ] {
+            if wake_up.jitter_percent > 100 {
+                let path = format!("offload.{side}.wake_up.jitter_percent");
+                return Err(Invalid::new(&path, wake_up.jitter_percent, "at most 100"));
+            }
+        }
+        Ok(())
+    }
+}

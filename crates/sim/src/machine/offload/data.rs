@@ -1,0 +1,167 @@
+//! What crosses the link, and what the server's TCP carries: ranges of content, bytes of a connection's state, packets.
+
+use baton_apps::symbolic::{self, Kind};
+use baton_bus::link::Inline;
+use baton_bus::{BytesByCategory, Category, Direction};
+use baton_tcp::Segment;
+use baton_wire::{Payload, Pieces, Symbolic};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// What a buffer holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum LinkData {
+    /// Bytes that nobody needs to see: what connections carry.
+    Content(Symbolic),
+    /// Of a connection's state.
+    State(Bytes),
+    /// A packet of the host's own stack; always whole.
+    #[serde(skip)]
+    Packet(Box<Segment<LinkData>>),
+}
+
+impl LinkData {
+    /// A packet.
+    pub(super) fn packet(segment: Segment<Self>) -> Self {
+        Self::Packet(Box::new(segment))
+    }
+
+    /// The packet, if it is one.
+    pub(super) fn into_packet(self) -> Option<Segment<Self>> {
+        match self {
+            Self::Packet(segment) => Some(*segment),
+            Self::Content(_) | Self::State(_) => None,
+        }
+    }
+
+    /// The content, if it is some.
+    pub(super) fn content(&self) -> Option<Symbolic> {
+        match self {
+            Self::Content(content) => Some(*content),
+            Self::State(_) | Self::Packet(_) => None,
+        }
+    }
+
+    /// Its bytes by what they are.
+    pub(super) fn categories(&self, direction: Direction) -> BytesByCategory {
+        match self {
+            Self::Content(content) => BytesByCategory::of(category(content), content.len.into()),
+            Self::State(bytes) => {
+                let category = match direction {
+                    Direction::ToNic => Category::Descriptor,
+                    Direction::ToHost => Category::Event,
+                };
+                BytesByCategory::of(category, bytes.len() as u64)
+            }
+            Self::Packet(segment) => {
+                let headers = segment.header_len() as u64;
+                let mut bytes = BytesByCategory::of(Category::ProtocolHeader, headers);
+                for content in segment.payload.iter().filter_map(Self::content) {
+                    bytes.add(category(&content), content.len.into());
+                }
+                bytes
+            }
+        }
+    }
+}
+
+fn category(content: &Symbolic) -> Category {
+    if symbolic::kind(content).is_content() {
+        Category::Content
+    } else {
+        debug_assert!(matches!(
+            symbolic::kind(content),
+            Kind::Request | Kind::Head
+        ));
+        Category::HttpHeader
+    }
+}
+
+/// A segment from the wire, as the server's TCP takes it.
+pub(super) fn from_wire(segment: Segment<Symbolic>) -> Segment<LinkData> {
+    let payload = segment.payload.iter().copied().map(LinkData::Content);
+    with_payload(&segment, payload.collect())
+}
+
+/// A segment of the server's TCP, as the wire takes it.
+pub(super) fn to_wire(segment: &Segment<LinkData>) -> Segment<Symbolic> {
+    let payload = segment.payload.iter().filter_map(LinkData::content);
+    with_payload(segment, payload.collect())
+}
+
+fn with_payload<P, Q>(segment: &Segment<P>, payload: Pieces<Q>) -> Segment<Q> {
+    let &Segment {
+        src,
+        dst,
+        ecn,
+        header,
+        ..
+    } = segment;
+    Segment {
+        src,
+        dst,
+        ecn,
+        header,
+        payload,
+    }
+}
+
+impl Payload for LinkData {
+    fn len(&self) -> usize {
+        match self {
+            Self::Content(content) => Payload::len(content),
+            Self::State(bytes) => bytes.len(),
+            Self::Packet(segment) => segment.header_len() + segment.payload_len(),
+        }
+    }
+
+    fn slice(&self, start: usize, len: usize) -> Self {
+        match self {
+            Self::Content(content) => Self::Content(content.slice(start, len)),
+            Self::State(bytes) => Self::State(Payload::slice(bytes, start, len)),
+            Self::Packet(_) => {
+                assert_eq!((start, len), (0, self.len()), "packets stay whole");
+                self.clone()
+            }
+        }
+    }
+
+    fn try_append(&mut self, next: &Self) -> bool {
+        match (self, next) {
+            (Self::Content(content), Self::Content(next)) => content.try_append(next),
+            _ => false,
+        }
+    }
+}
+
+impl Inline for LinkData {
+    const IS_BYTES: bool = false;
+
+    fn followed_by(&self, next: &Self) -> Option<Self> {
+        self.content()?
+            .followed_by(&next.content()?)
+            .map(Self::Content)
+    }
+
+    fn to_inline(&self, room: &mut [u8]) {
+        match self {
+            Self::Content(content) => content.to_inline(room),
+            Self::State(_) | Self::Packet(_) => unreachable!("states and packets stand in buffers"),
+        }
+    }
+
+    fn from_inline(room: &[u8], len: usize) -> Option<Self> {
+        Symbolic::from_inline(room, len).map(Self::Content)
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::State(bytes) => Some(bytes),
+            Self::Content(_) | Self::Packet(_) => None,
+        }
+    }
+
+    fn of_bytes(bytes: Vec<u8>) -> Option<Self> {
+        Some(Self::State(bytes.into()))
+    }
+}

@@ -1,0 +1,185 @@
+//! The host's own stack beside the adapter: connections are established here, and those that the selection policy chooses are handed off
+//! (handoff-policies 2).
+
+use super::data::LinkData;
+use super::link::SimulatedLink;
+use super::stack_meter::StackMeter;
+use crate::config::{Experiment, Invalid, OffloadHostConfig};
+use baton_host::layer::{AdapterEnd, Fate, LayerCalls, LayerStats, Place, SocketLayer};
+use baton_host::offload::OsLayer;
+use baton_host::{Meter, Op, Ready, Selection, SocketId};
+use baton_tcp::Stack;
+use baton_wire::{Endpoint, Time};
+
+/// A stack, and the sockets whose connections are on it or on the adapter.
+pub(super) struct HostStack {
+    stack: Stack<LinkData>,
+    layer: SocketLayer<LinkData>,
+    /// The adapter's socket through which packets come and go.
+    packets: SocketId,
+    meter: StackMeter,
+    /// Handoffs and restores that were charged.
+    charged: (u64, u64),
+}
+
+impl HostStack {
+    /// A stack that listens at `local`, whose packets come from the adapter.
+    pub(super) fn new(
+        experiment: &Experiment,
+        config: &OffloadHostConfig,
+        selection: Box<dyn Selection>,
+        os: &mut OsLayer<LinkData>,
+        local: Endpoint,
+    ) -> Result<Self, Invalid> {
+        let packets = os.packet_socket(Time::ZERO, local).map_err(|status| {
+            let path = "offload.host.interface.most_sockets";
+            Invalid::new(path, format!("{status:?}"), "room for a socket for packets")
+        })?;
+        let mut stack = Stack::new(experiment.tcp.clone(), experiment.run.seed ^ 0x5e17_e700);
+        let most = config.interface.most_sockets as usize;
+        let mut layer = SocketLayer::new(most, Some(selection));
+        layer.add_listener(stack.listen(local, config.backlog as usize));
+        Ok(Self {
+            stack,
+            layer,
+            packets,
+            meter: StackMeter::default(),
+            charged: (0, 0),
+        })
+    }
+
+    /// When one of its timers is due.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.stack.poll_timeout()
+    }
+
+    /// Takes what has come: packets, and connections that move. Timers that are due run.
+    pub(super) fn handle_arrived(
+        &mut self,
+        now: Time,
+        mut end: AdapterEnd<'_, LinkData, SimulatedLink>,
+        m: &mut impl Meter,
+    ) {
+        while let Some(packet) = end.os.next_packet(self.packets) {
+            self.take_packet(now, &mut end, packet, m);
+        }
+        if self.stack.poll_timeout().is_some_and(|due| due <= now) {
+            let due = self.stack.handle_timeouts(now);
+            m.run(Op::TcpTimer, due as u32);
+        }
+        self.layer.handle_adapter(now, &mut self.stack, &mut end);
+        while let Some(packet) = self.layer.poll_forward() {
+            let AdapterEnd { os, link } = &mut end;
+            os.send_packet(now, *link, self.packets, packet, true);
+        }
+        while let Some(packet) = self.layer.poll_arrived() {
+            self.take_packet(now, &mut end, packet, m);
+        }
+    }
+
+    fn take_packet(
+        &mut self,
+        now: Time,
+        end: &mut AdapterEnd<'_, LinkData, SimulatedLink>,
+        packet: LinkData,
+        m: &mut impl Meter,
+    ) {
+        let Some(segment) = packet.into_packet() else {
+            return debug_assert!(false, "packet sockets get packets");
+        };
+        self.meter.packet_received(&segment, m);
+        let flow = segment.flow_at_receiver();
+        if !self.layer.is_away(&flow) {
+            let handled = self.stack.handle_segment(now, segment);
+            self.meter.segment_received(handled.conn, handled.syn, m);
+        } else if let Fate::Forward(packet) = self.layer.sort(&flow, LinkData::packet(segment)) {
+            let AdapterEnd { os, link } = end;
+            os.send_packet(now, *link, self.packets, packet, true);
+        }
+    }
+
+    /// What the stack has to tell and to send.
+    pub(super) fn settle(
+        &mut self,
+        now: Time,
+        end: AdapterEnd<'_, LinkData, SimulatedLink>,
+        m: &mut impl Meter,
+    ) {
+        loop {
+            while let Some((conn, event)) = self.stack.poll_event() {
+                self.meter.event(conn, &event, m);
+                self.layer.handle_event(&mut self.stack, conn, &event);
+            }
+            if !end.os.has_room_for_packet(end.link, self.packets) {
+                end.os.be_impatient();
+                break;
+            }
+            let Some((conn, segment)) = self.stack.poll_transmit(now) else {
+                break;
+            };
+            self.meter.segment_sent(conn, &segment, m);
+            let packet = LinkData::packet(segment);
+            end.os
+                .send_packet(now, end.link, self.packets, packet, false);
+        }
+        let stats = self.layer.stats();
+        let moved = (stats.handoffs_attempted, stats.restored);
+        m.run(Op::HandoffOut, (moved.0 - self.charged.0) as u32);
+        m.run(Op::HandoffBack, (moved.1 - self.charged.1) as u32);
+        self.charged = moved;
+    }
+
+    /// Whether the socket's connection is on the adapter.
+    pub(super) fn is_on_adapter(&self, socket: SocketId) -> bool {
+        let state = self.layer.state_of(socket);
+        state.is_some_and(|state| matches!(state.place, Place::Adapter(_)))
+    }
+
+    /// The adapter's socket for packets.
+    pub(super) fn packets(&self) -> SocketId {
+        self.packets
+    }
+
+    /// The next thing that the application can do.
+    pub(super) fn next_ready(&mut self) -> Option<Ready> {
+        self.layer.next_ready()
+    }
+
+    /// The application's sockets.
+    pub(super) fn calls<'a>(
+        &'a mut self,
+        now: Time,
+        end: AdapterEnd<'a, LinkData, SimulatedLink>,
+    ) -> LayerCalls<'a, LinkData, SimulatedLink> {
+        self.layer.calls(now, &mut self.stack, Some(end))
+    }
+
+    /// Handoffs, restores and packets between.
+    pub(super) fn stats(&self) -> &LayerStats {
+        self.layer.stats()
+    }
+
+    /// Totals of its TCP.
+    pub(super) fn tcp_stats(&self) -> &baton_tcp::Stats {
+        self.stack.stats()
+    }
+
+    /// Connections on the host.
+    pub(super) fn connections(&self) -> u32 {
+        self.stack.len() as u32
+    }
+
+    /// Asserts what always holds.
+    pub(super) fn check(&self) {
+        self.stack.check();
+        self.layer.check(&self.stack);
+    }
+}
+
+/// The adapter's sockets and their link, lent again.
+pub(super) fn adapter_end<'a>(
+    os: &'a mut OsLayer<LinkData>,
+    link: &'a mut SimulatedLink,
+) -> AdapterEnd<'a, LinkData, SimulatedLink> {
+    AdapterEnd { os, link }
+}

@@ -1,0 +1,409 @@
+//! The link between the simulated host and the simulated adapter: both ends, with time between them.
+
+use super::carrier::{Carrier, Crossing};
+use super::data::LinkData;
+use crate::config::{Invalid, LinkConfig};
+use baton_bus::descriptor::{entries, whole_entries};
+use baton_bus::interconnect::{InterconnectConfig, Operation, Usage};
+use baton_bus::link::{
+    Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
+};
+use baton_bus::{
+    Accounting, AdapterLink, BytesByCategory, Category, Descriptor, Direction, HostLink,
+};
+use baton_host::Access;
+use baton_wire::{Payload, Span, Time};
+use std::collections::VecDeque;
+
+/// What the host's processor did with the link, for it to be charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostWork {
+    /// Put a request about this socket, of so many descriptors.
+    Request { socket: u32, descriptors: u32 },
+    /// Began to transfer those that were put before.
+    Transfer,
+    /// Got a response about this socket, of so many descriptors.
+    Response { socket: u32, descriptors: u32 },
+    /// Copied data into a buffer, or out of it.
+    Copy {
+        address: u64,
+        bytes: u32,
+        access: Access,
+    },
+    /// The adapter did; no work, but the caches feel it.
+    Dma {
+        address: u64,
+        bytes: u32,
+        access: Access,
+    },
+}
+
+/// What the adapter did with the link since that was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct AdapterTally {
+    /// Descriptors got.
+    pub(super) requests: u32,
+    /// Descriptors put.
+    pub(super) responses: u32,
+    /// Transfers of descriptors that were begun.
+    pub(super) transfers: u32,
+    /// DMAs of data that were begun, and those that were noticed to be over.
+    pub(super) dmas: u32,
+}
+
+/// Descriptors on their way in one direction; the first of them have arrived.
+#[derive(Debug, Default)]
+struct Channel {
+    descriptors: VecDeque<Descriptor>,
+    arrived: usize,
+}
+
+/// What a piece of work sends, which leaves when the work is done.
+#[derive(Clone, Copy, Debug)]
+enum Departure {
+    Requests(u32),
+    Responses(u32),
+    Read { number: u64, bytes: BytesByCategory },
+    Write { number: u64, bytes: BytesByCategory },
+}
+
+/// Both ends of the link. What a side puts leaves when its piece of work is [released](Self::release); it is there when it has crossed.
+///
+/// Buffers are those of a link in memory, with all its rules; only when things arrive is decided here.
+#[derive(Debug)]
+pub(super) struct SimulatedLink {
+    host: MemoryHost<LinkData>,
+    adapter: MemoryAdapter<LinkData>,
+    ring_depth: usize,
+    to_adapter: Channel,
+    to_host: Channel,
+    carrier: Carrier,
+    /// Number of the oldest DMA that was not yet told to be over, and for it and each later one, whether it is.
+    first_dma: u64,
+    dma_over: VecDeque<bool>,
+    by_host: Vec<Departure>,
+    by_adapter: Vec<Departure>,
+    host_work: Vec<HostWork>,
+    adapter_tally: AdapterTally,
+    accounting: Accounting,
+}
+
+impl SimulatedLink {
+    /// A link on which nothing moves yet.
+    pub(super) fn new(
+        config: &LinkConfig,
+        interconnect: &InterconnectConfig,
+        ring_depth: u32,
+        buffer_bytes: u32,
+    ) -> Result<Self, Invalid> {
+        let (host, adapter) = memory_link(MemoryConfig {
+            ring_depth: ring_depth as usize,
+            buffers: config.buffers as usize,
+            buffer_bytes,
+        });
+        let latency = Span::from_ns(config.latency_ns.into());
+        Ok(Self {
+            host,
+            adapter,
+            ring_depth: ring_depth as usize,
+            to_adapter: Channel::default(),
+            to_host: Channel::default(),
+            carrier: Carrier::new(interconnect, latency)?,
+            first_dma: 0,
+            dma_over: VecDeque::new(),
+            by_host: Vec::new(),
+            by_adapter: Vec::new(),
+            host_work: Vec::new(),
+            adapter_tally: AdapterTally::default(),
+            accounting: Accounting::default(),
+        })
+    }
+
+    /// DMAs by direction and bytes by category since counting began.
+    pub(super) fn accounting(&self) -> &Accounting {
+        &self.accounting
+    }
+
+    /// Begins to count anew.
+    pub(super) fn restart_counts(&mut self, now: Time) {
+        self.accounting = Accounting::default();
+        self.carrier.restart_counts(now);
+    }
+
+    /// How the interconnect was used since then.
+    pub(super) fn usage(&mut self, now: Time) -> Usage {
+        self.carrier.usage(now)
+    }
+
+    /// When something may arrive next.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.carrier.poll_timeout()
+    }
+
+    /// What has crossed by `now` arrives.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        while let Some(crossing) = self.carrier.poll_landed(now) {
+            match crossing {
+                Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
+                Crossing::Responses(count) => self.to_host.arrived += count as usize,
+                Crossing::Data(number) => self.dma_over[(number - self.first_dma) as usize] = true,
+            }
+        }
+    }
+
+    /// Whether something waits for the host.
+    pub(super) fn is_waiting_for_host(&self) -> bool {
+        self.to_host.arrived > 0
+    }
+
+    /// Whether something waits for the adapter.
+    pub(super) fn is_waiting_for_adapter(&self) -> bool {
+        self.to_adapter.arrived > 0 || self.dma_over.front().is_some_and(|&over| over)
+    }
+
+    /// Whether the ring for responses has room.
+    pub(super) fn has_room_for_responses(&self) -> bool {
+        self.to_host.descriptors.len() < self.ring_depth
+    }
+
+    /// Whether the ring for requests has room.
+    pub(super) fn has_room_for_requests(&self) -> bool {
+        self.to_adapter.descriptors.len() < self.ring_depth
+    }
+
+    /// What the host did with it since that was last asked, in order.
+    pub(super) fn host_work(&mut self) -> std::vec::Drain<'_, HostWork> {
+        self.host_work.drain(..)
+    }
+
+    /// What the adapter did with it.
+    pub(super) fn take_adapter_tally(&mut self) -> AdapterTally {
+        std::mem::take(&mut self.adapter_tally)
+    }
+
+    /// The host's piece of work is done at `now`: what it put leaves.
+    pub(super) fn release_host(&mut self, now: Time) {
+        let departures = std::mem::take(&mut self.by_host);
+        self.by_host = self.depart(now, departures);
+    }
+
+    /// The same for the adapter.
+    pub(super) fn release_adapter(&mut self, now: Time) {
+        let departures = std::mem::take(&mut self.by_adapter);
+        self.by_adapter = self.depart(now, departures);
+    }
+
+    /// Gives the emptied list back, for its memory.
+    fn depart(&mut self, now: Time, mut departures: Vec<Departure>) -> Vec<Departure> {
+        for departure in departures.drain(..) {
+            match departure {
+                Departure::Requests(count) => self.carrier.fetch_requests(now, count),
+                Departure::Responses(count) => self.carrier.write_responses(now, count),
+                Departure::Read { number, bytes } => {
+                    self.carrier
+                        .move_data(now, number, Operation::DmaRead, bytes);
+                }
+                Departure::Write { number, bytes } => {
+                    self.carrier
+                        .move_data(now, number, Operation::DmaWrite, bytes);
+                }
+            }
+        }
+        departures
+    }
+
+    fn note_copy(&mut self, address: u64, bytes: u32, access: Access) {
+        if bytes > 0 {
+            self.host_work.push(HostWork::Copy {
+                address,
+                bytes,
+                access,
+            });
+        }
+    }
+
+    /// Numbers and counts a DMA of data.
+    fn begin_dma(&mut self, direction: Direction) -> u64 {
+        let number = self.first_dma + self.dma_over.len() as u64;
+        self.dma_over.push_back(false);
+        self.adapter_tally.dmas += 1;
+        self.accounting.cross(direction, Category::Content, 0);
+        number
+    }
+
+    /// Asserts what always holds.
+    pub(super) fn check(&self) {
+        for channel in [&self.to_adapter, &self.to_host] {
+            assert!(channel.arrived <= channel.descriptors.len());
+            assert!(channel.descriptors.len() <= self.ring_depth);
+        }
+    }
+}
+
+/// What the processor copies: packets stand where they are.
+fn copied_bytes(data: &LinkData) -> u32 {
+    match data {
+        LinkData::Content(_) | LinkData::State(_) => data.len() as u32,
+        LinkData::Packet(_) => 0,
+    }
+}
+
+impl Channel {
+    /// Takes as many whole entries as there is room for.
+    fn put(&mut self, depth: usize, entries: &[Descriptor]) -> u32 {
+        let taken = whole_entries(entries, depth - self.descriptors.len());
+        self.descriptors.extend(&entries[..taken]);
+        taken as u32
+    }
+
+    /// Gives whole entries that have arrived: at most `most` descriptors, but at least one entry.
+    fn get(&mut self, most: usize, to: &mut Vec<Descriptor>) -> u32 {
+        if self.arrived == 0 {
+            return 0;
+        }
+        let first = 1 + self.descriptors[0].continuations();
+        let room = most.max(first).min(self.arrived);
+        let count = whole_entries(&self.descriptors, room);
+        to.extend(self.descriptors.drain(..count));
+        self.arrived -= count;
+        count as u32
+    }
+}
+
+impl HostLink for SimulatedLink {
+    type Data = LinkData;
+
+    fn put(&mut self, _now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
+        let taken = self.to_adapter.put(self.ring_depth, requests);
+        if taken > 0 {
+            let requests = entries(&requests[..taken as usize]).flatten();
+            self.host_work
+                .extend(requests.map(|entry| HostWork::Request {
+                    socket: entry[0].socket(),
+                    descriptors: entry.len() as u32,
+                }));
+            self.host_work.push(HostWork::Transfer);
+            let bytes = taken * Descriptor::BYTES;
+            self.accounting
+                .cross(Direction::ToNic, Category::Descriptor, bytes.into());
+            self.by_host.push(Departure::Requests(taken));
+        }
+        Ok(taken as usize)
+    }
+
+    fn get(&mut self, _now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
+        let before = responses.len();
+        self.to_host.get(usize::MAX, responses);
+        let got = entries(&responses[before..]).flatten();
+        self.host_work.extend(got.map(|entry| HostWork::Response {
+            socket: entry[0].socket(),
+            descriptors: entry.len() as u32,
+        }));
+        Ok(())
+    }
+
+    fn buffer_bytes(&self) -> u32 {
+        self.host.buffer_bytes()
+    }
+
+    fn free_buffers(&self) -> usize {
+        self.host.free_buffers()
+    }
+
+    fn place(&mut self, data: LinkData) -> Result<u64, LinkData> {
+        let copied = copied_bytes(&data);
+        let address = self.host.place(data)?;
+        self.note_copy(address, copied, Access::Write);
+        Ok(address)
+    }
+
+    fn reserve(&mut self) -> Option<u64> {
+        self.host.reserve()
+    }
+
+    fn take(&mut self, address: u64, len: u32) -> Result<LinkData, Violation> {
+        let data = self.host.take(address, len)?;
+        self.note_copy(address, copied_bytes(&data), Access::Read);
+        Ok(data)
+    }
+
+    fn free(&mut self, address: u64) {
+        self.host.free(address);
+    }
+}
+
+impl AdapterLink for SimulatedLink {
+    type Data = LinkData;
+
+    fn get(
+        &mut self,
+        _now: Time,
+        most: usize,
+        requests: &mut Vec<Descriptor>,
+    ) -> Result<(), LinkError> {
+        self.adapter_tally.requests += self.to_adapter.get(most, requests);
+        Ok(())
+    }
+
+    fn put(&mut self, _now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
+        let taken = self.to_host.put(self.ring_depth, responses);
+        if taken > 0 {
+            self.adapter_tally.responses += taken;
+            self.adapter_tally.transfers += 1;
+            let bytes = taken * Descriptor::BYTES;
+            self.accounting
+                .cross(Direction::ToHost, Category::Event, bytes.into());
+            self.by_adapter.push(Departure::Responses(taken));
+        }
+        Ok(taken as usize)
+    }
+
+    fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
+        self.adapter.read(now, id, address, len)?;
+        self.host_work.push(HostWork::Dma {
+            address,
+            bytes: len,
+            access: Access::Read,
+        });
+        let number = self.begin_dma(Direction::ToNic);
+        // What it is shows when it is there; to the bus it is all the same.
+        let bytes = BytesByCategory::of(Category::Content, len.into());
+        self.by_adapter.push(Departure::Read { number, bytes });
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        now: Time,
+        id: DmaId,
+        address: u64,
+        data: LinkData,
+    ) -> Result<(), LinkError> {
+        let (bytes, len) = (data.categories(Direction::ToHost), data.len() as u32);
+        self.adapter.write(now, id, address, data)?;
+        self.host_work.push(HostWork::Dma {
+            address,
+            bytes: len,
+            access: Access::Write,
+        });
+        let number = self.begin_dma(Direction::ToHost);
+        self.accounting.add(Direction::ToHost, bytes);
+        self.by_adapter.push(Departure::Write { number, bytes });
+        Ok(())
+    }
+
+    fn poll_dma(&mut self, now: Time) -> Result<Option<Dma<LinkData>>, LinkError> {
+        if self.dma_over.front() != Some(&true) {
+            return Ok(None);
+        }
+        self.dma_over.pop_front();
+        self.first_dma += 1;
+        self.adapter_tally.dmas += 1;
+        let over = self.adapter.poll_dma(now)?;
+        if let Some(Dma::Read { data, .. }) = &over {
+            let bytes = data.categories(Direction::ToNic);
+            self.accounting.add(Direction::ToNic, bytes);
+        }
+        Ok(over)
+    }
+}

@@ -1,0 +1,196 @@
+//! What sockets on the adapter cost the host's processor: system calls, requests and responses, copies.
+
+use super::super::meter::HostMeter;
+use super::data::LinkData;
+use super::link::{HostWork, SimulatedLink};
+use baton_host::footprint::{
+    self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
+};
+use baton_host::{Access, Gone, Layer, Meter, Op, Owner, Pool, Receive, SocketId, Sockets, Unread};
+use baton_wire::Symbolic;
+
+/// Socket calls that are charged as system calls.
+pub(super) struct Metered<'a, S> {
+    sockets: S,
+    meter: &'a mut HostMeter,
+}
+
+impl<'a, S> Metered<'a, S> {
+    pub(super) fn new(sockets: S, meter: &'a mut HostMeter) -> Self {
+        Self { sockets, meter }
+    }
+
+    fn begin(&mut self, socket: SocketId, body: Op) {
+        footprint::syscall(self.meter, body, Some(socket.0));
+    }
+
+    /// The application's side of a copy.
+    fn touch_application(&mut self, socket: SocketId, offset: u32, bytes: u32, access: Access) {
+        let (layer, pool) = (Layer::Syscall, Pool::AppBuffer);
+        let bytes = bytes.min(APP_HALF_BYTES);
+        self.meter
+            .touch(layer, pool, socket.0, offset, bytes, access);
+    }
+}
+
+impl<S: Sockets<LinkData>> Sockets<Symbolic> for Metered<'_, S> {
+    fn accept(&mut self) -> Option<SocketId> {
+        footprint::syscall(self.meter, Op::SyscallAccept, None);
+        let id = self.sockets.accept()?;
+        footprint::socket_create(self.meter, id.0);
+        footprint::accept(self.meter, id.0);
+        Some(id)
+    }
+
+    fn receive(&mut self, socket: SocketId, max: usize) -> Receive<Symbolic> {
+        self.begin(socket, Op::SyscallRead);
+        match self.sockets.receive(socket, max) {
+            Receive::Data(data) => match data.content() {
+                Some(content) => {
+                    footprint::receive_drop(self.meter, socket.0);
+                    let bytes = content.len;
+                    self.touch_application(socket, APP_RECEIVE_OFFSET, bytes, Access::Write);
+                    Receive::Data(content)
+                }
+                None => Receive::Gone,
+            },
+            Receive::WouldBlock => Receive::WouldBlock,
+            Receive::EndOfStream => Receive::EndOfStream,
+            Receive::Gone => Receive::Gone,
+        }
+    }
+
+    fn unread(&self, socket: SocketId) -> Unread {
+        self.sockets.unread(socket)
+    }
+
+    fn send(&mut self, socket: SocketId, data: Symbolic) -> Result<usize, Gone> {
+        self.begin(socket, Op::SyscallWrite);
+        let sent = self.sockets.send(socket, LinkData::Content(data))?;
+        footprint::send_append(self.meter, socket.0);
+        self.touch_application(socket, APP_SEND_OFFSET, sent as u32, Access::Read);
+        Ok(sent)
+    }
+
+    fn set_cork(&mut self, socket: SocketId, cork: bool) {
+        self.begin(socket, Op::SyscallOption);
+        self.sockets.set_cork(socket, cork);
+    }
+
+    fn shutdown(&mut self, socket: SocketId) -> bool {
+        self.begin(socket, Op::SyscallClose);
+        self.sockets.shutdown(socket)
+    }
+
+    fn close(&mut self, socket: SocketId) {
+        self.begin(socket, Op::SyscallClose);
+        footprint::socket_free(self.meter, socket.0);
+        self.sockets.close(socket);
+    }
+
+    fn abort(&mut self, socket: SocketId) {
+        self.begin(socket, Op::SyscallClose);
+        footprint::socket_free(self.meter, socket.0);
+        self.sockets.abort(socket);
+    }
+
+    fn work(&mut self, op: Op, count: u32) {
+        self.meter.run(op, count);
+    }
+
+    fn touch(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
+        let layer = Layer::Application;
+        self.meter.touch(layer, pool, slot, offset, len, access);
+    }
+}
+
+/// Charges what the host does with its link.
+#[derive(Debug)]
+pub(super) struct LinkMeter {
+    ring_depth: u32,
+    /// The socket for packets of the host's own connections.
+    packets: Option<SocketId>,
+    /// Entries of the rings that are used next.
+    request_slot: u32,
+    response_slot: u32,
+    /// Bytes that were copied and not yet charged: less than a KiB.
+    copied: u32,
+}
+
+impl LinkMeter {
+    /// For rings of so many descriptors, and a socket for packets if there is one.
+    pub(super) fn new(ring_depth: u32, packets: Option<SocketId>) -> Self {
+        Self {
+            ring_depth,
+            packets,
+            request_slot: 0,
+            response_slot: 0,
+            copied: 0,
+        }
+    }
+
+    /// Whose work it is what is said of an adapter's socket.
+    fn owner(&self, socket: u32) -> Owner {
+        match self.packets == Some(SocketId(socket)) {
+            true => Owner::Host,
+            false => Owner::Nic,
+        }
+    }
+
+    /// Charges what has been done since this was last asked.
+    pub(super) fn charge(&mut self, link: &mut SimulatedLink, meter: &mut HostMeter) {
+        for work in link.host_work() {
+            match work {
+                HostWork::Request {
+                    socket,
+                    descriptors,
+                } => {
+                    meter.owner(self.owner(socket));
+                    footprint::bypass_request(meter, socket);
+                    for _ in 0..descriptors {
+                        footprint::driver_command(meter, self.request_slot);
+                        self.request_slot = (self.request_slot + 1) % self.ring_depth;
+                    }
+                }
+                HostWork::Transfer => meter.run(Op::DriverDoorbell, 1),
+                HostWork::Response {
+                    socket,
+                    descriptors,
+                } => {
+                    meter.owner(self.owner(socket));
+                    for _ in 0..descriptors {
+                        footprint::ring_read(meter, self.response_slot);
+                        footprint::driver_event(meter);
+                        self.response_slot = (self.response_slot + 1) % self.ring_depth;
+                    }
+                    footprint::bypass_event(meter, socket);
+                }
+                HostWork::Copy {
+                    address,
+                    bytes,
+                    access,
+                } => {
+                    let (slot, offset) = place(address);
+                    meter.touch(Layer::Syscall, Pool::Cluster, slot, offset, bytes, access);
+                    self.copied += bytes;
+                    meter.run(Op::CopyKilobyte, self.copied / 1024);
+                    self.copied %= 1024;
+                }
+                HostWork::Dma {
+                    address,
+                    bytes,
+                    access,
+                } => {
+                    let (slot, offset) = place(address);
+                    meter.dma(Pool::Cluster, slot, offset, bytes, access);
+                }
+            }
+        }
+    }
+}
+
+/// Buffers of the link lie one behind the other, as clusters do.
+fn place(address: u64) -> (u32, u32) {
+    let cluster = u64::from(CLUSTER_BYTES);
+    ((address / cluster) as u32, (address % cluster) as u32)
+}

@@ -1,0 +1,148 @@
+//! A process that sleeps until there is something to do, and then does all that is there in one piece of work.
+
+use crate::config::WakeUpConfig;
+use baton_wire::{Span, Time};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+/// When a process works. Whoever drives it says when there is something to do.
+///
+/// It sleeps; something arrives, and it is awake some time later; it does a piece of work; and if there is something to do by then, the next.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    state: State,
+    wake_up: Span,
+    /// How much shorter or longer than `wake_up` it may take, picoseconds.
+    jitter_ps: u64,
+    generator: Pcg64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Asleep,
+    Waking(Time),
+    Working(Time),
+}
+
+impl Worker {
+    /// Asleep.
+    pub(super) fn new(config: WakeUpConfig, seed: u64) -> Self {
+        let wake_up = Span::from_ns(config.ns.into());
+        Self {
+            state: State::Asleep,
+            wake_up,
+            jitter_ps: wake_up.as_ps() / 100 * u64::from(config.jitter_percent),
+            generator: Pcg64::seed_from_u64(seed),
+        }
+    }
+
+    /// When it is to be looked at, given whether something is there for it and when one of its timers is due.
+    pub(super) fn poll_timeout(&self, timer: Option<Time>) -> Option<Time> {
+        match self.state {
+            State::Asleep => timer,
+            State::Waking(at) => Some(timer.map_or(at, |timer| timer.min(at))),
+            State::Working(until) => Some(until),
+        }
+    }
+
+    /// Something is there for it.
+    pub(super) fn wake(&mut self, now: Time) {
+        if self.state == State::Asleep {
+            let most = 2 * self.jitter_ps;
+            let drawn = self.generator.next_u64() % (most + 1);
+            let span = Span::from_ps(self.wake_up.as_ps() - self.jitter_ps + drawn);
+            self.state = State::Waking(now + span);
+        }
+    }
+
+    /// Whether something has woken it, and not one of its timers.
+    pub(super) fn is_waking(&self) -> bool {
+        matches!(self.state, State::Waking(_))
+    }
+
+    /// Whether a piece of work ends at `now`.
+    pub(super) fn ends(&mut self, now: Time) -> bool {
+        let ends = self.state == State::Working(now);
+        if ends {
+            self.state = State::Asleep;
+        }
+        ends
+    }
+
+    /// Whether it begins a piece of work at `now`: it is awake, or one of its timers wakes it.
+    pub(super) fn may_begin(&self, now: Time, timer: Option<Time>) -> bool {
+        match self.state {
+            State::Asleep => timer.is_some_and(|timer| timer <= now),
+            State::Waking(at) => at <= now || timer.is_some_and(|timer| timer <= now),
+            State::Working(_) => false,
+        }
+    }
+
+    /// It works until then.
+    pub(super) fn work(&mut self, end: Time) {
+        debug_assert!(!matches!(self.state, State::Working(_)));
+        self.state = State::Working(end);
+    }
+
+    /// After a piece of work: there is more to do, and it does not sleep first.
+    pub(super) fn go_on(&mut self, now: Time) {
+        if self.state == State::Asleep {
+            self.state = State::Waking(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    fn worker(wake_up_us: u32, jitter_percent: u32, seed: u64) -> Worker {
+        let ns = wake_up_us * 1_000;
+        Worker::new(WakeUpConfig { ns, jitter_percent }, seed)
+    }
+
+    #[test]
+    fn it_wakes_up_works_and_sleeps() {
+        let mut worker = worker(10, 0, 1);
+        assert_eq!(worker.poll_timeout(None), None);
+        worker.wake(at(5));
+        worker.wake(at(6));
+        assert_eq!(worker.poll_timeout(None), Some(at(15)), "the first counts");
+        assert!(!worker.may_begin(at(14), None) && worker.may_begin(at(15), None));
+        worker.work(at(18));
+        worker.wake(at(16));
+        assert!(!worker.may_begin(at(17), Some(at(17))), "it is busy");
+        assert!(!worker.ends(at(17)) && worker.ends(at(18)));
+        assert_eq!(worker.poll_timeout(None), None);
+        worker.go_on(at(18));
+        assert!(worker.may_begin(at(18), None));
+    }
+
+    #[test]
+    fn a_timer_wakes_it_at_once() {
+        let mut worker = worker(10, 0, 1);
+        assert_eq!(worker.poll_timeout(Some(at(7))), Some(at(7)));
+        assert!(worker.may_begin(at(7), Some(at(7))));
+        worker.wake(at(0));
+        assert!(worker.may_begin(at(7), Some(at(7))) && !worker.may_begin(at(7), Some(at(8))));
+    }
+
+    #[test]
+    fn jitter_stays_in_its_bounds_and_depends_on_the_seed() {
+        let delays = |seed| {
+            let delay = |n: u64| {
+                let mut worker = worker(100, 20, seed + n);
+                worker.wake(Time::ZERO);
+                worker.poll_timeout(None).unwrap()
+            };
+            (0..50).map(delay).collect::<Vec<_>>()
+        };
+        assert!(delays(1).iter().all(|d| (at(80)..=at(120)).contains(d)));
+        assert_eq!(delays(1), delays(1));
+        assert_ne!(delays(1), delays(1_000));
+    }
+}

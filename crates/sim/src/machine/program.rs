@@ -1,0 +1,70 @@
+//! The program that answers requests, whoever has the sockets: a server of files, streams or ranges, or one that makes pages.
+
+use super::pages::Pages;
+use crate::config::ApplicationConfig;
+use baton_apps::symbolic::{LiveHttp, RemoteFileCalls, Service, SymbolicHttp};
+use baton_apps::web;
+use baton_host::{Ready, SocketId, Sockets};
+use baton_wire::{Symbolic, Time};
+
+/// A program on non-blocking sockets.
+pub(super) enum Program {
+    Server(web::Server<Symbolic, Service>),
+    Pages(Pages),
+}
+
+impl Program {
+    /// The program that `config` describes.
+    pub(super) fn new(config: &ApplicationConfig) -> Self {
+        let service = match config {
+            ApplicationConfig::Web(config) => {
+                let service = Service::Web(SymbolicHttp);
+                return Self::Server(web::Server::with_config(config.clone(), service));
+            }
+            ApplicationConfig::Pages(config) => return Self::Pages(Pages::new(*config)),
+            ApplicationConfig::Live(_) => Service::Live(LiveHttp::default()),
+            ApplicationConfig::RemoteFiles => Service::RemoteFiles(RemoteFileCalls::default()),
+        };
+        Self::Server(web::Server::new(service))
+    }
+
+    /// What it speaks, if it is a server.
+    pub(super) fn service_mut(&mut self) -> Option<&mut Service> {
+        match self {
+            Self::Server(server) => Some(server.http_mut()),
+            Self::Pages(_) => None,
+        }
+    }
+
+    /// The sockets of the connections that a server has open.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = SocketId> {
+        let server = match self {
+            Self::Server(server) => Some(server),
+            Self::Pages(_) => None,
+        };
+        server.into_iter().flat_map(web::Server::sockets)
+    }
+
+    /// Handles one event.
+    pub(super) fn step(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>, ready: Ready) {
+        match self {
+            Self::Server(server) => server.step(sockets, ready),
+            Self::Pages(pages) => pages.step(now, sockets, ready),
+        }
+    }
+
+    /// When it goes on by itself.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            Self::Server(_) => None,
+            Self::Pages(pages) => pages.poll_timeout(),
+        }
+    }
+
+    /// Goes on with what is due.
+    pub(super) fn handle_timeouts(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>) {
+        if let Self::Pages(pages) = self {
+            pages.handle_timeouts(now, sockets);
+        }
+    }
+}

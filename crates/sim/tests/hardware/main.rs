@@ -1,0 +1,9 @@
+//! The hardware models, each alone.
+
+mod cache;
+mod config;
+mod disk;
+mod event_queue;
+mod memory;
+mod processor;
+mod wire;

@@ -1,0 +1,67 @@
+//! The algorithms there are.
+
+use super::bbr::Bbr;
+use super::cubic::Cubic;
+use super::custom::{Custom, Outsider};
+use super::dctcp::Dctcp;
+use super::new_reno::NewReno;
+use crate::config::Congestion;
+use serde::{Deserialize, Serialize};
+
+/// One algorithm with its state. Small ones are kept in place, for they are asked at each acknowledgment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Algorithm {
+    NewReno(NewReno),
+    Cubic(Cubic),
+    Dctcp(Dctcp),
+    Bbr(Box<Bbr>),
+    Custom(Box<Outsider>),
+}
+
+/// Evaluates an expression for whichever controller it is.
+macro_rules! ask {
+    ($algorithm:expr, $it:ident => $question:expr) => {
+        match $algorithm {
+            Algorithm::NewReno($it) => $question,
+            Algorithm::Cubic($it) => $question,
+            Algorithm::Dctcp($it) => $question,
+            Algorithm::Bbr($it) => $question,
+            Algorithm::Custom(outsider) => {
+                let $it = &mut outsider.controller;
+                $question
+            }
+        }
+    };
+}
+pub(super) use ask;
+
+impl Algorithm {
+    /// `seed` is all the randomness that it gets.
+    pub(super) fn new(kind: Congestion, seed: u64) -> Self {
+        match kind {
+            Congestion::NewReno => Self::NewReno(NewReno::default()),
+            Congestion::Cubic => Self::Cubic(Cubic::default()),
+            Congestion::Dctcp => Self::Dctcp(Dctcp::default()),
+            Congestion::Bbr => Self::Bbr(Box::new(Bbr::new(seed))),
+            Congestion::Custom(custom) => Self::Custom(Box::new(Outsider::new(custom, seed))),
+        }
+    }
+
+    pub(super) fn kind(&self) -> Congestion {
+        match self {
+            Self::NewReno(_) => Congestion::NewReno,
+            Self::Cubic(_) => Congestion::Cubic,
+            Self::Dctcp(_) => Congestion::Dctcp,
+            Self::Bbr(_) => Congestion::Bbr,
+            Self::Custom(outsider) => Congestion::Custom(outsider.custom()),
+        }
+    }
+
+    /// Makes one from outside that was read as bytes. True when it begins anew.
+    pub(super) fn revive(&mut self, custom: Custom) -> bool {
+        match self {
+            Self::Custom(outsider) => outsider.revive(custom),
+            _ => false,
+        }
+    }
+}

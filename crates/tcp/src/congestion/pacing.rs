@@ -1,0 +1,98 @@
+//! Pacing: what may be sent is sent no faster than at a rate, in bursts of bounded length (draft-ietf-ccwg-bbr-06 5.6.2).
+
+use crate::clock::Moment;
+use baton_wire::Span;
+use serde::{Deserialize, Serialize};
+
+/// When data may go.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Pacing {
+    /// C.next_send_time: when what was sent has left at the rate. None before anything was sent.
+    next: Option<Moment>,
+    /// Bytes that may still leave with the burst that is under way.
+    burst_left: u32,
+}
+
+impl Pacing {
+    /// How long the next segment has to wait; zero when it may go. A burst goes on until it has had its length; the next
+    /// one begins when this one would have left at the rate.
+    pub(crate) fn wait(&self, now: Moment) -> Span {
+        match self.next {
+            Some(next) if self.burst_left == 0 => next.since(now),
+            _ => Span::ZERO,
+        }
+    }
+
+    /// `len` bytes were sent; the rate is `rate` bytes a second, and bursts are `quantum` bytes long.
+    pub(crate) fn sent(&mut self, now: Moment, len: u32, rate: u64, quantum: u32) {
+        let next = self.next.unwrap_or(now);
+        let idle = !next.after(now);
+        if idle {
+            self.burst_left = quantum;
+        }
+        self.burst_left = self.burst_left.saturating_sub(len);
+        self.next = Some(match rate {
+            0 => now,
+            _ => {
+                let start = if idle { now } else { next };
+                start + Span::from_ps(u64::from(len) * Span::from_secs(1).as_ps() / rate)
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thousand bytes take a millisecond.
+    const RATE: u64 = 1_000_000;
+
+    #[test]
+    fn bursts_follow_each_other_at_the_rate() {
+        let mut pacing = Pacing::default();
+        let mut now = Moment::default() + Span::from_secs(1);
+        let start = now;
+        let mut departures = Vec::new();
+        for _ in 0..7 {
+            now = now + pacing.wait(now);
+            pacing.sent(now, 1000, RATE, 3000);
+            departures.push(now.since(start).as_us());
+        }
+        assert_eq!(departures, [0, 0, 0, 3000, 3000, 3000, 6000]);
+    }
+
+    #[test]
+    fn a_segment_goes_however_short_a_burst_is() {
+        let mut pacing = Pacing::default();
+        let now = Moment::default() + Span::from_secs(1);
+        assert_eq!(pacing.wait(now), Span::ZERO);
+        pacing.sent(now, 1000, RATE, 1);
+        assert_eq!(pacing.wait(now), Span::from_ms(1));
+        assert_eq!(pacing.wait(now + Span::from_us(400)), Span::from_us(600));
+        assert_eq!(pacing.wait(now + Span::from_ms(1)), Span::ZERO);
+    }
+
+    #[test]
+    fn time_that_passed_unused_is_not_made_up_for() {
+        let mut pacing = Pacing::default();
+        let start = Moment::default() + Span::from_secs(1);
+        pacing.sent(start, 1000, RATE, 2000);
+        let later = start + Span::from_secs(5);
+        pacing.sent(later, 1000, RATE, 2000);
+        pacing.sent(later, 1000, RATE, 2000);
+        assert_eq!(
+            pacing.wait(later),
+            Span::from_ms(2),
+            "one burst, not five seconds of them"
+        );
+    }
+
+    #[test]
+    fn without_a_rate_nothing_waits() {
+        let mut pacing = Pacing::default();
+        let now = Moment::default() + Span::from_secs(1);
+        pacing.sent(now, 100_000, 0, 0);
+        assert_eq!(pacing.wait(now), Span::ZERO);
+    }
+}

@@ -1,0 +1,286 @@
+//! What controllers beyond Reno's relatives are told of, and when they let data go. Other connections have none of it.
+
+use super::output::Run;
+use super::{Connection, Context};
+use crate::clock::Moment;
+use crate::config::{Config, Congestion};
+use crate::congestion::{Ack, CongestionWindow, Lost, Needs, Pacing, Phase, Start};
+use crate::flight::Sent;
+use crate::rack::Delivery;
+use crate::rate_sampler::{RateSampler, Transmission};
+use baton_wire::Payload;
+use baton_wire::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// Of one connection whose controller wants any of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Feedback {
+    pub(super) rates: RateSampler,
+    pacing: Pacing,
+}
+
+/// What an acknowledgment came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) acked: u32,
+    pub(super) delivered: u32,
+    pub(super) rtt: Option<Span>,
+    pub(super) echoes_congestion: bool,
+}
+
+impl Taken {
+    pub(super) fn of(delivery: &Delivery) -> Self {
+        Self {
+            acked: delivery.acked,
+            delivered: delivery.delivered,
+            rtt: delivery.last_rtt,
+            echoes_congestion: delivery.echoes_congestion,
+        }
+    }
+}
+
+impl Feedback {
+    /// What the controller wants, if anything.
+    pub(super) fn for_controller(congestion: &CongestionWindow) -> Option<Box<Self>> {
+        let wanted = Needs::ACKS | Needs::RATE_SAMPLES | Needs::PACING;
+        congestion.needs(wanted).then(|| {
+            Box::new(Self {
+                rates: RateSampler::new(),
+                pacing: Pacing::default(),
+            })
+        })
+    }
+
+    /// A segment counts as lost.
+    pub(super) fn lost(
+        &mut self,
+        congestion: &mut CongestionWindow,
+        now: Moment,
+        sent: &Sent,
+        len: u32,
+        smss: u32,
+    ) {
+        if congestion.needs(Needs::RATE_SAMPLES) {
+            congestion.lost(&Lost {
+                now,
+                seq: sent.end - len,
+                bytes: len,
+                smss,
+                sample: self.rates.lost(sent, len),
+                total_delivered: self.rates.delivered(),
+            });
+        }
+    }
+}
+
+impl<P: Payload> Connection<P> {
+    /// The controller is new to this connection, which is established.
+    pub(super) fn introduce_controller(&mut self, now: Time) {
+        let start = Start {
+            now: self.clock.moment(now),
+            window: self.congestion.window(),
+            smss: self.smss(),
+            srtt: self.rtt.srtt(),
+            sack: self.options.sack,
+        };
+        self.congestion.established(&start);
+    }
+
+    /// CheckIfApplicationLimited (draft-ietf-ccwg-bbr-06 4.1.2.4): before data is written, an acknowledgment is taken in or
+    /// a timer runs.
+    #[inline]
+    pub(super) fn note_app_limit(&mut self) {
+        if self.feedback.is_some() {
+            self.note_app_limit_of_rates();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_app_limit_of_rates(&mut self) {
+        let in_flight = self.pipe();
+        let limited = self.not_sent() == 0
+            && in_flight < self.congestion.window()
+            && self.lost() == 0
+            && self.is_synchronized();
+        if let Some(feedback) = &mut self.feedback
+            && limited
+        {
+            feedback.rates.mark_app_limited(in_flight);
+        }
+    }
+
+    /// What is in the network before something is sent. Apart, as is the rest: those who are not told do not pay for it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn pipe_to_tell(&self) -> u32 {
+        self.pipe()
+    }
+
+    /// A run was sent; it is `again` when it was sent before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_sent(&mut self, cx: &Context<'_>, run: Run, again: bool, before: u32) {
+        let now = self.clock.moment(cx.now);
+        let by_time = self.keeps_times();
+        let after = self.pipe();
+        let transmission = Transmission {
+            at: now,
+            order: self.repair.flight.order(),
+            end: run.end(),
+            again,
+            before,
+            after,
+            fills_window: after + self.smss() > self.congestion.window(),
+        };
+        let Some(feedback) = &mut self.feedback else {
+            return;
+        };
+        if self.congestion.needs(Needs::RATE_SAMPLES) {
+            feedback.rates.sent(&transmission, by_time);
+        }
+        if self.congestion.needs(Needs::PACING) {
+            let (rate, quantum) = self.congestion.pace();
+            let len = run.end() - run.seq;
+            feedback.pacing.sent(now, len, rate, quantum);
+        }
+    }
+
+    /// True when data has to wait for its time; a timer runs until then.
+    pub(super) fn is_paced_out(&mut self, cx: &Context<'_>) -> bool {
+        if self.feedback.is_none() {
+            return false;
+        }
+        let now = self.clock.moment(cx.now);
+        self.restart_if_idle(now);
+        let Some(feedback) = &self.feedback else {
+            return false;
+        };
+        if !self.congestion.needs(Needs::PACING) {
+            return false;
+        }
+        let wait = feedback.pacing.wait(now);
+        if wait > Span::ZERO {
+            self.timers.pacing = cx.now + wait;
+        }
+        wait > Span::ZERO
+    }
+
+    /// Nothing is in flight, and the application is why (draft-ietf-ccwg-bbr-06 5.4.1).
+    fn restart_if_idle(&mut self, now: Moment) {
+        let smss = self.smss();
+        if let Some(feedback) = &self.feedback
+            && self.flight() == 0
+            && feedback.rates.is_app_limited()
+            && self.congestion.needs(Needs::RATE_SAMPLES)
+        {
+            self.congestion.restarted(now, smss);
+        }
+    }
+
+    /// `bytes` are newly known to have arrived.
+    #[inline]
+    pub(super) fn count_for_rates(&mut self, now: Moment, bytes: u32) {
+        if let Some(feedback) = &mut self.feedback {
+            feedback.rates.count(now, bytes);
+        }
+    }
+
+    /// An acknowledgment was taken in, with all that follows from it.
+    #[inline]
+    pub(super) fn tell_ack(&mut self, now: Moment, taken: Taken) {
+        if self.feedback.is_some() {
+            self.tell_ack_to(now, taken);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_ack_to(&mut self, now: Moment, taken: Taken) {
+        let by_time = self.keeps_times();
+        let (una, flight) = (self.tx.una, self.flight());
+        let in_flight = self.pipe();
+        let smss = self.smss();
+        let least_rtt = self.repair.rack.min_rtt();
+        let Some(feedback) = &mut self.feedback else {
+            return;
+        };
+        let sampled = self.congestion.needs(Needs::RATE_SAMPLES);
+        let mut sample = None;
+        if sampled {
+            if !by_time {
+                feedback.rates.acknowledged(una);
+            }
+            sample = feedback.rates.generate(now, least_rtt);
+            if by_time {
+                feedback.rates.clean(&self.repair.flight);
+            }
+        }
+        self.congestion.acknowledged(&Ack {
+            now,
+            smss,
+            acked: taken.acked,
+            delivered: taken.delivered,
+            flight,
+            in_flight,
+            rtt: taken.rtt,
+            echoes_congestion: taken.echoes_congestion,
+            recovering: self.congestion.phase != Phase::Open,
+            used_window: sampled && feedback.rates.used_window(),
+            sample,
+        });
+        if sampled && self.congestion.holds_back() {
+            feedback.rates.mark_app_limited(in_flight);
+        }
+    }
+
+    /// A loss is evident where no segments are kept track of.
+    pub(super) fn tell_lost_untimed(&mut self, now: Moment) {
+        if self.keeps_times() || !self.congestion.needs(Needs::RATE_SAMPLES) {
+            return;
+        }
+        let (una, smss, in_flight) = (self.tx.una, self.smss(), self.pipe());
+        let bytes = smss.min(self.flight());
+        if let Some(feedback) = &mut self.feedback {
+            let sample = feedback.rates.lost_untimed(bytes, in_flight);
+            self.congestion.lost(&Lost {
+                now,
+                seq: una,
+                bytes,
+                smss,
+                sample: Some(sample),
+                total_delivered: feedback.rates.delivered(),
+            });
+        }
+    }
+
+    /// A controller from outside that came as bytes is made again; without a state it begins anew.
+    pub(crate) fn revive_controller(&mut self, now: Time, config: &Config) {
+        if let Congestion::Custom(custom) = config.congestion
+            && custom.is_known()
+            && self.congestion.revive(custom)
+        {
+            self.restart_feedback(now, true, false);
+        }
+    }
+
+    /// Another controller took over, or what is outstanding is kept track of in another way.
+    pub(super) fn restart_feedback(
+        &mut self,
+        now: Time,
+        other_controller: bool,
+        other_books: bool,
+    ) {
+        if other_controller {
+            self.feedback = Feedback::for_controller(&self.congestion);
+            self.timers.pacing = Time::NEVER;
+            if self.is_synchronized() {
+                self.introduce_controller(now);
+            }
+        } else if let Some(feedback) = &mut self.feedback
+            && other_books
+        {
+            feedback.rates.forget();
+        }
+    }
+}

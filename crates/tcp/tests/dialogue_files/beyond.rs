@@ -1,0 +1,327 @@
+//! What a dialogue cannot say: how the engine is called, and what it gives besides segments and events.
+
+use crate::play::Player;
+use baton_tcp::{Config, ConnId, Event, Portable, Segment, Stack, State};
+use baton_testkit::{endpoint, symbolic};
+use baton_wire::{Flow, Pieces, Span, Symbolic, Time};
+use libtest_mimic::Trial;
+
+/// One test for each.
+pub fn trials() -> impl Iterator<Item = Trial> {
+    let all: [(&str, fn()); 13] = [
+        ("what_a_segment_was_is_said", what_a_segment_was_is_said),
+        ("acks_in_a_row_are_one_event", acks_in_a_row_are_one_event),
+        ("pieces_share_a_segment", pieces_share_a_segment),
+        ("a_four_tuple_is_used_once", a_four_tuple_is_used_once),
+        ("initial_sequence_numbers", initial_sequence_numbers),
+        ("slots_are_used_again", slots_are_used_again),
+        (
+            "a_slot_is_free_after_an_export",
+            a_slot_is_free_after_an_export,
+        ),
+        ("the_window_grows", the_window_grows),
+        ("what_was_not_polled_moves", what_was_not_polled_moves),
+        (
+            "a_refused_state_is_given_back",
+            a_refused_state_is_given_back,
+        ),
+        ("time_wait_moves", time_wait_moves),
+        ("time_wait_ends_by_a_syn", time_wait_ends_by_a_syn),
+        ("half_a_million_in_time_wait", half_a_million_in_time_wait),
+    ];
+    let trial = |(name, test): (&str, fn())| {
+        Trial::test(format!("beyond/{name}"), move || {
+            test();
+            Ok(())
+        })
+    };
+    all.into_iter().map(trial)
+}
+
+const ACCEPTED: &str = "plain\naccepted <mss 1000> win 60000";
+
+/// A connection that was accepted and closed by this end first: SND.NXT is 2, RCV.NXT is 2.
+const WAITING: &str = "plain
+    accepted <mss 1000>
+    close
+    > F. 1:1(0) ack 1
+    < F. 1:1(0) ack 2
+    > . 2:2(0) ack 2";
+
+fn events(stack: &mut Stack<Symbolic>) -> Vec<Event> {
+    std::iter::from_fn(|| stack.poll_event())
+        .map(|(_, event)| event)
+        .collect()
+}
+
+/// Data of the segments that leave now.
+fn sent(player: &mut Player) -> Vec<Pieces<Symbolic>> {
+    let now = player.now;
+    std::iter::from_fn(|| player.stack.poll_transmit(now))
+        .map(|(_, segment)| segment.payload)
+        .collect()
+}
+
+fn what_a_segment_was_is_said() {
+    let mut player = Player::after("plain\nlisten");
+    let syn = player.arrives("S 0:0(0) <mss 1000>");
+    assert!(syn.syn && syn.conn.is_some());
+    let mut player = Player::after(ACCEPTED);
+    let id = player.id().expect("it is open");
+    let written = player.stack.write(id, symbolic(1, 0, 1000));
+    assert_eq!((written, sent(&mut player).len()), (Ok(1000), 1));
+    let handled = player.arrives("P. 1:101(100) ack 1001");
+    let told = (handled.syn, handled.data_len, handled.new_ack);
+    assert_eq!(told, (false, 100, true));
+    assert_eq!((handled.conn, handled.refused), (Some(id), None));
+}
+
+fn acks_in_a_row_are_one_event() {
+    let mut player = Player::after(ACCEPTED);
+    let id = player.id().expect("it is open");
+    player.stack.write(id, symbolic(1, 0, 3000)).expect("open");
+    sent(&mut player);
+    player.arrives(". 1:1(0) ack 1001");
+    player.arrives(". 1:1(0) ack 2001");
+    assert_eq!(events(&mut player.stack), [Event::Acknowledged(2000)]);
+}
+
+fn pieces_share_a_segment() {
+    let mut player = Player::after(&format!("{ACCEPTED}\ncork on"));
+    let id = player.id().expect("it is open");
+    let (header, content) = (symbolic(1, 0, 300), symbolic(55, 4096, 1000));
+    player.stack.write(id, header).expect("open");
+    player.stack.write(id, content).expect("open");
+    player.stack.set_cork(id, false);
+    let sent = sent(&mut player);
+    assert_eq!(sent[0].as_slice(), [header, symbolic(55, 4096, 700)]);
+    assert_eq!(sent[1].as_slice(), [symbolic(55, 4796, 300)]);
+}
+
+fn a_four_tuple_is_used_once() {
+    let mut player = Player::after("plain\nconnect\n> S 0:0(0)");
+    let (now, flow) = (player.now, player.flow());
+    assert_eq!(player.stack.connect(now, flow), None);
+    assert_eq!(player.stack.find(&flow), player.id().ok());
+    assert_eq!(player.stack.len(), 1);
+    let mut player = Player::after(WAITING);
+    let (now, flow) = (player.now, player.flow());
+    assert_eq!(player.stack.connect(now, flow), None);
+    let later = now + Span::from_secs(60);
+    assert!(player.stack.connect(later, flow).is_some());
+}
+
+/// RFC 6528 3.
+fn initial_sequence_numbers() {
+    let isn = |secret: u64, port: u16, now: Time| {
+        let mut stack: Stack<Symbolic> = Stack::new(Config::default(), secret);
+        let (local, remote) = (endpoint(1, port), endpoint(2, 80));
+        stack.connect(now, Flow { local, remote });
+        stack.poll_transmit(now).expect("a SYN").1.header.seq
+    };
+    let start = Time::ZERO;
+    assert_eq!(isn(1, 5000, start), isn(1, 5000, start));
+    assert_ne!(isn(1, 5000, start), isn(2, 5000, start));
+    assert_ne!(isn(1, 5000, start), isn(1, 5001, start));
+    // One every four microseconds.
+    let later = isn(1, 5000, start + Span::from_us(400));
+    assert_eq!(later - isn(1, 5000, start), 100);
+}
+
+/// Last freed first.
+fn slots_are_used_again() {
+    let opened = |peer| format!("\npeer {peer}\naccepted <mss 1000>");
+    let mut player = Player::after(&["plain", &opened(0), &opened(1), &opened(2)].concat());
+    let ids = player.ids();
+    for peer in [0, 2, 1] {
+        player.goes_on(&format!("peer {peer}\nabort\n> R. 1:1(0) ack 1"));
+    }
+    let again = [11, 12, 13].map(|peer| {
+        player.goes_on(&format!("peer {peer}"));
+        player.arrives("S 0:0(0)").conn
+    });
+    assert_eq!(again, [ids[1], ids[2], ids[0]].map(Some));
+}
+
+fn a_slot_is_free_after_an_export() {
+    let mut player = Player::after(ACCEPTED);
+    let id = player.id().expect("it is open");
+    player.arrives("P. 1:101(100) ack 1");
+    player.stack.export(player.now, id);
+    assert_eq!((player.stack.len(), player.stack.poll_event()), (0, None));
+    player.goes_on("peer 1");
+    assert_eq!(player.arrives("S 0:0(0)").conn, Some(ConnId(id.0)));
+    // What the old owner of the slot had to send went with it.
+    assert_eq!(sent(&mut player).len(), 1);
+}
+
+/// Acknowledges all that is in flight, segment by segment; gives how many segments follow.
+fn round(player: &mut Player, acked: &mut u32, in_flight: usize) -> usize {
+    let mut follow = 0;
+    for _ in 0..in_flight {
+        *acked += 1000;
+        player.arrives(&format!(". 1:1(0) ack {acked} win 60000"));
+        follow += sent(player).len();
+    }
+    follow
+}
+
+/// `first` segments are in flight: how many are after each round trip.
+fn rounds(player: &mut Player, acked: &mut u32, first: usize, count: usize) -> Vec<usize> {
+    let mut rounds = vec![first];
+    for last in 0..count {
+        let next = round(player, acked, rounds[last]);
+        rounds.push(next);
+    }
+    rounds
+}
+
+/// RFC 5681 3.1, RFC 3465.
+fn the_window_grows() {
+    let text = "plain\nclassic\nconfig initial_window_segments = 2\nconfig send_buffer = 1048576";
+    let mut player = Player::after(&format!("{text}\naccepted <mss 1000> win 60000"));
+    let id = player.id().expect("it is open");
+    player
+        .stack
+        .write(id, symbolic(1, 0, 1_000_000))
+        .expect("open");
+    let (first, mut acked) = (sent(&mut player).len(), 1);
+    let slow_start = rounds(&mut player, &mut acked, first, 3);
+    assert_eq!(slow_start, [2, 4, 8, 16]);
+    for _ in 0..3 {
+        player.arrives(&format!(". 1:1(0) ack {acked} win 60000"));
+    }
+    assert_eq!(sent(&mut player).len(), 1, "the lost segment goes again");
+    acked += 16_000;
+    player.arrives(&format!(". 1:1(0) ack {acked} win 60000"));
+    // ssthresh is 8, but nothing is in flight: it starts with two, climbs to 8 fast, then by one each round trip.
+    let first = sent(&mut player).len();
+    let climbs = rounds(&mut player, &mut acked, first, 6);
+    assert_eq!(climbs, [2, 4, 8, 9, 10, 11, 12]);
+}
+
+fn what_was_not_polled_moves() {
+    let mut player = Player::after(&format!("{ACCEPTED}\nwrite 500\n> P. 1:501(500) ack 1"));
+    let id = player.id().expect("it is open");
+    player.arrives("FP. 1:101(100) ack 501");
+    let now = player.now;
+    let state = player.stack.export(now, id);
+    assert_eq!((state.state, state.unread()), (State::CloseWait, 100));
+    let mut other = Stack::new(Config::default(), 4711);
+    other.import(now, state).expect("it is not there yet");
+    let told = [Event::Acknowledged(500), Event::Readable, Event::PeerClosed];
+    assert_eq!(events(&mut other), told);
+    let (_, ack) = other.poll_transmit(now).expect("an ACK");
+    assert_eq!(
+        ack.header.ack,
+        player.segment("F. 102:102(0) ack 1").header.seq
+    );
+}
+
+fn a_refused_state_is_given_back() {
+    let mut player = Player::after(&format!("{ACCEPTED}\nwrite 500\n> P. 1:501(500) ack 1"));
+    let (now, id) = (player.now, player.id().expect("it is open"));
+    let state = player.stack.export(now, id);
+    assert_eq!((state.unacknowledged(), state.unread()), (500, 0));
+    assert_eq!(state.memory_len(), 1024);
+    let stack = &mut player.stack;
+    let refused = |stack: &mut Stack<Symbolic>, state: &Portable<Symbolic>, why: &str| {
+        let given_back = stack.import(now, state.clone()).expect_err(why);
+        assert_eq!(*given_back, *state);
+    };
+    let mut newer = state.clone();
+    newer.version += 1;
+    refused(stack, &newer, "another format");
+    let mut broken = state.clone();
+    broken.send_buffer.clear();
+    refused(stack, &broken, "more was sent than was written");
+    let id = stack.import(now, state.clone()).expect("it is right");
+    refused(stack, &state, "it is here");
+    assert_eq!(player.stack.find(&player.flow()), Some(id));
+    player.stack.check();
+}
+
+fn time_wait_moves() {
+    let mut player = Player::after(&format!("{WAITING}\n+20"));
+    let (now, flow) = (player.now, player.flow());
+    let moved = player.stack.export_time_wait(now, &flow);
+    assert!(!player.stack.in_time_wait(now, &flow));
+    let mut other: Stack<Symbolic> = Stack::new(Config::default(), 99);
+    // The other stack's clock shows something else.
+    let now = now + Span::from_secs(5000);
+    other.import_time_wait(now, moved.expect("it was there"));
+    other.check();
+    assert!(other.in_time_wait(now + Span::from_ms(39_999), &flow));
+    assert!(!other.in_time_wait(now + Span::from_ms(40_000), &flow));
+    other.handle_segment(now, player.segment("F. 1:1(0) ack 2"));
+    let (id, answer) = other.poll_transmit(now).expect("an ACK");
+    assert_eq!(id, None);
+    assert_eq!(
+        answer.header.ack,
+        player.segment(". 2:2(0) ack 2").header.seq
+    );
+}
+
+/// A stack whose listeners are elsewhere can tell a reopening; one of its own begins beyond the old numbers.
+fn time_wait_ends_by_a_syn() {
+    let mut player = Player::after(WAITING);
+    let (now, flow) = (player.now, player.flow());
+    for no in ["S 1:1(0)", "S. 3:3(0) ack 2", "R 3:3(0)", ". 2:2(0) ack 2"] {
+        let segment = player.segment(no);
+        assert!(!player.stack.reopens_time_wait(now, &segment), "{no}");
+    }
+    let syn = player.segment("S 3:3(0)");
+    assert!(player.stack.reopens_time_wait(now, &syn));
+    assert!(!player.stack.in_time_wait(now, &flow));
+    assert!(!player.stack.reopens_time_wait(now, &syn));
+    assert_eq!(player.stack.poll_transmit(now), None);
+
+    let mut player = Player::after(WAITING);
+    let old = player.segment(". 2:2(0) ack 2").header.ack;
+    player.arrives("S 3:3(0)");
+    let (_, answer) = player.stack.poll_transmit(now).expect("an answer");
+    assert!(answer.header.seq.after(old));
+}
+
+/// They are nearly free, and later ones push the expired ones out.
+fn half_a_million_in_time_wait() {
+    let mut player = Player::after("plain\nlisten backlog 10");
+    let listener = player.listener().expect("it listens");
+    let segments = ["S 0:0(0)", ". 1:1(0) ack 1", "F. 1:1(0) ack 2"];
+    let [syn, ack, fin] = segments.map(|text| player.segment(text));
+    let (stack, mut now) = (&mut player.stack, player.now);
+    for number in 0..500_000u32 {
+        let src = endpoint((number >> 16) as u8, number as u16);
+        stack.handle_segment(now, Segment { src, ..syn.clone() });
+        let (_, answer) = stack.poll_transmit(now).expect("an answer");
+        let next = |of: &Segment<Symbolic>, distance| {
+            let mut segment = Segment { src, ..of.clone() };
+            segment.header.ack = answer.header.seq + distance;
+            segment
+        };
+        stack.handle_segment(now, next(&ack, 1));
+        let id = stack.accept(listener).expect("one waits");
+        stack.close(id);
+        stack.poll_transmit(now).expect("a FIN");
+        stack.handle_segment(now, next(&fin, 2));
+        stack.poll_transmit(now).expect("an ACK");
+        for event in events(stack) {
+            assert!(matches!(event, Event::Acceptable(_) | Event::Closed(_)));
+        }
+        now += Span::from_us(100);
+    }
+    stack.check();
+    assert_eq!((stack.len(), stack.time_wait_len()), (0, 500_000));
+    let later = now + Span::from_secs(60);
+    let mut waiting = Player::after(WAITING);
+    let template = waiting.flow();
+    let moved = waiting.stack.export_time_wait(waiting.now, &template);
+    let moved = moved.expect("it waits");
+    for port in 0..1000 {
+        let mut moved = moved.clone();
+        moved.flow.remote = endpoint(200, port);
+        stack.import_time_wait(later, moved);
+    }
+    stack.check();
+    assert!(stack.time_wait_len() < 500_000);
+}

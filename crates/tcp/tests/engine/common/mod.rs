@@ -1,0 +1,546 @@
+//! Two ends joined by a network that loses, duplicates, delays and reorders, with applications that write, read, pause
+//! and close at random. Each end may move its connection between two stacks, which must not show.
+
+#![allow(dead_code, reason = "each test uses its part of this")]
+
+mod rules;
+
+use baton_tcp::{
+    CloseReason, Config, Congestion, ConnId, EcnMode, Event, ListenerId, Portable, Segment, Stack,
+    State,
+};
+use baton_testkit::{endpoint, symbolic};
+use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// More than any run that gets on needs.
+const MOST_SEGMENTS: usize = 100_000;
+
+/// Those that are built in.
+const CONTROLLERS: [Congestion; 4] = [
+    Congestion::NewReno,
+    Congestion::Cubic,
+    Congestion::Dctcp,
+    Congestion::Bbr,
+];
+
+/// When connections are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    Never,
+    /// At every event, out of a stack and into the same one.
+    InPlace,
+    /// At every event, to the other stack of the same end.
+    Across,
+    /// At some events, before or after their effects were polled.
+    Sometimes,
+}
+
+/// What a run is like; all of it drawn from the seed.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub moves: Moves,
+    pub loss: f64,
+    pub duplication: f64,
+    pub delay: Span,
+    pub jitter: Span,
+    pub configs: [Config; 2],
+    pub totals: [u64; 2],
+    /// Both ends open actively at about the same time.
+    pub simultaneous: bool,
+    /// Reads follow events at once, or happen when the application feels like it.
+    pub eager: [bool; 2],
+    pub pause: Span,
+}
+
+impl Scenario {
+    pub fn random(seed: u64, moves: Moves) -> Self {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let clean = rng.random_bool(0.25);
+        let mut config = || Config {
+            mss: [536, 1000, 1460, 8960][rng.random_range(0..4)],
+            send_buffer: rng.random_range(500..80_000),
+            receive_buffer: rng.random_range(500..80_000),
+            window_scaling: rng.random_bool(0.7),
+            timestamps: rng.random_bool(0.6),
+            sack: rng.random_bool(0.6),
+            initial_window_segments: rng.random_range(1..11),
+            nagle: rng.random_bool(0.5),
+            rto_min_ms: [10, 200][rng.random_range(0..2)],
+            rto_initial_ms: [300, 1000, 3000][rng.random_range(0..3)],
+            rto_max_ms: 4_000,
+            delayed_ack_ms: [0, 40, 100, 200][rng.random_range(0..4)],
+            ack_every_segments: rng.random_range(1..4),
+            data_retries: 200,
+            syn_retries: 100,
+            congestion: CONTROLLERS[rng.random_range(0..CONTROLLERS.len())],
+            hystart: rng.random_bool(0.5),
+            slow_start_after_idle: rng.random_bool(0.5),
+            limited_transmit: rng.random_bool(0.5),
+            rack_tlp: rng.random_bool(0.7),
+            rate_reduction: rng.random_bool(0.7),
+            duplicate_sack: rng.random_bool(0.7),
+            forward_rto: rng.random_bool(0.7),
+            undo: rng.random_bool(0.7),
+            ecn: [EcnMode::Off, EcnMode::Accept, EcnMode::Request][rng.random_range(0..3)],
+            ..Config::default()
+        };
+        let configs = [config(), config()];
+        let configs = configs.map(|config| rules::with_patient_rules(&mut rng, config));
+        let mut total = || {
+            if rng.random_bool(0.2) {
+                0
+            } else {
+                rng.random_range(1..60_000)
+            }
+        };
+        let totals = [total(), total()];
+        Self {
+            seed,
+            moves,
+            loss: if clean {
+                0.0
+            } else {
+                rng.random_range(0.0..0.2)
+            },
+            duplication: if clean {
+                0.0
+            } else {
+                rng.random_range(0.0..0.1)
+            },
+            delay: Span::from_us(rng.random_range(1..20_000)),
+            jitter: if clean {
+                Span::ZERO
+            } else {
+                Span::from_us(rng.random_range(0..30_000))
+            },
+            configs,
+            totals,
+            simultaneous: rng.random_bool(0.1),
+            eager: [rng.random_bool(0.6), rng.random_bool(0.6)],
+            pause: Span::from_us(rng.random_range(2_000..100_000)),
+        }
+    }
+}
+
+/// What went over the wire and what the applications were told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    pub segments: Vec<(Time, usize, Segment<Symbolic>)>,
+    pub ends: Vec<(usize, CloseReason)>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Happening {
+    Arrival {
+        side: usize,
+        segment: Box<Segment<Symbolic>>,
+    },
+    Application {
+        side: usize,
+    },
+}
+
+/// Something in the future: by time, then in the order in which it was planned.
+#[derive(Debug)]
+struct Planned {
+    at: Time,
+    number: u64,
+    what: Happening,
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Planned {}
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Planned {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// One end: two stacks, one of which holds the connection, and the application.
+struct Side {
+    stacks: [Stack<Symbolic>; 2],
+    holder: usize,
+    listener: Option<ListenerId>,
+    conn: Option<ConnId>,
+    flow: Flow,
+    app: Application,
+    ended: Option<CloseReason>,
+}
+
+struct Application {
+    rng: Pcg64Mcg,
+    eager: bool,
+    total: u64,
+    written: u64,
+    expected: u64,
+    read: u64,
+    unconsumed: usize,
+    shut_down: bool,
+    peer_closed: bool,
+}
+
+pub struct World {
+    scenario: Scenario,
+    now: Time,
+    planned: BinaryHeap<Reverse<Planned>>,
+    number: u64,
+    sides: [Side; 2],
+    network: Pcg64Mcg,
+    mover: Pcg64Mcg,
+    pub trace: Trace,
+}
+
+fn end(side: usize) -> Endpoint {
+    endpoint(1 + side as u8, [5000, 80][side])
+}
+
+impl Side {
+    fn new(scenario: &Scenario, side: usize) -> Self {
+        let config = scenario.configs[side].clone();
+        // A connection that moves must not notice that its new stack would have done things differently.
+        let other = Config {
+            nagle: !config.nagle,
+            rto_min_ms: 77,
+            delayed_ack_ms: 7,
+            mss: 700,
+            ..Config::default()
+        };
+        let secret = scenario.seed ^ (side as u64) << 60;
+        let mut stacks = [Stack::new(config, secret), Stack::new(other, !secret)];
+        let passive = side == 1 && !scenario.simultaneous;
+        let listener = passive.then(|| stacks[0].listen(end(1), 4));
+        let app = Application {
+            rng: Pcg64Mcg::seed_from_u64(secret.wrapping_add(1)),
+            eager: scenario.eager[side],
+            total: scenario.totals[side],
+            written: 0,
+            expected: scenario.totals[1 - side],
+            read: 0,
+            unconsumed: 0,
+            shut_down: false,
+            peer_closed: false,
+        };
+        let flow = Flow {
+            local: end(side),
+            remote: end(1 - side),
+        };
+        Self {
+            stacks,
+            holder: 0,
+            listener,
+            conn: None,
+            flow,
+            app,
+            ended: None,
+        }
+    }
+
+    fn stack(&mut self) -> &mut Stack<Symbolic> {
+        &mut self.stacks[self.holder]
+    }
+
+    /// Polls events until there are none; reads what an eager application wants.
+    fn drain_events(&mut self, side: usize, ends: &mut Vec<(usize, CloseReason)>) {
+        while let Some((id, event)) = self.stacks[self.holder].poll_event() {
+            match event {
+                Event::Connected => self.conn = Some(id),
+                Event::Acceptable(listener) => self.conn = self.stack().accept(listener),
+                Event::Readable if self.app.eager => self.read(usize::MAX, side),
+                Event::Readable | Event::Acknowledged(_) => {}
+                Event::PeerClosed => self.app.peer_closed = true,
+                Event::Closed(reason) => {
+                    assert_eq!(self.conn, Some(id));
+                    self.conn = None;
+                    self.ended = Some(reason);
+                    ends.push((side, reason));
+                }
+            }
+        }
+        let idle = 1 - self.holder;
+        assert_eq!(
+            self.stacks[idle].poll_event(),
+            None,
+            "only the stack that holds the connection speaks"
+        );
+    }
+
+    fn read(&mut self, max: usize, side: usize) {
+        let Some(id) = self.conn else { return };
+        let mut left = max;
+        while let Some(piece) = self.stacks[self.holder].read(id, left) {
+            assert_eq!(piece.source, 1 - side as u64, "the other end wrote it");
+            assert_eq!(
+                piece.offset, self.app.read,
+                "bytes come in order, none lost, none twice"
+            );
+            self.app.read += u64::from(piece.len);
+            self.app.unconsumed += piece.len as usize;
+            left -= piece.len as usize;
+        }
+        if self.app.eager {
+            let len = std::mem::take(&mut self.app.unconsumed);
+            self.stack().consume(id, len);
+        }
+    }
+
+    /// Something an application might do.
+    fn act(&mut self, side: usize) {
+        let Some(id) = self.conn else { return };
+        let choice = self.app.rng.random_range(0..10);
+        let amount = match self.app.rng.random_range(0..3) {
+            0 => self.app.rng.random_range(1..100),
+            1 => self.app.rng.random_range(1..3_000),
+            _ => self.app.rng.random_range(1..30_000),
+        };
+        match choice {
+            0..=4 => self.write(id, amount, side),
+            5..=6 => self.read(amount as usize, side),
+            7 => {
+                let len = self.app.unconsumed.min(amount as usize);
+                self.app.unconsumed -= len;
+                self.stack().consume(id, len);
+            }
+            8 => self.stack().set_cork(id, amount % 2 == 0),
+            _ => self.stack().set_nodelay(id, amount % 2 == 0),
+        }
+        let app = &self.app;
+        if app.written == app.total && !app.shut_down {
+            self.app.shut_down = true;
+            self.stack().shutdown(id);
+        }
+    }
+
+    fn write(&mut self, id: ConnId, amount: u64, side: usize) {
+        let len = amount.min(self.app.total - self.app.written) as u32;
+        let data = symbolic(side as u64, self.app.written, len);
+        if len > 0 {
+            let taken = self.stack().write(id, data).expect("the direction is open");
+            self.app.written += taken as u64;
+        }
+    }
+
+    /// Takes the connection out and puts it back in, here or in the other stack.
+    fn relocate(&mut self, now: Time, across: bool) {
+        let Some(id) = self
+            .conn
+            .or_else(|| self.stacks[self.holder].find(&self.flow))
+        else {
+            return;
+        };
+        if self.stacks[self.holder].state(id) == State::TimeWait {
+            return;
+        }
+        let known = self.conn.is_some();
+        let mut portable = self.stacks[self.holder].export(now, id);
+        if across {
+            self.holder = 1 - self.holder;
+            // As if the other were in another program.
+            let bytes = portable.to_bytes();
+            portable = Portable::from_bytes(&bytes).expect("what was written can be read");
+        }
+        let id = self.stacks[self.holder]
+            .import(now, portable)
+            .expect("there is room and nothing is broken");
+        let gone_from_listener = self.stacks[self.holder].state(id) != State::SynReceived;
+        if known || (across && gone_from_listener) {
+            self.conn = Some(id);
+        }
+    }
+
+    fn check(&self) {
+        self.stacks.iter().for_each(Stack::check);
+    }
+}
+
+impl World {
+    pub fn new(scenario: Scenario) -> Self {
+        let sides = [Side::new(&scenario, 0), Side::new(&scenario, 1)];
+        let seed = scenario.seed;
+        let mut world = Self {
+            scenario,
+            now: Time::ZERO + Span::from_secs(seed % 1000),
+            planned: BinaryHeap::new(),
+            number: 0,
+            sides,
+            network: Pcg64Mcg::seed_from_u64(seed ^ 0x6e65_7477),
+            mover: Pcg64Mcg::seed_from_u64(seed ^ 0x6d6f_7665),
+            trace: Trace::default(),
+        };
+        world.open();
+        world
+    }
+
+    fn open(&mut self) {
+        let openers = if self.scenario.simultaneous {
+            0..2
+        } else {
+            0..1
+        };
+        for side in openers {
+            let end = &mut self.sides[side];
+            end.conn = Some(
+                end.stacks[0]
+                    .connect(self.now, end.flow)
+                    .expect("a free four-tuple"),
+            );
+        }
+        for side in 0..2 {
+            self.plan(Span::from_us(1), Happening::Application { side });
+            self.settle(side);
+        }
+    }
+
+    fn plan(&mut self, after: Span, what: Happening) {
+        self.number += 1;
+        self.planned.push(Reverse(Planned {
+            at: self.now + after,
+            number: self.number,
+            what,
+        }));
+    }
+
+    /// Runs until both ends are done; fails when that takes too long.
+    pub fn run(&mut self) {
+        let limit = self.now + Span::from_secs(50_000);
+        while self.sides.iter().any(|side| side.ended.is_none()) {
+            let in_time = self.now < limit && self.trace.segments.len() < MOST_SEGMENTS;
+            assert!(
+                in_time,
+                "both ends close in the end: {:#?} {:#?}",
+                self.progress(),
+                self.last_segments()
+            );
+            self.step();
+        }
+        for side in &self.sides {
+            assert_eq!(side.ended, Some(CloseReason::Normal));
+            assert_eq!(side.app.read, side.app.expected, "every byte was read");
+            assert!(side.app.peer_closed, "the end of the data was told");
+        }
+    }
+
+    fn last_segments(&self) -> &[(Time, usize, Segment<Symbolic>)] {
+        &self.trace.segments[self.trace.segments.len().saturating_sub(6)..]
+    }
+
+    fn progress(&self) -> Vec<String> {
+        let of = |side: &Side| {
+            let state = side.conn.map(|id| side.stacks[side.holder].state(id));
+            format!(
+                "{state:?}: wrote {} of {}, read {}",
+                side.app.written, side.app.total, side.app.read
+            )
+        };
+        self.sides.iter().map(of).collect()
+    }
+
+    fn step(&mut self) {
+        let planned = self
+            .planned
+            .peek()
+            .map_or(Time::NEVER, |Reverse(next)| next.at);
+        let timer = self.next_timer();
+        self.now = planned.min(timer).max(self.now);
+        if timer <= self.now {
+            for side in 0..2 {
+                for index in 0..2 {
+                    self.sides[side].stacks[index].handle_timeouts(self.now);
+                }
+                self.after_event(side);
+            }
+            return;
+        }
+        let Some(Reverse(next)) = self.planned.pop() else {
+            panic!("nothing will happen any more")
+        };
+        match next.what {
+            Happening::Arrival { side, segment } => {
+                let holder = self.sides[side].holder;
+                self.sides[side].stacks[holder].handle_segment(self.now, *segment);
+                self.after_event(side);
+            }
+            Happening::Application { side } => {
+                self.sides[side].act(side);
+                let pause = self.scenario.pause.as_ps();
+                let pause = Span::from_ps(self.sides[side].app.rng.random_range(0..=pause));
+                self.plan(pause, Happening::Application { side });
+                self.after_event(side);
+            }
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        let timers = self
+            .sides
+            .iter()
+            .flat_map(|side| side.stacks.iter().filter_map(Stack::poll_timeout));
+        timers.min().unwrap_or(Time::NEVER)
+    }
+
+    fn after_event(&mut self, side: usize) {
+        self.maybe_move(side);
+        self.settle(side);
+        self.maybe_move(side);
+        self.settle(side);
+    }
+
+    fn maybe_move(&mut self, side: usize) {
+        let across = match self.scenario.moves {
+            Moves::Never => return,
+            Moves::InPlace => false,
+            Moves::Across => true,
+            Moves::Sometimes if self.mover.random_bool(0.2) => self.mover.random_bool(0.5),
+            Moves::Sometimes => return,
+        };
+        self.sides[side].relocate(self.now, across);
+    }
+
+    /// Polls everything an end has to say.
+    fn settle(&mut self, side: usize) {
+        self.sides[side].check();
+        self.sides[side].drain_events(side, &mut self.trace.ends);
+        for index in 0..2 {
+            while let Some((_, segment)) = self.sides[side].stacks[index].poll_transmit(self.now) {
+                self.send(side, segment);
+            }
+        }
+        self.sides[side].check();
+    }
+
+    fn send(&mut self, side: usize, segment: Segment<Symbolic>) {
+        self.trace.segments.push((self.now, side, segment.clone()));
+        let copies = 1 + u32::from(self.network.random_bool(self.scenario.duplication));
+        for _ in 0..copies {
+            let jitter = Span::from_ps(self.network.random_range(0..=self.scenario.jitter.as_ps()));
+            let lost = self.network.random_bool(self.scenario.loss);
+            if !lost {
+                let what = Happening::Arrival {
+                    side: 1 - side,
+                    segment: Box::new(segment.clone()),
+                };
+                self.plan(self.scenario.delay + jitter, what);
+            }
+        }
+    }
+}
+
+/// Runs a scenario to its end and gives what went over the wire.
+pub fn run(scenario: Scenario) -> Trace {
+    let mut world = World::new(scenario);
+    world.run();
+    std::mem::take(&mut world.trace)
+}

@@ -1,0 +1,30 @@
+//! Random settings of the rules beside recovery.
+
+use baton_tcp::{Config, Keepalive, NagleRule, WindowProbe, WindowUpdate};
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+/// `config` with settings under which every byte still arrives, however long it takes.
+pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
+    Config {
+        syn_ack_retries: 100,
+        quick_acks: [0, 2, 16][rng.random_range(0..3)],
+        eager_acks: rng.random_bool(0.5),
+        ack_rate_limit_ms: [0, 500][rng.random_range(0..2)],
+        challenge_acks_per_second: [0, 10][rng.random_range(0..2)],
+        window_scale: [None, None, Some(0), Some(9)][rng.random_range(0..4)],
+        window_clamp: [u32::MAX, 5000][rng.random_range(0..2)],
+        not_sent_low_water: [u32::MAX, 3000][rng.random_range(0..2)],
+        cork_limit_ms: [0, 200][rng.random_range(0..2)],
+        window_probe: [WindowProbe::OldNumber, WindowProbe::NextByte][rng.random_range(0..2)],
+        window_update: [WindowUpdate::TwoSegments, WindowUpdate::Doubled][rng.random_range(0..2)],
+        delay_fin_ack: rng.random_bool(0.5),
+        nagle_rule: [NagleRule::Classic, NagleRule::Minshall][rng.random_range(0..2)],
+        keepalive: rng.random_bool(0.3).then_some(Keepalive {
+            idle_ms: 500,
+            interval_ms: 300,
+            probes: 200,
+        }),
+        ..config
+    }
+}

@@ -1,0 +1,11 @@
+//! Every byte arrives once and in order, whatever the network does, and both ends close.
+
+use crate::common::{Moves, Scenario, run};
+use baton_testkit::for_each_seed;
+
+#[test]
+fn every_byte_arrives_in_order_over_any_network() {
+    for_each_seed(2000, |seed| {
+        run(Scenario::random(seed, Moves::Never));
+    });
+}

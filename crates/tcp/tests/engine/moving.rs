@@ -1,0 +1,47 @@
+//! A connection that moves between stacks is indistinguishable on the wire from one that stays.
+
+use crate::common::{Moves, Scenario, Trace, run};
+use baton_testkit::for_each_seed;
+
+fn assert_same(still: &Trace, moved: &Trace) {
+    for (index, (left, right)) in still.segments.iter().zip(&moved.segments).enumerate() {
+        let (before, after) = (index.saturating_sub(3), index + 3);
+        let context = |trace: &Trace| {
+            format!(
+                "{:?}",
+                &trace.segments[before..after.min(trace.segments.len())]
+            )
+        };
+        assert_eq!(
+            left,
+            right,
+            "segment {index} differs:\n{}\n{}",
+            context(still),
+            context(moved)
+        );
+    }
+    assert_eq!(still, moved);
+}
+
+fn moves_do_not_show(moves: Moves, count: u64) {
+    for_each_seed(count, |seed| {
+        let still = run(Scenario::random(seed, Moves::Never));
+        let moved = run(Scenario::random(seed, moves));
+        assert_same(&still, &moved);
+    });
+}
+
+#[test]
+fn leaving_and_coming_back_at_every_event_does_not_show() {
+    moves_do_not_show(Moves::InPlace, 500);
+}
+
+#[test]
+fn going_to_another_stack_at_every_event_does_not_show() {
+    moves_do_not_show(Moves::Across, 500);
+}
+
+#[test]
+fn moving_now_and_then_does_not_show() {
+    moves_do_not_show(Moves::Sometimes, 1000);
+}

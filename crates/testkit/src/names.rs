@@ -1,0 +1,18 @@
+//! Short words for what tests name all the time.
+
+use baton_wire::{Endpoint, Symbolic};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A port of 10.0.0.`host`.
+pub const fn endpoint(host: u8, port: u16) -> Endpoint {
+    Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
+}
+
+/// A piece of what `source` sends.
+pub const fn symbolic(source: u64, offset: u64, len: u32) -> Symbolic {
+    Symbolic {
+        source,
+        offset,
+        len,
+    }
+}

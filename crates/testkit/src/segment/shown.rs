@@ -1,0 +1,57 @@
+//! A segment as text would have it.
+
+use super::{ECN_NAMES, LETTERS, OptionsText, SegmentText};
+use std::fmt;
+
+/// A relative number: before the initial one it is negative.
+fn shown(value: u32) -> i64 {
+    if value > u32::MAX - (1 << 24) {
+        i64::from(value as i32)
+    } else {
+        value.into()
+    }
+}
+
+impl fmt::Display for SegmentText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = LETTERS
+            .iter()
+            .filter(|(_, flag)| self.flags.contains(*flag));
+        let letters: String = flags.map(|(letter, _)| letter).collect();
+        let (start, end) = (self.start, self.end);
+        let len = end.wrapping_sub(start);
+        let flags = if letters.is_empty() { "-" } else { &letters };
+        write!(f, "{flags} {}:{}({len})", shown(start), shown(end))?;
+        if let Some(ack) = self.ack {
+            write!(f, " ack {}", shown(ack))?;
+        }
+        if let Some(window) = self.window {
+            write!(f, " win {window}")?;
+        }
+        if let Some(list) = &self.options {
+            write!(f, " <{}>", options(list))?;
+        }
+        let name = ECN_NAMES.iter().find(|(_, ecn)| self.ecn == Some(*ecn));
+        name.map_or(Ok(()), |(name, _)| write!(f, " {name}"))
+    }
+}
+
+fn options(options: &OptionsText) -> String {
+    let mut parts = Vec::new();
+    parts.extend(options.mss.map(|mss| format!("mss {mss}")));
+    parts.extend(options.sack_permitted.then(|| "sackOK".into()));
+    parts.extend(
+        options
+            .timestamps
+            .map(|(value, echo)| format!("TS val {} ecr {}", shown(value), shown(echo))),
+    );
+    parts.extend(options.window_scale.map(|shift| format!("wscale {shift}")));
+    if !options.sack.is_empty() {
+        let blocks = options.sack.iter();
+        let blocks: Vec<String> = blocks
+            .map(|(start, end)| format!("{}:{}", shown(*start), shown(*end)))
+            .collect();
+        parts.push(format!("sack {}", blocks.join(" ")));
+    }
+    parts.join(",")
+}

@@ -1,0 +1,79 @@
+//! What connections carry. Live connections carry counted bytes, simulated ones a symbolic range:
+//! no copies, yet every byte delivered can be checked against what was sent.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+use std::fmt::Debug;
+
+/// A run of bytes that can be cut and joined without copying.
+pub trait Payload: Clone + Debug + PartialEq {
+    /// Length in bytes.
+    fn len(&self) -> usize;
+
+    /// True when there is nothing in it.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The `len` bytes from `start` on. Panics when they are not all there.
+    fn slice(&self, start: usize, len: usize) -> Self;
+
+    /// Appends `next` if it continues this run without a copy; otherwise leaves both alone and returns false.
+    fn try_append(&mut self, next: &Self) -> bool;
+}
+
+impl Payload for Bytes {
+    fn len(&self) -> usize {
+        Bytes::len(self)
+    }
+
+    fn slice(&self, start: usize, len: usize) -> Self {
+        Bytes::slice(self, start..start + len)
+    }
+
+    fn try_append(&mut self, _next: &Self) -> bool {
+        false
+    }
+}
+
+/// A range of bytes named instead of stored: `len` bytes of `source` from `offset` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Symbolic {
+    /// What the bytes are part of; its meaning belongs to whoever made it.
+    pub source: u64,
+    /// First byte within the source.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u32,
+}
+
+impl Payload for Symbolic {
+    fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    fn slice(&self, start: usize, len: usize) -> Self {
+        assert!(
+            start + len <= self.len as usize,
+            "slice lies within the range"
+        );
+        Self {
+            source: self.source,
+            offset: self.offset + start as u64,
+            len: len as u32,
+        }
+    }
+
+    fn try_append(&mut self, next: &Self) -> bool {
+        let continues =
+            self.source == next.source && self.offset + u64::from(self.len) == next.offset;
+        if continues {
+            self.len += next.len;
+        }
+        continues
+    }
+}
+
+/// The pieces of one segment's data, in order: a response header and file content may share a segment.
+pub type Pieces<P> = SmallVec<[P; 2]>;
