@@ -27,6 +27,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 const LONGEST_END: Span = Span::from_secs(5);
 /// The longest that hosts have for taking their connections back at the end.
 const LONGEST_RELIEF: Span = Span::from_secs(3);
+/// After its start an adapter refuses nothing for so long: hosts whose last adapter has stopped have yet to attach, and look every half
+/// second.
+pub(super) const QUIET_START: Span = Span::from_secs(2);
 /// So many applications are all looked at when one has rung: to ask which takes longer.
 const FEW: usize = 4;
 /// Notices that wait to be told of at most; those that come after are not told of.
@@ -70,6 +73,8 @@ pub struct AdapterService {
     rang: bool,
     /// Segments received, as of the last turn.
     segments_received: u64,
+    /// When the quiet after the start ends; none before the first turn.
+    quiet_until: Option<Time>,
     /// When what is left is cut off.
     ends_at: Option<Time>,
     /// When hosts have had time enough to take their connections back.
@@ -81,7 +86,12 @@ impl AdapterService {
     ///
     /// # Errors
     /// Parameters that cannot work, or no files left.
-    pub fn new(config: AdapterServiceConfig, doors: Doors, host: &Host) -> Result<Self, LiveError> {
+    pub fn new(
+        config: AdapterServiceConfig,
+        doors: Doors,
+        host: &mut Host,
+    ) -> Result<Self, LiveError> {
+        host.pass_unclaimed(true);
         let addresses = &host.interface().config().addresses;
         let adapter = AdapterConfig {
             addresses: addresses.iter().map(|address| address.addr()).collect(),
@@ -102,6 +112,7 @@ impl AdapterService {
             busy: false,
             rang: false,
             segments_received: 0,
+            quiet_until: None,
             ends_at: None,
             relief_ends_at: None,
         })
@@ -231,14 +242,25 @@ impl AdapterService {
 
     // --- packets ---
 
+    /// Whether what nobody claims may belong to a host that has yet to attach, or that has just taken its connections back. A reset
+    /// would end its connections.
+    fn is_quiet(&mut self, now: Time) -> bool {
+        let until = *self.quiet_until.get_or_insert(now + QUIET_START);
+        now < until || self.ends_at.is_some()
+    }
+
     /// Passes packets of no connection here to the hosts that want them; others the stack answers.
     fn pass_packets(&mut self, now: Time, host: &mut Host) {
-        host.pass_unclaimed(self.adapter.passes_packets());
+        let quiet = self.is_quiet(now);
+        host.pass_unclaimed(quiet || self.adapter.passes_packets());
         let mut waiting = 0;
         while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
             waiting += 1;
             match self.adapter.host_for(flow.local) {
                 Some(socket) => self.adapter.pass(socket, packet),
+                None if quiet => {
+                    host.handle_packet(now, packet);
+                }
                 None => {
                     host.handle_stray(now, packet);
                 }

@@ -3,19 +3,36 @@
 use super::*;
 use crate::port::{MemoryPort, memory_pair};
 use crate::snapshot::{Snapshot, SnapshotSource};
-use crate::{Clock, Engine};
+use crate::{Application, Clock, Engine};
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
 use baton_bus::link::{HostLink, LinkError};
 use baton_inet::{Host, InterfaceConfig};
 use baton_iolib::{ConnectError, Geometry, Refusal, ShmHost};
-use baton_tcp::Config;
-use baton_wire::Time;
+use baton_tcp::{CloseReason, Config, Event};
+use baton_wire::{Endpoint, Flow, Span, Time};
 use rustix::event::{PollFd, Timespec, poll};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread;
 use tempfile::TempDir;
+
+fn host_of(mac: [u8; 6], address: &str) -> Host {
+    let addresses = vec![address.parse().expect("an address")];
+    let interface = InterfaceConfig::new(mac, addresses);
+    Host::new(interface, Config::default(), 1).expect("a host")
+}
+
+/// Whoever only lets TCP work.
+struct Nobody;
+
+impl Application for Nobody {
+    fn handle(&mut self, _now: Time, _host: &mut Host) {}
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+}
 
 /// An adapter process without a process.
 struct Desk {
@@ -23,26 +40,25 @@ struct Desk {
     engine: Engine<MemoryPort>,
     service: AdapterService,
     /// The other end of the cable.
-    _network: MemoryPort,
+    network: Engine<MemoryPort>,
 }
 
 impl Desk {
     fn new(most_applications: u32) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (port, network) = memory_pair([[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]], 1500);
-        let addresses = vec!["10.9.0.2/24".parse().expect("an address")];
-        let interface = InterfaceConfig::new([2, 0, 0, 0, 0, 1], addresses);
-        let host = Host::new(interface, Config::default(), 1).expect("a host");
+        let mut host = host_of([2, 0, 0, 0, 0, 1], "10.9.0.2/24");
+        let other = host_of([2, 0, 0, 0, 0, 2], "10.9.0.1/24");
         let mut config = AdapterServiceConfig::default();
         config.limits.applications = most_applications;
         let path = folder.path().join("adapter");
         let doors = Doors::open(&path, None, config.limits).expect("a socket");
-        let service = AdapterService::new(config, doors, &host).expect("an adapter");
+        let service = AdapterService::new(config, doors, &mut host).expect("an adapter");
         Self {
             folder,
             engine: Engine::new(host, port, Clock::start()),
             service,
-            _network: network,
+            network: Engine::new(other, network, Clock::start()),
         }
     }
 
@@ -74,6 +90,33 @@ impl Desk {
         let ready = [true; 2];
         let awake = self.service.awake(self.engine.now(), &ready);
         awake.expect("an answer");
+    }
+
+    /// Whether somebody on the network who tries to connect at `now` is refused.
+    fn refuses(&mut self, now: Time) -> bool {
+        let flow = Flow {
+            local: Endpoint::new([10, 9, 0, 1].into(), 4000),
+            remote: Endpoint::new([10, 9, 0, 2].into(), 80),
+        };
+        let stack = self.network.host_mut().stack_mut();
+        let conn = stack.connect(now, flow).expect("a free port");
+        for _ in 0..4 {
+            let network = self.network.turn_at(now, &mut Nobody);
+            network.expect("memory does not fail");
+            let adapter = self.engine.turn_at(now, &mut self.service);
+            adapter.expect("memory does not fail");
+        }
+        let stack = self.network.host_mut().stack_mut();
+        let events = std::iter::from_fn(|| stack.poll_event());
+        let refused =
+            events.filter(|event| matches!(event, (_, Event::Closed(CloseReason::Refused))));
+        let refused = refused.count() > 0;
+        if !refused {
+            stack.abort(conn);
+            let network = self.network.turn_at(now, &mut Nobody);
+            network.expect("memory does not fail");
+        }
+        refused
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {
@@ -211,8 +254,26 @@ fn the_end_closes_the_doors_and_lets_go_of_everyone() {
     assert!(desk.service.has_ended(now, desk.engine.host()));
     assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
     // It looks now and then.
-    let later = Time::ZERO + baton_wire::Span::from_secs(1);
+    let later = Time::ZERO + Span::from_secs(1);
     let lost = host.get(later, &mut Vec::new());
     assert_eq!(lost, Err(LinkError::Gone));
     desk.turn();
+}
+
+/// Hosts find an adapter again after it was started anew, and take their connections back before it ends: what is theirs is not refused.
+#[test]
+fn nothing_is_refused_at_the_start_and_at_the_end() {
+    let mut desk = Desk::new(1);
+    let start = Time::ZERO + Span::from_secs(1);
+    desk.engine
+        .turn_at(start, &mut desk.service)
+        .expect("memory does not fail");
+    assert!(!desk.refuses(start));
+    let later = start + service::QUIET_START;
+    assert!(desk.refuses(later));
+    desk.service.begin_end(later, desk.engine.host_mut());
+    desk.engine
+        .turn_at(later, &mut desk.service)
+        .expect("memory does not fail");
+    assert!(!desk.refuses(later));
 }

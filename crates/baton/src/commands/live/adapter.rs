@@ -88,7 +88,7 @@ fn run(
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
-    let mut service = AdapterService::new(config, doors, engine.host())?;
+    let mut service = AdapterService::new(config, doors, engine.host_mut())?;
     let addresses: Vec<String> = arguments
         .link
         .addr
