@@ -82,8 +82,7 @@ impl<P: Inline> OsLayer<P> {
         {
             return Settled::NoRoom;
         }
-        if self.socket(number).exporting {
-            // What has not been sent yet stays, and goes on from here.
+        if self.socket(number).is_leaving() {
             let wants_more = self.socket(number).intents.contains(Intents::EXPORT);
             return match wants_more && !self.ask_export(now, link, number) {
                 true => Settled::NoRoom,

@@ -91,7 +91,7 @@ impl<P: Inline> OsLayer<P> {
     /// Lets go of a socket's number when the application and the adapter both have.
     pub(super) fn finish_closing(&mut self, number: u32) {
         let entry = self.socket(number);
-        if entry.phase == Phase::Closing && entry.unknown && entry.asked() == 0 {
+        if entry.phase == Phase::Closing && entry.unknown && entry.asked() == 0 && !entry.untold {
             self.release(number);
         }
     }

@@ -50,6 +50,7 @@ impl<P: Inline> OsLayer<P> {
         let entry = self.socket_mut(number);
         match entry.phase {
             Phase::Free => {}
+            Phase::Closing if entry.untold => {}
             Phase::Reserved | Phase::Closing => self.release(number),
             Phase::Open if entry.untaken => self.release(number),
             // It has not begun yet, and can begin on the next link.

@@ -87,6 +87,8 @@ impl<P: Inline> OsLayer<P> {
             entry.corked = false;
             entry.wants_room = false;
             entry.intents.remove(Intents::RECEIVE | Intents::FLUSH);
+            // What is held back comes along; no timer lets go of it any more.
+            self.stop_cork_timer(socket.0);
             self.settle_pledge(socket.0);
             self.intend(socket.0, Intents::EXPORT);
         }
@@ -95,7 +97,12 @@ impl<P: Inline> OsLayer<P> {
 
     /// The next news of connections that move.
     pub fn poll_move(&mut self) -> Option<MoveNews> {
-        self.moves.pop_front()
+        let news = self.moves.pop_front()?;
+        if let MoveNews::ImportRefused(SocketId(number), _) = news {
+            self.socket_mut(number).untold = false;
+            self.finish_closing(number);
+        }
+        Some(news)
     }
 
     /// Takes what came with a connection that has left the adapter; its socket is no more.
@@ -232,6 +239,7 @@ impl<P: Inline> OsLayer<P> {
 
     pub(super) fn import_ended(&mut self, number: u32, status: Status) {
         self.stats.imports_refused += 1;
+        self.socket_mut(number).untold = true;
         let socket = SocketId(number);
         self.moves
             .push_back(MoveNews::ImportRefused(socket, status));

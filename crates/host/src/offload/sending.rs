@@ -106,6 +106,13 @@ impl<P: Inline> OsLayer<P> {
         self.corks.set(deadline, number);
     }
 
+    /// The cork holds on until it is taken away.
+    pub(super) fn stop_cork_timer(&mut self, number: u32) {
+        if self.socket_mut(number).cork_deadline.take().is_some() {
+            self.tidy_corks();
+        }
+    }
+
     /// Forgets cork timers that have been taken back.
     fn tidy_corks(&mut self) {
         let sockets = &self.sockets;
@@ -136,9 +143,7 @@ impl<P: Inline> OsLayer<P> {
         let entry = &mut self.sockets[number as usize];
         self.pieces.clear(&mut entry.held);
         entry.held_len = 0;
-        if entry.cork_deadline.take().is_some() {
-            self.tidy_corks();
-        }
+        self.stop_cork_timer(number);
     }
 
     /// Sends what is held back, which `more` follows at once. False when not all of it could be: then a completion or new room goes on
@@ -159,9 +164,7 @@ impl<P: Inline> OsLayer<P> {
             }
             self.send_first(now, link, number, more);
         }
-        if self.socket_mut(number).cork_deadline.take().is_some() {
-            self.tidy_corks();
-        }
+        self.stop_cork_timer(number);
         true
     }
 

@@ -170,6 +170,8 @@ pub(super) struct Socket {
     pub unknown: bool,
     /// The application does not know it yet.
     pub untaken: bool,
+    /// Whoever imported it has not been told that it was refused.
+    pub untold: bool,
     /// A buffer is kept for it.
     pub pledged: bool,
     /// A send found no room.
@@ -218,6 +220,7 @@ impl Default for Socket {
             no_receive: false,
             unknown: false,
             untaken: false,
+            untold: false,
             pledged: false,
             wants_room: false,
             readable: false,
@@ -265,6 +268,11 @@ impl Socket {
     pub fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Opening | Phase::Open)
             && !(self.shut || self.exporting || self.unknown || self.error.is_some())
+    }
+
+    /// Whether its connection is leaving the adapter, or has left it: what has not been sent stays, and goes on from here.
+    pub fn is_leaving(&self) -> bool {
+        self.exporting || self.phase == Phase::Exported
     }
 
     /// Requests that wait to be answered.

@@ -39,6 +39,10 @@ impl Selection for Whim {
     fn reconsiders(&self, _view: &View) -> bool {
         true
     }
+
+    fn takes_back(&mut self, _view: &View) -> bool {
+        self.0.percent(10)
+    }
 }
 
 fn host(addr: IpAddr, tcp: Config, seed: u64) -> Host {
@@ -109,6 +113,7 @@ impl Machine {
             most_sends: 1 + random.below(8) as u32,
             most_inline: 40 * random.below(2) as u32,
             half_close: true,
+            cork_timer_us: random.below(2000) as u32,
             ..OsLayerConfig::default()
         };
         os_config.batching.max_transfer_bytes = transfer.max(1500);
@@ -377,6 +382,10 @@ impl Machine {
             .os
             .pump(self.now, &mut self.link)
             .expect("the adapter keeps the rules");
+        if self.random.percent(30) {
+            // The layer above looks later.
+            return did;
+        }
         let mut packets = 0;
         while let Some(packet) = self.os.next_packet(self.packets) {
             packets += 1;
@@ -502,6 +511,9 @@ impl Machine {
                 }
             }
         }
+        if self.random.percent(40) {
+            calls.set_cork(id, true);
+        }
         while !side.has_said_all() {
             let data = side.next(1 + self.random.below(6000) as usize);
             let len = data.len();
@@ -518,6 +530,9 @@ impl Machine {
                     return;
                 }
             }
+        }
+        if side.has_said_all() || self.random.percent(50) {
+            calls.set_cork(id, false);
         }
         if side.has_said_all() && !side.shut && self.random.percent(50) {
             side.shut = true;
