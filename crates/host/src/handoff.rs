@@ -48,6 +48,20 @@ impl<P: Payload> Kernel<P> {
         }
     }
 
+    /// Shows the policy an offloaded connection for which `enqueues` were just passed on.
+    pub(crate) fn consider_restore<M: Meter>(
+        &mut self,
+        now: Time,
+        id: SocketId,
+        enqueues: u32,
+        m: &mut M,
+    ) {
+        let view = self.view(now, id, enqueues);
+        if self.selection.takes_back(&view) {
+            self.restore(id, m);
+        }
+    }
+
     fn view(&self, now: Time, id: SocketId, enqueues: u32) -> View {
         let socket = &self.sockets[id];
         View {

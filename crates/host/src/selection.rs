@@ -4,6 +4,7 @@
 //! The kernel, not the policy, keeps the framework's rules: an attempt is made only while the NIC is known to have room,
 //! and a connection whose attempt failed (refused by the NIC, or the NIC known to be full at the moment the policy chose
 //! it), or that came back from the NIC, is not considered again, unless the policy [reconsiders](Selection::reconsiders).
+//! A policy may also change its mind about a connection that is on the NIC ([`Selection::takes_back`]).
 
 use baton_wire::{Endpoint, Span};
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,13 @@ pub trait Selection: Debug + Send {
         let _ = view;
         false
     }
+
+    /// Asked at each send request of a connection that is on the NIC: whether the host is to take it back. The published framework
+    /// leaves that to the NIC's load control.
+    fn takes_back(&mut self, view: &View) -> bool {
+        let _ = view;
+        false
+    }
 }
 
 /// First come, first served: every connection is attempted as soon as it is established, and only then.
@@ -99,6 +107,42 @@ impl Selection for Threshold {
         } else {
             Decision::Stay
         }
+    }
+}
+
+/// Every connection changes sides at each n-th enqueue to its send buffer. It is no good policy: it shows what moving costs, and that
+/// nothing is lost by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Alternate {
+    /// n.
+    pub enqueues: u32,
+}
+
+impl Alternate {
+    fn is_due(&self, view: &View) -> bool {
+        let reached = |enqueues: u32| enqueues / self.enqueues.max(1);
+        reached(view.enqueues_before) < reached(view.enqueues)
+    }
+}
+
+impl Selection for Alternate {
+    fn on_established(&mut self, _view: &View) -> Decision {
+        Decision::Stay
+    }
+
+    fn on_send(&mut self, view: &View) -> Decision {
+        match self.is_due(view) {
+            true => Decision::HandOff,
+            false => Decision::Stay,
+        }
+    }
+
+    fn reconsiders(&self, _view: &View) -> bool {
+        true
+    }
+
+    fn takes_back(&mut self, view: &View) -> bool {
+        self.is_due(view)
     }
 }
 
@@ -150,6 +194,10 @@ impl Selection for PerPort {
             .map_or(&self.default, |(_, policy)| policy)
             .reconsiders(view)
     }
+
+    fn takes_back(&mut self, view: &View) -> bool {
+        self.policy(view.local.port).takes_back(view)
+    }
 }
 
 /// A policy as a configuration names it.
@@ -161,6 +209,11 @@ pub enum SelectionConfig {
     Fcfs,
     /// [`Threshold`].
     Threshold {
+        /// n.
+        enqueues: u32,
+    },
+    /// [`Alternate`].
+    Alternate {
         /// n.
         enqueues: u32,
     },
@@ -191,6 +244,9 @@ impl SelectionConfig {
         match self {
             Self::Fcfs => Box::new(Fcfs),
             Self::Threshold { enqueues } => Box::new(Threshold {
+                enqueues: *enqueues,
+            }),
+            Self::Alternate { enqueues } => Box::new(Alternate {
                 enqueues: *enqueues,
             }),
             Self::Never => Box::new(Never),

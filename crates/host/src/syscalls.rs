@@ -269,14 +269,17 @@ impl<P: Payload> Kernel<P> {
                 socket.deferred.push(Deferred::Send(data));
                 self.stats.deferred_requests += 1;
             }
-            Mode::Offloaded(handle) => match from {
-                Source::Copy => self.command_send(handle, data, None, m),
-                Source::File(_, offset) => {
-                    for (start, run) in pages(offset, len) {
-                        self.command_send(handle, data.slice(start, run), None, m);
+            Mode::Offloaded(handle) => {
+                match from {
+                    Source::Copy => self.command_send(handle, data, None, m),
+                    Source::File(_, offset) => {
+                        for (start, run) in pages(offset, len) {
+                            self.command_send(handle, data.slice(start, run), None, m);
+                        }
                     }
                 }
-            },
+                self.consider_restore(now, id, enqueues, m);
+            }
             Mode::Closed(_) => unreachable!("a closed connection takes nothing"),
         }
     }

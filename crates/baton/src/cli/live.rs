@@ -137,7 +137,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", group = "link", conflicts_with_all = LINK_OPTIONS, value_hint = ValueHint::FilePath)]
     pub adapter: Option<AdapterAddress>,
     /// Keep connections on a stack of its own, and hand those to the adapter that this policy chooses: fcfs, tN (at the N-th send),
-    /// never, or by port, as in ports:80=t4,*=never
+    /// alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in ports:80=t4,*=never
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
     /// Use the kernel's sockets, and none of the options of a link

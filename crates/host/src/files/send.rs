@@ -246,6 +246,7 @@ impl<P: Payload> Kernel<P> {
                     self.send_offloaded(id, handle, position, piece, m);
                     position += len;
                 }
+                self.consider_restore(now, id, enqueues, m);
             }
             Mode::Closed(_) => unreachable!("a closed connection takes nothing"),
         }

@@ -40,6 +40,12 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
     ) {
         let view = self.view(now, stack, os, id, 1);
+        if let (Place::Adapter(_), Some(selection)) = (self.socket(id).place, &mut self.selection) {
+            if selection.takes_back(&view) {
+                self.restore(now, os, id);
+            }
+            return;
+        }
         let had_its_chance = view.failures > 0 || view.was_offloaded;
         let Some(selection) = &mut self.selection else {
             return;

@@ -44,6 +44,23 @@ fn a_threshold_is_reached_once() {
 }
 
 #[test]
+fn connections_change_sides_at_every_nth_enqueue() {
+    let mut policy = Alternate { enqueues: 4 };
+    assert_eq!(policy.on_established(&view(80, 0, 0)), Decision::Stay);
+    let moves = |(before, now)| {
+        let view = view(80, before, now);
+        assert_eq!(
+            policy.on_send(&view) == Decision::HandOff,
+            policy.takes_back(&view)
+        );
+        assert!(policy.reconsiders(&view));
+        policy.takes_back(&view)
+    };
+    let moved = [(2, 3), (3, 4), (4, 7), (7, 8), (8, 20), (20, 23)].map(moves);
+    assert_eq!(moved, [false, true, false, true, true, false]);
+}
+
+#[test]
 fn each_port_has_its_policy() {
     let text = r#"
         policy = "per-port"

@@ -6,13 +6,15 @@ use std::str::FromStr;
 
 /// What was expected where something else stands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}`: expected fcfs, never, tN as in t4, or ports:80=t4,443=never,*=fcfs")]
+#[error(
+    "`{found}`: expected fcfs, never, tN as in t4, alternate:N, or ports:80=t4,443=never,*=fcfs"
+)]
 pub struct SelectionTextError {
     /// What stands there.
     pub found: String,
 }
 
-/// `fcfs`, `never`, `t4` (the fourth enqueue), or a list by port, in which `*` is all others; without it they stay.
+/// `fcfs`, `never`, `t4` (the fourth enqueue), `alternate:4` (every fourth), or a list by port, in which `*` is all others; without it they stay.
 impl FromStr for SelectionConfig {
     type Err = SelectionTextError;
 
@@ -30,15 +32,16 @@ fn error(found: &str) -> SelectionTextError {
 }
 
 fn one(text: &str) -> Result<SelectionConfig, SelectionTextError> {
-    let enqueues = || text.strip_prefix('t')?.parse().ok();
     match text {
-        "fcfs" => Ok(SelectionConfig::Fcfs),
-        "never" => Ok(SelectionConfig::Never),
-        _ => match enqueues() {
-            Some(enqueues) => Ok(SelectionConfig::Threshold { enqueues }),
-            None => Err(error(text)),
-        },
+        "fcfs" => return Ok(SelectionConfig::Fcfs),
+        "never" => return Ok(SelectionConfig::Never),
+        _ => {}
     }
+    let enqueues = |prefix| text.strip_prefix(prefix).and_then(|n| n.parse().ok());
+    let threshold = enqueues("t").map(|enqueues| SelectionConfig::Threshold { enqueues });
+    let alternate = enqueues("alternate:").filter(|&enqueues| enqueues > 0);
+    let alternate = alternate.map(|enqueues| SelectionConfig::Alternate { enqueues });
+    threshold.or(alternate).ok_or_else(|| error(text))
 }
 
 fn by_port(list: &str) -> Result<SelectionConfig, SelectionTextError> {
@@ -64,6 +67,7 @@ impl Display for SelectionConfig {
             Self::Fcfs => out.write_str("fcfs"),
             Self::Never => out.write_str("never"),
             Self::Threshold { enqueues } => write!(out, "t{enqueues}"),
+            Self::Alternate { enqueues } => write!(out, "alternate:{enqueues}"),
             Self::PerPort { ports, default } => {
                 out.write_str("ports:")?;
                 for PortSelection { port, selection } in ports {
@@ -81,7 +85,13 @@ mod tests {
 
     #[test]
     fn policies_are_written_as_they_are_read() {
-        for text in ["fcfs", "never", "t4", "ports:80=t4,443=never,*=fcfs"] {
+        for text in [
+            "fcfs",
+            "never",
+            "t4",
+            "alternate:8",
+            "ports:80=t4,443=never,*=fcfs",
+        ] {
             let policy: SelectionConfig = text.parse().expect(text);
             assert_eq!(policy.to_string(), text);
         }
@@ -95,6 +105,7 @@ mod tests {
             ("", ""),
             ("t", "t"),
             ("four", "four"),
+            ("alternate:0", "alternate:0"),
             ("ports:80", "80"),
             ("ports:80=t4,http=fcfs", "http=fcfs"),
             ("ports:80=ports:1=t4", "ports:1=t4"),

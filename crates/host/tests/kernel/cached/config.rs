@@ -25,9 +25,12 @@ pub fn tcp(random: &mut Random) -> baton_tcp::Config {
 
 /// The host. `handoff`: some connections go to the NIC.
 pub fn host(handoff: bool, random: &mut Random) -> Config {
-    let selection = match random.below(3) {
+    let selection = match random.below(4) {
         _ if !handoff => SelectionConfig::Never,
         0 => SelectionConfig::Fcfs,
+        1 => SelectionConfig::Alternate {
+            enqueues: 1 + random.below(6) as u32,
+        },
         _ => SelectionConfig::Threshold {
             enqueues: random.below(6) as u32,
         },

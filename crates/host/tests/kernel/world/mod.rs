@@ -67,9 +67,12 @@ pub struct World {
 }
 
 fn host_config(random: &mut Random) -> Config {
-    let selection = match random.below(4) {
+    let selection = match random.below(5) {
         0 => SelectionConfig::Fcfs,
         1 => SelectionConfig::Never,
+        2 => SelectionConfig::Alternate {
+            enqueues: 1 + random.below(4) as u32,
+        },
         _ => SelectionConfig::Threshold {
             enqueues: random.below(5) as u32,
         },
