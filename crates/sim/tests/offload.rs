@@ -408,6 +408,7 @@ proptest! {
             offload.established_by = EstablishedBy::Host;
             experiment.host.kernel.selection = match enqueues {
                 0 => SelectionConfig::Fcfs,
+                1 | 2 => SelectionConfig::Alternate { enqueues },
                 enqueues => SelectionConfig::Threshold { enqueues },
             };
         }
