@@ -153,7 +153,7 @@ impl<P: Payload> Kernel<P> {
         self.start_cache(nic);
     }
 
-    /// Asserts that what the directories say can be: above all that main memory includes all that the NICs' caches hold.
+    /// Asserts that what the directories say can be: above all inclusion, that main memory has all that the NICs' caches hold.
     pub(crate) fn check_caches(&self) {
         for (id, nic) in self.nics.iter() {
             let Some(directory) = nic

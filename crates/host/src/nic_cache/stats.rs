@@ -46,7 +46,7 @@ pub struct NicCacheStats {
     pub invalidated: u64,
     /// Blocks that a change of their file put into the cache again.
     pub updated: u64,
-    /// Blocks removed because their page left main memory.
+    /// Inclusion: blocks removed because their page left main memory (data-caching 4.2).
     pub excluded: u64,
     /// Blocks of transient files removed after their delivery.
     pub delivered: u64,
