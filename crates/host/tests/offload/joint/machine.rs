@@ -100,7 +100,7 @@ impl Settings {
             receive_buffers: 1 + random.below(6) as u32,
             most_inline: inline * random.below(2) as u32,
             bulk_accept,
-            accept_patience_us: 1 + random.below(1000) as u32,
+            accept_timeout_us: 1 + random.below(1000) as u32,
             accepts_posted: 1 + random.below(3) as u32,
             most_sends: 1 + random.below(10) as u32,
             packet_buffers: 1 + random.below(20) as u32,
@@ -112,7 +112,7 @@ impl Settings {
             ring_depth: adapter_depth,
             cumulative_sends: random.percent(50),
             most_inline: inline * random.below(2) as u32,
-            hurry_data: random.percent(50),
+            data_at_once: random.percent(50),
             batching: batching(random, adapter_depth, transfer),
             ..AdapterConfig::default()
         };
