@@ -11,6 +11,17 @@ use std::collections::VecDeque;
 /// Packets for somebody else, or from there, that wait to be polled.
 const MOST_PACKETS: usize = 4096;
 
+/// Packets for or from somebody else that were dropped, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketDrops {
+    /// Too many waited for whoever takes [unclaimed](Host::pass_unclaimed) packets.
+    pub host_receive_queue: u64,
+    /// Too many waited to be [sent](Host::send_packet).
+    pub host_send_queue: u64,
+    /// It came back for a connection that is not here either.
+    pub no_connection: u64,
+}
+
 /// Most segments that are cut as one: more than 64 KiB would not be gained by.
 const MOST_RUN: usize = 64;
 
@@ -85,8 +96,7 @@ pub struct Host {
     unclaimed: VecDeque<Unclaimed>,
     /// Packets made elsewhere, to be sent.
     outgoing: VecDeque<Bytes>,
-    /// Packets dropped because too many waited.
-    packets_dropped: u64,
+    drops: PacketDrops,
 }
 
 impl Host {
@@ -113,7 +123,7 @@ impl Host {
             passes: false,
             unclaimed: VecDeque::new(),
             outgoing: VecDeque::new(),
-            packets_dropped: 0,
+            drops: PacketDrops::default(),
         }
     }
 
@@ -145,9 +155,9 @@ impl Host {
         [stack, interface].into_iter().flatten().min()
     }
 
-    /// Packets for or from somebody else that were dropped because too many waited.
-    pub fn packets_dropped(&self) -> u64 {
-        self.packets_dropped
+    /// Packets for or from somebody else that were dropped.
+    pub fn packet_drops(&self) -> PacketDrops {
+        self.drops
     }
 
     // --- mutators ---
@@ -162,7 +172,7 @@ impl Host {
     pub fn send_packet(&mut self, packet: Bytes) {
         match self.outgoing.len() < MOST_PACKETS {
             true => self.outgoing.push_back(packet),
-            false => self.packets_dropped += 1,
+            false => self.drops.host_send_queue += 1,
         }
     }
 
@@ -223,7 +233,7 @@ impl Host {
             Some(packet) if self.unclaimed.len() < MOST_PACKETS => {
                 self.unclaimed.push_back(Unclaimed { flow, packet });
             }
-            _ => self.packets_dropped += 1,
+            _ => self.drops.host_receive_queue += 1,
         }
         Arrived::Unclaimed
     }
@@ -236,7 +246,7 @@ impl Host {
         match received {
             Received::Segment if !self.stack.claims(now, &self.arrived) => {
                 self.arrived.payload.clear();
-                self.packets_dropped += 1;
+                self.drops.no_connection += 1;
                 Arrived::Unclaimed
             }
             _ => self.handle_received(now, received),

@@ -237,6 +237,14 @@ pub(crate) fn add_host_counters(host: &Host, counters: &mut BTreeMap<String, u64
         let count = inet.send_refused.get(reason);
         add("inet.send_refused", &snake_case(reason), count);
     }
+    let drops = host.packet_drops();
+    for (name, count) in [
+        ("host_receive_queue", drops.host_receive_queue),
+        ("host_send_queue", drops.host_send_queue),
+        ("no_connection", drops.no_connection),
+    ] {
+        add("inet.passing_dropped", name, count);
+    }
     let tcp = host.stack().stats();
     add_fields("tcp", tcp, counters);
     for reason in baton_tcp::Refusal::ALL {

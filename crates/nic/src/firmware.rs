@@ -13,12 +13,12 @@ use crate::connections::Connections;
 use crate::load_control::{Governor, LoadState, Step, Watermarks};
 use crate::memory::Memory;
 use crate::meter::{Meter, Task};
-use crate::queues::{QueueLengths, Queues, Received, Stamp};
+use crate::queues::{HostWork, QueueLengths, Queues, Received, Stamp};
 use crate::relief::{ActivityClock, ReliefRequests};
 use crate::scheduler::{Heads, Order, Schedule, Source};
 use crate::stats::{Drop, Stats};
 use baton_bus::Fifo;
-use baton_bus::handoff::ToHost;
+use baton_bus::handoff::{Command, ToHost};
 use baton_tcp::{Segment, Stack};
 use baton_wire::{Pieces, Time};
 
@@ -101,7 +101,7 @@ pub struct Firmware<P: Storable> {
     activity_clock: ActivityClock,
     relief: ReliefRequests,
     stats: Stats,
-    queues: Queues<P>,
+    queues: Queues<Received<P>, HostWork<P>, Command<P>>,
     next_stamp: Stamp,
     /// The TCP engine may have segments to send; stamp of the oldest arrival that may have caused them.
     transmit: Option<Stamp>,
@@ -181,11 +181,7 @@ impl<P: Storable> Firmware<P> {
 
     /// Qlen: NIC packets that wait on the receive queue. Under FCFS, where lookup waits too, all packets that wait there.
     pub fn qlen(&self) -> u32 {
-        let unknown = match self.order.looks_up_first() {
-            true => 0,
-            false => self.queues.arrivals.len(),
-        };
-        (self.queues.nic_receive.len() + unknown) as u32
+        self.queues.qlen(self.order.looks_up_first())
     }
 
     /// State of load control.
@@ -227,8 +223,9 @@ impl<P: Storable> Firmware<P> {
         );
         let connection_bytes =
             u64::from(self.connections.held()) * u64::from(self.config.connection_bytes);
-        self.memory
-            .check(connection_bytes, self.queues.packet_bytes());
+        let received = self.queues.received();
+        let packet_bytes = received.map(|packet| u64::from(packet.bytes)).sum();
+        self.memory.check(connection_bytes, packet_bytes);
         for (handle, offloaded) in self.connections.iter_active() {
             let least = self.config.acknowledge_bytes.max(1);
             assert!(
@@ -320,14 +317,10 @@ impl<P: Storable> Firmware<P> {
 
     fn heads(&self) -> Heads {
         Heads {
-            arrivals: self.queues.arrivals.head(),
-            host_receive: self.queues.host_receive.head(),
-            host_send: self.queues.host_send.head(),
-            nic_receive: self.queues.nic_receive.head(),
-            commands: self.queues.commands.head(),
             transmit: self.transmit,
             timers: self.timers,
             relief: self.relief.head(),
+            ..self.queues.heads()
         }
     }
 
@@ -356,6 +349,8 @@ impl<P: Storable> Firmware<P> {
             Source::Transmit => self.transmit(now, meter),
             Source::Timers => self.run_timers(now, meter),
             Source::Relief => self.ask_for_relief(meter),
+            // It hears of none: what it reads is there at once, or its machine keeps it back.
+            Source::Transfers => None,
         }
     }
 
@@ -365,16 +360,9 @@ impl<P: Storable> Firmware<P> {
         let packet = self.queues.arrivals.pop()?;
         self.charge(Task::Lookup, meter);
         let ours = self.is_ours(now, &packet.segment);
-        let (queue, reason) = if ours {
-            (&mut self.queues.nic_receive, Drop::NicReceiveQueue)
-        } else {
-            (&mut self.queues.host_receive, Drop::HostReceiveQueue)
-        };
-        if queue.is_full() {
+        if let Err((reason, packet)) = self.queues.sort(stamp, packet, ours) {
             self.memory.free_packet(packet.bytes);
             self.drop_packet(reason);
-        } else {
-            queue.push(stamp, packet);
         }
         self.control_load(meter);
         Some(Work::Lookup)

@@ -1,8 +1,9 @@
 //! Where work waits: finite queues whose entries remember when they arrived.
 
-use crate::stats::CacheRefusal;
+use crate::scheduler::Heads;
+use crate::stats::{CacheRefusal, Drop};
 use baton_bus::Fifo;
-use baton_bus::handoff::{Command, PacketInParts};
+use baton_bus::handoff::PacketInParts;
 use baton_tcp::Segment;
 use baton_wire::Time;
 
@@ -72,9 +73,14 @@ impl<T> Queue<T> {
         self.stamps.front().copied()
     }
 
+    /// Entries for which there is room.
+    pub(crate) fn room(&self) -> usize {
+        self.limit - self.len()
+    }
+
     /// Whether `more` entries find room.
     pub(crate) fn has_room_for(&self, more: usize) -> bool {
-        self.len() + more <= self.limit
+        more <= self.room()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
@@ -151,17 +157,17 @@ pub struct QueueLengths {
     pub commands: usize,
 }
 
-/// All queues of the firmware (handoff-policies, figure 2).
+/// All queues of the firmware (handoff-policies, figure 2): received packets, what the host wants sent, and its commands.
 #[derive(Debug)]
-pub(crate) struct Queues<P> {
-    pub(crate) arrivals: Queue<Received<P>>,
-    pub(crate) host_receive: Queue<Received<P>>,
-    pub(crate) nic_receive: Queue<Received<P>>,
-    pub(crate) host_send: Queue<HostWork<P>>,
-    pub(crate) commands: Queue<Command<P>>,
+pub(crate) struct Queues<R, S, C> {
+    pub(crate) arrivals: Queue<R>,
+    pub(crate) host_receive: Queue<R>,
+    pub(crate) nic_receive: Queue<R>,
+    pub(crate) host_send: Queue<S>,
+    pub(crate) commands: Queue<C>,
 }
 
-impl<P> Queues<P> {
+impl<R, S, C> Queues<R, S, C> {
     pub(crate) fn new(config: &crate::Config) -> Self {
         Self {
             arrivals: Queue::new(config.arrival_queue_packets),
@@ -182,14 +188,49 @@ impl<P> Queues<P> {
         }
     }
 
-    /// Bytes of on-board memory that the received packets take.
-    pub(crate) fn packet_bytes(&self) -> u64 {
-        let received = self
-            .arrivals
-            .iter()
-            .chain(self.host_receive.iter())
-            .chain(self.nic_receive.iter());
-        received.map(|packet| u64::from(packet.bytes)).sum()
+    /// When the oldest entry of each queue arrived.
+    #[inline]
+    pub(crate) fn heads(&self) -> Heads {
+        Heads {
+            arrivals: self.arrivals.head(),
+            host_receive: self.host_receive.head(),
+            host_send: self.host_send.head(),
+            nic_receive: self.nic_receive.head(),
+            commands: self.commands.head(),
+            ..Heads::default()
+        }
+    }
+
+    /// Qlen: packets that wait on the receive queue of the NIC. Under FCFS, where lookup waits too, all packets that wait there.
+    pub(crate) fn qlen(&self, looks_up_first: bool) -> u32 {
+        let unknown = match looks_up_first {
+            true => 0,
+            false => self.arrivals.len(),
+        };
+        (self.nic_receive.len() + unknown) as u32
+    }
+
+    /// Lookup has found whose a packet is, which arrived at `stamp`.
+    ///
+    /// # Errors
+    /// Its queue is full: the packet is to be dropped, for this reason.
+    #[inline]
+    pub(crate) fn sort(&mut self, stamp: Stamp, packet: R, ours: bool) -> Result<(), (Drop, R)> {
+        let (queue, reason) = match ours {
+            true => (&mut self.nic_receive, Drop::NicReceiveQueue),
+            false => (&mut self.host_receive, Drop::HostReceiveQueue),
+        };
+        if queue.is_full() {
+            return Err((reason, packet));
+        }
+        queue.push(stamp, packet);
+        Ok(())
+    }
+
+    /// All received packets.
+    pub(crate) fn received(&self) -> impl Iterator<Item = &R> {
+        let sorted = self.host_receive.iter().chain(self.nic_receive.iter());
+        self.arrivals.iter().chain(sorted)
     }
 
     pub(crate) fn check(&self) {

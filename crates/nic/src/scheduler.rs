@@ -7,11 +7,13 @@ use std::fmt::Debug;
 /// Where work waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// Transfers of data between host and adapter that are over; they count as arrived with what began them.
+    Transfers,
     /// Received packets that wait for lookup.
     Arrivals,
     /// Received packets for the host.
     HostReceive,
-    /// Packets of the host to be sent.
+    /// Packets of the host to be sent, and what else it asks of a socket for packets.
     HostSend,
     /// Received packets of connections on the NIC.
     NicReceive,
@@ -28,6 +30,8 @@ pub enum Source {
 /// When the oldest work of each source arrived; `None` where there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heads {
+    /// Transfers of data that are over.
+    pub transfers: Option<Stamp>,
     /// Received packets that wait for lookup.
     pub arrivals: Option<Stamp>,
     /// Received packets for the host.
@@ -47,6 +51,29 @@ pub struct Heads {
 }
 
 impl Heads {
+    /// That of one source.
+    pub(crate) fn of(&self, source: Source) -> Option<Stamp> {
+        match source {
+            Source::Transfers => self.transfers,
+            Source::Arrivals => self.arrivals,
+            Source::HostReceive => self.host_receive,
+            Source::HostSend => self.host_send,
+            Source::NicReceive => self.nic_receive,
+            Source::Commands => self.commands,
+            Source::Transmit => self.transmit,
+            Source::Timers => self.timers,
+            Source::Relief => self.relief,
+        }
+    }
+
+    /// Of which nobody knows whose they are before a little work has been done.
+    fn unknown(&self) -> [(Option<Stamp>, Source); 2] {
+        [
+            (self.transfers, Source::Transfers),
+            (self.arrivals, Source::Arrivals),
+        ]
+    }
+
     /// Packets that pass through to or from the host: little work each.
     fn host(&self) -> [(Option<Stamp>, Source); 2] {
         [
@@ -123,10 +150,10 @@ impl Order {
 /// Under host first commands go before NIC packets: so work in excess waits where load control looks for it, on the receive
 /// queue (handoff-policies 3.2), and a NIC short of time still takes connections back.
 ///
-/// Host first needs lookup before anything else: until it is done nobody knows whose packet it is. First come, first served
-/// has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
+/// Host first needs lookup before anything else: until it is done nobody knows whose packet it is, nor whose a transfer that is over. First
+/// come, first served has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
 fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
-    let lookup = || oldest([(heads.arrivals, Source::Arrivals)]);
+    let lookup = || oldest(heads.unknown());
     let commands = || oldest([(heads.commands, Source::Commands)]);
     let host = || oldest(heads.host());
     let nic = || oldest(heads.nic());
@@ -164,6 +191,7 @@ mod tests {
 
     fn slot(heads: &mut Heads, source: Source) -> &mut Option<Stamp> {
         match source {
+            Source::Transfers => &mut heads.transfers,
             Source::Arrivals => &mut heads.arrivals,
             Source::HostReceive => &mut heads.host_receive,
             Source::HostSend => &mut heads.host_send,
@@ -185,7 +213,7 @@ mod tests {
         order
     }
 
-    const MIXED: [Source; 8] = [
+    const MIXED: [Source; 9] = [
         Source::NicReceive,
         Source::HostSend,
         Source::Commands,
@@ -194,6 +222,7 @@ mod tests {
         Source::Relief,
         Source::Transmit,
         Source::Arrivals,
+        Source::Transfers,
     ];
 
     #[test]
@@ -209,6 +238,7 @@ mod tests {
             order,
             [
                 Arrivals,
+                Transfers,
                 HostSend,
                 HostReceive,
                 Commands,

@@ -3,10 +3,11 @@
 use baton_bus::interconnect::InterconnectConfig;
 use baton_bus::{BatchingPolicy, BatchingRule, Urgency};
 use baton_host::SelectionConfig;
+use baton_nic::{Config, Scheduler};
 use baton_sim::config::{
-    ApplicationConfig, EstablishedBy, Experiment, OffloadConfig, PagesConfig, WorkloadConfig,
+    ApplicationConfig, EstablishedBy, Experiment, OffloadConfig, PagesConfig, Piece, WorkloadConfig,
 };
-use baton_sim::results::{Ended, Results};
+use baton_sim::results::{Ended, Results, Sample};
 use baton_sim::{Machine, NoObserver, RunError};
 use baton_wire::{Span, Time};
 use baton_workload::FixedSpec;
@@ -251,6 +252,103 @@ fn what_a_cork_holds_back_is_sent_after_a_handoff() {
     }
 }
 
+/// Host and adapter do one thing at a time, which the adapter takes from its queues.
+fn one_by_one(experiment: &mut Experiment, scheduler: Scheduler) {
+    offload(experiment).adapter.piece = Piece::One;
+    offload(experiment).host.piece = Piece::One;
+    experiment.nic.firmware.scheduler = scheduler;
+}
+
+/// More connections on a slow NIC than it can serve, beside others on the host.
+fn overloaded(scheduler: Scheduler) -> Experiment {
+    let mut experiment = machine(8 << 10);
+    one_by_one(&mut experiment, scheduler);
+    experiment.run.check = true;
+    experiment.run.measured_responses = Some(400);
+    experiment.clients.connections = 80;
+    experiment.nic.mips = 40;
+    let config = offload(&mut experiment);
+    config.established_by = EstablishedBy::Host;
+    config.adapter.interface.hard_limit = 60;
+    experiment
+}
+
+/// Under first come, first served packets of the host wait with all others; host first takes them out of turn (handoff-policies 4.2).
+#[test]
+fn host_first_spares_packets_of_the_host_the_wait() {
+    let [fcfs, host_first] =
+        [Scheduler::Fcfs, Scheduler::HostFirst].map(|scheduler| results(&overloaded(scheduler)));
+    for (fcfs, host_first) in [
+        (&fcfs.nic.receive_delay_us, &host_first.nic.receive_delay_us),
+        (&fcfs.nic.send_delay_us, &host_first.nic.send_delay_us),
+    ] {
+        let (waits, spared) = (fcfs.p50, host_first.p50);
+        assert!(spared < 0.5 * waits, "{spared} us of {waits}");
+    }
+}
+
+/// Queues are finite; what finds one full is dropped by name, and sent again.
+#[test]
+fn full_queues_drop_by_name() {
+    let dropped = |scheduler, change: fn(&mut Config)| {
+        let mut experiment = overloaded(scheduler);
+        change(&mut experiment.nic.firmware);
+        results(&experiment).nic.drops
+    };
+    let arrivals = dropped(Scheduler::Fcfs, |queues| queues.arrival_queue_packets = 8);
+    assert!(arrivals["arrival_queue"] > 0, "{arrivals:?}");
+    let received = dropped(Scheduler::HostFirst, |queues| {
+        queues.receive_queue_packets = 8
+    });
+    assert!(received["nic_receive_queue"] > 0, "{received:?}");
+    let plenty = dropped(Scheduler::HostFirst, |_| ());
+    assert!(plenty.is_empty(), "{plenty:?}");
+}
+
+/// Load control sees what waits for the NIC's TCP, and keeps it below Hiwat on average by a lower Soft_Limit (handoff-policies 3.2).
+#[test]
+fn load_control_sees_the_receive_queue() {
+    let later_half = |enabled| {
+        let mut experiment = overloaded(Scheduler::HostFirst);
+        experiment.run.check = false;
+        experiment.run.measured_responses = Some(3_000);
+        let load_control = &mut offload(&mut experiment).adapter.interface.load_control;
+        load_control.enabled = enabled;
+        (
+            load_control.high_water_packets,
+            load_control.low_water_packets,
+        ) = (16, 4);
+        let series = results(&experiment).series;
+        let later = &series[series.len() / 2..];
+        let mean = |value: fn(&Sample) -> u32| {
+            let sum: u64 = later.iter().map(|sample| u64::from(value(sample))).sum();
+            sum as f64 / later.len() as f64
+        };
+        [mean(|sample| sample.qlen), mean(|sample| sample.soft_limit)]
+    };
+    let ([longer, all], [shorter, fewer]) = (later_half(false), later_half(true));
+    assert!(shorter < 0.7 * longer, "Qlen {shorter} of {longer}");
+    assert!(fewer < 0.7 * all, "Soft_Limit {fewer} of {all}");
+}
+
+/// A scheduler from outside takes the place of the one that is named.
+#[test]
+fn a_scheduler_from_outside_takes_the_place_of_what_is_named() {
+    let (fcfs, host_first) = (
+        overloaded(Scheduler::Fcfs),
+        overloaded(Scheduler::HostFirst),
+    );
+    let built = Machine::builder(&fcfs)
+        .scheduler(Scheduler::HostFirst)
+        .build();
+    let mut found = built.unwrap().run("test", &mut NoObserver).unwrap();
+    let expected = results(&host_first);
+    found.experiment = expected.experiment.clone();
+    found.workload = expected.workload.clone();
+    assert_eq!(found, expected);
+    assert_ne!(results(&fcfs).nic, expected.nic, "it makes a difference");
+}
+
 /// Hard_Limit and load control work as on every machine.
 #[test]
 fn limits_keep_connections_on_the_host() {
@@ -357,6 +455,17 @@ fn what_cannot_be_is_refused() {
         )
     );
     assert!(refused(|e| e.nics = 2).starts_with("nics: 2; expected 1"));
+    let unreachable = refused(|e| {
+        one_by_one(e, Scheduler::Fcfs);
+        offload(e).adapter.interface.load_control.enabled = true;
+        e.nic.firmware.receive_queue_packets = 1024;
+    });
+    assert!(
+        unreachable.starts_with(
+            "offload.adapter.interface.load_control.high_water_packets: 1024; expected less than nic.firmware.receive_queue_packets"
+        ),
+        "{unreachable}"
+    );
     assert!(
         refused(|e| e.application = ApplicationConfig::Live(Default::default()))
             .starts_with("application.kind: live; expected web or pages")
@@ -379,6 +488,8 @@ proptest! {
         transfer_bytes in 9_u32..14,
         loss in prop_oneof![Just(0.0), 0.0_f64..0.05],
         handoff in prop::option::of((0_u32..4, 1_u32..20)),
+        queues in prop::option::of((any::<bool>(), 2_u32..40, 2_u32..40, 1_u32..64, 1_u32..9)),
+        small_host_pieces in any::<bool>(),
         seed in any::<u64>(),
     ) {
         let mut experiment = with(
@@ -411,6 +522,18 @@ proptest! {
                 1 | 2 => SelectionConfig::Alternate { enqueues },
                 enqueues => SelectionConfig::Threshold { enqueues },
             };
+        }
+        if small_host_pieces {
+            self::offload(&mut experiment).host.piece = Piece::One;
+        }
+        if let Some((host_first, arrivals, received, descriptors, burst)) = queues {
+            self::offload(&mut experiment).adapter.piece = Piece::One;
+            let firmware = &mut experiment.nic.firmware;
+            firmware.scheduler = if host_first { Scheduler::HostFirst } else { Scheduler::Fcfs };
+            firmware.arrival_queue_packets = arrivals;
+            firmware.receive_queue_packets = received;
+            firmware.descriptor_queue_entries = descriptors;
+            firmware.transmit_burst_segments = burst;
         }
         let results = run(&experiment).expect("nothing goes wrong");
         prop_assert_eq!(results.ended, Ended::Complete);

@@ -24,7 +24,7 @@ fn an_unknown_key_is_named_with_the_nearest_one() {
         "did you mean `l1`?",
     ]);
     run_text("seeed = 1\n").refused(&["x.toml:1:1:", "unknown key `seeed` in an experiment"]);
-    run_text("[nic]\nconnections = 5\n")
+    run_text("[nic]\nhard_limit = 5\n")
         .refused(&["x.toml:2:1:", "did you mean `nic.firmware.hard_limit`?"]);
 }
 
@@ -57,8 +57,8 @@ fn negative_sizes_and_impossible_geometries_are_refused() {
         "host.l2.size_kib: found 1000",
         "power of two",
     ]);
-    run_text("[nic.firmware]\nconnections = 4000000000\n")
-        .refused(&["x.toml:2:15:", "nic.firmware.hard_limit"]);
+    run_text("[nic.firmware]\nhard_limit = 4000000000\n")
+        .refused(&["x.toml:2:14:", "nic.firmware.hard_limit"]);
     run_text("[clients]\nconnections = 0\n")
         .refused(&["x.toml:2:15:", "clients.connections: found 0"]);
 }

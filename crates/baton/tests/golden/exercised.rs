@@ -72,6 +72,22 @@ const EXERCISED: &[(&str, &[&str])] = &[
         &["handoff.accepted", "handoff.not_offloaded.soft_limit"],
     ),
     (
+        "descriptors/one by one, fcfs",
+        &[
+            "handoff.accepted",
+            "nic.drops.arrival_queue",
+            "nic.receive_delay_us.p50",
+        ],
+    ),
+    (
+        "descriptors/one by one, host first",
+        &[
+            "handoff.accepted",
+            "handoff.not_offloaded.soft_limit",
+            "nic.drops.nic_receive_queue",
+        ],
+    ),
+    (
         "descriptors/faulty wire",
         &["handoff.accepted", "clients.retransmissions"],
     ),

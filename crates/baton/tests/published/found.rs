@@ -68,6 +68,10 @@ pub fn combined(json: &str) -> Vec<Found> {
             ),
             ("host_busy_percent", busy("host")),
             ("nic_busy_percent", busy("nic")),
+            (
+                "send_delay_median_us",
+                number(&run["nic"]["send_delay_us"]["p50"]),
+            ),
         ];
         values.map(|(metric, value)| Found {
             config: config.clone(),

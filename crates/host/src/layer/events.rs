@@ -108,6 +108,11 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
+    /// Whether [`SocketLayer::next_ready`] may have something.
+    pub fn has_ready(&self) -> bool {
+        self.acceptable || !self.ready.is_empty()
+    }
+
     /// The next thing that the application can do.
     pub fn next_ready(&mut self) -> Option<Ready> {
         if std::mem::take(&mut self.acceptable) {

@@ -313,3 +313,31 @@ fn packets_without_a_link_need_no_neighbours() {
     assert!(link.sent[0].iter().all(|packet| packet[0] == 0x45));
     assert_eq!(link.hosts[0].interface().neighbours().count(), 0);
 }
+
+/// What passes by the stack waits in finite queues; what finds one full is dropped by name.
+#[test]
+fn packets_that_pass_are_dropped_by_name() {
+    let mut link = Link::between(V4);
+    link.hosts[0].pass_unclaimed(true);
+    let conn = link.connect();
+    assert!(link.run(1, Link::connected));
+    let sent = link.sent[1].clone();
+    // A connection that is elsewhere by now.
+    link.hosts[0].stack_mut().export(link.now, conn);
+    let frame = sent.last().expect("the peer has said something");
+    for _ in 0..5_000 {
+        link.hosts[0].handle_frame(link.now, frame.clone());
+    }
+    let waiting = std::iter::from_fn(|| link.hosts[0].poll_unclaimed()).count() as u64;
+    let drops = link.hosts[0].packet_drops();
+    assert!(waiting > 0 && drops.host_receive_queue > 0);
+    assert_eq!(waiting + drops.host_receive_queue, 5_000);
+    let packet = frame.slice(14..);
+    link.hosts[0].handle_packet(link.now, packet.clone());
+    for _ in 0..5_000 {
+        link.hosts[0].send_packet(packet.clone());
+    }
+    let drops = link.hosts[0].packet_drops();
+    assert!(drops.host_send_queue > 0 && drops.host_send_queue < 5_000);
+    assert_eq!(drops.no_connection, 1);
+}

@@ -32,6 +32,7 @@ mod check;
 mod closing;
 mod config;
 mod connecting;
+mod dispatch;
 mod dma;
 mod export;
 mod import;
@@ -52,6 +53,7 @@ mod socket;
 mod stats;
 
 pub use config::{AdapterConfig, AdapterConfigError};
+pub use dispatch::{Dispatch, Piece, Transferred};
 pub use dma::DmaRequest;
 pub use packets::{HostPacket, PacketSocket};
 pub use pump::pump;

@@ -1,15 +1,15 @@
 //! Packet sockets: packets that are of no connection here go to the host, and those of the host to the wire.
 
-use super::Adapter;
 use super::dma::Job;
 use super::owners::Place;
 use super::receiving::Receive;
 use super::sending::{Send, SendData};
 use super::session::{Session, Work};
 use super::socket::Phase;
-use baton_bus::Urgency;
-use baton_bus::descriptor::{Opcode, Outcome, Status};
+use super::{Adapter, SessionId};
+use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Status};
 use baton_bus::link::Inline;
+use baton_bus::{Descriptor, Urgency};
 use baton_wire::{Endpoint, Payload};
 
 /// A packet of a host.
@@ -70,6 +70,20 @@ impl<P: Payload + Inline> Adapter<P> {
     pub fn pass(&mut self, to: PacketSocket, packet: P) {
         let PacketSocket(Place { session, slot }) = to;
         self.sessions[session as usize].pass(slot, packet);
+    }
+
+    /// Whether a request sends a packet of a host, or posts a buffer for one.
+    pub(super) fn is_about_packets(&self, session: SessionId, entry: &[Descriptor]) -> bool {
+        let session = self.session(session);
+        let Some(slot) = session.numbers.get(entry[0].socket()) else {
+            return false;
+        };
+        matches!(session.sockets[slot as usize].phase, Phase::Packets)
+            && entry.len() == 1
+            && matches!(
+                Request::decode(&entry[0]).map(|request| request.action),
+                Ok(Action::Send { .. } | Action::Receive { .. })
+            )
     }
 
     /// The next packet that a host wants sent.

@@ -53,19 +53,52 @@ where
     P: Payload + Inline,
     L: AdapterLink<Data = P>,
 {
-    let mut did = false;
-    while let Some(request) = adapter.poll_dma(session) {
+    let mut did = begin_transfers(now, adapter, session, link)? > 0;
+    while finish_transfer(now, adapter, stack, session, link)? {
         did = true;
+    }
+    Ok(did)
+}
+
+/// Begins the transfers that are to be begun; gives how many.
+pub(super) fn begin_transfers<P, L>(
+    now: Time,
+    adapter: &mut Adapter<P>,
+    session: SessionId,
+    link: &mut L,
+) -> Result<usize, LinkError>
+where
+    P: Payload + Inline,
+    L: AdapterLink<Data = P>,
+{
+    let mut begun = 0;
+    while let Some(request) = adapter.poll_dma(session) {
+        begun += 1;
         match request {
             DmaRequest::Read { id, address, len } => link.read(now, id, address, len)?,
             DmaRequest::Write { id, address, data } => link.write(now, id, address, data)?,
         }
     }
-    while let Some(dma) = link.poll_dma(now)? {
-        did = true;
-        adapter.handle_dma(now, stack, session, dma)?;
-    }
-    Ok(did)
+    Ok(begun)
+}
+
+/// Takes note of one transfer that is over; false when none is.
+pub(super) fn finish_transfer<P, L>(
+    now: Time,
+    adapter: &mut Adapter<P>,
+    stack: &mut Stack<P>,
+    session: SessionId,
+    link: &mut L,
+) -> Result<bool, LinkError>
+where
+    P: Payload + Inline,
+    L: AdapterLink<Data = P>,
+{
+    let Some(dma) = link.poll_dma(now)? else {
+        return Ok(false);
+    };
+    adapter.handle_dma(now, stack, session, dma)?;
+    Ok(true)
 }
 
 /// Takes as many requests as can be answered.
@@ -96,7 +129,7 @@ where
 }
 
 /// Gives the host the responses that are due.
-fn put_responses<P, L>(
+pub(super) fn put_responses<P, L>(
     now: Time,
     adapter: &mut Adapter<P>,
     session: SessionId,

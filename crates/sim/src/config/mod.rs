@@ -13,7 +13,8 @@ pub use application::{ApplicationConfig, LiveConfig, PagesConfig};
 pub use host::{HostConfig, HostInstructions, HostScale};
 pub use nic::{DmaConfig, InterruptConfig, NicConfig, NicInstructions, NicScale};
 pub use offload::{
-    EstablishedBy, LinkConfig, OffloadAdapterConfig, OffloadConfig, OffloadHostConfig, WakeUpConfig,
+    EstablishedBy, LinkConfig, OffloadAdapterConfig, OffloadConfig, OffloadHostConfig, Piece,
+    WakeUpConfig,
 };
 pub use run::{Length, RunConfig};
 pub(crate) use workload::MOST_CLIENTS;

@@ -42,6 +42,9 @@ pub struct OffloadHostConfig {
     pub backlog: u32,
     /// How it wakes up.
     pub wake_up: WakeUpConfig,
+    /// How much it does in one piece of work: one thing is what one response brings or, when there is none, what the application does about
+    /// one event. An interrupt comes only to a host that sleeps.
+    pub piece: Piece,
 }
 
 impl Default for OffloadHostConfig {
@@ -53,6 +56,7 @@ impl Default for OffloadHostConfig {
                 ns: 2_000,
                 jitter_percent: 10,
             },
+            piece: Piece::default(),
         }
     }
 }
@@ -65,6 +69,20 @@ pub struct OffloadAdapterConfig {
     pub interface: AdapterConfig,
     /// How it wakes up.
     pub wake_up: WakeUpConfig,
+    /// How much it does in one piece of work. If that is one thing, the scheduler, the lengths of queues and the burst of
+    /// [`nic.firmware`](baton_nic::Config) hold.
+    pub piece: Piece,
+}
+
+/// How much a side does in one piece of work: what that sends leaves when it is done, and nothing comes between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Piece {
+    /// All that is there, as a process does that wakes up (the batching paper).
+    #[default]
+    All,
+    /// One thing, as firmware does that takes it from a queue (handoff-policies 3.1).
+    One,
 }
 
 impl Default for OffloadAdapterConfig {
@@ -75,6 +93,7 @@ impl Default for OffloadAdapterConfig {
                 ns: 1_000,
                 jitter_percent: 10,
             },
+            piece: Piece::default(),
         }
     }
 }
@@ -153,6 +172,7 @@ impl OffloadConfig {
                 }
             }
         }
+        self.validate_load_control(experiment)?;
         one_to(1 << 20, "offload.link.buffers", self.link.buffers)?;
         for (side, wake_up) in [
             ("adapter", self.adapter.wake_up),
@@ -162,6 +182,24 @@ impl OffloadConfig {
                 let path = format!("offload.{side}.wake_up.jitter_percent");
                 return Err(Invalid::new(&path, wake_up.jitter_percent, "at most 100"));
             }
+        }
+        Ok(())
+    }
+
+    /// Watermarks that Qlen can pass, where queues have limits.
+    fn validate_load_control(&self, experiment: &Experiment) -> Result<(), Invalid> {
+        let load = &self.adapter.interface.load_control;
+        let path = |name: &str| format!("offload.adapter.interface.load_control.{name}");
+        if load.low_water_packets >= load.high_water_packets {
+            let path = path("low_water_packets");
+            let expected = "less than high_water_packets";
+            return Err(Invalid::new(&path, load.low_water_packets, expected));
+        }
+        let most = experiment.nic.firmware.receive_queue_packets;
+        if self.adapter.piece == Piece::One && load.enabled && load.high_water_packets >= most {
+            let path = path("high_water_packets");
+            let expected = "less than nic.firmware.receive_queue_packets";
+            return Err(Invalid::new(&path, load.high_water_packets, expected));
         }
         Ok(())
     }

@@ -118,7 +118,7 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// Which piece of work a NIC does next (handoff-policies 3.1). Without effect where sockets are on the adapter.
+    /// Which piece of work a NIC does next (handoff-policies 3.1). Without effect where an adapter does all that is there in one.
     pub fn scheduler(mut self, policy: impl Schedule + Clone + 'static) -> Self {
         self.policies.scheduler = Some(Box::new(move |_| Box::new(policy.clone())));
         self

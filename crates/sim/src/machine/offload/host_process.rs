@@ -9,7 +9,7 @@ use super::host_stack::{HostStack, adapter_end};
 use super::link::SimulatedLink;
 use super::metered::{LinkMeter, Metered};
 use super::worker::Worker;
-use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig};
+use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
 use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
 use baton_host::offload::{OsLayer, OsLayerStats};
@@ -23,6 +23,9 @@ pub(super) struct HostProcess {
     stack: Option<Box<HostStack>>,
     program: Program,
     worker: Worker,
+    piece: Piece,
+    /// The piece of work before this one left something to do: no interrupt has to tell of it.
+    goes_on: bool,
     link_meter: LinkMeter,
 }
 
@@ -61,6 +64,8 @@ impl HostProcess {
             stack,
             program: Program::new(&experiment.application),
             worker,
+            piece: config.piece,
+            goes_on: false,
             link_meter: LinkMeter::new(config.interface.ring_depth, packets),
         })
     }
@@ -88,9 +93,19 @@ impl HostProcess {
     pub(super) fn end_work(&mut self, now: Time, link: &mut SimulatedLink) {
         if self.worker.ends(now) {
             link.release_host(now);
-            if link.is_waiting_for_host() || self.may_put(link) {
+            let is_left = self.piece == Piece::One && self.has_ready();
+            if link.is_waiting_for_host() || self.may_put(link) || is_left {
                 self.worker.go_on(now);
+                self.goes_on = self.piece == Piece::One;
             }
+        }
+    }
+
+    /// Whether the application has something to do.
+    fn has_ready(&self) -> bool {
+        match &self.stack {
+            None => self.os.has_ready(),
+            Some(stack) => stack.has_ready(),
         }
     }
 
@@ -106,8 +121,9 @@ impl HostProcess {
         }
     }
 
-    /// Begins a piece of work at `now`, if it is awake and has something to do: one turn of the server's event loop, with all that is there.
-    /// What is asked for meanwhile leaves together.
+    /// Begins a piece of work at `now`, if it is awake and has something to do: one turn of the server's event loop, with all that is there;
+    /// or only what one response brings, and where there is none, what the application does about one event. What is asked for meanwhile
+    /// leaves together.
     ///
     /// # Errors
     /// The adapter broke a rule, or the link is gone.
@@ -120,12 +136,19 @@ impl HostProcess {
         if !self.worker.may_begin(now, self.timer()) {
             return Ok(());
         }
-        let meter = host.begin_piece(now, self.worker.is_waking());
+        let goes_on = std::mem::take(&mut self.goes_on);
+        let meter = host.begin_piece(now, self.worker.is_waking() && !goes_on);
+        let most_events = match self.piece {
+            Piece::All => usize::MAX,
+            // As in an interrupt's handler: what comes goes before the application.
+            Piece::One if link.is_waiting_for_host() => 0,
+            Piece::One => 1,
+        };
         self.os.gather(now, link)?;
         self.link_meter.charge(link, meter);
         match &mut self.stack {
-            None => self.run_on_adapter(now, link, meter),
-            Some(_) => self.run_on_both(now, link, meter),
+            None => self.run_on_adapter(now, link, meter, most_events),
+            Some(_) => self.run_on_both(now, link, meter, most_events),
         }
         self.os.transmit(now, link)?;
         self.link_meter.charge(link, meter);
@@ -134,11 +157,20 @@ impl HostProcess {
     }
 
     /// The application's turn where all sockets are the adapter's.
-    fn run_on_adapter(&mut self, now: Time, link: &mut SimulatedLink, meter: &mut HostMeter) {
+    fn run_on_adapter(
+        &mut self,
+        now: Time,
+        link: &mut SimulatedLink,
+        meter: &mut HostMeter,
+        most_events: usize,
+    ) {
         meter.owner(Owner::Nic);
         self.program
             .handle_timeouts(now, &mut Metered::new(self.os.calls(now, link), meter));
-        while let Some(ready) = self.os.next_ready() {
+        for _ in 0..most_events {
+            let Some(ready) = self.os.next_ready() else {
+                break;
+            };
             charge_event(ready, meter);
             let mut sockets = Metered::new(self.os.calls(now, link), meter);
             self.program.step(now, &mut sockets, ready);
@@ -146,16 +178,21 @@ impl HostProcess {
     }
 
     /// The turn of the host's own stack, and of the application above it.
-    fn run_on_both(&mut self, now: Time, link: &mut SimulatedLink, meter: &mut HostMeter) {
+    fn run_on_both(
+        &mut self,
+        now: Time,
+        link: &mut SimulatedLink,
+        meter: &mut HostMeter,
+        most_events: usize,
+    ) {
         let Some(stack) = &mut self.stack else { return };
         meter.owner(Owner::Host);
         stack.handle_arrived(now, adapter_end(&mut self.os, link), meter);
         let calls = stack.calls(now, adapter_end(&mut self.os, link));
         self.program
             .handle_timeouts(now, &mut Metered::new(calls, meter));
-        loop {
-            meter.owner(Owner::Host);
-            stack.settle(now, adapter_end(&mut self.os, link), meter);
+        stack.settle(now, adapter_end(&mut self.os, link), meter);
+        for _ in 0..most_events {
             let Some(ready) = stack.next_ready() else {
                 return;
             };
@@ -167,6 +204,8 @@ impl HostProcess {
             let calls = stack.calls(now, adapter_end(&mut self.os, link));
             self.program
                 .step(now, &mut Metered::new(calls, meter), ready);
+            meter.owner(Owner::Host);
+            stack.settle(now, adapter_end(&mut self.os, link), meter);
         }
     }
 

@@ -140,6 +140,11 @@ impl HostStack {
         self.packets
     }
 
+    /// Whether the application can do something.
+    pub(super) fn has_ready(&self) -> bool {
+        self.layer.has_ready()
+    }
+
     /// The next thing that the application can do.
     pub(super) fn next_ready(&mut self) -> Option<Ready> {
         self.layer.next_ready()

@@ -2,8 +2,8 @@
 //! handed off (handoff-policies).
 //!
 //! Host and adapter are the live ones' code, [`baton_host::offload`] and [`baton_nic::offload`]; here they meet over a link on which
-//! crossings take time and are counted, and each is a process that sleeps, wakes up, and does all that is there in one piece of work.
-//! What a piece of work sends leaves when it is done.
+//! crossings take time and are counted, and each is a process that sleeps, wakes up, and works: all that is there in one piece, as in the
+//! batching paper, or one thing at a time, as the firmware of the handoff papers. What a piece of work sends leaves when it is done.
 
 mod adapter_process;
 mod carrier;
@@ -19,12 +19,13 @@ use super::builder::Policies;
 use super::host_side::HostSide;
 use super::names::{counts, since};
 use super::nic_side::NicSide;
-use crate::config::{Experiment, Invalid, OffloadConfig};
+use crate::config::{Experiment, Invalid, OffloadConfig, Piece};
 use crate::results::{HandoffResults, OffloadResults, Sample};
 use adapter_process::AdapterProcess;
 use baton_bus::interconnect::{InterconnectConfig, Usage};
 use baton_bus::link::LinkError;
 use baton_bus::{Accounting, EntriesPerTransfer};
+use baton_nic::Drops;
 use baton_tcp::Segment;
 use baton_wire::{Symbolic, Time};
 use host_process::HostProcess;
@@ -81,8 +82,10 @@ impl Offload {
         let selection = policies.selection.take();
         let make = policies.load_control.as_ref();
         let governor = make.map(|make| make(interface.hard_limit));
+        let make = policies.scheduler.as_ref();
+        let schedule = make.map(|make| make(interface.hard_limit));
         let mut offload = Self {
-            adapter: AdapterProcess::new(experiment, &config.adapter, governor)?,
+            adapter: AdapterProcess::new(experiment, &config.adapter, governor, schedule)?,
             link: SimulatedLink::new(
                 &config.link,
                 &experiment.interconnect,
@@ -93,6 +96,12 @@ impl Offload {
             takes_time: experiment.interconnect != InterconnectConfig::Ideal,
             before: Before::default(),
         };
+        if config.host.piece == Piece::One {
+            offload.link.get_one_by_one();
+        }
+        if let (Piece::One, Some(stack)) = (config.adapter.piece, offload.host.stack()) {
+            offload.link.leave_out(stack.packets().0);
+        }
         if let Some(make) = &policies.batching {
             let host = config.host.interface.ring_depth;
             offload.host.set_batching(make(host));
@@ -129,10 +138,10 @@ impl Offload {
     ) -> Result<(), LinkError> {
         self.adapter.end_work(now, &mut self.link, nic, |segment| {
             send(data::to_wire(&segment));
-        });
+        })?;
         self.host.end_work(now, &mut self.link);
         self.link.handle_timeout(now);
-        self.adapter.look_at(now, &self.link);
+        self.adapter.look_at(now, &mut self.link)?;
         self.host.look_at(now, &self.link);
         self.adapter.begin_work(now, &mut self.link, nic)?;
         self.host.begin_work(now, &mut self.link, host)
@@ -192,7 +201,7 @@ impl Offload {
         [now[0].since(host), now[1].since(adapter)]
     }
 
-    /// Packets of the host's own stack that the host and the adapter have dropped since measurement began, by reason.
+    /// Packets that the host and the adapter have dropped since measurement began, by reason.
     pub(super) fn drops(&self) -> [BTreeMap<String, u64>; 2] {
         let [host, adapter] = self.drops_in_all();
         [
@@ -203,15 +212,14 @@ impl Offload {
 
     fn drops_in_all(&self) -> [BTreeMap<String, u64>; 2] {
         let (host, adapter) = (self.host.stats(), self.adapter.stats());
+        let of_sockets = [
+            ("no_host_buffer", adapter.packets_without_buffer),
+            ("host_buffer_too_short", adapter.packets_too_long),
+        ];
+        let of_queues = self.adapter.drops().into_iter().flat_map(Drops::iter);
         [
             counts([("transmit_queue", host.packets_dropped)].into_iter()),
-            counts(
-                [
-                    ("no_host_buffer", adapter.packets_without_buffer),
-                    ("host_buffer_too_short", adapter.packets_too_long),
-                ]
-                .into_iter(),
-            ),
+            counts(of_sockets.into_iter().chain(of_queues)),
         ]
     }
 

@@ -1,4 +1,4 @@
-//! A process that sleeps until there is something to do, and then does all that is there in one piece of work.
+//! A process that sleeps until there is something to do, and then works, one piece after the other.
 
 use crate::config::WakeUpConfig;
 use baton_wire::{Span, Time};
@@ -76,6 +76,12 @@ impl Worker {
             State::Waking(at) => at <= now || timer.is_some_and(|timer| timer <= now),
             State::Working(_) => false,
         }
+    }
+
+    /// There was nothing to do after all.
+    pub(super) fn rest(&mut self) {
+        debug_assert!(!matches!(self.state, State::Working(_)));
+        self.state = State::Asleep;
     }
 
     /// It works until then.

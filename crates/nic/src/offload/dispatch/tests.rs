@@ -1,0 +1,124 @@
+use super::*;
+use crate::config::Scheduler;
+use baton_bus::descriptor::{Action, Buffer, Request, write_inline};
+
+fn dispatch(scheduler: Scheduler) -> Dispatch<char> {
+    let config = Config {
+        scheduler,
+        arrival_queue_packets: 2,
+        receive_queue_packets: 1,
+        ..Config::default()
+    };
+    Dispatch::new(&config, SessionId(0))
+}
+
+/// A SEND with its data, if it has any.
+fn send(inline_bytes: u16) -> Vec<Descriptor> {
+    let data = match inline_bytes {
+        0 => Buffer::Memory { address: 0, len: 1 },
+        len => Buffer::Inline { len },
+    };
+    let action = Action::Send { data, more: false };
+    let (socket, tag) = (1, 0);
+    let mut head = Request {
+        socket,
+        tag,
+        action,
+    }
+    .encode();
+    let mut tail = Vec::new();
+    if inline_bytes > 0 {
+        write_inline(&mut head, &vec![7; inline_bytes.into()], &mut tail);
+    }
+    std::iter::once(head).chain(tail).collect()
+}
+
+/// All pieces that are there, with packets of small letters for the host.
+fn pieces(dispatch: &mut Dispatch<char>, can_answer: bool) -> Vec<Piece<char>> {
+    let mut all = Vec::new();
+    while let Some(piece) = dispatch.next_piece(can_answer, false) {
+        dispatch.check();
+        if let Piece::Lookup(frame) = piece {
+            dispatch.sort(frame, frame.is_uppercase());
+        }
+        all.push(piece);
+    }
+    all
+}
+
+#[test]
+fn packets_of_the_host_and_commands_wait_apart() {
+    use Piece::*;
+    for (scheduler, expected) in [
+        (
+            Scheduler::HostFirst,
+            [
+                Lookup('A'),
+                Lookup('b'),
+                HostRequest,
+                HostReceive('b'),
+                Request(4),
+                Request(1),
+                Receive('A'),
+            ],
+        ),
+        (
+            Scheduler::Fcfs,
+            [
+                Request(4),
+                Request(1),
+                Lookup('A'),
+                Receive('A'),
+                HostRequest,
+                Lookup('b'),
+                HostReceive('b'),
+            ],
+        ),
+    ] {
+        let mut dispatch = dispatch(scheduler);
+        dispatch.handle_request(Time::ZERO, &send(100), false);
+        dispatch.handle_request(Time::ZERO, &send(0), false);
+        dispatch.handle_frame('A').unwrap();
+        dispatch.handle_request(Time::ZERO, &send(0), true);
+        dispatch.handle_frame('b').unwrap();
+        assert_eq!(dispatch.handle_frame('c'), Err(Drop::ArrivalQueue));
+        assert_eq!(pieces(&mut dispatch, true), expected);
+        assert_eq!(dispatch.drops().arrival_queue, 1);
+    }
+}
+
+#[test]
+fn a_full_receive_queue_drops_by_name() {
+    let mut dispatch = dispatch(Scheduler::HostFirst);
+    for frame in ['A', 'B'] {
+        dispatch.handle_frame(frame).unwrap();
+    }
+    assert_eq!(pieces(&mut dispatch, true).len(), 3);
+    let drops = dispatch.drops();
+    assert_eq!((drops.nic_receive_queue, drops.total()), (1, 1));
+}
+
+#[test]
+fn requests_wait_until_they_can_be_answered() {
+    let mut dispatch = dispatch(Scheduler::Fcfs);
+    dispatch.handle_request(Time::ZERO, &send(0), true);
+    dispatch.handle_request(Time::ZERO, &send(0), false);
+    assert_eq!(pieces(&mut dispatch, false), []);
+    assert!(dispatch.has_work(true, false) && !dispatch.has_work(false, true));
+    assert_eq!(pieces(&mut dispatch, true).len(), 2);
+}
+
+#[test]
+fn output_counts_as_arrived_with_what_caused_it() {
+    let mut dispatch = dispatch(Scheduler::Fcfs);
+    dispatch.handle_frame('A').unwrap();
+    dispatch.handle_timers();
+    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Lookup('A')));
+    dispatch.sort('A', true);
+    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Receive('A')));
+    dispatch.handle_output();
+    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Transmit));
+    dispatch.handle_quiet();
+    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Timers));
+    assert_eq!(dispatch.next_piece(true, false), None);
+}

@@ -1,0 +1,258 @@
+//! The adapter's TCP and its sockets, and what a piece of work does with them.
+
+use super::super::super::nic_side::NicSide;
+use super::super::super::subnets;
+use super::super::data::LinkData;
+use super::super::link::{AdapterTally, SimulatedLink};
+use super::{MOST_FRAMES, Received};
+use crate::config::{Experiment, Invalid};
+use baton_bus::link::LinkError;
+use baton_nic::offload::{Adapter, AdapterConfig, HostPacket, PacketSocket, SessionId, pump};
+use baton_nic::{Governor, Meter, Task};
+use baton_tcp::{Segment, Stack};
+use baton_wire::Time;
+use std::collections::VecDeque;
+
+/// TCP, sockets, and what the piece of work under way sends.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) stack: Stack<LinkData>,
+    pub(super) adapter: Adapter<LinkData>,
+    pub(super) session: SessionId,
+    /// Segments that one piece of work sends at most, where it is bounded.
+    pub(super) burst: u32,
+    /// What the piece of work under way sends when it is done.
+    pub(super) outgoing: Vec<Outgoing>,
+    /// When packets arrived that the piece of work under way passes to the host.
+    pub(super) passed: Vec<Time>,
+    /// Imports and exports that were charged.
+    moved: (u64, u64),
+    /// Cnum, when load control last looked at it.
+    pub(super) imported: u32,
+}
+
+/// A segment on its way to the wire.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) segment: Segment<LinkData>,
+    /// For a packet of the host: when it was here.
+    pub(super) host_since: Option<Time>,
+}
+
+impl Engine {
+    /// With one application.
+    pub(super) fn new(
+        experiment: &Experiment,
+        interface: &AdapterConfig,
+        governor: Option<Box<dyn Governor>>,
+        burst: u32,
+    ) -> Result<Self, Invalid> {
+        let interface = AdapterConfig {
+            addresses: vec![subnets::server(0).addr],
+            ..interface.clone()
+        };
+        let refused = |error: &dyn std::error::Error| {
+            Invalid::new(
+                "offload.adapter.interface",
+                error.to_string(),
+                "one that can work",
+            )
+        };
+        let mut adapter = Adapter::new(interface).map_err(|error| refused(&error))?;
+        if let Some(governor) = governor {
+            adapter.set_governor(governor);
+        }
+        let session = adapter.attach().map_err(|error| refused(&error))?;
+        let seed = experiment.run.seed;
+        Ok(Self {
+            stack: Stack::new(experiment.tcp.clone(), seed ^ 0xada9_7e12),
+            adapter,
+            session,
+            burst,
+            outgoing: Vec::new(),
+            passed: Vec::new(),
+            moved: (0, 0),
+            imported: 0,
+        })
+    }
+
+    /// When one of its timers is due.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match (self.stack.poll_timeout(), self.adapter.poll_timeout()) {
+            (Some(stack), Some(adapter)) => Some(stack.min(adapter)),
+            (stack, adapter) => stack.or(adapter),
+        }
+    }
+
+    /// Whether responses that found no room would find some now.
+    pub(super) fn may_put(&self, link: &SimulatedLink) -> bool {
+        self.adapter.queue(self.session).is_held_up() && link.has_room_for_responses()
+    }
+
+    /// Whether a request can be answered.
+    pub(super) fn can_answer(&self) -> bool {
+        self.adapter.room_for_requests(self.session) > 0
+    }
+
+    /// Does all that is there, frames up to a limit.
+    pub(super) fn do_all(
+        &mut self,
+        now: Time,
+        received: &mut VecDeque<Received>,
+        link: &mut SimulatedLink,
+        nic: &mut NicSide,
+    ) -> Result<(), LinkError> {
+        if self.adapter.passes_packets() {
+            self.adapter.control_load(now, received.len() as u32);
+        }
+        for _ in 0..MOST_FRAMES {
+            let Some((since, segment)) = received.pop_front() else {
+                break;
+            };
+            self.take_in(now, since, segment, nic);
+        }
+        self.run_timers(now);
+        self.handle_events(now);
+        while self.pump(now, link)? | self.take_packets(now, None, nic) {
+            self.handle_events(now);
+        }
+        while self.transmit(now, nic) {}
+        charge_link(link.take_adapter_tally(), nic);
+        Ok(())
+    }
+
+    /// Runs the timers that are due; gives how many of TCP were.
+    pub(super) fn run_timers(&mut self, now: Time) -> usize {
+        let is_due = self.stack.poll_timeout().is_some_and(|due| due <= now);
+        let ran = match is_due {
+            true => self.stack.handle_timeouts(now),
+            false => 0,
+        };
+        self.adapter.handle_timeouts(now, &mut self.stack);
+        ran
+    }
+
+    /// Whose packet it is: a host's, or none's where TCP here takes it (handoff-policies 2).
+    pub(super) fn host_of(
+        &mut self,
+        now: Time,
+        segment: &Segment<LinkData>,
+    ) -> Option<PacketSocket> {
+        if !self.adapter.passes_packets() || self.stack.claims(now, segment) {
+            return None;
+        }
+        self.adapter.host_for(segment.dst)
+    }
+
+    /// TCP input, or on to the host if it is of no connection here.
+    pub(super) fn take_in(
+        &mut self,
+        now: Time,
+        since: Time,
+        segment: Segment<LinkData>,
+        nic: &mut NicSide,
+    ) {
+        if self.adapter.passes_packets() {
+            nic.meter.run(Task::Lookup);
+        }
+        let host = self.host_of(now, &segment);
+        self.hand_on(now, since, segment, host, nic);
+    }
+
+    /// Gives a packet to the host, or to TCP.
+    pub(super) fn hand_on(
+        &mut self,
+        now: Time,
+        since: Time,
+        segment: Segment<LinkData>,
+        host: Option<PacketSocket>,
+        nic: &mut NicSide,
+    ) {
+        if let Some(host) = host {
+            nic.meter.run(Task::HostReceive);
+            self.passed.push(since);
+            return self.adapter.pass(host, LinkData::packet(segment));
+        }
+        nic.meter.run(Task::Receive);
+        self.stack.handle_segment(now, segment);
+    }
+
+    /// Packets of the host go to the wire, here since then or just come; those that it forwards are taken in. True when there was one.
+    pub(super) fn take_packets(
+        &mut self,
+        now: Time,
+        since: Option<Time>,
+        nic: &mut NicSide,
+    ) -> bool {
+        let mut any = false;
+        while let Some(HostPacket { packet, to_wire }) = self.adapter.poll_packet() {
+            any = true;
+            let Some(segment) = packet.into_packet() else {
+                debug_assert!(false, "packet sockets get packets");
+                continue;
+            };
+            if to_wire {
+                nic.meter.run(Task::HostSend);
+                let host_since = Some(since.unwrap_or(now));
+                self.outgoing.push(Outgoing {
+                    segment,
+                    host_since,
+                });
+            } else {
+                self.take_in(now, now, segment, nic);
+            }
+        }
+        any
+    }
+
+    /// Sends a segment of TCP; false when it has none.
+    pub(super) fn transmit(&mut self, now: Time, nic: &mut NicSide) -> bool {
+        let Some((_, segment)) = self.stack.poll_transmit(now) else {
+            return false;
+        };
+        nic.meter.run(Task::Transmit);
+        let host_since = None;
+        self.outgoing.push(Outgoing {
+            segment,
+            host_since,
+        });
+        true
+    }
+
+    fn pump(&mut self, now: Time, link: &mut SimulatedLink) -> Result<bool, LinkError> {
+        pump(now, &mut self.adapter, &mut self.stack, self.session, link)
+    }
+
+    pub(super) fn handle_events(&mut self, now: Time) {
+        while let Some((conn, event)) = self.stack.poll_event() {
+            let known = self
+                .adapter
+                .handle_event(now, &mut self.stack, conn, &event);
+            debug_assert!(known, "all connections are sockets");
+        }
+    }
+
+    /// Charges the imports and exports since this was last done.
+    pub(super) fn charge_moves(&mut self, nic: &mut NicSide) {
+        let stats = self.adapter.stats_of(self.session);
+        let moved = (stats.imported, stats.exported);
+        let (imports, exports) = (moved.0 - self.moved.0, moved.1 - self.moved.1);
+        nic.meter.run_many(Task::Handoff, imports as u32);
+        nic.meter.run_many(Task::Restore, exports as u32);
+        self.moved = moved;
+    }
+}
+
+/// Charges what was done with the link.
+pub(super) fn charge_link(tally: AdapterTally, nic: &mut NicSide) {
+    let AdapterTally {
+        requests,
+        responses,
+        transfers,
+        dmas,
+    } = tally;
+    nic.meter.run_many(Task::Command, requests);
+    nic.meter.run_many(Task::Event, responses);
+    nic.meter.run_many(Task::Transfer, transfers);
+    nic.meter.run_many(Task::Dma, dmas);
+}

@@ -1,0 +1,138 @@
+//! Small pieces of work, as the firmware of the handoff papers does them: one frame, one request, one host packet.
+//!
+//! Packets of the host cost what they cost that firmware, descriptors and transfers included: there is no more to be charged for these.
+
+use super::super::super::nic_side::NicSide;
+use super::super::link::SimulatedLink;
+use super::Received;
+use super::engine::{Engine, charge_link};
+use baton_bus::link::LinkError;
+use baton_nic::offload::{Dispatch, Piece, Transferred};
+use baton_nic::{Meter, Task};
+use baton_wire::Time;
+
+/// What a piece of work was about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Done {
+    /// There was nothing to it.
+    Nothing,
+    /// A packet of the host.
+    ForHost,
+    /// Connections on the adapter; so many descriptors of requests were carried out.
+    ForConnections { requests: u32 },
+}
+
+impl Engine {
+    /// Does one piece of work, as the scheduler says; false when there is none.
+    pub(super) fn do_one(
+        &mut self,
+        now: Time,
+        dispatch: &mut Dispatch<Received>,
+        link: &mut SimulatedLink,
+        nic: &mut NicSide,
+    ) -> Result<bool, LinkError> {
+        dispatch.take_requests(now, &self.adapter, link)?;
+        if self.poll_timeout().is_some_and(|due| due <= now) || self.may_put(link) {
+            dispatch.handle_timers();
+        }
+        // What turns out to be nothing costs nothing.
+        while let Some(piece) = dispatch.next_piece(self.can_answer(), link.has_moved_data()) {
+            let done = self.do_piece(now, piece, dispatch, link, nic)?;
+            let requests = match done {
+                Done::Nothing => continue,
+                Done::ForHost => 0,
+                Done::ForConnections { requests } => requests,
+            };
+            self.handle_events(now);
+            self.control_load(now, dispatch);
+            dispatch.end_piece(now, &mut self.adapter, link)?;
+            let mut tally = link.take_adapter_tally();
+            tally.requests = requests;
+            if done == Done::ForHost {
+                tally.dmas = 0;
+            }
+            charge_link(tally, nic);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn do_piece(
+        &mut self,
+        now: Time,
+        piece: Piece<Received>,
+        dispatch: &mut Dispatch<Received>,
+        link: &mut SimulatedLink,
+        nic: &mut NicSide,
+    ) -> Result<Done, LinkError> {
+        let mut done = Done::ForConnections { requests: 0 };
+        match piece {
+            Piece::Lookup((since, segment)) => {
+                let host = self.host_of(now, &segment);
+                dispatch.sort((since, segment), host.is_none());
+                if !self.adapter.passes_packets() {
+                    return Ok(Done::Nothing);
+                }
+                nic.meter.run(Task::Lookup);
+                self.adapter.control_load(now, dispatch.qlen());
+                return Ok(done);
+            }
+            Piece::HostReceive((since, segment)) => {
+                let host = self.adapter.host_for(segment.dst);
+                self.hand_on(now, since, segment, host, nic);
+                done = Done::ForHost;
+            }
+            // If its connection has left since it was looked up, it goes on to the host.
+            Piece::Receive((since, segment)) => {
+                let host = self.host_of(now, &segment);
+                self.hand_on(now, since, segment, host, nic);
+            }
+            Piece::HostRequest => {
+                dispatch.carry_out(now, &mut self.adapter, &mut self.stack)?;
+                done = Done::ForHost;
+            }
+            Piece::Request(requests) => {
+                dispatch.carry_out(now, &mut self.adapter, &mut self.stack)?;
+                done = Done::ForConnections { requests };
+            }
+            Piece::Transfer => {
+                let (adapter, stack) = (&mut self.adapter, &mut self.stack);
+                let since = match dispatch.finish_transfer(now, adapter, stack, link)? {
+                    Transferred::Connection => None,
+                    Transferred::ToHost => {
+                        done = Done::ForHost;
+                        None
+                    }
+                    Transferred::FromHost(since) => {
+                        done = Done::ForHost;
+                        Some(since)
+                    }
+                };
+                self.take_packets(now, since, nic);
+            }
+            Piece::Transmit => {
+                for sent in 0..self.burst {
+                    if !self.transmit(now, nic) {
+                        dispatch.handle_quiet();
+                        return Ok(if sent > 0 { done } else { Done::Nothing });
+                    }
+                }
+                return Ok(done);
+            }
+            Piece::Timers => {
+                let ran = self.run_timers(now);
+                nic.meter.run_many(Task::Timer, ran as u32);
+            }
+        }
+        dispatch.handle_output();
+        Ok(done)
+    }
+
+    /// Load control runs when a connection was imported or has left, as it does when a packet has arrived (handoff-policies 3.2).
+    fn control_load(&mut self, now: Time, dispatch: &Dispatch<Received>) {
+        let imported = self.adapter.imported();
+        if std::mem::replace(&mut self.imported, imported) != imported {
+            self.adapter.control_load(now, dispatch.qlen());
+        }
+    }
+}
