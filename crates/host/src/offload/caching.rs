@@ -23,7 +23,12 @@ pub(super) struct Caching {
     requests: Chain,
     /// INSERTs that may.
     most_inserts: u32,
+    /// As much of the cache is used at most, whatever the adapter says that it has.
+    most_bytes: u32,
 }
+
+/// Blocks that the directory has at most.
+const MOST_BLOCKS: u32 = 1 << 20;
 
 /// CACHE INIT and INSERTs are of no socket.
 const NOBODY: u32 = 0;
@@ -38,6 +43,7 @@ impl Caching {
                 asked: false,
                 requests: Chain::default(),
                 most_inserts: 0,
+                most_bytes: config.block_bytes.saturating_mul(MOST_BLOCKS),
             })
         })
     }
@@ -111,7 +117,7 @@ impl<P: Inline> OsLayer<P> {
         if let Some(caching) = &mut self.caching
             && response.status == Status::Ok
         {
-            caching.cache.start(bytes, |_| None);
+            caching.cache.start(bytes.min(caching.most_bytes), |_| None);
             caching.most_inserts = most_inserts;
         }
         Ok(())

@@ -82,18 +82,26 @@ impl<P: Payload + Inline> Cache<P> {
         found.ok_or(Status::NotCached)
     }
 
-    /// Whether all of it has been fetched; if not, the socket in `slot` hears when it has.
-    pub(super) fn is_here(&mut self, parts: &References<P>, slot: u32) -> bool {
+    /// Whether all of it has been fetched; if not, the socket in `slot` hears when it has. `heard` is the last INSERT of which it will
+    /// hear: those before it are over by then.
+    pub(super) fn is_here(
+        &mut self,
+        parts: &References<P>,
+        slot: u32,
+        heard: &mut Option<u64>,
+    ) -> bool {
         let Some(awaited) = parts.iter().filter_map(|part| part.awaits()).max() else {
             return true;
         };
+        if heard.is_some_and(|heard| heard >= awaited) {
+            return false;
+        }
         let behind = (self.next_insert - awaited) as usize;
         let index = self.inserts.len().checked_sub(behind);
         let insert = index.and_then(|index| self.inserts.get_mut(index));
         debug_assert!(insert.is_some(), "what is not here is being fetched");
-        if let Some(insert) = insert
-            && insert.waiting.last() != Some(&slot)
-        {
+        if let Some(insert) = insert {
+            *heard = Some(awaited);
             insert.waiting.push(slot);
         }
         false

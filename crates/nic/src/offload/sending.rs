@@ -171,12 +171,13 @@ impl<P: Payload + Inline> Session<P> {
                 if !sending.fetching.is_empty() {
                     return false;
                 }
-                if let SendData::Cached(parts) = &send.data
-                    && !self.cache.is_here(parts, slot)
-                {
-                    return false;
-                }
                 let tag = send.tag;
+                if let SendData::Cached(parts) = &send.data {
+                    let heard = &mut sending.awaited_insert;
+                    if !self.cache.is_here(parts, slot, heard) {
+                        return false;
+                    }
+                }
                 self.sends
                     .move_front(&mut sending.waiting, &mut sending.unwritten);
                 self.write_out(work.stack, slot, conn);
