@@ -46,7 +46,7 @@ impl World {
         kernel.listen(endpoint(1, 80));
         kernel.attach_nic(endpoint(1, 80).addr, nic_connections);
         let nic = baton_nic::Config {
-            connections: nic_connections,
+            hard_limit: nic_connections,
             ..Default::default()
         };
         let mut stack = Stack::new(tcp.clone(), 2);

@@ -66,7 +66,7 @@ impl DescriptorQueue {
         if self.ring.free() < entry.len() {
             self.stats.full += 1;
             // There will be no room before what waits is gone.
-            self.batcher.hurry();
+            self.batcher.flush();
             return false;
         }
         for &descriptor in entry {
@@ -82,8 +82,8 @@ impl DescriptorQueue {
     }
 
     /// All that waits is to go at once.
-    pub fn hurry(&mut self) {
-        self.batcher.hurry();
+    pub fn flush(&mut self) {
+        self.batcher.flush();
     }
 
     /// Puts what is to be transferred next at `now` into `transfer`, which it clears before; false when nothing is due.

@@ -159,7 +159,7 @@ fn requests() -> Vec<Descriptor> {
     let accept = Action::Accept {
         first: 2,
         count: 3,
-        patience_us: 50,
+        timeout_us: 50,
     };
     let option = Action::SetOption {
         option: SocketOption::NoDelay,

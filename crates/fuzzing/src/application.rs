@@ -122,7 +122,7 @@ const ANY_SOCKET: u8 = 36;
 #[derive(Debug, Arbitrary)]
 enum Asked {
     Plain(Plain),
-    Accept { first: u8, count: u8, patience: u8 },
+    Accept { first: u8, count: u8, timeout: u8 },
     Send { len: u16, more: bool },
     Receive(u16),
     Odd(Odd),
@@ -479,11 +479,11 @@ impl Play {
             Asked::Accept {
                 first,
                 count,
-                patience,
+                timeout,
             } => {
                 let (first, count) = (u32::from(first) % NUMBERS, u16::from(count % 3) + 1);
-                let patience_us = one_of(&[0, 500, 5000], patience);
-                (accept(first, count, patience_us), Waiting::Accept { first })
+                let timeout_us = one_of(&[0, 500, 5000], timeout);
+                (accept(first, count, timeout_us), Waiting::Accept { first })
             }
             Asked::Odd(Odd::Cancel { back }) => {
                 let target = (next_tag - 1).saturating_sub(u32::from(back % 20));

@@ -166,8 +166,8 @@ impl HostLink for AnyHostLink {
     fn put(&mut self, now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
         either!(self, link => link.put(now, requests))
     }
-    fn set_patient(&mut self, patient: bool) {
-        either!(self, link => link.set_patient(patient));
+    fn mask_lazy(&mut self, masked: bool) {
+        either!(self, link => link.mask_lazy(masked));
     }
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
         either!(self, link => link.get(now, responses))

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 /// An adapter that lives answers sooner.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why there is no link to an adapter. Each says what to do.
 #[derive(Debug, thiserror::Error)]

@@ -12,11 +12,11 @@ mod connect;
 mod counters;
 mod handshake;
 mod live_link;
+mod pending;
 mod pool;
 mod shm;
 mod stream;
 pub mod unix_socket;
-mod visitors;
 mod waiting;
 
 pub use any::{AdapterAddress, AddressError, AnyAdapterLink, AnyHostLink};

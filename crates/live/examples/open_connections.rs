@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// No answer takes longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,9 +32,9 @@ fn run(server: SocketAddr, path: &str, count: usize) -> io::Result<()> {
     let started = Instant::now();
     let mut streams = Vec::with_capacity(count);
     for number in 0..count {
-        let stream = TcpStream::connect_timeout(&server, PATIENCE)
+        let stream = TcpStream::connect_timeout(&server, TIMEOUT)
             .map_err(|error| io::Error::other(format!("connection {number}: {error}")))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         streams.push(stream);
     }
     println!("{count} connections are open after {:?}", started.elapsed());

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Clients that are answered at the same time; more have to wait.
 const MOST_CLIENTS: usize = 16;
 /// A client waits no longer than this.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client and what it has yet to get.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ pub fn ask(path: &Path) -> Result<Vec<u8>, LiveError> {
     })?;
     let mut answer = Vec::new();
     stream
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(TIMEOUT))
         .and_then(|()| stream.read_to_end(&mut answer))
         .map_err(LiveError::failed(format!("--control {shown}")))?;
     Ok(answer)

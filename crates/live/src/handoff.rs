@@ -153,7 +153,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
             let AdapterEnd { os, link } = self.driver.adapter_end();
             let mut packets = self.packets.iter();
             if !packets.all(|&socket| os.has_room_for_packet(link, socket)) {
-                return os.be_impatient();
+                return os.unmask_lazy();
             }
             let host = &mut self.host;
             let packet = self

@@ -8,7 +8,6 @@
 
 pub mod adapter;
 mod affinity;
-mod attention;
 mod clock;
 mod control;
 mod engine;
@@ -24,6 +23,7 @@ pub mod port;
 mod remote;
 mod service;
 mod snapshot;
+mod throttle;
 mod web;
 mod world;
 

@@ -1,12 +1,12 @@
 //! The web server on an engine.
 
-use crate::attention::Attention;
 use crate::control::ControlSocket;
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
 use crate::http::FileHttp;
 use crate::port::Port;
 use crate::snapshot::{Snapshot, SnapshotSource};
+use crate::throttle::Throttle;
 use crate::web::{ServiceConfig, Web};
 use baton_apps::web::Server;
 use baton_host::layer::{AdapterEnd, SocketLayer};
@@ -125,12 +125,12 @@ pub fn serve<T: Port>(
     stop: impl Fn() -> bool,
 ) -> Result<(), LiveError> {
     let gone = || LiveError::failed("the interface can no longer be used");
-    let mut attention = Attention::default();
+    let mut throttle = Throttle::default();
     let mut ending = false;
     loop {
         let more = engine.turn(service).map_err(gone())?;
         if let Some(control) = &mut control
-            && attention.is_due(engine.now())
+            && throttle.is_due(engine.now())
         {
             control.serve(|| Snapshot::take(engine, service).to_line());
         }
@@ -153,7 +153,7 @@ pub fn serve<T: Port>(
             let asked = engine
                 .wait(service.poll_timeout(), &fds.unwrap_or_default())
                 .map_err(LiveError::failed("cannot wait for frames"))?;
-            attention.handle_wait(engine.now(), asked.contains(&true));
+            throttle.handle_wait(engine.now(), asked.contains(&true));
         }
     }
 }

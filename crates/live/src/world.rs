@@ -16,7 +16,7 @@ use std::io;
 
 /// Whoever asks for a snapshot, or for the end, is heard after so long at the latest. Asking costs system calls, which are
 /// not to be paid for at each turn.
-const HEARING: Span = Span::from_ms(50);
+const CONTROL_INTERVAL: Span = Span::from_ms(50);
 
 /// The sockets of an application, and the wait for them.
 pub trait SocketWorld: SnapshotSource {
@@ -109,7 +109,7 @@ impl<W: SocketWorld> WorldService<W> {
                 return Ok(());
             }
             if now >= heard_at {
-                heard_at = now + HEARING;
+                heard_at = now + CONTROL_INTERVAL;
                 if let Some(control) = &mut control {
                     control.serve(|| self.snapshot().to_line());
                 }

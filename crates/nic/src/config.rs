@@ -112,7 +112,7 @@ const MOST_CACHE_KIB: u32 = (1 << 22) - 1;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Hard_Limit: the most connections the NIC holds; 0 turns handoff off.
-    pub connections: u32,
+    pub hard_limit: u32,
     /// Scheduler.
     pub scheduler: Scheduler,
     /// Load control.
@@ -142,7 +142,7 @@ impl Config {
     /// # Errors
     /// Names the first field with which it does not.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let connections = u64::from(self.connections) * u64::from(self.connection_bytes);
+        let connections = u64::from(self.hard_limit) * u64::from(self.connection_bytes);
         let left = (u64::from(self.memory_kib) * 1024)
             .saturating_sub(connections + crate::memory::PACKETS_LEAST);
         let kib = self.cache.kib;
@@ -167,7 +167,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            connections: 1024,
+            hard_limit: 1024,
             scheduler: Scheduler::HostFirst,
             load_control: LoadControl::default(),
             memory_kib: 32 * 1024,
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_cache_larger_than_the_memory_is_an_error() {
         let with_cache = |kib| Config {
-            connections: 0,
+            hard_limit: 0,
             memory_kib: 1024,
             cache: CacheConfig {
                 kib,
@@ -209,7 +209,7 @@ mod tests {
                 .starts_with("cache.kib = 1009: expected no more than")
         );
         let crowded = Config {
-            connections: 512,
+            hard_limit: 512,
             connection_bytes: 1024,
             ..with_cache(600)
         };

@@ -130,7 +130,7 @@ impl<P: Storable> Firmware<P> {
             memory: Memory::new(config.memory_kib, config.cache.kib),
             governor: Box::new(Watermarks::new(
                 config.load_control.clone(),
-                config.connections,
+                config.hard_limit,
             )),
             order: Order::new(config.scheduler),
             activity_clock: ActivityClock::default(),
@@ -176,7 +176,7 @@ impl<P: Storable> Firmware<P> {
 
     /// Soft_Limit: the most connections that may be on the NIC now.
     pub fn soft_limit(&self) -> u32 {
-        self.governor.soft_limit().min(self.config.connections)
+        self.governor.soft_limit().min(self.config.hard_limit)
     }
 
     /// Qlen: NIC packets that wait on the receive queue. Under FCFS, where lookup waits too, all packets that wait there.
@@ -222,7 +222,7 @@ impl<P: Storable> Firmware<P> {
             "every connection of the engine has a handle"
         );
         assert!(
-            self.connections.active() <= self.config.connections,
+            self.connections.active() <= self.config.hard_limit,
             "Cnum is at most Hard_Limit"
         );
         let connection_bytes =

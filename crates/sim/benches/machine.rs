@@ -26,7 +26,7 @@ fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment
     };
     experiment.clients.connections = connections;
     experiment.clients.start_interval_us = 5;
-    experiment.nic.firmware.connections = offloaded;
+    experiment.nic.firmware.hard_limit = offloaded;
     experiment.run.cost_models = cost_models;
     experiment
 }

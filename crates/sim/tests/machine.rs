@@ -19,7 +19,7 @@ fn experiment(connections: u32, offloaded: u32) -> Experiment {
     experiment.clients.connections = connections;
     // Fast enough that host packets, which go first, leave it time for handoffs.
     experiment.nic.mips = 1600;
-    experiment.nic.firmware.connections = offloaded;
+    experiment.nic.firmware.hard_limit = offloaded;
     experiment.run.warmup_packets = 20_000;
     experiment.run.measured_packets = 30_000;
     experiment
@@ -146,7 +146,7 @@ fn every_byte_is_right_under_active_relief() {
         experiment.nic.mips = 300;
         experiment.nic.firmware.scheduler = Scheduler::Fcfs;
         experiment.nic.firmware.arrival_queue_packets = 64;
-        experiment.nic.firmware.connections = 150;
+        experiment.nic.firmware.hard_limit = 150;
         experiment.nic.firmware.receive_queue_packets = 64;
         experiment.nic.firmware.load_control = LoadControl {
             enabled: true,

@@ -24,7 +24,7 @@ fn a_hundred_thousand_connections_fit_into_two_gib() {
     experiment.clients.connections = 100_000;
     experiment.clients.start_interval_us = 5;
     experiment.host.kernel.backlog = 100_000;
-    experiment.nic.firmware.connections = 4_096;
+    experiment.nic.firmware.hard_limit = 4_096;
     experiment.run.warmup_packets = 0;
     experiment.run.measured_packets = 800_000;
     let results = run(&experiment, "test", &[], &mut NoObserver).expect("it runs");

@@ -396,7 +396,7 @@ proptest! {
         let policy = |on| if on { BatchingPolicy::Adaptive } else { BatchingPolicy::Fixed };
         (host.batching.policy, adapter.batching.policy) = (policy(adaptive.0), policy(adaptive.1));
         host.bulk_accept = bulk_accept;
-        host.accept_patience_us = 2_000;
+        host.accept_timeout_us = 2_000;
         (host.most_inline, adapter.most_inline) = (inline.0, inline.0);
         adapter.cumulative_sends = inline.1;
         // Packets of the host's own stack cross whole.

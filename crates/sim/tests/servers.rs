@@ -22,7 +22,7 @@ fn small(workload: WorkloadConfig, application: ApplicationConfig) -> Experiment
     };
     experiment.clients.connections = 20;
     experiment.nic.mips = 1600;
-    experiment.nic.firmware.connections = 0;
+    experiment.nic.firmware.hard_limit = 0;
     experiment.run.warmup_packets = 2_000;
     experiment.run.measured_packets = 10_000;
     experiment.run.check = true;
@@ -124,7 +124,7 @@ fn every_viewer_gets_every_block_of_a_live_stream() {
 fn a_live_stream_is_right_under_faults_and_handoff() {
     for seed in 0..5 {
         let mut experiment = faulty(live(20), seed);
-        experiment.nic.firmware.connections = 10;
+        experiment.nic.firmware.hard_limit = 10;
         let run = results(&experiment);
         assert!(run.clients.responses > 100, "seed {seed}");
         assert!(run.clients.retransmissions + run.host.retransmissions > 0);
@@ -135,7 +135,7 @@ fn a_live_stream_is_right_under_faults_and_handoff() {
 fn reads_are_current_while_others_write() {
     for (seed, write_percent) in [(1, 0), (2, 10), (3, 50), (4, 100)] {
         let mut experiment = faulty(remote_files(write_percent), seed);
-        experiment.nic.firmware.connections = if seed % 2 == 0 { 10 } else { 0 };
+        experiment.nic.firmware.hard_limit = if seed % 2 == 0 { 10 } else { 0 };
         let run = results(&experiment);
         assert!(run.clients.responses > 100, "{write_percent} % of writes");
         let (read, written) = (run.bus.to_nic.bytes.content, run.bus.to_host.bytes.content);
@@ -259,7 +259,7 @@ fn cached_reads_are_current_under_faults_and_handoff() {
             // Less than all the ranges: blocks are evicted, too.
             let mut experiment = faulty(cached(remote_files(30), 512), seed);
             experiment.host.kernel.nic_cache.coherence = coherence;
-            experiment.nic.firmware.connections = if handoff { 10 } else { 0 };
+            experiment.nic.firmware.hard_limit = if handoff { 10 } else { 0 };
             experiment.nic.store_bytes = true;
             experiment.nics = 1 + seed as u32 % 2;
             let run = results(&experiment);

@@ -115,7 +115,7 @@ impl Drop for Handle {
 
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum Timeout {
     /// Not at all.
     None,
     /// Until then.
@@ -124,7 +124,7 @@ pub(crate) enum Patience {
     Endless,
 }
 
-impl From<Option<Duration>> for Patience {
+impl From<Option<Duration>> for Timeout {
     fn from(timeout: Option<Duration>) -> Self {
         match timeout {
             Some(Duration::ZERO) => Self::None,
@@ -137,7 +137,7 @@ impl From<Option<Duration>> for Patience {
     }
 }
 
-impl Patience {
+impl Timeout {
     fn deadline(self) -> Option<Instant> {
         match self {
             Self::Until(deadline) => Some(deadline),
@@ -206,11 +206,11 @@ impl Shared {
         outcome
     }
 
-    /// Attempts until it succeeds, or `patience` has an end. The attempt registers the waiter, if it is given one and has to
+    /// Attempts until it succeeds, or `timeout` has an end. The attempt registers the waiter, if it is given one and has to
     /// wait.
     pub(crate) fn block<T>(
         &self,
-        patience: Patience,
+        timeout: Timeout,
         mut attempt: impl FnMut(&mut Core, Option<&Waiter>) -> Option<T>,
     ) -> Option<T> {
         let mut core = self.lock();
@@ -218,13 +218,13 @@ impl Shared {
         if outcome.is_none() && core.turn() {
             outcome = attempt(&mut core, None);
         }
-        if outcome.is_some() || matches!(patience, Patience::None) {
+        if outcome.is_some() || matches!(timeout, Timeout::None) {
             core.settle();
             return outcome;
         }
         let parker = Parker::current();
         let waiter = Waiter::Thread(Arc::clone(&parker));
-        let deadline = patience.deadline();
+        let deadline = timeout.deadline();
         let outcome = loop {
             parker.reset();
             let outcome = attempt(&mut core, Some(&waiter));
@@ -382,8 +382,8 @@ impl Shared {
 
     /// Waits until the adapter has all that was written, but not for long.
     fn linger(&self) {
-        self.block(Patience::from(Some(LINGER)), |core, _| {
-            core.driver.os_mut().be_impatient();
+        self.block(Timeout::from(Some(LINGER)), |core, _| {
+            core.driver.os_mut().unmask_lazy();
             let is_done = core.driver.os().is_flushed() || !core.driver.is_attached();
             is_done.then_some(())
         });

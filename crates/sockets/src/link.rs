@@ -80,9 +80,9 @@ impl HostLink for HostEnd {
         }
     }
 
-    fn set_patient(&mut self, patient: bool) {
+    fn mask_lazy(&mut self, masked: bool) {
         if let Self::Attached(link) = self {
-            link.set_patient(patient);
+            link.mask_lazy(masked);
         }
     }
 

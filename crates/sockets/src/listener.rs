@@ -1,7 +1,7 @@
 //! Listeners in the style of the standard library.
 
 use crate::Adapter;
-use crate::adapter::{Handle, Patience};
+use crate::adapter::{Handle, Timeout};
 use crate::error::error_of;
 use crate::poll::sealed::Sealed;
 use crate::stream::{TcpStream, endpoint, socket_addr};
@@ -65,7 +65,7 @@ impl TcpListener {
             losses_told: AtomicU64::new(losses),
         };
         let handle = &listener.handle;
-        let listening = handle.block(Patience::Endless, |core, waiter| {
+        let listening = handle.block(Timeout::Endless, |core, waiter| {
             if !core.driver.is_attached() {
                 return Some(Err(ErrorKind::NetworkDown.into()));
             }
@@ -82,12 +82,12 @@ impl TcpListener {
     /// # Errors
     /// The adapter is gone (`ConnectionAborted`, once), or nothing is there and the listener is non-blocking (`WouldBlock`).
     pub fn accept(&self) -> Result<(TcpStream, SocketAddr)> {
-        let patience = if self.nonblocking.load(Ordering::Relaxed) {
-            Patience::None
+        let timeout = if self.nonblocking.load(Ordering::Relaxed) {
+            Timeout::None
         } else {
-            Patience::Endless
+            Timeout::Endless
         };
-        let accepted = self.handle.block(patience, |core, waiter| {
+        let accepted = self.handle.block(timeout, |core, waiter| {
             self.tell_loss(core.driver.links_lost())
                 .or_else(|| core.accept(self.socket, waiter))
                 .map(|accepted| accepted.map(|socket| (socket, core.driver.os().peer(socket))))

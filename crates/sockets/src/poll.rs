@@ -1,7 +1,7 @@
 //! Readiness of many sockets for one thread.
 
 use crate::Adapter;
-use crate::adapter::{Handle, Patience};
+use crate::adapter::{Handle, Timeout};
 use crate::core::Side;
 use crate::listener::TcpListener;
 use crate::stream::TcpStream;
@@ -221,7 +221,7 @@ impl Poll {
     pub fn poll(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.events.clear();
         let id = self.id;
-        self.handle.block(Patience::from(timeout), |core, waiter| {
+        self.handle.block(Timeout::from(timeout), |core, waiter| {
             while events.events.len() < events.capacity
                 && let Some(socket) = core.polls.pop(id)
             {

@@ -1,7 +1,7 @@
 //! Connections in the style of the standard library.
 
 use crate::Adapter;
-use crate::adapter::{Handle, Patience};
+use crate::adapter::{Handle, Timeout};
 use crate::core::{Core, Side};
 use crate::error::error_of;
 use crate::poll::sealed::Sealed;
@@ -84,7 +84,7 @@ impl TcpStream {
     /// The peer refuses (`ConnectionRefused`), cannot be reached (`HostUnreachable`) or does not answer (`TimedOut`); or the
     /// adapter is gone (`NetworkDown`).
     pub fn connect(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
-        Self::connect_within(adapter, peer, Patience::Endless)
+        Self::connect_within(adapter, peer, Timeout::Endless)
     }
 
     /// Opens a connection, if that takes no longer than `timeout`.
@@ -93,13 +93,13 @@ impl TcpStream {
     /// As [`TcpStream::connect`]; `TimedOut` when it takes longer; `InvalidInput` when `timeout` is zero.
     pub fn connect_timeout(adapter: &Adapter, peer: SocketAddr, timeout: Duration) -> Result<Self> {
         let timeout = Some(not_zero(timeout)?);
-        Self::connect_within(adapter, peer, Patience::from(timeout))
+        Self::connect_within(adapter, peer, Timeout::from(timeout))
     }
 
-    fn connect_within(adapter: &Adapter, peer: SocketAddr, patience: Patience) -> Result<Self> {
+    fn connect_within(adapter: &Adapter, peer: SocketAddr, timeout: Timeout) -> Result<Self> {
         let stream = Self::start(adapter, peer)?;
         let handle = &stream.inner.handle;
-        let connected = handle.block(patience, |core, waiter| stream.connected(core, waiter));
+        let connected = handle.block(timeout, |core, waiter| stream.connected(core, waiter));
         let connected = connected.unwrap_or(Err(ErrorKind::TimedOut.into()));
         // A handshake that is under way is given up, if so.
         stream
@@ -161,11 +161,11 @@ impl TcpStream {
     /// # Errors
     /// As those of [`Read::read`].
     pub fn receive(&self, max: usize) -> Result<Bytes> {
-        let patience = self.patience(self.timeouts().read);
+        let timeout = self.timeout(self.timeouts().read);
         let outcome = self
             .inner
             .handle
-            .block(patience, |core, waiter| self.try_receive(core, max, waiter));
+            .block(timeout, |core, waiter| self.try_receive(core, max, waiter));
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
     }
 
@@ -186,12 +186,12 @@ impl TcpStream {
     /// # Errors
     /// As those of [`Write::write`].
     pub fn send(&self, data: &Bytes) -> Result<usize> {
-        let patience = self.patience(self.timeouts().write);
+        let timeout = self.timeout(self.timeouts().write);
         let socket = self.inner.socket;
         let outcome = self
             .inner
             .handle
-            .block(patience, |core, waiter| core.send(socket, data, waiter));
+            .block(timeout, |core, waiter| core.send(socket, data, waiter));
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
     }
 
@@ -241,7 +241,7 @@ impl TcpStream {
         if let Some(local) = inner.local.get() {
             return Ok(*local);
         }
-        let asked = inner.handle.block(Patience::Endless, |core, waiter| {
+        let asked = inner.handle.block(Timeout::Endless, |core, waiter| {
             core.local(inner.socket, waiter)
         });
         let local = socket_addr(asked.unwrap_or(Err(ErrorKind::WouldBlock.into()))?);
@@ -342,11 +342,11 @@ impl TcpStream {
         Ok(fresh.map(error_of))
     }
 
-    fn patience(&self, timeout: Option<Duration>) -> Patience {
+    fn timeout(&self, timeout: Option<Duration>) -> Timeout {
         if self.inner.nonblocking.load(Ordering::Relaxed) {
-            Patience::None
+            Timeout::None
         } else {
-            Patience::from(timeout)
+            Timeout::from(timeout)
         }
     }
 

@@ -61,7 +61,7 @@ pub(crate) struct Judgment {
     /// RACK.xmit_ts and RACK.end_seq.
     pub(crate) latest: Sent,
     /// RACK.rtt + RACK.reo_wnd.
-    pub(crate) patience: Span,
+    pub(crate) lost_after: Span,
 }
 
 /// What came of looking for losses.
@@ -294,7 +294,7 @@ impl Flight {
             if sent.known.intersects(Known::REPORTED | Known::LOST) || !by.latest.after(&sent) {
                 continue;
             }
-            let wait = (sent.at + by.patience).since(by.now);
+            let wait = (sent.at + by.lost_after).since(by.now);
             if wait == Span::ZERO {
                 found.lost = true;
                 self.lose(una, index);
@@ -306,18 +306,18 @@ impl Flight {
         found
     }
 
-    /// A timeout: the first segment is lost, and all that had `patience` to arrive (RFC 8985 6.3). `visit` gets each
+    /// A timeout: the first segment is lost, and all that had `lost_after` to arrive (RFC 8985 6.3). `visit` gets each
     /// segment that newly is, and its length.
     pub(crate) fn time_out(
         &mut self,
         una: SeqNr,
         now: Moment,
-        patience: Span,
+        lost_after: Span,
         mut visit: impl FnMut(&Sent, u32),
     ) {
         for index in 0..self.segments.len() {
             let sent = self.segments[index];
-            let expired = (sent.at + patience).since(now) == Span::ZERO;
+            let expired = (sent.at + lost_after).since(now) == Span::ZERO;
             let lost = index == 0 || expired;
             if lost && !sent.known.intersects(Known::REPORTED | Known::LOST) {
                 self.lose(una, index);

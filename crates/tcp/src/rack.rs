@@ -172,12 +172,12 @@ impl Rack {
         Some(Judgment {
             now,
             latest,
-            patience: self.rtt + window,
+            lost_after: self.rtt + window,
         })
     }
 
     /// After how much time a segment that was not heard of is lost.
-    pub(crate) fn patience(&self, reported_segments: u32, srtt: Span) -> Span {
+    pub(crate) fn lost_after(&self, reported_segments: u32, srtt: Span) -> Span {
         self.rtt + self.reordering_window(true, reported_segments, srtt)
     }
 }

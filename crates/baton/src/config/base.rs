@@ -1,7 +1,7 @@
 //! An experiment file or a shorthand, taken apart.
 
-use super::shorthand::{Letter, Shorthand};
-use super::source::{Complaint, Kind, Sources};
+use super::shorthand::{Shorthand, WorkloadLetter};
+use super::source::{Diagnostic, Kind, Sources};
 use super::tree::{Node, Value};
 use super::variants::Variant;
 use super::{Request, machine, variants};
@@ -58,7 +58,7 @@ pub fn load(
     request: &Request,
     notes: &mut Vec<String>,
 ) -> Result<Base, Failure> {
-    let bad = |complaint: Complaint| Failure::BadInput(complaint.to_string());
+    let bad = |diagnostic: Diagnostic| Failure::BadInput(diagnostic.to_string());
     let path = Path::new(&request.experiment);
     let is_file = path.is_file();
     let mut document = if is_file {
@@ -116,7 +116,7 @@ fn read_document(sources: &mut Sources, path: &Path) -> Result<Node, Failure> {
         ))
     })?;
     Node::parse(sources, Kind::File, &name, &text)
-        .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+        .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
 }
 
 fn read_shorthand(
@@ -158,7 +158,7 @@ fn read_shorthand(
         );
     }
     Node::parse(sources, Kind::Shorthand, name, &text)
-        .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+        .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
 }
 
 /// Marks, in the name of a run, that a generated log took the place of the real one.
@@ -166,7 +166,7 @@ pub const STAND_IN: &str = "(generated log)";
 
 fn stand_in_note(shorthand: Shorthand) -> String {
     let (letter, log, preset) = match shorthand.workload {
-        Letter::Ibm => ("I", "the IBM log, which is not public", "ibm"),
+        WorkloadLetter::Ibm => ("I", "the IBM log, which is not public", "ibm"),
         _ => (
             "W",
             "the World Cup log, which is not part of Baton",

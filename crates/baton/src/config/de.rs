@@ -10,7 +10,7 @@ use std::fmt;
 
 /// What is wrong with a tree, and where.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Misfit {
+pub struct Mismatch {
     /// What is wrong.
     pub wrong: Wrong,
     /// Keys from the root to the value, or to the table that holds the key.
@@ -45,7 +45,7 @@ pub enum Wrong {
     Other(String),
 }
 
-impl Misfit {
+impl Mismatch {
     fn new(wrong: Wrong) -> Self {
         Self {
             wrong,
@@ -111,7 +111,7 @@ impl Misfit {
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.join(".");
         match &self.wrong {
@@ -132,9 +132,9 @@ impl fmt::Display for Misfit {
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for Mismatch {}
 
-impl de::Error for Misfit {
+impl de::Error for Mismatch {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(Wrong::Other(message.to_string()))
     }
@@ -230,9 +230,9 @@ fn describe(value: &Value) -> String {
 }
 
 impl<'de> Deserializer<'de> for &'de Node {
-    type Error = Misfit;
+    type Error = Mismatch;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match &self.value {
             Value::String(text) => visitor.visit_borrowed_str(text),
             Value::Integer(number) => visitor.visit_i64(*number),
@@ -246,7 +246,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_some(self)
     }
 
@@ -254,7 +254,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, Mismatch> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -263,7 +263,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, Mismatch> {
         match &self.value {
             Value::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
             Value::Table(table) => {
@@ -275,7 +275,7 @@ impl<'de> Deserializer<'de> for &'de Node {
                 } else {
                     quoted(variants)
                 };
-                Err(Misfit::new(Wrong::Value {
+                Err(Mismatch::new(Wrong::Value {
                     found: describe(value),
                     expected,
                 }))
@@ -289,7 +289,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Misfit> for &'de Node {
+impl<'de> IntoDeserializer<'de, Mismatch> for &'de Node {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -322,26 +322,28 @@ impl<'de> Entries<'de> {
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'de> {
-    type Error = Misfit;
+    type Error = Mismatch;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Misfit> {
+    ) -> Result<Option<K::Value>, Mismatch> {
         self.current = self.rest.next();
         let Some((key, entry)) = self.current else {
             return Ok(None);
         };
-        seed.deserialize(Key(key)).map(Some).map_err(|mut misfit| {
-            misfit.origin.get_or_insert_with(|| entry.key.clone());
-            misfit
-        })
+        seed.deserialize(Key(key))
+            .map(Some)
+            .map_err(|mut mismatch| {
+                mismatch.origin.get_or_insert_with(|| entry.key.clone());
+                mismatch
+            })
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Misfit> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Mismatch> {
         let (key, entry) = self.current.take().expect("a key comes before its value");
         seed.deserialize(&entry.node)
-            .map_err(|misfit| misfit.under(key, entry))
+            .map_err(|mismatch| mismatch.under(key, entry))
     }
 }
 
@@ -349,13 +351,13 @@ impl<'de> de::MapAccess<'de> for Entries<'de> {
 struct Key<'de>(&'de str);
 
 impl<'de> Deserializer<'de> for Key<'de> {
-    type Error = Misfit;
+    type Error = Mismatch;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_borrowed_str(self.0)
     }
 
-    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self.0.parse() {
             Ok(number) => visitor.visit_u16(number),
             Err(_) => visitor.visit_borrowed_str(self.0),

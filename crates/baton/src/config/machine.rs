@@ -1,7 +1,7 @@
 //! The machine of an experiment: a profile over the program's defaults.
 
 use super::Request;
-use super::source::{Complaint, Kind, Sources};
+use super::source::{Diagnostic, Kind, Sources};
 use super::tree::{Entry, Node};
 use crate::failure::Failure;
 use baton_sim::config::Experiment;
@@ -72,7 +72,7 @@ pub fn load(
             let Some(name) = entry.node.string() else {
                 let message = "profile: expected the name or path of a profile in quotes";
                 return Err(Failure::BadInput(
-                    sources.complain(&origin, message).to_string(),
+                    sources.diagnose(&origin, message).to_string(),
                 ));
             };
             (name.to_owned(), origin, folder)
@@ -80,9 +80,9 @@ pub fn load(
         (None, None) => return Ok((None, machine)),
     };
     let layer = load_profile(sources, &name, folder).map_err(|problem| match problem {
-        ProfileProblem::Content(complaint) => Failure::BadInput(complaint.to_string()),
+        ProfileProblem::Content(diagnostic) => Failure::BadInput(diagnostic.to_string()),
         ProfileProblem::Missing(message) => {
-            Failure::BadInput(sources.complain(&origin, message).to_string())
+            Failure::BadInput(sources.diagnose(&origin, message).to_string())
         }
     })?;
     machine.merge(layer);
@@ -93,7 +93,7 @@ enum ProfileProblem {
     /// It cannot be read.
     Missing(String),
     /// It is no TOML.
-    Content(Complaint),
+    Content(Diagnostic),
 }
 
 fn load_profile(sources: &mut Sources, name: &str, folder: &Path) -> Result<Node, ProfileProblem> {

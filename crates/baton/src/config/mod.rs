@@ -21,9 +21,9 @@ use crate::failure::Failure;
 use base::Base;
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_workload::Preset;
-use de::{Misfit, Wrong};
+use de::{Mismatch, Wrong};
 use serde::Deserialize;
-use source::{Complaint, Kind, Origin, Sources};
+use source::{Diagnostic, Kind, Origin, Sources};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tree::{Node, Value};
@@ -86,7 +86,7 @@ pub fn plan(request: &Request) -> Result<Plan, Failure> {
             own.merge(variant.layer.clone());
             own.merge(flags.clone());
             complete(&sources, &base, own, variant.name.is_some())
-                .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+                .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
         })
         .collect::<Result<_, _>>()?;
     Ok(Plan { runs, notes })
@@ -148,7 +148,7 @@ pub fn profile(name: &str) -> Result<Experiment, Failure> {
     };
     complete(&sources, &base, base.document.clone(), false)
         .map(|planned| planned.experiment)
-        .map_err(|complaint| Failure::BadInput(complaint.to_string()))
+        .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
 }
 
 /// Lays a document over its machine and makes an experiment of it.
@@ -157,17 +157,17 @@ fn complete(
     base: &Base,
     own: Node,
     is_variant: bool,
-) -> Result<Planned, Complaint> {
+) -> Result<Planned, Diagnostic> {
     let mut tree = base.machine.clone();
     tree.merge(own.clone());
     let experiment =
-        Experiment::deserialize(&tree).map_err(|misfit| explain(sources, &tree, &misfit))?;
+        Experiment::deserialize(&tree).map_err(|mismatch| explain(sources, &tree, &mismatch))?;
     experiment.validate().map_err(|invalid| {
         let message = format!(
             "{}: found {}; expected {}",
             invalid.path, invalid.found, invalid.expected
         );
-        sources.complain(blamed(sources, &tree, &invalid.path), message)
+        sources.diagnose(blamed(sources, &tree, &invalid.path), message)
     })?;
     check_workload(sources, &tree, &experiment.workload)?;
     let mut short = match own.to_toml() {
@@ -208,16 +208,16 @@ fn check_workload(
     sources: &Sources,
     tree: &Node,
     workload: &WorkloadConfig,
-) -> Result<(), Complaint> {
+) -> Result<(), Diagnostic> {
     match workload {
         WorkloadConfig::Log { path, .. } => check_readable(path).map_err(|reason| {
             let message = format!("{}: {reason}; expected an access log", path.display());
-            sources.complain(tree.origin_of("workload.path"), message)
+            sources.diagnose(tree.origin_of("workload.path"), message)
         }),
         WorkloadConfig::Generated { preset, .. } if Preset::from_name(preset).is_none() => {
             let known = Preset::ALL.map(Preset::name).join(", ");
             let message = format!("workload.preset: found {preset:?}; expected one of {known}");
-            Err(sources.complain(tree.origin_of("workload.preset"), message))
+            Err(sources.diagnose(tree.origin_of("workload.preset"), message))
         }
         _ => Ok(()),
     }
@@ -234,18 +234,18 @@ fn check_readable(path: &Path) -> Result<(), String> {
 }
 
 /// Says what is wrong with a tree, where, and what may have been meant.
-fn explain(sources: &Sources, tree: &Node, misfit: &Misfit) -> Complaint {
-    let origin = misfit.origin.as_ref().unwrap_or(&tree.origin);
-    let message = match &misfit.wrong {
+fn explain(sources: &Sources, tree: &Node, mismatch: &Mismatch) -> Diagnostic {
+    let origin = mismatch.origin.as_ref().unwrap_or(&tree.origin);
+    let message = match &mismatch.wrong {
         Wrong::UnknownKey { key, known } => {
-            match suggest::nearest(key, known, &misfit.path, tree) {
-                Some(meant) => format!("{}; did you mean `{meant}`?", misfit.unknown_key()),
-                None => misfit.to_string(),
+            match suggest::nearest(key, known, &mismatch.path, tree) {
+                Some(meant) => format!("{}; did you mean `{meant}`?", mismatch.unknown_key()),
+                None => mismatch.to_string(),
             }
         }
-        _ => misfit.to_string(),
+        _ => mismatch.to_string(),
     };
-    sources.complain(origin, message)
+    sources.diagnose(origin, message)
 }
 
 #[cfg(test)]

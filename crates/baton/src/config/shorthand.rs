@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shorthand {
     /// What the clients ask for.
-    pub workload: Letter,
+    pub workload: WorkloadLetter,
     /// The most connections that the NIC may hold; 0 for no handoff.
     pub connections: u32,
     /// Host packets before NIC packets (`P`), or first come, first served (`N`).
@@ -25,7 +25,7 @@ pub struct Shorthand {
 
 /// A workload of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Letter {
+pub enum WorkloadLetter {
     /// `W`: World Cup log, 2048 clients.
     WorldCup,
     /// `I`: IBM log, 2048 clients.
@@ -128,7 +128,7 @@ impl FromStr for Shorthand {
             }
         };
         Ok(Self {
-            workload: Letter::from_text(workload).ok_or_else(|| wrong(0))?,
+            workload: WorkloadLetter::from_text(workload).ok_or_else(|| wrong(0))?,
             connections: number(connections).ok_or_else(|| wrong(1))?,
             host_first: one_of(priority, "P", "N").ok_or_else(|| wrong(2))?,
             load_control: one_of(load_control, "L", "N").ok_or_else(|| wrong(3))?,
@@ -155,7 +155,7 @@ fn one_of(text: &str, yes: &str, no: &str) -> Option<bool> {
     }
 }
 
-impl Letter {
+impl WorkloadLetter {
     fn from_text(text: &str) -> Option<Self> {
         match text {
             "W" => Some(Self::WorldCup),
@@ -231,7 +231,7 @@ impl Shorthand {
         section(
             "nic.firmware",
             &format!(
-                "connections = {}\nscheduler = \"{scheduler}\"",
+                "hard_limit = {}\nscheduler = \"{scheduler}\"",
                 self.connections
             ),
         );
@@ -243,7 +243,7 @@ impl Shorthand {
     }
 }
 
-impl fmt::Display for Letter {
+impl fmt::Display for WorkloadLetter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WorldCup => "W",

@@ -83,14 +83,14 @@ impl Sources {
         (self.source(origin).kind, origin.source)
     }
 
-    /// A complaint about what stands at `origin`.
-    pub fn complain(&self, origin: &Origin, message: impl Into<String>) -> Complaint {
+    /// A diagnostic about what stands at `origin`.
+    pub fn diagnose(&self, origin: &Origin, message: impl Into<String>) -> Diagnostic {
         let source = self.source(origin);
         let place = match source.kind {
             Kind::Profile | Kind::File => Place::of(&source.text, &origin.span),
             Kind::Default | Kind::Shorthand | Kind::Flag => None,
         };
-        Complaint {
+        Diagnostic {
             source: source.name.clone(),
             place,
             message: message.into(),
@@ -100,7 +100,7 @@ impl Sources {
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub struct Diagnostic {
     source: String,
     place: Option<Place>,
     message: String,
@@ -135,7 +135,7 @@ impl Place {
 }
 
 /// `FILE:LINE:COLUMN: MESSAGE` with the line below it, or `FLAG: MESSAGE`.
-impl fmt::Display for Complaint {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             source,
@@ -170,20 +170,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complaint_shows_line_and_column() {
+    fn a_diagnostic_shows_line_and_column() {
         let mut sources = Sources::new();
         let file = sources.add(Kind::File, "x.toml", "[nic]\nmips = \"fast\"\n");
-        let complaint = sources.complain(&Sources::at(file, 13..19), "not a number");
+        let diagnostic = sources.diagnose(&Sources::at(file, 13..19), "not a number");
         let expected = "x.toml:2:8: not a number\n   |\n 2 | mips = \"fast\"\n   |        ^^^^^^";
-        assert_eq!(complaint.to_string(), expected);
+        assert_eq!(diagnostic.to_string(), expected);
     }
 
     #[test]
     fn a_flag_is_named_as_it_was_given() {
         let mut sources = Sources::new();
         let flag = sources.add(Kind::Flag, "--set nic.mips=fast", "fast");
-        let complaint = sources.complain(&Sources::at(flag, 0..4), "not a number");
-        assert_eq!(complaint.to_string(), "--set nic.mips=fast: not a number");
+        let diagnostic = sources.diagnose(&Sources::at(flag, 0..4), "not a number");
+        assert_eq!(diagnostic.to_string(), "--set nic.mips=fast: not a number");
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         let mut sources = Sources::new();
         let file = sources.add(Kind::File, "x.toml", "[nic");
         let text = sources
-            .complain(&Sources::at(file, 4..4), "unclosed")
+            .diagnose(&Sources::at(file, 4..4), "unclosed")
             .to_string();
         assert!(text.starts_with("x.toml:1:5: unclosed"), "{text}");
     }

@@ -1,6 +1,6 @@
 //! A TOML document as a tree in which every value remembers where it was written.
 
-use super::source::{Complaint, Kind, Origin, Sources};
+use super::source::{Diagnostic, Kind, Origin, Sources};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
@@ -59,13 +59,13 @@ impl Node {
         kind: Kind,
         name: &str,
         text: &str,
-    ) -> Result<Self, Complaint> {
+    ) -> Result<Self, Diagnostic> {
         let source = sources.add(kind, name, text);
         match DeTable::parse(text) {
             Ok(table) => {
                 let span = table.span();
                 let value = from_table(source, table.get_ref()).map_err(|(span, message)| {
-                    sources.complain(&Sources::at(source, span), message)
+                    sources.diagnose(&Sources::at(source, span), message)
                 })?;
                 Ok(Self {
                     origin: Sources::at(source, span),
@@ -74,7 +74,7 @@ impl Node {
             }
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);
-                Err(sources.complain(&Sources::at(source, span), error.message()))
+                Err(sources.diagnose(&Sources::at(source, span), error.message()))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The variants of an experiment file: runs that differ in a few values.
 
 use super::Request;
-use super::source::{Complaint, Sources};
+use super::source::{Diagnostic, Sources};
 use super::tree::{Node, Value};
 use crate::failure::Failure;
 
@@ -17,7 +17,7 @@ pub struct Variant {
 ///
 /// # Errors
 /// They are not as they must be.
-pub fn take(sources: &Sources, document: &mut Node) -> Result<Vec<Variant>, Complaint> {
+pub fn take(sources: &Sources, document: &mut Node) -> Result<Vec<Variant>, Diagnostic> {
     let Some(entry) = document.take("variants") else {
         return Ok(vec![Variant {
             name: None,
@@ -28,7 +28,7 @@ pub fn take(sources: &Sources, document: &mut Node) -> Result<Vec<Variant>, Comp
         Value::Array(items) if !items.is_empty() => items,
         _ => {
             let message = "expected [[variants]], each with `name` and `set`";
-            return Err(sources.complain(&entry.node.origin, message));
+            return Err(sources.diagnose(&entry.node.origin, message));
         }
     };
     let mut variants: Vec<Variant> = Vec::with_capacity(items.len());
@@ -37,7 +37,7 @@ pub fn take(sources: &Sources, document: &mut Node) -> Result<Vec<Variant>, Comp
         let variant = take_variant(sources, item)?;
         if variants.iter().any(|other| other.name == variant.name) {
             let name = variant.name.unwrap_or_default();
-            return Err(sources.complain(
+            return Err(sources.diagnose(
                 &origin,
                 format!("there is another variant {name:?}; expected unique names"),
             ));
@@ -47,25 +47,25 @@ pub fn take(sources: &Sources, document: &mut Node) -> Result<Vec<Variant>, Comp
     Ok(variants)
 }
 
-fn take_variant(sources: &Sources, mut item: Node) -> Result<Variant, Complaint> {
+fn take_variant(sources: &Sources, mut item: Node) -> Result<Variant, Diagnostic> {
     let origin = item.origin.clone();
     let name_node = item.take("name").map(|entry| entry.node);
     let Some(name) = name_node.as_ref().and_then(Node::string).map(str::to_owned) else {
-        return Err(sources.complain(&origin, "a variant needs a `name` in quotes"));
+        return Err(sources.diagnose(&origin, "a variant needs a `name` in quotes"));
     };
     let mut layer = item
         .take("set")
         .map_or_else(|| Node::empty(origin), |entry| entry.node)
         .expand_dots();
     if layer.table().is_none() {
-        return Err(sources.complain(
+        return Err(sources.diagnose(
             &layer.origin,
             "expected a table, as in set = { nic.mips = 600 }",
         ));
     }
     if let Some((key, entry)) = item.table().and_then(|table| table.first_key_value()) {
         let message = format!("unknown key `{key}` in a variant; expected `name` and `set`");
-        return Err(sources.complain(&entry.key, message));
+        return Err(sources.diagnose(&entry.key, message));
     }
     if let Some(node) = name_node {
         layer.merge(Node::at_path("name", node));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Nobody misses a bar before this.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_secs(1);
 
 /// What all jobs together have done.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Progress {
     /// `job` has done this many.
     pub fn set(&self, job: usize, done: u64) {
         self.done[job].store(done, Ordering::Relaxed);
-        if self.bar.elapsed() > PATIENCE {
+        if self.bar.elapsed() > DELAY {
             // Draws nothing if stderr is no terminal.
             self.shown
                 .call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));

@@ -1,7 +1,7 @@
 //! The tests.
 
 use crate::application::SOURCE_BYTES;
-use crate::world::{KERNEL, PATIENCE, World, echo_through, until};
+use crate::world::{KERNEL, TIMEOUT, World, echo_through, until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::thread;
@@ -35,7 +35,7 @@ fn adapter_killed_in_mid_load() {
     let echo = world.application("echo", "7001");
     let reader = world.application("reader", &format!("{KERNEL}:{port}"));
     let _silent = kernel.accept().expect("the reader");
-    reader.says("connected", PATIENCE);
+    reader.says("connected", TIMEOUT);
     // A load that is never over: nothing of what comes back is read.
     let mut stream = world.connect(7001);
     let load = thread::spawn(move || {
@@ -48,13 +48,13 @@ fn adapter_killed_in_mid_load() {
     });
 
     world.kill_adapter();
-    reader.says("connection failed", PATIENCE);
-    echo.says("connection failed", PATIENCE);
-    echo.says("lost", PATIENCE);
+    reader.says("connection failed", TIMEOUT);
+    echo.says("connection failed", TIMEOUT);
+    echo.says("lost", TIMEOUT);
     load.join().expect("no panic");
 
     world.start_adapter(&[]);
-    echo.says("attached", PATIENCE);
+    echo.says("attached", TIMEOUT);
     echo_through(world.connect(7001))
         .join()
         .expect("an echo again");
@@ -78,7 +78,7 @@ fn application_killed_and_reset() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     world
         .adapter()
-        .says(&format!("process {pid}) is gone"), PATIENCE);
+        .says(&format!("process {pid}) is gone"), TIMEOUT);
     until("the memory is given back", || {
         world.counter("applications.shared_bytes") == shared / 2
     });
@@ -102,7 +102,7 @@ fn application_killed_and_drained() {
         world.application("echo", "7002"),
     );
     let mut stream = world.connect(7001);
-    victim.says("all is sent", PATIENCE);
+    victim.says("all is sent", TIMEOUT);
     until("the adapter has it all", || {
         world.counter("adapter.sent_bytes") == SOURCE_BYTES as u64
     });
@@ -169,11 +169,11 @@ fn intruder_is_cut_off() {
     let _other = world.application("echo", "7002");
     let going_on = echo_through(world.connect(7002));
     let intruder = world.application("intruder", "-");
-    intruder.says("cut off", PATIENCE);
+    intruder.says("cut off", TIMEOUT);
     let adapter = world.adapter();
     adapter.says(
         "is cut off, it broke the rules: opcode 0xff does not exist",
-        PATIENCE,
+        TIMEOUT,
     );
     assert_eq!(world.counter("applications.cut_off.malformed"), 1);
     until("its memory is given back", || {

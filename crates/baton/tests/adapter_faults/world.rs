@@ -24,7 +24,7 @@ pub const ENGINE: &str = "10.9.0.2";
 /// The kernel's address.
 pub const KERNEL: &str = "10.9.0.1";
 /// Whatever has to come at all comes within this time, even where others use the machine.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// All that a test needs; gone when dropped.
 pub struct World {
@@ -75,7 +75,7 @@ impl World {
             .arg(self.path("control"))
             .args(more);
         let adapter = Process::start(command);
-        adapter.says("offloading TCP", PATIENCE);
+        adapter.says("offloading TCP", TIMEOUT);
         self.adapter = Some(adapter);
     }
 
@@ -126,7 +126,7 @@ impl World {
 
     /// A connection of the kernel's TCP to a port of the engine's, which may not be listening yet.
     pub fn connect(&self, port: u16) -> TcpStream {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             match self.try_connect(port) {
                 Ok(stream) => return stream,
@@ -139,9 +139,9 @@ impl World {
     /// The same, once.
     pub fn try_connect(&self, port: u16) -> std::io::Result<TcpStream> {
         let address = SocketAddr::new(ENGINE.parse().expect("an address"), port);
-        let stream = self.inside(|| TcpStream::connect_timeout(&address, PATIENCE))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = self.inside(|| TcpStream::connect_timeout(&address, TIMEOUT))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(stream)
     }
 
@@ -300,9 +300,9 @@ pub fn echo_through(stream: TcpStream) -> thread::JoinHandle<()> {
 /// Waits until something is so.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + PATIENCE;
+    let limit = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < limit, "{what}: not in {PATIENCE:?}");
+        assert!(Instant::now() < limit, "{what}: not in {TIMEOUT:?}");
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -25,7 +25,7 @@ fn an_unknown_key_is_named_with_the_nearest_one() {
     ]);
     run_text("seeed = 1\n").refused(&["x.toml:1:1:", "unknown key `seeed` in an experiment"]);
     run_text("[nic]\nconnections = 5\n")
-        .refused(&["x.toml:2:1:", "did you mean `nic.firmware.connections`?"]);
+        .refused(&["x.toml:2:1:", "did you mean `nic.firmware.hard_limit`?"]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn negative_sizes_and_impossible_geometries_are_refused() {
         "power of two",
     ]);
     run_text("[nic.firmware]\nconnections = 4000000000\n")
-        .refused(&["x.toml:2:15:", "nic.firmware.connections"]);
+        .refused(&["x.toml:2:15:", "nic.firmware.hard_limit"]);
     run_text("[clients]\nconnections = 0\n")
         .refused(&["x.toml:2:15:", "clients.connections: found 0"]);
 }

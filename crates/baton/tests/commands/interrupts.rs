@@ -14,8 +14,8 @@ pub fn started(bench: &Workbench, arguments: &[&str]) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    let patience = Instant::now() + Duration::from_secs(120);
-    while bench.files().len() <= before && Instant::now() < patience {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while bench.files().len() <= before && Instant::now() < deadline {
         sleep(Duration::from_millis(5));
     }
     child

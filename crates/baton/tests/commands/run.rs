@@ -7,9 +7,9 @@ use serde_json::Value;
 
 const VARIANTS: &str = "\
 [workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 16\n\
-[[variants]]\nname = \"none\"\nset = { \"nic.firmware.connections\" = 0 }\n\
-[[variants]]\nname = \"some\"\nset = { nic.firmware.connections = 8 }\n\
-[[variants]]\nname = \"all\"\nset.nic.firmware = { connections = 64, scheduler = \"fcfs\" }\n";
+[[variants]]\nname = \"none\"\nset = { \"nic.firmware.hard_limit\" = 0 }\n\
+[[variants]]\nname = \"some\"\nset = { nic.firmware.hard_limit = 8 }\n\
+[[variants]]\nname = \"all\"\nset.nic.firmware = { hard_limit = 64, scheduler = \"fcfs\" }\n";
 
 fn json(bench: &Workbench, name: &str) -> Value {
     serde_json::from_str(&bench.read(name)).expect("JSON")
@@ -54,7 +54,7 @@ fn a_run_prints_tables_and_writes_all_results() {
 fn a_run_without_handoff_has_nothing_to_say_about_load_control() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
-    let none = ["--set", "nic.firmware.connections=0"];
+    let none = ["--set", "nic.firmware.hard_limit=0"];
     let ran = bench.run_short("x.toml", &none).ok();
     ran.says(&["open connections"]);
     assert!(!ran.stdout.contains("Soft_Limit"), "{}", ran.stdout);
@@ -126,7 +126,7 @@ fn variants_come_in_the_order_of_the_file_or_as_chosen() {
         .collect();
     assert_eq!(names, ["none", "some", "all"]);
     let connections =
-        |run: usize| all["runs"][run]["experiment"]["nic"]["firmware"]["connections"].as_u64();
+        |run: usize| all["runs"][run]["experiment"]["nic"]["firmware"]["hard_limit"].as_u64();
     assert_eq!(
         [connections(0), connections(1), connections(2)],
         [Some(0), Some(8), Some(64)]
@@ -159,7 +159,7 @@ fn a_shorthand_is_a_preset_over_the_same_toml() {
     let experiment: toml::Table = full("same.toml").parse().expect("TOML");
     assert_eq!(experiment["nic"]["mips"].as_integer(), Some(600));
     assert_eq!(
-        experiment["nic"]["firmware"]["connections"].as_integer(),
+        experiment["nic"]["firmware"]["hard_limit"].as_integer(),
         Some(64)
     );
     assert_eq!(
@@ -270,7 +270,7 @@ fn an_interrupt_leaves_nothing() {
 
 #[test]
 #[cfg(unix)]
-fn an_impatient_interrupt_leaves_nothing_either() {
+fn a_second_interrupt_leaves_nothing_either() {
     let bench = Workbench::new();
     let generating = ["generate", "demo", "--requests", "100000000", "--out", "x"];
     let child = started(&bench, &generating);

@@ -3,8 +3,8 @@
 //! What is to be gained is crossings, what may be lost is response time. So the policy asks of every entry who waits for it
 //! ([`Urgency`]), and has one rule for each answer:
 //!
-//! - *Nobody* ([`Urgency::Lazy`]). It waits for company: the next entry that somebody waits for takes along all that wait. How long
-//!   that takes is learned ([`Company`]), and four times as long is waited, so that the timer is a last resort. Where the other side
+//! - *Nobody* ([`Urgency::Lazy`]). It is held back: the next entry that somebody waits for takes along all that wait. How long
+//!   that takes is learned ([`HoldTime`]), and four times as long is waited, so that the timer is a last resort. Where the other side
 //!   turns out to stand still until such entries come, they go at once.
 //! - *Somebody* ([`Urgency::Awaited`]). It goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 9 of
 //!   the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic
@@ -21,20 +21,20 @@
 //! requests of one turn. All arithmetic is on integers, all state is of this queue.
 
 mod budget;
-mod company;
+mod hold_time;
 #[cfg(test)]
 mod tests;
 
 use super::{BatchingRule, Urgency};
 use baton_wire::{Span, Time};
 use budget::{Backoff, Budget};
-use company::Company;
+use hold_time::HoldTime;
 
 /// The longest that any entry waits. Far above what the policy sets as a rule.
 pub(super) const LONGEST_WAIT: Span = Span::from_ms(10);
 
 /// After so many mean gaps without another entry a wait is in vain.
-const PATIENT_GAPS: u64 = 4;
+const GAPS_IN_VAIN: u64 = 4;
 
 /// The state of the policy.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Adaptive {
     most_waiting: u32,
     budget: Budget,
     backoff: Backoff,
-    company: Company,
+    hold_time: HoldTime,
     /// Mean time between entries that somebody waits for.
     gap: Span,
     last_awaited: Option<Time>,
@@ -84,7 +84,7 @@ impl Hold {
 
     fn deadline(&self, gap: Span) -> Time {
         let left = self.allowance.saturating_sub(self.cost) / self.entries.max(1);
-        let in_vain = self.last + gap * PATIENT_GAPS;
+        let in_vain = self.last + gap * GAPS_IN_VAIN;
         let at_the_latest = self.first + LONGEST_WAIT;
         (self.charged_until + left).min(in_vain).min(at_the_latest)
     }
@@ -98,7 +98,7 @@ impl BatchingRule for Adaptive {
 
     /// An entry about the socket `flow` was queued at `now`; gives when what waits is due.
     fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time {
-        self.company.handle_entry(now);
+        self.hold_time.handle_entry(now);
         let is_lazy = urgency == Urgency::Lazy;
         self.budget.handle_entry(now, flow, is_lazy);
         if is_lazy {
@@ -117,7 +117,7 @@ impl BatchingRule for Adaptive {
         let first_lazy = self.first_lazy.take();
         let Some(mut hold) = self.hold.take() else {
             if let Some(since) = first_lazy {
-                self.company.handle_lone_release(since, now);
+                self.hold_time.handle_lone_release(since, now);
             }
             return;
         };
@@ -142,7 +142,7 @@ impl Adaptive {
             most_waiting: depth.div_ceil(2),
             budget: Budget::new(),
             backoff: Backoff::default(),
-            company: Company::new(),
+            hold_time: HoldTime::new(),
             gap: LONGEST_WAIT,
             last_awaited: None,
             first_lazy: None,
@@ -155,7 +155,7 @@ impl Adaptive {
         if let Some(since) = self.first_lazy
             && self.hold.is_none()
         {
-            self.company.handle_company(now - since);
+            self.hold_time.handle_companion(now - since);
         }
         let hold = match &mut self.hold {
             Some(hold) => hold,
@@ -180,7 +180,9 @@ impl Adaptive {
     }
 
     fn deadline(&self, now: Time) -> Time {
-        let lazy = self.first_lazy.map(|since| since + self.company.patience());
+        let lazy = self
+            .first_lazy
+            .map(|since| since + self.hold_time.hold_time());
         let held = self.hold.as_ref();
         let held = held.map(|hold| hold.deadline(self.gap));
         match (lazy, held) {

@@ -123,7 +123,7 @@ impl Batching {
 }
 
 /// Who waits for an entry. Fixed batching only asks whether it goes at once; adaptive batching delays what somebody waits for by a small
-/// share of the time that the work takes, and what nobody waits for until it has company.
+/// share of the time that the work takes, and what nobody waits for until others go with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Urgency {
     /// Nobody: it only lets go of something, as the completions of CLOSE and of most SENDs do. Not the completion that somebody needs
@@ -222,7 +222,7 @@ impl Batcher {
     }
 
     /// What waits is wanted at once.
-    pub fn hurry(&mut self) {
+    pub fn flush(&mut self) {
         self.urgent = self.waiting > 0;
     }
 

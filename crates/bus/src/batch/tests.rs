@@ -49,14 +49,14 @@ fn level_collects_and_timer_limits_the_wait() {
 #[test]
 fn what_is_urgent_or_fills_a_transfer_does_not_wait() {
     let mut batcher = batcher(128, 1_000);
-    batcher.hurry();
+    batcher.flush();
     batcher.queued(at_us(0), 0, 4_095, Urgency::Awaited);
-    assert!(!batcher.is_due(at_us(0)), "there was nothing to hurry");
+    assert!(!batcher.is_due(at_us(0)), "there was nothing to flush");
     batcher.queued(at_us(0), 0, 1, Urgency::Awaited);
     assert!(batcher.is_due(at_us(0)));
     batcher.taken(at_us(0));
     batcher.queued(at_us(1), 0, 0, Urgency::Awaited);
-    batcher.hurry();
+    batcher.flush();
     assert!(batcher.is_due(at_us(1)));
     batcher.taken(at_us(1));
     batcher.queued(at_us(2), 0, 0, Urgency::Awaited);

@@ -32,14 +32,14 @@ pub enum Action {
         backlog: u32,
     },
     /// ACCEPT: take connections that are established. The new sockets are `first`, `first + 1`, and so on; answered once all
-    /// `count` are there, or when the first of them has waited for `patience_us`, if that is not 0. Not before one is there.
+    /// `count` are there, or when the first of them has waited for `timeout_us`, if that is not 0. Not before one is there.
     Accept {
         /// Number of the first new socket.
         first: u32,
         /// Connections; more than one is a bulk accept.
         count: u16,
         /// The longest that an established connection waits for the others, microseconds; 0 is without end.
-        patience_us: u32,
+        timeout_us: u32,
     },
     /// CONNECT.
     Connect(Endpoint),
@@ -241,9 +241,9 @@ impl Request {
             A::Accept {
                 first,
                 count,
-                patience_us,
+                timeout_us,
             } => {
-                let words = [first.into(), patience_us.into()];
+                let words = [first.into(), timeout_us.into()];
                 (Opcode::Accept, none, count, 0, words)
             }
             A::Connect(remote) => {
@@ -319,7 +319,7 @@ impl Request {
                 count => Action::Accept {
                     first: descriptor.0[2] as u32,
                     count,
-                    patience_us: descriptor.0[3] as u32,
+                    timeout_us: descriptor.0[3] as u32,
                 },
             },
             Opcode::Connect => Action::Connect(endpoint::read(descriptor)?),

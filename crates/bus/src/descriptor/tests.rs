@@ -25,11 +25,11 @@ fn actions() -> impl Strategy<Value = Action> {
         Just(Action::PacketSocket),
         endpoints().prop_map(Action::Bind),
         any::<u32>().prop_map(|backlog| Action::Listen { backlog }),
-        (any::<u32>(), 1_u16.., any::<u32>()).prop_map(|(first, count, patience_us)| {
+        (any::<u32>(), 1_u16.., any::<u32>()).prop_map(|(first, count, timeout_us)| {
             Action::Accept {
                 first,
                 count,
-                patience_us,
+                timeout_us,
             }
         }),
         endpoints().prop_map(Action::Connect),

@@ -138,8 +138,8 @@ impl<L: HostLink> HostLink for Counted<L> {
         Ok(taken)
     }
 
-    fn set_patient(&mut self, patient: bool) {
-        self.link.set_patient(patient);
+    fn mask_lazy(&mut self, masked: bool) {
+        self.link.mask_lazy(masked);
     }
 
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {

@@ -89,7 +89,7 @@ pub trait HostLink {
 
     /// Whether what the adapter puts and nobody waits for ([`AdapterLink::put_lazily`]) may be left until something else comes, if
     /// the link knows the difference.
-    fn set_patient(&mut self, _patient: bool) {}
+    fn mask_lazy(&mut self, _patient: bool) {}
 
     /// Appends the responses that have arrived, whole entries.
     ///
@@ -171,7 +171,7 @@ pub trait AdapterLink {
     /// The link is of no use any more.
     fn put(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError>;
 
-    /// The same for responses that nobody waits for: a host that is [patient](HostLink::set_patient) need not be woken for them.
+    /// The same for responses that nobody waits for: a host that [masks them](HostLink::mask_lazy) need not be woken for them.
     ///
     /// # Errors
     /// The link is of no use any more.

@@ -30,7 +30,7 @@ pub struct End<M> {
     pub(super) producer: Producer,
     pub(super) consumer: Consumer,
     /// What nobody waits for does not wake this side.
-    patient: bool,
+    masked: bool,
     /// What was put last the other side need not have noticed.
     unnoticed: bool,
 }
@@ -49,7 +49,7 @@ impl<M: SharedMemory> End<M> {
             side,
             producer: Producer::default(),
             consumer: Consumer::default(),
-            patient: false,
+            masked: false,
             unnoticed: false,
         }
     }
@@ -67,7 +67,7 @@ impl<M: SharedMemory> End<M> {
         self.put_for(Attention::ENTRIES, descriptors)
     }
 
-    /// The same for entries that nobody waits for: a side that is [patient](End::set_patient) is not woken for them, and finds them when
+    /// The same for entries that nobody waits for: a side that [masks them](End::mask_lazy) is not woken for them, and finds them when
     /// something else wakes it.
     ///
     /// # Errors
@@ -125,8 +125,8 @@ impl<M: SharedMemory> End<M> {
     }
 
     /// Whether this side sleeps on when something comes that nobody waits for, from the next sleep on.
-    pub fn set_patient(&mut self, patient: bool) {
-        self.patient = patient;
+    pub fn mask_lazy(&mut self, masked: bool) {
+        self.masked = masked;
     }
 
     /// Says that this side is going to sleep until something comes, or, when its last put fell short, until there is room. False
@@ -140,7 +140,7 @@ impl<M: SharedMemory> End<M> {
         if self.producer.is_short() {
             waits_for |= Attention::ROOM;
         }
-        if !self.patient {
+        if !self.masked {
             waits_for |= Attention::LAZY;
         }
         self.sleep_unless(waits_for, Self::has_news)

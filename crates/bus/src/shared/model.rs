@@ -166,12 +166,12 @@ fn requests_and_responses_cross() {
     });
 }
 
-/// What does not wake a patient side is there when something else does.
+/// What does not wake a side that masks lazy entries is there when something else does.
 #[test]
-fn who_is_patient_finds_everything() {
+fn who_masks_lazy_entries_finds_everything() {
     check(|| {
         let (mut host, mut adapter) = Party::pair(1);
-        adapter.end.set_patient(true);
+        adapter.end.mask_lazy(true);
         let adapter = thread::spawn(move || adapter.get_all(usize::MAX, 2));
         let first = host.end.put_lazily(&[request(1)]).unwrap();
         if first.ring {

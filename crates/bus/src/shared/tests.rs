@@ -123,7 +123,7 @@ fn doorbells_are_rung_for_sleepers_only() {
 }
 
 #[test]
-fn a_patient_sleeper_is_not_woken_for_what_nobody_waits_for() {
+fn a_sleeper_is_not_woken_for_lazy_entries_that_it_masks() {
     let memory = OwnMemory::new(4);
     let (mut host, mut adapter) = (
         End::new(&memory, Side::Host),
@@ -131,11 +131,11 @@ fn a_patient_sleeper_is_not_woken_for_what_nobody_waits_for() {
     );
     assert_eq!(host.prepare_to_sleep(), Ok(true));
     let put = adapter.put_lazily(&[response(1)]).expect("no violation");
-    assert!(put.ring, "it is not patient");
+    assert!(put.ring, "it masks nothing");
     assert!(host.awake(), "it was rung for");
     assert_eq!(all_of(&mut host), [response(1)]);
 
-    host.set_patient(true);
+    host.mask_lazy(true);
     assert_eq!(host.prepare_to_sleep(), Ok(true));
     let put = adapter.put_lazily(&[response(2)]).expect("no violation");
     assert!(!put.ring, "it sleeps on");

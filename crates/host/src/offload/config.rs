@@ -24,7 +24,7 @@ pub struct OsLayerConfig {
     /// Connections that one ACCEPT waits for.
     pub bulk_accept: u16,
     /// The longest that the first connection of a bulk accept waits for the others, microseconds; 0 is without end.
-    pub accept_patience_us: u32,
+    pub accept_timeout_us: u32,
     /// ACCEPTs that wait on one listener.
     pub accepts_posted: u32,
     /// Sends of one connection that may wait to be fetched.
@@ -49,7 +49,7 @@ impl Default for OsLayerConfig {
             receive_buffers: 8,
             most_inline: 0,
             bulk_accept: 1,
-            accept_patience_us: 1_000,
+            accept_timeout_us: 1_000,
             accepts_posted: 1,
             most_sends: 32,
             packet_buffers: 256,

@@ -146,7 +146,7 @@ impl<P: Inline> OsLayer<P> {
         let action = Action::Accept {
             first,
             count,
-            patience_us: self.config.accept_patience_us,
+            timeout_us: self.config.accept_timeout_us,
         };
         let asked = Asked::Accept { first, count };
         let listener = self.listeners[index].number;

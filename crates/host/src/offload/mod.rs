@@ -267,7 +267,7 @@ impl<P: Inline> OsLayer<P> {
 
     /// Whether nothing waits for what answers give back to which nobody else listens: buffers and numbers. Then the adapter need not
     /// wake this side for them.
-    pub fn is_patient(&self) -> bool {
+    pub fn masks_lazy(&self) -> bool {
         !self.starved && self.waiting.is_empty() && self.opening.is_empty()
     }
 
@@ -283,7 +283,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Wants to hear of everything that is under way as soon as it is over.
-    pub fn be_impatient(&mut self) {
+    pub fn unmask_lazy(&mut self) {
         self.starved |= self.releasing > 0;
     }
 

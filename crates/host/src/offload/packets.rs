@@ -32,7 +32,7 @@ impl<P: Inline> OsLayer<P> {
         self.read(socket.0, usize::MAX)
     }
 
-    /// Whether there is room to send a packet. If not, the adapter is to [tell](OsLayer::be_impatient) when there is.
+    /// Whether there is room to send a packet. If not, the adapter is to [tell](OsLayer::unmask_lazy) when there is.
     pub fn has_room_for_packet<L: HostLink<Data = P>>(&self, link: &L, socket: SocketId) -> bool {
         let may_send = self.known(socket).is_some_and(|entry| {
             let is_made = entry.phase == Phase::Packets && entry.set_up != SetUp::Socket;

@@ -84,7 +84,7 @@ fn connections_that_nobody_takes_are_told_at_each_wait_and_hold_accepts_back() {
 fn bulk(bulk_accept: u16) -> OsLayerConfig {
     OsLayerConfig {
         bulk_accept,
-        accept_patience_us: 77,
+        accept_timeout_us: 77,
         ..OsLayerConfig::default()
     }
 }
@@ -96,7 +96,7 @@ fn a_bulk_accept_brings_connections_with_consecutive_numbers() {
     let Action::Accept {
         first,
         count: 3,
-        patience_us: 77,
+        timeout_us: 77,
     } = accepts[0].action
     else {
         panic!("{accepts:?}");

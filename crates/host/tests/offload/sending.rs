@@ -50,7 +50,7 @@ fn header_and_body_share_a_buffer_where_the_link_can_join_them() {
 }
 
 #[test]
-fn it_is_patient_unless_something_waits_for_what_answers_give_back() {
+fn it_masks_lazy_answers_unless_something_waits_for_what_answers_give_back() {
     let config = OsLayerConfig {
         most_sends: 2,
         ..no_batching()
@@ -60,9 +60,9 @@ fn it_is_patient_unless_something_waits_for_what_answers_give_back() {
         assert_eq!(script.send(socket, 10), 10);
     }
     let requests = script.requests();
-    assert!(script.os.is_patient(), "nothing waits for them");
+    assert!(script.os.masks_lazy(), "nothing waits for them");
     assert_eq!(script.send(socket, 10), 10);
-    assert!(!script.os.is_patient(), "this one cannot go before");
+    assert!(!script.os.masks_lazy(), "this one cannot go before");
     for request in &requests {
         script.done(request, Status::Ok);
     }
@@ -71,12 +71,12 @@ fn it_is_patient_unless_something_waits_for_what_answers_give_back() {
         sends(&last.iter().map(|r| r.action).collect::<Vec<_>>()),
         [(10, false)]
     );
-    assert!(script.os.is_patient());
-    script.os.be_impatient();
-    assert!(!script.os.is_patient(), "somebody wants to know");
+    assert!(script.os.masks_lazy());
+    script.os.unmask_lazy();
+    assert!(!script.os.masks_lazy(), "somebody wants to know");
     script.done(&last[0], Status::Ok);
     script.pump();
-    assert!(script.os.is_patient(), "nothing is under way");
+    assert!(script.os.masks_lazy(), "nothing is under way");
 }
 
 #[test]

@@ -129,9 +129,9 @@ impl ShmEnd {
         copied.expect("copying does not fail")
     }
 
-    /// See [`End::set_patient`].
-    pub fn set_patient(&mut self, patient: bool) {
-        self.end.set_patient(patient);
+    /// See [`End::mask_lazy`].
+    pub fn mask_lazy(&mut self, masked: bool) {
+        self.end.mask_lazy(masked);
     }
 
     /// See [`End::has_news`]. The other side's death is news.

@@ -4,7 +4,7 @@ use super::doorbell::{Bell, Button};
 use super::end::ShmEnd;
 use super::mapping::Mapping;
 use super::memory::{self, Layout};
-use crate::connect::{ConnectError, PATIENCE};
+use crate::connect::{CONNECT_TIMEOUT, ConnectError};
 use crate::counters::LinkCounters;
 use crate::handshake::{Geometry, shake_hands};
 use crate::live_link::LiveLink;
@@ -48,7 +48,7 @@ impl ShmHost {
 
     fn shake_hands(stream: &UnixStream, wishes: &Geometry) -> Result<Self, ConnectError> {
         stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(CONNECT_TIMEOUT))
             .map_err(ConnectError::NoRoom)?;
         let mut files = Vec::new();
         let with_files = WithFiles {
@@ -92,8 +92,8 @@ impl HostLink for ShmHost {
         self.end.put(now, requests)
     }
 
-    fn set_patient(&mut self, patient: bool) {
-        self.end.set_patient(patient);
+    fn mask_lazy(&mut self, masked: bool) {
+        self.end.mask_lazy(masked);
     }
 
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {

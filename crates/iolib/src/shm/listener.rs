@@ -8,8 +8,8 @@ use super::mapping::Mapping;
 use super::memory::{self, Layout};
 use crate::application::Application;
 use crate::handshake::{Answer, Geometry, Hello, Limits, Refusal, frame};
+use crate::pending::{Greeted, Pending};
 use crate::unix_socket::{BindError, SocketFile};
-use crate::visitors::{Visitor, Visitors};
 use baton_bus::shared::Side;
 use rustix::event::PollFlags;
 use rustix::net::sockopt::socket_peercred;
@@ -26,7 +26,7 @@ use std::path::Path;
 pub struct AdapterListener {
     socket: SocketFile,
     limits: Limits,
-    visitors: Visitors<UnixStream>,
+    pending: Pending<UnixStream>,
 }
 
 /// What an application is given: the memory, its bell, the adapter's button.
@@ -41,7 +41,7 @@ impl AdapterListener {
         Ok(Self {
             socket: SocketFile::bind(path)?,
             limits,
-            visitors: Visitors::default(),
+            pending: Pending::default(),
         })
     }
 
@@ -50,7 +50,7 @@ impl AdapterListener {
     pub fn accept(&mut self, attached: usize) -> Option<ShmAdapter> {
         let listener = self.socket.listener();
         let accept = || Ok(listener.accept()?.0);
-        while let Some(Visitor { stream, hello }) = self.visitors.next(accept) {
+        while let Some(Greeted { stream, hello }) = self.pending.next(accept) {
             let attempt = hello
                 .and_then(|hello| self.limits.check_attached(attached).map(|()| hello))
                 .and_then(|hello| {
@@ -67,7 +67,7 @@ impl AdapterListener {
                     }
                 }
                 Err(refusal) => {
-                    self.visitors.count(&refusal);
+                    self.pending.count(&refusal);
                     // If it is gone, it need not know.
                     let _ = send(&stream, &Err(refusal), None);
                 }
@@ -78,12 +78,12 @@ impl AdapterListener {
 
     /// What it waits for.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
-        self.visitors.fds(self.socket.listener().as_fd())
+        self.pending.fds(self.socket.listener().as_fd())
     }
 
     /// Refusals, by reason as it was told last.
     pub fn refusals(&self) -> &[(Refusal, u64)] {
-        self.visitors.refusals()
+        self.pending.refusals()
     }
 }
 

@@ -196,7 +196,7 @@ fn the_adapter_refuses_by_name() {
 }
 
 #[test]
-fn visitors_that_say_nothing_or_nonsense_hold_up_nobody() {
+fn clients_that_say_nothing_or_nonsense_hold_up_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("adapter.sock");
     let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
@@ -244,9 +244,9 @@ fn doorbells_wake_sleepers() {
 }
 
 #[test]
-fn a_patient_host_sleeps_on_when_nobody_waits_for_what_comes() {
+fn a_host_that_masks_lazy_entries_sleeps_on() {
     let (mut host, mut adapter) = small_pair();
-    host.set_patient(true);
+    host.mask_lazy(true);
     assert!(host.prepare_to_sleep().expect("the system can wait"));
     assert_eq!(adapter.put_lazily(NOW, &[request(1)]), Ok(1));
     assert!(!is_ready(&host));
@@ -256,7 +256,7 @@ fn a_patient_host_sleeps_on_when_nobody_waits_for_what_comes() {
     host.get(NOW, &mut responses).expect("the adapter is there");
     assert_eq!(responses, [request(1), request(2)]);
     assert!(!is_ready(&host), "its bell is silent again");
-    host.set_patient(false);
+    host.mask_lazy(false);
     assert!(host.prepare_to_sleep().expect("the system can wait"));
     assert_eq!(adapter.put_lazily(NOW, &[request(3)]), Ok(1));
     assert!(is_ready(&host));

@@ -5,7 +5,7 @@ use super::message::{
     Kind, REPLY_HEAD_BYTES, ReadRequest, WRITE_HEAD_BYTES, long_number, read_descriptors,
 };
 use crate::arena::Arena;
-use crate::connect::{ConnectError, PATIENCE};
+use crate::connect::{CONNECT_TIMEOUT, ConnectError};
 use crate::counters::LinkCounters;
 use crate::handshake::{Geometry, shake_hands};
 use crate::live_link::LiveLink;
@@ -47,7 +47,7 @@ impl TcpHost {
             ConnectError::Unreachable(format!("{error}; {advice}"))
         })?;
         let prepared = stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(CONNECT_TIMEOUT))
             .and_then(|()| super::listener::prepare(&stream));
         prepared.map_err(ConnectError::NoRoom)?;
         let geometry = shake_hands(&stream, wishes)?;
@@ -60,7 +60,7 @@ impl TcpHost {
 fn connect(address: impl ToSocketAddrs) -> io::Result<TcpStream> {
     let mut failed = ErrorKind::AddrNotAvailable.into();
     for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(stream) => return Ok(stream),
             Err(error) => failed = error,
         }

@@ -3,8 +3,8 @@
 use super::adapter::{StreamAdapter, TcpAdapter};
 use crate::application::Application;
 use crate::handshake::{Geometry, Hello, Limits, Refusal, frame};
+use crate::pending::{Greeted, Pending};
 use crate::unix_socket::BindError;
-use crate::visitors::{Visitor, Visitors};
 use rustix::event::PollFlags;
 use rustix::net::sockopt;
 use smallvec::SmallVec;
@@ -24,7 +24,7 @@ const QUESTIONS: u32 = 5;
 pub struct TcpAdapterListener {
     listener: TcpListener,
     limits: Limits,
-    visitors: Visitors<TcpStream>,
+    pending: Pending<TcpStream>,
 }
 
 impl TcpAdapterListener {
@@ -38,7 +38,7 @@ impl TcpAdapterListener {
         Ok(Self {
             listener,
             limits,
-            visitors: Visitors::default(),
+            pending: Pending::default(),
         })
     }
 
@@ -55,7 +55,7 @@ impl TcpAdapterListener {
     pub fn accept(&mut self, attached: usize) -> Option<TcpAdapter> {
         let listener = &self.listener;
         let accept = || Ok(listener.accept()?.0);
-        while let Some(Visitor { mut stream, hello }) = self.visitors.next(accept) {
+        while let Some(Greeted { mut stream, hello }) = self.pending.next(accept) {
             let granted = hello
                 .and_then(|hello| self.limits.check_attached(attached).map(|()| hello))
                 .and_then(|hello| Ok((self.limits.grant(&hello.wishes)?, hello)));
@@ -67,7 +67,7 @@ impl TcpAdapterListener {
                     return Some(attach(stream, geometry, &hello));
                 }
                 Ok(_) => {}
-                Err(refusal) => self.visitors.count(&refusal),
+                Err(refusal) => self.pending.count(&refusal),
             }
         }
         None
@@ -75,12 +75,12 @@ impl TcpAdapterListener {
 
     /// What it waits for.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
-        self.visitors.fds(self.listener.as_fd())
+        self.pending.fds(self.listener.as_fd())
     }
 
     /// Refusals, by reason as it was told last.
     pub fn refusals(&self) -> &[(Refusal, u64)] {
-        self.visitors.refusals()
+        self.pending.refusals()
     }
 }
 
@@ -100,7 +100,7 @@ pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_tcp_keepidle(stream, SILENCE)?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(1))?;
     sockopt::set_tcp_keepcnt(stream, QUESTIONS)?;
-    let patience = SILENCE + Duration::from_secs(QUESTIONS.into());
-    sockopt::set_tcp_user_timeout(stream, patience.as_millis() as u32)?;
+    let timeout = SILENCE + Duration::from_secs(QUESTIONS.into());
+    sockopt::set_tcp_user_timeout(stream, timeout.as_millis() as u32)?;
     Ok(())
 }

@@ -27,7 +27,10 @@ impl SnapshotSource for AdapterService {
         for (reason, count) in stats.cut_off.iter() {
             counters.insert(format!("applications.cut_off.{reason}"), count);
         }
-        let refusals = self.doors().into_iter().flat_map(|doors| doors.refusals());
+        let refusals = self
+            .listeners()
+            .into_iter()
+            .flat_map(|listeners| listeners.refusals());
         for (refusal, count) in refusals {
             // The name of the variant, without what it was about.
             let name = snake_case(refusal);

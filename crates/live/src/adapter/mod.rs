@@ -1,6 +1,6 @@
 //! The adapter process: the engine serves applications of other processes (batching, "Event-driven TCP").
 //!
-//! [`run_adapter`] is the loop of one thread. [`AdapterService`] is what runs on the engine: applications come in by its [`Doors`], and
+//! [`run_adapter`] is the loop of one thread. [`AdapterService`] is what runs on the engine: applications come in by its [`Listeners`], and
 //! each turn moves what can be moved between them and the host's stack, for each a bounded amount. One that does not take
 //! its answers stops only itself; one that breaks the rules is cut off; the connections of one that is gone are reset or come
 //! to their end in order.
@@ -12,7 +12,7 @@ mod application;
 mod config;
 mod counters;
 mod cutoff;
-mod doors;
+mod listeners;
 mod notice;
 mod rows;
 mod run;
@@ -25,7 +25,7 @@ mod tests;
 pub use application::About;
 pub use config::AdapterServiceConfig;
 pub use cutoff::CutOffs;
-pub use doors::Doors;
+pub use listeners::Listeners;
 pub use notice::Notice;
 pub use rows::{ApplicationRow, BusRow, RingRow};
 pub use run::run_adapter;

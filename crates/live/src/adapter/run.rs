@@ -2,12 +2,12 @@
 
 use super::notice::Notice;
 use super::service::AdapterService;
-use crate::attention::Attention;
 use crate::control::ControlSocket;
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
 use crate::port::Port;
 use crate::snapshot::Snapshot;
+use crate::throttle::Throttle;
 use baton_iolib::Spin;
 use std::io;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub fn run_adapter<T: Port>(
 ) -> Result<(), LiveError> {
     let gone = || LiveError::failed("the interface can no longer be used");
     let mut spin = Spin::new(LONGEST_SPIN);
-    let mut attention = Attention::default();
+    let mut throttle = Throttle::default();
     let mut ending = false;
     loop {
         let more = engine.turn(service).map_err(gone())?;
@@ -45,7 +45,7 @@ pub fn run_adapter<T: Port>(
         if service.has_ended(now, engine.host()) {
             return finish(engine, service);
         }
-        if attention.is_due(now) {
+        if throttle.is_due(now) {
             control.serve(|| Snapshot::take(engine, service).to_line());
         }
         if more || service.was_busy() || engine.was_busy() {
@@ -56,7 +56,7 @@ pub fn run_adapter<T: Port>(
         } else if !spin.goes_on(Instant::now(), None) && service.prepare_to_sleep() {
             let asked = sleep(engine, service, control)
                 .map_err(LiveError::failed("cannot wait for frames and applications"))?;
-            attention.handle_wait(engine.now(), asked);
+            throttle.handle_wait(engine.now(), asked);
         }
     }
 }

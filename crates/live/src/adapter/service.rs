@@ -3,12 +3,12 @@
 use super::application::Attached;
 use super::config::AdapterServiceConfig;
 use super::cutoff::CutOffs;
-use super::doors::Doors;
+use super::listeners::Listeners;
 use super::notice::Notice;
 use super::wakeups::Wakeups;
-use crate::attention::Attention;
 use crate::engine::Application;
 use crate::error::LiveError;
+use crate::throttle::Throttle;
 use baton_bus::Batching;
 use baton_bus::link::LinkError;
 use baton_inet::{Host, Unclaimed};
@@ -50,7 +50,7 @@ pub struct ApplicationStats {
     pub reclaimed_bytes: u64,
 }
 
-/// The adapter, its applications, and the doors that they come in by.
+/// The adapter, its applications, and the listeners that they come in by.
 ///
 /// Order of calls: as an [`Application`] of an engine. After a turn that had nothing to do ([`AdapterService::was_busy`]), before the
 /// engine waits, [`AdapterService::prepare_to_sleep`]; only if that says so it may wait, for what [`AdapterService::fds`] gives too; and
@@ -59,14 +59,14 @@ pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
     on_exit: Ending,
     /// None once the end has begun.
-    doors: Option<Doors>,
+    listeners: Option<Listeners>,
     /// By the number of their session.
     applications: Vec<Option<Attached>>,
     wakeups: Wakeups,
     stats: ApplicationStats,
     notices: VecDeque<Notice>,
-    /// When to look at the doors.
-    doors_attention: Attention,
+    /// When to look at the listeners.
+    listeners_throttle: Throttle,
     /// There was something to do in the last turn.
     busy: bool,
     /// An application was woken.
@@ -82,13 +82,13 @@ pub struct AdapterService {
 }
 
 impl AdapterService {
-    /// An adapter with the addresses of `host`, for applications that come in by `doors`.
+    /// An adapter with the addresses of `host`, for applications that come in by `listeners`.
     ///
     /// # Errors
     /// Parameters that cannot work, or no files left.
     pub fn new(
         config: AdapterServiceConfig,
-        doors: Doors,
+        listeners: Listeners,
         host: &mut Host,
     ) -> Result<Self, LiveError> {
         host.pass_unclaimed(true);
@@ -102,13 +102,13 @@ impl AdapterService {
         Ok(Self {
             adapter,
             on_exit: config.on_exit,
-            doors: Some(doors),
+            listeners: Some(listeners),
             applications: Vec::new(),
             wakeups: Wakeups::new()
                 .map_err(LiveError::failed("cannot wait for several applications"))?,
             stats: ApplicationStats::default(),
             notices: VecDeque::new(),
-            doors_attention: Attention::default(),
+            listeners_throttle: Throttle::default(),
             busy: false,
             rang: false,
             segments_received: 0,
@@ -130,9 +130,9 @@ impl AdapterService {
         &self.adapter
     }
 
-    /// The doors, until the end begins.
-    pub fn doors(&self) -> Option<&Doors> {
-        self.doors.as_ref()
+    /// The listeners, until the end begins.
+    pub fn listeners(&self) -> Option<&Listeners> {
+        self.listeners.as_ref()
     }
 
     /// Applications that are attached.
@@ -171,10 +171,14 @@ impl AdapterService {
 
     // --- applications come ---
 
-    /// Lets in who is at the doors.
+    /// Lets in who waits at the listeners.
     fn welcome(&mut self, now: Time, stack: &mut Stack<Bytes>) {
         let mut attached = self.attached().count();
-        while let Some(link) = self.doors.as_mut().and_then(|doors| doors.next(attached)) {
+        while let Some(link) = self
+            .listeners
+            .as_mut()
+            .and_then(|listeners| listeners.next(attached))
+        {
             attached += 1;
             self.attach(now, stack, link);
         }
@@ -333,7 +337,7 @@ impl AdapterService {
 
     /// Takes no more applications, and parts with those there are: what they have sent goes out, then their connections are closed.
     pub fn begin_end(&mut self, now: Time, host: &mut Host) {
-        self.doors = None;
+        self.listeners = None;
         self.ends_at = Some(now + LONGEST_END);
         // Hosts take their connections back; after that, or when that takes too long, all part.
         self.adapter.stop_imports(now);
@@ -373,17 +377,17 @@ impl AdapterService {
         true
     }
 
-    /// A wait has ended at `now`: takes note of who is at the doors, and of which applications have rung. `ready` says what of
+    /// A wait has ended at `now`: takes note of who waits at the listeners, and of which applications have rung. `ready` says what of
     /// [`AdapterService::fds`] has been seen.
     ///
     /// # Errors
     /// The system cannot tell.
     pub fn awake(&mut self, now: Time, ready: &[bool]) -> io::Result<()> {
-        let [rung, at_doors @ ..] = ready else {
+        let [rung, at_listeners @ ..] = ready else {
             return Ok(());
         };
-        self.doors_attention
-            .handle_wait(now, at_doors.contains(&true));
+        self.listeners_throttle
+            .handle_wait(now, at_listeners.contains(&true));
         if !rung {
             return Ok(());
         }
@@ -401,11 +405,11 @@ impl AdapterService {
         Ok(())
     }
 
-    /// What it waits for: applications first, then the doors.
+    /// What it waits for: applications first, then the listeners.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
         let mut fds = SmallVec::new();
         fds.push((self.wakeups.as_fd(), PollFlags::IN));
-        fds.extend(self.doors.iter().flat_map(Doors::fds));
+        fds.extend(self.listeners.iter().flat_map(Listeners::fds));
         fds
     }
 }
@@ -414,7 +418,7 @@ impl Application for AdapterService {
     fn handle(&mut self, now: Time, host: &mut Host) {
         self.busy = false;
         let stack = host.stack_mut();
-        if self.doors_attention.is_due(now) {
+        if self.listeners_throttle.is_due(now) {
             self.welcome(now, stack);
         }
         while let Some((conn, event)) = stack.poll_event() {

@@ -52,8 +52,8 @@ impl Desk {
         let mut config = AdapterServiceConfig::default();
         config.limits.applications = most_applications;
         let path = folder.path().join("adapter");
-        let doors = Doors::open(&path, None, config.limits).expect("a socket");
-        let service = AdapterService::new(config, doors, &mut host).expect("an adapter");
+        let listeners = Listeners::open(&path, None, config.limits).expect("a socket");
+        let service = AdapterService::new(config, listeners, &mut host).expect("an adapter");
         Self {
             folder,
             engine: Engine::new(host, port, Clock::start()),
@@ -79,7 +79,7 @@ impl Desk {
         while !attaching.is_finished() {
             self.turn();
         }
-        // Who was at the doors is served by the next look at them.
+        // Who waited at the listeners is served by the next look at them.
         self.awake();
         self.turn();
         attaching.join().expect("no panic")
@@ -243,7 +243,7 @@ fn one_too_many_is_refused_and_counted() {
 }
 
 #[test]
-fn the_end_closes_the_doors_and_lets_go_of_everyone() {
+fn the_end_closes_the_listeners_and_lets_go_of_everyone() {
     let mut desk = Desk::new(2);
     let mut host = desk.attach().expect("there is room");
     ask(&mut host, socket(1));

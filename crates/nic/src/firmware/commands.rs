@@ -225,7 +225,7 @@ impl<P: Storable> Firmware<P> {
             return Err(Refusal::State);
         }
         let active = self.connections.active();
-        if active >= self.config.connections {
+        if active >= self.config.hard_limit {
             return Err(Refusal::HardLimit);
         }
         if active >= self.soft_limit() {

@@ -16,20 +16,20 @@ pub(super) struct Answers {
     /// Whole entries for which the queue had no room.
     outside: VecDeque<Descriptor>,
     /// Responses that tell of data do not wait for others.
-    hurry_data: bool,
+    data_at_once: bool,
 }
 
 impl Answers {
     pub(super) fn new(
         batching: &Batching,
         depth: u32,
-        hurry_data: bool,
+        data_at_once: bool,
     ) -> Result<Self, BatchingError> {
         Ok(Self {
             queue: DescriptorQueue::new(batching, depth)?,
             outside: VecDeque::new(),
             // Adaptive batching bounds the wait of what somebody waits for by itself.
-            hurry_data: hurry_data && batching.policy == BatchingPolicy::Fixed,
+            data_at_once: data_at_once && batching.policy == BatchingPolicy::Fixed,
         })
     }
 
@@ -37,7 +37,7 @@ impl Answers {
     /// Batching by a rule of the caller's own, which bounds all waiting by itself.
     pub(super) fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
         self.queue.set_batching(rule);
-        self.hurry_data = false;
+        self.data_at_once = false;
     }
 
     pub(super) fn queue(&self) -> &DescriptorQueue {
@@ -98,7 +98,7 @@ impl Answers {
         } else {
             self.outside.extend(entry);
             // Nothing is gained by waiting for more.
-            self.queue.hurry();
+            self.queue.flush();
         }
     }
 
@@ -110,7 +110,7 @@ impl Answers {
                 Outcome::Sent { .. } | Outcome::Done(Opcode::Close | Opcode::CacheInsert),
             )
             | (Status::Cancelled, _) => Urgency::Lazy,
-            (Status::Ok, Outcome::Received(_)) if self.hurry_data => Urgency::AtOnce,
+            (Status::Ok, Outcome::Received(_)) if self.data_at_once => Urgency::AtOnce,
             (Status::Ok | Status::Partial | Status::EndOfStream, _) => Urgency::Awaited,
             _ => Urgency::AtOnce,
         }
@@ -127,7 +127,7 @@ impl Answers {
         while let Some(head) = self.outside.front() {
             let len = 1 + head.continuations();
             if self.queue.room() < len {
-                self.queue.hurry();
+                self.queue.flush();
                 break;
             }
             let (first, second) = self.outside.as_slices();

@@ -58,7 +58,7 @@ impl<P: Payload + Inline> Session<P> {
         self.answer(work.now, number, target, Status::Cancelled, outcome);
         if is_first {
             // The next may want fewer connections.
-            self.forget_patience(slot);
+            self.forget_deadline(slot);
             self.serve_accepts(work, slot);
         }
         true

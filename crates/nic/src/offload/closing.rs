@@ -100,7 +100,7 @@ impl<P: Payload + Inline> Session<P> {
 
     /// The listener is no more; ACCEPTs that wait come back, and with them the sockets they have reserved.
     fn end_listening(&mut self, work: &mut Work<'_, P>, slot: u32) {
-        self.forget_patience(slot);
+        self.forget_deadline(slot);
         let socket = &mut self.sockets[slot as usize];
         let Phase::Listening(mut listening) = socket.phase else {
             return;

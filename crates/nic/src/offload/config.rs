@@ -25,7 +25,7 @@ pub struct AdapterConfig {
     /// Received data of at most so many bytes travels inside its response (batching 2.3); 0: never.
     pub most_inline: u32,
     /// Responses that tell of data do not wait for others.
-    pub hurry_data: bool,
+    pub data_at_once: bool,
     /// Applications at most.
     pub most_sessions: u32,
     /// Sockets of one application at most, those reserved by its ACCEPTs among them.
@@ -71,7 +71,7 @@ impl Default for AdapterConfig {
             ring_depth: 128,
             cumulative_sends: false,
             most_inline: 0,
-            hurry_data: true,
+            data_at_once: true,
             most_sessions: 64,
             most_sockets: 1 << 16,
             most_sends: 128,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_refused() {
-        assert!(serde_json::from_str::<AdapterConfig>(r#"{"hurry_data": false}"#).is_ok());
+        assert!(serde_json::from_str::<AdapterConfig>(r#"{"data_at_once": false}"#).is_ok());
         assert!(serde_json::from_str::<AdapterConfig>(r#"{"hurry": false}"#).is_err());
     }
 }

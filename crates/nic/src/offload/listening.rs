@@ -19,7 +19,7 @@ pub(super) struct Accept {
     /// Sockets.
     pub(super) count: u16,
     /// The longest that a connection waits for the others, microseconds; 0 is without end.
-    pub(super) patience_us: u32,
+    pub(super) timeout_us: u32,
 }
 
 impl Accept {
@@ -31,8 +31,8 @@ impl Accept {
 
     /// When those that are there are accepted without the others, if the first has waited since `since`.
     fn runs_out(&self, since: Time) -> Option<Time> {
-        let patience = Span::from_us(self.patience_us.into());
-        (self.patience_us > 0 && self.count > 1).then(|| since + patience)
+        let timeout = Span::from_us(self.timeout_us.into());
+        (self.timeout_us > 0 && self.count > 1).then(|| since + timeout)
     }
 }
 
@@ -160,7 +160,7 @@ impl<P: Payload + Inline> Session<P> {
             };
             let there = work.stack.accept_queue_len(listening.id);
             let count = usize::from(accept.count);
-            if there < count && !self.is_out_of_patience(work.now, slot, accept, there > 0) {
+            if there < count && !self.has_timed_out(work.now, slot, accept, there > 0) {
                 return;
             }
             self.take_accept(work, slot, there.min(count));
@@ -168,12 +168,12 @@ impl<P: Payload + Inline> Session<P> {
     }
 
     /// Whether an ACCEPT for which not all connections are there is to be answered with those that are.
-    fn is_out_of_patience(&mut self, now: Time, slot: u32, accept: Accept, any: bool) -> bool {
+    fn has_timed_out(&mut self, now: Time, slot: u32, accept: Accept, any: bool) -> bool {
         let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
             return false;
         };
         if !any {
-            self.forget_patience(slot);
+            self.forget_deadline(slot);
             return false;
         }
         let is_new = listening.since.is_none();
@@ -182,35 +182,35 @@ impl<P: Payload + Inline> Session<P> {
             return false;
         };
         if is_new && until > now {
-            self.patience.push((until, slot));
+            self.deadlines.push((until, slot));
         }
         until <= now
     }
 
     /// Nothing waits for the rest of a bulk accept at this listener.
-    pub(super) fn forget_patience(&mut self, slot: u32) {
+    pub(super) fn forget_deadline(&mut self, slot: u32) {
         if let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase
             && listening.since.take().is_some()
         {
-            self.patience.retain(|&(_, waiting)| waiting != slot);
+            self.deadlines.retain(|&(_, waiting)| waiting != slot);
         }
     }
 
-    /// Bulk accepts that have run out of patience are answered.
+    /// Bulk accepts that have timed out are answered.
     pub(super) fn handle_timeouts(&mut self, work: &mut Work<'_, P>) {
         while let Some(index) = self
-            .patience
+            .deadlines
             .iter()
             .position(|&(until, _)| until <= work.now)
         {
-            let (_, slot) = self.patience.swap_remove(index);
+            let (_, slot) = self.deadlines.swap_remove(index);
             self.serve_accepts(work, slot);
         }
     }
 
     /// Answers the oldest ACCEPT with the first `count` connections, of which there are so many.
     fn take_accept(&mut self, work: &mut Work<'_, P>, slot: u32, count: usize) {
-        self.forget_patience(slot);
+        self.forget_deadline(slot);
         let socket = &mut self.sockets[slot as usize];
         let (number, options) = (socket.number, socket.options.as_deref().copied());
         let Phase::Listening(listening) = &mut socket.phase else {

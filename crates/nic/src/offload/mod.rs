@@ -231,8 +231,8 @@ impl<P: Payload + Inline> Adapter<P> {
     /// When [`Adapter::handle_timeouts`] or [`Adapter::next_transfer`] of some session is next to be called, if ever. May be early.
     pub fn poll_timeout(&self) -> Option<Time> {
         let of_session = |(_, session): (usize, &Session<P>)| {
-            let patience = session.patience.iter().map(|&(until, _)| until);
-            patience.chain(session.answers.poll_timeout()).min()
+            let deadlines = session.deadlines.iter().map(|&(until, _)| until);
+            deadlines.chain(session.answers.poll_timeout()).min()
         };
         let sessions = self.sessions.iter().filter_map(of_session);
         sessions.chain(self.shared.owners.next_overdue()).min()

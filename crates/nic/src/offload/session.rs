@@ -64,8 +64,8 @@ pub(super) struct Session<P> {
     pub(super) jobs: Slab<Job>,
     /// Those of them that the link has not been told of.
     pub(super) asked: VecDeque<DmaRequest<P>>,
-    /// Listeners at which a bulk accept runs out of patience, and when.
-    pub(super) patience: Vec<(Time, u32)>,
+    /// Listeners at which a bulk accept times out, and when.
+    pub(super) deadlines: Vec<(Time, u32)>,
     /// Sockets to which a cumulative answer is owed.
     pub(super) owed: Vec<u32>,
     pub(super) answers: Answers,
@@ -93,9 +93,9 @@ impl<P: Payload + Inline> Session<P> {
             accepts: Chains::new(),
             jobs: Slab::new(),
             asked: VecDeque::new(),
-            patience: Vec::new(),
+            deadlines: Vec::new(),
             owed: Vec::new(),
-            answers: Answers::new(batching, ring_depth, config.hurry_data)?,
+            answers: Answers::new(batching, ring_depth, config.data_at_once)?,
             cache: Cache::new(),
             most_buffer: batching.max_transfer_bytes,
             ring_depth,
@@ -195,7 +195,7 @@ impl<P: Payload + Inline> Session<P> {
                 Action::Accept {
                     first,
                     count,
-                    patience_us,
+                    timeout_us,
                 },
                 Some(slot),
             ) => {
@@ -203,7 +203,7 @@ impl<P: Payload + Inline> Session<P> {
                     tag,
                     first,
                     count,
-                    patience_us,
+                    timeout_us,
                 };
                 self.accept(work, slot, accept)
             }

@@ -60,7 +60,7 @@ fn a_connection_lives_on_the_nic() {
 fn without_handoff_the_nic_is_a_bridge() {
     let mut world = connected(
         Config {
-            connections: 0,
+            hard_limit: 0,
             ..Config::default()
         },
         &[(10_000, 10_000)],
@@ -109,7 +109,7 @@ fn taken_back_in_mid_transfer() {
 fn hard_limit() {
     let mut world = connected(
         Config {
-            connections: 1,
+            hard_limit: 1,
             ..Config::default()
         },
         &[(0, 0), (0, 0)],
@@ -315,7 +315,7 @@ fn packets_that_cross_a_restore_are_passed_on() {
 fn forwarded_packets_follow_a_refused_connection() {
     let mut world = connected(
         Config {
-            connections: 0,
+            hard_limit: 0,
             ..Config::default()
         },
         &[(1000, 8000)],
@@ -647,7 +647,7 @@ fn overload(world: &mut World) {
 
 fn controlled(relief: Relief) -> Config {
     Config {
-        connections: 10,
+        hard_limit: 10,
         load_control: LoadControl {
             enabled: true,
             high_water_packets: 8,

@@ -62,7 +62,7 @@ fn config() -> impl Strategy<Value = Config> {
         .prop_map(
             |(scheduler, relief, enabled, connections, packets, acknowledge_bytes, memory_kib)| {
                 Config {
-                    connections,
+                    hard_limit: connections,
                     scheduler,
                     load_control: LoadControl {
                         enabled,

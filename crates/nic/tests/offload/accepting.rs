@@ -70,7 +70,7 @@ fn a_bulk_accept_is_answered_when_all_are_there() {
 }
 
 #[test]
-fn a_bulk_accept_loses_patience() {
+fn a_bulk_accept_times_out() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     let tag = world.post(0, 1, accept(10, 3, 5_000));
@@ -132,7 +132,7 @@ fn a_connection_that_ends_while_it_waits_is_not_counted() {
     world.peer.abort(peer);
     world.wait(Span::from_ms(5));
     assert_eq!(world.answers(0), []);
-    assert_eq!(world.adapter.poll_timeout(), None, "nobody is impatient");
+    assert_eq!(world.adapter.poll_timeout(), None, "nobody waits");
     for _ in 0..2 {
         world.peer_connects(80);
     }

@@ -205,7 +205,7 @@ fn data_may_wait_for_others_or_not() {
     for hurry in [false, true] {
         let mut world = World::with(|config| {
             config.batching.level = 4;
-            config.hurry_data = hurry;
+            config.data_at_once = hurry;
         });
         world.post(0, 1, Action::Socket);
         world.post(0, 1, Action::Bind(baton_wire::Endpoint::new(ANY, 80)));

@@ -458,11 +458,11 @@ pub fn data(offset: u64, len: u32) -> Symbolic {
 
 // --- words for requests and answers ---
 
-pub fn accept(first: u32, count: u16, patience_us: u32) -> Action {
+pub fn accept(first: u32, count: u16, timeout_us: u32) -> Action {
     Action::Accept {
         first,
         count,
-        patience_us,
+        timeout_us,
     }
 }
 

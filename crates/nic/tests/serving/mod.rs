@@ -197,11 +197,11 @@ impl Service {
     }
 
     fn accept(&mut self, first: u32) {
-        let (count, patience_us) = (1, 0);
+        let (count, timeout_us) = (1, 0);
         let action = Action::Accept {
             first,
             count,
-            patience_us,
+            timeout_us,
         };
         self.ask_with(LISTENER, first, action);
     }

@@ -261,11 +261,11 @@ impl NicConfig {
                 "less than high_water_packets",
             ));
         }
-        let needed = u64::from(firmware.connections) * u64::from(firmware.connection_bytes);
+        let needed = u64::from(firmware.hard_limit) * u64::from(firmware.connection_bytes);
         if needed > u64::from(firmware.memory_kib) * 1024 {
             return Err(Invalid::new(
-                "nic.firmware.connections",
-                firmware.connections,
+                "nic.firmware.hard_limit",
+                firmware.hard_limit,
                 "connections that fit into memory_kib at connection_bytes each",
             ));
         }

@@ -70,7 +70,7 @@ pub(super) struct Bus {
     next_done: Cell<Option<Time>>,
     /// Tests see every transfer when it is done.
     #[cfg(test)]
-    pub(super) impatient: bool,
+    pub(super) sees_all: bool,
 }
 
 impl Bus {
@@ -89,19 +89,19 @@ impl Bus {
             model,
             next_done: Cell::new(None),
             #[cfg(test)]
-            impatient: false,
+            sees_all: false,
         }))
     }
 
     /// Whether to see every transfer when it is done.
     #[cfg(test)]
-    pub(super) fn is_impatient(&self) -> bool {
-        self.impatient
+    pub(super) fn sees_all(&self) -> bool {
+        self.sees_all
     }
 
     /// Whether to see every transfer when it is done.
     #[cfg(not(test))]
-    pub(super) fn is_impatient(&self) -> bool {
+    pub(super) fn sees_all(&self) -> bool {
         false
     }
 

@@ -32,21 +32,21 @@ impl Machine {
         if done >= next {
             return None;
         }
-        if bus.is_impatient() {
+        if bus.sees_all() {
             return Some(done);
         }
-        let seen = done.max(self.patience());
+        let seen = done.max(self.lookahead());
         (seen < next).then_some(seen)
     }
 
     /// Until when nothing that is done on the interconnect needs to be seen.
-    fn patience(&self) -> Time {
+    fn lookahead(&self) -> Time {
         if self.storage.is_crossing() {
             return Time::ZERO;
         }
         let ports = self.ports.iter();
         ports.fold(Time::NEVER, |first, port| {
-            first.min(port.patience(self.now))
+            first.min(port.lookahead(self.now))
         })
     }
 

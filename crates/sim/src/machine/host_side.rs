@@ -69,7 +69,7 @@ impl HostSide {
             if experiment.offload.is_none() {
                 kernel.listen(address);
             }
-            kernel.attach_nic(address.addr, experiment.nic.firmware.connections);
+            kernel.attach_nic(address.addr, experiment.nic.firmware.hard_limit);
         }
         Ok(Self {
             application: Application::new(&experiment.application, &mut kernel),

@@ -145,7 +145,7 @@ impl Machine {
         let mut ports = (0..experiment.nics as u8)
             .map(|number| Port::new(experiment, number))
             .collect::<Result<Vec<_>, _>>()?;
-        let hard_limit = experiment.nic.firmware.connections;
+        let hard_limit = experiment.nic.firmware.hard_limit;
         for port in &mut ports {
             let schedule = policies.scheduler.as_ref().map(|make| make(hard_limit));
             let governor = policies.load_control.as_ref().map(|make| make(hard_limit));

@@ -75,7 +75,7 @@ impl Port {
     /// Until when it need not be seen what is done on the interconnect: what happens there takes effect at its own time, even if
     /// that is seen later.
     #[inline]
-    pub(super) fn patience(&self, now: Time) -> Time {
+    pub(super) fn lookahead(&self, now: Time) -> Time {
         let Some(dma) = &self.dma else {
             return Time::NEVER;
         };
@@ -84,15 +84,15 @@ impl Port {
             return Time::ZERO;
         }
         let delay = self.nic.interrupt_delay;
-        let patience = dma.patience(&self.outbox, delay);
+        let lookahead = dma.lookahead(&self.outbox, delay);
         // What is handed to the firmware now may make it work, and the machine look forward to room in the transmit buffer.
-        if patience > now
+        if lookahead > now
             && dma.hands_in(&self.outbox)
             && (at_rest || !self.has_room_to_send(dma, now))
         {
             return Time::ZERO;
         }
-        patience
+        lookahead
     }
 
     /// Whether the transmit buffer has room for more, even when all that waits has gone to it.

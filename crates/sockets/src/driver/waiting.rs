@@ -21,7 +21,7 @@ impl Driver {
         if until == Some(Duration::ZERO) {
             return Ok(());
         }
-        self.link.set_patient(self.os.is_patient());
+        self.link.mask_lazy(self.os.masks_lazy());
         match &mut self.link {
             HostEnd::Attached(link) => wait(link, &mut self.spin, until),
             HostEnd::Lost(_) => sleep(&mut [], until),
@@ -61,7 +61,7 @@ impl Driver {
 
     /// Asks the adapter to ring. False when there is something to do already.
     pub(crate) fn prepare_to_sleep(&mut self) -> bool {
-        self.link.set_patient(self.os.is_patient());
+        self.link.mask_lazy(self.os.masks_lazy());
         match self.link.live() {
             Some(link) => link.prepare_to_sleep().unwrap_or(false),
             None => true,

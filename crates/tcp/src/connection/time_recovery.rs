@@ -315,12 +315,12 @@ impl<P: Payload> Connection<P> {
             self.repair.flight.forget_reports(una);
         }
         let repair = &mut self.repair;
-        let patience = repair
+        let lost_after = repair
             .rack
-            .patience(repair.flight.reported_segments(), self.rtt.srtt());
+            .lost_after(repair.flight.reported_segments(), self.rtt.srtt());
         let now = self.clock.moment(cx.now);
         let (feedback, congestion) = (&mut self.feedback, &mut self.congestion);
-        repair.flight.time_out(una, now, patience, |sent, len| {
+        repair.flight.time_out(una, now, lost_after, |sent, len| {
             if let Some(feedback) = feedback {
                 feedback.lost(congestion, now, sent, len, smss);
             }

@@ -33,13 +33,13 @@ fn report(flight: &mut Flight, start: u32, end: u32) -> Vec<Sent> {
     arrived
 }
 
-fn detect(flight: &mut Flight, latest: Sent, now_us: u64, patience_us: u64) -> Found {
+fn detect(flight: &mut Flight, latest: Sent, now_us: u64, lost_after_us: u64) -> Found {
     flight.detect(
         UNA,
         &Judgment {
             now: at(now_us),
             latest,
-            patience: Span::from_us(patience_us),
+            lost_after: Span::from_us(lost_after_us),
         },
         |_, _| (),
     )
@@ -172,8 +172,8 @@ proptest! {
                 }
                 Step::Detect => {
                     if let Some(latest) = latest {
-                        let patience = Span::from_us(5);
-                        flight.detect(una, &Judgment { now: at(now), latest, patience }, |_, _| ());
+                        let lost_after = Span::from_us(5);
+                        flight.detect(una, &Judgment { now: at(now), latest, lost_after }, |_, _| ());
                     }
                 }
                 Step::TimeOut => flight.time_out(una, at(now), Span::from_us(4), |_, _| ()),

@@ -6,7 +6,7 @@ use crate::cli::{AdapterArgs, OnExit, ReliefName};
 use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
-use baton_live::adapter::{AdapterService, AdapterServiceConfig, Doors, run_adapter};
+use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners, run_adapter};
 use baton_live::{ControlSocket, Snapshot, pin_to_core};
 use baton_nic::offload::{AdapterConfig, Ending};
 use baton_nic::{LoadControl, Relief};
@@ -85,11 +85,11 @@ fn run(
 ) -> Result<(), Failure> {
     let core = pin_to_core(arguments.core)?;
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let doors = Doors::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
+    let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
-    let mut service = AdapterService::new(config, doors, engine.host_mut())?;
+    let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
     let addresses: Vec<String> = arguments
         .link
         .addr

@@ -42,10 +42,10 @@ enum Load {
 fn read(text: &str) -> Result<Outer, String> {
     let mut sources = Sources::new();
     let node = Node::parse(&mut sources, Kind::File, "x.toml", text).expect("TOML");
-    Outer::deserialize(&node).map_err(|misfit| {
-        let origin = misfit.origin.as_ref().unwrap_or(&node.origin);
-        let complaint = sources.complain(origin, misfit.to_string()).to_string();
-        complaint.lines().next().unwrap_or_default().to_owned()
+    Outer::deserialize(&node).map_err(|mismatch| {
+        let origin = mismatch.origin.as_ref().unwrap_or(&node.origin);
+        let diagnostic = sources.diagnose(origin, mismatch.to_string()).to_string();
+        diagnostic.lines().next().unwrap_or_default().to_owned()
     })
 }
 

@@ -3,10 +3,10 @@ use proptest::prelude::*;
 
 fn shorthands() -> impl Strategy<Value = Shorthand> {
     let letters = prop_oneof![
-        Just(Letter::WorldCup),
-        Just(Letter::Ibm),
-        Just(Letter::Specweb),
-        Just(Letter::SpecwebStatic),
+        Just(WorkloadLetter::WorldCup),
+        Just(WorkloadLetter::Ibm),
+        Just(WorkloadLetter::Specweb),
+        Just(WorkloadLetter::SpecwebStatic),
     ];
     let selections = prop_oneof![
         Just(Selection::Fcfs),
@@ -55,7 +55,7 @@ proptest! {
 #[test]
 fn the_paper_s_example() {
     let expected = Shorthand {
-        workload: Letter::WorldCup,
+        workload: WorkloadLetter::WorldCup,
         connections: 1024,
         host_first: true,
         load_control: false,

@@ -54,10 +54,10 @@ fn what_is_written_last_is_what_an_error_points_to() {
     node.merge(
         Node::parse(&mut sources, Kind::File, "upper.toml", "\n[nic]\nmips = 2").expect("TOML"),
     );
-    let complaint = sources
-        .complain(node.origin_of("nic.mips"), "no")
+    let diagnostic = sources
+        .diagnose(node.origin_of("nic.mips"), "no")
         .to_string();
-    assert!(complaint.starts_with("upper.toml:3:8: no"), "{complaint}");
+    assert!(diagnostic.starts_with("upper.toml:3:8: no"), "{diagnostic}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub fn host(handoff: bool, random: &mut Random) -> Config {
 
 pub fn nic(handoff: bool, random: &mut Random) -> baton_nic::Config {
     baton_nic::Config {
-        connections: if handoff {
+        hard_limit: if handoff {
             1 + random.below(5) as u32
         } else {
             0

@@ -105,7 +105,7 @@ impl World {
             kernel.listen(local);
             let nic = config::nic(handoff, random);
             nic.validate().expect("the cache fits");
-            kernel.attach_nic(local.addr, nic.connections);
+            kernel.attach_nic(local.addr, nic.hard_limit);
             nics.push(Nic {
                 firmware: Firmware::new(nic, server_tcp.clone(), random.draw()),
                 lines: [Line::new(), Line::new()],

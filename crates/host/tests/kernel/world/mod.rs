@@ -97,7 +97,7 @@ fn host_config(random: &mut Random) -> Config {
 
 fn nic_config(random: &mut Random) -> baton_nic::Config {
     baton_nic::Config {
-        connections: random.below(6) as u32,
+        hard_limit: random.below(6) as u32,
         scheduler: if random.percent(50) {
             Scheduler::Fcfs
         } else {
@@ -129,7 +129,7 @@ impl World {
         kernel.listen(endpoint(1, PORT));
         let nic = nic_config(random);
         let known = random.percent(50);
-        let connections = if known { nic.connections } else { u32::MAX };
+        let connections = if known { nic.hard_limit } else { u32::MAX };
         kernel.attach_nic(endpoint(1, PORT).addr, connections);
         let firmware = Firmware::new(nic, tcp, random.draw());
         let client_tcp = tcp_config(random);

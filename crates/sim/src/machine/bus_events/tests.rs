@@ -14,21 +14,21 @@ fn experiment(interconnect: &str, change: impl FnOnce(&mut Experiment)) -> Exper
     };
     experiment.clients.connections = 64;
     experiment.clients.start_interval_us = 5;
-    experiment.nic.firmware.connections = 0;
+    experiment.nic.firmware.hard_limit = 0;
     experiment.run.warmup_packets = 4_000;
     experiment.run.measured_packets = 20_000;
     change(&mut experiment);
     experiment
 }
 
-fn results(experiment: &Experiment, impatient: bool) -> serde_json::Value {
+fn results(experiment: &Experiment, sees_all: bool) -> serde_json::Value {
     let (load, _) = load_workload(experiment).expect("the load is made, not read");
     let mut machine = Machine::builder(experiment)
         .load(load)
         .build()
         .expect("the experiment is valid");
     if let Some(bus) = &mut machine.bus {
-        bus.impatient = impatient;
+        bus.sees_all = sees_all;
     }
     let results = machine
         .run("", &mut NoObserver)
@@ -50,7 +50,7 @@ fn results_do_not_depend_on_when_transfers_are_seen() {
         experiment("pci-x-133", |experiment| {
             experiment.nics = 2;
             experiment.wire.loss = 0.002;
-            experiment.nic.firmware.connections = 32;
+            experiment.nic.firmware.hard_limit = 32;
         }),
         // One engine that is set up for each read, few places, a slow wire.
         experiment("pci-64-33", |experiment| {
@@ -68,7 +68,7 @@ fn results_do_not_depend_on_when_transfers_are_seen() {
             experiment.nic.interrupt.delay_us = 0;
             experiment.wire.delay_ns = 0;
             experiment.wire.rate_mbps = 2_000;
-            experiment.nic.firmware.connections = 64;
+            experiment.nic.firmware.hard_limit = 64;
         }),
     ];
     for experiment in experiments {

@@ -62,7 +62,7 @@ impl Descriptors {
 
     /// Until when it need not be seen that something has arrived, or that descriptors have left the NIC if they are `leaving`: at
     /// once if that makes it fetch others. `most` commands may wait on it.
-    pub(super) fn patience(&self, posted: &Outbox, most: usize, leaving: bool) -> Time {
+    pub(super) fn lookahead(&self, posted: &Outbox, most: usize, leaving: bool) -> Time {
         let more = posted.reached(Stage::Rung) > posted.reached(Stage::Fetched);
         let rings = self.ringing && posted.commands_fetched() < most;
         if more && (self.fetching || rings || leaving) {

@@ -48,19 +48,19 @@ impl Dma {
 
     /// Until when it need not be seen what is done on the interconnect, as far as that makes the NIC use the interconnect, or fills
     /// wire and ring. `delay`: how long entries of the host's ring may wait for others.
-    pub(super) fn patience(&self, outbox: &Outbox, delay: Span) -> Time {
+    pub(super) fn lookahead(&self, outbox: &Outbox, delay: Span) -> Time {
         // What waits to be read, most often; then there is no need to look at the rest.
-        let outgoing = self.outgoing.patience();
+        let outgoing = self.outgoing.lookahead();
         if outgoing == Time::ZERO {
             return outgoing;
         }
         let most = self.config.descriptors_per_fetch as usize;
         let leaving = self.makes_room(outbox);
-        let descriptors = self.descriptors.patience(outbox, most, leaving);
+        let descriptors = self.descriptors.lookahead(outbox, most, leaving);
         if descriptors == Time::ZERO {
             return descriptors;
         }
-        let upward = self.upward.patience(delay, self.outgoing.sent());
+        let upward = self.upward.lookahead(delay, self.outgoing.sent());
         outgoing.min(descriptors).min(upward)
     }
 

@@ -142,7 +142,7 @@ impl Outgoing {
     }
 
     /// Until when it need not be known what has been read: at once if other reads wait for that.
-    pub(super) fn patience(&self) -> Time {
+    pub(super) fn lookahead(&self) -> Time {
         if self.holds_back() {
             return Time::ZERO;
         }

@@ -86,7 +86,7 @@ impl Upward {
 
     /// Until when it need not be known what has been written, if entries may wait `delay` for others and `sent` more packets will be
     /// reported: at once if that makes the NIC write or ends in an interrupt.
-    pub(super) fn patience(&self, delay: Span, sent: u32) -> Time {
+    pub(super) fn lookahead(&self, delay: Span, sent: u32) -> Time {
         let flushes = self.ready + self.under_way >= self.events_at_once
             || self.sent + sent >= self.config.sent_per_event;
         let writes = !self.batches.is_empty() || self.flushing;

@@ -111,7 +111,7 @@ impl HostStack {
                 self.layer.handle_event(&mut self.stack, conn, &event);
             }
             if !end.os.has_room_for_packet(end.link, self.packets) {
-                end.os.be_impatient();
+                end.os.unmask_lazy();
                 break;
             }
             let Some((conn, segment)) = self.stack.poll_transmit(now) else {

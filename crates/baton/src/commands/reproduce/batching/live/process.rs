@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 /// A process is given so long to end in order.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Another process, whose words are kept in a file. It is ended in order when dropped.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Process {
         if self.child.try_wait()?.is_some() {
             return Ok(());
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             kill_process(pid, Signal::TERM)?;
             while Instant::now() < until {

@@ -17,7 +17,7 @@ pub(super) const ENGINE: &str = "10.9.0.2";
 /// The kernel's end of the link.
 const KERNEL: &str = "10.9.0.1/24";
 /// The processes are ready within this time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// What nothing has crossed for so long is at rest; longer than any timer of batching that is tried.
 const QUIET: Duration = Duration::from_millis(50);
 
@@ -91,7 +91,7 @@ impl Stage {
     /// # Errors
     /// The adapter does not answer, or it never rests.
     pub fn quiet(&self) -> Result<BusRow, Failure> {
-        let limit = Instant::now() + PATIENCE;
+        let limit = Instant::now() + TIMEOUT;
         let mut before = application(&self.control)?.bus;
         while Instant::now() < limit {
             thread::sleep(QUIET);
@@ -148,7 +148,7 @@ fn until(
     process: &mut Process,
     ready: impl Fn() -> bool,
 ) -> Result<(), Failure> {
-    let limit = Instant::now() + PATIENCE;
+    let limit = Instant::now() + TIMEOUT;
     while !ready() {
         interrupt.check()?;
         if let Some(status) = process.ended()? {
@@ -156,7 +156,7 @@ fn until(
         }
         if Instant::now() > limit {
             let words = process.words();
-            let message = format!("not ready within {PATIENCE:?}: {}", words.trim());
+            let message = format!("not ready within {TIMEOUT:?}: {}", words.trim());
             return Err(Failure::Failed(message));
         }
         thread::sleep(LOOK_AGAIN);

@@ -32,5 +32,5 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
 fn set(experiment: &mut Experiment, connections: u32) {
     let interface = &mut offload(experiment).host.interface;
     interface.bulk_accept = connections as u16;
-    interface.accept_patience_us = 1_000;
+    interface.accept_timeout_us = 1_000;
 }

@@ -1,6 +1,6 @@
 //! Batching that needs no tuning, beside every fixed setting.
 
-mod opponents;
+mod baselines;
 mod report;
 
 use super::Findings;
@@ -10,9 +10,9 @@ use crate::commands::reproduce::batching::lab::{Lab, Point};
 use crate::commands::reproduce::batching::machine::{offload, set_load, set_rate};
 use crate::commands::reproduce::batching::settings::{FILES, Settings};
 use crate::failure::Failure;
+use baselines::{combined, every_setting};
 use baton_bus::BatchingPolicy;
 use baton_sim::config::Experiment;
-use opponents::{combined, every_setting};
 
 /// Connections in closed loops.
 const CONNECTIONS: [u32; 5] = [1, 5, 20, 50, 100];

@@ -1,6 +1,6 @@
 //! What the study says: rows for machines, tables and conclusions for people, a figure.
 
-use super::opponents::{LEVELS, TIMERS_PERCENT};
+use super::baselines::{LEVELS, TIMERS_PERCENT};
 use super::{Compared, EQUAL};
 use crate::commands::reproduce::batching::bench::Measured;
 use crate::commands::reproduce::batching::lab::Lab;

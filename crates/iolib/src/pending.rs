@@ -8,10 +8,10 @@ use std::mem::discriminant;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// Visitors at the same time; more have to wait.
-const MOST_VISITORS: usize = 16;
-/// A visitor that says nothing is sent away after this.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Pending at the same time; more have to wait.
+const MOST_PENDING: usize = 16;
+/// A waiting that says nothing is sent away after this.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A stream on which reading does not block.
 pub(crate) trait NonBlocking: AsFd {
@@ -31,7 +31,7 @@ impl NonBlocking for std::net::TcpStream {
 }
 
 /// One that has spoken.
-pub(crate) struct Visitor<S> {
+pub(crate) struct Greeted<S> {
     pub stream: S,
     pub hello: Result<Hello, Refusal>,
 }
@@ -46,12 +46,12 @@ struct Silent<S> {
 
 /// All of them, and how many were refused.
 #[derive(Debug)]
-pub(crate) struct Visitors<S> {
+pub(crate) struct Pending<S> {
     silent: Vec<Silent<S>>,
     refusals: Vec<(Refusal, u64)>,
 }
 
-impl<S> Default for Visitors<S> {
+impl<S> Default for Pending<S> {
     fn default() -> Self {
         Self {
             silent: Vec::new(),
@@ -60,13 +60,13 @@ impl<S> Default for Visitors<S> {
     }
 }
 
-impl<S: NonBlocking> Visitors<S>
+impl<S: NonBlocking> Pending<S>
 where
     for<'a> &'a S: Read,
 {
     /// Lets in those that `accept` gives, and finds the next that has spoken.
-    pub fn next(&mut self, accept: impl Fn() -> io::Result<S>) -> Option<Visitor<S>> {
-        while self.silent.len() < MOST_VISITORS
+    pub fn next(&mut self, accept: impl Fn() -> io::Result<S>) -> Option<Greeted<S>> {
+        while self.silent.len() < MOST_PENDING
             && let Ok(stream) = accept()
         {
             if stream.set_nonblocking().is_ok() {
@@ -78,13 +78,13 @@ where
             }
         }
         let mut at = 0;
-        while let Some(visitor) = self.silent.get_mut(at) {
-            match visitor.hello.read_hello(&visitor.stream) {
+        while let Some(waiting) = self.silent.get_mut(at) {
+            match waiting.hello.read_hello(&waiting.stream) {
                 Ok(Some(hello)) => {
                     let stream = self.silent.remove(at).stream;
-                    return Some(Visitor { stream, hello });
+                    return Some(Greeted { stream, hello });
                 }
-                Ok(None) if visitor.since.elapsed() < PATIENCE => at += 1,
+                Ok(None) if waiting.since.elapsed() < HELLO_TIMEOUT => at += 1,
                 // It has gone, or says nothing.
                 Ok(None) | Err(_) => {
                     self.silent.remove(at);
@@ -101,16 +101,16 @@ where
         listener: BorrowedFd<'a>,
     ) -> SmallVec<[(BorrowedFd<'a>, PollFlags); 4]> {
         let mut fds = SmallVec::new();
-        if self.silent.len() < MOST_VISITORS {
+        if self.silent.len() < MOST_PENDING {
             fds.push((listener, PollFlags::IN));
         }
         let silent = self.silent.iter();
-        fds.extend(silent.map(|visitor| (visitor.stream.as_fd(), PollFlags::IN)));
+        fds.extend(silent.map(|waiting| (waiting.stream.as_fd(), PollFlags::IN)));
         fds
     }
 }
 
-impl<S> Visitors<S> {
+impl<S> Pending<S> {
     /// Counts a refusal by its reason; what it was about is kept of the last one.
     pub fn count(&mut self, refusal: &Refusal) {
         let mut refusals = self.refusals.iter_mut();

@@ -4,20 +4,20 @@ use baton_wire::{Span, Time};
 
 /// While nothing is waited for, it is looked at so often.
 const INTERVAL: Span = Span::from_ms(1);
-/// It is looked at so often whatever waits have seen: patience may have come to its end.
+/// It is looked at so often whatever waits have seen: whoever asks may give up.
 const LONGEST: Span = Span::from_ms(100);
 
 /// When to look after something that is rarely asked for, and that takes system calls to see: when a wait has seen it, and now and then
 /// while there is so much to do that nothing is waited for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Attention {
+pub(crate) struct Throttle {
     /// When it is looked at next.
     at: Time,
     /// When it is looked at whatever waits have seen.
     latest: Time,
 }
 
-impl Attention {
+impl Throttle {
     /// Whether to look now.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         let is_due = now >= self.at;
@@ -43,19 +43,19 @@ mod tests {
 
     #[test]
     fn it_is_looked_at_when_it_was_seen_and_otherwise_now_and_then() {
-        let mut attention = Attention::default();
+        let mut throttle = Throttle::default();
         let mut now = Time::ZERO + INTERVAL;
-        assert!(attention.is_due(now), "at first");
-        assert!(!attention.is_due(now));
+        assert!(throttle.is_due(now), "at first");
+        assert!(!throttle.is_due(now));
         now += INTERVAL;
-        assert!(attention.is_due(now), "now and then");
-        attention.handle_wait(now, true);
-        assert!(attention.is_due(now), "it was seen");
+        assert!(throttle.is_due(now), "now and then");
+        throttle.handle_wait(now, true);
+        assert!(throttle.is_due(now), "it was seen");
         now += INTERVAL;
-        attention.handle_wait(now, false);
-        assert!(!attention.is_due(now), "it would have been seen");
+        throttle.handle_wait(now, false);
+        assert!(!throttle.is_due(now), "it would have been seen");
         now += LONGEST;
-        attention.handle_wait(now, false);
-        assert!(attention.is_due(now), "at the latest");
+        throttle.handle_wait(now, false);
+        assert!(throttle.is_due(now), "at the latest");
     }
 }

@@ -9,12 +9,12 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// A Unix socket for applications of this machine, and a TCP port for those of others, if there is to be one.
-pub struct Doors {
+pub struct Listeners {
     local: AdapterListener,
     remote: Option<TcpAdapterListener>,
 }
 
-impl Doors {
+impl Listeners {
     /// Listens at `path`, and at `address`.
     ///
     /// # Errors

@@ -1,16 +1,16 @@
-//! How long entries that nobody waits for wait for company.
+//! How long entries that nobody waits for are held back for others to go with them.
 
 use super::LONGEST_WAIT;
 use baton_wire::{Span, Time};
 
-/// The time after which company is expected at first.
+/// The time after which others are expected at first.
 const FIRST_EXPECTED: Span = Span::from_us(250);
 
 /// The least that they wait.
-const SHORTEST_PATIENCE: Span = Span::from_us(100);
+const SHORTEST: Span = Span::from_us(100);
 
-/// They wait for so many times the mean time after which company came.
-const PATIENCE: u64 = 4;
+/// They wait for so many times the mean time after which others came.
+const MEANS: u64 = 4;
 
 /// Waits in vain after which it is believed that the other side stands still.
 const STALLS: u32 = 3;
@@ -18,13 +18,13 @@ const STALLS: u32 = 3;
 /// Releases without a wait after that, at first and at most. Then waiting is tried again.
 const RELEASES: (u32, u32) = (64, 1024);
 
-/// How soon company comes, learned. The danger is an other side that does nothing before it gets what waits here, such as
+/// How soon others come, learned. The danger is an other side that does nothing before it gets what waits here, such as
 /// completions without which it has no buffers. It shows: nothing comes until the timer fires, and then something comes at once.
 #[derive(Clone, Debug)]
-pub(super) struct Company {
-    /// Mean time after which company came.
+pub(super) struct HoldTime {
+    /// Mean time after which others came.
     expected: Span,
-    /// The last batch went without company, and nothing has come since.
+    /// The last batch went alone, and nothing has come since.
     lone: Option<Lone>,
     /// Times in succession that something came at once after that.
     stalls: u32,
@@ -40,7 +40,7 @@ struct Lone {
     released: Time,
 }
 
-impl Company {
+impl HoldTime {
     pub(super) fn new() -> Self {
         Self {
             expected: FIRST_EXPECTED,
@@ -52,17 +52,17 @@ impl Company {
     }
 
     /// How long entries that nobody waits for are to wait.
-    pub(super) fn patience(&self) -> Span {
+    pub(super) fn hold_time(&self) -> Span {
         if self.releases_left > 0 {
             return Span::ZERO;
         }
-        let patience = (self.expected * PATIENCE).clamp(SHORTEST_PATIENCE, LONGEST_WAIT);
-        if patience < LONGEST_WAIT {
-            return patience;
+        let hold = (self.expected * MEANS).clamp(SHORTEST, LONGEST_WAIT);
+        if hold < LONGEST_WAIT {
+            return hold;
         }
         // What looks like a standstill may be something that comes just after the longest wait; if so, it does not come at once
         // after a shorter one.
-        patience / (1 << self.stalls)
+        hold / (1 << self.stalls)
     }
 
     /// An entry of any kind was queued.
@@ -72,10 +72,10 @@ impl Company {
         };
         if (now - released) * 4 >= released - since {
             // It came by itself, only later than was thought.
-            self.handle_company(now - since);
+            self.handle_companion(now - since);
             return;
         }
-        // Next time another patience may tell one from the other: more, or less where it cannot be more.
+        // Next time another hold may tell one from the other: more, or less where it cannot be more.
         self.learn(now - since);
         self.stalls += 1;
         if self.stalls >= STALLS {
@@ -86,8 +86,8 @@ impl Company {
         }
     }
 
-    /// Company came after `wait`.
-    pub(super) fn handle_company(&mut self, wait: Span) {
+    /// Another came after `wait`.
+    pub(super) fn handle_companion(&mut self, wait: Span) {
         self.learn(wait);
         if self.releases_left == 0 {
             self.stalls = 0;
@@ -99,11 +99,11 @@ impl Company {
         self.expected = (self.expected * 3 + wait.min(LONGEST_WAIT)) / 4;
     }
 
-    /// What has waited since `since` went without company at `now`.
+    /// What has waited since `since` went alone at `now`.
     pub(super) fn handle_lone_release(&mut self, since: Time, now: Time) {
         if self.releases_left > 0 {
             self.releases_left -= 1;
-        } else if now - since >= self.patience() {
+        } else if now - since >= self.hold_time() {
             let released = now;
             self.lone = Some(Lone { since, released });
         }
