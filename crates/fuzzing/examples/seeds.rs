@@ -181,6 +181,17 @@ fn requests() -> Vec<Descriptor> {
             data: memory,
             more: true,
         },
+        Action::CacheInit,
+        Action::CacheInsert {
+            address: 4096,
+            len: 4096,
+            offset: 512,
+        },
+        Action::SendCached {
+            offset: 600,
+            len: 1000,
+            more: true,
+        },
         Action::Cancel { target: 3 },
         Action::Close(Close::Both),
     ];

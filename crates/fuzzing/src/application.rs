@@ -25,6 +25,8 @@ const FIRST_PORT: u16 = 1000;
 const PORTS: u16 = 3;
 /// Where the peer listens.
 const PEER_PORT: u16 = 80;
+/// Marks names of what is put into caches.
+const INSERTED: u64 = 1 << 61;
 /// Buffers of each application.
 const BUFFERS: usize = 1024;
 
@@ -135,6 +137,8 @@ enum Odd {
     Buffer { len: u16, how: u8 },
     /// Cancels the request of so many before.
     Cancel { back: u8 },
+    /// Something with the data cache.
+    Cache { how: u8, unit: u8, len: u16 },
 }
 
 /// What takes no buffer.
@@ -231,6 +235,8 @@ enum Waiting {
     Receive {
         address: u64,
     },
+    /// A SEND from the cache. Its bytes are an INSERT's.
+    Cached,
     /// Anything else that has a buffer.
     Buffer {
         address: u64,
@@ -243,7 +249,7 @@ enum Waiting {
 impl Waiting {
     fn address(self) -> Option<u64> {
         match self {
-            Self::Plain | Self::Accept { .. } | Self::Close | Self::Inline => None,
+            Self::Plain | Self::Accept { .. } | Self::Close | Self::Inline | Self::Cached => None,
             Self::Send { address }
             | Self::Receive { address }
             | Self::Buffer { address }
@@ -301,6 +307,8 @@ impl Play {
             config.most_accepts = 2;
             config.most_backlog = 4;
             config.drain_ms = 1_000;
+            config.cache_bytes = 16_384;
+            config.most_inserts = 3;
         });
         world.attach();
         for addr in [PEER, PEER_V6] {
@@ -504,6 +512,28 @@ impl Play {
                 };
                 let data = Buffer::Memory { address, len };
                 (Action::Send { data, more }, Waiting::Send { address })
+            }
+            Asked::Odd(Odd::Cache { how, unit, len }) => {
+                let (offset, len) = (512 * u32::from(unit % 40), buffer_len(len).min(4096));
+                match how % 8 {
+                    0 => (Action::CacheInit, Waiting::Plain),
+                    1..4 => {
+                        let Ok(address) = link.place(symbolic(INSERTED | source, 0, len)) else {
+                            return;
+                        };
+                        let insert = Action::CacheInsert {
+                            address,
+                            len,
+                            offset,
+                        };
+                        (insert, Waiting::Buffer { address })
+                    }
+                    _ => {
+                        let more = how & 8 != 0;
+                        let send = Action::SendCached { offset, len, more };
+                        (send, Waiting::Cached)
+                    }
+                }
             }
             Asked::Odd(Odd::Buffer { len, how }) => {
                 let len = buffer_len(len).min(4096);
@@ -784,6 +814,11 @@ impl Model {
                     self.received.remove(&socket);
                 }
             }
+            (Outcome::Sent { cumulative, .. }, Waiting::Cached) => {
+                if cumulative {
+                    self.sent_before(app, response.tag, socket);
+                }
+            }
             (Outcome::Sent { cumulative, .. }, Waiting::Inline) => {
                 if response.status == Status::Ok {
                     self.sent.insert(response.tag, socket);
@@ -816,10 +851,16 @@ impl Model {
     /// A cumulative answer stands for all earlier SENDs of the socket.
     fn sent_before(&mut self, app: &mut App, tag: u32, socket: u32) {
         let earlier = self.waiting.extract_if(..tag, |_, (of, waiting)| {
-            *of == socket && matches!(waiting, Waiting::Send { .. } | Waiting::Inline)
+            let is_send = matches!(
+                waiting,
+                Waiting::Send { .. } | Waiting::Inline | Waiting::Cached
+            );
+            *of == socket && is_send
         });
         for (tag, (_, waiting)) in earlier {
-            self.sent.insert(tag, socket);
+            if waiting != Waiting::Cached {
+                self.sent.insert(tag, socket);
+            }
             if let Some(address) = waiting.address() {
                 app.link.free(address);
             }

@@ -5,13 +5,18 @@ use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, entries};
 use baton_bus::link::{DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
 use baton_host::offload::{OsLayer, OsLayerConfig};
-use baton_host::{Ready, SocketId, Sockets};
+use baton_host::{FileContent, FileId, NicCacheConfig, Ready, SocketId, Sockets};
 use baton_testkit::symbolic;
 use baton_wire::{Endpoint, Span, Symbolic, Time};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Steps of one run.
 const MOST_STEPS: usize = 200;
+
+/// The longest transfer: a block of the cache.
+const BUFFER_BYTES: u32 = 512;
+/// The length of each file.
+const FILE_BYTES: u64 = 2000;
 
 /// What happens next.
 #[derive(Debug, Arbitrary)]
@@ -31,6 +36,12 @@ enum Step {
         socket: u8,
         len: u16,
         cork: bool,
+    },
+    /// Content of a file of four blocks.
+    SendFile {
+        socket: u8,
+        file: u8,
+        offset: u16,
     },
     Close {
         socket: u8,
@@ -84,7 +95,7 @@ fn new_link() -> (MemoryHost<Symbolic>, MemoryAdapter<Symbolic>) {
     memory_link(MemoryConfig {
         ring_depth: 64,
         buffers: 12,
-        buffer_bytes: 256,
+        buffer_bytes: BUFFER_BYTES,
     })
 }
 
@@ -93,7 +104,7 @@ impl Host {
         let config = OsLayerConfig {
             batching: Batching {
                 level: input.int_in_range(1..=3)?,
-                max_transfer_bytes: 256,
+                max_transfer_bytes: BUFFER_BYTES,
                 ..Batching::default()
             },
             most_inline: input.int_in_range(0..=64)?,
@@ -102,6 +113,11 @@ impl Host {
             half_close: input.arbitrary()?,
             most_sends: 4,
             most_sockets: 32,
+            nic_cache: NicCacheConfig {
+                enabled: input.arbitrary()?,
+                block_bytes: 512,
+                ..NicCacheConfig::default()
+            },
             ..OsLayerConfig::default()
         };
         let (link, adapter) = new_link();
@@ -141,6 +157,24 @@ impl Host {
                 let data = symbolic(1, 0, len.into());
                 let _ = calls.send(socket, data);
             }
+            Step::SendFile {
+                socket,
+                file,
+                offset,
+            } => {
+                let socket = self.socket(socket);
+                let offset = u64::from(offset) % FILE_BYTES;
+                let content = FileContent {
+                    file_len: FILE_BYTES,
+                    ..FileContent::new(FileId((file % 4).into()), offset, FILE_BYTES - offset)
+                };
+                let mut calls = self.os.calls(self.now, &mut self.link);
+                if let Ok(cached) = calls.send_cached(socket, &content) {
+                    let rest = content.after(cached.taken);
+                    let data = symbolic(1, rest.offset, rest.len as u32);
+                    let _ = calls.send_file(socket, rest, data);
+                }
+            }
             Step::Close { socket, abort } => {
                 let socket = self.socket(socket);
                 if abort {
@@ -168,7 +202,15 @@ impl Host {
             return;
         };
         let mut words = request.encode().0;
-        let opcode = Opcode::from_byte(opcode).map_or(words[0] & 0xff, |o| o.byte().into());
+        let own = match request.action {
+            Action::SendCached { .. } => Opcode::Send.byte().into(),
+            _ => words[0] & 0xff,
+        };
+        let opcode = Opcode::from_byte(opcode).map_or(own, |opcode| opcode.byte().into());
+        if request.action == Action::CacheInit {
+            // INSERTs that may wait.
+            words[2] = 4;
+        }
         let flags = if flags < 200 { 1 } else { u64::from(flags) | 1 };
         let third = match request.action {
             // The number of connections.
@@ -188,8 +230,11 @@ impl Host {
 
     /// Data for a RECV, mostly as long as its buffer allows; gives what is to be said of its length.
     fn write_data(&mut self, request: &Request, len: u16) -> Option<u64> {
-        let Action::Receive { address, len: room } = request.action else {
-            return None;
+        let (address, room) = match request.action {
+            Action::Receive { address, len } => (address, len),
+            // The size of the cache.
+            Action::CacheInit => return Some(len.into()),
+            _ => return None,
         };
         let data = symbolic(2, 0, u32::from(len) % room + 1);
         let _ = self.adapter.write(self.now, DmaId(0), address, data);

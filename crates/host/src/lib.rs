@@ -43,6 +43,8 @@ pub use selection::{
     Threshold, View,
 };
 pub use socket::Mode;
-pub use sockets::{FileId, Gone, Ready, Receive, SocketId, Sockets, Unread};
+pub use sockets::{
+    FileContent, FileId, FromCache, Gone, Ready, Receive, SocketId, Sockets, Unread,
+};
 pub use stats::{Connections, DropReason, NotOffloaded, Stats};
 pub use syscalls::Syscalls;

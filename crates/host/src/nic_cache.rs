@@ -4,12 +4,14 @@
 //! as a reference into the NIC's memory, and what is not may be put there first. Everything else (headers, dynamic content)
 //! bypasses the cache.
 
+mod choice;
 mod coherence;
 mod directory;
 mod locate;
 mod packets;
 mod stats;
 
+pub(crate) use choice::{Content, Found};
 pub use coherence::{Coherence, CoherenceConfig, Eager, Freshness, Lazy, OnChange, Update};
 pub use stats::{Bypass, NicCacheStats};
 
@@ -21,6 +23,7 @@ use crate::sockets::FileId;
 use baton_bus::handoff::{CacheCommand, ToNic};
 use baton_cache::{AdmissionConfig, ReplacementConfig};
 use baton_wire::Payload;
+pub(crate) use directory::Block;
 use directory::Directory;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -67,7 +70,7 @@ pub(crate) struct NicCache {
 }
 
 impl NicCache {
-    fn new(config: &NicCacheConfig) -> Self {
+    pub(crate) fn new(config: &NicCacheConfig) -> Self {
         Self {
             config: config.clone(),
             directory: None,
@@ -114,8 +117,7 @@ impl<P: Payload> Kernel<P> {
     /// Blocks that a NIC's cache holds, as the host believes, and how many it may hold.
     pub fn nic_cache_blocks(&self, nic: NicId) -> (u32, u32) {
         let cache = self.nics[nic].cache.as_deref();
-        let directory = cache.and_then(|cache| cache.directory.as_ref());
-        directory.map_or((0, 0), |directory| (directory.len(), directory.capacity()))
+        cache.map_or((0, 0), NicCache::len_and_capacity)
     }
 
     /// Starts the cache of a NIC, if it is to be used.
@@ -136,10 +138,8 @@ impl<P: Payload> Kernel<P> {
         let Some(cache) = &mut self.nics[nic].cache else {
             return;
         };
-        let blocks = bytes / cache.config.block_bytes;
-        let own = self.replacement.as_ref().map(|make| make.0(blocks));
-        let directory = Directory::new(&cache.config, blocks, own);
-        cache.directory = (blocks > 0).then_some(directory);
+        let replacement = self.replacement.as_ref();
+        cache.start(bytes, |blocks| replacement.map(|make| make.0(blocks)));
     }
 
     /// The NIC was reset: its cache is empty and must be started again. What of its packets was lost TCP sends again.

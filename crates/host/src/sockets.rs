@@ -10,6 +10,61 @@ pub struct SocketId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
+/// Content of a file that is being sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileContent {
+    /// The file.
+    pub file: FileId,
+    /// Which state of the file it is: another number with each change. Where the system sees changes itself it means nothing.
+    pub revision: u32,
+    /// Bytes that the file has in this state.
+    pub file_len: u64,
+    /// First byte, from the start of the file.
+    pub offset: u64,
+    /// Bytes that are to be sent from there on; more than are given at one time, perhaps.
+    pub len: u64,
+}
+
+impl FileContent {
+    /// Content of a file whose changes the system sees itself.
+    pub fn new(file: FileId, offset: u64, len: u64) -> Self {
+        Self {
+            file,
+            revision: 0,
+            file_len: offset + len,
+            offset,
+            len,
+        }
+    }
+
+    /// What is left after the first `taken` bytes.
+    #[must_use]
+    pub fn after(&self, taken: u64) -> Self {
+        Self {
+            offset: self.offset + taken,
+            len: self.len - taken,
+            ..*self
+        }
+    }
+}
+
+/// What was sent of a file without being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FromCache {
+    /// Bytes.
+    pub taken: u64,
+    /// What follows them could be sent now, but has to be read. If not, the socket becomes writable later.
+    pub has_room: bool,
+}
+
+impl FromCache {
+    /// Nothing: all has to be read.
+    pub const NOTHING: Self = Self {
+        taken: 0,
+        has_room: true,
+    };
+}
+
 /// What a wait returns. Connections to accept are reported at each wait while there are any; the state of a connection
 /// once per change, so an application that leaves something unread must remember it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,16 +114,22 @@ pub trait Sockets<P> {
     fn unread(&self, socket: SocketId) -> Unread;
     /// Copies `data` into the send buffer; gives how many bytes were taken.
     fn send(&mut self, socket: SocketId, data: P) -> Result<usize, Gone>;
-    /// Sends `data`, which is content of `file` from `offset` on, without a copy where that can be; gives how many bytes were
-    /// taken.
+    /// Sends `data`, with which `content` begins, without a copy where that can be; gives how many bytes were taken.
     fn send_file(
         &mut self,
         socket: SocketId,
-        _file: FileId,
-        _offset: u64,
+        _content: FileContent,
         data: P,
     ) -> Result<usize, Gone> {
         self.send(socket, data)
+    }
+    /// Sends what of `content`, from its start on, stands where it can be sent from without being read here.
+    fn send_cached(
+        &mut self,
+        _socket: SocketId,
+        _content: &FileContent,
+    ) -> Result<FromCache, Gone> {
+        Ok(FromCache::NOTHING)
     }
     /// Holds partial segments back while set.
     fn set_cork(&mut self, socket: SocketId, cork: bool);

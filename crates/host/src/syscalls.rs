@@ -5,7 +5,7 @@ use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, PAGE_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::{Access, Layer, Meter, Op, Owner, Pool};
 use crate::socket::{Deferred, Mode, Storage};
-use crate::sockets::{FileId, Gone, Receive, SocketId, Sockets, Unread};
+use crate::sockets::{FileContent, FileId, Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::handoff::Control;
 use baton_tcp::CloseReason;
 use baton_wire::{Payload, Time};
@@ -69,10 +69,10 @@ impl<P: Payload, M: Meter> Sockets<P> for Syscalls<'_, P, M> {
     fn send_file(
         &mut self,
         socket: SocketId,
-        file: FileId,
-        offset: u64,
+        content: FileContent,
         data: P,
     ) -> Result<usize, Gone> {
+        let FileContent { file, offset, .. } = content;
         self.begin(socket, Op::SyscallSendfile);
         footprint::file_lookup(self.meter, file.0);
         if self.kernel.files.store.is_some() {

@@ -3,8 +3,8 @@
 //! because it counts what the whole process allocates.
 
 use baton_host::{
-    Config, FileCacheConfig, FileId, FileStore, Kernel, NicCacheConfig, NicId, NoMeter, Ready,
-    SelectionConfig, SocketId, Sockets,
+    Config, FileCacheConfig, FileContent, FileId, FileStore, Kernel, NicCacheConfig, NicId,
+    NoMeter, Ready, SelectionConfig, SocketId, Sockets,
 };
 use baton_nic::{CacheConfig, Firmware, Storable};
 use baton_tcp::{Event, Segment, Stack};
@@ -210,7 +210,11 @@ impl<P: Content> World<P> {
         };
         while self.sent < self.received + u64::from(UNDER_WAY * FILE_BYTES) {
             let file = FileId(self.file);
-            let taken = sockets.send_file(id, file, 0, P::of(file, 0, FILE_BYTES));
+            let taken = sockets.send_file(
+                id,
+                FileContent::new(file, 0, FILE_BYTES.into()),
+                P::of(file, 0, FILE_BYTES),
+            );
             assert_eq!(taken, Ok(FILE_BYTES as usize), "there is room");
             self.sent += u64::from(FILE_BYTES);
             self.file = (self.file + 1) % self.files;

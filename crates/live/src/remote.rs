@@ -1,7 +1,7 @@
 //! The sockets of an adapter in another process, for the web server.
 
 use crate::adapter::{ApplicationRow, BusRow, RingRow};
-use crate::snapshot::{SnapshotSource, add_fields};
+use crate::snapshot::{SnapshotSource, add_fields, snake_case};
 use crate::world::SocketWorld;
 use baton_bus::descriptor::Status;
 use baton_host::offload::Calls;
@@ -183,6 +183,16 @@ pub(crate) fn link_counters(driver: &Driver, counters: &mut BTreeMap<String, u64
     let link = driver.link().counters();
     let spins = driver.spins();
     add_fields("os", driver.os().stats(), counters);
+    if let Some(stats) = driver.os().nic_cache_stats() {
+        add_fields("nic_cache", stats, counters);
+        for (reason, count) in &stats.bypassed {
+            let name = format!("nic_cache.bypassed.{}", snake_case(reason));
+            counters.insert(name, *count);
+        }
+        let (blocks, capacity) = driver.os().nic_cache_blocks();
+        counters.insert("nic_cache.blocks".to_owned(), blocks.into());
+        counters.insert("nic_cache.capacity".to_owned(), capacity.into());
+    }
     for (name, value) in [
         ("sockets.open", driver.os().sockets() as u64),
         ("link.transfers", link.transfers),

@@ -4,6 +4,7 @@
 //! is told.
 
 pub(crate) mod assembly;
+pub(crate) mod blocks;
 pub(crate) mod references;
 pub(crate) mod region;
 
@@ -65,13 +66,9 @@ impl<P: Storable> DataCache<P> {
         if !self.ready {
             return Err(CacheRefusal::NoCache);
         }
-        let inside = offset
-            .checked_add(len)
-            .is_some_and(|end| end <= self.config.bytes());
-        if inside {
-            Ok(())
-        } else {
-            Err(CacheRefusal::OutsideCache)
+        match is_inside(offset, len, self.config.bytes()) {
+            true => Ok(()),
+            false => Err(CacheRefusal::OutsideCache),
         }
     }
 
@@ -121,6 +118,11 @@ impl<P: Storable> DataCache<P> {
             "a cache that was not started holds nothing"
         );
     }
+}
+
+/// Whether a range lies within a cache of so many bytes.
+fn is_inside(offset: u32, len: u32, bytes: u32) -> bool {
+    offset.checked_add(len).is_some_and(|end| end <= bytes)
 }
 
 /// The units that a range lies in, which is not empty.

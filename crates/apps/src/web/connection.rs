@@ -358,12 +358,25 @@ impl<P: Payload> Response<P> {
         socket: SocketId,
         left: u64,
     ) -> Result<Sent, Gone> {
-        let len = left.min(LONGEST_RUN) as u32;
+        let mut name = http.name(request, self.sent);
+        if let Some(content) = &mut name {
+            let cached = sockets.send_cached(socket, content)?;
+            self.sent += cached.taken;
+            match cached.has_room {
+                _ if cached.taken == left => return Ok(Sent::All),
+                false => return Ok(Sent::Some),
+                true => *content = content.after(cached.taken),
+            }
+        }
+        let len = (request.content_len - self.sent).min(LONGEST_RUN) as u32;
         let Some(content) = http.content(request, self.sent, len) else {
             return Ok(Sent::Changed);
         };
         let len = content.len();
-        let taken = sockets.send_file(socket, request.file, self.sent, content)?;
+        let taken = match name {
+            Some(name) => sockets.send_file(socket, name, content)?,
+            None => sockets.send(socket, content)?,
+        };
         self.sent += taken as u64;
         Ok(if taken == len { Sent::All } else { Sent::Some })
     }

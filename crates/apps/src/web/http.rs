@@ -1,6 +1,6 @@
 //! What the server needs to know of HTTP. Requests are symbols in the simulator and bytes live.
 
-use baton_host::FileId;
+use baton_host::{FileContent, FileId};
 use std::collections::VecDeque;
 
 /// A request for a file, or for dynamic content.
@@ -52,6 +52,13 @@ pub trait Http<P> {
     /// At most `len` bytes of the response's content from `offset` on, where `len` is at most 2 GiB. Asked again from where
     /// the socket took no more. `None` when the content is no longer what the header said.
     fn content(&mut self, request: &Request, offset: u64, len: u32) -> Option<P>;
+
+    /// What is left of the response's content from `offset` on, as what it is of which file; nothing when it is of none that may be
+    /// kept under its name.
+    fn name(&self, request: &Request, offset: u64) -> Option<FileContent> {
+        let left = request.content_len - offset;
+        Some(FileContent::new(request.file, offset, left))
+    }
 
     /// The response is over: given to the socket, or given up.
     fn finish(&mut self, _request: &Request) {}

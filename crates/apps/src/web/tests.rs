@@ -1,6 +1,6 @@
 use super::*;
 use crate::symbolic::{self, ResponseReader, SymbolicHttp};
-use baton_host::{FileId, Gone, Receive, Unread};
+use baton_host::{FileContent, Gone, Receive, Unread};
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
@@ -68,11 +68,12 @@ impl Sockets<Symbolic> for Script {
     fn send_file(
         &mut self,
         _s: SocketId,
-        file: FileId,
-        offset: u64,
+        content: FileContent,
         data: Symbolic,
     ) -> Result<usize, Gone> {
-        assert_eq!((symbolic::file(&data), data.offset), (file, offset));
+        assert_eq!(symbolic::file(&data), content.file);
+        assert_eq!(data.offset, content.offset);
+        assert!(u64::from(data.len) <= content.len);
         let taken = self.take(data)?;
         self.by_file += taken;
         Ok(taken)

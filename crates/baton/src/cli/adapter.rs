@@ -48,6 +48,9 @@ pub struct AdapterArgs {
     /// Hard_Limit: the most connections that hosts may hand to it at a time
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(..=1 << 24))]
     pub hard_limit: u32,
+    /// Data cache for each application that uses one (see `baton live serve --nic-cache`), bytes, as in 64M or 1G; 0 is none
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
+    pub nic_cache: u32,
     /// Load control: Soft_Limit falls when more segments than this wait at a turn [default: no load control]
     #[arg(long, value_name = "SEGMENTS", requires = "lowat")]
     pub hiwat: Option<u32>,
@@ -67,6 +70,23 @@ pub struct AdapterArgs {
     pub control: PathBuf,
 }
 
+/// Bytes, or with a unit behind them.
+fn parse_size(text: &str) -> Result<u32, String> {
+    let (digits, unit) = match text.strip_suffix(['K', 'M', 'G']) {
+        Some(digits) => (digits, &text[digits.len()..]),
+        None => (text, ""),
+    };
+    let shift = match unit {
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => 0,
+    };
+    let bytes = digits.parse::<u64>().ok();
+    let bytes = bytes.and_then(|number| u32::try_from(number.checked_mul(1 << shift)?).ok());
+    bytes.ok_or_else(|| "expected bytes below 4G, as in 65536, 64K, 64M or 1G".to_owned())
+}
+
 /// How the adapter gets out of overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReliefName {
@@ -83,4 +103,19 @@ pub enum OnExit {
     Reset,
     /// What the adapter has of their data is sent, then they are closed.
     Drain,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [("0", 0), ("4096", 4096), ("64K", 65_536), ("3G", 3 << 30)] {
+            assert_eq!(parse_size(text), Ok(bytes));
+        }
+        for text in ["", "M", "4G", "-1", "1.5M", "64k", "99999999999G"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What can be typed after `baton live`.
 
 use super::DescriptorArgs;
+use baton_cache::ReplacementConfig;
 use baton_host::SelectionConfig;
 use baton_inet::Cidr;
 use baton_live::Url;
@@ -122,6 +123,7 @@ Example:
 
 Through an adapter that runs already, with all of TCP on the adapter, or with a stack of its own from which it hands connections off:
   baton live serve --adapter /run/baton.sock --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton.sock --nic-cache --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton.sock --handoff t4 --control /run/baton-web.sock --root /srv/www
 
 The same server on the kernel's TCP, to compare with:
@@ -140,6 +142,18 @@ pub struct ServeArgs {
     /// alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in ports:80=t4,*=never
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
+    /// Send content of files from the adapter's data cache, of which this replacement policy decides what stays there: lru, lfu, fifo,
+    /// sieve, s3-fifo, w-tinylfu or gdsf [default with no value: lru]
+    #[arg(long, value_name = "POLICY", requires = "adapter", num_args = 0..=1, require_equals = true, default_missing_value = "lru", value_parser = parse_replacement)]
+    pub nic_cache: Option<ReplacementConfig>,
+    /// Size of a block in the data cache, bytes: a power of two
+    #[arg(
+        long,
+        value_name = "BYTES",
+        requires = "nic_cache",
+        default_value_t = 16_384
+    )]
+    pub nic_cache_block: u32,
     /// Use the kernel's sockets, and none of the options of a link
     #[arg(long, group = "link", conflicts_with_all = LINK_OPTIONS)]
     pub kernel: bool,
@@ -218,6 +232,13 @@ impl StatArgs {
             there.next().unwrap_or(usual[0])
         })
     }
+}
+
+fn parse_replacement(text: &str) -> Result<ReplacementConfig, String> {
+    ReplacementConfig::from_name(text).ok_or_else(|| {
+        let names = ReplacementConfig::ALL.map(ReplacementConfig::name);
+        format!("expected one of {}", names.join(", "))
+    })
 }
 
 /// The names are those of experiment files.

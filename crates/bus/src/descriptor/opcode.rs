@@ -77,6 +77,8 @@ opcodes! {
     Receive = 0x11,
     /// A packet that came for a connection while that was on its way to the adapter.
     Forward = 0x12,
+    /// Send data that stands in the adapter's cache.
+    SendCached = 0x13,
     /// Take over a connection.
     Import = 0x20,
     /// Give a connection back.
@@ -85,6 +87,10 @@ opcodes! {
     Relief = 0x22,
     /// From the adapter: the most connections that may be on it now.
     SoftLimit = 0x23,
+    /// Start the data cache.
+    CacheInit = 0x30,
+    /// Put data into it.
+    CacheInsert = 0x31,
 }
 
 impl Opcode {

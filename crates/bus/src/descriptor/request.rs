@@ -68,6 +68,16 @@ pub enum Action {
         /// More follows at once: a partial segment may wait for it.
         more: bool,
     },
+    /// SEND of data that stands in the cache (data-caching 4.3, nic_pkt_append_cache): what an INSERT before it has put there, whatever is
+    /// put there after it. In line with the other SENDs of the socket, and answered as they are.
+    SendCached {
+        /// First byte, from the start of the cache.
+        offset: u32,
+        /// Bytes.
+        len: u32,
+        /// More follows at once: a partial segment may wait for it.
+        more: bool,
+    },
     /// RECV into a buffer; answered once something is there, or nothing will be any more.
     Receive {
         /// Address in host memory.
@@ -103,6 +113,19 @@ pub enum Action {
         address: u64,
         /// Bytes for which there is room.
         len: u32,
+    },
+    /// CACHE INIT (data-caching 4.3, nic_cache_init): start the data cache that the adapter has for this host, empty. Of no socket: the
+    /// number only comes back with the answer, which tells how large the cache is.
+    CacheInit,
+    /// INSERT (data-caching 4.3, nic_cache_insert): put data into the cache. What an earlier one has put into any part of that place goes
+    /// as a whole. Answered once the data has been fetched from the buffer, which is free then. Of no socket, as CACHE INIT.
+    CacheInsert {
+        /// Address in host memory.
+        address: u64,
+        /// Bytes.
+        len: u32,
+        /// First byte, from the start of the cache: a multiple of [`CACHE_UNIT_BYTES`](crate::handoff::CACHE_UNIT_BYTES).
+        offset: u32,
     },
 }
 
@@ -239,6 +262,11 @@ impl Request {
                 flags.set(Flags::MORE, more);
                 (Opcode::Send, flags, 0, len, [address, 0])
             }
+            A::SendCached { offset, len, more } => {
+                let mut flags = none;
+                flags.set(Flags::MORE, more);
+                (Opcode::SendCached, flags, 0, len, [offset.into(), 0])
+            }
             A::Receive { address, len } => (Opcode::Receive, none, 0, len, [address, 0]),
             A::Forward { address, len } => (Opcode::Forward, none, 0, len, [address, 0]),
             A::Import { address, len, more } => {
@@ -247,6 +275,15 @@ impl Request {
                 (Opcode::Import, flags, 0, len, [address, 0])
             }
             A::Export { address, len } => (Opcode::Export, none, 0, len, [address, 0]),
+            A::CacheInit => (Opcode::CacheInit, none, 0, 0, [0; 2]),
+            A::CacheInsert {
+                address,
+                len,
+                offset,
+            } => {
+                let words = [address, offset.into()];
+                (Opcode::CacheInsert, none, 0, len, words)
+            }
         };
         Descriptor([
             Descriptor::first(opcode, flags, count, self.socket),
@@ -266,7 +303,7 @@ impl Request {
             Opcode::Bind | Opcode::Connect => Flags::V6,
             Opcode::Close => Flags::WRITE_ONLY | Flags::ABORT,
             Opcode::Send => Flags::INLINE | Flags::MORE,
-            Opcode::Import => Flags::MORE,
+            Opcode::Import | Opcode::SendCached => Flags::MORE,
             _ => Flags::empty(),
         };
         let flags = descriptor.flags_among(opcode, allowed)?;
@@ -300,6 +337,11 @@ impl Request {
                 data: Buffer::read(descriptor)?,
                 more: flags.contains(Flags::MORE),
             },
+            Opcode::SendCached => Action::SendCached {
+                offset: descriptor.0[2] as u32,
+                len: descriptor.len(),
+                more: flags.contains(Flags::MORE),
+            },
             Opcode::Receive => Action::Receive {
                 address: descriptor.0[2],
                 len: descriptor.len(),
@@ -316,6 +358,12 @@ impl Request {
             Opcode::Export => Action::Export {
                 address: descriptor.0[2],
                 len: descriptor.len(),
+            },
+            Opcode::CacheInit => Action::CacheInit,
+            Opcode::CacheInsert => Action::CacheInsert {
+                address: descriptor.0[2],
+                len: descriptor.len(),
+                offset: descriptor.0[3] as u32,
             },
             Opcode::Relief | Opcode::SoftLimit => return Err(Malformed::Direction(opcode)),
         };

@@ -21,7 +21,7 @@ pub struct Response {
 /// What came of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A SOCKET, BIND, LISTEN, CONNECT, CLOSE, SETSOCKOPT or CANCEL has been carried out, or has not: see the status.
+    /// A SOCKET, BIND, LISTEN, CONNECT, CLOSE, SETSOCKOPT, CANCEL or INSERT has been carried out, or has not: see the status.
     Done(Opcode),
     /// One connection was accepted, as the first of the sockets of the request.
     Accepted(Endpoint),
@@ -55,6 +55,13 @@ pub enum Outcome {
         len: u32,
         /// There is more: another EXPORT has to follow.
         more: bool,
+    },
+    /// The data cache has been started, or there is none: then it has no bytes.
+    CacheReady {
+        /// Bytes that it has.
+        bytes: u32,
+        /// INSERTs that may wait to be fetched, at most.
+        most_inserts: u32,
     },
     /// Unasked: the adapter asks the host to take the connection back (handoff-policies 3.2).
     Relief,
@@ -114,6 +121,15 @@ impl Outcome {
                 len: data.len(),
                 cumulative: false,
             },
+            Action::SendCached { len, .. } => Self::Sent {
+                len,
+                cumulative: false,
+            },
+            Action::CacheInit => Self::CacheReady {
+                bytes: 0,
+                most_inserts: 0,
+            },
+            Action::CacheInsert { .. } => Self::Done(Opcode::CacheInsert),
             Action::Receive { address, .. } => Self::nothing_received(address),
             Action::Forward { .. } => Self::Done(Opcode::Forward),
             Action::Import { .. } => Self::Done(Opcode::Import),
@@ -170,6 +186,13 @@ impl Response {
                 let mut flags = answer;
                 flags.set(Flags::MORE, more);
                 (Opcode::Export, flags, 0, len, [address, 0])
+            }
+            Outcome::CacheReady {
+                bytes,
+                most_inserts,
+            } => {
+                let words = [most_inserts.into(), 0];
+                (Opcode::CacheInit, answer, 0, bytes, words)
             }
             Outcome::Relief => (Opcode::Relief, Flags::empty(), 0, 0, [0; 2]),
             Outcome::SoftLimit { connections } => {
@@ -253,7 +276,14 @@ impl Response {
                 len: descriptor.len(),
                 more: flags.contains(Flags::MORE),
             },
-            Opcode::Relief | Opcode::SoftLimit => return Err(Malformed::Direction(opcode)),
+            Opcode::CacheInit => Outcome::CacheReady {
+                bytes: descriptor.len(),
+                most_inserts: descriptor.0[2] as u32,
+            },
+            // A SEND from the cache is answered as any other.
+            Opcode::Relief | Opcode::SoftLimit | Opcode::SendCached => {
+                return Err(Malformed::Direction(opcode));
+            }
             _ => Outcome::Done(opcode),
         };
         Ok((Status::from_number(descriptor.count())?, outcome))

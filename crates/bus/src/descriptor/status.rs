@@ -80,4 +80,10 @@ statuses! {
     BadState = 23, "the connection is in a state that cannot be taken over";
     /// An IMPORT: the adapter has a connection of this four-tuple.
     Duplicate = 24, "the adapter has a connection of this four-tuple";
+    /// There is no data cache, or it was not started.
+    NoCache = 25, "there is no data cache, or it was not started";
+    /// The range does not lie within the data cache.
+    OutsideCache = 26, "the range does not lie within the data cache";
+    /// Not all of the range stands in the data cache.
+    NotCached = 27, "not all of the range stands in the data cache";
 }

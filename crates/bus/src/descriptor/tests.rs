@@ -48,6 +48,16 @@ fn actions() -> impl Strategy<Value = Action> {
         (any::<u64>(), any::<u32>(), any::<bool>())
             .prop_map(|(address, len, more)| Action::Import { address, len, more }),
         (any::<u64>(), any::<u32>()).prop_map(|(address, len)| Action::Export { address, len }),
+        (any::<u32>(), any::<u32>(), any::<bool>())
+            .prop_map(|(offset, len, more)| Action::SendCached { offset, len, more }),
+        Just(Action::CacheInit),
+        (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(address, len, offset)| {
+            Action::CacheInsert {
+                address,
+                len,
+                offset,
+            }
+        }),
     ]
 }
 
@@ -63,6 +73,7 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
         Opcode::PacketSocket,
         Opcode::Forward,
         Opcode::Import,
+        Opcode::CacheInsert,
     ];
     prop_oneof![
         prop::sample::select(done.to_vec()).prop_map(Outcome::Done),
@@ -94,6 +105,10 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
         Just(Outcome::Over),
         (any::<u64>(), any::<u32>(), any::<bool>())
             .prop_map(|(address, len, more)| Outcome::Exported { address, len, more }),
+        (any::<u32>(), any::<u32>()).prop_map(|(bytes, most_inserts)| Outcome::CacheReady {
+            bytes,
+            most_inserts,
+        }),
         Just(Outcome::Relief),
         any::<u32>().prop_map(|connections| Outcome::SoftLimit { connections }),
     ]
@@ -123,6 +138,19 @@ fn what_is_no_request_is_refused_by_name() {
         refused([0x0410, 241 << 32, 0, 0]),
         "241 bytes of data in descriptors: expected 1 to 240"
     );
+    // A SEND from the cache has no data of its own; INIT and INSERT have no flags at all.
+    assert_eq!(
+        refused([0x0413, 0, 0, 0]),
+        "flags 0x04 do not belong to SendCached"
+    );
+    assert_eq!(
+        refused([0x0830, 0, 0, 0]),
+        "flags 0x08 do not belong to CacheInit"
+    );
+    assert_eq!(
+        refused([0x0831, 0, 0, 0]),
+        "flags 0x08 do not belong to CacheInsert"
+    );
 }
 
 #[test]
@@ -130,6 +158,9 @@ fn a_request_is_no_response() {
     let refused = Response::decode(&Descriptor([0x01, 0, 0, 0]));
     let refused = refused.unwrap_err().to_string();
     assert_eq!(refused, "Socket does not belong here");
+    let refused = Response::decode(&Descriptor([0x0113, 0, 0, 0]));
+    let refused = refused.unwrap_err().to_string();
+    assert_eq!(refused, "SendCached does not belong here");
 }
 
 proptest! {

@@ -2,7 +2,8 @@
 
 use super::socket::{Place, Socket, Wish};
 use super::{AdapterEnd, SocketLayer};
-use crate::{Gone, Receive, SocketId, Sockets, Unread};
+use crate::offload::Calls;
+use crate::{FileContent, FromCache, Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, Stack};
@@ -34,6 +35,46 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
 
     fn socket(&mut self, id: SocketId) -> Option<&mut Socket<P>> {
         self.layer.sockets.get_mut(id.0 as usize)
+    }
+
+    /// The socket on the adapter that what is to be sent goes to at once, if there is one.
+    fn may_send(&mut self, id: SocketId) -> Result<Option<SocketId>, Gone> {
+        let socket = self.socket(id).ok_or(Gone)?;
+        if socket.wish != Wish::None || matches!(socket.place, Place::Ended(_)) {
+            return Err(Gone);
+        }
+        match socket.place {
+            Place::Adapter(on_adapter) if socket.can_send() => Ok(Some(on_adapter)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Sends what of `data` there is room for; `to_adapter` is how it goes to the adapter.
+    fn send_by(
+        &mut self,
+        id: SocketId,
+        data: P,
+        to_adapter: impl FnOnce(&mut Calls<'_, P, L>, SocketId, &P) -> Result<usize, Gone>,
+    ) -> Result<usize, Gone> {
+        let on_adapter = self.may_send(id)?;
+        let socket = self.layer.socket(id);
+        let len = data.len();
+        let taken = match (on_adapter, socket.place) {
+            (Some(on_adapter), _) => {
+                let adapter = self.adapter.as_mut().ok_or(Gone)?;
+                let mut calls = adapter.os.calls(self.now, adapter.link);
+                to_adapter(&mut calls, on_adapter, &data)?
+            }
+            (None, Place::Host(conn)) if socket.can_send() => {
+                self.stack.write(conn, data).map_err(|_| Gone)?
+            }
+            (None, _) => 0,
+        };
+        self.layer.socket_mut(id).wants_room = taken < len;
+        if taken > 0 {
+            self.consider_send(id, taken);
+        }
+        Ok(taken)
     }
 
     fn consider_send(&mut self, id: SocketId, len: usize) {
@@ -168,29 +209,29 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
     }
 
     fn send(&mut self, id: SocketId, data: P) -> Result<usize, Gone> {
-        let socket = self.socket(id).ok_or(Gone)?;
-        if socket.wish != Wish::None {
-            return Err(Gone);
-        }
-        let len = data.len();
-        let taken = match socket.place {
-            Place::Ended(_) => return Err(Gone),
-            // What comes next waits until the connection has arrived, or what came before has gone.
-            _ if socket.is_moving() || !socket.unsent.is_empty() => 0,
-            Place::Host(conn) => self.stack.write(conn, data).map_err(|_| Gone)?,
-            Place::Adapter(on_adapter) => {
-                let adapter = self.adapter.as_mut().ok_or(Gone)?;
-                let mut calls = adapter.os.calls(self.now, adapter.link);
-                calls.send_some(on_adapter, &data)?
-            }
-            Place::HandingOff(_) | Place::Restoring(_) => 0,
+        self.send_by(id, data, |calls, socket, data| {
+            calls.send_some(socket, data)
+        })
+    }
+
+    fn send_file(&mut self, id: SocketId, content: FileContent, data: P) -> Result<usize, Gone> {
+        self.send_by(id, data, |calls, socket, data| {
+            calls.send_content(socket, &content, data)
+        })
+    }
+
+    fn send_cached(&mut self, id: SocketId, content: &FileContent) -> Result<FromCache, Gone> {
+        let Some(on_adapter) = self.may_send(id)? else {
+            return Ok(FromCache::NOTHING);
         };
-        let socket = self.layer.socket_mut(id);
-        socket.wants_room = taken < len;
-        if taken > 0 {
-            self.consider_send(id, taken);
+        let adapter = self.adapter.as_mut().ok_or(Gone)?;
+        let mut calls = adapter.os.calls(self.now, adapter.link);
+        let done = calls.send_cached(on_adapter, content)?;
+        self.layer.socket_mut(id).wants_room = !done.has_room;
+        if done.taken > 0 {
+            self.consider_send(id, done.taken as usize);
         }
-        Ok(taken)
+        Ok(done)
     }
 
     fn set_cork(&mut self, id: SocketId, cork: bool) {

@@ -135,6 +135,11 @@ impl<P> Socket<P> {
         matches!(self.place, Place::HandingOff(_) | Place::Restoring(_))
     }
 
+    /// Whether what is sent can go on its way. If not it waits until the connection has arrived, or what came before has gone.
+    pub(super) fn can_send(&self) -> bool {
+        !self.is_moving() && self.unsent.is_empty()
+    }
+
     /// Whether the application has let go of it.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.wish, Wish::Close | Wish::Abort)

@@ -1,7 +1,8 @@
 //! Looking content up in a NIC's directory, putting it into the cache, and keeping the two in step with the files.
 
+use super::choice::{Content, Found};
 use super::directory::{Block, Directory};
-use super::{Bypass, Freshness, NicCache, OnChange};
+use super::{Bypass, NicCache, OnChange};
 use crate::files::FilePage;
 use crate::footprint::{self, PAGE_BYTES};
 use crate::kernel::Kernel;
@@ -22,18 +23,6 @@ pub(crate) struct Part {
 
 /// What is sent at one time, part by part.
 pub(crate) type Parts = SmallVec<[Part; 4]>;
-
-/// Content of a file that lies in one block.
-#[derive(Clone, Copy, Debug)]
-struct Content {
-    file: FileId,
-    /// The block, and what of it comes before.
-    number: u32,
-    within: u32,
-    len: u32,
-    /// Revision of the file when the content was given to the socket.
-    revision: u32,
-}
 
 impl<P: Payload> Kernel<P> {
     /// Cuts `len` bytes of a send buffer, from `position` of all that was ever put there, into parts; looks up each that is content
@@ -92,43 +81,24 @@ impl<P: Payload> Kernel<P> {
         m: &mut M,
     ) -> Option<CacheReference> {
         let block_bytes = cache.config.block_bytes;
-        let Content { number, within, .. } = content;
-        cache.stats.lookups += 1;
-        let Some(directory) = &mut cache.directory else {
-            cache.stats.bypass(Bypass::NotReady, content.len);
-            return None;
-        };
-        let found = directory.find(content.file, number);
-        footprint::directory_lookup(m, nic, content.file.0 ^ number, found.map(|(slot, _)| slot));
-        // Packets of one request share blocks; the one with the block's first byte stands for the request.
-        let begins = within == 0;
-        if let Some((slot, block)) = found {
-            let freshness = self.coherence.compare(block.since, content.revision);
-            match freshness {
-                Freshness::Same if within + content.len <= block.bytes => {
-                    if begins {
-                        directory.used(slot, &block);
-                    }
-                    cache.stats.hits += 1;
-                    cache.stats.hit_bytes += u64::from(content.len);
-                    return Some(reference(slot, within, block_bytes, block.generation));
-                }
-                // Inserts are carried out before the packet: what an earlier part of it refers to must stay.
-                Freshness::Same | Freshness::Older if refers(parts, slot, block_bytes) => {
-                    cache.stats.bypass(Bypass::Busy, content.len);
-                    return None;
-                }
-                Freshness::Same => cache.stats.grown += 1,
-                Freshness::Older => cache.stats.stale += 1,
-                Freshness::Newer => {
-                    cache.stats.bypass(Bypass::NewerCached, content.len);
-                    return None;
-                }
+        let Content {
+            file,
+            number,
+            within,
+            ..
+        } = content;
+        let used = |slot: u32| refers(parts, slot, block_bytes);
+        let found = cache.look_up(&content, self.coherence.as_ref(), used)?;
+        footprint::directory_lookup(m, nic, file.0 ^ number, found.slot());
+        match found {
+            Found::Cached { slot, generation } => {
+                return Some(reference(slot, within, block_bytes, generation));
             }
-            footprint::directory_remove(m, nic, slot);
-            directory.remove(content.file, number);
+            Found::Bypassed { .. } => return None,
+            Found::Absent { left: Some(slot) } => footprint::directory_remove(m, nic, slot),
+            Found::Absent { left: None } => {}
         }
-        match self.insert(nic, cache, content, begins, parts, m) {
+        match self.insert(nic, cache, content, parts, m) {
             Ok((slot, generation)) => Some(reference(slot, within, block_bytes, generation)),
             Err(reason) => {
                 cache.stats.bypass(reason, content.len);
@@ -143,7 +113,6 @@ impl<P: Payload> Kernel<P> {
         nic: NicId,
         cache: &mut NicCache,
         content: Content,
-        begins: bool,
         parts: &Parts,
         m: &mut M,
     ) -> Result<(u32, u32), Bypass> {
@@ -154,7 +123,6 @@ impl<P: Payload> Kernel<P> {
             ..
         } = content;
         let block_bytes = cache.config.block_bytes;
-        let directory = cache.directory.as_mut().ok_or(Bypass::NotReady)?;
         if revision != self.files.revision(file) {
             return Err(Bypass::OldRevision);
         }
@@ -164,13 +132,8 @@ impl<P: Payload> Kernel<P> {
         if start + u64::from(bytes) < asked || !self.files.resident(file, start, bytes) {
             return Err(Bypass::NotResident);
         }
-        if !directory.admits(file, number, bytes, begins) {
-            return Err(Bypass::NotAdmitted);
-        }
         let used = |slot: u32| refers(parts, slot, block_bytes);
-        let (slot, evicted) = directory.take_slot(used).ok_or(Bypass::Busy)?;
-        cache.stats.evictions += u64::from(evicted);
-        cache.stats.inserts += 1;
+        let slot = cache.make_place(&content, bytes, used)?;
         let block = Block {
             file,
             number,
@@ -200,8 +163,7 @@ impl<P: Payload> Kernel<P> {
         m: &mut M,
     ) -> u32 {
         let block_bytes = cache.config.block_bytes;
-        cache.generation += 1;
-        block.generation = cache.generation;
+        block.generation = cache.next_generation();
         let start = u64::from(block.number) * u64::from(block_bytes);
         footprint::directory_insert(m, nic, slot);
         let (mut done, mut commands) = (0, 0);
@@ -226,11 +188,7 @@ impl<P: Payload> Kernel<P> {
             done += run;
             commands += 1;
         }
-        cache.stats.inserted_bytes += u64::from(block.bytes);
-        cache.stats.disjoint_inserts += u64::from(commands > 1);
-        if let Some(directory) = &mut cache.directory {
-            directory.put(slot, block);
-        }
+        cache.put(slot, block, commands);
         block.generation
     }
 

@@ -19,6 +19,8 @@ pub enum Bypass {
     NotAdmitted,
     /// All places are used by the very packet.
     Busy,
+    /// There is no room to ask for its insert now.
+    NoRoom,
 }
 
 /// What the host did with the cache of one NIC.

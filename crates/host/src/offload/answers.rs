@@ -50,6 +50,10 @@ impl<P: Inline> OsLayer<P> {
             Outcome::Exported { address, len, more } => {
                 self.handle_exported(link, response, (address, len, more))
             }
+            Outcome::CacheReady {
+                bytes,
+                most_inserts,
+            } => self.handle_cache_ready(response, bytes, most_inserts),
             Outcome::Relief => self.handle_relief(response),
             Outcome::SoftLimit { connections } => self.handle_soft_limit(response, connections),
         }
@@ -108,6 +112,7 @@ impl<P: Inline> OsLayer<P> {
             Asked::Socket if opcode == Opcode::PacketSocket => Opcode::PacketSocket,
             Asked::Socket => Opcode::Socket,
             Asked::Import { .. } => Opcode::Import,
+            Asked::Insert { .. } => Opcode::CacheInsert,
             Asked::Send { .. } if opcode == Opcode::Forward => Opcode::Forward,
             Asked::Bind => Opcode::Bind,
             Asked::Listen => Opcode::Listen,
@@ -119,6 +124,10 @@ impl<P: Inline> OsLayer<P> {
         };
         if opcode != expected {
             return Err(unasked);
+        }
+        if let Asked::Insert { address } = asked {
+            self.handle_inserted(link, response, (asked, address));
+            return Ok(());
         }
         self.answered(response);
         let (number, status) = (response.socket, response.status);

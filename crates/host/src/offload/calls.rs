@@ -1,7 +1,7 @@
 //! The socket calls of an application.
 
 use super::OsLayer;
-use crate::{Gone, Receive, SocketId, Sockets, Unread};
+use crate::{FileContent, FromCache, Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_wire::Time;
@@ -37,6 +37,20 @@ impl<'a, P: Inline, L: HostLink<Data = P>> Calls<'a, P, L> {
     pub fn send_some(&mut self, socket: SocketId, data: &P) -> Result<usize, Gone> {
         self.os.send(self.now, self.link, socket, data)
     }
+
+    /// The same with content of a file: what of it stands in the adapter's data cache, or goes there now, is sent from there.
+    ///
+    /// # Errors
+    /// The connection is gone or closed for writing.
+    pub fn send_content(
+        &mut self,
+        socket: SocketId,
+        content: &FileContent,
+        data: &P,
+    ) -> Result<usize, Gone> {
+        self.os
+            .send_file(self.now, self.link, socket, content, data)
+    }
 }
 
 impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for Calls<'_, P, L> {
@@ -54,6 +68,19 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for Calls<'_, P, L> {
 
     fn send(&mut self, socket: SocketId, data: P) -> Result<usize, Gone> {
         self.send_some(socket, &data)
+    }
+
+    fn send_file(
+        &mut self,
+        socket: SocketId,
+        content: FileContent,
+        data: P,
+    ) -> Result<usize, Gone> {
+        self.send_content(socket, &content, &data)
+    }
+
+    fn send_cached(&mut self, socket: SocketId, content: &FileContent) -> Result<FromCache, Gone> {
+        self.os.send_cached(self.now, self.link, socket, content)
     }
 
     fn set_cork(&mut self, socket: SocketId, cork: bool) {

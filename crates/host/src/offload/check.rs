@@ -17,6 +17,10 @@ impl<P: Inline> OsLayer<P> {
             self.check_socket(number, entry);
             self.count(entry, &mut found);
         }
+        let (of_cache, inserts) = self.check_cache();
+        found.requests += of_cache;
+        found.placed += inserts;
+        found.releasing += inserts;
         assert_eq!(found.requests, self.requests.len(), "requests are not lost");
         assert_eq!(found.pieces, self.pieces.len(), "data is not lost");
         assert_eq!(

@@ -1,6 +1,8 @@
 //! Parameters of the host's half.
 
+use crate::{CoherenceConfig, NicCacheConfig};
 use baton_bus::descriptor::{Descriptor, INLINE_HEAD_BYTES, MOST_INLINE_BYTES};
+use baton_bus::handoff::CACHE_UNIT_BYTES;
 use baton_bus::{Batching, BatchingError};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,8 @@ pub struct OsLayerConfig {
     /// Whether an application that has said all may close one direction and wait for the peer. If not it closes both at once, which
     /// saves two crossings for each connection.
     pub half_close: bool,
+    /// How the adapter's data cache is used.
+    pub nic_cache: NicCacheConfig,
 }
 
 impl Default for OsLayerConfig {
@@ -51,6 +55,7 @@ impl Default for OsLayerConfig {
             packet_buffers: 256,
             most_sockets: 16_384,
             half_close: false,
+            nic_cache: NicCacheConfig::default(),
         }
     }
 }
@@ -78,6 +83,16 @@ pub enum OsLayerConfigError {
         needed: usize,
         /// Descriptors for which there is room.
         room: u32,
+    },
+    /// What the adapter's data cache cannot be used with.
+    #[error("nic_cache.{field} = {found}: expected {expected}")]
+    Cache {
+        /// The parameter.
+        field: &'static str,
+        /// What it is.
+        found: String,
+        /// What it may be.
+        expected: String,
     },
     /// More connections in one accept than there may be sockets.
     #[error("bulk_accept = {bulk_accept}: expected fewer than most_sockets = {most_sockets}")]
@@ -119,11 +134,39 @@ impl OsLayerConfig {
                 room: self.ring_depth,
             });
         }
+        if self.nic_cache.enabled {
+            self.validate_cache()?;
+        }
         if u32::from(self.bulk_accept) >= self.most_sockets {
             return Err(OsLayerConfigError::Bulk {
                 bulk_accept: self.bulk_accept,
                 most_sockets: self.most_sockets,
             });
+        }
+        Ok(())
+    }
+
+    fn validate_cache(&self) -> Result<(), OsLayerConfigError> {
+        let wrong = |field, found: String, expected: String| {
+            Err(OsLayerConfigError::Cache {
+                field,
+                found,
+                expected,
+            })
+        };
+        let cache = &self.nic_cache;
+        let (least, most) = (CACHE_UNIT_BYTES, self.batching.max_transfer_bytes);
+        let (block, bounds) = (cache.block_bytes, least..=most);
+        if !block.is_power_of_two() || !bounds.contains(&block) {
+            let expected = format!("a power of two from {least} to max_transfer_bytes = {most}");
+            return wrong("block_bytes", block.to_string(), expected);
+        }
+        if let Err(error) = cache.admission.validate() {
+            return wrong("admission", error.found.to_string(), error.expected.into());
+        }
+        // Nobody tells of a change when it happens.
+        if cache.coherence != CoherenceConfig::Lazy {
+            return wrong("coherence", format!("{:?}", cache.coherence), "lazy".into());
         }
         Ok(())
     }

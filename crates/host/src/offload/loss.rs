@@ -21,6 +21,7 @@ impl<P: Inline> OsLayer<P> {
         self.retry_at = None;
         self.answers_due = 0;
         self.reclaiming = false;
+        self.lose_cache();
         (self.carrying, self.soft_limit) = (0, None);
         for number in 0..self.sockets.len() as u32 {
             self.forget_requests(number);

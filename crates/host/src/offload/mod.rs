@@ -16,6 +16,7 @@
 
 mod answers;
 mod asking;
+mod caching;
 mod calls;
 mod check;
 mod closing;
@@ -47,6 +48,7 @@ use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
 use baton_bus::{BatchingRule, Descriptor, DescriptorQueue, HostLink};
 use baton_wire::{Endpoint, Time};
+use caching::Caching;
 use cork::CorkTimers;
 use listening::Listener;
 use moving::Carried;
@@ -121,6 +123,8 @@ pub struct OsLayer<P> {
     carrying: usize,
     moves: VecDeque<MoveNews>,
     soft_limit: Option<u32>,
+    /// The adapter's data cache, if it is to be used.
+    caching: Option<Box<Caching>>,
     stats: OsLayerStats,
 }
 
@@ -160,6 +164,7 @@ impl<P: Inline> OsLayer<P> {
             carrying: 0,
             moves: VecDeque::new(),
             soft_limit: None,
+            caching: Caching::new(&config.nic_cache),
             starved: false,
             posted: 0,
             pledged: 0,

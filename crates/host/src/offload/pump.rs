@@ -36,6 +36,7 @@ impl<P: Inline> OsLayer<P> {
     ) -> Result<bool, LinkError> {
         self.now = now;
         let requests = self.stats.requests;
+        self.start_cache(now);
         let mut moved = self.fire_corks(now);
         loop {
             self.ask_all(now, link);

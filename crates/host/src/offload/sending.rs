@@ -169,7 +169,12 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// What there is no room in for a SEND of `len` bytes.
-    fn no_room<L: HostLink<Data = P>>(&self, link: &L, number: u32, len: u32) -> Option<NoRoom> {
+    pub(super) fn no_room<L: HostLink<Data = P>>(
+        &self,
+        link: &L,
+        number: u32,
+        len: u32,
+    ) -> Option<NoRoom> {
         let under_way = self.socket(number).sends.len();
         let is_inline = len <= self.config.most_inline;
         let needed = if is_inline {

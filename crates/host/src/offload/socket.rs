@@ -100,6 +100,12 @@ pub(super) enum Asked {
     Cancel,
     /// To take an ACCEPT back, for a connection that is to be opened.
     Reclaim,
+    /// The data cache.
+    CacheInit,
+    /// To put the block in this buffer into it.
+    Insert {
+        address: u64,
+    },
     /// A part of a state, in this buffer.
     Import {
         address: u64,
@@ -124,7 +130,10 @@ pub(super) enum Asked {
 impl Asked {
     /// Whether the answer only gives something back.
     pub fn is_releasing(self) -> bool {
-        matches!(self, Self::Send { .. } | Self::Close | Self::Shut)
+        matches!(
+            self,
+            Self::Send { .. } | Self::Close | Self::Shut | Self::Insert { .. }
+        )
     }
 }
 

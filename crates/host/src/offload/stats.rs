@@ -23,8 +23,12 @@ pub struct OsLayerStats {
     pub sends: u64,
     /// Of these, with data in descriptors.
     pub inline_sends: u64,
+    /// Of these, from the adapter's data cache.
+    pub cached_sends: u64,
     /// Bytes of SENDs.
     pub sent_bytes: u64,
+    /// Of these, from the adapter's data cache.
+    pub cached_bytes: u64,
     /// SENDs that were not carried out.
     pub sends_failed: u64,
     /// SENDs that were completed by the completion of a later one.

@@ -3,9 +3,9 @@
 
 use baton_bus::handoff::{CacheCommand, Part, ToNic};
 use baton_host::{
-    AffinityConfig, Bypass, CoherenceConfig, Config, DropReason, FileCacheConfig, FileId,
-    FileStore, Gone, Kernel, NicCacheConfig, NicCacheStats, NicId, NoMeter, NotOffloaded, Ready,
-    SelectionConfig, SocketId, Sockets,
+    AffinityConfig, Bypass, CoherenceConfig, Config, DropReason, FileCacheConfig, FileContent,
+    FileId, FileStore, Gone, Kernel, NicCacheConfig, NicCacheStats, NicId, NoMeter, NotOffloaded,
+    Ready, SelectionConfig, SocketId, Sockets,
 };
 use baton_nic::{CacheConfig, Firmware};
 use baton_tcp::{ConnId, Stack};
@@ -219,7 +219,9 @@ impl Bench {
             offset: 0,
             len: (FILE_BYTES - offset) as u32,
         };
-        let sent = self.call(|sockets| sockets.send_file(id, file, offset, data));
+        let sent = self.call(|sockets| {
+            sockets.send_file(id, FileContent::new(file, offset, data.len.into()), data)
+        });
         self.run();
         sent
     }
@@ -395,7 +397,8 @@ fn what_is_being_sent_goes_on_as_it_was() {
     let mut bench = Bench::plain();
     let (id, conn) = bench.connect(0);
     let data = content(LONG, 9, LONG_BYTES);
-    let sent = bench.call(|sockets| sockets.send_file(id, LONG, 0, data));
+    let sent = bench
+        .call(|sockets| sockets.send_file(id, FileContent::new(LONG, 0, data.len.into()), data));
     assert_eq!(sent, Ok(LONG_BYTES as usize));
     let m = &mut NoMeter;
     bench.kernel.edit(LONG, 0, LONG_BYTES, m);
@@ -417,7 +420,8 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection_early() {
     let mut bench = Bench::new(config, 1, 0);
     let (id, conn) = bench.connect(0);
     let data = content(FILE, 9, 6000);
-    let sent = bench.call(|sockets| sockets.send_file(id, FILE, 0, data));
+    let sent = bench
+        .call(|sockets| sockets.send_file(id, FileContent::new(FILE, 0, data.len.into()), data));
     assert_eq!(sent, Ok(6000));
     bench.kernel.truncate(FILE, 3000, &mut NoMeter);
     // The page that was begun goes out to its old end; of what follows there is nothing.
@@ -436,7 +440,9 @@ fn blocks_of_a_live_stream_go_when_all_have_got_them() {
     let clients = [bench.connect(0), bench.connect(0)];
     let data = content(FILE, 9, FILE_BYTES);
     for (id, _) in clients {
-        let sent = bench.call(|sockets| sockets.send_file(id, FILE, 0, data));
+        let sent = bench.call(|sockets| {
+            sockets.send_file(id, FileContent::new(FILE, 0, data.len.into()), data)
+        });
         assert_eq!(sent, Ok(FILE_BYTES as usize));
     }
     bench.run();
@@ -456,7 +462,9 @@ fn blocks_of_a_live_stream_stay_while_they_are_held() {
         // One after the other: the first has acknowledged all before the second gets anything.
         let (id, conn) = bench.connect(0);
         let data = content(FILE, 9, FILE_BYTES);
-        let sent = bench.call(|sockets| sockets.send_file(id, FILE, 0, data));
+        let sent = bench.call(|sockets| {
+            sockets.send_file(id, FileContent::new(FILE, 0, data.len.into()), data)
+        });
         assert_eq!(sent, Ok(FILE_BYTES as usize));
         bench.run();
         assert_eq!(bench.received(conn), [content(FILE, 0, FILE_BYTES)]);
@@ -620,7 +628,8 @@ fn what_a_connection_brings_to_the_nic_comes_from_the_cache_too() {
     let mut bench = Bench::new(config, 1, 64);
     let (id, conn) = bench.connect(0);
     let data = content(LONG, 9, LONG_BYTES);
-    let sent = bench.call(|sockets| sockets.send_file(id, LONG, 0, data));
+    let sent = bench
+        .call(|sockets| sockets.send_file(id, FileContent::new(LONG, 0, data.len.into()), data));
     assert_eq!(sent, Ok(LONG_BYTES as usize));
     bench.run();
     assert_eq!(bench.received(conn), [content(LONG, 0, LONG_BYTES)]);

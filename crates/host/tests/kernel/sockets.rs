@@ -2,7 +2,7 @@
 
 use baton_bus::handoff::{Command, Control, Event, Handle, Refusal, ToHost, ToNic};
 use baton_host::{
-    Config, DropReason, Kernel, Mode, NicId, NoMeter, NotOffloaded, Ready, Receive,
+    Config, DropReason, FileContent, Kernel, Mode, NicId, NoMeter, NotOffloaded, Ready, Receive,
     SelectionConfig, SocketId, Sockets,
 };
 use baton_tcp::{CloseReason, ConnId, Portable, Stack};
@@ -249,7 +249,11 @@ fn what_comes_during_a_handoff_is_passed_on_in_order() {
         s.set_cork(socket, true);
         s.set_cork(socket, false);
         assert_eq!(
-            s.send_file(socket, baton_host::FileId(1), 0, data(SERVER_DATA, 50, 9)),
+            s.send_file(
+                socket,
+                FileContent::new(baton_host::FileId(1), 0, 9),
+                data(SERVER_DATA, 50, 9)
+            ),
             Ok(9)
         );
     });
@@ -365,12 +369,24 @@ fn a_threshold_counts_pages_of_files() {
         .expect("open");
     let file = baton_host::FileId(7);
     bench
-        .call(|s| s.send_file(socket, file, 0, data(SERVER_DATA, 250, 8192)))
+        .call(|s| {
+            s.send_file(
+                socket,
+                FileContent::new(file, 0, 8192),
+                data(SERVER_DATA, 250, 8192),
+            )
+        })
         .expect("open");
     bench.run();
     assert_eq!(bench.commands, [], "three enqueues");
     bench
-        .call(|s| s.send_file(socket, file, 8192, data(SERVER_DATA, 8442, 5000)))
+        .call(|s| {
+            s.send_file(
+                socket,
+                FileContent::new(file, 8192, 5000),
+                data(SERVER_DATA, 8442, 5000),
+            )
+        })
         .expect("open");
     bench.run();
     let (_, state) = bench.take_handoff();
@@ -422,7 +438,7 @@ fn the_bypass_forwards_calls_and_events() {
         Ok(250)
     );
     assert_eq!(
-        bench.call(|s| s.send_file(socket, file, 0, data(3, 0, 5000))),
+        bench.call(|s| s.send_file(socket, FileContent::new(file, 0, 5000), data(3, 0, 5000))),
         Ok(5000)
     );
     bench.call(|s| s.close(socket));

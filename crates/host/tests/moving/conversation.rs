@@ -1,5 +1,7 @@
-//! What the peers and the server say to each other: bytes that each side knows beforehand.
+//! What the peers and the server say to each other: bytes that each side knows beforehand. What the server says is a file, as it is when
+//! the conversation begins.
 
+use baton_host::{FileContent, FileId};
 use baton_testkit::Pattern;
 use bytes::Bytes;
 
@@ -8,6 +10,8 @@ use bytes::Bytes;
 pub struct Script {
     pub bytes: Pattern,
     pub len: usize,
+    /// The file that it is, and its revision.
+    pub file: Option<(FileId, u32)>,
 }
 
 /// One side's progress.
@@ -47,6 +51,18 @@ impl Side {
     pub fn next(&self, most: usize) -> Bytes {
         let left = self.says.len - self.said;
         self.says.bytes.piece(self.said as u64, most.min(left))
+    }
+
+    /// What is still to be said, as content of a file.
+    pub fn content(&self) -> Option<FileContent> {
+        let (file, revision) = self.says.file?;
+        Some(FileContent {
+            file,
+            revision,
+            file_len: self.says.len as u64,
+            offset: self.said as u64,
+            len: (self.says.len - self.said) as u64,
+        })
     }
 
     pub fn has_said_all(&self) -> bool {

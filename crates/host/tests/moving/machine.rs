@@ -5,7 +5,9 @@ use crate::patient::patient;
 use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_host::layer::{AdapterEnd, Fate, LayerStats, Place, SocketLayer};
 use baton_host::offload::{OsLayer, OsLayerConfig};
-use baton_host::{Decision, Gone, Ready, Receive, Selection, SocketId, Sockets, View};
+use baton_host::{
+    Decision, FileId, Gone, NicCacheConfig, Ready, Receive, Selection, SocketId, Sockets, View,
+};
 use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::{CloseReason, Config, ConnId, Event};
@@ -89,6 +91,8 @@ pub struct Machine {
     clients: BTreeMap<u32, Side>,
     to_open: u32,
     next_key: u64,
+    /// The server's files as they are now.
+    files: Vec<Script>,
     scripts: BTreeMap<u16, (Script, Script)>,
     servers: BTreeMap<u32, Side>,
     lose_after: Option<u64>,
@@ -114,6 +118,11 @@ impl Machine {
             most_inline: 40 * random.below(2) as u32,
             half_close: true,
             cork_timer_us: random.below(2000) as u32,
+            nic_cache: NicCacheConfig {
+                enabled: random.percent(70),
+                block_bytes: 512 << random.below(2),
+                ..NicCacheConfig::default()
+            },
             ..OsLayerConfig::default()
         };
         os_config.batching.max_transfer_bytes = transfer.max(1500);
@@ -121,6 +130,7 @@ impl Machine {
             addresses: vec![SERVER],
             cumulative_sends: random.percent(50),
             hard_limit: 1 + random.below(20) as u32,
+            cache_bytes: 40_000 * random.below(3) as u32,
             ..AdapterConfig::default()
         };
         adapter_config.batching.max_transfer_bytes = transfer.max(1500);
@@ -161,6 +171,7 @@ impl Machine {
             clients: BTreeMap::new(),
             to_open: 2 + random.below(8) as u32,
             next_key: seed << 8,
+            files: Vec::new(),
             scripts: BTreeMap::new(),
             servers: BTreeMap::new(),
             lose_after: None,
@@ -177,6 +188,11 @@ impl Machine {
 
     pub fn was_lost(&self) -> bool {
         self.lost
+    }
+
+    /// SENDs from the adapter's cache.
+    pub fn cached_sends(&self) -> u64 {
+        self.os.stats().cached_sends
     }
 
     pub fn totals(&self) -> LayerStats {
@@ -515,9 +531,24 @@ impl Machine {
             calls.set_cork(id, true);
         }
         while !side.has_said_all() {
+            let content = side.content().filter(|_| self.random.percent(80));
+            match content.map(|content| calls.send_cached(id, &content)) {
+                Some(Ok(cached)) if cached.taken > 0 || !cached.has_room => {
+                    side.said += cached.taken as usize;
+                    if !cached.has_room {
+                        break;
+                    }
+                    continue;
+                }
+                _ => {}
+            }
             let data = side.next(1 + self.random.below(6000) as usize);
             let len = data.len();
-            match calls.send(id, data) {
+            let sent = match content {
+                Some(content) => calls.send_file(id, content, data),
+                None => calls.send(id, data),
+            };
+            match sent {
                 Ok(taken) => {
                     side.said += taken;
                     if taken < len {
@@ -585,18 +616,37 @@ impl Machine {
         let local = Endpoint::new(PEERS, 1000 + self.to_open as u16);
         let remote = Endpoint::new(SERVER, PORT);
         let flow = Flow { local, remote };
-        let mut script = || {
-            self.next_key += 1;
-            Script {
-                bytes: Pattern::new(self.next_key),
-                len: self.random.below(60_000) as usize,
-            }
-        };
-        let (says, hears) = (script(), script());
+        let says = self.script(None);
+        let hears = self.file();
         self.scripts.insert(local.port, (says, hears));
         let conn = self.peers.stack_mut().connect(self.now, flow);
         let conn = conn.expect("the four-tuple is free");
         self.clients.insert(conn.0, Side::new(says, hears));
+    }
+
+    fn script(&mut self, file: Option<(FileId, u32)>) -> Script {
+        self.next_key += 1;
+        Script {
+            bytes: Pattern::new(self.next_key),
+            len: self.random.below(60_000) as usize,
+            file,
+        }
+    }
+
+    /// One of few files, which may have changed since it was asked for last.
+    fn file(&mut self) -> Script {
+        let number = self.random.below(3) as usize;
+        while self.files.len() <= number {
+            let file = FileId(self.files.len() as u32);
+            let script = self.script(Some((file, 0)));
+            self.files.push(script);
+        }
+        if let Some((file, revision)) = self.files[number].file
+            && self.random.percent(25)
+        {
+            self.files[number] = self.script(Some((file, revision + 1)));
+        }
+        self.files[number]
     }
 
     fn client_acts(&mut self, conn: ConnId) -> bool {

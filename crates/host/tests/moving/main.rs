@@ -15,10 +15,13 @@ fn conversations_survive_any_handoff_and_restore() {
     let runs = for_each_seed(200, |seed| {
         let mut machine = Machine::new(seed);
         machine.run();
-        machine.totals()
+        (machine.totals(), machine.cached_sends())
     });
     if runs.len() > 100 {
-        let sum = |count: fn(&LayerStats) -> u64| runs.iter().map(count).sum::<u64>();
+        let sum =
+            |count: fn(&LayerStats) -> u64| runs.iter().map(|(run, _)| count(run)).sum::<u64>();
+        let cached: u64 = runs.iter().map(|(_, cached)| cached).sum();
+        assert!(cached > 1_000, "{cached} sends from the cache");
         let handed_off = sum(|run| run.handoffs_accepted);
         let (restored, kept) = (sum(|run| run.restored), sum(|run| run.packets_kept));
         assert!(

@@ -1,6 +1,7 @@
 //! The host's half of full offload: descriptor by descriptor against an adapter that the test plays, and together with the real one.
 
 mod accepting;
+mod caching;
 mod closing;
 mod control;
 mod joint;

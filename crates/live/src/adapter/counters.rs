@@ -45,6 +45,14 @@ impl SnapshotSource for AdapterService {
         for (status, count) in totals.by_status.iter() {
             counters.insert(format!("adapter.answered.{}", snake_case(status)), count);
         }
+        for row in adapter.sessions() {
+            for (name, bytes) in [
+                ("adapter.cache_bytes", row.cache_bytes),
+                ("adapter.cached_bytes", row.cached_bytes),
+            ] {
+                *counters.entry(name.to_owned()).or_default() += u64::from(bytes);
+            }
+        }
         counters.insert("adapter.orphans".to_owned(), adapter.orphans() as u64);
     }
 

@@ -2,6 +2,7 @@
 
 use super::path::relative_path;
 use super::status::Status;
+use super::version::{Stamp, Version, Versions};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use rustix::buffer::spare_capacity;
@@ -43,6 +44,9 @@ pub(super) struct ServedFile {
     pub modified: SystemTime,
     /// Fields of the header that depend on the file only.
     pub fields: String,
+    /// Under which name its content can be kept; none when it has changed just now.
+    pub version: Option<Version>,
+    stamp: Stamp,
     data: Data,
 }
 
@@ -76,6 +80,7 @@ pub(super) struct FileCache {
     /// Targets in order of their first request.
     order: VecDeque<Box<str>>,
     bytes: u64,
+    versions: Versions,
     stats: CacheStats,
 }
 
@@ -88,6 +93,7 @@ impl FileCache {
             entries: FxHashMap::default(),
             order: VecDeque::new(),
             bytes: 0,
+            versions: Versions::default(),
             stats: CacheStats::default(),
         })
     }
@@ -99,12 +105,15 @@ impl FileCache {
     /// What `target` stands for. `now_s` says whether it is time to look at the file system again.
     pub(super) fn find(&mut self, target: &str, now_s: u64) -> Result<Found, Status> {
         if let Some(entry) = self.entries.get_mut(target) {
-            if entry.checked_s == now_s || entry.file.is_current(&entry.path) {
+            let is_current = entry.checked_s == now_s || entry.file.is_current(&entry.path);
+            // What had just changed when it was opened is opened again, to have a name.
+            let is_nameless = entry.file.version.is_none() && entry.file.stamp.is_settled(now_s);
+            if is_current && !is_nameless {
                 entry.checked_s = now_s;
                 self.stats.hits += 1;
                 return Ok(Found::File(Rc::clone(&entry.file)));
             }
-            self.stats.changed += 1;
+            self.stats.changed += u64::from(!is_current);
             self.remove(target);
         }
         self.stats.misses += 1;
@@ -153,7 +162,11 @@ impl FileCache {
             return Err(Status::Forbidden);
         }
         let opened = ServedFile::open(&path, self.config.largest_bytes);
-        let file = Rc::new(opened.map_err(|error| status_of(&error))?);
+        let mut file = opened.map_err(|error| status_of(&error))?;
+        if file.stamp.is_settled(now_s) {
+            file.version = Some(self.versions.of(&path, file.stamp));
+        }
+        let file = Rc::new(file);
         if target.len() <= LONGEST_KEY {
             self.keep(target, path, Rc::clone(&file), now_s);
         }
@@ -189,11 +202,13 @@ impl ServedFile {
     fn open(path: &Path, largest_in_memory: u64) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
-        let (len, modified) = (metadata.len(), whole_seconds(metadata.modified()?));
+        let (len, stamp) = (metadata.len(), Stamp::of(&metadata)?);
+        let modified = whole_seconds(metadata.modified()?);
         let data = if len <= largest_in_memory {
             // It may have changed already: then what counts is what is there now.
             let content = read_chunk(&file, 0, len as usize)?;
-            if content.len() as u64 != len {
+            let after = Stamp::of(&file.metadata()?)?;
+            if content.len() as u64 != len || !after.has_content_of(&stamp) {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
             Data::Memory(content)
@@ -210,20 +225,16 @@ impl ServedFile {
             len,
             modified,
             fields,
+            version: None,
+            stamp,
             data,
         })
     }
 
     /// Whether the file at `path` is still the one that was opened, as far as size and date tell.
     fn is_current(&self, path: &Path) -> bool {
-        path.metadata().is_ok_and(|now| self.matches(&now))
-    }
-
-    fn matches(&self, now: &Metadata) -> bool {
-        now.len() == self.len
-            && now
-                .modified()
-                .is_ok_and(|modified| whole_seconds(modified) == self.modified)
+        let now = path.metadata().and_then(|now| Stamp::of(&now));
+        now.is_ok_and(|now| now == self.stamp)
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -243,7 +254,8 @@ impl ServedFile {
             }
             Data::Disk(file) => {
                 let content = read_chunk(file, offset, len).ok()?;
-                let same = file.metadata().is_ok_and(|now| self.matches(&now));
+                let now = file.metadata().and_then(|now| Stamp::of(&now));
+                let same = now.is_ok_and(|now| now.has_content_of(&self.stamp));
                 (same && !content.is_empty()).then_some(content)
             }
         }

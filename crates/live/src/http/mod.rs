@@ -13,6 +13,7 @@ mod request;
 mod response;
 mod status;
 mod upload;
+mod version;
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ pub use response::{BadResponse, ResponseHead, ResponseReader};
 pub use status::Status;
 
 use baton_apps::web::{Http, Parsed, Request};
-use baton_host::FileId;
+use baton_host::{FileContent, FileId};
 use bytes::{Bytes, BytesMut};
 use files::{CacheConfig, FileCache, Found, ServedFile};
 use head::{After, Head};
@@ -488,7 +489,8 @@ impl Http<Bytes> for FileHttp {
                     let run = if file.is_in_memory() {
                         left
                     } else {
-                        left.min(CHUNK_BYTES)
+                        // Up to where runs end from the start of the file on: they are whole blocks of caches.
+                        left.min(CHUNK_BYTES - (*start + offset) % CHUNK_BYTES)
                     };
                     let Some(read) = file.read(*start + offset, run as usize) else {
                         self.stats.changed_files += 1;
@@ -500,6 +502,23 @@ impl Http<Bytes> for FileHttp {
                 Some(content.slice(..content.len().min(most)))
             }
         }
+    }
+
+    fn name(&self, request: &Request, offset: u64) -> Option<FileContent> {
+        let Content::File {
+            file, start, len, ..
+        } = &self.responses[request.file.0 as usize].content
+        else {
+            return None;
+        };
+        let version = file.version?;
+        Some(FileContent {
+            file: version.file,
+            revision: version.revision,
+            file_len: file.len,
+            offset: start + offset,
+            len: len - offset,
+        })
     }
 
     fn finish(&mut self, request: &Request) {

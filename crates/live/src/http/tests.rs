@@ -16,6 +16,8 @@ struct Wire {
     ended: bool,
     room: usize,
     output: Vec<u8>,
+    /// What was sent under a name.
+    named: Vec<FileContent>,
     shut: bool,
     closed: bool,
     aborted: bool,
@@ -48,6 +50,15 @@ impl Sockets<Bytes> for Wire {
         self.room -= taken;
         self.output.extend_from_slice(&data[..taken]);
         Ok(taken)
+    }
+    fn send_file(
+        &mut self,
+        socket: SocketId,
+        content: FileContent,
+        data: Bytes,
+    ) -> Result<usize, Gone> {
+        self.named.push(content);
+        self.send(socket, data)
     }
     fn set_cork(&mut self, _socket: SocketId, _cork: bool) {}
     fn shutdown(&mut self, _socket: SocketId) -> bool {
@@ -452,6 +463,37 @@ fn a_changed_file_is_seen_after_a_second() {
     let later = UNIX_EPOCH + Duration::from_secs(1_000_000_002);
     world.server.http_mut().set_clock(later);
     assert_eq!(code(&world.get("/hello.txt").0), "404");
+}
+
+#[test]
+fn content_has_a_name_once_its_changes_leave_a_trace() {
+    let mut world = World::new();
+    let named = |world: &mut World, after_s| {
+        let now = SystemTime::now() + Duration::from_secs(after_s);
+        world.server.http_mut().set_clock(now);
+        world.wire.named.clear();
+        let request = "GET /large.bin HTTP/1.1\nHost: x\nRange: bytes=100000-\n\n";
+        assert_eq!(world.ask(request).1, pattern(1_000_000)[100_000..]);
+        std::mem::take(&mut world.wire.named)
+    };
+    assert_eq!(named(&mut world, 0), [], "it has just been written");
+    let first = named(&mut world, 10);
+    assert_eq!(
+        (first[0].file_len, first[0].offset, first[0].len),
+        (1_000_000, 100_000, 900_000)
+    );
+    let chunk = CHUNK_BYTES - 100_000 % CHUNK_BYTES;
+    assert_eq!(first[1], first[0].after(chunk), "runs end where blocks do");
+    assert_eq!(named(&mut world, 20), first);
+    fs::write(world.root.path().join("large.bin"), pattern(1_000_000)).expect("a file");
+    let second = named(&mut world, 30);
+    assert_eq!(second[0].file, first[0].file);
+    assert_eq!(second[0].revision, first[0].revision + 1);
+    world.wire.named.clear();
+    world.get("/hello.txt");
+    assert_ne!(world.wire.named[0].file, first[0].file);
+    world.get("/nothing");
+    assert_eq!(world.wire.named.len(), 1, "an error is of no file");
 }
 
 #[test]

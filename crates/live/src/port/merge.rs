@@ -11,8 +11,10 @@ pub(super) const VIRTUAL_HEADER_BYTES: usize = 10;
 const ETHERNET_BYTES: usize = 14;
 /// Longest headers before the data: Ethernet, IPv6 without extensions, TCP with all its options.
 const MOST_HEADER_BYTES: usize = ETHERNET_BYTES + 40 + 60;
-/// An IP packet is no longer than this.
-const LONGEST_PACKET: usize = 65_535;
+/// A frame of several segments is no longer than this, so that its IP packet is not longer than 65,535 either. What is as long as an
+/// interface's largest (`gso_max_size`) or longer the kernel would cut itself, but not for a socket that goes past the queueing discipline:
+/// it gives ENOBUFS, each time.
+const LONGEST_FRAME: usize = 65_535;
 
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
@@ -56,7 +58,7 @@ impl Run {
         let mut total = parts.data_len;
         for frame in frames {
             let Some(next) = Parts::of(frame) else { break };
-            let fits = parts.data - ETHERNET_BYTES + total + next.data_len <= LONGEST_PACKET;
+            let fits = parts.data + total + next.data_len <= LONGEST_FRAME;
             if !fits || !last.is_followed_by(&next, parts.data_len, first, frame) {
                 break;
             }
@@ -332,5 +334,11 @@ mod tests {
             .map(|index| frame(&packet(V4, 1448 * index), &[0; 1448]))
             .collect();
         assert_eq!(run_of(&frames).frames, 45);
+        // What is as long as an interface's largest, the Ethernet header included, it would not take.
+        let whole = frames[0].len() + 44 * 1448;
+        for (frame_bytes, merged) in [(65_535, 46), (65_536, 45)] {
+            let last = frame(&packet(V4, 45 * 1448), &vec![0; frame_bytes - whole]);
+            assert_eq!(run_of(&[&frames[..45], &[last]].concat()).frames, merged);
+        }
     }
 }

@@ -105,7 +105,10 @@ impl Answers {
     /// Who waits for a response. Completions that only free something can be late; errors and data should not.
     fn urgency(&self, response: &Response) -> Urgency {
         match (response.status, response.outcome) {
-            (Status::Ok, Outcome::Sent { .. } | Outcome::Done(Opcode::Close))
+            (
+                Status::Ok,
+                Outcome::Sent { .. } | Outcome::Done(Opcode::Close | Opcode::CacheInsert),
+            )
             | (Status::Cancelled, _) => Urgency::Lazy,
             (Status::Ok, Outcome::Received(_)) if self.data_at_once => Urgency::AtOnce,
             (Status::Ok | Status::Partial | Status::EndOfStream, _) => Urgency::Awaited,

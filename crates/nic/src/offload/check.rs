@@ -74,6 +74,8 @@ impl<P: Payload + Inline> Session<P> {
             "no request is taken while responses wait outside"
         );
         assert!(self.asked.len() <= self.jobs.len());
+        assert!(self.cache.inserts() <= shared.config.most_inserts as usize);
+        self.cache.check();
     }
 
     fn check_socket(&self, shared: &Shared<P>, slot: u32, socket: &Socket) {
@@ -168,6 +170,7 @@ impl<P: Payload + Inline> Session<P> {
                 socket.sending.fetching.len() + filling(&socket.receiving.filling) + moving as u32
             })
             .sum();
-        assert_eq!(self.jobs.len(), transfers as usize, "transfers are counted");
+        let transfers = transfers as usize + self.cache.inserts();
+        assert_eq!(self.jobs.len(), transfers, "transfers are counted");
     }
 }

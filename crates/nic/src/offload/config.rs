@@ -52,6 +52,10 @@ pub struct AdapterConfig {
     pub most_state_bytes: u32,
     /// RECVs of one packet socket that wait for packets, and SENDs under way, at most.
     pub most_packets: u32,
+    /// Data cache of each application that asks for one, bytes; 0: there is none.
+    pub cache_bytes: u32,
+    /// INSERTs of one application that wait to be fetched, at most.
+    pub most_inserts: u32,
     /// Batching of responses. Its `max_transfer_bytes` is also the longest buffer of a SEND or RECV.
     pub batching: Batching,
 }
@@ -81,6 +85,8 @@ impl Default for AdapterConfig {
             load_control: LoadControl::default(),
             most_state_bytes: 16 << 20,
             most_packets: 4096,
+            cache_bytes: 0,
+            most_inserts: 256,
             batching: Batching::default(),
         }
     }
@@ -136,6 +142,7 @@ impl AdapterConfig {
             ("most_accepts", self.most_accepts),
             ("most_backlog", self.most_backlog),
             ("most_packets", self.most_packets),
+            ("most_inserts", self.most_inserts),
         ] {
             if value == 0 {
                 return Err(AdapterConfigError::Zero(field));

@@ -35,6 +35,8 @@ pub(super) enum Job {
     Read { slot: u32, len: u32 },
     /// Of a RECV of a socket, by its key in the pool.
     Write { slot: u32, receive: u32 },
+    /// Of the INSERT that has been under way for longest.
+    Insert { len: u32 },
     /// Of a part of the state of a connection that is imported.
     ReadState { slot: u32, len: u32 },
     /// Of a part of the state of a connection that is exported.
@@ -68,9 +70,10 @@ impl<P: Payload + Inline> Session<P> {
         };
         let job = self.jobs.get(id.0 as usize).copied();
         match (dma, job) {
-            (Dma::Read { data, .. }, Some(Job::Read { len, .. } | Job::ReadState { len, .. }))
-                if data.len() != len as usize =>
-            {
+            (
+                Dma::Read { data, .. },
+                Some(Job::Read { len, .. } | Job::ReadState { len, .. } | Job::Insert { len }),
+            ) if data.len() != len as usize => {
                 return Err(Violation::Length(data.len() as u32));
             }
             (Dma::Read { data, .. }, Some(Job::Read { slot, .. })) => {
@@ -79,6 +82,10 @@ impl<P: Payload + Inline> Session<P> {
                     Phase::Packets => self.packet_fetched(work, slot, data),
                     _ => self.fetched(work, slot, data),
                 }
+            }
+            (Dma::Read { data, .. }, Some(Job::Insert { .. })) => {
+                self.jobs.remove(id.0 as usize);
+                self.inserted(work, data);
             }
             (Dma::Read { data, .. }, Some(Job::ReadState { slot, .. })) => {
                 self.jobs.remove(id.0 as usize);

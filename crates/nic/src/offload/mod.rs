@@ -20,6 +20,8 @@
 //! - CLOSE of the sending direction is answered when TCP has everything that comes before it.
 //! - A CONNECT that failed leaves the socket as it was before, bound where it was bound.
 //! - Sockets that an ACCEPT reserves take RECVs at once, before there is a connection.
+//! - An INSERT is answered when it has been fetched; a SEND from the cache sends what was asked to stand there when the SEND was asked for,
+//!   however long either takes, and nothing that is put there later changes it.
 //! - What a host does wrong (no such socket, wrong state, too many) is answered with a status. Only descriptors that make no sense,
 //!   lengths beyond what was agreed on and addresses beyond the end of memory are a [`Violation`].
 //!
@@ -27,6 +29,7 @@
 //! [`Adapter::room_for_requests`] is 0, and what arrives for it fills the windows of its own connections.
 
 mod answers;
+mod caching;
 mod cancel;
 mod check;
 mod closing;

@@ -37,6 +37,10 @@ pub struct SessionRow {
     pub per_transfer: EntriesPerTransfer,
     /// Times that the application had no room for all of a transfer.
     pub times_held_up: u64,
+    /// Data cache that it has started, bytes.
+    pub cache_bytes: u32,
+    /// Bytes that stand there.
+    pub cached_bytes: u32,
     /// Totals.
     pub stats: SessionStats,
 }
@@ -63,6 +67,7 @@ impl<P: Payload + Inline> Session<P> {
             sockets.filter(|(_, socket)| wanted(&socket.phase)).count()
         };
         let queue = self.answers.queue();
+        let (cache_bytes, cached_bytes) = self.cache.bytes();
         SessionRow {
             id: SessionId(self.id),
             sockets: self.sockets.len(),
@@ -81,6 +86,8 @@ impl<P: Payload + Inline> Session<P> {
             is_held_up: queue.is_held_up(),
             per_transfer: queue.stats().per_transfer,
             times_held_up: queue.stats().held_up,
+            cache_bytes,
+            cached_bytes,
             stats: self.stats,
         }
     }

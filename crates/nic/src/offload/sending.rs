@@ -3,6 +3,7 @@
 use super::dma::Job;
 use super::session::{Session, Work};
 use super::socket::{Phase, Sending};
+use crate::cache::blocks::References;
 use baton_bus::descriptor::{Buffer, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, Urgency};
@@ -27,13 +28,42 @@ pub(super) enum SendData<P> {
     There { address: u64, len: u32 },
     /// On the adapter: it came in descriptors, or has been fetched.
     Here(P),
+    /// In the data cache, or on its way there.
+    Cached(References<P>),
 }
 
-impl<P: Payload> Send<P> {
+impl<P: Payload + Inline> SendData<P> {
+    /// Takes off what is written next, at most `most` bytes; false with what is the last.
+    fn take(&mut self, most: usize) -> Option<(P, bool)> {
+        match self {
+            Self::There { .. } => None,
+            Self::Here(data) if data.len() > most => {
+                let first = data.slice(0, most);
+                *data = data.slice(most, data.len() - most);
+                Some((first, true))
+            }
+            Self::Here(_) => match std::mem::replace(self, Self::Cached(References::new())) {
+                Self::Here(data) => Some((data, false)),
+                Self::There { .. } | Self::Cached(_) => None,
+            },
+            Self::Cached(parts) => {
+                let part = parts.first_mut()?;
+                let data = part.take(most)?;
+                if part.len() == 0 {
+                    parts.remove(0);
+                }
+                Some((data, !parts.is_empty()))
+            }
+        }
+    }
+}
+
+impl<P: Payload + Inline> Send<P> {
     fn len(&self) -> u32 {
         match &self.data {
             SendData::There { len, .. } => *len,
             SendData::Here(data) => data.len() as u32,
+            SendData::Cached(parts) => parts.iter().map(|part| part.len()).sum(),
         }
     }
 }
@@ -82,8 +112,8 @@ impl<P: Payload + Inline> Session<P> {
             return Err(Status::Shut);
         }
         let is_packet = matches!(socket.phase, Phase::Packets);
-        let is_inline = matches!(send.data, SendData::Here(_));
-        if send.len() == 0 || is_packet && is_inline {
+        let is_there = matches!(send.data, SendData::There { .. });
+        if send.len() == 0 || is_packet && !is_there {
             return Err(Status::BadValue);
         }
         let config = &work.shared.config;
@@ -130,18 +160,24 @@ impl<P: Payload + Inline> Session<P> {
             return false;
         }
         let sending = &mut self.sockets[slot as usize].sending;
-        match send.data {
-            SendData::There { address, len } => {
+        match &send.data {
+            &SendData::There { address, len } => {
                 self.sends
                     .move_front(&mut sending.waiting, &mut sending.fetching);
                 sending.fetching_bytes += len;
                 self.ask_read(Job::Read { slot, len }, address, len);
             }
-            SendData::Here(_) => {
+            SendData::Here(_) | SendData::Cached(_) => {
                 if !sending.fetching.is_empty() {
                     return false;
                 }
                 let tag = send.tag;
+                if let SendData::Cached(parts) = &send.data {
+                    let heard = &mut sending.awaited_insert;
+                    if !self.cache.is_here(parts, slot, heard) {
+                        return false;
+                    }
+                }
                 self.sends
                     .move_front(&mut sending.waiting, &mut sending.unwritten);
                 self.write_out(work.stack, slot, conn);
@@ -182,27 +218,18 @@ impl<P: Payload + Inline> Session<P> {
     fn write_out(&mut self, stack: &mut Stack<P>, slot: u32, conn: ConnId) {
         let unwritten = &mut self.sockets[slot as usize].sending.unwritten;
         while let Some(send) = self.sends.front_mut(unwritten) {
-            let SendData::Here(data) = &mut send.data else {
-                return debug_assert!(false, "it has been fetched");
-            };
-            let (len, room) = (data.len(), stack.send_space(conn));
+            let room = stack.send_space(conn);
             if room == 0 {
                 return;
             }
-            if room < len {
-                let first = data.slice(0, room);
-                *data = data.slice(room, len - room);
-                write(stack, conn, first, true);
-                return;
+            let Some((data, is_begun)) = send.data.take(room) else {
+                return debug_assert!(false, "it has been fetched");
+            };
+            let more = is_begun || send.more;
+            if !is_begun {
+                self.sends.pop(unwritten);
             }
-            if let Some(Send {
-                data: SendData::Here(data),
-                more,
-                ..
-            }) = self.sends.pop(unwritten)
-            {
-                write(stack, conn, data, more);
-            }
+            write(stack, conn, data, more);
         }
     }
 
@@ -233,13 +260,16 @@ impl<P: Payload + Inline> Session<P> {
     /// What was fetched and does not fit into the connection's send buffer.
     pub(super) fn take_unwritten(&mut self, slot: u32) -> Vec<P> {
         let unwritten = &mut self.sockets[slot as usize].sending.unwritten;
-        let sends = std::iter::from_fn(|| self.sends.pop(unwritten));
-        sends
-            .filter_map(|send| match send.data {
-                SendData::Here(data) => Some(data),
-                SendData::There { .. } => None,
-            })
-            .collect()
+        let mut pieces = Vec::new();
+        while let Some(mut send) = self.sends.pop(unwritten) {
+            while let Some((data, is_begun)) = send.data.take(usize::MAX) {
+                pieces.push(data);
+                if !is_begun {
+                    break;
+                }
+            }
+        }
+        pieces
     }
 
     /// Gives a socket the cumulative answer that is owed to it.
@@ -287,7 +317,7 @@ fn write<P: Payload>(stack: &mut Stack<P>, conn: ConnId, data: P, more: bool) {
 }
 
 /// What comes of a SEND that was not begun.
-pub(super) fn not_sent<P: Payload>(send: &Send<P>) -> Outcome {
+pub(super) fn not_sent<P: Payload + Inline>(send: &Send<P>) -> Outcome {
     let (len, cumulative) = (send.len(), false);
     Outcome::Sent { len, cumulative }
 }

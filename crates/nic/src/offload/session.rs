@@ -1,6 +1,7 @@
 //! One application: its sockets, its requests, its responses.
 
 use super::answers::Answers;
+use super::caching::{self, Cache};
 use super::config::AdapterConfig;
 use super::dma::{DmaRequest, Job};
 use super::export;
@@ -68,6 +69,7 @@ pub(super) struct Session<P> {
     /// Sockets to which a cumulative answer is owed.
     pub(super) owed: Vec<u32>,
     pub(super) answers: Answers,
+    pub(super) cache: Cache<P>,
     pub(super) most_buffer: u32,
     pub(super) ring_depth: u32,
     pub(super) stats: SessionStats,
@@ -94,6 +96,7 @@ impl<P: Payload + Inline> Session<P> {
             deadlines: Vec::new(),
             owed: Vec::new(),
             answers: Answers::new(batching, ring_depth, config.data_at_once)?,
+            cache: Cache::new(),
             most_buffer: batching.max_transfer_bytes,
             ring_depth,
             stats: SessionStats::default(),
@@ -130,7 +133,10 @@ impl<P: Payload + Inline> Session<P> {
             | Action::Receive { address, len }
             | Action::Forward { address, len }
             | Action::Import { address, len, .. }
-            | Action::Export { address, len } => (address, len),
+            | Action::Export { address, len }
+            | Action::CacheInsert { address, len, .. } => (address, len),
+            // Of no buffer, but no longer than one.
+            Action::SendCached { len, .. } => (0, len),
             _ => return Ok(()),
         };
         if len > self.most_buffer {
@@ -161,6 +167,26 @@ impl<P: Payload + Inline> Session<P> {
                     more,
                 };
                 self.import(work, number, slot, part)
+            }
+            (Action::CacheInit, _) => {
+                self.cache_init(work, number, tag);
+                Ok(())
+            }
+            (
+                Action::CacheInsert {
+                    address,
+                    len,
+                    offset,
+                },
+                _,
+            ) => {
+                let place = caching::Place {
+                    tag,
+                    address,
+                    len,
+                    offset,
+                };
+                self.cache_insert(work, number, place)
             }
             (_, None) => Err(Status::NoSuchSocket),
             (Action::Bind(local), Some(slot)) => self.bind(work, slot, tag, local),
@@ -202,6 +228,9 @@ impl<P: Payload + Inline> Session<P> {
                     forward,
                 };
                 self.send(work, slot, send)
+            }
+            (Action::SendCached { offset, len, more }, Some(slot)) => {
+                self.send_cached(work, slot, tag, (offset, len), more)
             }
             (Action::Forward { address, len }, Some(slot)) => {
                 let send = Send {

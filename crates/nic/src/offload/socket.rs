@@ -56,6 +56,8 @@ pub(super) struct Sending {
     pub(super) waiting: Chain,
     /// Bytes that are being fetched.
     pub(super) fetching_bytes: u32,
+    /// The last INSERT that its SENDs have waited for.
+    pub(super) awaited_insert: Option<u64>,
     /// The last SEND said that more is to follow it.
     pub(super) more_follows: bool,
     /// Tag and length of the last SEND that has been fetched, while the cumulative answer is owed.

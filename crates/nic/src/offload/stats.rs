@@ -53,7 +53,7 @@ pub struct SessionStats {
     pub accepted: u64,
     /// Connections opened.
     pub connected: u64,
-    /// SENDs whose data was fetched.
+    /// SENDs whose data was fetched, or stood in the data cache.
     pub sends: u64,
     /// Bytes of theirs.
     pub sent_bytes: u64,
@@ -61,6 +61,14 @@ pub struct SessionStats {
     pub receives: u64,
     /// Bytes of theirs.
     pub received_bytes: u64,
+    /// INSERTs that were fetched.
+    pub cache_inserts: u64,
+    /// Bytes of theirs.
+    pub cache_inserted_bytes: u64,
+    /// SENDs from the data cache that were taken.
+    pub cache_sends: u64,
+    /// Bytes of theirs.
+    pub cache_sent_bytes: u64,
     /// Transfers of data from the host that were asked for.
     pub reads: u64,
     /// Transfers of data to the host that were asked for.
@@ -98,6 +106,10 @@ impl AddAssign for SessionStats {
         self.sent_bytes += other.sent_bytes;
         self.receives += other.receives;
         self.received_bytes += other.received_bytes;
+        self.cache_inserts += other.cache_inserts;
+        self.cache_inserted_bytes += other.cache_inserted_bytes;
+        self.cache_sends += other.cache_sends;
+        self.cache_sent_bytes += other.cache_sent_bytes;
         self.reads += other.reads;
         self.writes += other.writes;
         self.inline_bytes += other.inline_bytes;

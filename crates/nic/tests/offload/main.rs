@@ -1,6 +1,7 @@
 //! Dialogues between applications and the adapter, descriptor by descriptor, with a peer on the network.
 
 mod accepting;
+mod caching;
 mod closing;
 mod connecting;
 mod control;

@@ -44,6 +44,7 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
             batching,
             most_sessions: arguments.most_applications,
             hard_limit: arguments.hard_limit,
+            cache_bytes: arguments.nic_cache,
             load_control: load_control(arguments)?,
             ..usual.adapter
         },

@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_bus::descriptor::Status;
-use baton_host::SelectionConfig;
 use baton_host::offload::OsLayerConfig;
+use baton_host::{NicCacheConfig, SelectionConfig};
 use baton_live::http::HttpConfig;
 use baton_live::{
     AdapterSockets, CannotListen, Clock, ControlSocket, HandoffConfig, HandoffSockets,
@@ -168,6 +168,12 @@ fn driver_config(arguments: &ServeArgs, service: &ServiceConfig) -> Result<Drive
                 .unwrap_or(u32::MAX)
                 .min(MOST_ADAPTER_SOCKETS),
             half_close: true,
+            nic_cache: NicCacheConfig {
+                enabled: arguments.nic_cache.is_some(),
+                block_bytes: arguments.nic_cache_block,
+                replacement: arguments.nic_cache.unwrap_or_default(),
+                ..NicCacheConfig::default()
+            },
             ..usual.os
         },
         ..usual

@@ -3,7 +3,7 @@
 use super::client::{HEAD_BYTES, REQUEST_BYTES, Request, padding};
 use super::files::ByteFiles;
 use super::{Random, World};
-use baton_host::{Access, FileId, Gone, Op, Pool, Ready, Receive, SocketId, Sockets};
+use baton_host::{Access, FileContent, FileId, Gone, Op, Pool, Ready, Receive, SocketId, Sockets};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
@@ -131,7 +131,11 @@ impl Served {
             let len = (1 + random.below(20_000)).min(response.end - response.offset) as usize;
             // The kernel finds the content itself; what the application gives says no more than how much.
             let named = Bytes::from(vec![0xee; len]);
-            let taken = sockets.send_file(id, response.file, response.offset, named)?;
+            let taken = sockets.send_file(
+                id,
+                FileContent::new(response.file, response.offset, len as u64),
+                named,
+            )?;
             response.offset += taken as u64;
             if taken < len {
                 return Ok(false);

@@ -6,7 +6,9 @@ use crate::tcp::tcp_config;
 use baton_testkit::{Network, Random, endpoint};
 
 use baton_bus::handoff::{ToHost, ToNic};
-use baton_host::{Config, Kernel, Mode, NicId, Ready, Receive, SelectionConfig, SocketId, Sockets};
+use baton_host::{
+    Config, FileContent, Kernel, Mode, NicId, Ready, Receive, SelectionConfig, SocketId, Sockets,
+};
 use baton_nic::{Firmware, LoadControl, Relief, Scheduler};
 use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack};
 use baton_wire::{Flow, Span, Symbolic, Time};
@@ -451,7 +453,11 @@ impl World {
             let sent = if random.percent(50) {
                 sockets.send(id, data)
             } else {
-                sockets.send_file(id, baton_host::FileId(0), offset, data)
+                sockets.send_file(
+                    id,
+                    FileContent::new(baton_host::FileId(0), offset, data.len.into()),
+                    data,
+                )
             };
             match sent {
                 Ok(taken) => pair.server.written += taken as u64,

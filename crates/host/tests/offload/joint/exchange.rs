@@ -2,13 +2,17 @@
 
 use super::machine::{Machine, PORT, endpoint};
 use super::{Application, Summary, run};
-use baton_host::{Ready, Receive, SocketId, Sockets};
+use baton_host::{FileContent, FileId, Ready, Receive, SocketId, Sockets};
 use baton_tcp::{CloseReason, ConnId, Event, ListenerId, State};
 use baton_testkit::{Random, for_each_seed, symbolic};
 use baton_wire::{Flow, Symbolic};
 
 /// Where peers listen: one port for each pair.
 const PEER_PORTS: u16 = 2000;
+
+/// What hosts say are files, one after the other; there are so many of this length.
+const FILES: u64 = 3;
+const FILE_BYTES: u64 = 7000;
 
 /// What one end of a connection is to do and has done.
 #[derive(Debug, Default)]
@@ -23,6 +27,9 @@ struct End {
 /// A connection: the peer's end and the host's.
 #[derive(Debug)]
 struct Pair {
+    /// What the host says.
+    file: FileId,
+    revision: u32,
     /// The peer's port, if it opens the connection.
     port: u16,
     /// The host opens the connection to this.
@@ -48,6 +55,8 @@ struct Pair {
 #[derive(Debug)]
 pub struct Exchange {
     pairs: Vec<Pair>,
+    /// Each file has been changed so many times.
+    revisions: [u32; FILES as usize],
     next_port: u16,
     left: u64,
 }
@@ -56,6 +65,7 @@ impl Exchange {
     pub fn new(random: &mut Random) -> Self {
         Self {
             pairs: Vec::new(),
+            revisions: [0; FILES as usize],
             next_port: 1000,
             left: 1 + random.below(5),
         }
@@ -65,6 +75,10 @@ impl Exchange {
     fn open(&mut self, machine: &mut Machine) {
         let by_host = machine.random.percent(30);
         let mut pair = Pair::new(&mut machine.random);
+        let file = machine.random.below(FILES) as u32;
+        let revision = &mut self.revisions[file as usize];
+        *revision += u32::from(machine.random.percent(20));
+        (pair.file, pair.revision) = (FileId(file), *revision);
         let number = self.pairs.len();
         if by_host {
             let port = PEER_PORTS + number as u16;
@@ -128,9 +142,7 @@ impl Exchange {
         let random = &mut machine.random;
         let mut calls = machine.os.calls(machine.now, &mut machine.host);
         let (mut gone, ended) = pair.host_reads(number, socket, &mut calls, random);
-        gone |= pair
-            .host_writes(number, socket, &mut calls, random)
-            .is_err();
+        gone |= pair.host_writes(socket, &mut calls, random).is_err();
         let wrote_all = pair.host.written == pair.host.total;
         if wrote_all && !pair.host.closed && !gone {
             calls.set_cork(socket, false);
@@ -178,7 +190,7 @@ impl Exchange {
         let pair = &mut self.pairs[number];
         let peers = &mut machine.peers;
         while let Some(data) = peers.read(conn, 1 + machine.random.below(3000) as usize) {
-            let expected = (number as u64 * 2 + 1, pair.peer.read);
+            let expected = (pair.source(), pair.peer.read % FILE_BYTES);
             assert_eq!((data.source, data.offset), expected, "connection {number}");
             pair.peer.read += u64::from(data.len);
             peers.consume(conn, data.len as usize);
@@ -197,6 +209,8 @@ impl Pair {
         let host_aborts_at = random.percent(5).then(|| random.below(peer.total + 1));
         Self {
             port: 0,
+            file: FileId(0),
+            revision: 0,
             listener: None,
             conn: None,
             socket: None,
@@ -268,7 +282,6 @@ impl Pair {
 
     fn host_writes(
         &mut self,
-        number: usize,
         socket: SocketId,
         calls: &mut impl Sockets<Symbolic>,
         random: &mut Random,
@@ -277,15 +290,48 @@ impl Pair {
             calls.set_cork(socket, random.percent(50));
         }
         while self.host.written < self.host.total {
-            let len = (1 + random.below(6000)).min(self.host.total - self.host.written) as u32;
-            let data = symbolic(number as u64 * 2 + 1, self.host.written, len);
-            let taken = calls.send(socket, data)?;
-            self.host.written += taken as u64;
-            if taken < len as usize {
+            let offset = self.host.written % FILE_BYTES;
+            let most = (self.host.total - self.host.written).min(FILE_BYTES - offset);
+            let len = (1 + random.below(6000)).min(most);
+            let taken = match random.percent(30) {
+                true => calls.send(socket, symbolic(self.source(), offset, len as u32))? as u64,
+                false => self.host_writes_file(socket, calls, offset, len)?,
+            };
+            self.host.written += taken;
+            if taken < len {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// What the host says is bytes of this name.
+    fn source(&self) -> u64 {
+        u64::from(self.file.0 << 16 | self.revision) * 2 + 1
+    }
+
+    /// Sends content of a file, from the adapter's cache as far as it is there; gives how many bytes.
+    fn host_writes_file(
+        &self,
+        socket: SocketId,
+        calls: &mut impl Sockets<Symbolic>,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, baton_host::Gone> {
+        let content = FileContent {
+            file: self.file,
+            revision: self.revision,
+            file_len: FILE_BYTES,
+            offset,
+            len,
+        };
+        let cached = calls.send_cached(socket, &content)?;
+        let rest = content.after(cached.taken);
+        if rest.len == 0 || !cached.has_room {
+            return Ok(cached.taken);
+        }
+        let data = symbolic(self.source(), rest.offset, rest.len as u32);
+        Ok(cached.taken + calls.send_file(socket, rest, data)? as u64)
     }
 }
 
@@ -426,6 +472,7 @@ fn every_byte_arrives_and_every_request_is_answered() {
     reached("connects", |run| run.host.connected);
     reached("data in descriptors", |run| run.host.inline_sends);
     reached("cumulative completion", |run| run.host.completed_by_later);
+    reached("sends from the cache", |run| run.host.cached_sends);
     reached("corks that fire", |run| run.host.corks_fired);
     reached("full rings", |run| run.host.no_room.ring);
     reached("few buffers", |run| run.host.no_room.buffers);

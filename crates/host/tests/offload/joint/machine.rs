@@ -8,8 +8,8 @@ mod tcp;
 use super::Summary;
 use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::{Batching, BatchingPolicy, HostLink};
-use baton_host::SocketId;
 use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::{NicCacheConfig, SocketId};
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::{Segment, Stack};
 pub use baton_testkit::endpoint;
@@ -106,6 +106,12 @@ impl Settings {
             packet_buffers: 1 + random.below(20) as u32,
             most_sockets: 10 + random.below(20) as u32,
             half_close: random.percent(50),
+            nic_cache: NicCacheConfig {
+                // A block crosses as one transfer.
+                enabled: transfer >= 512 && random.percent(60),
+                block_bytes: one_of(random, &[512, 2048]).min(transfer.next_power_of_two()),
+                ..NicCacheConfig::default()
+            },
         };
         let adapter = AdapterConfig {
             addresses: vec![endpoint(1, 0).addr],
@@ -114,6 +120,8 @@ impl Settings {
             most_inline: inline * random.below(2) as u32,
             data_at_once: random.percent(50),
             batching: batching(random, adapter_depth, transfer),
+            cache_bytes: one_of(random, &[0, 2048, 9000, 20_000]),
+            most_inserts: 1 + random.below(5) as u32,
             ..AdapterConfig::default()
         };
         let link = MemoryConfig {

@@ -1,0 +1,207 @@
+//! What is decided about content that is to be sent: whether it comes from the cache, and whether its block goes there.
+
+use super::directory::{Block, Directory};
+use super::{Bypass, Coherence, Freshness, NicCache, NicCacheStats};
+use crate::sockets::FileId;
+
+/// Content of a file that lies in one block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Content {
+    pub(crate) file: FileId,
+    /// The block, and what of it comes before.
+    pub(crate) number: u32,
+    pub(crate) within: u32,
+    pub(crate) len: u32,
+    /// Revision of the file that is sent.
+    pub(crate) revision: u32,
+}
+
+impl Content {
+    /// Parts of one request share a block; the one with its first byte stands for the request.
+    fn begins(&self) -> bool {
+        self.within == 0
+    }
+}
+
+/// What a look into the directory gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Content stands in this slot, put there by the insert of this number.
+    Cached { slot: u32, generation: u32 },
+    /// It does not. A block of its name that was of no use any more has left this slot.
+    Absent { left: Option<u32> },
+    /// It cannot come from the cache. A block of its name stands in this slot.
+    Bypassed { slot: u32 },
+}
+
+impl Found {
+    /// Where a block of this name stood.
+    pub(crate) fn slot(self) -> Option<u32> {
+        match self {
+            Self::Cached { slot, .. } | Self::Bypassed { slot } => Some(slot),
+            Self::Absent { left } => left,
+        }
+    }
+}
+
+impl NicCache {
+    /// Whether the NIC has said how large its cache is, and it is of use.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// What it did.
+    pub(crate) fn stats(&self) -> &NicCacheStats {
+        &self.stats
+    }
+
+    /// Blocks that it holds, and how many it may hold.
+    pub(crate) fn len_and_capacity(&self) -> (u32, u32) {
+        let directory = self.directory.as_ref();
+        directory.map_or((0, 0), |directory| (directory.len(), directory.capacity()))
+    }
+
+    /// Asserts the directory's invariants.
+    pub(crate) fn check(&self) {
+        if let Some(directory) = &self.directory {
+            directory.check();
+        }
+    }
+
+    /// What lies in one block of the `most` bytes at `offset` of a file; nothing beyond all numbers of blocks.
+    pub(crate) fn content(
+        &self,
+        file: FileId,
+        revision: u32,
+        offset: u64,
+        most: u64,
+    ) -> Option<Content> {
+        let block = u64::from(self.config.block_bytes);
+        let within = (offset % block) as u32;
+        Some(Content {
+            file,
+            number: u32::try_from(offset / block).ok()?,
+            within,
+            len: most.min(block - u64::from(within)) as u32,
+            revision,
+        })
+    }
+
+    /// Where the block of content begins and ends in its file, which has `file_len` bytes.
+    pub(crate) fn block_of(&self, content: &Content, file_len: u64) -> (u64, u64) {
+        let block = u64::from(self.config.block_bytes);
+        let start = u64::from(content.number) * block;
+        (start, (start + block).min(file_len))
+    }
+
+    /// Where a slot begins in the cache.
+    pub(crate) fn offset(&self, slot: u32) -> u32 {
+        slot * self.config.block_bytes
+    }
+
+    /// Whether content would be found, which is not counted as a look.
+    pub(crate) fn has(&self, content: &Content, coherence: &dyn Coherence) -> bool {
+        let directory = self.directory.as_ref();
+        let found = directory.and_then(|directory| directory.find(content.file, content.number));
+        found.is_some_and(|(_, block)| {
+            let is_same = coherence.compare(block.since, content.revision) == Freshness::Same;
+            is_same && content.within + content.len <= block.bytes
+        })
+    }
+
+    /// Looks content up; nothing before the NIC has said how large its cache is. A block for whose slot `is_used` holds stays where it
+    /// is.
+    pub(crate) fn look_up(
+        &mut self,
+        content: &Content,
+        coherence: &dyn Coherence,
+        is_used: impl Fn(u32) -> bool,
+    ) -> Option<Found> {
+        self.stats.lookups += 1;
+        let Some(directory) = &mut self.directory else {
+            self.stats.bypass(Bypass::NotReady, content.len);
+            return None;
+        };
+        let Some((slot, block)) = directory.find(content.file, content.number) else {
+            return Some(Found::Absent { left: None });
+        };
+        match coherence.compare(block.since, content.revision) {
+            Freshness::Same if content.within + content.len <= block.bytes => {
+                if content.begins() {
+                    directory.used(slot, &block);
+                }
+                self.stats.hits += 1;
+                self.stats.hit_bytes += u64::from(content.len);
+                let generation = block.generation;
+                return Some(Found::Cached { slot, generation });
+            }
+            // Inserts are carried out before the packet: what an earlier part of it refers to must stay.
+            Freshness::Same | Freshness::Older if is_used(slot) => {
+                self.stats.bypass(Bypass::Busy, content.len);
+                return Some(Found::Bypassed { slot });
+            }
+            Freshness::Same => self.stats.grown += 1,
+            Freshness::Older => self.stats.stale += 1,
+            Freshness::Newer => {
+                self.stats.bypass(Bypass::NewerCached, content.len);
+                return Some(Found::Bypassed { slot });
+            }
+        }
+        directory.remove(content.file, content.number);
+        Some(Found::Absent { left: Some(slot) })
+    }
+
+    /// An empty slot for the block of content that was not found, which has `bytes`, if it is worth one.
+    pub(crate) fn make_place(
+        &mut self,
+        content: &Content,
+        bytes: u32,
+        is_used: impl Fn(u32) -> bool,
+    ) -> Result<u32, Bypass> {
+        let &Content { file, number, .. } = content;
+        let directory = self.directory.as_mut().ok_or(Bypass::NotReady)?;
+        if !directory.admits(file, number, bytes, content.begins()) {
+            return Err(Bypass::NotAdmitted);
+        }
+        let (slot, evicted) = directory.take_slot(is_used).ok_or(Bypass::Busy)?;
+        self.stats.evictions += u64::from(evicted);
+        self.stats.inserts += 1;
+        Ok(slot)
+    }
+
+    /// The number of an insert that begins.
+    pub(crate) fn next_generation(&mut self) -> u32 {
+        self.generation += 1;
+        self.generation
+    }
+
+    /// A block has been put into an empty slot, by so many commands.
+    pub(crate) fn put(&mut self, slot: u32, block: Block, commands: u32) {
+        self.stats.inserted_bytes += u64::from(block.bytes);
+        self.stats.disjoint_inserts += u64::from(commands > 1);
+        if let Some(directory) = &mut self.directory {
+            directory.put(slot, block);
+        }
+    }
+
+    /// Content is not sent from the cache.
+    pub(crate) fn bypass(&mut self, reason: Bypass, len: u32) {
+        self.stats.bypass(reason, len);
+    }
+
+    /// The cache is of no use any more, until it is started again.
+    pub(crate) fn lose(&mut self) {
+        self.stats.resets += u64::from(self.directory.take().is_some());
+    }
+
+    /// A cache of so many bytes has been started, empty.
+    pub(crate) fn start(
+        &mut self,
+        bytes: u32,
+        own: impl FnOnce(u32) -> Option<Box<dyn baton_cache::Replacement>>,
+    ) {
+        let blocks = bytes / self.config.block_bytes;
+        let directory = Directory::new(&self.config, blocks, own(blocks));
+        self.directory = (blocks > 0).then_some(directory);
+    }
+}

@@ -1,0 +1,288 @@
+//! Sends from the adapter's data cache.
+
+use super::script::{Script, no_batching, small_link};
+use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
+use baton_bus::link::{LinkError, Violation, memory_link};
+use baton_host::offload::{OsLayer, OsLayerConfig, OsLayerConfigError};
+use baton_host::{
+    CoherenceConfig, FileContent, FileId, FromCache, NicCacheConfig, SocketId, Sockets,
+};
+use bytes::Bytes;
+
+const BLOCK: u32 = 1024;
+/// Two blocks and a part of a third.
+const FILE_BYTES: u64 = 2500;
+
+fn config() -> OsLayerConfig {
+    OsLayerConfig {
+        nic_cache: NicCacheConfig {
+            enabled: true,
+            block_bytes: BLOCK,
+            ..NicCacheConfig::default()
+        },
+        ..no_batching()
+    }
+}
+
+fn ready(blocks: u32) -> Outcome {
+    Outcome::CacheReady {
+        bytes: blocks * BLOCK,
+        most_inserts: 2,
+    }
+}
+
+/// With a connection and a cache of so many blocks.
+fn with_cache(blocks: u32) -> (Script, SocketId) {
+    let mut script = Script::new(config());
+    start_cache(&mut script, blocks);
+    let (socket, _) = script.open();
+    (script, socket)
+}
+
+fn start_cache(script: &mut Script, blocks: u32) {
+    let [init] = script.requests()[..] else {
+        panic!("only the cache is asked for");
+    };
+    assert_eq!(init.action, Action::CacheInit);
+    script.answer(&init, Status::Ok, ready(blocks));
+    script.pump();
+}
+
+fn content(offset: u64) -> FileContent {
+    FileContent {
+        file_len: FILE_BYTES,
+        ..FileContent::new(FileId(7), offset, FILE_BYTES - offset)
+    }
+}
+
+/// Sends a file from `offset` on as a server does; gives how many bytes were not read, and how many were.
+fn send(script: &mut Script, socket: SocketId, content: FileContent) -> (u64, usize) {
+    let mut calls = script.calls();
+    let cached = calls.send_cached(socket, &content).expect("it is open");
+    let rest = content.after(cached.taken);
+    if rest.len == 0 || !cached.has_room {
+        return (cached.taken, 0);
+    }
+    let data = Bytes::from(vec![7; rest.len as usize]);
+    let taken = calls.send_file(socket, rest, data).expect("it is open");
+    (cached.taken, taken)
+}
+
+/// What is put where, and what is sent from where: from the cache, or so many bytes from memory.
+#[derive(Debug, PartialEq)]
+enum Asked {
+    Insert { offset: u32, len: u32 },
+    Cached { offset: u32, len: u32, more: bool },
+    Plain(u32),
+}
+
+fn asked(requests: &[Request]) -> Vec<Asked> {
+    let asked = |request: &Request| match request.action {
+        Action::CacheInsert { offset, len, .. } => Asked::Insert { offset, len },
+        Action::SendCached { offset, len, more } => Asked::Cached { offset, len, more },
+        Action::Send { data, .. } => Asked::Plain(data.len()),
+        other => panic!("{other:?}"),
+    };
+    requests.iter().map(asked).collect()
+}
+
+fn answer_all(script: &mut Script, requests: &[Request]) {
+    for request in requests {
+        script.done(request, Status::Ok);
+    }
+    script.pump();
+}
+
+#[test]
+fn a_block_crosses_once_and_is_sent_by_name_after_that() {
+    let (mut script, socket) = with_cache(8);
+    assert_eq!(send(&mut script, socket, content(0)), (0, 2500));
+    let requests = script.requests();
+    let insert = |offset, len| Asked::Insert { offset, len };
+    let cached = |offset, len, more| Asked::Cached { offset, len, more };
+    // Two INSERTs may wait; what finds no room for a third is sent as it is.
+    let expected = [
+        insert(0, 1024),
+        cached(0, 1024, true),
+        insert(1024, 1024),
+        cached(1024, 1024, true),
+        Asked::Plain(452),
+    ];
+    assert_eq!(asked(&requests), expected);
+    assert_eq!(script.free(), small_link().buffers - 4, "one is posted");
+    answer_all(&mut script, &requests);
+    assert_eq!(script.free(), small_link().buffers - 1);
+    // A part of what stands there, and what follows it.
+    assert_eq!(send(&mut script, socket, content(1000)), (1048, 452));
+    let requests = script.requests();
+    let expected = [
+        cached(1000, 24, true),
+        cached(1024, 1024, true),
+        insert(2048, 452),
+        cached(2048, 452, false),
+    ];
+    assert_eq!(asked(&requests), expected);
+    answer_all(&mut script, &requests);
+    assert_eq!(send(&mut script, socket, content(0)), (2500, 0));
+    let stats = script.os.nic_cache_stats().expect("there is one");
+    assert_eq!((stats.inserts, stats.inserted_bytes), (3, 2500));
+    assert_eq!(script.os.nic_cache_blocks(), (3, 8));
+    let stats = script.os.stats();
+    let bytes = 2 * 1024 + 1500 + 2500;
+    assert_eq!((stats.cached_sends, stats.cached_bytes), (8, bytes));
+}
+
+#[test]
+fn another_revision_is_another_content() {
+    let (mut script, socket) = with_cache(8);
+    send(&mut script, socket, content(2048));
+    let requests = script.requests();
+    answer_all(&mut script, &requests);
+    let changed = FileContent {
+        revision: 1,
+        ..content(2048)
+    };
+    assert_eq!(send(&mut script, socket, changed), (0, 452));
+    let requests = script.requests();
+    assert_eq!(
+        asked(&requests)[0],
+        Asked::Insert {
+            offset: 0,
+            len: 452
+        }
+    );
+    answer_all(&mut script, &requests);
+    // Who began with the old one gets that, and the new one stays.
+    assert_eq!(send(&mut script, socket, content(2048)), (0, 452));
+    let requests = script.requests();
+    assert_eq!(asked(&requests), [Asked::Plain(452)]);
+    answer_all(&mut script, &requests);
+    assert_eq!(send(&mut script, socket, changed), (452, 0));
+    assert_eq!(
+        script.os.nic_cache_stats().map(|stats| stats.stale),
+        Some(1)
+    );
+}
+
+#[test]
+fn a_reference_follows_what_is_held_back_and_waits_for_room() {
+    let config = OsLayerConfig {
+        most_sends: 2,
+        ..config()
+    };
+    let mut script = Script::new(config);
+    start_cache(&mut script, 8);
+    let (socket, _) = script.open();
+    script.calls().set_cork(socket, true);
+    script.send(socket, 100);
+    assert_eq!(send(&mut script, socket, content(0)), (0, 1024));
+    let first = script.requests();
+    let [insert, head, cached] = first[..] else {
+        panic!("{first:?}");
+    };
+    let Action::Send { data, more: true } = head.action else {
+        panic!("the header goes before what follows it");
+    };
+    assert_eq!(data.len(), 100);
+    assert_eq!(
+        asked(&[insert]),
+        [Asked::Insert {
+            offset: 0,
+            len: 1024
+        }]
+    );
+    assert_eq!(script.ready(), []);
+    answer_all(&mut script, &[head, insert, cached]);
+    assert_eq!(script.ready(), [baton_host::Ready::Writable(socket)]);
+    let blocked = script.calls().send_cached(socket, &content(0));
+    assert_eq!(
+        blocked,
+        Ok(FromCache {
+            taken: 1024,
+            has_room: true
+        })
+    );
+}
+
+#[test]
+fn an_adapter_without_a_cache_or_that_refuses_gets_data_as_it_is() {
+    let (mut script, socket) = with_cache(0);
+    assert_eq!(send(&mut script, socket, content(0)), (0, 2500));
+    let requests = script.requests();
+    assert_eq!(asked(&requests), [Asked::Plain(2500)]);
+    let (mut script, socket) = with_cache(8);
+    send(&mut script, socket, content(2048));
+    let requests = script.requests();
+    script.done(&requests[0], Status::NotCached);
+    script.done(&requests[1], Status::Ok);
+    script.pump();
+    assert_eq!(script.os.nic_cache_blocks(), (0, 0), "it is used no more");
+    assert_eq!(send(&mut script, socket, content(2048)), (0, 452));
+    assert_eq!(asked(&script.requests()), [Asked::Plain(452)]);
+}
+
+#[test]
+fn what_a_lost_adapter_had_is_forgotten() {
+    let (mut script, socket) = with_cache(8);
+    send(&mut script, socket, content(0));
+    script.requests();
+    script.host.faults().cut();
+    assert_eq!(script.try_pump(), Err(LinkError::Gone));
+    script.os.handle_link_lost(script.now);
+    script.os.check();
+    assert_eq!(script.os.nic_cache_blocks(), (0, 0));
+    script.os.close(script.now, socket);
+    (script.host, script.adapter) = memory_link(small_link());
+    start_cache(&mut script, 4);
+    assert_eq!(script.os.nic_cache_blocks(), (0, 4));
+    assert_eq!(script.free(), small_link().buffers);
+}
+
+#[test]
+fn answers_about_the_cache_fit_what_was_asked() {
+    for wrong in 0..3 {
+        let (mut script, socket) = with_cache(8);
+        send(&mut script, socket, content(2048));
+        let requests = script.requests();
+        let outcome = match wrong {
+            0 => ready(8),
+            1 => Outcome::Sent {
+                len: 452,
+                cumulative: false,
+            },
+            _ => Outcome::Received(Buffer::Memory { address: 0, len: 1 }),
+        };
+        script.answer(&requests[0], Status::Ok, outcome);
+        let found = script.try_pump();
+        let unasked = matches!(found, Err(LinkError::Violation(Violation::Unasked { .. })));
+        assert!(unasked, "{wrong}: {found:?}");
+    }
+}
+
+#[test]
+fn parameters_that_cannot_work_are_named() {
+    let refused = |change: fn(&mut NicCacheConfig)| {
+        let mut config = config();
+        change(&mut config.nic_cache);
+        let error: OsLayerConfigError = OsLayer::<Bytes>::new(config).expect_err("it cannot work");
+        error.to_string()
+    };
+    let block = "expected a power of two from 512 to max_transfer_bytes = 4096";
+    for (bytes, change) in [
+        (
+            8192,
+            (|cache| cache.block_bytes = 8192) as fn(&mut NicCacheConfig),
+        ),
+        (1000, |cache| cache.block_bytes = 1000),
+        (256, |cache| cache.block_bytes = 256),
+    ] {
+        assert_eq!(
+            refused(change),
+            format!("nic_cache.block_bytes = {bytes}: {block}")
+        );
+    }
+    assert_eq!(
+        refused(|cache| cache.coherence = CoherenceConfig::Eager),
+        "nic_cache.coherence = Eager: expected lazy"
+    );
+}

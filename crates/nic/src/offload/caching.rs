@@ -1,0 +1,203 @@
+//! The data cache of a session (data-caching 4.1 and 4.3): CACHE INIT, INSERT, and SENDs from it.
+//!
+//! The adapter is a slave; the host decides what stands where. Fetching takes time, but requests mean what they mean in the order in
+//! which they came: a SEND refers to the block that was in its place then, and waits for it if it is still being fetched.
+
+use super::dma::Job;
+use super::sending::{Send, SendData};
+use super::session::{Session, Work};
+use crate::cache::blocks::{Block, Blocks, References};
+use baton_bus::descriptor::{Opcode, Outcome, Status};
+use baton_bus::handoff::CACHE_UNIT_BYTES;
+use baton_bus::link::Inline;
+use baton_wire::Payload;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The cache of one session.
+#[derive(Debug)]
+pub(super) struct Cache<P> {
+    /// None until the host has asked for it.
+    blocks: Option<Blocks<P>>,
+    /// INSERTs that are being fetched, oldest first; they are numbered without a gap.
+    inserts: VecDeque<Insert<P>>,
+    next_insert: u64,
+}
+
+/// An INSERT.
+#[derive(Debug)]
+struct Insert<P> {
+    /// What the answer needs.
+    number: u32,
+    tag: u32,
+    block: Arc<Block<P>>,
+    /// Sockets whose next SEND waits for it. Some of them may be others by then.
+    waiting: Vec<u32>,
+}
+
+/// What an INSERT asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) tag: u32,
+    pub(super) address: u64,
+    pub(super) len: u32,
+    pub(super) offset: u32,
+}
+
+impl<P: Payload + Inline> Cache<P> {
+    pub(super) fn new() -> Self {
+        Self {
+            blocks: None,
+            inserts: VecDeque::new(),
+            next_insert: 0,
+        }
+    }
+
+    /// INSERTs that are being fetched.
+    pub(super) fn inserts(&self) -> usize {
+        self.inserts.len()
+    }
+
+    /// Its size, and bytes that it holds.
+    pub(super) fn bytes(&self) -> (u32, u32) {
+        let blocks = self.blocks.as_ref();
+        blocks.map_or((0, 0), |blocks| (blocks.bytes(), blocks.used()))
+    }
+
+    /// The part of it that is within bounds.
+    fn blocks(&mut self, offset: u32, len: u32) -> Result<&mut Blocks<P>, Status> {
+        let blocks = self.blocks.as_mut().ok_or(Status::NoCache)?;
+        match blocks.admits(offset, len) {
+            true => Ok(blocks),
+            false => Err(Status::OutsideCache),
+        }
+    }
+
+    /// What stands in a range.
+    fn refer(&mut self, offset: u32, len: u32) -> Result<References<P>, Status> {
+        if len == 0 {
+            return Err(Status::BadValue);
+        }
+        let found = self.blocks(offset, len)?.refer(offset, len);
+        found.ok_or(Status::NotCached)
+    }
+
+    /// Whether all of it has been fetched; if not, the socket in `slot` hears when it has. `heard` is the last INSERT of which it will
+    /// hear: those before it are over by then.
+    pub(super) fn is_here(
+        &mut self,
+        parts: &References<P>,
+        slot: u32,
+        heard: &mut Option<u64>,
+    ) -> bool {
+        let Some(awaited) = parts.iter().filter_map(|part| part.awaits()).max() else {
+            return true;
+        };
+        if heard.is_some_and(|heard| heard >= awaited) {
+            return false;
+        }
+        let behind = (self.next_insert - awaited) as usize;
+        let index = self.inserts.len().checked_sub(behind);
+        let insert = index.and_then(|index| self.inserts.get_mut(index));
+        debug_assert!(insert.is_some(), "what is not here is being fetched");
+        if let Some(insert) = insert {
+            *heard = Some(awaited);
+            insert.waiting.push(slot);
+        }
+        false
+    }
+
+    pub(super) fn check(&self) {
+        if let Some(blocks) = &self.blocks {
+            blocks.check();
+        }
+        assert!(self.inserts.len() as u64 <= self.next_insert);
+    }
+}
+
+impl<P: Payload + Inline> Session<P> {
+    /// CACHE INIT. What is under way is still sent, and fetched.
+    pub(super) fn cache_init(&mut self, work: &Work<'_, P>, number: u32, tag: u32) {
+        let config = &work.shared.config;
+        let bytes = config.cache_bytes;
+        self.cache.blocks = (bytes > 0).then(|| Blocks::new(bytes));
+        let outcome = Outcome::CacheReady {
+            bytes,
+            most_inserts: config.most_inserts,
+        };
+        self.answer(work.now, number, tag, Status::Ok, outcome);
+    }
+
+    /// INSERT; answered when the data has been fetched.
+    pub(super) fn cache_insert(
+        &mut self,
+        work: &Work<'_, P>,
+        number: u32,
+        place: Place,
+    ) -> Result<(), Status> {
+        let Place {
+            tag,
+            address,
+            len,
+            offset,
+        } = place;
+        if len == 0 || !offset.is_multiple_of(CACHE_UNIT_BYTES) {
+            return Err(Status::BadValue);
+        }
+        let cache = &mut self.cache;
+        if cache.inserts.len() >= work.shared.config.most_inserts as usize {
+            return Err(Status::TooManyRequests);
+        }
+        let insert = cache.next_insert;
+        let block = cache.blocks(offset, len)?.insert(offset, len, insert);
+        cache.next_insert += 1;
+        cache.inserts.push_back(Insert {
+            number,
+            tag,
+            block,
+            waiting: Vec::new(),
+        });
+        self.ask_read(Job::Insert { len }, address, len);
+        Ok(())
+    }
+
+    /// The data of the INSERT that has been under way for longest is here.
+    pub(super) fn inserted(&mut self, work: &mut Work<'_, P>, data: P) {
+        let Some(insert) = self.cache.inserts.pop_front() else {
+            return debug_assert!(false, "an INSERT is being fetched");
+        };
+        self.stats.cache_inserts += 1;
+        self.stats.cache_inserted_bytes += data.len() as u64;
+        insert.block.fill(data);
+        let done = Outcome::Done(Opcode::CacheInsert);
+        self.answer(work.now, insert.number, insert.tag, Status::Ok, done);
+        for slot in insert.waiting {
+            if self.sockets.contains(slot as usize) {
+                self.feed(work, slot);
+                self.leave_when_quiet(work, slot);
+            }
+        }
+    }
+
+    /// SEND from the cache: in line with the other SENDs of the socket.
+    pub(super) fn send_cached(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        (offset, len): (u32, u32),
+        more: bool,
+    ) -> Result<(), Status> {
+        let parts = self.cache.refer(offset, len)?;
+        let send = Send {
+            tag,
+            data: SendData::Cached(parts),
+            more,
+            forward: false,
+        };
+        self.send(work, slot, send)?;
+        self.stats.cache_sends += 1;
+        self.stats.cache_sent_bytes += u64::from(len);
+        Ok(())
+    }
+}
