@@ -39,8 +39,8 @@ pub use nic_cache::{
 };
 pub use nics::NicId;
 pub use selection::{
-    Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig, SelectionTextError,
-    Threshold, View,
+    Alternate, Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig,
+    SelectionTextError, Threshold, View,
 };
 pub use socket::Mode;
 pub use sockets::{
