@@ -82,7 +82,7 @@ impl<P: Inline> SocketLayer<P> {
             bytes_in_send_buffer: unacknowledged as u32,
             failures: socket.failures,
             was_offloaded: socket.handoffs > 0,
-            nic_connections: self.on_adapter,
+            nic_connections: self.imported(),
             nic_soft_limit: os.soft_limit().unwrap_or(0),
         }
     }
@@ -146,9 +146,14 @@ impl<P: Inline> SocketLayer<P> {
             return Err(NotOffloaded::State);
         }
         match os.soft_limit() {
-            Some(limit) if self.on_adapter < limit => Ok(conn),
+            Some(limit) if self.imported() < limit => Ok(conn),
             _ => Err(NotOffloaded::SoftLimit),
         }
+    }
+
+    /// Cnum, as far as it is known here (handoff-policies 3.2): a connection counts until it has ended on the adapter.
+    fn imported(&self) -> u32 {
+        self.on_adapter + self.closing.len() as u32
     }
 
     /// The adapter has the connection.

@@ -6,6 +6,7 @@ mod machine;
 #[path = "../common/patient.rs"]
 mod patient;
 
+use baton_host::NotOffloaded;
 use baton_host::layer::LayerStats;
 use baton_testkit::for_each_seed;
 use machine::Machine;
@@ -15,7 +16,18 @@ fn conversations_survive_any_handoff_and_restore() {
     let runs = for_each_seed(200, |seed| {
         let mut machine = Machine::new(seed);
         machine.run();
-        (machine.totals(), machine.cached_sends())
+        let totals = machine.totals();
+        for (why, count) in totals.not_offloaded.iter() {
+            let by_limit = [
+                NotOffloaded::RefusedSoftLimit,
+                NotOffloaded::RefusedHardLimit,
+            ];
+            assert!(
+                !by_limit.contains(&why),
+                "the host knows the limit: {count} {why:?}"
+            );
+        }
+        (totals, machine.cached_sends())
     });
     if runs.len() > 100 {
         let sum =
