@@ -74,9 +74,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 
     fn begin_import(&mut self, work: &Work<'_, P>, number: u32) -> Result<u32, Status> {
-        if self.sockets.len() >= work.shared.config.most_sockets as usize {
-            return Err(Status::TooManySockets);
-        }
+        self.may_add(work)?;
         let slot = self.insert(number, Phase::Importing);
         let importing = Importing {
             state: Some(Vec::new()),

@@ -100,9 +100,7 @@ impl<P: Payload + Inline> Session<P> {
         number: u32,
         tag: u32,
     ) -> Result<(), Status> {
-        if self.sockets.len() >= work.shared.config.most_sockets as usize {
-            return Err(Status::TooManySockets);
-        }
+        self.may_add(work)?;
         let slot = self.insert(number, Phase::Packets);
         let (place, local) = (self.place(slot), None);
         work.shared.wanted.push(Wanted { place, local });

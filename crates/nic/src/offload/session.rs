@@ -271,13 +271,19 @@ impl<P: Payload + Inline> Session<P> {
         if slot.is_some() {
             return Err(Status::SocketInUse);
         }
-        if self.sockets.len() >= work.shared.config.most_sockets as usize {
-            return Err(Status::TooManySockets);
-        }
+        self.may_add(work)?;
         self.insert(number, Phase::Idle);
         let done = Outcome::Done(Opcode::Socket);
         self.answer(work.now, number, tag, Status::Ok, done);
         Ok(())
+    }
+
+    /// Whether there may be one more socket.
+    pub(super) fn may_add(&self, work: &Work<'_, P>) -> Result<(), Status> {
+        match self.sockets.len() < work.shared.config.most_sockets as usize {
+            true => Ok(()),
+            false => Err(Status::TooManySockets),
+        }
     }
 
     /// STATUS.
