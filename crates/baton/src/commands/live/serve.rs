@@ -78,10 +78,8 @@ fn on_adapter(
     control: &mut ControlSocket,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
-    let refuse = |error: &dyn Display| Failure::BadInput(format!("--adapter {address}: {error}"));
     let config = config(arguments);
-    let driver_config = driver_config(arguments, &config)?;
-    let driver = Driver::open(address.clone(), driver_config).map_err(|e| refuse(&e))?;
+    let driver = attach(arguments, address, &config)?;
     let mut sockets = AdapterSockets::new(driver, tell_news(address));
     let backlog = u32::try_from(config.backlog).unwrap_or(u32::MAX);
     for addr in [
@@ -91,7 +89,7 @@ fn on_adapter(
         let at = Endpoint::new(addr, config.port);
         sockets
             .listen(at, backlog)
-            .map_err(|refused| refuse(&with_advice(&refused)))?;
+            .map_err(|refused| bad_adapter(address, &with_advice(&refused)))?;
         announce(arguments, at);
     }
     let mut service =
@@ -108,10 +106,8 @@ fn with_handoff(
     control: &mut ControlSocket,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
-    let refuse = |error: &dyn Display| Failure::BadInput(format!("--adapter {address}: {error}"));
     let config = config(arguments);
-    let driver_config = driver_config(arguments, &config)?;
-    let driver = Driver::open(address.clone(), driver_config).map_err(|e| refuse(&e))?;
+    let driver = attach(arguments, address, &config)?;
     let handoff = HandoffConfig {
         selection: policy.build(),
         tcp: engine::tcp_config(&arguments.link),
@@ -121,7 +117,7 @@ fn with_handoff(
         secret: engine::random(),
     };
     let sockets = HandoffSockets::new(driver, handoff, tell_news(address))
-        .map_err(|refused| refuse(&with_advice(&refused)))?;
+        .map_err(|refused| bad_adapter(address, &with_advice(&refused)))?;
     for at in sockets.listening() {
         announce(arguments, at);
     }
@@ -130,6 +126,19 @@ fn with_handoff(
     service.serve(Some(control), || interrupt.requested())?;
     let snapshot = service.snapshot();
     Ok(totals(&snapshot) + &handoff_totals(&snapshot))
+}
+
+fn attach(
+    arguments: &ServeArgs,
+    address: &AdapterAddress,
+    service: &ServiceConfig,
+) -> Result<Driver, Failure> {
+    let config = driver_config(arguments, service)?;
+    Driver::open(address.clone(), config).map_err(|error| bad_adapter(address, &error))
+}
+
+fn bad_adapter(address: &AdapterAddress, error: &dyn Display) -> Failure {
+    Failure::BadInput(format!("--adapter {address}: {error}"))
 }
 
 /// Tells the operator what befalls the link.
