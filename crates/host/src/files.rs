@@ -8,18 +8,23 @@
 mod cache;
 mod change;
 mod disk;
+mod reader;
 mod send;
+mod system;
 
 pub use cache::{FileCacheConfig, FileCacheStats};
 pub use disk::DiskRead;
+pub use system::{Destination, FileSystem};
 
 pub(crate) use cache::FileCache;
+pub(crate) use reader::{Reader, Stop, memory_page};
 
 use crate::footprint::PAGE_BYTES;
 use crate::kernel::Kernel;
 use crate::sockets::FileId;
 use baton_wire::Payload;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
 /// Where the content of files comes from: what is on the disk.
@@ -38,7 +43,7 @@ pub trait FileStore<P>: Debug + Send {
     fn truncate(&mut self, file: FileId, revision: u32, len: u64);
 }
 
-/// What the kernel knows of files.
+/// What a system knows of files.
 #[derive(Debug)]
 pub(crate) struct Files<P> {
     /// Without a store `sendfile` sends what the application gives it.
@@ -51,6 +56,12 @@ pub(crate) struct Files<P> {
     pub(crate) held: FxHashSet<FileId>,
     /// The pages in memory; without it all pages of all files are.
     pub(crate) cache: Option<FileCache>,
+    /// Who wants a page that is not in memory sleeps until it is.
+    blocking: bool,
+    /// The read of the disk that the application sleeps for.
+    sleeps_for: Option<u64>,
+    /// Pages that have left memory.
+    evicted: VecDeque<(FileId, u32)>,
 }
 
 impl<P: Payload> Kernel<P> {
@@ -68,6 +79,9 @@ impl<P> Files<P> {
             transient: FxHashSet::default(),
             held: FxHashSet::default(),
             cache: (config.kib > 0).then(|| FileCache::new(config)),
+            blocking: config.blocking,
+            sleeps_for: None,
+            evicted: VecDeque::new(),
         }
     }
 
@@ -95,6 +109,11 @@ impl<P> Files<P> {
     fn rewritten_since(&self, file: FileId, revision: u32) -> bool {
         let revisions = self.revisions.get(&file);
         revisions.is_some_and(|revisions| revisions.rewritten > revision)
+    }
+
+    /// The next page that has left memory, in order.
+    pub(crate) fn poll_evicted(&mut self) -> Option<(FileId, u32)> {
+        self.evicted.pop_front()
     }
 
     /// Whether all pages of `len` bytes at `offset` of a file, at least one, are in memory.
@@ -135,32 +154,4 @@ impl FilePage {
     pub(crate) fn offset(&self, skipped: u32) -> u64 {
         u64::from(self.number) * u64::from(PAGE_BYTES) + u64::from(self.start) + u64::from(skipped)
     }
-}
-
-/// Where a file ended within a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MetEnd {
-    pub(crate) file: FileId,
-    pub(crate) offset: u64,
-    pub(crate) revision: u32,
-}
-
-impl MetEnd {
-    /// The end that a run of `len` bytes met, if it does not end where its page does.
-    fn after(page: FilePage, len: usize) -> Option<Self> {
-        let offset = page.offset(len as u32);
-        (!offset.is_multiple_of(u64::from(PAGE_BYTES))).then_some(Self {
-            file: page.file,
-            offset,
-            revision: page.revision,
-        })
-    }
-}
-
-/// What is left of a page that a `sendfile` began to send and had no room for. The next one goes on with it, whatever has become of
-/// the file meanwhile.
-#[derive(Debug)]
-pub(crate) struct OpenPage<P> {
-    pub(crate) page: FilePage,
-    pub(crate) data: P,
 }

@@ -251,7 +251,7 @@ impl<P: Payload> Kernel<P> {
         m: &mut M,
     ) {
         footprint::free_page(m, buffer.mbuf, page.frame);
-        self.unwire(page.frame);
+        self.files.unwire(page.frame);
         self.release_blocks(id, page, buffer, m);
     }
 

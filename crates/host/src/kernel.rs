@@ -14,7 +14,7 @@ use crate::nics::{NicId, Nics};
 use crate::pcb_lists::PcbLists;
 use crate::selection::Selection;
 use crate::socket::{Mode, Socket, SocketTable, Storage};
-use crate::sockets::{FileId, Ready, SocketId};
+use crate::sockets::{Ready, SocketId};
 use crate::stats::{Connections, NotOffloaded, Stats};
 use crate::syscalls::Syscalls;
 use baton_bus::handoff::{Handle, ToHost, ToNic};
@@ -67,8 +67,6 @@ pub struct Kernel<P> {
     pub(crate) replacement: Option<MakeReplacement>,
     /// None: every connection is answered by the NIC on which it came.
     pub(crate) affinity: Option<Box<dyn Affinity>>,
-    /// The read of the disk that the application sleeps for.
-    pub(crate) sleeps_for: Option<u64>,
     /// Buffer of the packet being processed, until somebody keeps it.
     pub(crate) arriving: Option<(u32, u32)>,
     /// Writers that found no mbufs.
@@ -79,8 +77,6 @@ pub struct Kernel<P> {
 
     /// Room for what one call works on, kept from call to call: pieces of a file ...
     pub(crate) pieces: Vec<P>,
-    /// ... pages that leave memory ...
-    pub(crate) evicted: Vec<(FileId, u32)>,
     /// ... and blocks that each NIC has.
     pub(crate) cached_counts: Vec<u32>,
 }
@@ -122,13 +118,11 @@ impl<P: Payload> Kernel<P> {
             coherence: config.nic_cache.coherence.build(),
             replacement: None,
             affinity: config.affinity.build(),
-            sleeps_for: None,
             arriving: None,
             memory_waiters: VecDeque::new(),
             connections: Connections::default(),
             stats: Stats::default(),
             pieces: Vec::new(),
-            evicted: Vec::new(),
             cached_counts: Vec::new(),
             config,
         }
@@ -464,8 +458,7 @@ impl<P: Payload> Kernel<P> {
                     Storage::File(page) => Some(page.frame),
                     _ => None,
                 });
-            let open = socket.open_page.iter().map(|open| open.page.frame);
-            for frame in sent.chain(open).chain(socket.held_page) {
+            for frame in sent.chain(socket.reader.frames()) {
                 wires[frame as usize] += 1;
             }
         }

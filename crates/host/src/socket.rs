@@ -1,6 +1,6 @@
 //! Sockets: what the kernel keeps of each connection, whoever processes it.
 
-use crate::files::{FilePage, MetEnd, OpenPage};
+use crate::files::{FilePage, Reader};
 use crate::nics::NicId;
 use crate::sockets::SocketId;
 use crate::stats::NotOffloaded;
@@ -124,14 +124,8 @@ pub(crate) struct Socket<P> {
     /// Taken from the application and not yet known to be acknowledged, bytes.
     pub send_len: usize,
     pub send_buffers: VecDeque<SendBuffer>,
-    /// The rest of a page that `sendfile` began and had no room for.
-    pub open_page: Option<OpenPage<P>>,
-    /// Where `sendfile` last met the end of a file within a page: it may go on there only if that page has just grown.
-    pub met_end: Option<MetEnd>,
-    /// The page of memory that its writer waited for, wired until it is used.
-    pub held_page: Option<u32>,
-    /// The read of the disk that its writer waits for.
-    pub waits_for_read: Option<u64>,
+    /// What it keeps of the file that it sends.
+    pub reader: Reader<P>,
     /// A send came short: its writer waits for room.
     pub wants_room: bool,
     /// It has an entry among those that wait for memory.
@@ -181,10 +175,7 @@ impl<P: Payload> Socket<P> {
             peer_closed: false,
             send_len: 0,
             send_buffers: VecDeque::new(),
-            open_page: None,
-            met_end: None,
-            held_page: None,
-            waits_for_read: None,
+            reader: Reader::default(),
             wants_room: false,
             waits_for_memory: false,
             deferred: Vec::new(),
@@ -223,7 +214,7 @@ impl<P: Payload> Socket<P> {
             "nothing received is left"
         );
         debug_assert!(
-            self.open_page.is_none() && self.held_page.is_none(),
+            self.reader.frames().next().is_none(),
             "no page is kept wired"
         );
         debug_assert!(

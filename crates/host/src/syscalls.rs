@@ -1,7 +1,8 @@
 //! The system calls of an application.
 
 use crate::bypass::pages;
-use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, PAGE_BYTES};
+use crate::files::memory_page;
+use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::{Access, Layer, Meter, Op, Owner, Pool};
 use crate::socket::{Deferred, Mode, Storage};
@@ -25,15 +26,6 @@ enum Source {
     Copy,
     /// Pages of a file, from this offset on, not copied.
     File(FileId, u64),
-}
-
-/// Pages of memory that the file cache is spread over: 2 GB.
-const MEMORY_PAGES: u64 = 1 << 19;
-
-/// The page of memory that holds this offset of a file. Pages of a file that was read long ago lie anywhere.
-pub(crate) fn memory_page(file: FileId, offset: u64) -> u32 {
-    let page = (u64::from(file.0) << 32) | (offset / u64::from(PAGE_BYTES));
-    (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % MEMORY_PAGES as u32
 }
 
 impl<P: Payload, M: Meter> Sockets<P> for Syscalls<'_, P, M> {
@@ -111,6 +103,21 @@ impl<P: Payload, M: Meter> Sockets<P> for Syscalls<'_, P, M> {
 }
 
 impl<P: Payload, M: Meter> Syscalls<'_, P, M> {
+    /// Changes `len` bytes from `offset` on of a file: see [`Kernel::edit`].
+    pub fn edit(&mut self, file: FileId, offset: u64, len: u64) {
+        self.kernel.edit(file, offset, len, self.meter);
+    }
+
+    /// Keeps what is sent of a transient file now for others, too: see [`Kernel::hold`].
+    pub fn hold(&mut self, file: FileId) {
+        self.kernel.hold(file);
+    }
+
+    /// Ends that: see [`Kernel::let_go`].
+    pub fn let_go(&mut self, file: FileId) {
+        self.kernel.let_go(file, self.meter);
+    }
+
     fn begin(&mut self, socket: SocketId, body: Op) {
         let on_nic = self.kernel.open_socket(socket).handle().is_some();
         self.meter

@@ -153,7 +153,12 @@ impl FileCache {
     }
 
     /// A page is in memory, used last of all, without a read: for memory that is warm when a simulation begins.
-    pub(crate) fn preload(&mut self, file: FileId, number: u32, evicted: &mut Vec<(FileId, u32)>) {
+    pub(crate) fn preload(
+        &mut self,
+        file: FileId,
+        number: u32,
+        evicted: &mut VecDeque<(FileId, u32)>,
+    ) {
         if let Some(frame) = self.find(file, number) {
             self.replacement.used(frame);
         } else if self.has_room()
@@ -252,7 +257,7 @@ impl FileCache {
         &mut self,
         token: u64,
         waits: impl Fn(SocketId) -> bool,
-        evicted: &mut Vec<(FileId, u32)>,
+        evicted: &mut VecDeque<(FileId, u32)>,
     ) -> Option<(DiskRead, SmallVec<[Held; 2]>)> {
         let (read, waiters) = self.reads.remove(&token)?;
         let mut held = SmallVec::new();
@@ -284,7 +289,7 @@ impl FileCache {
     }
 
     /// A free page of memory; if need be one that is not sent from makes room.
-    fn make_room(&mut self, evicted: &mut Vec<(FileId, u32)>) -> Option<u32> {
+    fn make_room(&mut self, evicted: &mut VecDeque<(FileId, u32)>) -> Option<u32> {
         if let Some(frame) = self.free.pop() {
             return Some(frame);
         }
@@ -309,7 +314,7 @@ impl FileCache {
         page.current = false;
         self.pages.remove(&(page.file, page.number));
         self.stats.evictions += 1;
-        evicted.push((page.file, page.number));
+        evicted.push_back((page.file, page.number));
         Some(frame)
     }
 
@@ -318,7 +323,7 @@ impl FileCache {
         &mut self,
         file: FileId,
         number: u32,
-        evicted: &mut Vec<(FileId, u32)>,
+        evicted: &mut VecDeque<(FileId, u32)>,
     ) -> bool {
         let Some(frame) = self.find(file, number) else {
             return false;

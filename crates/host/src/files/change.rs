@@ -1,11 +1,56 @@
 //! Changes of files: by remote writers, by other processes.
 
-use super::FileStore;
+use super::{FileStore, Files};
 use crate::footprint::PAGE_BYTES;
 use crate::kernel::Kernel;
 use crate::meter::Meter;
 use crate::sockets::FileId;
 use baton_wire::Payload;
+
+impl<P: Payload> Files<P> {
+    /// `len` bytes from `offset` on of a file, at least one, are changed. Pages that are not in memory as they are now are added to
+    /// those that have left it.
+    pub(crate) fn edit(&mut self, file: FileId, offset: u64, len: u64) {
+        let store = self.store.as_mut();
+        let appends = store.is_some_and(|store| offset >= store.len(file, 0));
+        let revision = self.next_revision(file, appends);
+        if let Some(store) = &mut self.store {
+            store.edit(file, revision, offset, len);
+        }
+        let page = |offset: u64| (offset / u64::from(PAGE_BYTES)) as u32;
+        if let Some(cache) = &mut self.cache {
+            for number in page(offset)..=page(offset + len - 1) {
+                if !cache.replace(file, number, &mut self.evicted) {
+                    self.evicted.push_back((file, number));
+                }
+            }
+        }
+    }
+
+    /// A file ends at `len` from now on.
+    pub(crate) fn truncate(&mut self, file: FileId, len: u64) {
+        let revision = self.next_revision(file, false);
+        if let Some(store) = &mut self.store {
+            store.truncate(file, revision, len);
+        }
+        let first = len.div_ceil(u64::from(PAGE_BYTES)) as u32;
+        if let Some(cache) = &mut self.cache {
+            for number in cache.pages_from(file, first) {
+                cache.forget(file, number);
+                self.evicted.push_back((file, number));
+            }
+            // The last page lost its end, which a new one of it has not.
+            if let Some(last) = first
+                .checked_sub(1)
+                .filter(|_| !len.is_multiple_of(u64::from(PAGE_BYTES)))
+                && cache.find(file, last).is_some()
+                && !cache.replace(file, last, &mut self.evicted)
+            {
+                self.evicted.push_back((file, last));
+            }
+        }
+    }
+}
 
 impl<P: Payload> Kernel<P> {
     /// From now on the kernel itself finds the content of what `sendfile` sends, in `store`; without one it sends what the
@@ -42,52 +87,16 @@ impl<P: Payload> Kernel<P> {
         if len == 0 {
             return;
         }
-        let store = self.files.store.as_mut();
-        let appends = store.is_some_and(|store| offset >= store.len(file, 0));
-        let revision = self.files.next_revision(file, appends);
-        if let Some(store) = &mut self.files.store {
-            store.edit(file, revision, offset, len);
-        }
-        let page = |offset: u64| (offset / u64::from(PAGE_BYTES)) as u32;
-        let mut evicted = std::mem::take(&mut self.evicted);
-        if let Some(cache) = &mut self.files.cache {
-            for number in page(offset)..=page(offset + len - 1) {
-                if !cache.replace(file, number, &mut evicted) {
-                    evicted.push((file, number));
-                }
-            }
-        }
-        self.leave_memory(&mut evicted, m);
-        self.evicted = evicted;
+        self.files.edit(file, offset, len);
+        self.leave_memory(m);
         self.file_changed(file, offset, Some(len), m);
     }
 
     /// A file ends at `len` from now on. Of what is beyond, only that is still sent which was given to a socket before, and the
     /// rest of the page of which some was: `sendfile` of more answers [`Gone`](crate::Gone), and the application must close the connection.
     pub fn truncate<M: Meter>(&mut self, file: FileId, len: u64, m: &mut M) {
-        let revision = self.files.next_revision(file, false);
-        if let Some(store) = &mut self.files.store {
-            store.truncate(file, revision, len);
-        }
-        let first = len.div_ceil(u64::from(PAGE_BYTES)) as u32;
-        let mut evicted = std::mem::take(&mut self.evicted);
-        if let Some(cache) = &mut self.files.cache {
-            for number in cache.pages_from(file, first) {
-                cache.forget(file, number);
-                evicted.push((file, number));
-            }
-            // The last page lost its end, which a new one of it has not.
-            if let Some(last) = first
-                .checked_sub(1)
-                .filter(|_| !len.is_multiple_of(u64::from(PAGE_BYTES)))
-                && cache.find(file, last).is_some()
-                && !cache.replace(file, last, &mut evicted)
-            {
-                evicted.push((file, last));
-            }
-        }
-        self.leave_memory(&mut evicted, m);
-        self.evicted = evicted;
+        self.files.truncate(file, len);
+        self.leave_memory(m);
         self.file_changed(file, len, None, m);
     }
 }

@@ -2,12 +2,20 @@
 
 use super::socket::{Place, Socket, Wish};
 use super::{AdapterEnd, SocketLayer};
+use crate::footprint::PAGE_BYTES;
 use crate::offload::Calls;
 use crate::{FileContent, FromCache, Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, Stack};
-use baton_wire::Time;
+use baton_tcp::{CloseReason, ConnId, Stack};
+use baton_wire::{SeqNr, Time};
+
+/// The pages in which the first `len` bytes of content lie, at least one: `sendfile` puts each into the send buffer by itself.
+fn pages(content: &FileContent, len: u64) -> u32 {
+    let page = u64::from(PAGE_BYTES);
+    let last = content.offset + len.max(1) - 1;
+    (last / page - content.offset / page) as u32 + 1
+}
 
 /// Socket calls on the layer, its stack, and its adapter if it has one.
 #[derive(Debug)]
@@ -33,6 +41,44 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         }
     }
 
+    /// Bytes that a socket would take now, about.
+    ///
+    /// # Errors
+    /// The connection is gone or closed for writing.
+    pub fn send_room(&mut self, id: SocketId) -> Result<usize, Gone> {
+        let on_adapter = self.may_send(id)?;
+        let socket = self.layer.socket(id);
+        match (on_adapter, socket.place) {
+            (Some(on_adapter), _) => {
+                let adapter = self.adapter.as_mut().ok_or(Gone)?;
+                let calls = adapter.os.calls(self.now, adapter.link);
+                calls.send_room(on_adapter)
+            }
+            (None, Place::Host(conn)) if socket.can_send() => Ok(self.stack.send_space(conn)),
+            (None, _) => Ok(0),
+        }
+    }
+
+    /// A socket is to become writable when it has room.
+    pub fn want_room(&mut self, id: SocketId) {
+        let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) else {
+            return;
+        };
+        socket.wants_room = true;
+        if let (Place::Adapter(on_adapter), Some(adapter)) = (socket.place, &mut self.adapter) {
+            let mut calls = adapter.os.calls(self.now, adapter.link);
+            calls.want_room(on_adapter);
+        }
+    }
+
+    /// The stack's connection of a socket that is on the host, and the sequence number behind all that it has been given.
+    pub fn sent_by_stack(&self, id: SocketId) -> Option<(ConnId, SeqNr)> {
+        match self.layer.sockets.get(id.0 as usize)?.place {
+            Place::Host(conn) => Some((conn, self.stack.send_end(conn))),
+            _ => None,
+        }
+    }
+
     fn socket(&mut self, id: SocketId) -> Option<&mut Socket<P>> {
         self.layer.sockets.get_mut(id.0 as usize)
     }
@@ -49,11 +95,13 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         }
     }
 
-    /// Sends what of `data` there is room for; `to_adapter` is how it goes to the adapter.
+    /// Sends what of `data` there is room for; `to_adapter` is how it goes to the adapter, and `enqueues` what so many bytes are to the
+    /// selection policy.
     fn send_by(
         &mut self,
         id: SocketId,
         data: P,
+        enqueues: impl FnOnce(usize) -> u32,
         to_adapter: impl FnOnce(&mut Calls<'_, P, L>, SocketId, &P) -> Result<usize, Gone>,
     ) -> Result<usize, Gone> {
         let on_adapter = self.may_send(id)?;
@@ -72,19 +120,20 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         };
         self.layer.socket_mut(id).wants_room = taken < len;
         if taken > 0 {
-            self.consider_send(id, taken);
+            self.consider_send(id, taken, enqueues(taken));
         }
         Ok(taken)
     }
 
-    fn consider_send(&mut self, id: SocketId, len: usize) {
+    /// The application has put `len` bytes into a send buffer by so many enqueues (handoff-policies 3.3).
+    fn consider_send(&mut self, id: SocketId, len: usize, enqueues: u32) {
         let socket = self.layer.socket_mut(id);
         socket.requests += 1;
-        socket.enqueues += 1;
+        socket.enqueues += enqueues;
         socket.bytes_sent += len as u64;
         if let Some(adapter) = &mut self.adapter {
             self.layer
-                .consider_send(self.now, self.stack, adapter.os, id);
+                .consider_send(self.now, self.stack, adapter.os, id, enqueues);
         }
     }
 
@@ -209,13 +258,15 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
     }
 
     fn send(&mut self, id: SocketId, data: P) -> Result<usize, Gone> {
-        self.send_by(id, data, |calls, socket, data| {
+        let once = |_| 1;
+        self.send_by(id, data, once, |calls, socket, data| {
             calls.send_some(socket, data)
         })
     }
 
     fn send_file(&mut self, id: SocketId, content: FileContent, data: P) -> Result<usize, Gone> {
-        self.send_by(id, data, |calls, socket, data| {
+        let by_page = |taken| pages(&content, taken as u64);
+        self.send_by(id, data, by_page, |calls, socket, data| {
             calls.send_content(socket, &content, data)
         })
     }
@@ -229,7 +280,7 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         let done = calls.send_cached(on_adapter, content)?;
         self.layer.socket_mut(id).wants_room = !done.has_room;
         if done.taken > 0 {
-            self.consider_send(id, done.taken as usize);
+            self.consider_send(id, done.taken as usize, pages(content, done.taken));
         }
         Ok(done)
     }

@@ -31,15 +31,16 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// The application has put something into its send buffer.
+    /// The application has put something into its send buffer, by so many enqueues.
     pub(super) fn consider_send(
         &mut self,
         now: Time,
         stack: &mut Stack<P>,
         os: &mut OsLayer<P>,
         id: SocketId,
+        enqueues: u32,
     ) {
-        let view = self.view(now, stack, os, id, 1);
+        let view = self.view(now, stack, os, id, enqueues);
         if let (Place::Adapter(_), Some(selection)) = (self.socket(id).place, &mut self.selection) {
             if selection.takes_back(&view) {
                 self.restore(now, os, id);

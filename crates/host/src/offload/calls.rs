@@ -30,6 +30,19 @@ impl<'a, P: Inline, L: HostLink<Data = P>> Calls<'a, P, L> {
         self.now
     }
 
+    /// Bytes that a socket would take now, about.
+    ///
+    /// # Errors
+    /// The connection is gone or closed for writing.
+    pub fn send_room(&self, socket: SocketId) -> Result<usize, Gone> {
+        self.os.send_room(self.link, socket)
+    }
+
+    /// A socket is to become writable when it has room.
+    pub fn want_room(&mut self, socket: SocketId) {
+        self.os.want_room(self.link, socket);
+    }
+
     /// Sends what of `data` there is room for, of which a copy is taken only where the link needs one; gives how many bytes.
     ///
     /// # Errors

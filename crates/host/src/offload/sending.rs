@@ -168,6 +168,36 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
+    /// Bytes that a socket would take now, about: what is held back comes before them.
+    pub(super) fn send_room<L: HostLink<Data = P>>(
+        &self,
+        link: &L,
+        socket: SocketId,
+    ) -> Result<usize, Gone> {
+        let most = self.transfer_bytes(link);
+        let entry = self.known(socket).ok_or(Gone)?;
+        if !entry.may_send() {
+            return Err(Gone);
+        }
+        if entry.phase == Phase::Opening || self.no_room(link, socket.0, most).is_some() {
+            return Ok(0);
+        }
+        let sends = (self.most_sends as usize).min(self.spare(link)) - entry.sends.len() as usize;
+        Ok((sends * most as usize).saturating_sub(entry.held_len as usize))
+    }
+
+    /// A socket becomes writable when it has room: now, if there is some.
+    pub(super) fn want_room<L: HostLink<Data = P>>(&mut self, link: &L, socket: SocketId) {
+        match self.send_room(link, socket) {
+            Err(Gone) => {}
+            Ok(0) => {
+                self.socket_mut(socket.0).wants_room = true;
+                self.wait_for_room(socket.0);
+            }
+            Ok(_) => self.wake_writer(socket.0),
+        }
+    }
+
     /// What there is no room in for a SEND of `len` bytes.
     pub(super) fn no_room<L: HostLink<Data = P>>(
         &self,

@@ -371,6 +371,16 @@ impl<P: Payload> Connection<P> {
         self.send.len() as usize
     }
 
+    /// The sequence number behind the last byte that was written.
+    pub(crate) fn send_end(&self) -> SeqNr {
+        self.tx.una + self.send.len()
+    }
+
+    /// Whether all before `seq` has been acknowledged.
+    pub(crate) fn has_acknowledged(&self, seq: SeqNr) -> bool {
+        self.tx.una.at_or_after(seq)
+    }
+
     /// How far the byte of sequence number `seq` is from the first that was written and not acknowledged.
     pub(crate) fn send_offset(&self, seq: SeqNr) -> u32 {
         seq - self.tx.una

@@ -197,6 +197,16 @@ impl<P: Payload> Stack<P> {
         self.conn(id).unacknowledged()
     }
 
+    /// The sequence number behind the last byte that was written.
+    pub fn send_end(&self, id: ConnId) -> SeqNr {
+        self.conn(id).send_end()
+    }
+
+    /// Whether all before `seq`, which was written, has been acknowledged.
+    pub fn has_acknowledged(&self, id: ConnId, seq: SeqNr) -> bool {
+        self.conn(id).has_acknowledged(seq)
+    }
+
     /// How far the byte of sequence number `seq` is from the first that was written and not acknowledged.
     pub fn send_offset(&self, id: ConnId, seq: SeqNr) -> u32 {
         self.conn(id).send_offset(seq)

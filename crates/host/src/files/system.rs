@@ -1,0 +1,335 @@
+//! Files for sockets that are another's: what each socket keeps of the file that it sends, who waits for pages, and which pages stay in
+//! memory because a stack refers to them.
+
+use super::reader::{Reader, Stop};
+use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
+use crate::footprint;
+use crate::meter::{Meter, Owner};
+use crate::sockets::{FileContent, FileId, Gone, SocketId};
+use baton_tcp::ConnId;
+use baton_wire::{Payload, SeqNr};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// mbufs that take turns to hold pages.
+const MBUFS: u32 = 4096;
+
+/// A socket that content of a file is sent to.
+pub trait Destination<P> {
+    /// Bytes that it may take now, about.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    fn room(&mut self) -> Result<usize, Gone>;
+    /// It is to become writable when it has room again.
+    fn want_room(&mut self);
+    /// Sends `data`, with which `content` begins; gives how many bytes were taken.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    fn send(&mut self, content: FileContent, data: P) -> Result<usize, Gone>;
+    /// The connection of the host's stack that refers to what was taken last, and the sequence number behind it. None: it was copied.
+    fn refers(&self) -> Option<(ConnId, SeqNr)>;
+}
+
+/// The files of a host: what is in memory, who sends from it, who waits.
+///
+/// Order of calls: as for the sockets beneath; then [`FileSystem::poll_disk`] until there is nothing, and
+/// [`FileSystem::next_writable`] beside what the sockets have to report.
+#[derive(Debug)]
+pub struct FileSystem<P> {
+    files: Files<P>,
+    /// By the socket's number.
+    readers: Vec<Reader<P>>,
+    /// Pages that a stack's connection refers to, oldest first, with the sequence number behind each; by the connection's number.
+    lent: Vec<VecDeque<(SeqNr, u32)>>,
+    /// Sockets that found no memory.
+    waiting: VecDeque<SocketId>,
+    /// Sockets whose page has come.
+    writable: VecDeque<SocketId>,
+    mbuf: u32,
+    shrunk: u64,
+}
+
+/// A page as it was sent from: what there was of it, and how much of that was to go.
+type Run<P> = (FilePage, P, usize);
+
+impl<P: Payload> FileSystem<P> {
+    /// Nothing is in memory, unless all is; content comes from `store`.
+    pub fn new(config: &FileCacheConfig, store: Box<dyn FileStore<P>>) -> Self {
+        let mut files = Files::new(config);
+        files.store = Some(store);
+        Self {
+            files,
+            readers: Vec::new(),
+            lent: Vec::new(),
+            waiting: VecDeque::new(),
+            writable: VecDeque::new(),
+            mbuf: 0,
+            shrunk: 0,
+        }
+    }
+
+    /// What the file cache did; `None` where all files are always in memory.
+    pub fn cache_stats(&self) -> Option<&FileCacheStats> {
+        self.files.cache.as_ref().map(|cache| &cache.stats)
+    }
+
+    /// Times that a file ended before what was asked for.
+    pub fn shrunk(&self) -> u64 {
+        self.shrunk
+    }
+
+    /// Whether the application sleeps until a read of the disk is over: meanwhile it must not run, nothing else is held up.
+    pub fn application_sleeps(&self) -> bool {
+        self.files.application_sleeps()
+    }
+
+    /// Whether [`FileSystem::next_writable`] has something.
+    pub fn has_writable(&self) -> bool {
+        !self.writable.is_empty()
+    }
+
+    // --- events in ---
+
+    /// The disk is done with a read, and its data is in memory.
+    pub fn handle_disk<M: Meter>(&mut self, token: u64, m: &mut M) {
+        m.owner(Owner::Host);
+        let readers = &self.readers;
+        let waits = |id: SocketId| {
+            let reader = readers.get(id.0 as usize);
+            reader.is_some_and(|reader| reader.waits_for_read == Some(token))
+        };
+        for (id, frame) in self.files.disk_done(token, waits, m) {
+            self.files.hold_for(&mut self.readers[id.0 as usize], frame);
+            self.writable.push_back(id);
+        }
+        self.forget_evicted();
+    }
+
+    /// A connection of the stack has had something acknowledged: all of which `is_acknowledged` says so.
+    pub fn handle_acknowledged(&mut self, conn: ConnId, is_acknowledged: impl Fn(SeqNr) -> bool) {
+        let Some(lent) = self.lent.get_mut(conn.0 as usize) else {
+            return;
+        };
+        while let Some(&(end, frame)) = lent.front()
+            && is_acknowledged(end)
+        {
+            lent.pop_front();
+            self.files.unwire(frame);
+        }
+    }
+
+    /// A connection is not in the stack any more.
+    pub fn handle_left(&mut self, conn: ConnId) {
+        self.handle_acknowledged(conn, |_| true);
+    }
+
+    // --- mutators ---
+
+    /// The first `len` bytes of a file are in memory, as if they had been sent just now.
+    pub fn preload(&mut self, file: FileId, len: u64) {
+        self.files.preload(file, len);
+        self.forget_evicted();
+    }
+
+    /// `len` bytes from `offset` on of a file are changed. What is being sent goes on as it was.
+    pub fn edit(&mut self, file: FileId, offset: u64, len: u64) {
+        if len > 0 {
+            self.files.edit(file, offset, len);
+            self.forget_evicted();
+        }
+    }
+
+    /// A file ends at `len` from now on. Of what is beyond, only that is still sent which was given to a socket before, and the rest of the
+    /// page of which some was: [`FileSystem::send`] of more answers [`Gone`], and the application must close the connection.
+    pub fn truncate(&mut self, file: FileId, len: u64) {
+        self.files.truncate(file, len);
+        self.forget_evicted();
+    }
+
+    /// Sends the first `len` bytes of `content`, as the file is now, as far as there are room, memory and pages; gives how many bytes were
+    /// taken. If a page has to be read the socket becomes writable when it is there.
+    ///
+    /// # Errors
+    /// The connection is gone, or the file ends before.
+    pub fn send<M: Meter>(
+        &mut self,
+        id: SocketId,
+        content: FileContent,
+        len: usize,
+        to: &mut impl Destination<P>,
+        m: &mut M,
+    ) -> Result<usize, Gone> {
+        let fits = len.min(to.room()?);
+        let slot = id.0 as usize;
+        if slot >= self.readers.len() {
+            self.readers.resize_with(slot + 1, Reader::default);
+        }
+        let (mut taken, mut stop) = (0, Stop::Done);
+        while taken < fits && stop == Stop::Done {
+            let next = content.after(taken as u64);
+            let (runs, data);
+            (runs, data, stop) = self.gather(id, &next, fits - taken, m);
+            let Some(data) = data else { break };
+            let given = data.len();
+            let sent = self.send_runs(id, runs, next, data, to)?;
+            taken += sent;
+            if sent < given {
+                break;
+            }
+        }
+        if fits > 0 {
+            self.files.release_held(&mut self.readers[slot]);
+        }
+        match stop {
+            Stop::End if taken == 0 => {
+                self.shrunk += 1;
+                return Err(Gone);
+            }
+            // The next call goes on, or finds that the file ends.
+            Stop::Done | Stop::End if taken < len => to.want_room(),
+            Stop::NoMemory if !self.waiting.contains(&id) => self.waiting.push_back(id),
+            Stop::Done | Stop::NoMemory | Stop::Read | Stop::End => {}
+        }
+        Ok(taken)
+    }
+
+    /// The application lets go of a socket.
+    pub fn close(&mut self, id: SocketId) {
+        if let Some(reader) = self.readers.get_mut(id.0 as usize) {
+            self.files.drop_kept(reader);
+            reader.met_end = None;
+        }
+        self.waiting.retain(|&other| other != id);
+        self.writable.retain(|&other| other != id);
+    }
+
+    /// Wakes the writer that has waited longest for memory, if there is some; to be called once for each piece of work.
+    pub fn wake_waiting(&mut self) {
+        let cache = self.files.cache.as_ref();
+        if cache.is_none_or(|cache| cache.has_room())
+            && let Some(id) = self.waiting.pop_front()
+        {
+            self.writable.push_back(id);
+        }
+    }
+
+    // --- effects out ---
+
+    /// The next read for the disk.
+    pub fn poll_disk(&mut self) -> Option<DiskRead> {
+        self.files.poll_disk()
+    }
+
+    /// The next socket that waited for a page or for memory and may go on.
+    pub fn next_writable(&mut self) -> Option<SocketId> {
+        self.writable.pop_front()
+    }
+
+    // --- inside ---
+
+    /// Pages of at most `most` bytes that continue each other, as one piece; and why there are no more, if all of `most` is not there.
+    fn gather<M: Meter>(
+        &mut self,
+        id: SocketId,
+        content: &FileContent,
+        most: usize,
+        m: &mut M,
+    ) -> (SmallVec<[Run<P>; 16]>, Option<P>, Stop) {
+        let mut runs = SmallVec::new();
+        let mut gathered: Option<P> = None;
+        let mut len = 0;
+        let asked = content.offset + most as u64;
+        while len < most {
+            let reader = &mut self.readers[id.0 as usize];
+            let at = content.offset + len as u64;
+            let found = self
+                .files
+                .next_run((reader, id), content.file, at, asked, m);
+            let (page, data) = match found {
+                Ok(found) => found,
+                Err(stop) => return (runs, gathered, stop),
+            };
+            let run = data.len().min(most - len);
+            let piece = data.slice(0, run);
+            let first = runs.first().map(|(page, ..): &Run<P>| page.revision);
+            let is_same = first.is_none_or(|revision| revision == page.revision);
+            let joins = |before: &mut P| is_same && before.try_append(&piece);
+            if !gathered.as_mut().is_none_or(joins) {
+                self.files.keep_open(reader, page, data);
+                break;
+            }
+            gathered.get_or_insert(piece);
+            self.mbuf = (self.mbuf + 1) % MBUFS;
+            footprint::file_page(m, self.mbuf, page.frame);
+            runs.push((page, data, run));
+            len += run;
+        }
+        (runs, gathered, Stop::Done)
+    }
+
+    /// Sends pages as one piece of content; those of which nothing goes are let go of.
+    fn send_runs(
+        &mut self,
+        id: SocketId,
+        runs: SmallVec<[Run<P>; 16]>,
+        content: FileContent,
+        data: P,
+        to: &mut impl Destination<P>,
+    ) -> Result<usize, Gone> {
+        let revision = runs.first().map_or(0, |(page, ..)| page.revision);
+        let store = self.files.store.as_mut();
+        let asked = content.offset + content.len;
+        let file_len = store.map_or(asked, |store| store.len(content.file, asked));
+        let named = FileContent {
+            revision,
+            // It had at least what is still sent of it.
+            file_len: file_len.max(content.offset + data.len() as u64),
+            ..content
+        };
+        let sent = to.send(named, data);
+        let mut left = *sent.as_ref().unwrap_or(&0);
+        let lent = to.refers().filter(|_| left > 0);
+        for (page, data, run) in runs {
+            let here = run.min(left);
+            left -= here;
+            if here > 0 {
+                let reader = &mut self.readers[id.0 as usize];
+                self.files.sent_of(reader, page, data, here);
+            }
+            match lent {
+                Some((conn, end)) if here > 0 => self.lend(conn, end, page.frame),
+                _ => self.files.unwire(page.frame),
+            }
+        }
+        sent
+    }
+
+    /// A stack's connection refers to a page until `end` is acknowledged.
+    fn lend(&mut self, conn: ConnId, end: SeqNr, frame: u32) {
+        let slot = conn.0 as usize;
+        if slot >= self.lent.len() {
+            self.lent.resize_with(slot + 1, VecDeque::new);
+        }
+        self.lent[slot].push_back((end, frame));
+    }
+
+    /// Nobody keeps blocks that would have to go with them.
+    fn forget_evicted(&mut self) {
+        while self.files.poll_evicted().is_some() {}
+    }
+
+    /// Asserts that the pages in memory are those that something is sent from, and others.
+    pub fn check(&self) {
+        let Some(cache) = &self.files.cache else {
+            return;
+        };
+        let mut wires = vec![0; cache.frames()];
+        let lent = self.lent.iter().flatten().map(|&(_, frame)| frame);
+        for frame in lent.chain(self.readers.iter().flat_map(Reader::frames)) {
+            wires[frame as usize] += 1;
+        }
+        cache.check(&wires);
+    }
+}

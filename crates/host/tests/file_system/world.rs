@@ -1,0 +1,248 @@
+//! Sockets with little room, disks that take their time, writers.
+
+use super::Random;
+use super::files::{ByteFiles, History};
+use baton_host::{
+    Destination, DiskRead, FileCacheConfig, FileCacheStats, FileContent, FileId, FileSystem, Gone,
+    NoMeter, SocketId,
+};
+use baton_tcp::ConnId;
+use baton_wire::SeqNr;
+use bytes::Bytes;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+
+/// Bytes that a socket takes before its peer acknowledges some.
+const ROOM: usize = 20_000;
+
+/// A socket, and the download that it is at.
+#[derive(Default)]
+struct Socket {
+    /// A stack refers to what it has, or it is copied.
+    refers: bool,
+    /// Sequence number of the first byte that was not acknowledged, and bytes behind it.
+    first: SeqNr,
+    unacknowledged: usize,
+    wants_room: bool,
+    download: Option<Download>,
+}
+
+#[derive(Clone, Copy)]
+struct Download {
+    file: FileId,
+    offset: u64,
+    end: u64,
+    /// When it was last asked for.
+    since: u64,
+}
+
+/// One socket, as the file system sees it.
+struct Sink<'a> {
+    number: u32,
+    socket: &'a mut Socket,
+    history: &'a ByteFiles,
+    /// It takes less than it said.
+    most: usize,
+}
+
+impl Destination<Bytes> for Sink<'_> {
+    fn room(&mut self) -> Result<usize, Gone> {
+        Ok(ROOM - self.socket.unacknowledged)
+    }
+
+    fn want_room(&mut self) {
+        self.socket.wants_room = true;
+    }
+
+    fn send(&mut self, content: FileContent, data: Bytes) -> Result<usize, Gone> {
+        let taken = data.len().min(self.most);
+        self.socket.wants_room = taken < data.len();
+        self.socket.unacknowledged += taken;
+        let since = self.socket.download.map_or(0, |download| download.since);
+        let history = self.history.history();
+        assert!(content.offset + data.len() as u64 <= content.file_len);
+        history.verify(content.file, content.offset, &data[..taken], since);
+        Ok(taken)
+    }
+
+    fn refers(&self) -> Option<(ConnId, SeqNr)> {
+        let end = self.socket.first + self.socket.unacknowledged as u32;
+        self.socket.refers.then_some((ConnId(self.number), end))
+    }
+}
+
+pub struct World {
+    random: Random,
+    files: FileSystem<Bytes>,
+    history: ByteFiles,
+    lengths: Vec<u64>,
+    sockets: Vec<Socket>,
+    /// Sockets that can do something.
+    runnable: BTreeSet<u32>,
+    disk: VecDeque<DiskRead>,
+    left: u32,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let lengths: Vec<u64> = (0..6).map(|_| 1 + random.below(40_000)).collect();
+        let history = ByteFiles(Arc::new(Mutex::new(History::new(&lengths))));
+        let config = FileCacheConfig {
+            kib: 64 + 4 * random.below(20) as u32,
+            blocking: false,
+            read_pages: 1 + random.below(8) as u32,
+            reads: 1 + random.below(4) as u32,
+            ..FileCacheConfig::default()
+        };
+        let count = 2 + random.below(6);
+        let sockets = (0..count).map(|_| Socket {
+            refers: random.percent(50),
+            first: SeqNr(random.draw() as u32),
+            ..Socket::default()
+        });
+        Self {
+            sockets: sockets.collect(),
+            files: FileSystem::new(&config, Box::new(history.clone())),
+            history,
+            lengths,
+            runnable: (0..count as u32).collect(),
+            disk: VecDeque::new(),
+            left: 150,
+            random,
+        }
+    }
+
+    pub fn stats(&self) -> FileCacheStats {
+        *self.files.cache_stats().expect("there is a limit")
+    }
+
+    /// Until all downloads are over.
+    pub fn run(&mut self) {
+        for _ in 0..200_000 {
+            self.step();
+            self.files.check();
+            let is_idle = |socket: &Socket| socket.download.is_none() && socket.unacknowledged == 0;
+            if self.left == 0 && self.sockets.iter().all(is_idle) {
+                return;
+            }
+        }
+        panic!("somebody is stuck");
+    }
+
+    fn step(&mut self) {
+        self.history.history().moment += 1;
+        match self.random.below(100) {
+            0..10 => self.acknowledge(),
+            10..20 => {
+                if let Some(read) = self.disk.pop_front() {
+                    self.files.handle_disk(read.token, &mut NoMeter);
+                }
+            }
+            20 => {
+                let file = self.random.below(self.lengths.len() as u64) as usize;
+                let offset = self.random.below(self.lengths[file]);
+                let len = 1 + self.random.below(9_000);
+                self.files.edit(FileId(file as u32), offset, len);
+                self.lengths[file] = self.lengths[file].max(offset + len);
+            }
+            21 if self.random.percent(10) => {
+                let file = self.random.below(self.lengths.len() as u64) as usize;
+                self.lengths[file] = 1 + self.random.below(self.lengths[file]);
+                self.files.truncate(FileId(file as u32), self.lengths[file]);
+            }
+            22..25 => self.files.wake_waiting(),
+            _ => self.write(),
+        }
+        while let Some(id) = self.files.next_writable() {
+            self.runnable.insert(id.0);
+        }
+        while let Some(read) = self.files.poll_disk() {
+            self.disk.push_back(read);
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        let number = self.random.below(self.sockets.len() as u64) as u32;
+        let socket = &mut self.sockets[number as usize];
+        let len = self.random.below(socket.unacknowledged as u64 + 1) as usize;
+        // All of it sooner or later.
+        let len = if self.random.percent(30) {
+            socket.unacknowledged
+        } else {
+            len
+        };
+        socket.first += len as u32;
+        socket.unacknowledged -= len;
+        let first = socket.first;
+        if socket.refers {
+            self.files
+                .handle_acknowledged(ConnId(number), |seq| first.at_or_after(seq));
+        }
+        if len > 0 && std::mem::take(&mut socket.wants_room) {
+            self.runnable.insert(number);
+        }
+        // Its connection moves to an adapter, or back.
+        if self.random.percent(5) {
+            self.files.handle_left(ConnId(number));
+            socket.refers = !socket.refers;
+        }
+    }
+
+    /// A socket that can goes on with its download, or begins one.
+    fn write(&mut self) {
+        let index = self.random.below(self.runnable.len().max(1) as u64) as usize;
+        let Some(&number) = self.runnable.iter().nth(index) else {
+            return;
+        };
+        let moment = self.history.history().moment;
+        let socket = &mut self.sockets[number as usize];
+        let download = match socket.download {
+            Some(download) => download,
+            None if self.left == 0 => return,
+            None => {
+                self.left -= 1;
+                let file = self.random.below(self.lengths.len() as u64) as usize;
+                Download {
+                    file: FileId(file as u32),
+                    offset: 0,
+                    end: self.lengths[file],
+                    since: moment,
+                }
+            }
+        };
+        socket.download = Some(download);
+        let len = (download.end - download.offset) as usize;
+        let content = FileContent::new(download.file, download.offset, len as u64);
+        let mut sink = Sink {
+            number,
+            socket,
+            history: &self.history,
+            most: match self.random.percent(80) {
+                true => usize::MAX,
+                false => self.random.below(6_000) as usize,
+            },
+        };
+        let id = SocketId(number);
+        let sent = self.files.send(id, content, len, &mut sink, &mut NoMeter);
+        let offset = download.offset + *sent.as_ref().unwrap_or(&0) as u64;
+        if sent.is_err() {
+            let history = self.history.history();
+            let shrank = history.was_truncated(download.file, download.since);
+            assert!(shrank, "the connection is open, and the file as long");
+        }
+        let socket = &mut self.sockets[number as usize];
+        if sent.is_err() || offset == download.end || self.random.percent(2) {
+            self.files.close(id);
+            socket.download = None;
+            socket.wants_room = false;
+        } else {
+            socket.download = Some(Download { offset, ..download });
+            self.runnable.remove(&number);
+            // What it has taken less than it said it takes later.
+            if socket.wants_room && socket.unacknowledged == 0 {
+                self.runnable.insert(number);
+            }
+        }
+    }
+}
