@@ -68,6 +68,24 @@ const EXERCISED: &[(&str, &[&str])] = &[
     ),
     ("batching/", &["clients.responses"]),
     (
+        "descriptors-files/live stream",
+        &["clients.responses", "offload.host_transfers.transfers"],
+    ),
+    (
+        "descriptors-files/remote files",
+        &[WRITTEN, "handoff.accepted", "disk.reads"],
+    ),
+    (
+        "descriptors-files/handoff",
+        &[
+            "handoff.accepted",
+            "file_cache.evictions",
+            "disk.reads",
+            UTILISATION,
+        ],
+    ),
+    ("descriptors-files/", &["disk.reads", UTILISATION]),
+    (
         "descriptors/threshold 2, load control",
         &["handoff.accepted", "handoff.not_offloaded.soft_limit"],
     ),

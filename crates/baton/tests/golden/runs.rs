@@ -17,11 +17,12 @@ pub struct Run {
 }
 
 /// Experiments, as `baton run` takes them.
-const EXPERIMENTS: [&str; 11] = [
+const EXPERIMENTS: [&str; 12] = [
     "batching",
     "dcache",
     "dcache-modern",
     "descriptors",
+    "descriptors-files",
     "file-server",
     "handoff",
     "live-stream",

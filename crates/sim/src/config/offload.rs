@@ -1,6 +1,6 @@
 //! Sockets on the adapter, by descriptors: all of TCP there (the batching paper), or the connections that are handed off.
 
-use super::{ApplicationConfig, Experiment, Invalid, one_to};
+use super::{Experiment, Invalid, one_to};
 use baton_host::offload::OsLayerConfig;
 use baton_nic::offload::AdapterConfig;
 use serde::{Deserialize, Serialize};
@@ -139,25 +139,15 @@ fn longest_packet(experiment: &Experiment) -> u32 {
 impl OffloadConfig {
     /// Checks what types cannot.
     pub(super) fn validate(&self, experiment: &Experiment) -> Result<(), Invalid> {
-        let (kernel, cache) = (&experiment.host.kernel, &experiment.nic.firmware.cache);
+        let cache = &experiment.nic.firmware.cache;
         for (path, value, only) in [
             ("nics", experiment.nics, 1),
             ("nic.firmware.cache.kib", cache.kib, 0),
-            ("host.kernel.file_cache.kib", kernel.file_cache.kib, 0),
         ] {
             if value != only {
                 let expected = format!("{only}, where sockets are on the adapter (offload)");
                 return Err(Invalid::new(path, value, &expected));
             }
-        }
-        let application = match experiment.application {
-            ApplicationConfig::Web(_) | ApplicationConfig::Pages(_) => None,
-            ApplicationConfig::Live(_) => Some("live"),
-            ApplicationConfig::RemoteFiles => Some("remote-files"),
-        };
-        if let Some(kind) = application {
-            let expected = "web or pages, where sockets are on the adapter (offload)";
-            return Err(Invalid::new("application.kind", kind, expected));
         }
         if self.established_by == EstablishedBy::Host {
             let longest = longest_packet(experiment);

@@ -5,7 +5,7 @@ use super::meter::HostMeter;
 use super::program::Program;
 use crate::config::{ApplicationConfig, LiveConfig};
 use baton_apps::symbolic::{Service, SymbolicFiles, Write};
-use baton_host::{FileId, Kernel, Ready, SocketId};
+use baton_host::{FileId, Ready, SocketId, Sockets, Syscalls};
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
@@ -40,24 +40,53 @@ impl Live {
     }
 }
 
+/// Sockets and files, as the application has them.
+pub(super) trait System: Sockets<Symbolic> {
+    /// Changes `len` bytes from `offset` on of a file.
+    fn edit(&mut self, file: FileId, offset: u64, len: u64);
+    /// Keeps what is sent of a transient file now for others, too.
+    fn hold(&mut self, file: FileId);
+    /// All that are to have it have been given it.
+    fn let_go(&mut self, file: FileId);
+}
+
+impl System for Syscalls<'_, Symbolic, HostMeter> {
+    fn edit(&mut self, file: FileId, offset: u64, len: u64) {
+        self.edit(file, offset, len);
+    }
+
+    fn hold(&mut self, file: FileId) {
+        self.hold(file);
+    }
+
+    fn let_go(&mut self, file: FileId) {
+        self.let_go(file);
+    }
+}
+
+/// The files of the application that `config` describes.
+pub(super) fn files(config: &ApplicationConfig) -> SymbolicFiles {
+    let mut files = SymbolicFiles::new();
+    if let ApplicationConfig::Live(config) = config {
+        files.set_len(CHANNEL, config.block_bytes.into());
+    }
+    files
+}
+
+/// The file of which nothing is asked for again, if there is one.
+pub(super) fn transient_file(config: &ApplicationConfig) -> Option<FileId> {
+    match config {
+        ApplicationConfig::Live(config) if config.evict_delivered => Some(CHANNEL),
+        _ => None,
+    }
+}
+
 impl Application {
-    /// The application that `config` describes, which may have to tell the kernel something beforehand.
-    pub(super) fn new(config: &ApplicationConfig, kernel: &mut Kernel<Symbolic>) -> Self {
+    /// The application that `config` describes.
+    pub(super) fn new(config: &ApplicationConfig) -> Self {
         let live = match config {
-            ApplicationConfig::Web(_) | ApplicationConfig::Pages(_) => None,
-            ApplicationConfig::Live(config) => {
-                let mut files = SymbolicFiles::new();
-                files.set_len(CHANNEL, config.block_bytes.into());
-                kernel.set_file_store(Box::new(files));
-                if config.evict_delivered {
-                    kernel.set_transient(CHANNEL);
-                }
-                Some(Live::new(config))
-            }
-            ApplicationConfig::RemoteFiles => {
-                kernel.set_file_store(Box::new(SymbolicFiles::new()));
-                None
-            }
+            ApplicationConfig::Live(config) => Some(Live::new(config)),
+            _ => None,
         };
         Self {
             program: Program::new(config),
@@ -68,19 +97,12 @@ impl Application {
     }
 
     /// Handles one readiness event; writes that were received are carried out at once.
-    pub(super) fn step(
-        &mut self,
-        now: Time,
-        kernel: &mut Kernel<Symbolic>,
-        meter: &mut HostMeter,
-        ready: Ready,
-    ) {
-        self.program
-            .step(now, &mut kernel.sockets(now, meter), ready);
+    pub(super) fn step(&mut self, now: Time, system: &mut impl System, ready: Ready) {
+        self.program.step(now, system, ready);
         while let Some(Service::RemoteFiles(calls)) = self.program.service_mut()
             && let Some(Write { file, len }) = calls.poll_write()
         {
-            kernel.edit(file, 0, len, meter);
+            system.edit(file, 0, len);
             self.changes.push_back(Change { file, at: now });
         }
     }
@@ -92,43 +114,37 @@ impl Application {
     }
 
     /// Acts by itself: a live stream has its next block, and will look at all its connections in turn; pages have their next pieces.
-    pub(super) fn handle_timeout(
-        &mut self,
-        now: Time,
-        kernel: &mut Kernel<Symbolic>,
-        meter: &mut HostMeter,
-    ) {
+    pub(super) fn handle_timeout(&mut self, now: Time, system: &mut impl System) {
         let (Some(live), Some(Service::Live(http))) = (&mut self.live, self.program.service_mut())
         else {
-            let mut sockets = kernel.sockets(now, meter);
-            return self.program.handle_timeouts(now, &mut sockets);
+            return self.program.handle_timeouts(now, system);
         };
         live.next_block += live.interval;
         http.produced();
-        kernel.edit(CHANNEL, 0, live.block_bytes, meter);
+        system.edit(CHANNEL, 0, live.block_bytes);
         self.changes.push_back(Change {
             file: CHANNEL,
             at: now,
         });
         // Blocks stay in the NICs' caches until all viewers have been served.
-        kernel.hold(CHANNEL);
+        system.hold(CHANNEL);
         self.backlog.clear();
         self.backlog.extend(self.program.sockets());
     }
 
+    /// Whether connections wait for the present block of a live stream.
+    pub(super) fn has_next(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
     /// Gives the present block of a live stream to the next connection; false when all have it.
-    pub(super) fn serve_next(
-        &mut self,
-        now: Time,
-        kernel: &mut Kernel<Symbolic>,
-        meter: &mut HostMeter,
-    ) -> bool {
+    pub(super) fn serve_next(&mut self, now: Time, system: &mut impl System) -> bool {
         let Some(socket) = self.backlog.pop_front() else {
             return false;
         };
-        self.step(now, kernel, meter, Ready::Readable(socket));
+        self.step(now, system, Ready::Readable(socket));
         if self.backlog.is_empty() {
-            kernel.let_go(CHANNEL, meter);
+            system.let_go(CHANNEL);
         }
         true
     }

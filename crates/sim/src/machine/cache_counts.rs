@@ -13,9 +13,9 @@ pub(super) struct CacheCounts {
 
 impl CacheCounts {
     /// The present counts.
-    pub(super) fn of(kernel: &Kernel<Symbolic>) -> Self {
+    pub(super) fn of(kernel: &Kernel<Symbolic>, files: Option<&FileCacheStats>) -> Self {
         Self {
-            files: kernel.file_cache_stats().copied().unwrap_or_default(),
+            files: files.copied().unwrap_or_default(),
             nics: kernel
                 .nics()
                 .map(|nic| kernel.nic_cache_stats(nic).cloned().unwrap_or_default())
@@ -24,14 +24,14 @@ impl CacheCounts {
     }
 
     /// What the file cache did since then.
-    pub(super) fn file_cache(&self, kernel: &Kernel<Symbolic>) -> Option<FileCacheResults> {
-        let (now, before) = (kernel.file_cache_stats()?, &self.files);
-        Some(FileCacheResults {
+    pub(super) fn file_cache(&self, now: &FileCacheStats) -> FileCacheResults {
+        let before = &self.files;
+        FileCacheResults {
             hits: now.hits - before.hits,
             misses: now.misses - before.misses,
             pages_read: now.pages_read - before.pages_read,
             evictions: now.evictions - before.evictions,
-        })
+        }
     }
 
     /// What the cache of a NIC did since then.

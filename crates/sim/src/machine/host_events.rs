@@ -87,6 +87,10 @@ impl Machine {
     pub(super) fn disk_done(&mut self) {
         let now = self.now;
         while let Some(fetched) = self.storage.poll_read(now) {
+            if let Some(offload) = &mut self.offload {
+                offload.write_from_disk(now, fetched.into(), fetched.traffic());
+                continue;
+            }
             match &mut self.bus {
                 None => self.host.disk_interrupt(fetched.into()),
                 Some(bus) => {
@@ -98,6 +102,7 @@ impl Machine {
         }
         self.arm(Tick::Disk, self.storage.next_done());
         self.drive_host();
+        self.expect_offload();
     }
 
     pub(super) fn disk_data_in_memory(&mut self) {

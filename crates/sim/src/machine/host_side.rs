@@ -1,15 +1,14 @@
 //! The server's processor with its kernel and web server: one piece of work at a time.
 
-use super::application::Application;
+use super::application::{self, Application};
 use super::builder::Policies;
 use super::meter::HostMeter;
 use super::names::{counts, since, snake_case};
 use super::port::Port;
 use super::subnets;
-use crate::config::{Experiment, Invalid};
+use crate::config::{ApplicationConfig, Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
-use baton_apps::symbolic::SymbolicFiles;
 use baton_host::{FileId, Kernel, LAYERS, NicId, Ready, footprint};
 use baton_wire::{Span, Symbolic, Time};
 use baton_workload::Workload;
@@ -58,11 +57,19 @@ impl HostSide {
         if let Some(make) = policies.replacement {
             kernel.set_replacement(make);
         }
-        if knows_files {
-            kernel.set_file_store(Box::new(SymbolicFiles::new()));
+        let changes_files = !matches!(
+            experiment.application,
+            ApplicationConfig::Web(_) | ApplicationConfig::Pages(_)
+        );
+        if knows_files || changes_files {
+            let files = application::files(&experiment.application);
+            kernel.set_file_store(Box::new(files));
         }
-        if experiment.run.preload {
-            preload(&mut kernel, workload);
+        if let Some(file) = application::transient_file(&experiment.application) {
+            kernel.set_transient(file);
+        }
+        for (file, bytes) in preloaded(experiment, workload) {
+            kernel.preload(file, bytes);
         }
         for nic in 0..experiment.nics as u8 {
             let address = subnets::server(nic);
@@ -72,7 +79,7 @@ impl HostSide {
             kernel.attach_nic(address.addr, experiment.nic.firmware.hard_limit);
         }
         Ok(Self {
-            application: Application::new(&experiment.application, &mut kernel),
+            application: Application::new(&experiment.application),
             kernel,
             meter: HostMeter::new(host, experiment.run.cost_models)?,
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
@@ -171,20 +178,18 @@ impl HostSide {
             return false;
         }
         if let Some(ready) = self.ready.pop_front() {
-            self.application
-                .step(now, &mut self.kernel, &mut self.meter, ready);
+            let mut system = self.kernel.sockets(now, &mut self.meter);
+            self.application.step(now, &mut system, ready);
             return true;
         }
         let due = self.application.poll_timeout();
         if due.is_some_and(|due| due <= now) {
-            self.application
-                .handle_timeout(now, &mut self.kernel, &mut self.meter);
+            let mut system = self.kernel.sockets(now, &mut self.meter);
+            self.application.handle_timeout(now, &mut system);
             return true;
         }
-        if self
-            .application
-            .serve_next(now, &mut self.kernel, &mut self.meter)
-        {
+        let mut system = self.kernel.sockets(now, &mut self.meter);
+        if self.application.serve_next(now, &mut system) {
             return true;
         }
         if !self.kernel.has_ready() {
@@ -275,17 +280,18 @@ impl HostSide {
     }
 }
 
-/// Fills the file cache as one pass over a log leaves it, or with all files of a load that has no end.
-fn preload(kernel: &mut Kernel<Symbolic>, workload: &dyn Workload) {
-    if kernel.config().file_cache.kib == 0 {
-        return;
+/// What is in the file cache when a run begins: what one pass over a log leaves there, or all files of a load that has no end.
+pub(super) fn preloaded(experiment: &Experiment, workload: &dyn Workload) -> Vec<(FileId, u64)> {
+    if !experiment.run.preload || experiment.host.kernel.file_cache.kib == 0 {
+        return Vec::new();
     }
-    for request in workload.references().iter().filter(|r| !r.dynamic) {
-        kernel.preload(FileId(request.file), request.bytes);
+    let references = workload.references();
+    if references.is_empty() {
+        let sizes = (0..).zip(workload.files().sizes());
+        return sizes.map(|(file, &bytes)| (FileId(file), bytes)).collect();
     }
-    if workload.references().is_empty() {
-        for (file, &bytes) in (0..).zip(workload.files().sizes()) {
-            kernel.preload(FileId(file), bytes);
-        }
-    }
+    let requests = references.iter().filter(|request| !request.dynamic);
+    requests
+        .map(|request| (FileId(request.file), request.bytes))
+        .collect()
 }

@@ -8,6 +8,7 @@ use super::offload::Offload;
 use super::tick::Tick;
 use crate::results::{Ended, HandoffResults, InterconnectResults, PortResults, Results, Sample};
 use baton_bus::Accounting;
+use baton_host::FileCacheStats;
 use baton_nic::Firmware;
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::BTreeMap;
@@ -54,7 +55,7 @@ impl Machine {
         }
         self.clients.restart_counts();
         self.storage.restart_counts(self.now);
-        self.caches_before = CacheCounts::of(&self.host.kernel);
+        self.caches_before = CacheCounts::of(&self.host.kernel, self.file_cache_stats());
         self.crossings = Accounting::default();
         if let Some(bus) = &mut self.bus {
             bus.restart_counts(self.now);
@@ -100,6 +101,14 @@ impl Machine {
             nics().map(|nic| nic.host_packets).sum(),
             nics().map(NicSide::nic_packets).sum(),
         )
+    }
+
+    /// What the file cache did since the start of the run; none where all files are in memory.
+    fn file_cache_stats(&self) -> Option<&FileCacheStats> {
+        match &self.offload {
+            Some(offload) => offload.file_cache_stats(),
+            None => self.host.kernel.file_cache_stats(),
+        }
     }
 
     /// Each NIC, where there is more to say than of all together.
@@ -149,7 +158,8 @@ impl Machine {
             .sum();
         let connections_mean = on_nic as f64 / samples.len().max(1) as f64;
         let (host_packets, nic_packets) = self.packets_by_owner();
-        let file_cache = self.caches_before.file_cache(&self.host.kernel);
+        let file_cache = self.file_cache_stats();
+        let file_cache = file_cache.map(|now| self.caches_before.file_cache(now));
         let mut nic = NicSide::results(
             &self.ports.iter().map(|port| &port.nic).collect::<Vec<_>>(),
             self.now,

@@ -140,7 +140,7 @@ impl Machine {
         experiment.validate()?;
         let offload = match &experiment.offload {
             None => None,
-            Some(config) => Some(Offload::new(experiment, config, &mut policies)?),
+            Some(config) => Some(Offload::new(experiment, config, &mut policies, &*load[0])?),
         };
         let mut ports = (0..experiment.nics as u8)
             .map(|number| Port::new(experiment, number))

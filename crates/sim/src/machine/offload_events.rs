@@ -29,7 +29,14 @@ impl Machine {
             wire.send(now, segment.frame_len(), segment);
         })?;
         *packets += sent;
+        while let Some(change) = offload.poll_change() {
+            self.clients.note(change);
+        }
+        while let Some(read) = offload.poll_disk() {
+            self.storage.submit(now, read);
+        }
         let arrival = port.to_clients.next_arrival();
+        self.arm(Tick::Disk, self.storage.next_done());
         self.arm(Tick::Nic(NicTick::AtClients, ADAPTER), arrival);
         self.expect_offload();
         Ok(())

@@ -8,8 +8,12 @@ use baton_bus::interconnect::{
 use baton_bus::{BytesByCategory, Category, Descriptor};
 use baton_wire::{Span, Time};
 
-/// The adapter, the only device there is.
+/// The adapter.
 const ADAPTER: DeviceId = DeviceId(0);
+/// The disks' controller.
+const DISKS: DeviceId = DeviceId(1);
+/// Both.
+const DEVICES: usize = 2;
 /// Bytes of a doorbell: the ring's index.
 const DOORBELL_BYTES: u64 = 4;
 
@@ -22,6 +26,8 @@ pub(super) enum Crossing {
     Responses(u32),
     /// The data of the DMA of this number, either way.
     Data(u64),
+    /// What a read of the disk of this token has fetched.
+    FromDisk(u64),
 }
 
 /// Where a crossing has got to. Each step is a transfer on the interconnect.
@@ -50,7 +56,9 @@ impl Carrier {
     /// Nothing crosses yet.
     pub(super) fn new(config: &InterconnectConfig, latency: Span) -> Result<Self, Invalid> {
         Ok(Self {
-            bus: config.build(1).map_err(|error| of_interconnect(&error))?,
+            bus: config
+                .build(DEVICES)
+                .map_err(|error| of_interconnect(&error))?,
             latency,
             under_way: slab::Slab::new(),
             landing: EventQueue::with_capacity(64),
@@ -80,6 +88,12 @@ impl Carrier {
     ) {
         let step = Step::Move(Crossing::Data(number));
         self.submit(now, step, operation, bytes);
+    }
+
+    /// The disks' controller writes what the read of this token has fetched.
+    pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
+        let step = Step::Move(Crossing::FromDisk(token));
+        self.submit_for(DISKS, now, step, Operation::DmaWrite, bytes);
     }
 
     /// How the interconnect was used since [`Carrier::restart_counts`].
@@ -124,6 +138,10 @@ impl Carrier {
                     self.submit(now, Step::Interrupt(count), Operation::Interrupt, nothing);
                 }
                 Step::Interrupt(count) => self.land(done.at, Crossing::Responses(count)),
+                // The controller itself has the latency of the disk.
+                Step::Move(crossing @ Crossing::FromDisk(_)) => {
+                    self.landing.push(done.at, crossing)
+                }
                 Step::Move(crossing) => self.land(done.at, crossing),
             }
         }
@@ -134,9 +152,20 @@ impl Carrier {
     }
 
     fn submit(&mut self, now: Time, step: Step, operation: Operation, bytes: BytesByCategory) {
+        self.submit_for(ADAPTER, now, step, operation, bytes);
+    }
+
+    fn submit_for(
+        &mut self,
+        device: DeviceId,
+        now: Time,
+        step: Step,
+        operation: Operation,
+        bytes: BytesByCategory,
+    ) {
         let tag = self.under_way.insert(step) as u64;
         let transfer = Transfer {
-            device: ADAPTER,
+            device,
             operation,
             bytes,
             tag,

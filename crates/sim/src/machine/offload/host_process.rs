@@ -1,8 +1,9 @@
 //! The host's process: an application above the sockets.
 
-use super::super::host_side::HostSide;
+use super::super::application::{self, Application};
+use super::super::changes::Change;
+use super::super::host_side::{HostSide, preloaded};
 use super::super::meter::HostMeter;
-use super::super::program::Program;
 use super::super::subnets;
 use super::data::LinkData;
 use super::host_stack::{HostStack, adapter_end};
@@ -13,15 +14,24 @@ use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece
 use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
 use baton_host::offload::{OsLayer, OsLayerStats};
-use baton_host::{Meter, Owner, Ready, Selection, SocketId, footprint};
-use baton_wire::Time;
+use baton_host::{
+    DiskRead, FileCacheStats, FileSystem, Meter, Owner, Ready, Selection, SocketId, footprint,
+};
+use baton_wire::{Symbolic, Time};
+use baton_workload::Workload;
+use std::collections::VecDeque;
 
 /// The process with all that is its own.
 pub(super) struct HostProcess {
     os: OsLayer<LinkData>,
     /// None: all connections are on the adapter.
     stack: Option<Box<HostStack>>,
-    program: Program,
+    application: Application,
+    files: FileSystem<Symbolic>,
+    /// Reads of the disk that a piece of work has asked for, and that is over.
+    reads: VecDeque<DiskRead>,
+    /// Reads that are done.
+    from_disk: VecDeque<u64>,
     worker: Worker,
     piece: Piece,
     /// The piece of work before this one left something to do: no interrupt has to tell of it.
@@ -36,6 +46,7 @@ impl HostProcess {
         config: &OffloadHostConfig,
         established_by: EstablishedBy,
         selection: Option<Box<dyn Selection>>,
+        workload: &dyn Workload,
     ) -> Result<Self, Invalid> {
         let mut os = OsLayer::new(config.interface.clone())
             .map_err(|error| Invalid::new("offload.host.interface", error, "one that can work"))?;
@@ -62,7 +73,10 @@ impl HostProcess {
         Ok(Self {
             os,
             stack,
-            program: Program::new(&experiment.application),
+            application: Application::new(&experiment.application),
+            files: files(experiment, workload),
+            reads: VecDeque::new(),
+            from_disk: VecDeque::new(),
             worker,
             piece: config.piece,
             goes_on: false,
@@ -81,9 +95,10 @@ impl HostProcess {
 
     fn timer(&self) -> Option<Time> {
         let of_stack = self.stack.as_ref().and_then(|stack| stack.poll_timeout());
+        let of_application = self.application.poll_timeout();
         let all = [
             self.os.poll_timeout(),
-            self.program.poll_timeout(),
+            of_application.filter(|_| !self.files.application_sleeps()),
             of_stack,
         ];
         all.into_iter().flatten().min()
@@ -93,6 +108,9 @@ impl HostProcess {
     pub(super) fn end_work(&mut self, now: Time, link: &mut SimulatedLink) {
         if self.worker.ends(now) {
             link.release_host(now);
+            while let Some(read) = self.files.poll_disk() {
+                self.reads.push_back(read);
+            }
             let is_left = self.piece == Piece::One && self.has_ready();
             if link.is_waiting_for_host() || self.may_put(link) || is_left {
                 self.worker.go_on(now);
@@ -103,10 +121,27 @@ impl HostProcess {
 
     /// Whether the application has something to do.
     fn has_ready(&self) -> bool {
-        match &self.stack {
+        let of_sockets = || match &self.stack {
             None => self.os.has_ready(),
             Some(stack) => stack.has_ready(),
-        }
+        };
+        let has_event = || self.files.has_writable() || self.application.has_next() || of_sockets();
+        !self.files.application_sleeps() && has_event()
+    }
+
+    /// The disk is done with a read, and its data is in memory.
+    pub(super) fn handle_disk(&mut self, token: u64) {
+        self.from_disk.push_back(token);
+    }
+
+    /// The next read for the disk.
+    pub(super) fn poll_disk(&mut self) -> Option<DiskRead> {
+        self.reads.pop_front()
+    }
+
+    /// A change of a file that happened since this was last asked.
+    pub(super) fn poll_change(&mut self) -> Option<Change> {
+        self.application.poll_change()
     }
 
     /// Whether requests that found no room would find some now.
@@ -116,7 +151,7 @@ impl HostProcess {
 
     /// Something has happened on the link.
     pub(super) fn look_at(&mut self, now: Time, link: &SimulatedLink) {
-        if link.is_waiting_for_host() || self.may_put(link) {
+        if link.is_waiting_for_host() || self.may_put(link) || !self.from_disk.is_empty() {
             self.worker.wake(now);
         }
     }
@@ -146,66 +181,110 @@ impl HostProcess {
         };
         self.os.gather(now, link)?;
         self.link_meter.charge(link, meter);
-        match &mut self.stack {
-            None => self.run_on_adapter(now, link, meter, most_events),
-            Some(_) => self.run_on_both(now, link, meter, most_events),
+        while let Some(token) = self.from_disk.pop_front() {
+            self.files.handle_disk(token, meter);
         }
+        self.files.wake_waiting();
+        meter.owner(match self.stack {
+            None => Owner::Nic,
+            Some(_) => Owner::Host,
+        });
+        if let Some(stack) = &mut self.stack {
+            stack.handle_arrived(now, adapter_end(&mut self.os, link), meter);
+            let end = adapter_end(&mut self.os, link);
+            stack.settle(now, end, &mut self.files, meter);
+        }
+        self.run_application(now, link, meter, most_events);
         self.os.transmit(now, link)?;
         self.link_meter.charge(link, meter);
         self.worker.work(host.end_piece(now));
         Ok(())
     }
 
-    /// The application's turn where all sockets are the adapter's.
-    fn run_on_adapter(
+    /// The application's turn: its timers, and at most so many events. It has none while it sleeps.
+    fn run_application(
         &mut self,
         now: Time,
         link: &mut SimulatedLink,
         meter: &mut HostMeter,
         most_events: usize,
     ) {
-        meter.owner(Owner::Nic);
-        self.program
-            .handle_timeouts(now, &mut Metered::new(self.os.calls(now, link), meter));
+        let due = self.application.poll_timeout();
+        if due.is_some_and(|due| due <= now) && !self.files.application_sleeps() {
+            self.act(now, link, meter, |application, system| {
+                application.handle_timeout(now, system);
+            });
+        }
         for _ in 0..most_events {
-            let Some(ready) = self.os.next_ready() else {
-                break;
-            };
-            charge_event(ready, meter);
-            let mut sockets = Metered::new(self.os.calls(now, link), meter);
-            self.program.step(now, &mut sockets, ready);
+            if self.files.application_sleeps() {
+                return;
+            }
+            if let Some(ready) = self.next_ready() {
+                self.handle_ready(now, link, meter, ready);
+            } else if self.application.has_next() {
+                self.act(now, link, meter, |application, system| {
+                    application.serve_next(now, system);
+                });
+            } else {
+                return;
+            }
         }
     }
 
-    /// The turn of the host's own stack, and of the application above it.
-    fn run_on_both(
+    /// The application does something about an event.
+    fn handle_ready(
         &mut self,
         now: Time,
         link: &mut SimulatedLink,
         meter: &mut HostMeter,
-        most_events: usize,
+        ready: Ready,
     ) {
-        let Some(stack) = &mut self.stack else { return };
+        let socket = socket_of(ready);
+        let stack = self.stack.as_deref();
+        if stack.is_some_and(|stack| socket.is_some_and(|socket| stack.is_on_adapter(socket))) {
+            meter.owner(Owner::Nic);
+        }
+        footprint::wait_event(meter, socket.map(|socket| socket.0));
+        let before = socket.and_then(|socket| stack?.connection_of(socket));
+        self.act(now, link, meter, |application, system| {
+            application.step(now, system, ready);
+        });
+        if let (Some((conn, flow)), Some(stack)) = (before, &self.stack)
+            && !stack.has(&flow)
+        {
+            self.files.handle_left(conn);
+        }
+    }
+
+    /// Lets the application act on its sockets and files, and the stack send what comes of it.
+    fn act(
+        &mut self,
+        now: Time,
+        link: &mut SimulatedLink,
+        meter: &mut HostMeter,
+        what: impl FnOnce(&mut Application, &mut Metered<'_>),
+    ) {
+        let Some(stack) = &mut self.stack else {
+            let mut calls = self.os.calls(now, link);
+            let mut system = Metered::new(&mut calls, &mut self.files, meter);
+            return what(&mut self.application, &mut system);
+        };
+        let mut calls = stack.calls(now, adapter_end(&mut self.os, link));
+        let mut system = Metered::new(&mut calls, &mut self.files, meter);
+        what(&mut self.application, &mut system);
         meter.owner(Owner::Host);
-        stack.handle_arrived(now, adapter_end(&mut self.os, link), meter);
-        let calls = stack.calls(now, adapter_end(&mut self.os, link));
-        self.program
-            .handle_timeouts(now, &mut Metered::new(calls, meter));
-        stack.settle(now, adapter_end(&mut self.os, link), meter);
-        for _ in 0..most_events {
-            let Some(ready) = stack.next_ready() else {
-                return;
-            };
-            let is_on_adapter = socket_of(ready).is_some_and(|socket| stack.is_on_adapter(socket));
-            if is_on_adapter {
-                meter.owner(Owner::Nic);
-            }
-            charge_event(ready, meter);
-            let calls = stack.calls(now, adapter_end(&mut self.os, link));
-            self.program
-                .step(now, &mut Metered::new(calls, meter), ready);
-            meter.owner(Owner::Host);
-            stack.settle(now, adapter_end(&mut self.os, link), meter);
+        let end = adapter_end(&mut self.os, link);
+        stack.settle(now, end, &mut self.files, meter);
+    }
+
+    /// The next thing that the application can do about a socket.
+    fn next_ready(&mut self) -> Option<Ready> {
+        if let Some(socket) = self.files.next_writable() {
+            return Some(Ready::Writable(socket));
+        }
+        match &mut self.stack {
+            None => self.os.next_ready(),
+            Some(stack) => stack.next_ready(),
         }
     }
 
@@ -219,6 +298,16 @@ impl HostProcess {
         self.stack.as_deref()
     }
 
+    /// What the file cache did; none where all files are in memory.
+    pub(super) fn file_cache_stats(&self) -> Option<&FileCacheStats> {
+        self.files.cache_stats()
+    }
+
+    /// Times that a file ended before what was asked for.
+    pub(super) fn files_shrunk(&self) -> u64 {
+        self.files.shrunk()
+    }
+
     /// Its queue of requests.
     pub(super) fn queue(&self) -> &baton_bus::DescriptorQueue {
         self.os.queue()
@@ -227,6 +316,7 @@ impl HostProcess {
     /// Asserts what always holds.
     pub(super) fn check(&self) {
         self.os.check();
+        self.files.check();
         if let Some(stack) = &self.stack {
             stack.check();
         }
@@ -240,7 +330,12 @@ fn socket_of(ready: Ready) -> Option<SocketId> {
     }
 }
 
-/// The wait tells of an event.
-fn charge_event(ready: Ready, meter: &mut HostMeter) {
-    footprint::wait_event(meter, socket_of(ready).map(|socket| socket.0));
+/// The files of the application, and what of them is in memory.
+fn files(experiment: &Experiment, workload: &dyn Workload) -> FileSystem<Symbolic> {
+    let store = Box::new(application::files(&experiment.application));
+    let mut files = FileSystem::new(&experiment.host.kernel.file_cache, store);
+    for (file, bytes) in preloaded(experiment, workload) {
+        files.preload(file, bytes);
+    }
+    files
 }

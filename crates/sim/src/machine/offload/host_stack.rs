@@ -7,9 +7,9 @@ use super::stack_meter::StackMeter;
 use crate::config::{Experiment, Invalid, OffloadHostConfig};
 use baton_host::layer::{AdapterEnd, Fate, LayerCalls, LayerStats, Place, SocketLayer};
 use baton_host::offload::OsLayer;
-use baton_host::{Meter, Op, Ready, Selection, SocketId};
-use baton_tcp::Stack;
-use baton_wire::{Endpoint, Time};
+use baton_host::{FileSystem, Meter, Op, Ready, Selection, SocketId};
+use baton_tcp::{ConnId, Event, Stack};
+use baton_wire::{Endpoint, Flow, Symbolic, Time};
 
 /// A stack, and the sockets whose connections are on it or on the adapter.
 pub(super) struct HostStack {
@@ -103,11 +103,20 @@ impl HostStack {
         &mut self,
         now: Time,
         end: AdapterEnd<'_, LinkData, SimulatedLink>,
+        files: &mut FileSystem<Symbolic>,
         m: &mut impl Meter,
     ) {
         loop {
             while let Some((conn, event)) = self.stack.poll_event() {
                 self.meter.event(conn, &event, m);
+                match event {
+                    Event::Acknowledged(_) => {
+                        let stack = &self.stack;
+                        files.handle_acknowledged(conn, |seq| stack.has_acknowledged(conn, seq));
+                    }
+                    Event::Closed(_) => files.handle_left(conn),
+                    _ => {}
+                }
                 self.layer.handle_event(&mut self.stack, conn, &event);
             }
             if !end.os.has_room_for_packet(end.link, self.packets) {
@@ -133,6 +142,20 @@ impl HostStack {
     pub(super) fn is_on_adapter(&self, socket: SocketId) -> bool {
         let state = self.layer.state_of(socket);
         state.is_some_and(|state| matches!(state.place, Place::Adapter(_)))
+    }
+
+    /// The stack's connection of a socket that is there.
+    pub(super) fn connection_of(&self, socket: SocketId) -> Option<(ConnId, Flow)> {
+        let state = self.layer.state_of(socket)?;
+        match state.place {
+            Place::Host(conn) => Some((conn, state.flow)),
+            _ => None,
+        }
+    }
+
+    /// Whether a connection is in the stack.
+    pub(super) fn has(&self, flow: &Flow) -> bool {
+        self.stack.find(flow).is_some()
     }
 
     /// The adapter's socket for packets.

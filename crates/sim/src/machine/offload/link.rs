@@ -90,6 +90,8 @@ pub(super) struct SimulatedLink {
     /// The socket whose requests and responses are not in that.
     untallied: Option<u32>,
     accounting: Accounting,
+    /// Reads of the disk whose data is in the host's memory.
+    from_disk: VecDeque<u64>,
 }
 
 impl SimulatedLink {
@@ -122,6 +124,7 @@ impl SimulatedLink {
             adapter_tally: AdapterTally::default(),
             untallied: None,
             accounting: Accounting::default(),
+            from_disk: VecDeque::new(),
         })
     }
 
@@ -152,9 +155,20 @@ impl SimulatedLink {
             match crossing {
                 Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
                 Crossing::Responses(count) => self.to_host.arrived += count as usize,
+                Crossing::FromDisk(token) => self.from_disk.push_back(token),
                 Crossing::Data(number) => self.dma_over[(number - self.first_dma) as usize] = true,
             }
         }
+    }
+
+    /// The disks' controller writes what the read of this token has fetched into the host's memory.
+    pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
+        self.carrier.write_from_disk(now, token, bytes);
+    }
+
+    /// The next read of the disk whose data is in the host's memory.
+    pub(super) fn poll_from_disk(&mut self) -> Option<u64> {
+        self.from_disk.pop_front()
     }
 
     /// Whether something waits for the host.

@@ -1,23 +1,37 @@
 //! What sockets on the adapter cost the host's processor: system calls, requests and responses, copies.
 
+use super::super::application::System;
 use super::super::meter::HostMeter;
 use super::data::LinkData;
+use super::file_system::{SendRoom, ToSocket};
 use super::link::{HostWork, SimulatedLink};
 use baton_host::footprint::{
     self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
 };
-use baton_host::{Access, Gone, Layer, Meter, Op, Owner, Pool, Receive, SocketId, Sockets, Unread};
+use baton_host::{
+    Access, FileContent, FileId, FileSystem, Gone, Layer, Meter, Op, Owner, Pool, Receive,
+    SocketId, Sockets, Unread,
+};
 use baton_wire::Symbolic;
 
-/// Socket calls that are charged as system calls.
-pub(super) struct Metered<'a, S> {
-    sockets: S,
+/// Calls of sockets and files that are charged as system calls.
+pub(super) struct Metered<'a> {
+    sockets: &'a mut dyn SendRoom,
+    files: &'a mut FileSystem<Symbolic>,
     meter: &'a mut HostMeter,
 }
 
-impl<'a, S> Metered<'a, S> {
-    pub(super) fn new(sockets: S, meter: &'a mut HostMeter) -> Self {
-        Self { sockets, meter }
+impl<'a> Metered<'a> {
+    pub(super) fn new(
+        sockets: &'a mut dyn SendRoom,
+        files: &'a mut FileSystem<Symbolic>,
+        meter: &'a mut HostMeter,
+    ) -> Self {
+        Self {
+            sockets,
+            files,
+            meter,
+        }
     }
 
     fn begin(&mut self, socket: SocketId, body: Op) {
@@ -33,7 +47,7 @@ impl<'a, S> Metered<'a, S> {
     }
 }
 
-impl<S: Sockets<LinkData>> Sockets<Symbolic> for Metered<'_, S> {
+impl Sockets<Symbolic> for Metered<'_> {
     fn accept(&mut self) -> Option<SocketId> {
         footprint::syscall(self.meter, Op::SyscallAccept, None);
         let id = self.sockets.accept()?;
@@ -72,6 +86,26 @@ impl<S: Sockets<LinkData>> Sockets<Symbolic> for Metered<'_, S> {
         Ok(sent)
     }
 
+    fn send_file(
+        &mut self,
+        socket: SocketId,
+        content: FileContent,
+        data: Symbolic,
+    ) -> Result<usize, Gone> {
+        self.begin(socket, Op::SyscallSendfile);
+        footprint::file_lookup(self.meter, content.file.0);
+        let mut to = ToSocket {
+            sockets: &mut *self.sockets,
+            socket,
+        };
+        let len = data.len as usize;
+        let sent = self.files.send(socket, content, len, &mut to, self.meter)?;
+        if sent > 0 {
+            footprint::send_append(self.meter, socket.0);
+        }
+        Ok(sent)
+    }
+
     fn set_cork(&mut self, socket: SocketId, cork: bool) {
         self.begin(socket, Op::SyscallOption);
         self.sockets.set_cork(socket, cork);
@@ -85,12 +119,14 @@ impl<S: Sockets<LinkData>> Sockets<Symbolic> for Metered<'_, S> {
     fn close(&mut self, socket: SocketId) {
         self.begin(socket, Op::SyscallClose);
         footprint::socket_free(self.meter, socket.0);
+        self.files.close(socket);
         self.sockets.close(socket);
     }
 
     fn abort(&mut self, socket: SocketId) {
         self.begin(socket, Op::SyscallClose);
         footprint::socket_free(self.meter, socket.0);
+        self.files.close(socket);
         self.sockets.abort(socket);
     }
 
@@ -102,6 +138,17 @@ impl<S: Sockets<LinkData>> Sockets<Symbolic> for Metered<'_, S> {
         let layer = Layer::Application;
         self.meter.touch(layer, pool, slot, offset, len, access);
     }
+}
+
+impl System for Metered<'_> {
+    fn edit(&mut self, file: FileId, offset: u64, len: u64) {
+        self.files.edit(file, offset, len);
+    }
+
+    /// Nothing is kept for delivered content alone.
+    fn hold(&mut self, _file: FileId) {}
+
+    fn let_go(&mut self, _file: FileId) {}
 }
 
 /// Charges what the host does with its link.

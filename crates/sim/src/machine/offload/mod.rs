@@ -8,6 +8,7 @@
 mod adapter_process;
 mod carrier;
 mod data;
+mod file_system;
 mod host_process;
 mod host_stack;
 mod link;
@@ -16,6 +17,7 @@ mod stack_meter;
 mod worker;
 
 use super::builder::Policies;
+use super::changes::Change;
 use super::host_side::HostSide;
 use super::names::{counts, since};
 use super::nic_side::NicSide;
@@ -24,10 +26,12 @@ use crate::results::{HandoffResults, OffloadResults, Sample};
 use adapter_process::AdapterProcess;
 use baton_bus::interconnect::{InterconnectConfig, Usage};
 use baton_bus::link::LinkError;
-use baton_bus::{Accounting, EntriesPerTransfer};
+use baton_bus::{Accounting, BytesByCategory, EntriesPerTransfer};
+use baton_host::{DiskRead, FileCacheStats};
 use baton_nic::Drops;
 use baton_tcp::Segment;
 use baton_wire::{Symbolic, Time};
+use baton_workload::Workload;
 use host_process::HostProcess;
 use host_stack::HostStack;
 use link::SimulatedLink;
@@ -77,6 +81,7 @@ impl Offload {
         experiment: &Experiment,
         config: &OffloadConfig,
         policies: &mut Policies,
+        workload: &dyn Workload,
     ) -> Result<Self, Invalid> {
         let interface = &config.adapter.interface;
         let selection = policies.selection.take();
@@ -92,7 +97,13 @@ impl Offload {
                 interface.ring_depth,
                 interface.batching.max_transfer_bytes,
             )?,
-            host: HostProcess::new(experiment, &config.host, config.established_by, selection)?,
+            host: HostProcess::new(
+                experiment,
+                &config.host,
+                config.established_by,
+                selection,
+                workload,
+            )?,
             takes_time: experiment.interconnect != InterconnectConfig::Ideal,
             before: Before::default(),
         };
@@ -141,10 +152,36 @@ impl Offload {
         })?;
         self.host.end_work(now, &mut self.link);
         self.link.handle_timeout(now);
+        while let Some(token) = self.link.poll_from_disk() {
+            self.host.handle_disk(token);
+        }
         self.adapter.look_at(now, &mut self.link)?;
         self.host.look_at(now, &self.link);
         self.adapter.begin_work(now, &mut self.link, nic)?;
         self.host.begin_work(now, &mut self.link, host)
+    }
+
+    /// A disk has done the read of this token: its data goes into the host's memory.
+    pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
+        match self.takes_time {
+            true => self.link.write_from_disk(now, token, bytes),
+            false => self.host.handle_disk(token),
+        }
+    }
+
+    /// The next read for the disks.
+    pub(super) fn poll_disk(&mut self) -> Option<DiskRead> {
+        self.host.poll_disk()
+    }
+
+    /// A change of a file that happened since this was last asked.
+    pub(super) fn poll_change(&mut self) -> Option<Change> {
+        self.host.poll_change()
+    }
+
+    /// What the file cache did; none where all files are in memory.
+    pub(super) fn file_cache_stats(&self) -> Option<&FileCacheStats> {
+        self.host.file_cache_stats()
     }
 
     /// Connections, frames that wait at the adapter, and Soft_Limit: 0 where the adapter has all connections anyway.
@@ -212,13 +249,17 @@ impl Offload {
 
     fn drops_in_all(&self) -> [BTreeMap<String, u64>; 2] {
         let (host, adapter) = (self.host.stats(), self.adapter.stats());
+        let of_host = [
+            ("transmit_queue", host.packets_dropped),
+            ("file_shrunk", self.host.files_shrunk()),
+        ];
         let of_sockets = [
             ("no_host_buffer", adapter.packets_without_buffer),
             ("host_buffer_too_short", adapter.packets_too_long),
         ];
         let of_queues = self.adapter.drops().into_iter().flat_map(Drops::iter);
         [
-            counts([("transmit_queue", host.packets_dropped)].into_iter()),
+            counts(of_host.into_iter()),
             counts(of_sockets.into_iter().chain(of_queues)),
         ]
     }

@@ -1,0 +1,75 @@
+//! Files that are sent by sockets on the adapter and on the host's own stack.
+
+use super::data::LinkData;
+use super::link::SimulatedLink;
+use baton_host::layer::LayerCalls;
+use baton_host::offload::Calls;
+use baton_host::{Destination, FileContent, Gone, SocketId, Sockets};
+use baton_tcp::ConnId;
+use baton_wire::{SeqNr, Symbolic};
+
+/// Sockets that say how much they would take.
+pub(super) trait SendRoom: Sockets<LinkData> {
+    /// Bytes that a socket would take now, about.
+    ///
+    /// # Errors
+    /// The connection is gone or closed for writing.
+    fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone>;
+    /// A socket is to become writable when it has room.
+    fn want_room(&mut self, socket: SocketId);
+    /// The connection of the host's stack that refers to what a socket has been given, and the sequence number behind all of that.
+    fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
+}
+
+impl SendRoom for Calls<'_, LinkData, SimulatedLink> {
+    fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone> {
+        Calls::send_room(self, socket)
+    }
+
+    fn want_room(&mut self, socket: SocketId) {
+        Calls::want_room(self, socket);
+    }
+
+    fn sent_by_stack(&self, _socket: SocketId) -> Option<(ConnId, SeqNr)> {
+        None
+    }
+}
+
+impl SendRoom for LayerCalls<'_, LinkData, SimulatedLink> {
+    fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone> {
+        LayerCalls::send_room(self, socket)
+    }
+
+    fn want_room(&mut self, socket: SocketId) {
+        LayerCalls::want_room(self, socket);
+    }
+
+    fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)> {
+        LayerCalls::sent_by_stack(self, socket)
+    }
+}
+
+/// One of these sockets, as pages of files are sent to it.
+pub(super) struct ToSocket<'a> {
+    pub(super) sockets: &'a mut dyn SendRoom,
+    pub(super) socket: SocketId,
+}
+
+impl Destination<Symbolic> for ToSocket<'_> {
+    fn room(&mut self) -> Result<usize, Gone> {
+        self.sockets.send_room(self.socket)
+    }
+
+    fn want_room(&mut self) {
+        self.sockets.want_room(self.socket);
+    }
+
+    fn send(&mut self, content: FileContent, data: Symbolic) -> Result<usize, Gone> {
+        let data = LinkData::Content(data);
+        self.sockets.send_file(self.socket, content, data)
+    }
+
+    fn refers(&self) -> Option<(ConnId, SeqNr)> {
+        self.sockets.sent_by_stack(self.socket)
+    }
+}
