@@ -24,7 +24,7 @@ pub use config::{CacheConfig, Config, ConfigError, LoadControl, Relief, Schedule
 pub use firmware::{Firmware, HostRead, Outgoing, Upcall, Work};
 pub use frame::write_frame;
 pub use load_control::{Governor, LoadState, Step, Watermarks};
-pub use meter::{Meter, NoMeter, TASKS, Task};
+pub use meter::{LINE_BYTES, Meter, NoMeter, TASKS, Task};
 pub use queues::{QueueLengths, Stamp};
 pub use scheduler::{Heads, Schedule, Source};
 pub use stats::{

@@ -38,6 +38,9 @@ pub enum Task {
     Dma,
 }
 
+/// Bytes that [`Task::CopyLine`] copies.
+pub const LINE_BYTES: u32 = 64;
+
 /// All tasks, in order of their discriminants.
 pub const TASKS: [Task; 16] = [
     Task::Lookup,

@@ -98,4 +98,9 @@ impl Opcode {
     pub const fn byte(self) -> u8 {
         self as u8
     }
+
+    /// Whether it is a command of the data cache, which is of no socket.
+    pub const fn is_of_cache(self) -> bool {
+        matches!(self, Self::CacheInit | Self::CacheInsert)
+    }
 }

@@ -28,6 +28,16 @@ pub trait Inline: Payload + Serialize + DeserializeOwned {
 
     /// Data that is these bytes; none where data only stands for bytes.
     fn of_bytes(bytes: Vec<u8>) -> Option<Self>;
+
+    /// The same as a memory of its own keeps it. Bytes are copied, because a buffer that they share with others would be kept as long as
+    /// they are.
+    #[must_use]
+    fn stored(self) -> Self {
+        let copy = self
+            .as_bytes()
+            .and_then(|bytes| Self::of_bytes(bytes.into()));
+        copy.unwrap_or(self)
+    }
 }
 
 impl Inline for Bytes {

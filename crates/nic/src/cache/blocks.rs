@@ -22,17 +22,12 @@ pub(crate) struct Block<P> {
 }
 
 impl<P: Payload + Inline> Block<P> {
-    /// The data is here. It is copied, because a buffer that it shares with others would be kept as long as the block.
+    /// The data is here.
     pub(crate) fn fill(&self, data: P) {
         debug_assert_eq!(data.len(), self.len as usize);
-        let filled = self.data.set(of_its_own(data));
+        let filled = self.data.set(data.stored());
         debug_assert!(filled.is_ok(), "a block is fetched once");
     }
-}
-
-fn of_its_own<P: Inline>(data: P) -> P {
-    let copy = data.as_bytes().and_then(|bytes| P::of_bytes(bytes.into()));
-    copy.unwrap_or(data)
 }
 
 /// A part of a block.
@@ -69,7 +64,7 @@ impl<P: Payload + Inline> Reference<P> {
         self.start += len as u32;
         self.len -= len as u32;
         Some(match len * KEPT_FOR < block.len() {
-            true => of_its_own(data),
+            true => data.stored(),
             false => data,
         })
     }

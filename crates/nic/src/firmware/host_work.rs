@@ -6,7 +6,7 @@ use crate::cache::assembly::Completed;
 use crate::cache::references::Where;
 use crate::cache::region::Storable;
 use crate::config::Transmit;
-use crate::meter::{Meter, Task};
+use crate::meter::{LINE_BYTES, Meter, Task};
 use crate::queues::HostWork;
 use crate::stats::CacheRefusal;
 use baton_bus::handoff::{CacheCommand, Event, PacketInParts, Part, ToHost, ToNic};
@@ -16,9 +16,6 @@ use smallvec::SmallVec;
 
 /// Bytes of an Ethernet header.
 const ETHERNET_BYTES: u32 = 14;
-
-/// Bytes that [`Task::CopyLine`] copies.
-const LINE_BYTES: u32 = 64;
 
 impl<P: Storable> Firmware<P> {
     /// Whether there is room for a descriptor, which is to be given to [`Firmware::handle_accepted`] then. If there is none, that is

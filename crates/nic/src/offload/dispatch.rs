@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::queues::{QueueLengths, Queues, Stamp};
 use crate::scheduler::{Heads, Order, Schedule, Source};
 use crate::stats::{Drop, Drops};
-use baton_bus::descriptor::entries;
+use baton_bus::descriptor::{Opcode, entries};
 use baton_bus::link::{AdapterLink, Inline, LinkError, Violation};
 use baton_bus::{Descriptor, Fifo};
 use baton_tcp::Stack;
@@ -23,6 +23,8 @@ pub enum Piece<F> {
     Receive(F),
     /// [Carry out](Dispatch::carry_out) a request about packets of the host.
     HostRequest,
+    /// The same for a command of the data cache.
+    CacheCommand,
     /// The same for any other request, of so many descriptors.
     Request(u32),
     /// Take note of a transfer of data that [is over](Dispatch::finish_transfer).
@@ -309,7 +311,10 @@ impl<F> Dispatch<F> {
                 self.entry.push(head);
                 let continuations = self.continuations.take(head.continuations());
                 self.entry.extend(continuations);
-                Piece::Request(self.entry.len() as u32)
+                match head.opcode().is_ok_and(Opcode::is_of_cache) {
+                    true => Piece::CacheCommand,
+                    false => Piece::Request(self.entry.len() as u32),
+                }
             }
             Source::Transfers => Piece::Transfer,
             Source::Transmit => Piece::Transmit,

@@ -122,3 +122,22 @@ fn output_counts_as_arrived_with_what_caused_it() {
     assert_eq!(dispatch.next_piece(true, false), Some(Piece::Timers));
     assert_eq!(dispatch.next_piece(true, false), None);
 }
+
+#[test]
+fn cache_commands_are_told_apart_and_keep_their_place() {
+    let mut dispatch = dispatch(Scheduler::HostFirst);
+    let insert = Request {
+        socket: 0,
+        tag: 0,
+        action: Action::CacheInsert {
+            address: 0,
+            len: 512,
+            offset: 0,
+        },
+    };
+    for entry in [vec![insert.encode()], send(0), vec![insert.encode()]] {
+        dispatch.handle_request(Time::ZERO, &entry, false);
+    }
+    let expected = [Piece::CacheCommand, Piece::Request(1), Piece::CacheCommand];
+    assert_eq!(pieces(&mut dispatch, true), expected);
+}
