@@ -9,7 +9,7 @@ use crate::files::Files;
 use crate::footprint;
 use crate::memory::{Buffers, Slots};
 use crate::meter::{Meter, Owner};
-use crate::nic_cache::Coherence;
+use crate::nic_cache::{Coherence, MakeReplacement};
 use crate::nics::{NicId, Nics};
 use crate::pcb_lists::PcbLists;
 use crate::selection::Selection;
@@ -23,7 +23,6 @@ use baton_tcp::{ConnId, ListenerId, Stack};
 use baton_wire::{Endpoint, Flow, Payload, Time};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::IpAddr;
 
 /// The host's half of Baton: sockets over a TCP stack, and over the bypass for connections that the NIC processes.
@@ -79,15 +78,6 @@ pub struct Kernel<P> {
     pub(crate) pieces: Vec<P>,
     /// ... and blocks that each NIC has.
     pub(crate) cached_counts: Vec<u32>,
-}
-
-/// Makes a replacement policy for a cache of so many blocks.
-pub(crate) struct MakeReplacement(pub(crate) Box<dyn Fn(u32) -> Box<dyn Replacement> + Send>);
-
-impl fmt::Debug for MakeReplacement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MakeReplacement")
-    }
 }
 
 impl<P: Payload> Kernel<P> {

@@ -21,12 +21,13 @@ use crate::meter::Meter;
 use crate::nics::NicId;
 use crate::sockets::FileId;
 use baton_bus::handoff::{CacheCommand, ToNic};
-use baton_cache::{AdmissionConfig, ReplacementConfig};
+use baton_cache::{AdmissionConfig, Replacement, ReplacementConfig};
 use baton_wire::Payload;
 pub(crate) use directory::Block;
 use directory::Directory;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// How the host uses the data caches of its NICs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +106,15 @@ impl NicCache {
         let (first, _) = self.block_at(offset);
         let (last, _) = self.block_at(offset + len.max(1) - 1);
         first..=last
+    }
+}
+
+/// Makes a replacement policy for a cache of so many blocks.
+pub(crate) struct MakeReplacement(pub(crate) Box<dyn Fn(u32) -> Box<dyn Replacement> + Send>);
+
+impl fmt::Debug for MakeReplacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MakeReplacement")
     }
 }
 

@@ -3,7 +3,7 @@
 use super::socket::{Place, Socket, Wish};
 use super::{AdapterEnd, SocketLayer};
 use crate::footprint::PAGE_BYTES;
-use crate::offload::Calls;
+use crate::offload::{Calls, OsLayer};
 use crate::{FileContent, FromCache, Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
@@ -39,6 +39,11 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
             stack,
             adapter,
         }
+    }
+
+    /// The adapter's sockets, if there is an adapter.
+    pub fn os(&mut self) -> Option<&mut OsLayer<P>> {
+        self.adapter.as_mut().map(|adapter| &mut *adapter.os)
     }
 
     /// Bytes that a socket would take now, about.

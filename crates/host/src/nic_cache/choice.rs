@@ -61,6 +61,12 @@ impl NicCache {
         directory.map_or((0, 0), |directory| (directory.len(), directory.capacity()))
     }
 
+    /// Where a block of a file stands, whatever its revision.
+    pub(crate) fn slot_of(&self, file: FileId, number: u32) -> Option<u32> {
+        let (slot, _) = self.directory.as_ref()?.find(file, number)?;
+        Some(slot)
+    }
+
     /// Asserts the directory's invariants.
     pub(crate) fn check(&self) {
         if let Some(directory) = &self.directory {

@@ -3,13 +3,16 @@
 //! The directory, what is admitted and what makes room are those of [`crate::nic_cache`]. Requests are carried out in order, so that a
 //! SEND that was queued means the block that was in its place then: nothing is held back by name, only as data.
 
-use super::socket::{Asked, Phase};
+mod sending;
+
+use super::socket::Asked;
 use super::{OsLayer, Request};
-use crate::nic_cache::{Block, Bypass, Coherence, Content, Found, NicCache, NicCacheStats};
-use crate::{FileContent, FromCache, Gone, NicCacheConfig, SocketId};
+use crate::nic_cache::{Coherence, MakeReplacement, NicCache, NicCacheStats};
+use crate::{FileId, NicCacheConfig};
 use baton_bus::descriptor::{self, Action, Response, Status};
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Chain, HostLink, Urgency};
+use baton_cache::Replacement;
 use baton_wire::Time;
 
 /// What the host knows of the adapter's cache.
@@ -17,6 +20,8 @@ use baton_wire::Time;
 pub(super) struct Caching {
     cache: NicCache,
     coherence: Box<dyn Coherence>,
+    /// None: as its parameters say.
+    replacement: Option<MakeReplacement>,
     /// CACHE INIT has been asked for on this link.
     asked: bool,
     /// CACHE INIT and INSERTs that wait to be answered.
@@ -40,6 +45,7 @@ impl Caching {
             Box::new(Self {
                 cache: NicCache::new(config),
                 coherence: config.coherence.build(),
+                replacement: None,
                 asked: false,
                 requests: Chain::default(),
                 most_inserts: 0,
@@ -59,6 +65,26 @@ impl<P: Inline> OsLayer<P> {
     pub fn nic_cache_blocks(&self) -> (u32, u32) {
         let caching = self.caching.as_ref();
         caching.map_or((0, 0), |caching| caching.cache.len_and_capacity())
+    }
+
+    /// The place in the adapter's cache of a block of a file, by the numbers of both, if it has one.
+    pub fn nic_cache_slot(&self, file: FileId, block: u32) -> Option<u32> {
+        self.caching.as_ref()?.cache.slot_of(file, block)
+    }
+
+    /// A coherence protocol of the caller's own in place of the one that its parameters name, before anything is cached.
+    pub fn set_coherence(&mut self, protocol: Box<dyn Coherence>) {
+        if let Some(caching) = &mut self.caching {
+            caching.coherence = protocol;
+        }
+    }
+
+    /// What chooses the block that makes room in the adapter's cache, made for so many blocks, in place of what its parameters name;
+    /// before the cache is started.
+    pub fn set_replacement(&mut self, make: impl Fn(u32) -> Box<dyn Replacement> + Send + 'static) {
+        if let Some(caching) = &mut self.caching {
+            caching.replacement = Some(MakeReplacement(Box::new(make)));
+        }
     }
 
     /// Starts the adapter's cache, if it is to be used.
@@ -117,7 +143,9 @@ impl<P: Inline> OsLayer<P> {
         if let Some(caching) = &mut self.caching
             && response.status == Status::Ok
         {
-            caching.cache.start(bytes.min(caching.most_bytes), |_| None);
+            let replacement = caching.replacement.as_ref();
+            let bytes = bytes.min(caching.most_bytes);
+            (caching.cache).start(bytes, |blocks| replacement.map(|make| make.0(blocks)));
             caching.most_inserts = most_inserts;
         }
         Ok(())
@@ -145,238 +173,6 @@ impl<P: Inline> OsLayer<P> {
             debug_assert!(removed.is_some(), "a request is in its queue");
         }
         self.released(asked);
-    }
-
-    // --- sending ---
-
-    /// Sends what of `content` stands in the cache, from its start on.
-    pub(super) fn send_cached<L: HostLink<Data = P>>(
-        &mut self,
-        now: Time,
-        link: &mut L,
-        socket: SocketId,
-        content: &FileContent,
-    ) -> Result<FromCache, Gone> {
-        let mut done = FromCache::NOTHING;
-        if !self.may_send_cached(socket)? {
-            return Ok(done);
-        }
-        while done.taken < content.len {
-            let part = self.part(content, done.taken, content.len - done.taken);
-            let Some((caching, part)) = self.caching.as_mut().zip(part) else {
-                break;
-            };
-            if !caching.cache.has(&part, caching.coherence.as_ref()) {
-                break;
-            }
-            if !self.has_room_for_reference(now, link, socket.0) {
-                done.has_room = false;
-                break;
-            }
-            let Some(at) = self.find(&part) else { break };
-            done.taken += u64::from(part.len);
-            let more = done.taken < content.len;
-            self.queue_cached(now, socket.0, (at, part.len), more);
-        }
-        Ok(done)
-    }
-
-    /// Sends `data`, with which `content` begins: by reference what stands in the cache or goes there now, the rest as it is.
-    pub(super) fn send_file<L: HostLink<Data = P>>(
-        &mut self,
-        now: Time,
-        link: &mut L,
-        socket: SocketId,
-        content: &FileContent,
-        data: &P,
-    ) -> Result<usize, Gone> {
-        if !self.may_send_cached(socket)? {
-            return self.send(now, link, socket, data);
-        }
-        // What is sent up to, and what of it is not in the cache and still to be sent.
-        let (mut at, mut plain) = (0, 0);
-        while at < data.len() {
-            let Some(part) = self.part(content, at as u64, (data.len() - at) as u64) else {
-                return self.send(now, link, socket, &data.slice(at, data.len() - at));
-            };
-            if !self.has_room(link, socket.0) {
-                break;
-            }
-            let Some(place) = self.find_or_insert(now, link, (content, data), &part) else {
-                plain += part.len as usize;
-                at += part.len as usize;
-                continue;
-            };
-            let sent = self.send_plain(now, link, socket, data.slice(at - plain, plain))?;
-            if sent < plain || !self.has_room_for_reference(now, link, socket.0) {
-                return Ok(at - plain + sent);
-            }
-            plain = 0;
-            at += part.len as usize;
-            let more = (at as u64) < content.len;
-            self.queue_cached(now, socket.0, (place, part.len), more);
-        }
-        let sent = self.send_plain(now, link, socket, data.slice(at - plain, plain))?;
-        let taken = at - plain + sent;
-        // What comes next waits for room, if there has been none.
-        let waits = taken < data.len();
-        self.socket_mut(socket.0).wants_room = waits;
-        if waits && sent == plain && self.has_room_for_reference(now, link, socket.0) {
-            self.wake_writer(socket.0);
-        }
-        Ok(taken)
-    }
-
-    fn send_plain<L: HostLink<Data = P>>(
-        &mut self,
-        now: Time,
-        link: &mut L,
-        socket: SocketId,
-        data: P,
-    ) -> Result<usize, Gone> {
-        match data.is_empty() {
-            true => Ok(0),
-            false => self.send(now, link, socket, &data),
-        }
-    }
-
-    /// Whether a socket's data can come from the cache at all.
-    fn may_send_cached(&self, socket: SocketId) -> Result<bool, Gone> {
-        let entry = self.known(socket).ok_or(Gone)?;
-        if !entry.may_send() {
-            return Err(Gone);
-        }
-        let is_ready = (self.caching.as_ref()).is_some_and(|caching| caching.cache.is_ready());
-        Ok(is_ready && entry.phase == Phase::Open)
-    }
-
-    /// What of content lies in one block, from `from` on.
-    fn part(&self, content: &FileContent, from: u64, most: u64) -> Option<Content> {
-        let cache = &self.caching.as_ref()?.cache;
-        cache.content(content.file, content.revision, content.offset + from, most)
-    }
-
-    /// Where content stands in the cache, as far as it is known to be there.
-    fn find(&mut self, part: &Content) -> Option<u32> {
-        let caching = self.caching.as_mut()?;
-        let found = caching
-            .cache
-            .look_up(part, caching.coherence.as_ref(), |_| false)?;
-        match found {
-            Found::Cached { slot, .. } => Some(caching.cache.offset(slot) + part.within),
-            Found::Absent { .. } | Found::Bypassed { .. } => None,
-        }
-    }
-
-    /// The same; the block of what is not there may be put there now, if all of it is at hand.
-    fn find_or_insert<L: HostLink<Data = P>>(
-        &mut self,
-        now: Time,
-        link: &mut L,
-        (content, data): (&FileContent, &P),
-        part: &Content,
-    ) -> Option<u32> {
-        let caching = self.caching.as_mut()?;
-        let coherence = caching.coherence.as_ref();
-        match caching.cache.look_up(part, coherence, |_| false)? {
-            Found::Cached { slot, .. } => Some(caching.cache.offset(slot) + part.within),
-            Found::Bypassed { .. } => None,
-            Found::Absent { .. } => match self.insert(now, link, (content, data), part) {
-                Ok(offset) => Some(offset + part.within),
-                Err(reason) => {
-                    let caching = self.caching.as_mut()?;
-                    caching.cache.bypass(reason, part.len);
-                    None
-                }
-            },
-        }
-    }
-
-    fn insert<L: HostLink<Data = P>>(
-        &mut self,
-        now: Time,
-        link: &mut L,
-        (content, data): (&FileContent, &P),
-        part: &Content,
-    ) -> Result<u32, Bypass> {
-        let spare = self.spare(link);
-        let room = self.queue.room();
-        let caching = self.caching.as_mut().ok_or(Bypass::NotReady)?;
-        let (start, end) = caching.cache.block_of(part, content.file_len);
-        let from = start.checked_sub(content.offset);
-        let from = from.ok_or(Bypass::NotResident)? as usize;
-        let len = end.saturating_sub(start) as u32;
-        if from + len as usize > data.len() || len < part.within + part.len {
-            return Err(Bypass::NotResident);
-        }
-        // Room for the SEND as well, and buffers for the others.
-        let is_busy = caching.requests.len() >= caching.most_inserts;
-        if is_busy || room < 2 || spare < 2 || len > link.buffer_bytes() {
-            return Err(Bypass::NoRoom);
-        }
-        let slot = caching.cache.make_place(part, len, |_| false)?;
-        let Ok(address) = link.place(data.slice(from, len as usize)) else {
-            unreachable!("a buffer is free and long enough");
-        };
-        let block = Block {
-            file: part.file,
-            number: part.number,
-            since: part.revision,
-            bytes: len,
-            generation: caching.cache.next_generation(),
-        };
-        caching.cache.put(slot, block, 1);
-        let offset = caching.cache.offset(slot);
-        self.placed += 1;
-        let action = Action::CacheInsert {
-            address,
-            len,
-            offset,
-        };
-        self.request_of_cache(now, action, Asked::Insert { address }, len);
-        Ok(offset)
-    }
-
-    /// Whether a SEND of a reference finds room.
-    fn has_room<L: HostLink<Data = P>>(&mut self, link: &L, number: u32) -> bool {
-        // As that of nothing: it takes no buffer.
-        self.no_room(link, number, 0).is_none()
-    }
-
-    /// The same once all that is held back has gone, which it follows; if not, the socket becomes writable later.
-    fn has_room_for_reference<L: HostLink<Data = P>>(
-        &mut self,
-        now: Time,
-        link: &mut L,
-        number: u32,
-    ) -> bool {
-        if self.flush(now, link, number, true) {
-            let Some(why) = self.no_room(link, number, 0) else {
-                return true;
-            };
-            self.stats.no_room.count(why);
-            self.wait_for_room(number);
-        }
-        self.socket_mut(number).wants_room = true;
-        false
-    }
-
-    /// Queues a SEND of what stands at `offset` of the cache; there is room for it.
-    fn queue_cached(&mut self, now: Time, number: u32, (offset, len): (u32, u32), more: bool) {
-        let address = None;
-        let tag = self.remember(number, Asked::Send { address, len });
-        let request = descriptor::Request {
-            socket: number,
-            tag,
-            action: Action::SendCached { offset, len, more },
-        };
-        let entry = [request.encode()];
-        let pushed = self.queue.push(now, &entry, len, Urgency::Awaited);
-        debug_assert!(pushed, "there was room");
-        self.stats.sends += 1;
-        self.stats.cached_sends += 1;
-        self.stats.sent_bytes += u64::from(len);
-        self.stats.cached_bytes += u64::from(len);
     }
 
     /// Counts its requests: all of them, and those with a buffer.
