@@ -449,11 +449,6 @@ fn what_cannot_be_is_refused() {
             "offload.host.interface.batching.max_transfer_bytes: 1024; expected at least 1560"
         )
     );
-    assert!(
-        refused(|e| e.nic.firmware.cache.kib = 64).starts_with(
-            "nic.firmware.cache.kib: 64; expected 0, where sockets are on the adapter"
-        )
-    );
     assert!(refused(|e| e.nics = 2).starts_with("nics: 2; expected 1"));
     let unreachable = refused(|e| {
         one_by_one(e, Scheduler::Fcfs);

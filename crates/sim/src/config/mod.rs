@@ -23,6 +23,7 @@ pub use workload::{ClientsConfig, WorkloadConfig};
 use crate::hardware::{ConfigError, DiskConfig, WireConfig};
 use crate::machine::MOST_NICS;
 use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
+use baton_host::NicCacheConfig;
 use serde::{Deserialize, Serialize};
 
 /// Everything a run depends on. Two runs with equal experiments give equal results.
@@ -112,6 +113,15 @@ impl From<ConfigError> for Invalid {
 }
 
 impl Experiment {
+    /// How the host uses its NICs' data caches: not at all where no memory is set aside for them.
+    pub(crate) fn nic_cache(&self) -> NicCacheConfig {
+        let config = &self.host.kernel.nic_cache;
+        NicCacheConfig {
+            enabled: config.enabled && self.nic.firmware.cache.kib > 0,
+            ..config.clone()
+        }
+    }
+
     /// Checks what types cannot.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ pub struct NicConfig {
     /// How it uses the interconnect, where that takes time.
     pub dma: DmaConfig,
     /// Keep real bytes beside the names in its data cache, and check that names and bytes agree whenever something is sent from it.
+    /// Without effect where sockets are on the adapter: each block is a value of its own there.
     pub store_bytes: bool,
     /// Multipliers of the instruction counts, in per cent.
     pub scale: NicScale,

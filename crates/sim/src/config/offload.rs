@@ -1,6 +1,7 @@
 //! Sockets on the adapter, by descriptors: all of TCP there (the batching paper), or the connections that are handed off.
 
 use super::{Experiment, Invalid, one_to};
+use baton_host::NicCacheConfig;
 use baton_host::offload::OsLayerConfig;
 use baton_nic::offload::AdapterConfig;
 use serde::{Deserialize, Serialize};
@@ -139,11 +140,7 @@ fn longest_packet(experiment: &Experiment) -> u32 {
 impl OffloadConfig {
     /// Checks what types cannot.
     pub(super) fn validate(&self, experiment: &Experiment) -> Result<(), Invalid> {
-        let cache = &experiment.nic.firmware.cache;
-        for (path, value, only) in [
-            ("nics", experiment.nics, 1),
-            ("nic.firmware.cache.kib", cache.kib, 0),
-        ] {
+        for (path, value, only) in [("nics", experiment.nics, 1)] {
             if value != only {
                 let expected = format!("{only}, where sockets are on the adapter (offload)");
                 return Err(Invalid::new(path, value, &expected));
@@ -163,6 +160,7 @@ impl OffloadConfig {
             }
         }
         self.validate_load_control(experiment)?;
+        self.validate_cache(experiment)?;
         one_to(1 << 20, "offload.link.buffers", self.link.buffers)?;
         for (side, wake_up) in [
             ("adapter", self.adapter.wake_up),
@@ -190,6 +188,28 @@ impl OffloadConfig {
             let path = path("high_water_packets");
             let expected = "less than nic.firmware.receive_queue_packets";
             return Err(Invalid::new(&path, load.high_water_packets, expected));
+        }
+        Ok(())
+    }
+    /// The data cache has one place where it is described, and blocks that can cross.
+    fn validate_cache(&self, experiment: &Experiment) -> Result<(), Invalid> {
+        let (host, adapter) = (&self.host.interface, &self.adapter.interface);
+        if adapter.cache_bytes != 0 {
+            let path = "offload.adapter.interface.cache_bytes";
+            let expected = "0: nic.firmware.cache.kib has its size";
+            return Err(Invalid::new(path, adapter.cache_bytes, expected));
+        }
+        if host.nic_cache != NicCacheConfig::default() {
+            let path = "offload.host.interface.nic_cache";
+            let expected = "none: host.kernel.nic_cache has its parameters";
+            return Err(Invalid::new(path, "parameters", expected));
+        }
+        let cache = experiment.nic_cache();
+        let most = (host.batching.max_transfer_bytes).min(adapter.batching.max_transfer_bytes);
+        if cache.enabled && cache.block_bytes > most {
+            let path = "host.kernel.nic_cache.block_bytes";
+            let expected = format!("at most {most}, the largest transfer");
+            return Err(Invalid::new(path, cache.block_bytes, &expected));
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// What happens in the NICs' caches when a file changes (data-caching 4.4). Without effect where sockets are on the adapter.
+    /// What happens in the NICs' caches when a file changes (data-caching 4.4).
     pub fn coherence(mut self, policy: impl Coherence + 'static) -> Self {
         self.policies.coherence = Some(Box::new(policy));
         self
@@ -108,8 +108,7 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// Which block makes room in a NIC's cache (data-caching 4.2): made for a cache of so many blocks. Without effect where sockets are on
-    /// the adapter.
+    /// Which block makes room in a NIC's cache (data-caching 4.2): made for a cache of so many blocks.
     pub fn replacement<R: Replacement + 'static>(
         mut self,
         make: impl Fn(u32) -> R + Send + 'static,

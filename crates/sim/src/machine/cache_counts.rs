@@ -1,4 +1,4 @@
-//! What caches did since measurement began: their kernel counts from the start of the run.
+//! What caches did since measurement began: their hosts count from the start of the run.
 
 use crate::results::{FileCacheResults, NicCacheResults};
 use baton_host::{FileCacheStats, Kernel, NicCacheStats, NicId};
@@ -43,20 +43,29 @@ impl CacheCounts {
         let now = kernel.nic_cache_stats(nic)?;
         let nothing = NicCacheStats::default();
         let before = self.nics.get(usize::from(nic.0)).unwrap_or(&nothing);
-        Some(NicCacheResults {
-            blocks: kernel.nic_cache_blocks(nic),
-            lookups: now.lookups - before.lookups,
-            hits: now.hits - before.hits,
-            hit_bytes: now.hit_bytes - before.hit_bytes,
-            inserts: now.inserts - before.inserts,
-            inserted_bytes: now.inserted_bytes - before.inserted_bytes,
-            evictions: now.evictions - before.evictions,
-            stale: now.stale - before.stale,
-            invalidated: now.invalidated - before.invalidated,
-            updated: now.updated - before.updated,
-            excluded: now.excluded - before.excluded,
-            delivered: now.delivered - before.delivered,
-            bypassed_bytes: now.bypassed_bytes - before.bypassed_bytes,
-        })
+        Some(of_nic_cache(now, before, kernel.nic_cache_blocks(nic)))
+    }
+}
+
+/// What the cache of a NIC did since it had done what was before; `blocks` it holds, and may hold.
+pub(super) fn of_nic_cache(
+    now: &NicCacheStats,
+    before: &NicCacheStats,
+    blocks: (u32, u32),
+) -> NicCacheResults {
+    NicCacheResults {
+        blocks,
+        lookups: now.lookups - before.lookups,
+        hits: now.hits - before.hits,
+        hit_bytes: now.hit_bytes - before.hit_bytes,
+        inserts: now.inserts - before.inserts,
+        inserted_bytes: now.inserted_bytes - before.inserted_bytes,
+        evictions: now.evictions - before.evictions,
+        stale: now.stale - before.stale,
+        invalidated: now.invalidated - before.invalidated,
+        updated: now.updated - before.updated,
+        excluded: now.excluded - before.excluded,
+        delivered: now.delivered - before.delivered,
+        bypassed_bytes: now.bypassed_bytes - before.bypassed_bytes,
     }
 }

@@ -45,8 +45,7 @@ impl HostSide {
     ) -> Result<Self, Invalid> {
         let host = &experiment.host;
         let mut config = host.kernel.clone();
-        // Without memory set aside on the NICs there is nothing to look up.
-        config.nic_cache.enabled &= experiment.nic.firmware.cache.kib > 0;
+        config.nic_cache = experiment.nic_cache();
         let knows_files = config.nic_cache.enabled || config.file_cache.kib > 0;
         let mut kernel = Kernel::new(
             config,

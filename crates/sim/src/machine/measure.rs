@@ -6,7 +6,9 @@ use super::names::{counts, since};
 use super::nic_side::NicSide;
 use super::offload::Offload;
 use super::tick::Tick;
-use crate::results::{Ended, HandoffResults, InterconnectResults, PortResults, Results, Sample};
+use crate::results::{
+    Ended, HandoffResults, InterconnectResults, NicResults, PortResults, Results, Sample,
+};
 use baton_bus::Accounting;
 use baton_host::FileCacheStats;
 use baton_nic::Firmware;
@@ -111,6 +113,18 @@ impl Machine {
         }
     }
 
+    /// What `nics` did; where sockets are on the adapter its TCP and its queues are not the firmware's.
+    fn nic_results(&self, nics: &[&NicSide], connections: f64) -> NicResults {
+        let mut nic = NicSide::results(nics, self.now, connections);
+        if let Some(offload) = &self.offload {
+            let [_, of_nic] = offload.sent_again();
+            (nic.retransmissions, nic.timeouts) = (of_nic.segments, of_nic.timeouts);
+            let [_, of_nic] = offload.drops();
+            nic.drops.extend(of_nic);
+        }
+        nic
+    }
+
     /// Each NIC, where there is more to say than of all together.
     fn ports_results(&self, measured: Span) -> Vec<PortResults> {
         let kernel = &self.host.kernel;
@@ -118,10 +132,19 @@ impl Machine {
             .ports
             .iter()
             .zip(kernel.nics())
-            .map(|(port, nic)| PortResults {
-                content_mbps: self.clients.content_mbps(nic.0, measured),
-                nic: NicSide::results(&[&port.nic], self.now, port.nic.connections_now()),
-                cache: self.caches_before.nic_cache(kernel, nic),
+            .map(|(port, nic)| {
+                let (connections, cache) = match &self.offload {
+                    Some(offload) => (offload.sample().connections.into(), offload.nic_cache()),
+                    None => (
+                        port.nic.connections_now(),
+                        self.caches_before.nic_cache(kernel, nic),
+                    ),
+                };
+                PortResults {
+                    content_mbps: self.clients.content_mbps(nic.0, measured),
+                    nic: self.nic_results(&[&port.nic], connections),
+                    cache,
+                }
             })
             .collect();
         let one_without_cache = matches!(&results[..], [PortResults { cache: None, .. }]);
@@ -160,19 +183,14 @@ impl Machine {
         let (host_packets, nic_packets) = self.packets_by_owner();
         let file_cache = self.file_cache_stats();
         let file_cache = file_cache.map(|now| self.caches_before.file_cache(now));
-        let mut nic = NicSide::results(
-            &self.ports.iter().map(|port| &port.nic).collect::<Vec<_>>(),
-            self.now,
-            connections_mean,
-        );
+        let nics: Vec<_> = self.ports.iter().map(|port| &port.nic).collect();
+        let nic = self.nic_results(&nics, connections_mean);
         let mut host = self.host.results(self.now, host_packets, nic_packets);
         if let Some(offload) = offload {
-            let [of_host, of_nic] = offload.sent_again();
+            let [of_host, _] = offload.sent_again();
             (host.retransmissions, host.timeouts) = (of_host.segments, of_host.timeouts);
-            (nic.retransmissions, nic.timeouts) = (of_nic.segments, of_nic.timeouts);
-            let [of_host, of_nic] = offload.drops();
+            let [of_host, _] = offload.drops();
             host.drops.extend(of_host);
-            nic.drops.extend(of_nic);
         }
         Results {
             version: 1,

@@ -48,13 +48,11 @@ impl AdapterProcess {
         governor: Option<Box<dyn Governor>>,
         schedule: Option<Box<dyn Schedule>>,
     ) -> Result<Self, Invalid> {
-        let firmware = &experiment.nic.firmware;
-        let burst = firmware.transmit_burst_segments;
-        let engine = Engine::new(experiment, &config.interface, governor, burst)?;
+        let engine = Engine::new(experiment, &config.interface, governor)?;
         let waiting = match config.piece {
             Piece::All => Waiting::All(VecDeque::new()),
             Piece::One => {
-                let mut dispatch = Dispatch::new(firmware, engine.session);
+                let mut dispatch = Dispatch::new(&experiment.nic.firmware, engine.session);
                 if let Some(schedule) = schedule {
                     dispatch.set_schedule(schedule);
                 }

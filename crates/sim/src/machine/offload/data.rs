@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub(super) enum LinkData {
     /// Bytes that nobody needs to see: what connections carry.
     Content(Symbolic),
+    /// The same, as it stands in the adapter's data cache: each block by itself.
+    Cached(Symbolic),
     /// Of a connection's state.
     State(Bytes),
     /// A packet of the host's own stack; always whole.
@@ -30,14 +32,14 @@ impl LinkData {
     pub(super) fn into_packet(self) -> Option<Segment<Self>> {
         match self {
             Self::Packet(segment) => Some(*segment),
-            Self::Content(_) | Self::State(_) => None,
+            Self::Content(_) | Self::Cached(_) | Self::State(_) => None,
         }
     }
 
     /// The content, if it is some.
     pub(super) fn content(&self) -> Option<Symbolic> {
         match self {
-            Self::Content(content) => Some(*content),
+            Self::Content(content) | Self::Cached(content) => Some(*content),
             Self::State(_) | Self::Packet(_) => None,
         }
     }
@@ -45,7 +47,9 @@ impl LinkData {
     /// Its bytes by what they are.
     pub(super) fn categories(&self, direction: Direction) -> BytesByCategory {
         match self {
-            Self::Content(content) => BytesByCategory::of(category(content), content.len.into()),
+            Self::Content(content) | Self::Cached(content) => {
+                BytesByCategory::of(category(content), content.len.into())
+            }
             Self::State(bytes) => {
                 let category = match direction {
                     Direction::ToNic => Category::Descriptor,
@@ -109,7 +113,7 @@ fn with_payload<P, Q>(segment: &Segment<P>, payload: Pieces<Q>) -> Segment<Q> {
 impl Payload for LinkData {
     fn len(&self) -> usize {
         match self {
-            Self::Content(content) => Payload::len(content),
+            Self::Content(content) | Self::Cached(content) => Payload::len(content),
             Self::State(bytes) => bytes.len(),
             Self::Packet(segment) => segment.header_len() + segment.payload_len(),
         }
@@ -118,6 +122,7 @@ impl Payload for LinkData {
     fn slice(&self, start: usize, len: usize) -> Self {
         match self {
             Self::Content(content) => Self::Content(content.slice(start, len)),
+            Self::Cached(content) => Self::Cached(content.slice(start, len)),
             Self::State(bytes) => Self::State(Payload::slice(bytes, start, len)),
             Self::Packet(_) => {
                 assert_eq!((start, len), (0, self.len()), "packets stay whole");
@@ -145,7 +150,7 @@ impl Inline for LinkData {
 
     fn to_inline(&self, room: &mut [u8]) {
         match self {
-            Self::Content(content) => content.to_inline(room),
+            Self::Content(content) | Self::Cached(content) => content.to_inline(room),
             Self::State(_) | Self::Packet(_) => unreachable!("states and packets stand in buffers"),
         }
     }
@@ -157,11 +162,18 @@ impl Inline for LinkData {
     fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::State(bytes) => Some(bytes),
-            Self::Content(_) | Self::Packet(_) => None,
+            Self::Content(_) | Self::Cached(_) | Self::Packet(_) => None,
         }
     }
 
     fn of_bytes(bytes: Vec<u8>) -> Option<Self> {
         Some(Self::State(bytes.into()))
+    }
+
+    fn stored(self) -> Self {
+        match self {
+            Self::Content(content) => Self::Cached(content),
+            Self::Cached(_) | Self::State(_) | Self::Packet(_) => self,
+        }
     }
 }

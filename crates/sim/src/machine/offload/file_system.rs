@@ -3,7 +3,7 @@
 use super::data::LinkData;
 use super::link::SimulatedLink;
 use baton_host::layer::LayerCalls;
-use baton_host::offload::Calls;
+use baton_host::offload::{Calls, OsLayer};
 use baton_host::{Destination, FileContent, Gone, SocketId, Sockets};
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
@@ -19,6 +19,8 @@ pub(super) trait SendRoom: Sockets<LinkData> {
     fn want_room(&mut self, socket: SocketId);
     /// The connection of the host's stack that refers to what a socket has been given, and the sequence number behind all of that.
     fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
+    /// The adapter's sockets, if there is an adapter.
+    fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>>;
 }
 
 impl SendRoom for Calls<'_, LinkData, SimulatedLink> {
@@ -33,6 +35,10 @@ impl SendRoom for Calls<'_, LinkData, SimulatedLink> {
     fn sent_by_stack(&self, _socket: SocketId) -> Option<(ConnId, SeqNr)> {
         None
     }
+
+    fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>> {
+        Some(self.os())
+    }
 }
 
 impl SendRoom for LayerCalls<'_, LinkData, SimulatedLink> {
@@ -46,6 +52,10 @@ impl SendRoom for LayerCalls<'_, LinkData, SimulatedLink> {
 
     fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)> {
         LayerCalls::sent_by_stack(self, socket)
+    }
+
+    fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>> {
+        self.os()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The host's process: an application above the sockets.
 
 use super::super::application::{self, Application};
+use super::super::builder::Policies;
 use super::super::changes::Change;
 use super::super::host_side::{HostSide, preloaded};
 use super::super::meter::HostMeter;
@@ -13,9 +14,9 @@ use super::worker::Worker;
 use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
 use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
-use baton_host::offload::{OsLayer, OsLayerStats};
+use baton_host::offload::{OsLayer, OsLayerConfig, OsLayerStats};
 use baton_host::{
-    DiskRead, FileCacheStats, FileSystem, Meter, Owner, Ready, Selection, SocketId, footprint,
+    DiskRead, FileCacheStats, FileSystem, Meter, NicCacheStats, Owner, Ready, SocketId, footprint,
 };
 use baton_wire::{Symbolic, Time};
 use baton_workload::Workload;
@@ -45,11 +46,21 @@ impl HostProcess {
         experiment: &Experiment,
         config: &OffloadHostConfig,
         established_by: EstablishedBy,
-        selection: Option<Box<dyn Selection>>,
+        policies: &mut Policies,
         workload: &dyn Workload,
     ) -> Result<Self, Invalid> {
-        let mut os = OsLayer::new(config.interface.clone())
+        let interface = OsLayerConfig {
+            nic_cache: experiment.nic_cache(),
+            ..config.interface.clone()
+        };
+        let mut os = OsLayer::new(interface)
             .map_err(|error| Invalid::new("offload.host.interface", error, "one that can work"))?;
+        if let Some(make) = policies.replacement.take() {
+            os.set_replacement(make);
+        }
+        if let Some(protocol) = policies.coherence.take() {
+            os.set_coherence(protocol);
+        }
         let local = subnets::server(0);
         let stack = match established_by {
             EstablishedBy::Adapter => {
@@ -62,7 +73,7 @@ impl HostProcess {
             }
             EstablishedBy::Host => {
                 let policy = || experiment.host.kernel.selection.build();
-                let selection = selection.unwrap_or_else(policy);
+                let selection = policies.selection.take().unwrap_or_else(policy);
                 let stack = HostStack::new(experiment, config, selection, &mut os, local)?;
                 Some(Box::new(stack))
             }
@@ -306,6 +317,12 @@ impl HostProcess {
     /// Times that a file ended before what was asked for.
     pub(super) fn files_shrunk(&self) -> u64 {
         self.files.shrunk()
+    }
+
+    /// What the adapter's data cache did, and the blocks that it holds and may hold; nothing where none is used.
+    pub(super) fn nic_cache(&self) -> Option<(&NicCacheStats, (u32, u32))> {
+        let stats = self.os.nic_cache_stats()?;
+        Some((stats, self.os.nic_cache_blocks()))
     }
 
     /// Its queue of requests.

@@ -41,8 +41,10 @@ pub(super) enum HostWork {
 /// What the adapter did with the link since that was last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AdapterTally {
-    /// Descriptors got.
+    /// Descriptors got, but for those of cache commands.
     pub(super) requests: u32,
+    /// Commands of the data cache got.
+    pub(super) cache_commands: u32,
     /// Descriptors put.
     pub(super) responses: u32,
     /// Transfers of descriptors that were begun.
@@ -278,7 +280,7 @@ impl SimulatedLink {
 /// What the processor copies: packets stand where they are.
 fn copied_bytes(data: &LinkData) -> u32 {
     match data {
-        LinkData::Content(_) | LinkData::State(_) => data.len() as u32,
+        LinkData::Content(_) | LinkData::Cached(_) | LinkData::State(_) => data.len() as u32,
         LinkData::Packet(_) => 0,
     }
 }
@@ -376,7 +378,13 @@ impl AdapterLink for SimulatedLink {
         most: usize,
         requests: &mut Vec<Descriptor>,
     ) -> Result<(), LinkError> {
-        self.adapter_tally.requests += self.to_adapter.get(most, requests);
+        let before = requests.len();
+        let got = self.to_adapter.get(most, requests);
+        let heads = entries(&requests[before..]).flatten();
+        let opcodes = heads.flat_map(|entry| entry[0].opcode());
+        let of_cache = opcodes.filter(|opcode| opcode.is_of_cache()).count() as u32;
+        self.adapter_tally.cache_commands += of_cache;
+        self.adapter_tally.requests += got - of_cache;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::super::application::System;
 use super::super::meter::HostMeter;
 use super::data::LinkData;
+use super::data_cache::DirectoryWork;
 use super::file_system::{SendRoom, ToSocket};
 use super::link::{HostWork, SimulatedLink};
 use baton_host::footprint::{
@@ -86,6 +87,7 @@ impl Sockets<Symbolic> for Metered<'_> {
         Ok(sent)
     }
 
+    /// From pages, as the kernel does, also what is in the adapter's data cache: a page of which some was sent is sent as it was.
     fn send_file(
         &mut self,
         socket: SocketId,
@@ -94,12 +96,15 @@ impl Sockets<Symbolic> for Metered<'_> {
     ) -> Result<usize, Gone> {
         self.begin(socket, Op::SyscallSendfile);
         footprint::file_lookup(self.meter, content.file.0);
+        let before = DirectoryWork::of(self.sockets);
         let mut to = ToSocket {
             sockets: &mut *self.sockets,
             socket,
         };
         let len = data.len as usize;
-        let sent = self.files.send(socket, content, len, &mut to, self.meter)?;
+        let sent = self.files.send(socket, content, len, &mut to, self.meter);
+        before.charge_since(self.sockets, &content, self.meter);
+        let sent = sent?;
         if sent > 0 {
             footprint::send_append(self.meter, socket.0);
         }

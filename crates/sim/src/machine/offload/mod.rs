@@ -8,6 +8,7 @@
 mod adapter_process;
 mod carrier;
 mod data;
+mod data_cache;
 mod file_system;
 mod host_process;
 mod host_stack;
@@ -17,17 +18,18 @@ mod stack_meter;
 mod worker;
 
 use super::builder::Policies;
+use super::cache_counts;
 use super::changes::Change;
 use super::host_side::HostSide;
 use super::names::{counts, since};
 use super::nic_side::NicSide;
 use crate::config::{Experiment, Invalid, OffloadConfig, Piece};
-use crate::results::{HandoffResults, OffloadResults, Sample};
+use crate::results::{HandoffResults, NicCacheResults, OffloadResults, Sample};
 use adapter_process::AdapterProcess;
 use baton_bus::interconnect::{InterconnectConfig, Usage};
 use baton_bus::link::LinkError;
 use baton_bus::{Accounting, BytesByCategory, EntriesPerTransfer};
-use baton_host::{DiskRead, FileCacheStats};
+use baton_host::{DiskRead, FileCacheStats, NicCacheStats};
 use baton_nic::Drops;
 use baton_tcp::Segment;
 use baton_wire::{Symbolic, Time};
@@ -54,6 +56,7 @@ struct Before {
     drops: [BTreeMap<String, u64>; 2],
     host_transfers: EntriesPerTransfer,
     adapter_transfers: EntriesPerTransfer,
+    nic_cache: NicCacheStats,
 }
 
 /// What a stack had to send again.
@@ -84,7 +87,6 @@ impl Offload {
         workload: &dyn Workload,
     ) -> Result<Self, Invalid> {
         let interface = &config.adapter.interface;
-        let selection = policies.selection.take();
         let make = policies.load_control.as_ref();
         let governor = make.map(|make| make(interface.hard_limit));
         let make = policies.scheduler.as_ref();
@@ -101,7 +103,7 @@ impl Offload {
                 experiment,
                 &config.host,
                 config.established_by,
-                selection,
+                policies,
                 workload,
             )?,
             takes_time: experiment.interconnect != InterconnectConfig::Ideal,
@@ -218,12 +220,25 @@ impl Offload {
             drops: self.drops_in_all(),
             host_transfers: self.host.queue().stats().per_transfer,
             adapter_transfers: self.adapter.queue().stats().per_transfer,
+            nic_cache: (self.host.nic_cache())
+                .map(|(stats, _)| stats.clone())
+                .unwrap_or_default(),
         };
     }
 
     /// DMAs by direction and bytes by category since measurement began.
     pub(super) fn accounting(&self) -> Accounting {
         *self.link.accounting()
+    }
+
+    /// What the data cache did since measurement began; nothing where none is used.
+    pub(super) fn nic_cache(&self) -> Option<NicCacheResults> {
+        let (now, blocks) = self.host.nic_cache()?;
+        Some(cache_counts::of_nic_cache(
+            now,
+            &self.before.nic_cache,
+            blocks,
+        ))
     }
 
     /// How the interconnect was used since measurement began; none where it is ideal.

@@ -8,7 +8,7 @@ use super::{MOST_FRAMES, Received};
 use crate::config::{Experiment, Invalid};
 use baton_bus::link::LinkError;
 use baton_nic::offload::{Adapter, AdapterConfig, HostPacket, PacketSocket, SessionId, pump};
-use baton_nic::{Governor, Meter, Task};
+use baton_nic::{Governor, LINE_BYTES, Meter, Task, Transmit};
 use baton_tcp::{Segment, Stack};
 use baton_wire::Time;
 use std::collections::VecDeque;
@@ -21,6 +21,8 @@ pub(super) struct Engine {
     pub(super) session: SessionId,
     /// Segments that one piece of work sends at most, where it is bounded.
     pub(super) burst: u32,
+    /// How cached data gets from the data cache to the wire.
+    transmit: Transmit,
     /// What the piece of work under way sends when it is done.
     pub(super) outgoing: Vec<Outgoing>,
     /// When packets arrived that the piece of work under way passes to the host.
@@ -45,10 +47,11 @@ impl Engine {
         experiment: &Experiment,
         interface: &AdapterConfig,
         governor: Option<Box<dyn Governor>>,
-        burst: u32,
     ) -> Result<Self, Invalid> {
+        let firmware = &experiment.nic.firmware;
         let interface = AdapterConfig {
             addresses: vec![subnets::server(0).addr],
+            cache_bytes: firmware.cache.bytes(),
             ..interface.clone()
         };
         let refused = |error: &dyn std::error::Error| {
@@ -68,7 +71,8 @@ impl Engine {
             stack: Stack::new(experiment.tcp.clone(), seed ^ 0xada9_7e12),
             adapter,
             session,
-            burst,
+            burst: firmware.transmit_burst_segments,
+            transmit: firmware.cache.transmit,
             outgoing: Vec::new(),
             passed: Vec::new(),
             moved: (0, 0),
@@ -211,12 +215,26 @@ impl Engine {
             return false;
         };
         nic.meter.run(Task::Transmit);
+        self.charge_cached(&segment, nic);
         let host_since = None;
         self.outgoing.push(Outgoing {
             segment,
             host_since,
         });
         true
+    }
+
+    /// Charges what of a segment is gathered from the data cache, or copied from there (data-caching 4.3).
+    fn charge_cached(&self, segment: &Segment<LinkData>, nic: &mut NicSide) {
+        for part in &segment.payload {
+            if let LinkData::Cached(content) = part {
+                nic.meter.run(Task::AppendCache);
+                if self.transmit == Transmit::Copy {
+                    let lines = content.len.div_ceil(LINE_BYTES);
+                    nic.meter.run_many(Task::CopyLine, lines);
+                }
+            }
+        }
     }
 
     fn pump(&mut self, now: Time, link: &mut SimulatedLink) -> Result<bool, LinkError> {
@@ -247,11 +265,13 @@ impl Engine {
 pub(super) fn charge_link(tally: AdapterTally, nic: &mut NicSide) {
     let AdapterTally {
         requests,
+        cache_commands,
         responses,
         transfers,
         dmas,
     } = tally;
     nic.meter.run_many(Task::Command, requests);
+    nic.meter.run_many(Task::CacheInsert, cache_commands);
     nic.meter.run_many(Task::Event, responses);
     nic.meter.run_many(Task::Transfer, transfers);
     nic.meter.run_many(Task::Dma, dmas);

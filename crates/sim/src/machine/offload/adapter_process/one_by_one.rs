@@ -18,6 +18,8 @@ enum Done {
     Nothing,
     /// A packet of the host.
     ForHost,
+    /// The data cache.
+    ForCache,
     /// Connections on the adapter; so many descriptors of requests were carried out.
     ForConnections { requests: u32 },
 }
@@ -38,16 +40,17 @@ impl Engine {
         // What turns out to be nothing costs nothing.
         while let Some(piece) = dispatch.next_piece(self.can_answer(), link.has_moved_data()) {
             let done = self.do_piece(now, piece, dispatch, link, nic)?;
-            let requests = match done {
+            let (requests, cache_commands) = match done {
                 Done::Nothing => continue,
-                Done::ForHost => 0,
-                Done::ForConnections { requests } => requests,
+                Done::ForHost => (0, 0),
+                Done::ForCache => (0, 1),
+                Done::ForConnections { requests } => (requests, 0),
             };
             self.handle_events(now);
             self.control_load(now, dispatch);
             dispatch.end_piece(now, &mut self.adapter, link)?;
             let mut tally = link.take_adapter_tally();
-            tally.requests = requests;
+            (tally.requests, tally.cache_commands) = (requests, cache_commands);
             if done == Done::ForHost {
                 tally.dmas = 0;
             }
@@ -90,6 +93,10 @@ impl Engine {
             Piece::HostRequest => {
                 dispatch.carry_out(now, &mut self.adapter, &mut self.stack)?;
                 done = Done::ForHost;
+            }
+            Piece::CacheCommand => {
+                dispatch.carry_out(now, &mut self.adapter, &mut self.stack)?;
+                done = Done::ForCache;
             }
             Piece::Request(requests) => {
                 dispatch.carry_out(now, &mut self.adapter, &mut self.stack)?;

@@ -1,0 +1,225 @@
+//! The adapter's data cache below sockets on the adapter (data-caching 4): what crosses, what it costs, and that every byte is right.
+//!
+//! The machine itself checks that every byte that clients receive is the right one.
+
+use baton_cache::{Fifo, ReplacementConfig};
+use baton_host::SelectionConfig;
+use baton_nic::{Scheduler, Transmit};
+use baton_sim::config::{EstablishedBy, Experiment, OffloadConfig, Piece, WorkloadConfig};
+use baton_sim::results::{Ended, NicCacheResults, Results};
+use baton_sim::{Machine, NoObserver, RunError};
+use proptest::prelude::*;
+
+/// A server with all of TCP on its adapter, of whose content so much may be cached.
+fn machine(cache_kib: u32) -> Experiment {
+    let mut experiment = Experiment {
+        workload: WorkloadConfig::Generated {
+            preset: "demo".to_owned(),
+            requests: 400,
+            persistent_s: 15,
+            pipeline_s: None,
+        },
+        offload: Some(OffloadConfig::default()),
+        ..Experiment::default()
+    };
+    experiment.clients.connections = 20;
+    experiment.run.warmup_packets = 4_000;
+    experiment.run.measured_packets = 8_000;
+    experiment.run.check = true;
+    experiment.nic.firmware.cache.kib = cache_kib;
+    experiment.host.kernel.nic_cache.enabled = true;
+    experiment
+}
+
+fn offload(experiment: &mut Experiment) -> &mut OffloadConfig {
+    experiment.offload.as_mut().expect("sockets are on it")
+}
+
+fn run(experiment: &Experiment) -> Result<Results, RunError> {
+    baton_sim::run(experiment, "test", &[], &mut NoObserver)
+}
+
+fn results(experiment: &Experiment) -> Results {
+    let results = run(experiment).expect("a run that goes well");
+    assert_eq!(results.ended, Ended::Complete);
+    results
+}
+
+fn cache(results: &Results) -> &NicCacheResults {
+    let [nic] = &results.nics[..] else {
+        panic!("one NIC, which caches");
+    };
+    nic.cache.as_ref().expect("it caches")
+}
+
+fn task(results: &Results, name: &str) -> u64 {
+    results.nic.tasks[name].count
+}
+
+/// What is sent by reference crosses as a descriptor, and a block crosses once.
+#[test]
+fn content_crosses_once() {
+    let [without, with] = [0, 16 * 1024].map(|kib| results(&machine(kib)));
+    assert!(without.nics.is_empty(), "nothing to say of a cache");
+    let cache = cache(&with);
+    assert_eq!(cache.evictions, 0, "there is room for all");
+    let crossed = with.bus.to_nic.bytes.content;
+    // Some is under way when measurement begins and ends.
+    let asked = cache.inserted_bytes + cache.bypassed_bytes;
+    assert!(crossed.abs_diff(asked) < 100_000, "{crossed} of {asked}");
+    assert!(cache.hit_percent() > 70.0, "{cache:?}");
+    let per_response =
+        |results: &Results| results.bus.to_nic.bytes.content / results.clients.responses.max(1);
+    assert!(5 * per_response(&with) < per_response(&without));
+    assert!(with.crossings_per_response() < without.crossings_per_response());
+}
+
+/// The adapter's work for the cache is the firmware's: a command for each block, a part of a packet for each run of a block, copied or not.
+#[test]
+fn the_adapter_is_charged_as_the_firmware_is() {
+    let mut experiment = machine(64);
+    let [all, one] = [Piece::All, Piece::One].map(|piece| {
+        offload(&mut experiment).adapter.piece = piece;
+        results(&experiment)
+    });
+    for results in [&all, &one] {
+        let (commands, inserts) = (task(results, "cache_insert"), cache(results).inserts);
+        // Some are under way when measurement begins and ends.
+        assert!(
+            commands.abs_diff(inserts) < inserts / 10,
+            "{commands} for {inserts}"
+        );
+        assert!(task(results, "append_cache") > task(results, "transmit") / 4);
+        assert_eq!(task(results, "copy_line"), 0);
+    }
+    experiment.nic.firmware.cache.transmit = Transmit::Copy;
+    let copied = results(&experiment);
+    assert!(task(&copied, "copy_line") > 10 * task(&copied, "append_cache"));
+}
+
+/// The directory's work is the host's, and it saves copies.
+#[test]
+fn the_host_looks_blocks_up_and_copies_less() {
+    let [without, with] = [0, 16 * 1024].map(|kib| results(&machine(kib)));
+    let cycles = |results: &Results, layer: &str| {
+        let of_layer = results.host.layers[layer].execute;
+        of_layer / results.clients.responses.max(1)
+    };
+    assert!(cycles(&with, "driver") > cycles(&without, "driver"));
+    assert!(cycles(&with, "syscall") < cycles(&without, "syscall"));
+}
+
+/// Handed-off connections use it, and those of the host send the data itself.
+#[test]
+fn connections_on_the_host_send_their_data_themselves() {
+    let mut experiment = machine(16 * 1024);
+    offload(&mut experiment).established_by = EstablishedBy::Host;
+    let handed_off = results(&experiment);
+    assert!(handed_off.handoff.accepted > 0);
+    assert!(cache(&handed_off).hits > 0);
+    let kept = handed_off.content_kept_off_bus_percent();
+    assert!(kept > 50.0, "{kept}");
+    experiment.host.kernel.selection = SelectionConfig::Never;
+    let none = results(&experiment);
+    assert_eq!(cache(&none).lookups, 0);
+    assert!(none.content_kept_off_bus_percent() < 5.0);
+}
+
+/// A policy from outside takes the place of the one that is named.
+#[test]
+fn replacement_from_outside_takes_the_place_of_what_is_named() {
+    let (lru, mut fifo) = (machine(64), machine(64));
+    fifo.host.kernel.nic_cache.replacement = ReplacementConfig::Fifo;
+    let expected = results(&fifo);
+    let built = Machine::builder(&lru).replacement(Fifo::new).build();
+    let found = built.unwrap().run("test", &mut NoObserver).unwrap();
+    assert!(cache(&expected).evictions > 0);
+    assert_eq!(cache(&found), cache(&expected));
+    assert_ne!(
+        cache(&results(&lru)),
+        cache(&expected),
+        "it makes a difference"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |change: fn(&mut Experiment)| {
+        let mut experiment = machine(1024);
+        change(&mut experiment);
+        run(&experiment).unwrap_err().to_string()
+    };
+    assert!(
+        refused(|e| offload(e).adapter.interface.cache_bytes = 4096)
+            .starts_with("offload.adapter.interface.cache_bytes: 4096; expected 0")
+    );
+    assert!(
+        refused(|e| offload(e).host.interface.nic_cache.enabled = true)
+            .starts_with("offload.host.interface.nic_cache: ")
+    );
+    let too_long = refused(|e| e.host.kernel.nic_cache.block_bytes = 8192);
+    assert_eq!(
+        too_long,
+        "host.kernel.nic_cache.block_bytes: 8192; expected at most 4096, the largest transfer"
+    );
+    let too_much = refused(|e| e.nic.firmware.cache.kib = 1 << 20);
+    assert!(
+        too_much.starts_with("nic.firmware.cache.kib: "),
+        "{too_much}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// However small the cache, whatever gets lost and whoever moves: every byte is right, and every invariant holds after every event.
+    #[test]
+    fn any_cache_serves_every_request(
+        cache_kib in 1_u32..200,
+        block_shift in 9_u32..13,
+        replacement in prop::sample::select(ReplacementConfig::ALL.to_vec()),
+        connections in 1_u32..40,
+        pieces in any::<(bool, bool)>(),
+        host_first in any::<bool>(),
+        copies in any::<bool>(),
+        adaptive in any::<bool>(),
+        buffers in 64_u32..512,
+        most_inserts in 1_u32..64,
+        loss in prop_oneof![Just(0.0), 0.0_f64..0.05],
+        enqueues in prop::option::of(0_u32..4),
+        seed in any::<u64>(),
+    ) {
+        let mut experiment = machine(cache_kib);
+        experiment.run.seed = seed;
+        experiment.run.warmup_packets = 0;
+        experiment.run.measured_packets = 1_500;
+        experiment.clients.connections = connections;
+        experiment.wire.loss = loss;
+        let host = &mut experiment.host.kernel;
+        host.nic_cache.block_bytes = 1 << block_shift;
+        host.nic_cache.replacement = replacement;
+        let firmware = &mut experiment.nic.firmware;
+        firmware.scheduler = if host_first { Scheduler::HostFirst } else { Scheduler::Fcfs };
+        firmware.cache.transmit = if copies { Transmit::Copy } else { Transmit::Gather };
+        let piece = |one| if one { Piece::One } else { Piece::All };
+        let config = offload(&mut experiment);
+        (config.host.piece, config.adapter.piece) = (piece(pieces.0), piece(pieces.1));
+        config.link.buffers = buffers;
+        config.adapter.interface.most_inserts = most_inserts;
+        if adaptive {
+            let policy = baton_bus::BatchingPolicy::Adaptive;
+            config.host.interface.batching.policy = policy;
+            config.adapter.interface.batching.policy = policy;
+        }
+        if let Some(enqueues) = enqueues {
+            config.established_by = EstablishedBy::Host;
+            config.host.interface.packet_buffers = 16;
+            experiment.host.kernel.selection = match enqueues {
+                0 => SelectionConfig::Fcfs,
+                enqueues => SelectionConfig::Alternate { enqueues },
+            };
+        }
+        let results = run(&experiment).expect("nothing goes wrong");
+        prop_assert_eq!(results.ended, Ended::Complete);
+    }
+}
