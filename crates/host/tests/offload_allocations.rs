@@ -1,4 +1,4 @@
-//! What sockets of the adapter cost in memory. A binary of its own with one test, because it counts what the whole process allocates.
+//! What sockets of the adapter, and bodies from its data cache, cost in memory. A binary of its own with one test, because it counts what the whole process allocates.
 
 mod serving;
 
@@ -14,6 +14,8 @@ use std::net::{IpAddr, Ipv4Addr};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Files in the adapter's data cache.
+const FILES: u32 = 16;
 /// Idle connections of the second part.
 const CONNECTIONS: u64 = 10_000;
 /// What one of them may take on the host beside its buffer, bytes.
@@ -22,7 +24,10 @@ const MOST_BYTES: u64 = 512;
 #[test]
 fn requests_cost_no_allocations_and_idle_connections_little_memory() {
     for connections in [1, 50] {
-        requests_cost_no_allocations(connections);
+        requests_cost_no_allocations(Service::new(connections), connections);
+        let mut cached = Service::with_cache(connections, FILES);
+        (0..FILES).for_each(|_| cached.round());
+        requests_cost_no_allocations(cached, connections);
     }
     let bytes = bytes_per_idle_connection();
     println!("an idle connection takes {bytes} bytes on the host, beside its buffer");
@@ -32,8 +37,7 @@ fn requests_cost_no_allocations_and_idle_connections_little_memory() {
     );
 }
 
-fn requests_cost_no_allocations(connections: u32) {
-    let mut service = Service::new(connections);
+fn requests_cost_no_allocations(mut service: Service, connections: u32) {
     // Queues and tables find their size.
     (0..200).for_each(|_| service.round());
     let before = service.served();
@@ -41,6 +45,8 @@ fn requests_cost_no_allocations(connections: u32) {
     let served = service.served() - before;
     assert_eq!(served, 200 * u64::from(connections));
     assert_eq!(allocations, 0, "allocations for {served} requests");
+    let stats = service.os.nic_cache_stats();
+    assert!(stats.is_none_or(|stats| stats.inserts == u64::from(FILES) && stats.hits >= served));
 }
 
 /// Memory of the host's half for each connection that waits for data.

@@ -3,7 +3,7 @@
 
 use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_host::offload::{OsLayer, OsLayerConfig};
-use baton_host::{Ready, Receive, SocketId, Sockets};
+use baton_host::{FileContent, FileId, NicCacheConfig, Ready, Receive, SocketId, Sockets};
 use baton_nic::offload::{Adapter, AdapterConfig, SessionId, pump};
 use baton_tcp::{Config, ConnId, Event, Stack};
 use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
@@ -29,6 +29,9 @@ pub struct Service {
     now: Time,
     /// Bytes of responses that clients have received.
     received: u64,
+    /// Files that bodies are of, in turn; none: of nothing.
+    files: u32,
+    next_file: u32,
     /// Bytes of requests that the server has received.
     asked: Vec<u32>,
 }
@@ -44,18 +47,32 @@ fn data(len: u32) -> Symbolic {
 impl Service {
     /// With so many connections.
     pub fn new(connections: u32) -> Self {
+        Self::with_cache(connections, 0)
+    }
+
+    /// The same; bodies are of files, of which so many have room in the adapter's data cache.
+    pub fn with_cache(connections: u32, files: u32) -> Self {
         let (link, adapter_end) = memory_link(MemoryConfig {
             buffers: 256 + 2 * connections as usize,
             ..MemoryConfig::default()
         });
         let config = AdapterConfig {
             addresses: vec![ADAPTER],
+            cache_bytes: files * PARTS[1],
             ..AdapterConfig::default()
         };
         let mut adapter = Adapter::new(config).expect("right parameters");
         let session = adapter.attach().expect("the first");
+        let config = OsLayerConfig {
+            nic_cache: NicCacheConfig {
+                enabled: files > 0,
+                block_bytes: PARTS[1],
+                ..NicCacheConfig::default()
+            },
+            ..OsLayerConfig::default()
+        };
         let mut service = Self {
-            os: OsLayer::new(OsLayerConfig::default()).expect("right parameters"),
+            os: OsLayer::new(config).expect("right parameters"),
             link,
             adapter,
             session,
@@ -65,6 +82,8 @@ impl Service {
             conns: Vec::new(),
             now: Time::ZERO,
             received: 0,
+            files,
+            next_file: 0,
             asked: vec![0; connections as usize + 8],
         };
         let local = Endpoint::new(ADAPTER, 80);
@@ -149,9 +168,16 @@ impl Service {
         while *asked >= REQUEST_BYTES {
             *asked -= REQUEST_BYTES;
             calls.set_cork(socket, true);
-            for len in PARTS {
-                assert_eq!(calls.send(socket, data(len)), Ok(len as usize));
-            }
+            let [head, body] = PARTS;
+            assert_eq!(calls.send(socket, data(head)), Ok(head as usize));
+            let sent = if self.files > 0 {
+                self.next_file = (self.next_file + 1) % self.files;
+                let content = FileContent::new(FileId(self.next_file), 0, body.into());
+                calls.send_file(socket, content, data(body))
+            } else {
+                calls.send(socket, data(body))
+            };
+            assert_eq!(sent, Ok(body as usize));
             calls.set_cork(socket, false);
         }
     }
