@@ -3,11 +3,14 @@
 //! The machine itself checks that every byte that clients receive is the right one.
 
 use baton_cache::{Fifo, ReplacementConfig};
-use baton_host::SelectionConfig;
+use baton_host::{CoherenceConfig, SelectionConfig};
 use baton_nic::{Scheduler, Transmit};
-use baton_sim::config::{EstablishedBy, Experiment, OffloadConfig, Piece, WorkloadConfig};
+use baton_sim::config::{
+    ApplicationConfig, EstablishedBy, Experiment, LiveConfig, OffloadConfig, Piece, WorkloadConfig,
+};
 use baton_sim::results::{Ended, NicCacheResults, Results};
 use baton_sim::{Machine, NoObserver, RunError};
+use baton_workload::{FixedSpec, RemoteFilesSpec};
 use proptest::prelude::*;
 
 /// A server with all of TCP on its adapter, of whose content so much may be cached.
@@ -140,6 +143,74 @@ fn replacement_from_outside_takes_the_place_of_what_is_named() {
         cache(&expected),
         "it makes a difference"
     );
+}
+
+/// Files that clients write, over a wire that loses and reorders.
+fn remote_files(coherence: CoherenceConfig) -> Experiment {
+    let mut experiment = machine(1024);
+    experiment.workload = WorkloadConfig::RemoteFiles(RemoteFilesSpec {
+        ranges: 50,
+        bytes: 32 * 1024,
+        write_percent: 20,
+        operations: 40,
+    });
+    experiment.application = ApplicationConfig::RemoteFiles;
+    experiment.host.kernel.nic_cache.coherence = coherence;
+    experiment.wire.loss = 0.01;
+    experiment.wire.reorder = 0.02;
+    experiment
+}
+
+/// Whoever asks for a file gets it as it was at one moment, whatever the protocol that keeps the cache in step.
+#[test]
+fn files_that_change_never_mix_revisions() {
+    for established_by in [EstablishedBy::Adapter, EstablishedBy::Host] {
+        let [lazy, eager, update] = CoherenceConfig::ALL.map(|coherence| {
+            let mut experiment = remote_files(coherence);
+            offload(&mut experiment).established_by = established_by;
+            let results = results(&experiment);
+            assert!(results.bus.to_host.bytes.content > 0, "clients wrote");
+            cache(&results).clone()
+        });
+        assert!([&lazy, &eager, &update].iter().all(|cache| cache.hits > 0));
+        assert!(
+            lazy.stale > 0 && lazy.invalidated + lazy.updated == 0,
+            "{lazy:?}"
+        );
+        assert!(
+            eager.invalidated > 0 && eager.stale + eager.updated == 0,
+            "{eager:?}"
+        );
+        assert!(update.updated > 0 && update.stale == 0, "{update:?}");
+    }
+}
+
+/// Each block of a live stream crosses for one viewer, and all others have it from the cache.
+#[test]
+fn viewers_of_a_live_stream_share_its_blocks() {
+    let block = LiveConfig {
+        block_bytes: 20_000,
+        interval_us: 5_000,
+        evict_delivered: false,
+    };
+    let mut experiment = machine(1024);
+    experiment.application = ApplicationConfig::Live(block);
+    let viewer = FixedSpec::httperf(block.block_bytes.into(), 1_000, None);
+    experiment.workload = WorkloadConfig::Fixed(viewer);
+    let results = results(&experiment);
+    assert!(results.content_kept_off_bus_percent() > 85.0);
+    assert!(cache(&results).stale > 0, "a block is a revision");
+}
+
+/// Disks that pages come from change nothing of what is sent.
+#[test]
+fn pages_that_have_left_memory_are_sent_all_the_same() {
+    let mut experiment = machine(256);
+    experiment.host.kernel.file_cache.kib = 1024;
+    experiment.wire.loss = 0.01;
+    let results = results(&experiment);
+    let disk = results.disk.as_ref().expect("there is one");
+    assert!(disk.reads > 0 && cache(&results).hits > 0);
 }
 
 #[test]

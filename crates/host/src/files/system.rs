@@ -3,6 +3,7 @@
 
 use super::reader::{Reader, Stop};
 use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
+use crate::bypass::pages;
 use crate::footprint;
 use crate::meter::{Meter, Owner};
 use crate::sockets::{FileContent, FileId, Gone, SocketId};
@@ -131,6 +132,28 @@ impl<P: Payload> FileSystem<P> {
     pub fn preload(&mut self, file: FileId, len: u64) {
         self.files.preload(file, len);
         self.forget_evicted();
+    }
+
+    /// The present revision of a file.
+    pub fn revision(&self, file: FileId) -> u32 {
+        self.files.revision(file)
+    }
+
+    /// At most `most` bytes of a file from `offset` on as they are now, up to its end; nothing if they are not all in memory, or not of one
+    /// piece.
+    pub fn block(&mut self, file: FileId, offset: u64, most: u32) -> Option<P> {
+        let store = self.files.store.as_mut()?;
+        let left = store.len(file, 0).saturating_sub(offset);
+        let len = left.min(most.into()) as usize;
+        if len == 0 || !self.files.resident(file, offset, len as u32) {
+            return None;
+        }
+        let store = self.files.store.as_ref()?;
+        let mut runs = pages(offset, len)
+            .map(|(start, run)| store.read(file, offset + start as u64, run as u32));
+        let mut block = runs.next()?;
+        let joins = runs.all(|run| block.try_append(&run));
+        joins.then_some(block)
     }
 
     /// `len` bytes from `offset` on of a file are changed. What is being sent goes on as it was.

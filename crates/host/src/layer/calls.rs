@@ -3,7 +3,7 @@
 use super::socket::{Place, Socket, Wish};
 use super::{AdapterEnd, SocketLayer};
 use crate::footprint::PAGE_BYTES;
-use crate::offload::{Calls, OsLayer};
+use crate::offload::{Calls, FileChange, OsLayer};
 use crate::{FileContent, FromCache, Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
@@ -44,6 +44,14 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
     /// The adapter's sockets, if there is an adapter.
     pub fn os(&mut self) -> Option<&mut OsLayer<P>> {
         self.adapter.as_mut().map(|adapter| &mut *adapter.os)
+    }
+
+    /// See [`Calls::file_changed`].
+    pub fn file_changed(&mut self, change: &FileChange, block: impl FnMut(u64, u32) -> Option<P>) {
+        if let Some(adapter) = &mut self.adapter {
+            let mut calls = adapter.os.calls(self.now, adapter.link);
+            calls.file_changed(change, block);
+        }
     }
 
     /// Bytes that a socket would take now, about.

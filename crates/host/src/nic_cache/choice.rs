@@ -175,6 +175,34 @@ impl NicCache {
         Ok(slot)
     }
 
+    /// The blocks of a file that a change touches and that may be cached: of `len` bytes at `offset` or, without a length, from there on.
+    pub(crate) fn changed_blocks(&self, file: FileId, offset: u64, len: Option<u64>) -> Vec<u32> {
+        let first = *self.blocks(offset, 1).start();
+        match (len, &self.directory) {
+            (_, None) => Vec::new(),
+            (Some(len), Some(_)) => self.blocks(offset, len).collect(),
+            (None, Some(directory)) => directory.blocks_from(file, first),
+        }
+    }
+
+    /// A block leaves, because its file has changed; false when it is not there.
+    pub(crate) fn remove(&mut self, file: FileId, number: u32) -> bool {
+        let directory = self.directory.as_mut();
+        directory.is_some_and(|directory| directory.remove(file, number))
+    }
+
+    /// An empty slot for the block that has left last: what it is now goes there, which is counted. None where there is nothing to put
+    /// there.
+    pub(crate) fn update(&mut self, has_content: bool) -> Option<u32> {
+        let directory = self.directory.as_mut().filter(|_| has_content);
+        let slot = directory.and_then(|directory| directory.take_slot(|_| false));
+        match slot {
+            Some(_) => self.stats.updated += 1,
+            None => self.stats.invalidated += 1,
+        }
+        slot.map(|(slot, _)| slot)
+    }
+
     /// The number of an insert that begins.
     pub(crate) fn next_generation(&mut self) -> u32 {
         self.generation += 1;

@@ -254,16 +254,9 @@ impl<P: Payload> Kernel<P> {
         let start = u64::from(number) * u64::from(block_bytes);
         let stays =
             on_change == OnChange::Update && bytes > 0 && self.files.resident(file, start, bytes);
-        let slot = cache
-            .directory
-            .as_mut()
-            .filter(|_| stays)
-            .and_then(|directory| directory.take_slot(|_| false));
-        let Some((slot, _)) = slot else {
-            cache.stats.invalidated += 1;
+        let Some(slot) = cache.update(stays) else {
             return;
         };
-        cache.stats.updated += 1;
         let block = Block {
             file,
             number,
@@ -344,18 +337,6 @@ impl<P: Payload> Kernel<P> {
                     cache.stats.delivered += u64::from(remove(nic, directory, file, number, m));
                 }
             }
-        }
-    }
-}
-
-impl NicCache {
-    /// The blocks of a file that a change touches and that may be cached.
-    fn changed_blocks(&self, file: FileId, offset: u64, len: Option<u64>) -> Vec<u32> {
-        let first = *self.blocks(offset, 1).start();
-        match (len, &self.directory) {
-            (_, None) => Vec::new(),
-            (Some(len), Some(_)) => self.blocks(offset, len).collect(),
-            (None, Some(directory)) => directory.blocks_from(file, first),
         }
     }
 }

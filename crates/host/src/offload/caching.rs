@@ -3,6 +3,7 @@
 //! The directory, what is admitted and what makes room are those of [`crate::nic_cache`]. Requests are carried out in order, so that a
 //! SEND that was queued means the block that was in its place then: nothing is held back by name, only as data.
 
+mod changes;
 mod sending;
 
 use super::socket::Asked;
@@ -14,6 +15,8 @@ use baton_bus::link::{Inline, Violation};
 use baton_bus::{Chain, HostLink, Urgency};
 use baton_cache::Replacement;
 use baton_wire::Time;
+pub use changes::FileChange;
+use rustc_hash::FxHashMap;
 
 /// What the host knows of the adapter's cache.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(super) struct Caching {
     coherence: Box<dyn Coherence>,
     /// None: as its parameters say.
     replacement: Option<MakeReplacement>,
+    /// Present revisions of the files of whose changes the protocol is told.
+    revisions: FxHashMap<FileId, u32>,
     /// CACHE INIT has been asked for on this link.
     asked: bool,
     /// CACHE INIT and INSERTs that wait to be answered.
@@ -46,6 +51,7 @@ impl Caching {
                 cache: NicCache::new(config),
                 coherence: config.coherence.build(),
                 replacement: None,
+                revisions: FxHashMap::default(),
                 asked: false,
                 requests: Chain::default(),
                 most_inserts: 0,

@@ -1,6 +1,6 @@
 //! The socket calls of an application.
 
-use super::OsLayer;
+use super::{FileChange, OsLayer};
 use crate::{FileContent, FromCache, Gone, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
@@ -63,6 +63,13 @@ impl<'a, P: Inline, L: HostLink<Data = P>> Calls<'a, P, L> {
     ) -> Result<usize, Gone> {
         self.os
             .send_file(self.now, self.link, socket, content, data)
+    }
+
+    /// A file changes. What the coherence protocol of the adapter's data cache says becomes of its blocks there; the lazy one need not be
+    /// told. `block` gives what so many bytes of the file from an offset on are now: fewer if it ends before, nothing if they are not at
+    /// hand.
+    pub fn file_changed(&mut self, change: &FileChange, block: impl FnMut(u64, u32) -> Option<P>) {
+        self.os.file_changed(self.now, self.link, change, block);
     }
 }
 

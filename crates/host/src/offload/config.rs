@@ -1,6 +1,6 @@
 //! Parameters of the host's half.
 
-use crate::{CoherenceConfig, NicCacheConfig};
+use crate::NicCacheConfig;
 use baton_bus::descriptor::{Descriptor, INLINE_HEAD_BYTES, MOST_INLINE_BYTES};
 use baton_bus::handoff::CACHE_UNIT_BYTES;
 use baton_bus::{Batching, BatchingError};
@@ -36,7 +36,8 @@ pub struct OsLayerConfig {
     /// Whether an application that has said all may close one direction and wait for the peer. If not it closes both at once, which
     /// saves two crossings for each connection.
     pub half_close: bool,
-    /// How the adapter's data cache is used.
+    /// How the adapter's data cache is used. Where coherence is not lazy whoever changes a file
+    /// [says so](super::Calls::file_changed).
     pub nic_cache: NicCacheConfig,
 }
 
@@ -163,10 +164,6 @@ impl OsLayerConfig {
         }
         if let Err(error) = cache.admission.validate() {
             return wrong("admission", error.found.to_string(), error.expected.into());
-        }
-        // Nobody tells of a change when it happens.
-        if cache.coherence != CoherenceConfig::Lazy {
-            return wrong("coherence", format!("{:?}", cache.coherence), "lazy".into());
         }
         Ok(())
     }

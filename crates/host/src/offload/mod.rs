@@ -36,6 +36,7 @@ mod sending;
 mod socket;
 mod stats;
 
+pub use caching::FileChange;
 pub use calls::Calls;
 pub use config::{OsLayerConfig, OsLayerConfigError};
 pub use control::{Answer, Answered, NotAsked};

@@ -3,7 +3,7 @@
 use super::script::{Script, no_batching, small_link};
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
 use baton_bus::link::{LinkError, Violation, memory_link};
-use baton_host::offload::{OsLayer, OsLayerConfig, OsLayerConfigError};
+use baton_host::offload::{FileChange, OsLayer, OsLayerConfig, OsLayerConfigError};
 use baton_host::{
     CoherenceConfig, FileContent, FileId, FromCache, NicCacheConfig, SocketId, Sockets,
 };
@@ -281,8 +281,73 @@ fn parameters_that_cannot_work_are_named() {
             format!("nic_cache.block_bytes = {bytes}: {block}")
         );
     }
-    assert_eq!(
-        refused(|cache| cache.coherence = CoherenceConfig::Eager),
-        "nic_cache.coherence = Eager: expected lazy"
-    );
+}
+
+/// A file changes whose first block is cached; gives what is asked for then, and what was counted.
+fn changed(coherence: CoherenceConfig, is_at_hand: bool) -> (Vec<Asked>, [u64; 2]) {
+    let nic_cache = NicCacheConfig {
+        coherence,
+        ..config().nic_cache
+    };
+    let mut script = Script::new(OsLayerConfig {
+        nic_cache,
+        ..config()
+    });
+    start_cache(&mut script, 8);
+    let (socket, _) = script.open();
+    send(&mut script, socket, content(0));
+    let requests = script.requests();
+    answer_all(&mut script, &requests);
+    let change = FileChange {
+        file: FileId(7),
+        revision: 1,
+        offset: 1000,
+        len: Some(1500),
+    };
+    let block = |offset: u64, most: u32| {
+        let left = (FILE_BYTES - offset).min(most.into()) as usize;
+        is_at_hand.then(|| Bytes::from(vec![8; left]))
+    };
+    script.calls().file_changed(&change, block);
+    script.pump();
+    let requests = script.requests();
+    answer_all(&mut script, &requests);
+    let stats = script.os.nic_cache_stats().expect("there is one");
+    (asked(&requests), [stats.invalidated, stats.updated])
+}
+
+/// Who is told of changes believes what stands in the directory.
+#[test]
+fn what_began_before_a_change_is_not_put_there_after_it() {
+    let nic_cache = NicCacheConfig {
+        coherence: CoherenceConfig::Eager,
+        ..config().nic_cache
+    };
+    let mut script = Script::new(OsLayerConfig {
+        nic_cache,
+        ..config()
+    });
+    start_cache(&mut script, 8);
+    let (socket, _) = script.open();
+    let change = FileChange {
+        file: FileId(7),
+        revision: 1,
+        offset: 0,
+        len: Some(1),
+    };
+    script.calls().file_changed(&change, |_, _| None);
+    assert_eq!(send(&mut script, socket, content(2048)), (0, 452));
+    assert_eq!(asked(&script.requests()), [Asked::Plain(452)]);
+}
+
+#[test]
+fn a_change_becomes_what_the_protocol_says() {
+    use CoherenceConfig::*;
+    assert_eq!(changed(Lazy, true), (vec![], [0, 0]));
+    assert_eq!(changed(Eager, true), (vec![], [2, 0]));
+    assert_eq!(changed(Update, false), (vec![], [2, 0]));
+    let insert = |offset, len| Asked::Insert { offset, len };
+    // The third block was never cached: two INSERTs may wait.
+    let updated = vec![insert(0, 1024), insert(1024, 1024)];
+    assert_eq!(changed(Update, true), (updated, [0, 2]));
 }

@@ -160,9 +160,12 @@ impl<P: Inline> OsLayer<P> {
         (content, data): (&FileContent, &P),
         part: &Content,
     ) -> Result<u32, Bypass> {
-        let spare = self.spare(link);
-        let room = self.queue.room();
         let caching = self.caching.as_mut().ok_or(Bypass::NotReady)?;
+        // Who is told of changes does not look again whether a block is of an old revision.
+        let present = caching.revisions.get(&part.file);
+        if present.is_some_and(|&present| part.revision < present) {
+            return Err(Bypass::OldRevision);
+        }
         let (start, end) = caching.cache.block_of(part, content.file_len);
         let from = start.checked_sub(content.offset);
         let from = from.ok_or(Bypass::NotResident)? as usize;
@@ -170,14 +173,38 @@ impl<P: Inline> OsLayer<P> {
         if from + len as usize > data.len() || len < part.within + part.len {
             return Err(Bypass::NotResident);
         }
-        // Room for the SEND as well, and buffers for the others.
-        let is_busy = caching.requests.len() >= caching.most_inserts;
-        if is_busy || room < 2 || spare < 2 || len > link.buffer_bytes() {
+        if !self.may_insert(link, len) {
             return Err(Bypass::NoRoom);
         }
+        let caching = self.caching.as_mut().ok_or(Bypass::NotReady)?;
         let slot = caching.cache.make_place(part, len, |_| false)?;
-        let Ok(address) = link.place(data.slice(from, len as usize)) else {
+        Ok(self.fill(now, link, slot, part, data.slice(from, len as usize)))
+    }
+
+    /// Whether there is room for an INSERT of so many bytes and a SEND as well, and buffers for the others.
+    pub(super) fn may_insert<L: HostLink<Data = P>>(&self, link: &L, len: u32) -> bool {
+        let is_idle = (self.caching.as_ref())
+            .is_some_and(|caching| caching.requests.len() < caching.most_inserts);
+        let has_room = self.queue.room() >= 2 && self.spare(link) >= 2;
+        is_idle && has_room && len <= link.buffer_bytes()
+    }
+
+    /// Puts the block of some content into an empty slot, for which there is room; gives where it begins in the cache.
+    pub(super) fn fill<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        slot: u32,
+        part: &Content,
+        data: P,
+    ) -> u32 {
+        let len = data.len() as u32;
+        let Ok(address) = link.place(data) else {
             unreachable!("a buffer is free and long enough");
+        };
+        self.placed += 1;
+        let Some(caching) = &mut self.caching else {
+            unreachable!("the slot is one of a cache's");
         };
         let block = Block {
             file: part.file,
@@ -188,14 +215,13 @@ impl<P: Inline> OsLayer<P> {
         };
         caching.cache.put(slot, block, 1);
         let offset = caching.cache.offset(slot);
-        self.placed += 1;
         let action = Action::CacheInsert {
             address,
             len,
             offset,
         };
         self.request_of_cache(now, action, Asked::Insert { address }, len);
-        Ok(offset)
+        offset
     }
 
     /// Whether a SEND of a reference finds room.

@@ -20,8 +20,8 @@ impl DirectoryWork {
         let stats = sockets.adapter().and_then(|os| os.nic_cache_stats());
         stats.map_or(Self::default(), |stats| Self {
             lookups: stats.lookups,
-            inserts: stats.inserts,
-            removals: stats.stale + stats.grown,
+            inserts: stats.inserts + stats.updated,
+            removals: stats.stale + stats.grown + stats.invalidated + stats.updated,
         })
     }
 
@@ -32,16 +32,22 @@ impl DirectoryWork {
         content: &FileContent,
         m: &mut impl Meter,
     ) {
-        let now = Self::of(sockets);
+        let lookups = Self::of(sockets).lookups - self.lookups;
         if let Some(os) = sockets.adapter() {
             let file = content.file;
             let first = (content.offset / u64::from(os.config().nic_cache.block_bytes)) as u32;
-            for block in first..first + (now.lookups - self.lookups) as u32 {
+            for block in first..first + lookups as u32 {
                 let slot = os.nic_cache_slot(file, block);
                 footprint::directory_lookup(m, ADAPTER, file.0 ^ block, slot);
             }
         }
         // In slots that have been touched.
+        self.charge_changes(sockets, m);
+    }
+
+    /// Charges blocks that have entered the directory since then, and left it.
+    pub(super) fn charge_changes(self, sockets: &mut dyn SendRoom, m: &mut impl Meter) {
+        let now = Self::of(sockets);
         m.run(Op::CacheInsert, (now.inserts - self.inserts) as u32);
         m.run(Op::CacheRemove, (now.removals - self.removals) as u32);
     }

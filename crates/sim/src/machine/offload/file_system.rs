@@ -3,7 +3,7 @@
 use super::data::LinkData;
 use super::link::SimulatedLink;
 use baton_host::layer::LayerCalls;
-use baton_host::offload::{Calls, OsLayer};
+use baton_host::offload::{Calls, FileChange, OsLayer};
 use baton_host::{Destination, FileContent, Gone, SocketId, Sockets};
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
@@ -19,6 +19,12 @@ pub(super) trait SendRoom: Sockets<LinkData> {
     fn want_room(&mut self, socket: SocketId);
     /// The connection of the host's stack that refers to what a socket has been given, and the sequence number behind all of that.
     fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
+    /// A file changes: see [`Calls::file_changed`].
+    fn file_changed(
+        &mut self,
+        change: &FileChange,
+        block: &mut dyn FnMut(u64, u32) -> Option<LinkData>,
+    );
     /// The adapter's sockets, if there is an adapter.
     fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>>;
 }
@@ -34,6 +40,14 @@ impl SendRoom for Calls<'_, LinkData, SimulatedLink> {
 
     fn sent_by_stack(&self, _socket: SocketId) -> Option<(ConnId, SeqNr)> {
         None
+    }
+
+    fn file_changed(
+        &mut self,
+        change: &FileChange,
+        block: &mut dyn FnMut(u64, u32) -> Option<LinkData>,
+    ) {
+        Calls::file_changed(self, change, block);
     }
 
     fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>> {
@@ -52,6 +66,14 @@ impl SendRoom for LayerCalls<'_, LinkData, SimulatedLink> {
 
     fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)> {
         LayerCalls::sent_by_stack(self, socket)
+    }
+
+    fn file_changed(
+        &mut self,
+        change: &FileChange,
+        block: &mut dyn FnMut(u64, u32) -> Option<LinkData>,
+    ) {
+        LayerCalls::file_changed(self, change, block);
     }
 
     fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>> {

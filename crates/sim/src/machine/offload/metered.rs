@@ -9,6 +9,7 @@ use super::link::{HostWork, SimulatedLink};
 use baton_host::footprint::{
     self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
 };
+use baton_host::offload::FileChange;
 use baton_host::{
     Access, FileContent, FileId, FileSystem, Gone, Layer, Meter, Op, Owner, Pool, Receive,
     SocketId, Sockets, Unread,
@@ -148,6 +149,17 @@ impl Sockets<Symbolic> for Metered<'_> {
 impl System for Metered<'_> {
     fn edit(&mut self, file: FileId, offset: u64, len: u64) {
         self.files.edit(file, offset, len);
+        let before = DirectoryWork::of(self.sockets);
+        let change = FileChange {
+            file,
+            revision: self.files.revision(file),
+            offset,
+            len: Some(len),
+        };
+        let files = &mut *self.files;
+        let mut block = |offset, most| files.block(file, offset, most).map(LinkData::Content);
+        self.sockets.file_changed(&change, &mut block);
+        before.charge_changes(self.sockets, self.meter);
     }
 
     /// Nothing is kept for delivered content alone.

@@ -1,0 +1,90 @@
+//! What becomes of cached blocks when their files change (data-caching 4.2).
+
+use super::super::OsLayer;
+use crate::FileId;
+use crate::nic_cache::{Content, OnChange};
+use baton_bus::HostLink;
+use baton_bus::link::Inline;
+use baton_wire::Time;
+
+/// A change of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file.
+    pub file: FileId,
+    /// What it is from now on.
+    pub revision: u32,
+    /// The first byte that is another one.
+    pub offset: u64,
+    /// How many are; none: the file ends at `offset`.
+    pub len: Option<u64>,
+}
+
+impl<P: Inline> OsLayer<P> {
+    /// A file changes. What the coherence protocol says becomes of its blocks; the lazy one need not be told. `block` gives what so many
+    /// bytes of the file from an offset on are now: fewer if it ends before, nothing if they are not at hand.
+    pub(in crate::offload) fn file_changed<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        change: &FileChange,
+        mut block: impl FnMut(u64, u32) -> Option<P>,
+    ) {
+        let &FileChange {
+            file,
+            revision,
+            offset,
+            len,
+        } = change;
+        let Some(caching) = &mut self.caching else {
+            return;
+        };
+        let on_change = caching.coherence.on_change();
+        if on_change == OnChange::Leave {
+            return;
+        }
+        caching.revisions.insert(file, revision);
+        for number in caching.cache.changed_blocks(file, offset, len) {
+            let bytes = self.config.nic_cache.block_bytes;
+            let Some(caching) = &mut self.caching else {
+                return;
+            };
+            if !caching.cache.remove(file, number) {
+                continue;
+            }
+            let content = match on_change {
+                OnChange::Update => block(u64::from(number) * u64::from(bytes), bytes),
+                OnChange::Leave | OnChange::Remove => None,
+            };
+            let content = content.filter(|data| {
+                let len = data.len() as u32;
+                len > 0 && self.may_insert(link, len)
+            });
+            self.update(now, link, (file, number, revision), content);
+        }
+    }
+
+    /// A block has left; what it is now takes its place, if there is such a thing.
+    fn update<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        link: &mut L,
+        (file, number, revision): (FileId, u32, u32),
+        content: Option<P>,
+    ) {
+        let Some(caching) = &mut self.caching else {
+            return;
+        };
+        let slot = caching.cache.update(content.is_some());
+        if let Some((slot, data)) = slot.zip(content) {
+            let part = Content {
+                file,
+                number,
+                within: 0,
+                len: data.len() as u32,
+                revision,
+            };
+            self.fill(now, link, slot, &part, data);
+        }
+    }
+}
