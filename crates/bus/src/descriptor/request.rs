@@ -4,6 +4,9 @@ use super::opcode::{Flags, Opcode};
 use super::{Descriptor, Malformed, endpoint, inline};
 use baton_wire::Endpoint;
 
+/// Blocks of the cache that one SEND is of, at most.
+pub const MOST_BLOCKS_SENT: u32 = 4;
+
 /// One request. The socket's number is chosen by the host, so it need not wait for one request to be answered before the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -69,7 +72,8 @@ pub enum Action {
         more: bool,
     },
     /// SEND of data that stands in the cache (data-caching 4.3, nic_pkt_append_cache): what an INSERT before it has put there, whatever is
-    /// put there after it. In line with the other SENDs of the socket, and answered as they are.
+    /// put there after it. In line with the other SENDs of the socket, and answered as they are. It is of [`MOST_BLOCKS_SENT`] blocks
+    /// that stand side by side, at most, and no longer than as many buffers.
     SendCached {
         /// First byte, from the start of the cache.
         offset: u32,

@@ -105,14 +105,13 @@ impl NicCache {
         slot * self.config.block_bytes
     }
 
-    /// Whether content would be found, which is not counted as a look.
-    pub(crate) fn has(&self, content: &Content, coherence: &dyn Coherence) -> bool {
-        let directory = self.directory.as_ref();
-        let found = directory.and_then(|directory| directory.find(content.file, content.number));
-        found.is_some_and(|(_, block)| {
-            let is_same = coherence.compare(block.since, content.revision) == Freshness::Same;
-            is_same && content.within + content.len <= block.bytes
-        })
+    /// Where content would be found, which is not counted as a look.
+    pub(crate) fn place_of(&self, content: &Content, coherence: &dyn Coherence) -> Option<u32> {
+        let directory = self.directory.as_ref()?;
+        let (slot, block) = directory.find(content.file, content.number)?;
+        let is_same = coherence.compare(block.since, content.revision) == Freshness::Same;
+        let is_there = is_same && content.within + content.len <= block.bytes;
+        is_there.then(|| self.offset(slot) + content.within)
     }
 
     /// Looks content up; nothing before the NIC has said how large its cache is. A block for whose slot `is_used` holds stays where it

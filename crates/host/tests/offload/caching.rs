@@ -112,12 +112,11 @@ fn a_block_crosses_once_and_is_sent_by_name_after_that() {
     assert_eq!(script.free(), small_link().buffers - 4, "one is posted");
     answer_all(&mut script, &requests);
     assert_eq!(script.free(), small_link().buffers - 1);
-    // A part of what stands there, and what follows it.
+    // A part of what stands there and what follows it there, and what is inserted behind.
     assert_eq!(send(&mut script, socket, content(1000)), (1048, 452));
     let requests = script.requests();
     let expected = [
-        cached(1000, 24, true),
-        cached(1024, 1024, true),
+        cached(1000, 1048, true),
         insert(2048, 452),
         cached(2048, 452, false),
     ];
@@ -129,7 +128,7 @@ fn a_block_crosses_once_and_is_sent_by_name_after_that() {
     assert_eq!(script.os.nic_cache_blocks(), (3, 8));
     let stats = script.os.stats();
     let bytes = 2 * 1024 + 1500 + 2500;
-    assert_eq!((stats.cached_sends, stats.cached_bytes), (8, bytes));
+    assert_eq!((stats.cached_sends, stats.cached_bytes), (5, bytes));
 }
 
 #[test]
@@ -350,4 +349,36 @@ fn a_change_becomes_what_the_protocol_says() {
     // The third block was never cached: two INSERTs may wait.
     let updated = vec![insert(0, 1024), insert(1024, 1024)];
     assert_eq!(changed(Update, true), (updated, [0, 2]));
+}
+
+#[test]
+fn blocks_that_stand_side_by_side_are_sent_as_one() {
+    let (mut script, socket) = with_cache(16);
+    let mut lens = |number, offset, len| {
+        let content = FileContent::new(FileId(number), offset, len);
+        send(&mut script, socket, content);
+        let requests = script.requests();
+        answer_all(&mut script, &requests);
+        let sent = requests.iter().filter_map(|request| match request.action {
+            Action::SendCached { len, .. } => Some(len),
+            _ => None,
+        });
+        sent.collect::<Vec<_>>()
+    };
+    // The first two blocks of two files take turns, the rest of the second follows.
+    for (number, blocks) in [
+        (1, 1),
+        (2, 1),
+        (1, 2),
+        (2, 2),
+        (2, 3),
+        (2, 4),
+        (2, 5),
+        (2, 6),
+    ] {
+        lens(number, 0, blocks * u64::from(BLOCK));
+    }
+    assert_eq!(lens(1, 0, 2048), [1024, 1024]);
+    assert_eq!(lens(2, 0, 6 * 1024), [1024, 4096, 1024]);
+    assert_eq!(lens(2, 1024 + 24, 3000), [3000]);
 }

@@ -4,6 +4,7 @@
 //! again, what stood there when it was told to.
 
 use super::is_inside;
+use baton_bus::descriptor::MOST_BLOCKS_SENT;
 use baton_bus::handoff::CACHE_UNIT_BYTES;
 use baton_bus::link::Inline;
 use baton_wire::Payload;
@@ -39,7 +40,7 @@ pub(crate) struct Reference<P> {
 }
 
 /// A range of the cache, as parts of the blocks that it lies in.
-pub(crate) type References<P> = SmallVec<[Reference<P>; 1]>;
+pub(crate) type References<P> = SmallVec<[Reference<P>; MOST_BLOCKS_SENT as usize]>;
 
 /// A part that is so many times shorter than its block is copied: otherwise one byte that waits for its acknowledgment could keep
 /// a block that has left the cache.

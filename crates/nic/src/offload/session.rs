@@ -19,7 +19,8 @@ use super::stats::SessionStats;
 use crate::relief::ActivityClock;
 use baton_bus::Chains;
 use baton_bus::descriptor::{
-    Action, Buffer, Opcode, Outcome, Request, Response, SocketInfo, Status, entries,
+    Action, Buffer, MOST_BLOCKS_SENT, Opcode, Outcome, Request, Response, SocketInfo, Status,
+    entries,
 };
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
@@ -125,6 +126,7 @@ impl<P: Payload + Inline> Session<P> {
     /// Buffers may be as long as was agreed on and must not run over the end of memory. Whether they lie in memory that both
     /// share, the link knows.
     fn check_bounds(&self, action: &Action) -> Result<(), Violation> {
+        let mut most = self.most_buffer;
         let (address, len) = match *action {
             Action::Send {
                 data: Buffer::Memory { address, len },
@@ -135,11 +137,13 @@ impl<P: Payload + Inline> Session<P> {
             | Action::Import { address, len, .. }
             | Action::Export { address, len }
             | Action::CacheInsert { address, len, .. } => (address, len),
-            // Of no buffer, but no longer than one.
-            Action::SendCached { len, .. } => (0, len),
+            Action::SendCached { len, .. } => {
+                most = most.saturating_mul(MOST_BLOCKS_SENT);
+                (0, len)
+            }
             _ => return Ok(()),
         };
-        if len > self.most_buffer {
+        if len > most {
             return Err(Violation::Length(len));
         }
         match address.checked_add(len.into()) {

@@ -286,7 +286,9 @@ fn any_order(seed: u64) -> u64 {
                 model.expected.insert(tag, Status::Ok);
             }
             3..6 if waiting < 100 => {
-                let offset = random.below(u64::from(CACHE_BYTES - 4096)) as u32;
+                // Of more than one block, too.
+                let len = 1 + random.below(8192) as u32;
+                let offset = random.below(u64::from(CACHE_BYTES - 8192)) as u32;
                 let tag = world.post(app, 2, from_cache(offset, len));
                 let found = model.refer(offset, len);
                 let status = found.as_ref().map_or(Status::NotCached, |_| Status::Ok);

@@ -296,8 +296,14 @@ fn what_makes_no_sense_is_a_violation() {
         },
         more: false,
     };
+    let too_many_blocks = Action::SendCached {
+        offset: 0,
+        len: 4 * 4096 + 1,
+        more: false,
+    };
     let requests = [
         (long, Violation::Length(4097)),
+        (too_many_blocks, Violation::Length(4 * 4096 + 1)),
         (
             beyond,
             Violation::Range {

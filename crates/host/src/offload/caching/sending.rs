@@ -4,7 +4,7 @@ use super::super::OsLayer;
 use super::super::socket::{Asked, Phase};
 use crate::nic_cache::{Block, Bypass, Content, Found};
 use crate::{FileContent, FromCache, Gone, SocketId};
-use baton_bus::descriptor::{Action, Request};
+use baton_bus::descriptor::{Action, MOST_BLOCKS_SENT, Request};
 use baton_bus::link::Inline;
 use baton_bus::{HostLink, Urgency};
 use baton_wire::Time;
@@ -24,20 +24,19 @@ impl<P: Inline> OsLayer<P> {
         }
         while done.taken < content.len {
             let part = self.part(content, done.taken, content.len - done.taken);
-            let Some((caching, part)) = self.caching.as_mut().zip(part) else {
+            let Some(part) = part.filter(|part| self.place_of(part).is_some()) else {
                 break;
             };
-            if !caching.cache.has(&part, caching.coherence.as_ref()) {
-                break;
-            }
             if !self.has_room_for_reference(now, link, socket.0) {
                 done.has_room = false;
                 break;
             }
             let Some(at) = self.find(&part) else { break };
-            done.taken += u64::from(part.len);
+            let rest = content.after(done.taken);
+            let len = self.find_behind(at, &part, &rest, rest.len);
+            done.taken += u64::from(len);
             let more = done.taken < content.len;
-            self.queue_cached(now, socket.0, (at, part.len), more);
+            self.queue_cached(now, socket.0, (at, len), more);
         }
         Ok(done)
     }
@@ -73,9 +72,11 @@ impl<P: Inline> OsLayer<P> {
                 return Ok(at - plain + sent);
             }
             plain = 0;
-            at += part.len as usize;
+            let (rest, most) = (content.after(at as u64), data.len() - at);
+            let len = self.find_behind(place, &part, &rest, most as u64);
+            at += len as usize;
             let more = (at as u64) < content.len;
-            self.queue_cached(now, socket.0, (place, part.len), more);
+            self.queue_cached(now, socket.0, (place, len), more);
         }
         let sent = self.send_plain(now, link, socket, data.slice(at - plain, plain))?;
         let taken = at - plain + sent;
@@ -129,7 +130,31 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// The same; the block of what is not there may be put there now, if all of it is at hand.
+    /// Where content would be found, which is not counted as a look.
+    fn place_of(&self, part: &Content) -> Option<u32> {
+        let caching = self.caching.as_ref()?;
+        caching.cache.place_of(part, caching.coherence.as_ref())
+    }
+
+    /// Finds what follows `part`, with which `content` begins and which stands at `at`, as far as it stands right behind; gives how much
+    /// of the first `most` bytes of `content` that is with the part.
+    fn find_behind(&mut self, at: u32, part: &Content, content: &FileContent, most: u64) -> u32 {
+        let mut len = part.len;
+        for _ in 1..MOST_BLOCKS_SENT {
+            let next = match most - u64::from(len) {
+                0 => None,
+                left => self.part(content, len.into(), left),
+            };
+            let Some(next) = next.filter(|next| self.place_of(next) == Some(at + len)) else {
+                break;
+            };
+            self.find(&next);
+            len += next.len;
+        }
+        len
+    }
+
+    /// Where content stands in the cache; the block of what is not there may be put there now, if all of it is at hand.
     fn find_or_insert<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
