@@ -113,6 +113,23 @@ const EXERCISED: &[(&str, &[&str])] = &[
         "descriptors/",
         &["handoff.accepted", "offload.host_transfers.transfers"],
     ),
+    (
+        "descriptors-cache/full offload",
+        &[HITS, EVICTIONS, "nic.tasks.append_cache.count"],
+    ),
+    (
+        "descriptors-cache/handoff, pci",
+        &[
+            "handoff.accepted",
+            UTILISATION,
+            HITS,
+            "nic.tasks.copy_line.count",
+        ],
+    ),
+    (
+        "descriptors-cache/one by one",
+        &["handoff.restored", "nic.retransmissions", HITS, EVICTIONS],
+    ),
     ("offload-pcie/", &["clients.responses"]),
 ];
 

@@ -17,11 +17,12 @@ pub struct Run {
 }
 
 /// Experiments, as `baton run` takes them.
-const EXPERIMENTS: [&str; 12] = [
+const EXPERIMENTS: [&str; 13] = [
     "batching",
     "dcache",
     "dcache-modern",
     "descriptors",
+    "descriptors-cache",
     "descriptors-files",
     "file-server",
     "handoff",

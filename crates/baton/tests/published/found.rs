@@ -72,12 +72,23 @@ pub fn combined(json: &str) -> Vec<Found> {
                 "send_delay_median_us",
                 number(&run["nic"]["send_delay_us"]["p50"]),
             ),
+            (
+                "content_kb_a_response",
+                1e-3 * number(&bus["to_nic"]["bytes"]["content"]) / number(&clients["responses"]),
+            ),
         ];
-        values.map(|(metric, value)| Found {
+        let found = move |(metric, value): (&str, f64)| Found {
             config: config.clone(),
             metric: metric.to_owned(),
             value,
-        })
+        };
+        // Only where there is one.
+        let cache = run["nics"][0]["cache"].as_object();
+        let hits = cache.map(|cache| {
+            let hits = number(&cache["hits"]) / number(&cache["lookups"]);
+            ("cache_hit_percent", 100.0 * hits)
+        });
+        values.into_iter().chain(hits).map(found)
     };
     runs.iter().flat_map(of_run).collect()
 }
