@@ -1,6 +1,6 @@
 //! What the directory of the adapter's data cache costs the host's processor (data-caching 4.2).
 
-use super::file_system::SendRoom;
+use super::file_system::FileSockets;
 use baton_host::{FileContent, Meter, NicId, Op, footprint};
 
 /// The adapter, the only NIC there is.
@@ -16,7 +16,7 @@ pub(super) struct DirectoryWork {
 
 impl DirectoryWork {
     /// Since the start.
-    pub(super) fn of(sockets: &mut dyn SendRoom) -> Self {
+    pub(super) fn of(sockets: &mut dyn FileSockets) -> Self {
         let stats = sockets.adapter().and_then(|os| os.nic_cache_stats());
         stats.map_or(Self::default(), |stats| Self {
             lookups: stats.lookups,
@@ -28,7 +28,7 @@ impl DirectoryWork {
     /// Charges what has been done since then to send `content`: its blocks were looked up one after the other.
     pub(super) fn charge_since(
         self,
-        sockets: &mut dyn SendRoom,
+        sockets: &mut dyn FileSockets,
         content: &FileContent,
         m: &mut impl Meter,
     ) {
@@ -46,7 +46,7 @@ impl DirectoryWork {
     }
 
     /// Charges blocks that have entered the directory since then, and left it.
-    pub(super) fn charge_changes(self, sockets: &mut dyn SendRoom, m: &mut impl Meter) {
+    pub(super) fn charge_changes(self, sockets: &mut dyn FileSockets, m: &mut impl Meter) {
         let now = Self::of(sockets);
         m.run(Op::CacheInsert, (now.inserts - self.inserts) as u32);
         m.run(Op::CacheRemove, (now.removals - self.removals) as u32);

@@ -8,8 +8,8 @@ use baton_host::{Destination, FileContent, Gone, SocketId, Sockets};
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
 
-/// Sockets that say how much they would take.
-pub(super) trait SendRoom: Sockets<LinkData> {
+/// Sockets that files are sent to: how much they would take, and what there is of files beneath them.
+pub(super) trait FileSockets: Sockets<LinkData> {
     /// Bytes that a socket would take now, about.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ pub(super) trait SendRoom: Sockets<LinkData> {
     fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>>;
 }
 
-impl SendRoom for Calls<'_, LinkData, SimulatedLink> {
+impl FileSockets for Calls<'_, LinkData, SimulatedLink> {
     fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone> {
         Calls::send_room(self, socket)
     }
@@ -55,7 +55,7 @@ impl SendRoom for Calls<'_, LinkData, SimulatedLink> {
     }
 }
 
-impl SendRoom for LayerCalls<'_, LinkData, SimulatedLink> {
+impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
     fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone> {
         LayerCalls::send_room(self, socket)
     }
@@ -83,7 +83,7 @@ impl SendRoom for LayerCalls<'_, LinkData, SimulatedLink> {
 
 /// One of these sockets, as pages of files are sent to it.
 pub(super) struct ToSocket<'a> {
-    pub(super) sockets: &'a mut dyn SendRoom,
+    pub(super) sockets: &'a mut dyn FileSockets,
     pub(super) socket: SocketId,
 }
 

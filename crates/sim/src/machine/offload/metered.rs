@@ -4,7 +4,7 @@ use super::super::application::System;
 use super::super::meter::HostMeter;
 use super::data::LinkData;
 use super::data_cache::DirectoryWork;
-use super::file_system::{SendRoom, ToSocket};
+use super::file_system::{FileSockets, ToSocket};
 use super::link::{HostWork, SimulatedLink};
 use baton_host::footprint::{
     self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
@@ -18,14 +18,14 @@ use baton_wire::Symbolic;
 
 /// Calls of sockets and files that are charged as system calls.
 pub(super) struct Metered<'a> {
-    sockets: &'a mut dyn SendRoom,
+    sockets: &'a mut dyn FileSockets,
     files: &'a mut FileSystem<Symbolic>,
     meter: &'a mut HostMeter,
 }
 
 impl<'a> Metered<'a> {
     pub(super) fn new(
-        sockets: &'a mut dyn SendRoom,
+        sockets: &'a mut dyn FileSockets,
         files: &'a mut FileSystem<Symbolic>,
         meter: &'a mut HostMeter,
     ) -> Self {
