@@ -128,7 +128,7 @@ enum Step {
     /// The NIC does so much.
     Work(u8),
     /// The client takes what was sent to it, and answers.
-    Answer,
+    Completion,
     /// Frames to the client are lost.
     Lose,
     Wait {
@@ -222,7 +222,7 @@ impl World {
                     }
                 }
             }
-            Step::Answer => self.answer(),
+            Step::Completion => self.answer(),
             Step::Lose => self.to_client.clear(),
             Step::Wait { ms } => {
                 self.now += Span::from_ms(ms.into());

@@ -24,7 +24,7 @@ enum Step {
     /// The adapter writes any descriptor.
     Write([u64; 4]),
     /// It answers a request, in its own way.
-    Answer {
+    Completion {
         which: u8,
         opcode: u8,
         flags: u8,
@@ -84,7 +84,7 @@ pub fn hostile_adapter(data: &[u8]) {
     }
     host.os.handle_link_lost(host.now);
     host.os.check();
-    assert_eq!(host.os.unanswered(), 0, "nothing is left of a link");
+    assert_eq!(host.os.outstanding(), 0, "nothing is left of a link");
 }
 
 fn endpoint() -> Endpoint {
@@ -142,7 +142,7 @@ impl Host {
     fn step(&mut self, step: Step) {
         match step {
             Step::Write(words) => self.put(Descriptor(words)),
-            Step::Answer {
+            Step::Completion {
                 which,
                 opcode,
                 flags,
@@ -270,7 +270,7 @@ impl Host {
                 break;
             }
         }
-        while self.os.poll_answer().is_some() {}
+        while self.os.poll_completion().is_some() {}
         assert!(self.link.free_buffers() <= 12);
         let mut transfer = Vec::new();
         if self

@@ -4,7 +4,7 @@ use crate::driver::Driver;
 use crate::error::error_of;
 use crate::poll::{Polls, Registration};
 use crate::waiter::{Parker, Waiter, Waiters};
-use baton_host::offload::NotAsked;
+use baton_host::offload::NotSubmitted;
 use baton_host::{Ready, Receive, SocketId, Sockets};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
@@ -236,7 +236,7 @@ impl Core {
             return Some(Ok(local));
         }
         let now = self.driver.now();
-        if let Err(NotAsked::NoSuchSocket) = self.driver.os_mut().ask_local(now, socket) {
+        if let Err(NotSubmitted::NoSuchSocket) = self.driver.os_mut().query_local(now, socket) {
             return Some(Err(ErrorKind::NotConnected.into()));
         }
         self.wait_for::<()>(socket, Side::Read, waiter);

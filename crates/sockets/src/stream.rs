@@ -8,7 +8,7 @@ use crate::poll::sealed::Sealed;
 use crate::waiter::Waiter;
 use baton_bus::descriptor::SocketOption;
 use baton_host::SocketId;
-use baton_host::offload::NotAsked;
+use baton_host::offload::NotSubmitted;
 use baton_iolib::Arena;
 use baton_wire::Endpoint;
 use bytes::Bytes;
@@ -276,11 +276,11 @@ impl TcpStream {
             let (socket, option) = (self.inner.socket, SocketOption::NoDelay);
             let os = core.driver.os_mut();
             // Nobody waits for the adapter's yes.
-            while os.poll_answer().is_some() {}
+            while os.poll_completion().is_some() {}
             os.set_option(now, socket, option, nodelay.into())
         });
         asked.map_err(|error| match error {
-            NotAsked::NoRoom => Error::new(ErrorKind::WouldBlock, error),
+            NotSubmitted::NoRoom => Error::new(ErrorKind::WouldBlock, error),
             _ => Error::new(ErrorKind::NotConnected, error),
         })?;
         self.inner.nodelay.store(nodelay, Ordering::Relaxed);

@@ -6,7 +6,7 @@
 mod changes;
 mod sending;
 
-use super::socket::Asked;
+use super::socket::Operation;
 use super::{OsLayer, Request};
 use crate::nic_cache::{Coherence, MakeReplacement, NicCache, NicCacheStats};
 use crate::{FileId, NicCacheConfig};
@@ -28,7 +28,7 @@ pub(super) struct Caching {
     /// Present revisions of the files of whose changes the protocol is told.
     revisions: FxHashMap<FileId, u32>,
     /// CACHE INIT has been asked for on this link.
-    asked: bool,
+    operation: bool,
     /// CACHE INIT and INSERTs that wait to be answered.
     requests: Chain,
     /// INSERTs that may.
@@ -52,7 +52,7 @@ impl Caching {
                 coherence: config.coherence.build(),
                 replacement: None,
                 revisions: FxHashMap::default(),
-                asked: false,
+                operation: false,
                 requests: Chain::default(),
                 most_inserts: 0,
                 most_bytes: config.block_bytes.saturating_mul(MOST_BLOCKS),
@@ -99,9 +99,9 @@ impl<P: Inline> OsLayer<P> {
             return;
         }
         if let Some(caching) = &mut self.caching
-            && !std::mem::replace(&mut caching.asked, true)
+            && !std::mem::replace(&mut caching.operation, true)
         {
-            self.request_of_cache(now, Action::CacheInit, Asked::CacheInit, 0);
+            self.request_of_cache(now, Action::CacheInit, Operation::CacheInit, 0);
         }
     }
 
@@ -110,20 +110,26 @@ impl<P: Inline> OsLayer<P> {
         if let Some(caching) = &mut self.caching {
             self.requests.clear(&mut caching.requests);
             caching.cache.lose();
-            caching.asked = false;
+            caching.operation = false;
         }
     }
 
-    fn request_of_cache(&mut self, now: Time, action: Action, asked: Asked, data_bytes: u32) {
+    fn request_of_cache(
+        &mut self,
+        now: Time,
+        action: Action,
+        operation: Operation,
+        data_bytes: u32,
+    ) {
         let Some(caching) = &mut self.caching else {
             return;
         };
         self.stats.requests += 1;
-        self.releasing += usize::from(asked.is_releasing());
+        self.releasing += usize::from(operation.is_releasing());
         let socket = NOBODY;
         let tag = self
             .requests
-            .push(&mut caching.requests, Request { socket, asked });
+            .push(&mut caching.requests, Request { socket, operation });
         let request = descriptor::Request {
             socket,
             tag,
@@ -141,11 +147,11 @@ impl<P: Inline> OsLayer<P> {
         bytes: u32,
         most_inserts: u32,
     ) -> Result<(), Violation> {
-        let (asked, unasked) = self.asked(response)?;
-        if asked != Asked::CacheInit {
-            return Err(unasked);
+        let (operation, unrequested) = self.operation_of(response)?;
+        if operation != Operation::CacheInit {
+            return Err(unrequested);
         }
-        self.answered_of_cache(response.tag, asked);
+        self.completed_of_cache(response.tag, operation);
         if let Some(caching) = &mut self.caching
             && response.status == Status::Ok
         {
@@ -162,9 +168,9 @@ impl<P: Inline> OsLayer<P> {
         &mut self,
         link: &mut L,
         response: &Response,
-        (asked, address): (Asked, u64),
+        (operation, address): (Operation, u64),
     ) {
-        self.answered_of_cache(response.tag, asked);
+        self.completed_of_cache(response.tag, operation);
         self.free_sent(link, Some(address));
         if let Some(caching) = &mut self.caching
             && response.status != Status::Ok
@@ -173,12 +179,12 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    fn answered_of_cache(&mut self, tag: u32, asked: Asked) {
+    fn completed_of_cache(&mut self, tag: u32, operation: Operation) {
         if let Some(caching) = &mut self.caching {
             let removed = self.requests.remove(&mut caching.requests, tag);
             debug_assert!(removed.is_some(), "a request is in its queue");
         }
-        self.released(asked);
+        self.released(operation);
     }
 
     /// Counts its requests: all of them, and those with a buffer.
@@ -190,7 +196,7 @@ impl<P: Inline> OsLayer<P> {
         self.requests.check(&caching.requests);
         let requests = self.requests.iter(&caching.requests);
         let inserts = requests
-            .filter(|one| matches!(one.asked, Asked::Insert { .. }))
+            .filter(|one| matches!(one.operation, Operation::Insert { .. }))
             .count();
         (caching.requests.len() as usize, inserts)
     }

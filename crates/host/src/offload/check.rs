@@ -1,7 +1,7 @@
 //! The invariants of the host's half.
 
 use super::OsLayer;
-use super::socket::{Asked, Phase, Socket};
+use super::socket::{Operation, Phase, Socket};
 use baton_bus::link::Inline;
 
 impl<P: Inline> OsLayer<P> {
@@ -69,7 +69,7 @@ impl<P: Inline> OsLayer<P> {
         assert_eq!(len(&entry.received), entry.received_len);
         assert!(entry.held_len <= self.config.batching.max_transfer_bytes);
         if entry.phase == Phase::Free {
-            assert_eq!(entry.asked(), 0);
+            assert_eq!(entry.operation_of(), 0);
             assert!(entry.intents.is_empty() && !entry.readable && !entry.writable);
         }
         if entry.cork_deadline.is_some() {
@@ -82,13 +82,16 @@ impl<P: Inline> OsLayer<P> {
         found.reserved += usize::from(entry.phase == Phase::Reserved);
         found.pledged += usize::from(entry.pledged);
         found.posted += entry.receives.len() as usize;
-        found.requests += entry.asked();
+        found.requests += entry.operation_of();
         found.pieces += (entry.held.len() + entry.received.len()) as usize;
         for chain in [&entry.sends, &entry.control] {
-            let asked = self.requests.iter(chain).map(|request| request.asked);
-            for asked in asked {
-                found.releasing += usize::from(asked.is_releasing());
-                let is_carrying = matches!(asked, Asked::Import { .. } | Asked::Export { .. });
+            let operation = self.requests.iter(chain).map(|request| request.operation);
+            for operation in operation {
+                found.releasing += usize::from(operation.is_releasing());
+                let is_carrying = matches!(
+                    operation,
+                    Operation::Import { .. } | Operation::Export { .. }
+                );
                 found.carrying += usize::from(is_carrying);
             }
         }
@@ -98,8 +101,8 @@ impl<P: Inline> OsLayer<P> {
             .filter_map(|tag| self.requests.get(tag))
             .filter(|request| {
                 matches!(
-                    request.asked,
-                    Asked::Send {
+                    request.operation,
+                    Operation::Send {
                         address: Some(_),
                         ..
                     }
@@ -114,7 +117,10 @@ impl<P: Inline> OsLayer<P> {
                 queue.iter().filter(|&&other| other == number).count()
             };
             assert_eq!(times(&self.ready), usize::from(entry.queued.ready));
-            assert_eq!(times(&self.asking), usize::from(entry.queued.asking));
+            assert_eq!(
+                times(&self.submitting),
+                usize::from(entry.queued.submitting)
+            );
             assert_eq!(times(&self.waiting), usize::from(entry.queued.waiting));
             assert!(entry.queued.ready || !(entry.readable || entry.writable));
             if let Some(deadline) = entry.cork_deadline {

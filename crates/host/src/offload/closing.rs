@@ -1,7 +1,7 @@
 //! The ends of sockets.
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, Phase, SetUp};
+use super::socket::{Intents, Operation, Phase, SetUp};
 use crate::SocketId;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
@@ -61,7 +61,7 @@ impl<P: Inline> OsLayer<P> {
             self.socket_mut(number).unknown = true;
         }
         let is_closed =
-            self.socket(number).unknown || self.waiting_request(number, Asked::Close).is_some();
+            self.socket(number).unknown || self.waiting_request(number, Operation::Close).is_some();
         if abort || is_closed {
             self.drop_held(number);
             self.socket_mut(number).intents = Intents::empty();
@@ -91,7 +91,11 @@ impl<P: Inline> OsLayer<P> {
     /// Lets go of a socket's number when the application and the adapter both have.
     pub(super) fn finish_closing(&mut self, number: u32) {
         let entry = self.socket(number);
-        if entry.phase == Phase::Closing && entry.unknown && entry.asked() == 0 && !entry.untold {
+        if entry.phase == Phase::Closing
+            && entry.unknown
+            && entry.operation_of() == 0
+            && !entry.untold
+        {
             self.release(number);
         }
     }

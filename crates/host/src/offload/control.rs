@@ -1,28 +1,28 @@
 //! What an application may ask of the adapter itself: options, states, and to take requests back.
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, SetUp};
+use super::socket::{Intents, Operation, SetUp};
 use crate::SocketId;
 use baton_bus::Urgency;
 use baton_bus::descriptor::{Action, SocketInfo, SocketOption, Status};
 use baton_bus::link::Inline;
 use baton_wire::Time;
 
-/// Questions of the application that may wait for their answers, or answers for the application.
-const MOST_ANSWERS: usize = 256;
+/// Requests of the application's own that may wait to be completed, or completions for the application.
+const MOST_COMPLETIONS: usize = 256;
 
-/// An answer to the application's own question.
+/// The completion of a request of the application's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Completion {
     /// Of which socket.
     pub socket: SocketId,
     /// What.
-    pub what: Answered,
+    pub what: Completed,
 }
 
-/// What is answered.
+/// What is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum Completed {
     /// The state of the socket on the adapter, or why it cannot be told.
     Status(Result<SocketInfo, Status>),
     /// An option was not set. That one was set is not told.
@@ -36,14 +36,14 @@ pub enum Answered {
     Cancelled(Status),
 }
 
-/// Why a question could not be asked.
+/// Why a request could not be submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAsked {
+pub enum NotSubmitted {
     /// There is no such socket, or the adapter does not know it.
     #[error("there is no such socket")]
     NoSuchSocket,
-    /// Too many questions wait, or the ring is full.
-    #[error("no room to ask now")]
+    /// Too many requests wait, or the ring is full.
+    #[error("no room to submit it now")]
     NoRoom,
     /// There is nothing to take back.
     #[error("there is no such request")]
@@ -51,7 +51,7 @@ pub enum NotAsked {
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Sets an option of a socket. [`OsLayer::poll_answer`] tells only if it cannot be set.
+    /// Sets an option of a socket. [`OsLayer::poll_completion`] tells only if it cannot be set.
     ///
     /// # Errors
     /// There is no such socket, or no room now.
@@ -61,35 +61,35 @@ impl<P: Inline> OsLayer<P> {
         socket: SocketId,
         option: SocketOption,
         value: u32,
-    ) -> Result<(), NotAsked> {
+    ) -> Result<(), NotSubmitted> {
         let action = Action::SetOption { option, value };
-        self.ask_for(now, socket, action, Asked::SetOption(option))
+        self.submit_for(now, socket, action, Operation::SetOption(option))
     }
 
-    /// Asks for the state of a socket on the adapter; it comes with [`OsLayer::poll_answer`].
+    /// Asks for the state of a socket on the adapter; it comes with [`OsLayer::poll_completion`].
     ///
     /// # Errors
     /// There is no such socket, or no room now.
-    pub fn status(&mut self, now: Time, socket: SocketId) -> Result<(), NotAsked> {
-        self.ask_for(now, socket, Action::Status, Asked::Status)
+    pub fn status(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
+        self.submit_for(now, socket, Action::Status, Operation::Status)
     }
 
     /// Asks for this end of a connection; when [`OsLayer::local`] knows it the connection becomes writable.
     ///
     /// # Errors
     /// There is no such socket, or no room now.
-    pub fn ask_local(&mut self, now: Time, socket: SocketId) -> Result<(), NotAsked> {
+    pub fn query_local(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
         self.now = now;
-        let entry = self.known(socket).ok_or(NotAsked::NoSuchSocket)?;
+        let entry = self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
         if entry.unknown || entry.set_up != SetUp::Done {
-            return Err(NotAsked::NoSuchSocket);
+            return Err(NotSubmitted::NoSuchSocket);
         }
-        let is_asked = self.waiting_request(socket.0, Asked::Name).is_some();
-        let (action, asked) = (Action::Name, Asked::Name);
-        if is_asked || self.request(now, socket.0, action, asked, Urgency::Awaited) {
+        let is_asked = self.waiting_request(socket.0, Operation::Name).is_some();
+        let (action, operation) = (Action::Name, Operation::Name);
+        if is_asked || self.request(now, socket.0, action, operation, Urgency::Awaited) {
             Ok(())
         } else {
-            Err(NotAsked::NoRoom)
+            Err(NotSubmitted::NoRoom)
         }
     }
 
@@ -98,11 +98,11 @@ impl<P: Inline> OsLayer<P> {
     ///
     /// # Errors
     /// There is no such socket, no such buffer, or no room now.
-    pub fn cancel_receive(&mut self, now: Time, socket: SocketId) -> Result<(), NotAsked> {
-        let entry = self.known(socket).ok_or(NotAsked::NoSuchSocket)?;
+    pub fn cancel_receive(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
+        let entry = self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
         let target = self.requests.first(&entry.receives);
-        let target = target.ok_or(NotAsked::NothingToCancel)?;
-        self.ask_for(now, socket, Action::Cancel { target }, Asked::Cancel)
+        let target = target.ok_or(NotSubmitted::NothingToCancel)?;
+        self.submit_for(now, socket, Action::Cancel { target }, Operation::Cancel)
     }
 
     /// Posts buffers again for a connection from which they were taken back.
@@ -118,36 +118,36 @@ impl<P: Inline> OsLayer<P> {
     ///
     /// # Errors
     /// There is no such socket, it is not being opened, or there is no room now.
-    pub fn cancel_connect(&mut self, now: Time, socket: SocketId) -> Result<(), NotAsked> {
-        self.known(socket).ok_or(NotAsked::NoSuchSocket)?;
-        let target = self.waiting_request(socket.0, Asked::Connect);
-        let target = target.ok_or(NotAsked::NothingToCancel)?;
-        self.ask_for(now, socket, Action::Cancel { target }, Asked::Cancel)
+    pub fn cancel_connect(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
+        self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
+        let target = self.waiting_request(socket.0, Operation::Connect);
+        let target = target.ok_or(NotSubmitted::NothingToCancel)?;
+        self.submit_for(now, socket, Action::Cancel { target }, Operation::Cancel)
     }
 
     /// The next answer to a question of the application.
-    pub fn poll_answer(&mut self) -> Option<Answer> {
-        self.answers.pop_front()
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
     }
 
-    fn ask_for(
+    fn submit_for(
         &mut self,
         now: Time,
         socket: SocketId,
         action: Action,
-        asked: Asked,
-    ) -> Result<(), NotAsked> {
+        operation: Operation,
+    ) -> Result<(), NotSubmitted> {
         self.now = now;
-        let entry = self.known(socket).ok_or(NotAsked::NoSuchSocket)?;
+        let entry = self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
         if entry.unknown || entry.set_up != SetUp::Done {
-            return Err(NotAsked::NoSuchSocket);
+            return Err(NotSubmitted::NoSuchSocket);
         }
-        if self.answers_due + self.answers.len() >= MOST_ANSWERS
-            || !self.request(now, socket.0, action, asked, Urgency::Awaited)
+        if self.completions_due + self.completions.len() >= MOST_COMPLETIONS
+            || !self.request(now, socket.0, action, operation, Urgency::Awaited)
         {
-            return Err(NotAsked::NoRoom);
+            return Err(NotSubmitted::NoRoom);
         }
-        self.answers_due += 1;
+        self.completions_due += 1;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Listeners: ACCEPTs posted ahead, and the connections that they bring.
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, Phase, SetUp};
+use super::socket::{Intents, Operation, Phase, SetUp};
 use crate::SocketId;
 use baton_bus::descriptor::{Action, Outcome, Response, Status, read_peer};
 use baton_bus::link::{Inline, Violation};
@@ -148,9 +148,9 @@ impl<P: Inline> OsLayer<P> {
             count,
             timeout_us: self.config.accept_timeout_us,
         };
-        let asked = Asked::Accept { first, count };
+        let operation = Operation::Accept { first, count };
         let listener = self.listeners[index].number;
-        self.request(now, listener, action, asked, Urgency::Awaited)
+        self.request(now, listener, action, operation, Urgency::Awaited)
     }
 
     /// Connections that the adapter has accepted, or that it will not.
@@ -160,20 +160,20 @@ impl<P: Inline> OsLayer<P> {
         entry: &[Descriptor],
     ) -> Result<(), Violation> {
         let listener = response.socket;
-        let (asked, unasked) = self.asked(response)?;
-        let Asked::Accept { first, count } = asked else {
-            return Err(unasked);
+        let (operation, unrequested) = self.operation_of(response)?;
+        let Operation::Accept { first, count } = operation else {
+            return Err(unrequested);
         };
         let peers = &entry[1..];
         if peers.len() > usize::from(count) {
-            return Err(unasked);
+            return Err(unrequested);
         }
         for (number, peer) in (first..).zip(peers) {
             if read_peer(peer)?.socket != number {
-                return Err(unasked);
+                return Err(unrequested);
             }
         }
-        self.answered(response);
+        self.completed(response);
         if let Some(listener) = self.listener_mut(listener) {
             listener.reserved -= usize::from(count);
         }

@@ -19,7 +19,7 @@ impl<P: Inline> OsLayer<P> {
         (self.releasing, self.starved) = (0, false);
         self.posted = 0;
         self.retry_at = None;
-        self.answers_due = 0;
+        self.completions_due = 0;
         self.reclaiming = false;
         self.lose_cache();
         (self.carrying, self.soft_limit) = (0, None);

@@ -11,15 +11,14 @@
 //! leave some for the others.
 //!
 //! Where to look: `listening`, `opening`, `sending`, `receiving`, `closing` and `control` are what an application can do and what
-//! comes back; `asking` is what waits to be asked, `answers` finds the request to a response, `readiness` tells the application,
+//! comes back; `submission` is what waits to be submitted, `completion` finds the request to a response, `readiness` tells the application,
 //! `pump` moves it all, `loss` is the end of a link.
 
-mod answers;
-mod asking;
 mod caching;
 mod calls;
 mod check;
 mod closing;
+mod completion;
 mod config;
 mod control;
 mod cork;
@@ -35,11 +34,12 @@ mod receiving;
 mod sending;
 mod socket;
 mod stats;
+mod submission;
 
 pub use caching::FileChange;
 pub use calls::Calls;
 pub use config::{OsLayerConfig, OsLayerConfigError};
-pub use control::{Answer, Answered, NotAsked};
+pub use control::{Completed, Completion, NotSubmitted};
 pub use moving::{Exported, MoveNews};
 pub use stats::{NoRoom, NoRoomCounts, OsLayerStats};
 
@@ -54,7 +54,7 @@ use cork::CorkTimers;
 use listening::Listener;
 use moving::Carried;
 use numbers::Numbers;
-use socket::{Asked, Phase, SetUp, Socket};
+use socket::{Operation, Phase, SetUp, Socket};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The share of a link's buffers that receives leave for sends: one in so many.
@@ -83,7 +83,7 @@ pub struct OsLayer<P> {
     /// Data that was received and not read, or taken and not sent.
     pieces: Chains<P>,
     /// Sockets that have something to ask.
-    asking: VecDeque<u32>,
+    submitting: VecDeque<u32>,
     /// Connections to be opened for which there was no buffer to pledge.
     opening: VecDeque<u32>,
     /// An ACCEPT is being taken back for one of them.
@@ -95,9 +95,9 @@ pub struct OsLayer<P> {
     /// There are connections to accept.
     acceptable: bool,
     corks: CorkTimers,
-    answers: VecDeque<Answer>,
+    completions: VecDeque<Completion>,
     /// Answers that are still to come.
-    answers_due: usize,
+    completions_due: usize,
     /// Buffers that hold data to be sent.
     placed: usize,
     /// Requests whose answers only give something back: to send and to close.
@@ -133,7 +133,7 @@ pub struct OsLayer<P> {
 #[derive(Clone, Copy, Debug)]
 struct Request {
     socket: u32,
-    asked: Asked,
+    operation: Operation,
 }
 
 impl<P: Inline> OsLayer<P> {
@@ -150,15 +150,15 @@ impl<P: Inline> OsLayer<P> {
             listeners: Vec::new(),
             requests: Chains::new(),
             pieces: Chains::new(),
-            asking: VecDeque::new(),
+            submitting: VecDeque::new(),
             opening: VecDeque::new(),
             reclaiming: false,
             waiting: VecDeque::new(),
             ready: VecDeque::new(),
             acceptable: false,
             corks: CorkTimers::default(),
-            answers: VecDeque::new(),
-            answers_due: 0,
+            completions: VecDeque::new(),
+            completions_due: 0,
             placed: 0,
             releasing: 0,
             carried: BTreeMap::new(),
@@ -211,7 +211,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Requests that wait for an answer.
-    pub fn unanswered(&self) -> usize {
+    pub fn outstanding(&self) -> usize {
         self.requests.len()
     }
 
@@ -221,7 +221,7 @@ impl<P: Inline> OsLayer<P> {
         (entry.phase != Phase::Listening).then_some(entry.endpoint)
     }
 
-    /// Where a listener listens; this end of a connection, once the adapter was [asked](OsLayer::ask_local) for it and has told it.
+    /// Where a listener listens; this end of a connection, once the adapter was [asked](OsLayer::query_local) for it and has told it.
     pub fn local(&self, socket: SocketId) -> Option<Endpoint> {
         let entry = self.known(socket)?;
         match entry.phase {
@@ -255,7 +255,7 @@ impl<P: Inline> OsLayer<P> {
             asked_all
                 && entry.endpoint.port != 0
                 && entry.error.is_none()
-                && self.waiting_request(socket.0, Asked::Listen).is_none()
+                && self.waiting_request(socket.0, Operation::Listen).is_none()
         })
     }
 
@@ -263,7 +263,7 @@ impl<P: Inline> OsLayer<P> {
     /// all that was to be asked for.
     pub fn is_flushed(&self) -> bool {
         let nothing_held = (self.sockets.iter()).all(|entry| entry.held_len == 0);
-        self.placed == 0 && nothing_held && self.asking.is_empty() && self.queue.is_empty()
+        self.placed == 0 && nothing_held && self.submitting.is_empty() && self.queue.is_empty()
     }
 
     /// Whether nothing waits for what answers give back to which nobody else listens: buffers and numbers. Then the adapter need not
@@ -339,7 +339,7 @@ impl<P: Inline> OsLayer<P> {
     fn release(&mut self, number: u32) {
         let pieces = &mut self.pieces;
         let entry = &mut self.sockets[number as usize];
-        debug_assert!(entry.phase != Phase::Free && entry.asked() == 0);
+        debug_assert!(entry.phase != Phase::Free && entry.operation_of() == 0);
         let was_reserved = entry.phase == Phase::Reserved;
         if entry.imported {
             self.moves.push_back(MoveNews::Over(SocketId(number)));

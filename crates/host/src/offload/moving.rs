@@ -1,7 +1,7 @@
 //! Connections that move to the adapter and back: IMPORT and EXPORT (handoff-policies 2).
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, Phase, SetUp};
+use super::socket::{Intents, Operation, Phase, SetUp};
 use crate::SocketId;
 use baton_bus::descriptor::{Action, Response, Status};
 use baton_bus::link::{Inline, Violation};
@@ -175,15 +175,15 @@ impl<P: Inline> OsLayer<P> {
             self.carrying += 1;
             let action = Action::Import { address, len, more };
             let is_last = !more;
-            let asked = Asked::Import { address, is_last };
-            self.request(now, number, action, asked, Urgency::Awaited);
+            let operation = Operation::Import { address, is_last };
+            self.request(now, number, action, operation, Urgency::Awaited);
         }
         self.socket_mut(number).intents.remove(Intents::IMPORT);
         true
     }
 
     /// Asks for the next part of a state; false when the ring has no room.
-    pub(super) fn ask_export<L: HostLink<Data = P>>(
+    pub(super) fn submit_export<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
@@ -203,9 +203,9 @@ impl<P: Inline> OsLayer<P> {
         };
         self.carrying += 1;
         let action = Action::Export { address, len };
-        let asked = Asked::Export { address, len };
+        let operation = Operation::Export { address, len };
         self.socket_mut(number).intents.remove(Intents::EXPORT);
-        self.request(now, number, action, asked, Urgency::Awaited)
+        self.request(now, number, action, operation, Urgency::Awaited)
     }
 
     /// A part of a state has been fetched; after the last one the adapter has the connection, or has not.
@@ -254,21 +254,21 @@ impl<P: Inline> OsLayer<P> {
         (address, len, more): (u64, u32, bool),
     ) -> Result<(), Violation> {
         let number = response.socket;
-        let (asked, unasked) = self.asked(response)?;
-        let Asked::Export {
+        let (operation, unrequested) = self.operation_of(response)?;
+        let Operation::Export {
             address: expected,
             len: room,
-        } = asked
+        } = operation
         else {
-            return Err(unasked);
+            return Err(unrequested);
         };
         if address != expected {
-            return Err(unasked);
+            return Err(unrequested);
         }
         if len > room {
             return Err(Violation::Length(len));
         }
-        self.answered(response);
+        self.completed(response);
         self.carrying -= 1;
         if response.status != Status::Ok {
             link.free(address);

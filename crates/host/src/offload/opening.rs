@@ -1,7 +1,7 @@
 //! Connections that the application opens.
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, Phase, SetUp};
+use super::socket::{Intents, Operation, Phase, SetUp};
 use crate::SocketId;
 use baton_bus::descriptor::{Action, Status};
 use baton_bus::link::Inline;
@@ -30,7 +30,7 @@ impl<P: Inline> OsLayer<P> {
             && let Some(number) = self.opening.pop_front()
         {
             self.intend(number, Intents::SET_UP);
-            self.ask_all(now, link);
+            self.submit_all(now, link);
             self.settle_pledge(number);
         }
         let starves = !self.opening.is_empty() && self.spare_for_receives(link) == 0;
@@ -48,17 +48,18 @@ impl<P: Inline> OsLayer<P> {
         let control = self.requests.numbers(&self.socket(listener).control);
         let accepts = control.filter(|&tag| {
             let request = self.requests.get(tag);
-            request.is_some_and(|request| matches!(request.asked, Asked::Accept { .. }))
+            request.is_some_and(|request| matches!(request.operation, Operation::Accept { .. }))
         });
         if let Some(target) = accepts.last() {
             let action = Action::Cancel { target };
-            self.reclaiming = self.request(now, listener, action, Asked::Reclaim, Urgency::Awaited);
+            self.reclaiming =
+                self.request(now, listener, action, Operation::Reclaim, Urgency::Awaited);
         }
     }
 
     /// Whether a connection waits to be opened and can be now.
     fn may_begin_opening<L: HostLink<Data = P>>(&self, link: &L) -> bool {
-        let has_room = self.asking.is_empty() && self.queue.room() > 0;
+        let has_room = self.submitting.is_empty() && self.queue.room() > 0;
         !self.opening.is_empty() && has_room && self.spare_for_receives(link) > 0
     }
 

@@ -1,7 +1,7 @@
 //! Packets that are of no connection on the adapter: those that come for the host's own stack, and those that it sends.
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, Phase, SetUp};
+use super::socket::{Intents, Operation, Phase, SetUp};
 use crate::SocketId;
 use baton_bus::descriptor::{Action, Buffer, Request, Response, Status};
 use baton_bus::link::{Inline, Violation};
@@ -65,7 +65,7 @@ impl<P: Inline> OsLayer<P> {
         self.placed += 1;
         let tag = self.remember(
             number,
-            Asked::Send {
+            Operation::Send {
                 address: Some(address),
                 len,
             },
@@ -105,7 +105,7 @@ impl<P: Inline> OsLayer<P> {
         match entry.map(|entry| entry.phase) {
             Some(Phase::Packets) => self.soft_limit = Some(connections),
             Some(Phase::Closing) => {}
-            _ => return Err(super::answers::unasked(response)),
+            _ => return Err(super::completion::unrequested(response)),
         }
         Ok(())
     }

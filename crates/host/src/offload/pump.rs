@@ -39,7 +39,7 @@ impl<P: Inline> OsLayer<P> {
         self.start_cache(now);
         let mut moved = self.fire_corks(now);
         loop {
-            self.ask_all(now, link);
+            self.submit_all(now, link);
             self.begin_opening(now, link);
             self.post_accepts(now, link);
             if !self.put(now, link)? {
@@ -104,7 +104,7 @@ impl<P: Inline> OsLayer<P> {
     pub fn poll_timeout(&self) -> Option<Time> {
         let has_room = self.queue.room() > 0;
         let is_due = self.queue.is_due(self.now) && !self.queue.is_held_up();
-        if has_room && !self.asking.is_empty() || is_due {
+        if has_room && !self.submitting.is_empty() || is_due {
             return Some(self.now);
         }
         let timers = [self.queue.poll_timeout(), self.corks.next(), self.retry_at];

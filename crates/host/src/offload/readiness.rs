@@ -79,7 +79,7 @@ impl<P: Inline> OsLayer<P> {
             entry.queued.waiting = false;
             let (has_intents, wants_room) = (!entry.intents.is_empty(), entry.wants_room);
             if has_intents {
-                self.ask(number);
+                self.schedule(number);
             }
             if wants_room {
                 self.wake_writer(number);

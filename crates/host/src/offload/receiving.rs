@@ -1,7 +1,7 @@
 //! Receiving: buffers posted ahead, and data that waits to be read.
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, Phase};
+use super::socket::{Intents, Operation, Phase};
 use crate::{Receive, SocketId, Unread};
 use baton_bus::descriptor::{Action, Buffer, Response, Status};
 use baton_bus::link::{Inline, Violation, extract};
@@ -90,9 +90,9 @@ impl<P: Inline> OsLayer<P> {
                 return true;
             };
             self.posted += 1;
-            let asked = Asked::Receive { address, len };
+            let operation = Operation::Receive { address, len };
             let action = Action::Receive { address, len };
-            let posted = self.request(now, number, action, asked, urgency);
+            let posted = self.request(now, number, action, operation, urgency);
             debug_assert!(posted, "there was room");
             self.settle_pledge(number);
         }
@@ -107,9 +107,9 @@ impl<P: Inline> OsLayer<P> {
         entry: &[Descriptor],
     ) -> Result<(), Violation> {
         let number = response.socket;
-        let (asked, unasked) = self.asked(response)?;
-        let Asked::Receive { address, len } = asked else {
-            return Err(unasked);
+        let (operation, unrequested) = self.operation_of(response)?;
+        let Operation::Receive { address, len } = operation else {
+            return Err(unrequested);
         };
         let got = buffer.len();
         if response.status == Status::Ok {
@@ -117,10 +117,10 @@ impl<P: Inline> OsLayer<P> {
                 return Err(Violation::Length(got));
             }
             if matches!(buffer, Buffer::Memory { address: other, .. } if other != address) {
-                return Err(unasked);
+                return Err(unrequested);
             }
         }
-        self.answered(response);
+        self.completed(response);
         self.posted -= 1;
         let data = match buffer {
             Buffer::Memory { .. } if response.status == Status::Ok => link.take(address, got),

@@ -1,7 +1,7 @@
 //! Sending: data goes into buffers of at most one transfer, or into descriptors, and is forgotten once the adapter has fetched it.
 
 use super::OsLayer;
-use super::socket::{Asked, Intents, Phase};
+use super::socket::{Intents, Operation, Phase};
 use super::stats::NoRoom;
 use crate::{Gone, SocketId};
 use baton_bus::descriptor::{Action, Buffer, Request, Response, Status};
@@ -57,8 +57,8 @@ impl<P: Inline> OsLayer<P> {
             return 0;
         };
         let sends = self.requests.numbers(&entry.sends);
-        let waiting = sends.filter_map(|tag| match self.requests.get(tag)?.asked {
-            Asked::Send { len, .. } => Some(len as usize),
+        let waiting = sends.filter_map(|tag| match self.requests.get(tag)?.operation {
+            Operation::Send { len, .. } => Some(len as usize),
             _ => None,
         });
         entry.held_len as usize + waiting.sum::<usize>()
@@ -254,7 +254,7 @@ impl<P: Inline> OsLayer<P> {
             Buffer::Memory { address, .. } => Some(address),
             Buffer::Inline { .. } => None,
         };
-        let tag = self.remember(number, Asked::Send { address, len });
+        let tag = self.remember(number, Operation::Send { address, len });
         let request = Request {
             socket: number,
             tag,
@@ -305,12 +305,12 @@ impl<P: Inline> OsLayer<P> {
         cumulative: bool,
     ) -> Result<(), Violation> {
         let number = response.socket;
-        let (asked, unasked) = self.asked(response)?;
-        let Asked::Send { address, len: sent } = asked else {
-            return Err(unasked);
+        let (operation, unrequested) = self.operation_of(response)?;
+        let Operation::Send { address, len: sent } = operation else {
+            return Err(unrequested);
         };
         if response.status == Status::Ok && len != sent {
-            return Err(unasked);
+            return Err(unrequested);
         }
         while cumulative
             && let Some(first) = self.requests.first(&self.socket(number).sends)
@@ -320,13 +320,13 @@ impl<P: Inline> OsLayer<P> {
             let Some(earlier) = self.requests.pop(&mut entry.sends) else {
                 break;
             };
-            self.released(earlier.asked);
-            if let Asked::Send { address, .. } = earlier.asked {
+            self.released(earlier.operation);
+            if let Operation::Send { address, .. } = earlier.operation {
                 self.stats.completed_by_later += 1;
                 self.free_sent(link, address);
             }
         }
-        self.answered(response);
+        self.completed(response);
         self.free_sent(link, address);
         if response.status != Status::Ok {
             self.send_failed(number, response.status);
@@ -360,7 +360,7 @@ impl<P: Inline> OsLayer<P> {
         let most = self.most_sends;
         let entry = self.socket(number);
         if !entry.intents.is_empty() {
-            self.ask(number);
+            self.schedule(number);
         }
         let entry = self.socket(number);
         if entry.wants_room && entry.sends.len() * 2 <= most {

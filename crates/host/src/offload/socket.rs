@@ -79,7 +79,7 @@ pub(super) enum SetUp {
 
 /// What was asked of the adapter and not yet answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Operation {
     Socket,
     Bind,
     Listen,
@@ -127,7 +127,7 @@ pub(super) enum Asked {
     },
 }
 
-impl Asked {
+impl Operation {
     /// Whether the answer only gives something back.
     pub fn is_releasing(self) -> bool {
         matches!(
@@ -198,7 +198,7 @@ pub(super) struct Queued {
     /// Those that have something to say.
     pub ready: bool,
     /// Those that have something to ask.
-    pub asking: bool,
+    pub submitting: bool,
     /// Those that wait for what all share.
     pub waiting: bool,
 }
@@ -285,7 +285,7 @@ impl Socket {
     }
 
     /// Requests that wait to be answered.
-    pub fn asked(&self) -> usize {
+    pub fn operation_of(&self) -> usize {
         (self.sends.len() + self.receives.len() + self.control.len()) as usize
     }
 }

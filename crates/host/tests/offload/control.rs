@@ -3,7 +3,7 @@
 use super::script::{CLIENT, Script, no_batching};
 use baton_bus::descriptor::{Action, Outcome, SocketInfo, SocketOption, Status};
 use baton_host::Ready;
-use baton_host::offload::{Answer, Answered, NotAsked};
+use baton_host::offload::{Completed, Completion, NotSubmitted};
 
 #[test]
 fn a_state_is_told_when_it_comes() {
@@ -11,15 +11,18 @@ fn a_state_is_told_when_it_comes() {
     script.os.status(script.now, socket).unwrap();
     let requests = script.requests();
     assert_eq!(requests[0].action, Action::Status);
-    assert_eq!(script.os.poll_answer(), None);
+    assert_eq!(script.os.poll_completion(), None);
     let info = SocketInfo {
         send_room: 77,
         ..SocketInfo::default()
     };
     script.answer(&requests[0], Status::Ok, Outcome::Status(info));
     script.pump();
-    let what = Answered::Status(Ok(info));
-    assert_eq!(script.os.poll_answer(), Some(Answer { socket, what }));
+    let what = Completed::Status(Ok(info));
+    assert_eq!(
+        script.os.poll_completion(),
+        Some(Completion { socket, what })
+    );
 }
 
 #[test]
@@ -35,9 +38,12 @@ fn only_an_option_that_was_refused_is_told() {
     script.done(&requests[1], Status::BadValue);
     script.pump();
     let status = Status::BadValue;
-    let what = Answered::OptionRefused { option, status };
-    assert_eq!(script.os.poll_answer(), Some(Answer { socket, what }));
-    assert_eq!(script.os.poll_answer(), None);
+    let what = Completed::OptionRefused { option, status };
+    assert_eq!(
+        script.os.poll_completion(),
+        Some(Completion { socket, what })
+    );
+    assert_eq!(script.os.poll_completion(), None);
     assert_eq!(script.os.stats().options_refused, 1);
 }
 
@@ -56,10 +62,13 @@ fn a_connection_may_be_given_up_before_it_is_open() {
     script.pump();
     assert_eq!(script.ready(), [Ready::Readable(socket)]);
     assert_eq!(script.os.error_of(socket), Some(Status::Cancelled));
-    let what = Answered::Cancelled(Status::Ok);
-    assert_eq!(script.os.poll_answer(), Some(Answer { socket, what }));
+    let what = Completed::Cancelled(Status::Ok);
+    assert_eq!(
+        script.os.poll_completion(),
+        Some(Completion { socket, what })
+    );
     let again = script.os.cancel_connect(script.now, socket);
-    assert_eq!(again, Err(NotAsked::NothingToCancel));
+    assert_eq!(again, Err(NotSubmitted::NothingToCancel));
 }
 
 #[test]
@@ -87,9 +96,9 @@ fn questions_are_limited() {
         assert!(asked < 1000);
     }
     script.pump();
-    assert!(script.os.poll_answer().is_some());
+    assert!(script.os.poll_completion().is_some());
     assert_eq!(script.os.status(script.now, socket), Ok(()));
     script.os.close(script.now, socket);
     let gone = script.os.status(script.now, socket);
-    assert_eq!(gone, Err(NotAsked::NoSuchSocket));
+    assert_eq!(gone, Err(NotSubmitted::NoSuchSocket));
 }

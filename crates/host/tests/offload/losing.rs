@@ -27,7 +27,7 @@ fn connections_fail_listeners_come_back_and_nothing_is_left() {
     script.send(socket, 100);
     drop(script.ready());
     lose_link(&mut script);
-    assert_eq!(script.os.unanswered(), 0);
+    assert_eq!(script.os.outstanding(), 0);
     assert_eq!(
         script.ready(),
         [Ready::Readable(socket)],

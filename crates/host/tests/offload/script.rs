@@ -190,7 +190,7 @@ impl Script {
 
     /// Nothing is left of anything: no socket, no request, no buffer.
     pub fn assert_empty(&self) {
-        assert_eq!((self.os.sockets(), self.os.unanswered()), (0, 0));
+        assert_eq!((self.os.sockets(), self.os.outstanding()), (0, 0));
         assert_eq!(self.host.free_buffers(), small_link().buffers);
     }
 }

@@ -125,7 +125,7 @@ impl<P: Payload + Inline> Session<P> {
             bytes,
             most_inserts: config.most_inserts,
         };
-        self.answer(work.now, number, tag, Status::Ok, outcome);
+        self.respond(work.now, number, tag, Status::Ok, outcome);
     }
 
     /// INSERT; answered when the data has been fetched.
@@ -170,7 +170,7 @@ impl<P: Payload + Inline> Session<P> {
         self.stats.cache_inserted_bytes += data.len() as u64;
         insert.block.fill(data);
         let done = Outcome::Done(Opcode::CacheInsert);
-        self.answer(work.now, insert.number, insert.tag, Status::Ok, done);
+        self.respond(work.now, insert.number, insert.tag, Status::Ok, done);
         for slot in insert.waiting {
             if self.sockets.contains(slot as usize) {
                 self.feed(work, slot);

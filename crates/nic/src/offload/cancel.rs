@@ -35,7 +35,7 @@ impl<P: Payload + Inline> Session<P> {
             return Err(Status::NoSuchRequest);
         }
         let done = Outcome::Done(Opcode::Cancel);
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl<P: Payload + Inline> Session<P> {
             self.release_reserved(work.now, reserved);
         }
         let outcome = Outcome::AcceptedBulk { count: 0 };
-        self.answer(work.now, number, target, Status::Cancelled, outcome);
+        self.respond(work.now, number, target, Status::Cancelled, outcome);
         if is_first {
             // The next may want fewer connections.
             self.forget_deadline(slot);
@@ -78,7 +78,7 @@ impl<P: Payload + Inline> Session<P> {
                 None => return false,
             }
         };
-        self.answer(work.now, number, target, Status::Cancelled, outcome);
+        self.respond(work.now, number, target, Status::Cancelled, outcome);
         // What comes after it may go now.
         self.feed(work, slot);
         true

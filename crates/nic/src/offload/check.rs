@@ -70,7 +70,7 @@ impl<P: Payload + Inline> Session<P> {
         );
         self.check_pools();
         assert!(
-            self.answers.outside() == 0 || self.answers.room() == 0,
+            self.responses.outside() == 0 || self.responses.room() == 0,
             "no request is taken while responses wait outside"
         );
         assert!(self.asked.len() <= self.jobs.len());

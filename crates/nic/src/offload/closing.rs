@@ -95,7 +95,7 @@ impl<P: Payload + Inline> Session<P> {
         let number = self.sockets[slot as usize].number;
         self.free(slot);
         let done = Outcome::Done(Opcode::Close);
-        self.answer(now, number, tag, Status::Ok, done);
+        self.respond(now, number, tag, Status::Ok, done);
     }
 
     /// The listener is no more; ACCEPTs that wait come back, and with them the sockets they have reserved.
@@ -114,7 +114,7 @@ impl<P: Payload + Inline> Session<P> {
                 self.release_reserved(work.now, reserved);
             }
             let outcome = Outcome::AcceptedBulk { count: 0 };
-            self.answer(work.now, number, accept.tag, Status::Cancelled, outcome);
+            self.respond(work.now, number, accept.tag, Status::Cancelled, outcome);
         }
     }
 
@@ -132,7 +132,7 @@ impl<P: Payload + Inline> Session<P> {
             work.stack.shutdown(conn);
             let (number, done) = (socket.number, Outcome::Done(Opcode::Close));
             self.settle(work.now, slot);
-            self.answer(work.now, number, tag, Status::Ok, done);
+            self.respond(work.now, number, tag, Status::Ok, done);
         }
         let closing = &mut self.sockets[slot as usize].closing;
         if closing.both.is_some() && !closing.told {
@@ -179,10 +179,10 @@ impl<P: Payload + Inline> Session<P> {
         self.answer_receives(now, slot, of_receives);
         let done = Outcome::Done(Opcode::Close);
         for tag in [closing.write, closing.both].into_iter().flatten() {
-            self.answer(now, number, tag, status, done);
+            self.respond(now, number, tag, status, done);
         }
         if let Some(tag) = closing.abort {
-            self.answer(now, number, tag, Status::Ok, done);
+            self.respond(now, number, tag, Status::Ok, done);
         }
         if !closing.is_whole() {
             self.tell(now, number, status, Outcome::Over);

@@ -53,7 +53,7 @@ impl<P: Payload + Inline> Session<P> {
         let number = socket.number;
         self.stats.connected += 1;
         let done = Outcome::Done(Opcode::Connect);
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         self.feed(work, slot);
     }
 
@@ -70,10 +70,10 @@ impl<P: Payload + Inline> Session<P> {
         self.answer_receives(now, slot, status);
         let closing = std::mem::take(&mut self.sockets[slot as usize].closing);
         if let Some(tag) = closing.write {
-            self.answer(now, number, tag, status, Outcome::Done(Opcode::Close));
+            self.respond(now, number, tag, status, Outcome::Done(Opcode::Close));
         }
         let done = Outcome::Done(Opcode::Connect);
-        self.answer(now, number, tag, status, done);
+        self.respond(now, number, tag, status, done);
     }
 }
 

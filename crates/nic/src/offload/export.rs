@@ -123,7 +123,7 @@ impl<P: Payload + Inline> Session<P> {
         };
         if let Some(tag) = shut {
             let done = Outcome::Done(Opcode::Close);
-            self.answer(work.now, number, tag, Status::Ok, done);
+            self.respond(work.now, number, tag, Status::Ok, done);
         }
         if let Some(Moving::Export(exporting)) = self.sockets[slot as usize].moving.as_deref_mut() {
             exporting.state = moved.to_bytes().into();
@@ -162,11 +162,11 @@ impl<P: Payload + Inline> Session<P> {
         let more = !exporting.state.is_empty();
         let outcome = exported(place, len, more);
         if more {
-            self.answer(now, number, place.tag, Status::Ok, outcome);
+            self.respond(now, number, place.tag, Status::Ok, outcome);
             self.write_next(slot);
         } else {
             self.answer_exports(now, slot, Status::Cancelled);
-            self.answer(now, number, place.tag, Status::Ok, outcome);
+            self.respond(now, number, place.tag, Status::Ok, outcome);
             self.sockets[slot as usize].moving = None;
             self.free(slot);
         }
@@ -180,7 +180,7 @@ impl<P: Payload + Inline> Session<P> {
             return;
         };
         for place in std::mem::take(&mut exporting.buffers) {
-            self.answer(now, number, place.tag, status, exported(place, 0, false));
+            self.respond(now, number, place.tag, status, exported(place, 0, false));
         }
     }
 }

@@ -116,7 +116,7 @@ impl<P: Payload + Inline> Session<P> {
             }
         }
         let done = Outcome::Done(Opcode::Import);
-        self.answer(work.now, number, tag, status, done);
+        self.respond(work.now, number, tag, status, done);
         if is_last && status == Status::Ok {
             self.go_on(work, slot);
         }

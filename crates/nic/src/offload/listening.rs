@@ -60,7 +60,7 @@ impl<P: Payload + Inline> Session<P> {
         }
         socket.local = Some(local);
         let (number, done) = (socket.number, Outcome::Done(Opcode::Bind));
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl<P: Payload + Inline> Session<P> {
             _ => return Err(Status::WrongState),
         }
         let (number, done) = (socket.number, Outcome::Done(Opcode::Listen));
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl<P: Payload + Inline> Session<P> {
         entry[0] = response.encode();
         let len = 1 + entry[0].continuations();
         entry.truncate(len);
-        self.answers
+        self.responses
             .push_entry(now, &mut self.stats, &response, entry);
     }
 

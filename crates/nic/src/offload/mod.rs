@@ -28,7 +28,6 @@
 //! An application that does not take its responses stops only itself: as long as they find no room in its queue,
 //! [`Adapter::room_for_requests`] is 0, and what arrives for it fills the windows of its own connections.
 
-mod answers;
 mod caching;
 mod cancel;
 mod check;
@@ -49,6 +48,7 @@ mod ports;
 mod pump;
 mod receiving;
 mod relief;
+mod responses;
 mod rows;
 mod sending;
 mod session;
@@ -190,8 +190,8 @@ impl<P: Payload + Inline> Adapter<P> {
     /// are not waiting for room at the application.
     pub fn has_work(&self, session: SessionId) -> bool {
         let session = self.session(session);
-        let answers = session.answers.queue();
-        let can_go = !answers.is_empty() && !answers.is_held_up();
+        let responses = session.responses.queue();
+        let can_go = !responses.is_empty() && !responses.is_held_up();
         can_go || !session.asked.is_empty() || !session.owed.is_empty()
     }
 
@@ -202,7 +202,7 @@ impl<P: Payload + Inline> Adapter<P> {
 
     /// Its responses that wait.
     pub fn queue(&self, session: SessionId) -> &DescriptorQueue {
-        self.session(session).answers.queue()
+        self.session(session).responses.queue()
     }
 
     /// Cnum: imported connections on the adapter.
@@ -227,14 +227,14 @@ impl<P: Payload + Inline> Adapter<P> {
 
     /// Descriptors of requests that may be taken now: 0 while responses find no room.
     pub fn room_for_requests(&self, session: SessionId) -> usize {
-        self.session(session).answers.room()
+        self.session(session).responses.room()
     }
 
     /// When [`Adapter::handle_timeouts`] or [`Adapter::next_transfer`] of some session is next to be called, if ever. May be early.
     pub fn poll_timeout(&self) -> Option<Time> {
         let of_session = |(_, session): (usize, &Session<P>)| {
             let deadlines = session.deadlines.iter().map(|&(until, _)| until);
-            deadlines.chain(session.answers.poll_timeout()).min()
+            deadlines.chain(session.responses.poll_timeout()).min()
         };
         let sessions = self.sessions.iter().filter_map(of_session);
         sessions.chain(self.shared.owners.next_overdue()).min()
@@ -249,7 +249,7 @@ impl<P: Payload + Inline> Adapter<P> {
 
     /// Batching of an application's responses by a rule of the caller's own, before there are any.
     pub fn set_batching(&mut self, session: SessionId, rule: Box<dyn BatchingRule>) {
-        self.session_mut(session).answers.set_batching(rule);
+        self.session_mut(session).responses.set_batching(rule);
     }
 
     // --- applications ---
@@ -387,13 +387,13 @@ impl<P: Payload + Inline> Adapter<P> {
     ) -> bool {
         let session = self.session_mut(session);
         session.settle_all(now);
-        session.answers.next_transfer(now, transfer)
+        session.responses.next_transfer(now, transfer)
     }
 
     /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.
     pub fn transferred(&mut self, now: Time, session: SessionId, taken: usize, offered: usize) {
-        let answers = &mut self.session_mut(session).answers;
-        answers.transferred(now, taken, offered);
+        let responses = &mut self.session_mut(session).responses;
+        responses.transferred(now, taken, offered);
     }
 
     // --- inside ---

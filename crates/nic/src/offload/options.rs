@@ -127,7 +127,7 @@ impl<P: Payload + Inline> Session<P> {
             | Phase::Packets => return Err(Status::WrongState),
         }
         let (number, done) = (socket.number, Outcome::Done(Opcode::SetOption));
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         Ok(())
     }
 }

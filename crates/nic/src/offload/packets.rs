@@ -105,7 +105,7 @@ impl<P: Payload + Inline> Session<P> {
         let (place, local) = (self.place(slot), None);
         work.shared.wanted.push(Wanted { place, local });
         let done = Outcome::Done(Opcode::PacketSocket);
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         let connections = work.shared.limits.soft_limit();
         self.tell(
             work.now,
@@ -140,7 +140,7 @@ impl<P: Payload + Inline> Session<P> {
             }
         }
         let (number, done) = (socket.number, Outcome::Done(Opcode::Bind));
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         Ok(())
     }
 

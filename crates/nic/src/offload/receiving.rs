@@ -162,7 +162,7 @@ impl<P: Payload + Inline> Session<P> {
         entry.push(head);
         embed(data, &mut head, &mut entry);
         entry[0] = head;
-        self.answers
+        self.responses
             .push_entry(work.now, &mut self.stats, &response, &entry);
         self.entry = entry;
     }
@@ -189,7 +189,7 @@ impl<P: Payload + Inline> Session<P> {
             }
             let (address, len) = (receive.address, receive.filled);
             let outcome = Outcome::Received(Buffer::Memory { address, len });
-            self.answer(work.now, number, receive.tag, Status::Ok, outcome);
+            self.respond(work.now, number, receive.tag, Status::Ok, outcome);
             self.count_received(len);
         }
         self.tell_end_when_delivered(work, slot);
@@ -237,7 +237,7 @@ impl<P: Payload + Inline> Session<P> {
                 return;
             };
             let outcome = Outcome::nothing_received(receive.address);
-            self.answer(now, number, receive.tag, status, outcome);
+            self.respond(now, number, receive.tag, status, outcome);
         }
     }
 }

@@ -66,7 +66,7 @@ impl<P: Payload + Inline> Session<P> {
             let sockets = self.sockets.iter();
             sockets.filter(|(_, socket)| wanted(&socket.phase)).count()
         };
-        let queue = self.answers.queue();
+        let queue = self.responses.queue();
         let (cache_bytes, cached_bytes) = self.cache.bytes();
         SessionRow {
             id: SessionId(self.id),
@@ -82,7 +82,7 @@ impl<P: Payload + Inline> Session<P> {
             sends_waiting: self.sends.len(),
             receives_waiting: self.receives.len(),
             transfers: self.jobs.len(),
-            responses_waiting: queue.len() + self.answers.outside(),
+            responses_waiting: queue.len() + self.responses.outside(),
             is_held_up: queue.is_held_up(),
             per_transfer: queue.stats().per_transfer,
             times_held_up: queue.stats().held_up,

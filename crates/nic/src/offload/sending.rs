@@ -300,7 +300,7 @@ impl<P: Payload + Inline> Session<P> {
             let Some(send) = self.sends.pop(waiting) else {
                 return;
             };
-            self.answer(now, number, send.tag, status, not_sent(&send));
+            self.respond(now, number, send.tag, status, not_sent(&send));
         }
     }
 }

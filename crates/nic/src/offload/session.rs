@@ -1,6 +1,5 @@
 //! One application: its sockets, its requests, its responses.
 
-use super::answers::Answers;
 use super::caching::{self, Cache};
 use super::config::AdapterConfig;
 use super::dma::{DmaRequest, Job};
@@ -13,6 +12,7 @@ use super::owners::{Owners, Place};
 use super::packets::{HostPacket, Wanted};
 use super::ports::Ports;
 use super::receiving::Receive;
+use super::responses::Responses;
 use super::sending::{Send, SendData};
 use super::socket::{Phase, Socket};
 use super::stats::SessionStats;
@@ -69,7 +69,7 @@ pub(super) struct Session<P> {
     pub(super) deadlines: Vec<(Time, u32)>,
     /// Sockets to which a cumulative answer is owed.
     pub(super) owed: Vec<u32>,
-    pub(super) answers: Answers,
+    pub(super) responses: Responses,
     pub(super) cache: Cache<P>,
     pub(super) most_buffer: u32,
     pub(super) ring_depth: u32,
@@ -96,7 +96,7 @@ impl<P: Payload + Inline> Session<P> {
             asked: VecDeque::new(),
             deadlines: Vec::new(),
             owed: Vec::new(),
-            answers: Answers::new(batching, ring_depth, config.data_at_once)?,
+            responses: Responses::new(batching, ring_depth, config.data_at_once)?,
             cache: Cache::new(),
             most_buffer: batching.max_transfer_bytes,
             ring_depth,
@@ -253,7 +253,7 @@ impl<P: Payload + Inline> Session<P> {
             }
         };
         if let Err(status) = result {
-            self.answer(
+            self.respond(
                 work.now,
                 number,
                 tag,
@@ -278,7 +278,7 @@ impl<P: Payload + Inline> Session<P> {
         self.may_add(work)?;
         self.insert(number, Phase::Idle);
         let done = Outcome::Done(Opcode::Socket);
-        self.answer(work.now, number, tag, Status::Ok, done);
+        self.respond(work.now, number, tag, Status::Ok, done);
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl<P: Payload + Inline> Session<P> {
         let info = self.info(work.stack, slot);
         let number = self.sockets[slot as usize].number;
         let outcome = Outcome::Status(info);
-        self.answer(work.now, number, tag, Status::Ok, outcome);
+        self.respond(work.now, number, tag, Status::Ok, outcome);
     }
 
     /// NAME.
@@ -317,7 +317,7 @@ impl<P: Payload + Inline> Session<P> {
         };
         let local = local.ok_or(Status::WrongState)?;
         let number = socket.number;
-        self.answer(work.now, number, tag, Status::Ok, Outcome::Name(local));
+        self.respond(work.now, number, tag, Status::Ok, Outcome::Name(local));
         Ok(())
     }
 
@@ -408,7 +408,7 @@ impl<P: Payload + Inline> Session<P> {
 
     /// Answers a request.
     #[inline]
-    pub(super) fn answer(
+    pub(super) fn respond(
         &mut self,
         now: Time,
         socket: u32,
@@ -436,11 +436,12 @@ impl<P: Payload + Inline> Session<P> {
             status,
             outcome,
         };
-        self.answers.push(now, &mut self.stats, &response, urgency);
+        self.responses
+            .push(now, &mut self.stats, &response, urgency);
     }
 
     /// Tells what was not asked.
     pub(super) fn tell(&mut self, now: Time, socket: u32, status: Status, outcome: Outcome) {
-        self.answer(now, socket, 0, status, outcome);
+        self.respond(now, socket, 0, status, outcome);
     }
 }

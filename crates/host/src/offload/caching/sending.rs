@@ -1,7 +1,7 @@
 //! SENDs from the cache, and the INSERTs that come of them (data-caching 4.3).
 
 use super::super::OsLayer;
-use super::super::socket::{Asked, Phase};
+use super::super::socket::{Operation, Phase};
 use crate::nic_cache::{Block, Bypass, Content, Found};
 use crate::{FileContent, FromCache, Gone, SocketId};
 use baton_bus::descriptor::{Action, MOST_BLOCKS_SENT, Request};
@@ -245,7 +245,7 @@ impl<P: Inline> OsLayer<P> {
             len,
             offset,
         };
-        self.request_of_cache(now, action, Asked::Insert { address }, len);
+        self.request_of_cache(now, action, Operation::Insert { address }, len);
         offset
     }
 
@@ -276,7 +276,7 @@ impl<P: Inline> OsLayer<P> {
     /// Queues a SEND of what stands at `offset` of the cache; there is room for it.
     fn queue_cached(&mut self, now: Time, number: u32, (offset, len): (u32, u32), more: bool) {
         let address = None;
-        let tag = self.remember(number, Asked::Send { address, len });
+        let tag = self.remember(number, Operation::Send { address, len });
         let request = Request {
             socket: number,
             tag,

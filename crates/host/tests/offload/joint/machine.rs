@@ -308,7 +308,7 @@ impl Machine {
         }
         self.os.handle_link_lost(self.now);
         self.os.check();
-        assert_eq!(self.os.unanswered(), 0);
+        assert_eq!(self.os.outstanding(), 0);
         let ending = if self.random.percent(50) {
             Ending::Reset
         } else {
@@ -405,7 +405,7 @@ impl Machine {
 
     /// Nothing is left of any socket.
     pub fn assert_empty(&self) {
-        assert_eq!(self.os.unanswered(), 0);
+        assert_eq!(self.os.outstanding(), 0);
         assert_eq!(self.host.free_buffers(), self.config.link.buffers);
         let sockets = self.adapter.sockets(&self.stack, self.session).count();
         assert_eq!(sockets, 0, "the adapter has none either");

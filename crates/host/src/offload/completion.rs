@@ -1,8 +1,8 @@
-//! Responses: each answers a request that waits, or is news of a socket. Nothing else is believed.
+//! Responses: each completes a request that waits, or is news of a socket. Nothing else is believed.
 
 use super::OsLayer;
-use super::control::{Answer, Answered};
-use super::socket::{Asked, Intents, Phase};
+use super::control::{Completed, Completion};
+use super::socket::{Intents, Operation, Phase};
 use crate::SocketId;
 use baton_bus::descriptor::{Opcode, Outcome, Response, SocketInfo, Status, entries};
 use baton_bus::link::{Inline, Violation};
@@ -59,45 +59,48 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// What a response answers, and what it is if it does not fit that.
-    pub(super) fn asked(&self, response: &Response) -> Result<(Asked, Violation), Violation> {
-        let unasked = unasked(response);
-        let request = self.requests.get(response.tag).ok_or(unasked)?;
+    /// The operation that a response completes, and what the response is if it does not fit that.
+    pub(super) fn operation_of(
+        &self,
+        response: &Response,
+    ) -> Result<(Operation, Violation), Violation> {
+        let unrequested = unrequested(response);
+        let request = self.requests.get(response.tag).ok_or(unrequested)?;
         if request.socket != response.socket {
-            return Err(unasked);
+            return Err(unrequested);
         }
-        Ok((request.asked, unasked))
+        Ok((request.operation, unrequested))
     }
 
-    /// The tag of a request, other than to send or receive, that waits for its answer.
-    pub(super) fn waiting_request(&self, number: u32, asked: Asked) -> Option<u32> {
+    /// The tag of a request, other than to send or receive, that waits for its completion.
+    pub(super) fn waiting_request(&self, number: u32, operation: Operation) -> Option<u32> {
         let control = &self.socket(number).control;
         self.requests.numbers(control).find(|&tag| {
             let request = self.requests.get(tag);
-            request.is_some_and(|request| request.asked == asked)
+            request.is_some_and(|request| request.operation == operation)
         })
     }
 
-    /// The request of a response that fits it is answered.
-    pub(super) fn answered(&mut self, response: &Response) {
+    /// The request of a response that fits it is completed.
+    pub(super) fn completed(&mut self, response: &Response) {
         let Some(request) = self.requests.get(response.tag) else {
             return;
         };
         let entry = &mut self.sockets[request.socket as usize];
-        let chain = match request.asked {
-            Asked::Send { .. } => &mut entry.sends,
-            Asked::Receive { .. } => &mut entry.receives,
+        let chain = match request.operation {
+            Operation::Send { .. } => &mut entry.sends,
+            Operation::Receive { .. } => &mut entry.receives,
             _ => &mut entry.control,
         };
-        let asked = request.asked;
+        let operation = request.operation;
         let removed = self.requests.remove(chain, response.tag);
         debug_assert!(removed.is_some(), "a request is in its socket's queue");
-        self.released(asked);
+        self.released(operation);
     }
 
     /// A request is no more.
-    pub(super) fn released(&mut self, asked: Asked) {
-        self.releasing -= usize::from(asked.is_releasing());
+    pub(super) fn released(&mut self, operation: Operation) {
+        self.releasing -= usize::from(operation.is_releasing());
         self.starved &= self.releasing > 0;
     }
 
@@ -107,48 +110,48 @@ impl<P: Inline> OsLayer<P> {
         response: &Response,
         opcode: Opcode,
     ) -> Result<(), Violation> {
-        let (asked, unasked) = self.asked(response)?;
-        let expected = match asked {
-            Asked::Socket if opcode == Opcode::PacketSocket => Opcode::PacketSocket,
-            Asked::Socket => Opcode::Socket,
-            Asked::Import { .. } => Opcode::Import,
-            Asked::Insert { .. } => Opcode::CacheInsert,
-            Asked::Send { .. } if opcode == Opcode::Forward => Opcode::Forward,
-            Asked::Bind => Opcode::Bind,
-            Asked::Listen => Opcode::Listen,
-            Asked::Connect => Opcode::Connect,
-            Asked::Close | Asked::Shut => Opcode::Close,
-            Asked::SetOption(_) => Opcode::SetOption,
-            Asked::Cancel | Asked::Reclaim => Opcode::Cancel,
-            _ => return Err(unasked),
+        let (operation, unrequested) = self.operation_of(response)?;
+        let expected = match operation {
+            Operation::Socket if opcode == Opcode::PacketSocket => Opcode::PacketSocket,
+            Operation::Socket => Opcode::Socket,
+            Operation::Import { .. } => Opcode::Import,
+            Operation::Insert { .. } => Opcode::CacheInsert,
+            Operation::Send { .. } if opcode == Opcode::Forward => Opcode::Forward,
+            Operation::Bind => Opcode::Bind,
+            Operation::Listen => Opcode::Listen,
+            Operation::Connect => Opcode::Connect,
+            Operation::Close | Operation::Shut => Opcode::Close,
+            Operation::SetOption(_) => Opcode::SetOption,
+            Operation::Cancel | Operation::Reclaim => Opcode::Cancel,
+            _ => return Err(unrequested),
         };
         if opcode != expected {
-            return Err(unasked);
+            return Err(unrequested);
         }
-        if let Asked::Insert { address } = asked {
-            self.handle_inserted(link, response, (asked, address));
+        if let Operation::Insert { address } = operation {
+            self.handle_inserted(link, response, (operation, address));
             return Ok(());
         }
-        self.answered(response);
+        self.completed(response);
         let (number, status) = (response.socket, response.status);
-        match asked {
-            Asked::Connect => self.handle_connected(number, status),
-            Asked::Socket | Asked::Bind | Asked::Listen if status != Status::Ok => {
+        match operation {
+            Operation::Connect => self.handle_connected(number, status),
+            Operation::Socket | Operation::Bind | Operation::Listen if status != Status::Ok => {
                 self.fail(number, status);
             }
-            Asked::Import { address, is_last } => {
+            Operation::Import { address, is_last } => {
                 self.handle_imported(link, response, address, is_last);
                 return Ok(());
             }
-            Asked::Send { address, .. } => self.free_sent(link, address),
-            Asked::Close => self.socket_mut(number).unknown = true,
-            Asked::SetOption(option) => {
+            Operation::Send { address, .. } => self.free_sent(link, address),
+            Operation::Close => self.socket_mut(number).unknown = true,
+            Operation::SetOption(option) => {
                 self.stats.options_refused += u64::from(status != Status::Ok);
-                let refused = Answered::OptionRefused { option, status };
-                self.answer(number, (status != Status::Ok).then_some(refused));
+                let refused = Completed::OptionRefused { option, status };
+                self.completion(number, (status != Status::Ok).then_some(refused));
             }
-            Asked::Cancel => self.answer(number, Some(Answered::Cancelled(status))),
-            Asked::Reclaim => self.reclaiming = false,
+            Operation::Cancel => self.completion(number, Some(Completed::Cancelled(status))),
+            Operation::Reclaim => self.reclaiming = false,
             _ => {}
         }
         self.finish_closing(number);
@@ -156,27 +159,27 @@ impl<P: Inline> OsLayer<P> {
     }
 
     fn handle_info(&mut self, response: &Response, info: SocketInfo) -> Result<(), Violation> {
-        let (asked, unasked) = self.asked(response)?;
-        if asked != Asked::Status {
-            return Err(unasked);
+        let (operation, unrequested) = self.operation_of(response)?;
+        if operation != Operation::Status {
+            return Err(unrequested);
         }
-        self.answered(response);
+        self.completed(response);
         let info = match response.status {
             Status::Ok => Ok(info),
             status => Err(status),
         };
-        self.answer(response.socket, Some(Answered::Status(info)));
+        self.completion(response.socket, Some(Completed::Status(info)));
         self.finish_closing(response.socket);
         Ok(())
     }
 
     /// The adapter tells a socket's own address.
     fn handle_name(&mut self, response: &Response, local: Endpoint) -> Result<(), Violation> {
-        let (asked, unasked) = self.asked(response)?;
-        if asked != Asked::Name {
-            return Err(unasked);
+        let (operation, unrequested) = self.operation_of(response)?;
+        if operation != Operation::Name {
+            return Err(unrequested);
         }
-        self.answered(response);
+        self.completed(response);
         let number = response.socket;
         let entry = self.socket_mut(number);
         match (entry.phase, response.status) {
@@ -196,12 +199,12 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Something that was asked by the application itself is answered.
-    fn answer(&mut self, number: u32, what: Option<Answered>) {
-        self.answers_due -= 1;
+    fn completion(&mut self, number: u32, what: Option<Completed>) {
+        self.completions_due -= 1;
         let is_known = self.socket(number).is_known();
         if let Some(what) = what.filter(|_| is_known) {
             let socket = SocketId(number);
-            self.answers.push_back(Answer { socket, what });
+            self.completions.push_back(Completion { socket, what });
         }
     }
 
@@ -236,12 +239,12 @@ impl<P: Inline> OsLayer<P> {
         if is_connection {
             Ok(())
         } else {
-            Err(unasked(response))
+            Err(unrequested(response))
         }
     }
 }
 
-pub(super) fn unasked(response: &Response) -> Violation {
+pub(super) fn unrequested(response: &Response) -> Violation {
     Violation::Unasked {
         socket: response.socket,
         tag: response.tag,

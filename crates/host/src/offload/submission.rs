@@ -1,47 +1,47 @@
-//! What waits to be asked of the adapter because there was no room, or because the piece of work goes on.
+//! Requests that wait to be submitted to the adapter because there was no room, or because the piece of work goes on.
 
-use super::socket::{Asked, Intents, Phase, SetUp};
+use super::socket::{Intents, Operation, Phase, SetUp};
 use super::{OsLayer, Request};
 use baton_bus::descriptor::{self, Action, Close};
 use baton_bus::link::Inline;
 use baton_bus::{HostLink, Urgency};
 use baton_wire::Time;
 
-/// How far a socket got with what it has to ask.
+/// How far a socket got with what it has to submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
-    /// All was asked that can be now; the rest is tried again when something comes back.
+    /// All was submitted that can be now; the rest is tried again when something comes back.
     Done,
     /// The ring is full.
     NoRoom,
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Something is to be asked about a socket, at the end of the piece of work.
-    pub(super) fn ask(&mut self, number: u32) {
-        let queued = &mut self.socket_mut(number).queued.asking;
+    /// Something is to be submitted for a socket, at the end of the piece of work.
+    pub(super) fn schedule(&mut self, number: u32) {
+        let queued = &mut self.socket_mut(number).queued.submitting;
         if !std::mem::replace(queued, true) {
-            self.asking.push_back(number);
+            self.submitting.push_back(number);
         }
     }
 
     /// The same, and what.
     pub(super) fn intend(&mut self, number: u32, intent: Intents) {
         self.socket_mut(number).intents |= intent;
-        self.ask(number);
+        self.schedule(number);
     }
 
-    /// Asks what waits to be asked, in order, as far as there is room.
-    pub(super) fn ask_all<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) {
-        for _ in 0..self.asking.len() {
-            let Some(number) = self.asking.pop_front() else {
+    /// Submits what waits for it, in order, as far as there is room.
+    pub(super) fn submit_all<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) {
+        for _ in 0..self.submitting.len() {
+            let Some(number) = self.submitting.pop_front() else {
                 return;
             };
             if self.settle(now, link, number) == Settled::NoRoom {
-                self.asking.push_front(number);
+                self.submitting.push_front(number);
                 return;
             }
-            self.socket_mut(number).queued.asking = false;
+            self.socket_mut(number).queued.submitting = false;
         }
     }
 
@@ -52,7 +52,7 @@ impl<P: Inline> OsLayer<P> {
             }
         }
         if self.socket(number).intents.contains(Intents::ABORT) {
-            if !self.ask_close(now, number, Close::Abort) {
+            if !self.submit_close(now, number, Close::Abort) {
                 return Settled::NoRoom;
             }
             return Settled::Done;
@@ -84,7 +84,7 @@ impl<P: Inline> OsLayer<P> {
         }
         if self.socket(number).is_leaving() {
             let wants_more = self.socket(number).intents.contains(Intents::EXPORT);
-            return match wants_more && !self.ask_export(now, link, number) {
+            return match wants_more && !self.submit_export(now, link, number) {
                 true => Settled::NoRoom,
                 false => Settled::Done,
             };
@@ -97,7 +97,8 @@ impl<P: Inline> OsLayer<P> {
             self.socket_mut(number).intents.remove(Intents::FLUSH);
         }
         for (intent, how) in [(Intents::SHUT, Close::Write), (Intents::CLOSE, Close::Both)] {
-            if self.socket(number).intents.contains(intent) && !self.ask_close(now, number, how) {
+            if self.socket(number).intents.contains(intent) && !self.submit_close(now, number, how)
+            {
                 return Settled::NoRoom;
             }
         }
@@ -108,34 +109,34 @@ impl<P: Inline> OsLayer<P> {
     fn set_up(&mut self, now: Time, number: u32) -> bool {
         let entry = self.socket(number);
         let endpoint = entry.endpoint;
-        let (action, asked, next) = match entry.set_up {
+        let (action, operation, next) = match entry.set_up {
             SetUp::Socket if entry.phase == Phase::Packets => {
-                (Action::PacketSocket, Asked::Socket, SetUp::Bind)
+                (Action::PacketSocket, Operation::Socket, SetUp::Bind)
             }
             SetUp::Bind if entry.phase == Phase::Packets => {
-                (Action::Bind(endpoint), Asked::Bind, SetUp::Name)
+                (Action::Bind(endpoint), Operation::Bind, SetUp::Name)
             }
             SetUp::Socket if entry.phase == Phase::Listening => {
-                (Action::Socket, Asked::Socket, SetUp::Bind)
+                (Action::Socket, Operation::Socket, SetUp::Bind)
             }
-            SetUp::Socket => (Action::Socket, Asked::Socket, SetUp::Connect),
-            SetUp::Bind => (Action::Bind(endpoint), Asked::Bind, SetUp::Listen),
+            SetUp::Socket => (Action::Socket, Operation::Socket, SetUp::Connect),
+            SetUp::Bind => (Action::Bind(endpoint), Operation::Bind, SetUp::Listen),
             SetUp::Listen => {
                 let backlog = self.listener(number).map_or(0, |l| l.backlog);
                 let next = match endpoint.port {
                     0 => SetUp::Name,
                     _ => SetUp::Done,
                 };
-                (Action::Listen { backlog }, Asked::Listen, next)
+                (Action::Listen { backlog }, Operation::Listen, next)
             }
-            SetUp::Name => (Action::Name, Asked::Name, SetUp::Done),
-            SetUp::Connect => (Action::Connect(endpoint), Asked::Connect, SetUp::Done),
+            SetUp::Name => (Action::Name, Operation::Name, SetUp::Done),
+            SetUp::Connect => (Action::Connect(endpoint), Operation::Connect, SetUp::Done),
             SetUp::Done => {
                 self.socket_mut(number).intents.remove(Intents::SET_UP);
                 return true;
             }
         };
-        let done = self.request(now, number, action, asked, Urgency::Awaited);
+        let done = self.request(now, number, action, operation, Urgency::Awaited);
         if done {
             self.socket_mut(number).set_up = next;
             self.settle_pledge(number);
@@ -143,13 +144,13 @@ impl<P: Inline> OsLayer<P> {
         done
     }
 
-    fn ask_close(&mut self, now: Time, number: u32, how: Close) -> bool {
-        let (asked, intent) = match how {
-            Close::Write => (Asked::Shut, Intents::SHUT),
-            Close::Both => (Asked::Close, Intents::CLOSE),
-            Close::Abort => (Asked::Close, Intents::all()),
+    fn submit_close(&mut self, now: Time, number: u32, how: Close) -> bool {
+        let (operation, intent) = match how {
+            Close::Write => (Operation::Shut, Intents::SHUT),
+            Close::Both => (Operation::Close, Intents::CLOSE),
+            Close::Abort => (Operation::Close, Intents::all()),
         };
-        let done = self.request(now, number, Action::Close(how), asked, Urgency::Awaited);
+        let done = self.request(now, number, Action::Close(how), operation, Urgency::Awaited);
         if done {
             self.socket_mut(number).intents.remove(intent);
         }
@@ -162,13 +163,13 @@ impl<P: Inline> OsLayer<P> {
         now: Time,
         number: u32,
         action: Action,
-        asked: Asked,
+        operation: Operation,
         urgency: Urgency,
     ) -> bool {
         if self.queue.room() == 0 {
             return false;
         }
-        let tag = self.remember(number, asked);
+        let tag = self.remember(number, operation);
         let request = descriptor::Request {
             socket: number,
             tag,
@@ -180,18 +181,18 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Remembers that something was asked; gives its tag.
-    pub(super) fn remember(&mut self, number: u32, asked: Asked) -> u32 {
+    pub(super) fn remember(&mut self, number: u32, operation: Operation) -> u32 {
         self.stats.requests += 1;
-        self.releasing += usize::from(asked.is_releasing());
+        self.releasing += usize::from(operation.is_releasing());
         let entry = &mut self.sockets[number as usize];
-        let chain = match asked {
-            Asked::Send { .. } => &mut entry.sends,
-            Asked::Receive { .. } => &mut entry.receives,
+        let chain = match operation {
+            Operation::Send { .. } => &mut entry.sends,
+            Operation::Receive { .. } => &mut entry.receives,
             _ => &mut entry.control,
         };
         let request = Request {
             socket: number,
-            asked,
+            operation,
         };
         self.requests.push(chain, request)
     }

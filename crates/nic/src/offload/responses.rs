@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// Responses of one session. No more wait than there are requests that are not answered, and two news of each socket, because
 /// no request is taken while one waits outside of the queue.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct Responses {
     queue: DescriptorQueue,
     /// Whole entries for which the queue had no room.
     outside: VecDeque<Descriptor>,
@@ -19,7 +19,7 @@ pub(super) struct Answers {
     data_at_once: bool,
 }
 
-impl Answers {
+impl Responses {
     pub(super) fn new(
         batching: &Batching,
         depth: u32,
@@ -33,13 +33,13 @@ impl Answers {
         })
     }
 
-    /// What waits to be transferred.
     /// Batching by a rule of the caller's own, which bounds all waiting by itself.
     pub(super) fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
         self.queue.set_batching(rule);
         self.data_at_once = false;
     }
 
+    /// What waits to be transferred.
     pub(super) fn queue(&self) -> &DescriptorQueue {
         &self.queue
     }
