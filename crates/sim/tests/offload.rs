@@ -461,10 +461,6 @@ fn what_cannot_be_is_refused() {
         ),
         "{unreachable}"
     );
-    assert!(
-        refused(|e| e.application = ApplicationConfig::Live(Default::default()))
-            .starts_with("application.kind: live; expected web or pages")
-    );
 }
 
 proptest! {
