@@ -74,6 +74,15 @@ pub enum AffinityConfig {
 }
 
 impl AffinityConfig {
+    /// As configurations name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Arrival => "arrival",
+            Self::MostCached => "most-cached",
+            Self::ByFile => "by-file",
+        }
+    }
+
     /// The policy itself; none where there is nothing to choose.
     pub fn build(self) -> Option<Box<dyn Affinity>> {
         match self {

@@ -8,7 +8,7 @@ use crate::remote::{CannotListen, LinkNews, LinkWatch, application_row, link_cou
 use crate::snapshot::{SnapshotSource, add_fields, add_host_counters};
 use crate::world::SocketWorld;
 use baton_bus::descriptor::Status;
-use baton_host::layer::{AdapterEnd, Fate, LayerCalls, SocketLayer};
+use baton_host::layer::{AdapterEnd, AdapterId, Fate, LayerCalls, SocketLayer};
 use baton_host::{Ready, Selection, SocketId};
 use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
 use baton_sockets::{Driver, HostEnd};
@@ -18,12 +18,15 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::slice;
 use std::time::Duration;
 
 /// How long the start waits for an answer before it looks again.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// The longest packet that the host's stack makes, bytes: Ethernet's.
 const MTU: u16 = 1500;
+/// The only one.
+const ADAPTER: AdapterId = AdapterId(0);
 /// Memory for packets to send: so many buffers of so many bytes, each of which holds dozens.
 const PACKET_BUFFERS: (usize, usize) = (4, 64 * 1024);
 
@@ -87,7 +90,8 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         let mut layer = SocketLayer::new(config.most_sockets, Some(config.selection));
         for address in addresses {
             let at = Endpoint::new(address, config.port);
-            layer.add_listener(host.stack_mut().listen(at, config.backlog));
+            let listener = host.stack_mut().listen(at, config.backlog);
+            layer.add_listener(listener, ADAPTER);
         }
         let (buffers, bytes) = PACKET_BUFFERS;
         Ok(Self {
@@ -125,7 +129,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         let is_away = |flow: &Flow| layer.is_away(flow);
         self.host.handle_frame_unless(now, packet, is_away);
         while let Some(unclaimed) = self.host.poll_unclaimed() {
-            if let Fate::Forward(packet) = self.layer.sort(&unclaimed.flow, unclaimed.packet) {
+            if let Fate::Forward(_, packet) = self.layer.sort(&unclaimed.flow, unclaimed.packet) {
                 self.send(now, packet, true);
             }
         }
@@ -133,10 +137,10 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
 
     /// Moves what is to move between the stack and the adapter.
     fn move_connections(&mut self, now: Time) {
-        let mut end = self.driver.adapter_end();
+        let adapters = slice::from_mut(self.driver.adapter_end());
         self.layer
-            .handle_adapter(now, self.host.stack_mut(), &mut end);
-        while let Some(packet) = self.layer.poll_forward() {
+            .handle_adapters(now, self.host.stack_mut(), adapters);
+        while let Some((_, packet)) = self.layer.poll_forward() {
             self.send(now, packet, true);
         }
         while let Some(packet) = self.layer.poll_arrived() {
@@ -229,7 +233,7 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
     fn turn(&mut self) -> io::Result<()> {
         self.driver.turn();
         if self.watch.look(&self.driver) {
-            self.layer.handle_adapter_lost();
+            self.layer.handle_adapter_lost(ADAPTER);
         }
         let now = self.driver.now();
         self.take_packets(now);
@@ -248,8 +252,8 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
 
     fn calls(&mut self) -> Self::Calls<'_> {
         let now = self.driver.now();
-        let end = self.driver.adapter_end();
-        self.layer.calls(now, self.host.stack_mut(), Some(end))
+        let adapters = slice::from_mut(self.driver.adapter_end());
+        self.layer.calls(now, self.host.stack_mut(), adapters)
     }
 
     fn unlisten(&mut self) {
@@ -280,7 +284,7 @@ impl<N: FnMut(&LinkNews)> SnapshotSource for HandoffSockets<N> {
         }
         counters.insert(
             "handoff.on_adapter".to_owned(),
-            self.layer.on_adapter().into(),
+            self.layer.on_adapters() as u64,
         );
         let limit = self.driver.os().soft_limit().unwrap_or_default();
         counters.insert("handoff.soft_limit".to_owned(), limit.into());

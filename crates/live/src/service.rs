@@ -9,7 +9,7 @@ use crate::snapshot::{Snapshot, SnapshotSource};
 use crate::throttle::Throttle;
 use crate::web::{ServiceConfig, Web};
 use baton_apps::web::Server;
-use baton_host::layer::{AdapterEnd, SocketLayer};
+use baton_host::layer::{AdapterEnd, AdapterId, SocketLayer};
 use baton_inet::Host;
 use baton_sockets::HostEnd;
 use baton_wire::{Endpoint, Time};
@@ -19,8 +19,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// All connections are on the engine's own stack.
-fn no_adapter<'a>() -> Option<AdapterEnd<'a, Bytes, HostEnd>> {
-    None
+fn no_adapters() -> &'static mut [AdapterEnd<Bytes, HostEnd>] {
+    &mut []
 }
 
 /// A web server and its sockets.
@@ -43,7 +43,8 @@ impl WebService {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         ] {
             let local = Endpoint::new(addr, config.port);
-            sockets.add_listener(host.stack_mut().listen(local, config.backlog));
+            let listener = host.stack_mut().listen(local, config.backlog);
+            sockets.add_listener(listener, AdapterId(0));
         }
         Ok(Self { web, sockets })
     }
@@ -79,7 +80,7 @@ impl Application for WebService {
             let Some(ready) = self.sockets.next_ready() else {
                 break;
             };
-            let mut calls = self.sockets.calls(now, host.stack_mut(), no_adapter());
+            let mut calls = self.sockets.calls(now, host.stack_mut(), no_adapters());
             self.web.step(&mut calls, ready);
         }
         if self.web.is_ending() {
@@ -94,7 +95,7 @@ impl Application for WebService {
 
 impl WebService {
     fn handle_timeouts(&mut self, now: Time, host: &mut Host) {
-        let mut calls = self.sockets.calls(now, host.stack_mut(), no_adapter());
+        let mut calls = self.sockets.calls(now, host.stack_mut(), no_adapters());
         self.web.handle_timeouts(now, &mut calls);
     }
 }

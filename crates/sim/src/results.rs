@@ -211,6 +211,9 @@ pub struct NicResults {
 /// One NIC of several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortResults {
+    /// What the experiment calls its kind, if anything.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// Bytes of response bodies that its clients received per second, Mb/s.
     pub content_mbps: f64,
     /// What it did.

@@ -206,14 +206,14 @@ fn a_wait_for_descriptors_never_loses_them() {
 
 #[test]
 fn two_nics_carry_twice_what_one_wire_can() {
-    let with = |nics| {
+    let with = |nics: u32| {
         let mut experiment = experiment(64, 0);
         experiment.run.cost_models = false;
         experiment.run.check = true;
         experiment.run.warmup_packets = 2_000;
         experiment.run.measured_packets = 8_000;
         experiment.wire.rate_mbps = 1_000;
-        experiment.nics = nics;
+        experiment.nics = nics.into();
         experiment.clients.replayers = 4;
         results(&experiment)
     };
@@ -230,7 +230,7 @@ fn on_pci() -> Experiment {
     let mut experiment = experiment(64, 0);
     experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(100_000, 10, None));
     experiment.interconnect = InterconnectConfig::preset("pci-64-33").expect("a bus");
-    experiment.nics = 2;
+    experiment.nics = 2.into();
     experiment.clients.replayers = 4;
     experiment.wire.rate_mbps = 1_000;
     experiment.run.cost_models = false;
@@ -272,7 +272,7 @@ fn every_byte_is_right_over_a_bus_with_handoff_and_losses() {
     for seed in 0..10 {
         let mut experiment = faulty(seed);
         experiment.interconnect = InterconnectConfig::preset("pci-32-33").expect("a bus");
-        experiment.nics = 2;
+        experiment.nics = 2.into();
         experiment.nic.dma.reads_in_flight = 1;
         experiment.nic.dma.writes_in_flight = 1;
         experiment.nic.dma.packets_in_flight = 2;
@@ -306,7 +306,7 @@ fn on_disks(blocking: bool) -> Experiment {
         persistent_s: 15,
         pipeline_s: Some(5),
     };
-    experiment.nics = 2;
+    experiment.nics = 2.into();
     experiment.interconnect = InterconnectConfig::preset("pci-64-33").expect("a bus");
     experiment.host.kernel.file_cache.kib = 1024;
     experiment.host.kernel.file_cache.blocking = blocking;

@@ -2,7 +2,7 @@
 
 use baton_bus::interconnect::InterconnectConfig;
 use baton_bus::{BatchingPolicy, BatchingRule, Urgency};
-use baton_host::SelectionConfig;
+use baton_host::{AffinityConfig, SelectionConfig};
 use baton_nic::{Config, Scheduler};
 use baton_sim::config::{
     ApplicationConfig, EstablishedBy, Experiment, OffloadConfig, PagesConfig, Piece, WorkloadConfig,
@@ -449,7 +449,11 @@ fn what_cannot_be_is_refused() {
             "offload.host.interface.batching.max_transfer_bytes: 1024; expected at least 1560"
         )
     );
-    assert!(refused(|e| e.nics = 2).starts_with("nics: 2; expected 1"));
+    let affinity = refused(|e| e.host.kernel.affinity = AffinityConfig::ByFile);
+    assert!(
+        affinity.starts_with("host.kernel.affinity: by-file; expected arrival, where sockets"),
+        "{affinity}"
+    );
     let unreachable = refused(|e| {
         one_by_one(e, Scheduler::Fcfs);
         offload(e).adapter.interface.load_control.enabled = true;
@@ -481,6 +485,7 @@ proptest! {
         handoff in prop::option::of((0_u32..4, 1_u32..20)),
         queues in prop::option::of((any::<bool>(), 2_u32..40, 2_u32..40, 1_u32..64, 1_u32..9)),
         small_host_pieces in any::<bool>(),
+        nics in prop_oneof![2 => Just(1_u32), 1 => 2_u32..5],
         seed in any::<u64>(),
     ) {
         let mut experiment = with(
@@ -488,6 +493,7 @@ proptest! {
             (1 << levels.0, timers_us.0),
             (1 << levels.1, timers_us.1),
         );
+        experiment.nics = nics.into();
         experiment.run.seed = seed;
         experiment.run.check = true;
         experiment.run.measured_responses = Some(15);

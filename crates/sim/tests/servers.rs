@@ -159,7 +159,7 @@ fn titles_are_played_at_their_rate() {
 fn a_block_of_a_live_stream_crosses_the_bus_once_for_each_nic() {
     for (nics, clients) in [(1, 20), (2, 20), (1, 40)] {
         let mut experiment = live(clients);
-        (experiment.nics, experiment.run.measured_packets) = (nics, 5_000);
+        (experiment.nics, experiment.run.measured_packets) = (nics.into(), 5_000);
         let without = bus_bytes_per_delivered(&results(&cached(experiment.clone(), 0)));
         assert!((without - 1.0).abs() < 0.05, "without a cache {without}");
         // Blocks of 4 KB go as a whole, and a stream's block is not a multiple of that.
@@ -261,7 +261,7 @@ fn cached_reads_are_current_under_faults_and_handoff() {
             experiment.host.kernel.nic_cache.coherence = coherence;
             experiment.nic.firmware.hard_limit = if handoff { 10 } else { 0 };
             experiment.nic.store_bytes = true;
-            experiment.nics = 1 + seed as u32 % 2;
+            experiment.nics = (1 + seed as u32 % 2).into();
             let run = results(&experiment);
             assert!(run.clients.responses > 50, "{coherence:?}, seed {seed}");
             assert!(caches(&run).iter().all(|cache| cache.hits > 0));
@@ -283,7 +283,7 @@ fn affinity_makes_one_cache_of_two() {
             chunk_bytes: 32_768,
         };
         let mut experiment = small(WorkloadConfig::OnDemand(load), ApplicationConfig::default());
-        experiment.nics = 2;
+        experiment.nics = 2.into();
         experiment.host.kernel.affinity = affinity;
         (
             experiment.run.warmup_packets,

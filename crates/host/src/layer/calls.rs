@@ -1,10 +1,10 @@
 //! The socket calls of an application.
 
 use super::socket::{Place, Socket, Wish};
-use super::{AdapterEnd, SocketLayer};
+use super::{AdapterEnd, AdapterId, SocketLayer};
 use crate::footprint::PAGE_BYTES;
-use crate::offload::{Calls, FileChange, OsLayer};
-use crate::{FileContent, FromCache, Gone, Receive, SocketId, Sockets, Unread};
+use crate::offload::{Calls, FileChange};
+use crate::{FileContent, FromCache, Gone, NotOffloaded, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Stack};
@@ -17,13 +17,13 @@ fn pages(content: &FileContent, len: u64) -> u32 {
     (last / page - content.offset / page) as u32 + 1
 }
 
-/// Socket calls on the layer, its stack, and its adapter if it has one.
+/// Socket calls on the layer, its stack, and its adapters if it has some.
 #[derive(Debug)]
 pub struct LayerCalls<'a, P, L> {
     now: Time,
     layer: &'a mut SocketLayer<P>,
     stack: &'a mut Stack<P>,
-    adapter: Option<AdapterEnd<'a, P, L>>,
+    adapters: &'a mut [AdapterEnd<P, L>],
 }
 
 impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
@@ -31,26 +31,35 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         now: Time,
         layer: &'a mut SocketLayer<P>,
         stack: &'a mut Stack<P>,
-        adapter: Option<AdapterEnd<'a, P, L>>,
+        adapters: &'a mut [AdapterEnd<P, L>],
     ) -> Self {
         Self {
             now,
             layer,
             stack,
-            adapter,
+            adapters,
         }
     }
 
-    /// The adapter's sockets, if there is an adapter.
-    pub fn os(&mut self) -> Option<&mut OsLayer<P>> {
-        self.adapter.as_mut().map(|adapter| &mut *adapter.os)
+    /// The adapters.
+    pub fn adapters(&self) -> &[AdapterEnd<P, L>] {
+        self.adapters
     }
 
-    /// See [`Calls::file_changed`].
-    pub fn file_changed(&mut self, change: &FileChange, block: impl FnMut(u64, u32) -> Option<P>) {
-        if let Some(adapter) = &mut self.adapter {
-            let mut calls = adapter.os.calls(self.now, adapter.link);
-            calls.file_changed(change, block);
+    /// The adapter on which the connection of a socket came.
+    pub fn adapter_of(&self, id: SocketId) -> Option<AdapterId> {
+        Some(self.layer.state_of(id)?.adapter)
+    }
+
+    /// A file changes, for each adapter: see [`Calls::file_changed`].
+    pub fn file_changed(
+        &mut self,
+        change: &FileChange,
+        mut block: impl FnMut(u64, u32) -> Option<P>,
+    ) {
+        for end in &mut *self.adapters {
+            let mut calls = end.os.calls(self.now, &mut end.link);
+            calls.file_changed(change, &mut block);
         }
     }
 
@@ -63,8 +72,8 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         let socket = self.layer.socket(id);
         match (on_adapter, socket.place) {
             (Some(on_adapter), _) => {
-                let adapter = self.adapter.as_mut().ok_or(Gone)?;
-                let calls = adapter.os.calls(self.now, adapter.link);
+                let end = self.adapters.get_mut(socket.adapter.index()).ok_or(Gone)?;
+                let calls = end.os.calls(self.now, &mut end.link);
                 calls.send_room(on_adapter)
             }
             (None, Place::Host(conn)) if socket.can_send() => Ok(self.stack.send_space(conn)),
@@ -78,8 +87,9 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
             return;
         };
         socket.wants_room = true;
-        if let (Place::Adapter(on_adapter), Some(adapter)) = (socket.place, &mut self.adapter) {
-            let mut calls = adapter.os.calls(self.now, adapter.link);
+        let end = self.adapters.get_mut(socket.adapter.index());
+        if let (Place::Adapter(on_adapter), Some(end)) = (socket.place, end) {
+            let mut calls = end.os.calls(self.now, &mut end.link);
             calls.want_room(on_adapter);
         }
     }
@@ -90,6 +100,24 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
             Place::Host(conn) => Some((conn, self.stack.send_end(conn))),
             _ => None,
         }
+    }
+
+    /// Hands a connection to its adapter, whatever the selection policy says.
+    ///
+    /// # Errors
+    /// It stays, for the reason given.
+    pub fn hand_off(&mut self, id: SocketId) -> Result<(), NotOffloaded> {
+        let adapter = self.socket(id).map(|socket| socket.adapter);
+        let end = adapter.and_then(|adapter| self.adapters.get_mut(adapter.index()));
+        let os = &mut end.ok_or(NotOffloaded::State)?.os;
+        self.layer.hand_off(self.now, self.stack, os, id)
+    }
+
+    /// Takes a connection back from its adapter; false when it is not there.
+    pub fn restore(&mut self, id: SocketId) -> bool {
+        let adapter = self.socket(id).map(|socket| socket.adapter);
+        let end = adapter.and_then(|adapter| self.adapters.get_mut(adapter.index()));
+        end.is_some_and(|end| self.layer.restore(self.now, &mut end.os, id))
     }
 
     fn socket(&mut self, id: SocketId) -> Option<&mut Socket<P>> {
@@ -122,8 +150,8 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         let len = data.len();
         let taken = match (on_adapter, socket.place) {
             (Some(on_adapter), _) => {
-                let adapter = self.adapter.as_mut().ok_or(Gone)?;
-                let mut calls = adapter.os.calls(self.now, adapter.link);
+                let end = self.adapters.get_mut(socket.adapter.index()).ok_or(Gone)?;
+                let mut calls = end.os.calls(self.now, &mut end.link);
                 to_adapter(&mut calls, on_adapter, &data)?
             }
             (None, Place::Host(conn)) if socket.can_send() => {
@@ -144,9 +172,9 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         socket.requests += 1;
         socket.enqueues += enqueues;
         socket.bytes_sent += len as u64;
-        if let Some(adapter) = &mut self.adapter {
+        if let Some(end) = self.adapters.get_mut(socket.adapter.index()) {
             self.layer
-                .consider_send(self.now, self.stack, adapter.os, id, enqueues);
+                .consider_send(self.now, self.stack, &mut end.os, id, enqueues);
         }
     }
 
@@ -158,6 +186,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         };
         socket.early.clear();
         let (place, has_unsent) = (socket.place, !socket.unsent.is_empty());
+        let adapter = socket.adapter;
         match place {
             Place::Host(_) if has_unsent && wish == Wish::Close => socket.wish = wish,
             Place::HandingOff(_) | Place::Restoring(_) => socket.wish = wish,
@@ -170,10 +199,10 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
                 self.layer.remove(id);
             }
             Place::Adapter(on_adapter) => {
-                if let Some(adapter) = &mut self.adapter {
+                if let Some(end) = self.adapters.get_mut(adapter.index()) {
                     match wish {
-                        Wish::Abort => adapter.os.abort(now, on_adapter),
-                        _ => adapter.os.close(now, on_adapter),
+                        Wish::Abort => end.os.abort(now, on_adapter),
+                        _ => end.os.close(now, on_adapter),
                     }
                 }
                 self.layer.forget_on_adapter(id);
@@ -191,18 +220,21 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
             return None;
         }
         let mut listeners = layer.listeners.iter();
-        let conn = listeners.find_map(|&id| self.stack.accept(id))?;
+        let accepted = |&(id, adapter)| Some((self.stack.accept(id)?, adapter));
+        let (conn, adapter) = listeners.find_map(accepted)?;
         // Responses are written as a whole: there is nothing to wait for.
         self.stack.set_nodelay(conn, true);
         layer.stats.accepted += 1;
         // Another may wait; a wait reports it again as long as there is one.
         layer.acceptable = true;
         let flow = self.stack.flow(conn);
-        let slot = layer.sockets.insert(Socket::new(self.now, conn, flow));
+        let slot = layer
+            .sockets
+            .insert(Socket::new(self.now, conn, flow, adapter));
         let id = SocketId(slot as u32);
         layer.set_socket_of(conn, Some(id));
-        if let Some(adapter) = &mut self.adapter {
-            layer.consider_established(self.now, self.stack, adapter.os, id);
+        if let Some(end) = self.adapters.get_mut(adapter.index()) {
+            layer.consider_established(self.now, self.stack, &mut end.os, id);
         }
         Some(id)
     }
@@ -234,10 +266,12 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
                     false => Receive::WouldBlock,
                 }
             }
-            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => match &mut self.adapter {
-                Some(adapter) => adapter.os.receive(on_adapter, max),
-                None => Receive::Gone,
-            },
+            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
+                match self.adapters.get_mut(socket.adapter.index()) {
+                    Some(end) => end.os.receive(on_adapter, max),
+                    None => Receive::Gone,
+                }
+            }
             Place::HandingOff(_) => Receive::WouldBlock,
             Place::Ended(CloseReason::Normal) => Receive::EndOfStream,
             Place::Ended(_) => Receive::Gone,
@@ -254,13 +288,15 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         let early: usize = socket.early.iter().map(P::len).sum();
         let (len, ended) = match socket.place {
             Place::Host(conn) => (self.stack.readable_len(conn), self.stack.peer_closed(conn)),
-            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => match &self.adapter {
-                Some(adapter) => {
-                    let unread = adapter.os.unread(on_adapter);
-                    (unread.len, unread.ended)
+            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
+                match self.adapters.get(socket.adapter.index()) {
+                    Some(end) => {
+                        let unread = end.os.unread(on_adapter);
+                        (unread.len, unread.ended)
+                    }
+                    None => (0, true),
                 }
-                None => (0, true),
-            },
+            }
             Place::HandingOff(_) => (0, false),
             Place::Ended(_) => (0, true),
         };
@@ -288,8 +324,9 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         let Some(on_adapter) = self.may_send(id)? else {
             return Ok(FromCache::NOTHING);
         };
-        let adapter = self.adapter.as_mut().ok_or(Gone)?;
-        let mut calls = adapter.os.calls(self.now, adapter.link);
+        let adapter = self.layer.socket(id).adapter;
+        let end = self.adapters.get_mut(adapter.index()).ok_or(Gone)?;
+        let mut calls = end.os.calls(self.now, &mut end.link);
         let done = calls.send_cached(on_adapter, content)?;
         self.layer.socket_mut(id).wants_room = !done.has_room;
         if done.taken > 0 {
@@ -307,8 +344,9 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         match socket.place {
             Place::Host(conn) => self.stack.set_cork(conn, cork),
             Place::Adapter(on_adapter) => {
-                if let Some(adapter) = &mut self.adapter {
-                    adapter.os.set_cork(now, adapter.link, on_adapter, cork);
+                let adapter = socket.adapter;
+                if let Some(end) = self.adapters.get_mut(adapter.index()) {
+                    end.os.set_cork(now, &mut end.link, on_adapter, cork);
                 }
             }
             Place::HandingOff(_) | Place::Restoring(_) | Place::Ended(_) => {}
@@ -317,13 +355,13 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
 
     fn shutdown(&mut self, id: SocketId) -> bool {
         let now = self.now;
-        let half_close = self
-            .adapter
-            .as_ref()
-            .is_none_or(|adapter| adapter.os.config().half_close);
-        let Some(socket) = self.socket(id).filter(|_| half_close) else {
-            return half_close;
+        let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) else {
+            return true;
         };
+        let end = self.adapters.get_mut(socket.adapter.index());
+        if end.as_ref().is_some_and(|end| !end.os.config().half_close) {
+            return false;
+        }
         let has_unsent = !socket.unsent.is_empty();
         match socket.place {
             Place::Host(conn) if !has_unsent => self.stack.shutdown(conn),
@@ -331,8 +369,8 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
                 socket.wish = Wish::Shutdown;
             }
             Place::Adapter(on_adapter) => {
-                if let Some(adapter) = &mut self.adapter {
-                    adapter.os.shutdown(now, on_adapter);
+                if let Some(end) = end {
+                    end.os.shutdown(now, on_adapter);
                 }
             }
             Place::Ended(_) => {}

@@ -1,7 +1,7 @@
-//! What the stack and the adapter tell, and what the application is told of it.
+//! What the stack and the adapters tell, and what the application is told of it.
 
 use super::socket::{Place, Wish};
-use super::{AdapterEnd, Away, SocketLayer};
+use super::{AdapterEnd, AdapterId, Away, SocketLayer};
 use crate::offload::MoveNews;
 use crate::{Ready, SocketId};
 use baton_bus::HostLink;
@@ -44,27 +44,29 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Takes note of what happened on the adapter, and moves what is to move.
-    pub fn handle_adapter<L: HostLink<Data = P>>(
+    /// Takes note of what happened on these adapters, and moves what is to move.
+    pub fn handle_adapters<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         stack: &mut Stack<P>,
-        adapter: &mut AdapterEnd<'_, P, L>,
+        adapters: &mut [AdapterEnd<P, L>],
     ) {
-        while let Some(news) = adapter.os.poll_move() {
-            self.handle_move(now, stack, adapter, news);
-        }
-        while let Some(ready) = adapter.os.next_ready() {
-            match ready {
-                Ready::Acceptable => {}
-                Ready::Readable(socket) => {
-                    if let Some(&id) = self.by_adapter.get(&socket.0) {
-                        self.wake_reader(id);
+        for (adapter, end) in (0..).map(AdapterId).zip(adapters) {
+            while let Some(news) = end.os.poll_move() {
+                self.handle_move(now, stack, adapter, end, news);
+            }
+            while let Some(ready) = end.os.next_ready() {
+                match ready {
+                    Ready::Acceptable => {}
+                    Ready::Readable(socket) => {
+                        if let Some(id) = self.socket_on(adapter, socket) {
+                            self.wake_reader(id);
+                        }
                     }
-                }
-                Ready::Writable(socket) => {
-                    if let Some(&id) = self.by_adapter.get(&socket.0) {
-                        self.wake_writer(id);
+                    Ready::Writable(socket) => {
+                        if let Some(id) = self.socket_on(adapter, socket) {
+                            self.wake_writer(id);
+                        }
                     }
                 }
             }
@@ -75,7 +77,8 @@ impl<P: Inline> SocketLayer<P> {
         &mut self,
         now: Time,
         stack: &mut Stack<P>,
-        adapter: &mut AdapterEnd<'_, P, L>,
+        adapter: AdapterId,
+        end: &mut AdapterEnd<P, L>,
         news: MoveNews,
     ) {
         let socket = match news {
@@ -85,24 +88,25 @@ impl<P: Inline> SocketLayer<P> {
             | MoveNews::NotExported(socket)
             | MoveNews::Relief(socket) => socket,
             MoveNews::Over(socket) => {
-                if let Some(flow) = self.closing.remove(&socket.0)
-                    && self.away.get(&flow) == Some(&Away::Closing)
+                let of = self.adapters.get_mut(adapter.index());
+                if let Some(flow) = of.and_then(|of| of.closing.remove(&socket.0))
+                    && self.away.get(&flow) == Some(&Away::Closing(adapter))
                 {
                     self.away.remove(&flow);
                 }
                 return;
             }
         };
-        let Some(&id) = self.by_adapter.get(&socket.0) else {
+        let Some(id) = self.socket_on(adapter, socket) else {
             return;
         };
         match news {
-            MoveNews::Imported(_) => self.handed_off(now, adapter, id),
+            MoveNews::Imported(_) => self.handed_off(now, end, id),
             MoveNews::ImportRefused(_, status) => self.handoff_refused(now, stack, id, status),
-            MoveNews::Exported(_) => self.restored(now, stack, adapter.os, id),
-            MoveNews::NotExported(_) => self.not_restored(now, adapter.os, id),
+            MoveNews::Exported(_) => self.restored(now, stack, &mut end.os, id),
+            MoveNews::NotExported(_) => self.not_restored(now, &mut end.os, id),
             MoveNews::Relief(_) => {
-                self.restore(now, adapter.os, id);
+                self.restore(now, &mut end.os, id);
             }
             MoveNews::Over(_) => {}
         }
@@ -214,14 +218,13 @@ impl<P: Inline> SocketLayer<P> {
         false
     }
 
-    /// The connection of a socket is not on the adapter any more.
+    /// The connection of a socket is not on its adapter any more.
     pub(super) fn leave_adapter(&mut self, id: SocketId) {
         let socket = self.socket(id);
-        let flow = socket.flow;
+        let (flow, adapter) = (socket.flow, socket.adapter);
         if let Some(on_adapter) = socket.place.on_adapter() {
-            self.by_adapter.remove(&on_adapter.0);
+            self.adapters[adapter.index()].sockets.remove(&on_adapter.0);
             self.away.remove(&flow);
-            self.on_adapter -= 1;
         }
     }
 }

@@ -2,14 +2,18 @@
 //!
 //! The application sees [`Sockets`](crate::Sockets) and never learns where a connection lives. A [`Selection`] decides which ones the
 //! adapter is handed; those it asks to be relieved of, and all of them when it stops, come back. The stack belongs to whoever
-//! drives it, and so do the adapter's sockets ([`OsLayer`]) and their link: they are lent to each call.
+//! drives it, and so do the adapter's sockets ([`OsLayer`](crate::offload::OsLayer)) and their link: they are lent to each call.
+//!
+//! There may be several adapters. A connection is of the one on whose address it came, the only one that it may be handed to; each has
+//! a Soft_Limit of its own, and is lost for itself.
 //!
 //! A connection on its way has no owner. What the application asks of it waits in its socket; packets that come for it are kept, in
 //! order, and go where its state goes.
 //!
 //! Where to look: `calls` is what the application does, `events` what it is told, `moving` takes connections to the adapter and back,
-//! `packets` sorts what is of no connection here.
+//! `packets` sorts what is of no connection here; `adapters` has what is lent.
 
+mod adapters;
 mod calls;
 mod check;
 mod events;
@@ -18,13 +22,14 @@ mod packets;
 mod socket;
 mod stats;
 
+pub use adapters::{AdapterEnd, AdapterId};
 pub use calls::LayerCalls;
 pub use packets::Fate;
 pub use socket::{Place, SocketState};
 pub use stats::LayerStats;
 
-use crate::offload::OsLayer;
 use crate::{NotOffloaded, Ready, Selection, SocketId};
+use adapters::Connections;
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, ListenerId, Stack};
@@ -36,27 +41,24 @@ use std::collections::VecDeque;
 
 /// The sockets of one application.
 ///
-/// Order of calls: events of the stack go to [`SocketLayer::handle_event`], those of the adapter are taken by
-/// [`SocketLayer::handle_adapter`]; then [`SocketLayer::next_ready`] until it gives nothing, the application acting on each by
+/// Order of calls: events of the stack go to [`SocketLayer::handle_event`], those of the adapters are taken by
+/// [`SocketLayer::handle_adapters`]; then [`SocketLayer::next_ready`] until it gives nothing, the application acting on each by
 /// [`SocketLayer::calls`].
 #[derive(Debug)]
 pub struct SocketLayer<P> {
     sockets: Slab<Socket<P>>,
     /// By the connection's number in the stack.
     by_conn: Vec<Option<SocketId>>,
-    /// By the number of the adapter's socket.
-    by_adapter: FxHashMap<u32, SocketId>,
     /// Connections that are not in the stack.
     away: FxHashMap<Flow, Away>,
-    /// Adapter's sockets that the application has closed and whose connections are not over.
-    closing: FxHashMap<u32, Flow>,
-    listeners: Vec<ListenerId>,
-    /// What is handed to the adapter; none when there is none.
+    /// The same by adapter.
+    adapters: Vec<Connections>,
+    /// Each with the adapter on whose address it listens.
+    listeners: Vec<(ListenerId, AdapterId)>,
+    /// What is handed to an adapter; none when there is none.
     selection: Option<Box<dyn Selection>>,
-    /// Connections that are on the adapter or on their way there.
-    on_adapter: u32,
-    /// Packets of connections that have moved to the adapter, and of those that have come back.
-    to_forward: VecDeque<P>,
+    /// Packets of connections that have moved to an adapter, and of those that have come back.
+    to_forward: VecDeque<(AdapterId, P)>,
     arrived: VecDeque<P>,
     ready: VecDeque<Ready>,
     acceptable: bool,
@@ -69,17 +71,8 @@ pub struct SocketLayer<P> {
 enum Away {
     /// It belongs to a socket.
     Of(SocketId),
-    /// The adapter brings it to its end.
-    Closing,
-}
-
-/// An adapter's sockets and their link, as they are lent to a call.
-#[derive(Debug)]
-pub struct AdapterEnd<'a, P, L> {
-    /// The sockets.
-    pub os: &'a mut OsLayer<P>,
-    /// Their link.
-    pub link: &'a mut L,
+    /// An adapter brings it to its end.
+    Closing(AdapterId),
 }
 
 impl<P: Inline> SocketLayer<P> {
@@ -88,12 +81,10 @@ impl<P: Inline> SocketLayer<P> {
         Self {
             sockets: Slab::new(),
             by_conn: Vec::new(),
-            by_adapter: FxHashMap::default(),
             away: FxHashMap::default(),
-            closing: FxHashMap::default(),
+            adapters: Vec::new(),
             listeners: Vec::new(),
             selection,
-            on_adapter: 0,
             to_forward: VecDeque::new(),
             arrived: VecDeque::new(),
             ready: VecDeque::new(),
@@ -120,9 +111,9 @@ impl<P: Inline> SocketLayer<P> {
         &self.stats
     }
 
-    /// Connections that are on the adapter or on their way there.
-    pub fn on_adapter(&self) -> u32 {
-        self.on_adapter
+    /// Connections that are on adapters or on their way there.
+    pub fn on_adapters(&self) -> usize {
+        self.adapters.iter().map(|of| of.sockets.len()).sum()
     }
 
     /// Where each connection is, and why.
@@ -145,30 +136,34 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- mutators ---
 
-    /// Takes in connections of a listener of the stack.
-    pub fn add_listener(&mut self, listener: ListenerId) {
-        self.listeners.push(listener);
+    /// Takes in connections of a listener of the stack: they come on this adapter, if there is one.
+    pub fn add_listener(&mut self, listener: ListenerId, adapter: AdapterId) {
+        self.listeners.push((listener, adapter));
+        let adapters = self.adapters.len().max(adapter.index() + 1);
+        self.adapters.resize_with(adapters, Connections::default);
     }
 
     /// The listeners, of which none is left here.
-    pub fn take_listeners(&mut self) -> Vec<ListenerId> {
-        std::mem::take(&mut self.listeners)
+    pub fn take_listeners(&mut self) -> impl Iterator<Item = ListenerId> + use<P> {
+        let listeners = std::mem::take(&mut self.listeners);
+        listeners.into_iter().map(|(listener, _)| listener)
     }
 
-    /// The socket calls of the application.
+    /// The socket calls of the application, where there are these adapters.
     pub fn calls<'a, L: HostLink<Data = P>>(
         &'a mut self,
         now: Time,
         stack: &'a mut Stack<P>,
-        adapter: Option<AdapterEnd<'a, P, L>>,
+        adapters: &'a mut [AdapterEnd<P, L>],
     ) -> LayerCalls<'a, P, L> {
-        LayerCalls::new(now, self, stack, adapter)
+        LayerCalls::new(now, self, stack, adapters)
     }
 
-    /// The adapter is lost, and with it the connections on it and on their way: what becomes of each [`SocketLayer::handle_adapter`]
+    /// An adapter is lost, and with it the connections on it and on their way: what becomes of each [`SocketLayer::handle_adapters`]
     /// finds.
-    pub fn handle_adapter_lost(&mut self) {
-        self.stats.lost_with_adapter += u64::from(self.on_adapter);
+    pub fn handle_adapter_lost(&mut self, adapter: AdapterId) {
+        let of = self.adapters.get(adapter.index());
+        self.stats.lost_with_adapter += of.map_or(0, |of| of.sockets.len() as u64);
     }
 
     // --- inside ---
@@ -183,6 +178,12 @@ impl<P: Inline> SocketLayer<P> {
             self.by_conn.resize(index + 1, None);
         }
         self.by_conn[index] = id;
+    }
+
+    /// The socket whose connection is an adapter's socket of this number.
+    fn socket_on(&self, adapter: AdapterId, on_adapter: SocketId) -> Option<SocketId> {
+        let of = self.adapters.get(adapter.index())?;
+        of.sockets.get(&on_adapter.0).copied()
     }
 
     fn socket(&self, id: SocketId) -> &Socket<P> {

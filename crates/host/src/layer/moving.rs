@@ -83,7 +83,7 @@ impl<P: Inline> SocketLayer<P> {
             bytes_in_send_buffer: unacknowledged as u32,
             failures: socket.failures,
             was_offloaded: socket.handoffs > 0,
-            nic_connections: self.imported(),
+            nic_connections: self.adapters[socket.adapter.index()].imported(),
             nic_soft_limit: os.soft_limit().unwrap_or(0),
         }
     }
@@ -97,11 +97,11 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- to the adapter ---
 
-    /// Hands a connection to the adapter.
+    /// Hands a connection to its adapter.
     ///
     /// # Errors
     /// It stays, for the reason given.
-    pub fn hand_off(
+    pub(super) fn hand_off(
         &mut self,
         now: Time,
         stack: &mut Stack<P>,
@@ -122,9 +122,9 @@ impl<P: Inline> SocketLayer<P> {
             return Err(NotOffloaded::Handles);
         };
         self.stats.handoffs_attempted += 1;
-        self.on_adapter += 1;
-        self.by_adapter.insert(on_adapter.0, id);
         let socket = &mut self.sockets[id.0 as usize];
+        let of = &mut self.adapters[socket.adapter.index()];
+        of.sockets.insert(on_adapter.0, id);
         self.away.insert(socket.flow, Away::Of(id));
         socket.kept = Some(kept);
         socket.go(now, Place::HandingOff(on_adapter));
@@ -147,21 +147,16 @@ impl<P: Inline> SocketLayer<P> {
             return Err(NotOffloaded::State);
         }
         match os.soft_limit() {
-            Some(limit) if self.imported() < limit => Ok(conn),
+            Some(limit) if self.adapters[socket.adapter.index()].imported() < limit => Ok(conn),
             _ => Err(NotOffloaded::SoftLimit),
         }
-    }
-
-    /// Cnum, as far as it is known here (handoff-policies 3.2): a connection counts until it has ended on the adapter.
-    fn imported(&self) -> u32 {
-        self.on_adapter + self.closing.len() as u32
     }
 
     /// The adapter has the connection.
     pub(super) fn handed_off<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
-        adapter: &mut AdapterEnd<'_, P, L>,
+        end: &mut AdapterEnd<P, L>,
         id: SocketId,
     ) {
         self.stats.handoffs_accepted += 1;
@@ -174,43 +169,46 @@ impl<P: Inline> SocketLayer<P> {
         socket.why = None;
         socket.handoffs += 1;
         let packets = std::mem::take(&mut socket.packets);
+        let adapter = socket.adapter;
         for packet in packets {
-            self.to_forward.push_back(packet);
+            self.to_forward.push_back((adapter, packet));
         }
         let socket = self.socket(id);
         let (wish, corked) = (socket.wish, socket.corked);
         if corked {
-            adapter.os.set_cork(now, adapter.link, on_adapter, true);
+            end.os.set_cork(now, &mut end.link, on_adapter, true);
         }
         match wish {
             Wish::None => {}
             Wish::Shutdown => {
                 self.socket_mut(id).wish = Wish::None;
-                adapter.os.shutdown(now, on_adapter);
+                end.os.shutdown(now, on_adapter);
             }
             Wish::Close => {
-                adapter.os.close(now, on_adapter);
+                end.os.close(now, on_adapter);
                 return self.forget_on_adapter(id);
             }
             Wish::Abort => {
-                adapter.os.abort(now, on_adapter);
+                end.os.abort(now, on_adapter);
                 return self.forget_on_adapter(id);
             }
         }
         self.wake_writer(id);
         if std::mem::take(&mut self.socket_mut(id).restore_wanted) {
-            self.restore(now, adapter.os, id);
+            self.restore(now, &mut end.os, id);
         }
     }
 
     /// The application and the adapter go on without each other.
     pub(super) fn forget_on_adapter(&mut self, id: SocketId) {
         let socket = self.socket(id);
-        let (flow, on_adapter) = (socket.flow, socket.place.on_adapter());
+        let (flow, adapter) = (socket.flow, socket.adapter);
+        let on_adapter = socket.place.on_adapter();
         self.leave_adapter(id);
         if let Some(on_adapter) = on_adapter {
-            self.closing.insert(on_adapter.0, flow);
-            self.away.insert(flow, Away::Closing);
+            let of = &mut self.adapters[adapter.index()];
+            of.closing.insert(on_adapter.0, flow);
+            self.away.insert(flow, Away::Closing(adapter));
         }
         self.remove(id);
     }
@@ -241,8 +239,8 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- and back ---
 
-    /// Takes a connection back from the adapter; false when it is not there.
-    pub fn restore(&mut self, now: Time, os: &mut OsLayer<P>, id: SocketId) -> bool {
+    /// Takes a connection back from its adapter; false when it is not there.
+    pub(super) fn restore(&mut self, now: Time, os: &mut OsLayer<P>, id: SocketId) -> bool {
         let Some(socket) = self.sockets.get_mut(id.0 as usize) else {
             return false;
         };
@@ -257,13 +255,6 @@ impl<P: Inline> SocketLayer<P> {
                 true
             }
             _ => false,
-        }
-    }
-
-    /// Takes all connections back.
-    pub fn restore_all(&mut self, now: Time, os: &mut OsLayer<P>) {
-        for slot in 0..self.sockets.capacity() {
-            self.restore(now, os, SocketId(slot as u32));
         }
     }
 

@@ -1,7 +1,7 @@
-//! Packets of connections that are not in the stack: on their way, or on the adapter.
+//! Packets of connections that are not in the stack: on their way, or on an adapter.
 
 use super::socket::Place;
-use super::{Away, SocketLayer};
+use super::{AdapterId, Away, SocketLayer};
 use baton_bus::link::Inline;
 use baton_wire::Flow;
 
@@ -13,8 +13,8 @@ const MOST_KEPT: usize = 256;
 pub enum Fate<P> {
     /// It was kept, or dropped because too many were.
     Kept,
-    /// It goes to the adapter, which has its connection.
-    Forward(P),
+    /// It goes to the adapter that has its connection.
+    Forward(AdapterId, P),
 }
 
 impl<P: Inline> SocketLayer<P> {
@@ -27,15 +27,20 @@ impl<P: Inline> SocketLayer<P> {
     pub fn sort(&mut self, flow: &Flow, packet: P) -> Fate<P> {
         let id = match self.away.get(flow) {
             Some(&Away::Of(id)) => id,
-            Some(Away::Closing) | None => {
+            Some(&Away::Closing(adapter)) => {
                 self.stats.packets_forwarded += 1;
-                return Fate::Forward(packet);
+                return Fate::Forward(adapter, packet);
+            }
+            None => {
+                debug_assert!(false, "{flow:?} is away");
+                self.stats.packets_dropped += 1;
+                return Fate::Kept;
             }
         };
         let socket = &mut self.sockets[id.0 as usize];
         if let Place::Adapter(_) = socket.place {
             self.stats.packets_forwarded += 1;
-            return Fate::Forward(packet);
+            return Fate::Forward(socket.adapter, packet);
         }
         if socket.packets.len() < MOST_KEPT {
             socket.packets.push(packet);
@@ -46,8 +51,8 @@ impl<P: Inline> SocketLayer<P> {
         Fate::Kept
     }
 
-    /// The next packet that was kept for a connection which is on the adapter now.
-    pub fn poll_forward(&mut self) -> Option<P> {
+    /// The next packet that was kept for a connection which is on this adapter now.
+    pub fn poll_forward(&mut self) -> Option<(AdapterId, P)> {
         self.to_forward.pop_front()
     }
 

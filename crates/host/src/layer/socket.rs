@@ -1,5 +1,6 @@
 //! One socket: where its connection lives, and what waits for it.
 
+use super::AdapterId;
 use crate::{NotOffloaded, SocketId};
 use baton_tcp::{CloseReason, ConnId, Portable};
 use baton_wire::{Flow, Time};
@@ -35,6 +36,8 @@ impl Place {
 pub struct SocketState {
     /// The connection.
     pub flow: Flow,
+    /// The adapter on which it came, if there is one.
+    pub adapter: AdapterId,
     /// Where it is.
     pub place: Place,
     /// Since when.
@@ -62,6 +65,8 @@ pub(super) enum Wish {
 #[derive(Debug)]
 pub(super) struct Socket<P> {
     pub(super) flow: Flow,
+    /// The only one that it may be handed to.
+    pub(super) adapter: AdapterId,
     pub(super) place: Place,
     pub(super) since: Time,
     pub(super) opened_at: Time,
@@ -95,9 +100,10 @@ pub(super) struct Socket<P> {
 }
 
 impl<P> Socket<P> {
-    pub(super) fn new(now: Time, conn: ConnId, flow: Flow) -> Self {
+    pub(super) fn new(now: Time, conn: ConnId, flow: Flow, adapter: AdapterId) -> Self {
         Self {
             flow,
+            adapter,
             place: Place::Host(conn),
             since: now,
             opened_at: now,
@@ -123,6 +129,7 @@ impl<P> Socket<P> {
     pub(super) fn state(&self) -> SocketState {
         SocketState {
             flow: self.flow,
+            adapter: self.adapter,
             place: self.place,
             since: self.since,
             why: self.why,

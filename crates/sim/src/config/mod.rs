@@ -5,6 +5,7 @@
 mod application;
 mod host;
 mod nic;
+mod nics;
 mod offload;
 mod run;
 mod workload;
@@ -12,6 +13,7 @@ mod workload;
 pub use application::{ApplicationConfig, LiveConfig, PagesConfig};
 pub use host::{HostConfig, HostInstructions, HostScale};
 pub use nic::{DmaConfig, InterruptConfig, NicConfig, NicInstructions, NicScale};
+pub use nics::{NicKind, NicsConfig};
 pub use offload::{
     EstablishedBy, LinkConfig, OffloadAdapterConfig, OffloadConfig, OffloadHostConfig, Piece,
     WakeUpConfig,
@@ -21,7 +23,6 @@ pub(crate) use workload::MOST_CLIENTS;
 pub use workload::{ClientsConfig, WorkloadConfig};
 
 use crate::hardware::{ConfigError, DiskConfig, WireConfig};
-use crate::machine::MOST_NICS;
 use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
 use baton_host::NicCacheConfig;
 use serde::{Deserialize, Serialize};
@@ -32,8 +33,19 @@ use serde::{Deserialize, Serialize};
 pub struct Experiment {
     /// What to call it.
     pub name: String,
-    /// How many NICs the server has, all alike, each with a wire and a subnet of its own.
-    pub nics: u32,
+    /// The NICs that the server has, each with a wire and a subnet of its own: how many, all as `nic` says, or a table for each kind, which
+    /// says in what it differs from `nic` (and under `adapter` in what from `offload.adapter`), how many of it there are, and its name.
+    ///
+    /// ```toml
+    /// [[nics]]
+    /// name = "slow"
+    /// mips = 200
+    ///
+    /// [[nics]]
+    /// count = 2
+    /// firmware = { hard_limit = 64, cache.kib = 0 }
+    /// ```
+    pub nics: NicsConfig,
     /// How long to run, and the seed.
     pub run: RunConfig,
     /// What the clients ask for.
@@ -46,7 +58,7 @@ pub struct Experiment {
     pub tcp: baton_tcp::Config,
     /// The server.
     pub host: HostConfig,
-    /// Its NICs.
+    /// Its NICs, where `nics` says nothing else.
     pub nic: NicConfig,
     /// The wire between each NIC and its clients, each direction.
     pub wire: WireConfig,
@@ -63,7 +75,7 @@ impl Default for Experiment {
     fn default() -> Self {
         Self {
             name: String::new(),
-            nics: 1,
+            nics: NicsConfig::Alike(1),
             run: RunConfig::default(),
             workload: WorkloadConfig::default(),
             application: ApplicationConfig::default(),
@@ -127,17 +139,14 @@ impl Experiment {
     /// # Errors
     /// The first value that cannot be.
     pub fn validate(&self) -> Result<(), Invalid> {
-        one_to(MOST_NICS, "nics", self.nics)?;
         self.host.validate()?;
-        self.nic.validate()?;
+        self.validate_nic()?;
+        self.validate_nics()?;
         self.wire.validate().map_err(|e| e.within("wire"))?;
         self.disk.validate().map_err(|e| e.within("disk"))?;
         self.interconnect
             .validate()
             .map_err(|error| of_interconnect(&error))?;
-        if let Some(offload) = &self.offload {
-            offload.validate(self)?;
-        }
         self.workload.validate()?;
         self.application.validate(&self.workload)?;
         self.clients.validate()?;
@@ -145,6 +154,17 @@ impl Experiment {
         validate_tcp("tcp", &self.tcp)?;
         validate_tcp("clients.tcp", &self.clients.tcp)?;
         Ok(())
+    }
+}
+
+impl Experiment {
+    /// Checks what types cannot, of what NICs have a say in.
+    fn validate_nic(&self) -> Result<(), Invalid> {
+        self.nic.validate()?;
+        match &self.offload {
+            Some(offload) => offload.validate(self),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Sockets on the adapter, by descriptors: all of TCP there (the batching paper), or the connections that are handed off.
 
 use super::{Experiment, Invalid, one_to};
-use baton_host::NicCacheConfig;
 use baton_host::offload::OsLayerConfig;
+use baton_host::{AffinityConfig, NicCacheConfig};
 use baton_nic::offload::AdapterConfig;
 use serde::{Deserialize, Serialize};
 
@@ -140,12 +140,17 @@ fn longest_packet(experiment: &Experiment) -> u32 {
 impl OffloadConfig {
     /// Checks what types cannot.
     pub(super) fn validate(&self, experiment: &Experiment) -> Result<(), Invalid> {
-        for (path, value, only) in [("nics", experiment.nics, 1)] {
-            if value != only {
-                let expected = format!("{only}, where sockets are on the adapter (offload)");
-                return Err(Invalid::new(path, value, &expected));
-            }
+        let kernel = &experiment.host.kernel;
+        if kernel.affinity != AffinityConfig::Arrival {
+            let path = "host.kernel.affinity";
+            let expected =
+                "arrival, where sockets are on adapters (offload): each answers what came on it";
+            return Err(Invalid::new(path, kernel.affinity.name(), expected));
         }
+        let interface = self.adapter.interface.validate();
+        interface.map_err(|error| {
+            Invalid::new("offload.adapter.interface", error, "one that can work")
+        })?;
         if self.established_by == EstablishedBy::Host {
             let longest = longest_packet(experiment);
             for (side, batching) in [
@@ -191,6 +196,7 @@ impl OffloadConfig {
         }
         Ok(())
     }
+
     /// The data cache has one place where it is described, and blocks that can cross.
     fn validate_cache(&self, experiment: &Experiment) -> Result<(), Invalid> {
         let (host, adapter) = (&self.host.interface, &self.adapter.interface);

@@ -84,6 +84,12 @@ impl RunConfig {
         }
     }
 
+    /// The seed of all that is drawn at this NIC. The first one's is the run's own; those of the others differ in bits that no other
+    /// salt has.
+    pub(crate) fn nic_seed(&self, nic: u8) -> u64 {
+        self.seed ^ u64::from(nic) << 48
+    }
+
     /// Checks what types cannot.
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         positive("run.measured_packets", self.measured_packets)?;

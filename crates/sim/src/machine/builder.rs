@@ -7,15 +7,17 @@ use baton_bus::BatchingRule;
 use baton_cache::Replacement;
 use baton_host::{Affinity, Coherence, Selection};
 use baton_nic::{Governor, Schedule};
+use std::sync::Arc;
 
 /// Policies that take the place of those that the experiment names.
 #[derive(Default)]
 pub(super) struct Policies {
     pub(super) selection: Option<Box<dyn Selection>>,
-    pub(super) coherence: Option<Box<dyn Coherence>>,
+    /// For each host's side of a cache.
+    pub(super) coherence: Option<Box<dyn Fn() -> Box<dyn Coherence> + Send>>,
     pub(super) affinity: Option<Box<dyn Affinity>>,
     /// For a cache of so many blocks.
-    pub(super) replacement: Option<Box<Make<dyn Replacement>>>,
+    pub(super) replacement: Option<Arc<dyn Fn(u32) -> Box<dyn Replacement> + Send + Sync>>,
     /// For a NIC of this Hard_Limit.
     pub(super) scheduler: Option<Box<Make<dyn Schedule>>>,
     pub(super) load_control: Option<Box<Make<dyn Governor>>>,
@@ -97,8 +99,8 @@ impl<'a> MachineBuilder<'a> {
     }
 
     /// What happens in the NICs' caches when a file changes (data-caching 4.4).
-    pub fn coherence(mut self, policy: impl Coherence + 'static) -> Self {
-        self.policies.coherence = Some(Box::new(policy));
+    pub fn coherence(mut self, policy: impl Coherence + Clone + 'static) -> Self {
+        self.policies.coherence = Some(Box::new(move || Box::new(policy.clone())));
         self
     }
 
@@ -111,9 +113,9 @@ impl<'a> MachineBuilder<'a> {
     /// Which block makes room in a NIC's cache (data-caching 4.2): made for a cache of so many blocks.
     pub fn replacement<R: Replacement + 'static>(
         mut self,
-        make: impl Fn(u32) -> R + Send + 'static,
+        make: impl Fn(u32) -> R + Send + Sync + 'static,
     ) -> Self {
-        self.policies.replacement = Some(Box::new(move |blocks| Box::new(make(blocks))));
+        self.policies.replacement = Some(Arc::new(move |blocks| Box::new(make(blocks))));
         self
     }
 

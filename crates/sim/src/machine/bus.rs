@@ -80,7 +80,7 @@ impl Bus {
             return Ok(None);
         }
         // The disks' controller comes after the NICs.
-        let devices = experiment.nics as usize + 1;
+        let devices = experiment.nics.count() as usize + 1;
         let model = experiment
             .interconnect
             .build(devices)

@@ -129,7 +129,7 @@ impl Clients {
             calls: experiment.application == ApplicationConfig::RemoteFiles,
             server_closes: experiment.application.closes(),
             changes: Changes::default(),
-            measured: Measured::new(experiment.nics),
+            measured: Measured::new(experiment.nics.count()),
         }
     }
 
@@ -467,7 +467,7 @@ fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symbolic>) {
 
 /// The NIC through which the client of this number reaches the server.
 fn nic_of_client(experiment: &Experiment, number: u32) -> u8 {
-    (number % experiment.nics) as u8
+    (number % experiment.nics.count()) as u8
 }
 
 /// The address of the client of this number.

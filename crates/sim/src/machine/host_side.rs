@@ -37,24 +37,27 @@ pub(super) struct HostSide {
 }
 
 impl HostSide {
-    /// A server at rest, to be asked for what `workload` asks for.
+    /// A server at rest, to be asked for what `workload` asks for; `nics` is the experiment as each of its NICs sees it.
     pub(super) fn new(
         experiment: &Experiment,
+        nics: &[Experiment],
         workload: &dyn Workload,
         policies: Policies,
     ) -> Result<Self, Invalid> {
         let host = &experiment.host;
         let mut config = host.kernel.clone();
-        config.nic_cache = experiment.nic_cache();
+        // Without memory set aside on the NICs there is nothing to look up.
+        config.nic_cache.enabled = nics.iter().any(|of_nic| of_nic.nic_cache().enabled);
         let knows_files = config.nic_cache.enabled || config.file_cache.kib > 0;
         let mut kernel = Kernel::new(
             config,
             experiment.tcp.clone(),
             experiment.run.seed ^ 0x5e17_e700,
         );
-        kernel.set_policies(policies.selection, policies.coherence, policies.affinity);
+        let coherence = policies.coherence.map(|make| make());
+        kernel.set_policies(policies.selection, coherence, policies.affinity);
         if let Some(make) = policies.replacement {
-            kernel.set_replacement(make);
+            kernel.set_replacement(move |blocks| make(blocks));
         }
         let changes_files = !matches!(
             experiment.application,
@@ -70,19 +73,19 @@ impl HostSide {
         for (file, bytes) in preloaded(experiment, workload) {
             kernel.preload(file, bytes);
         }
-        for nic in 0..experiment.nics as u8 {
+        for (nic, of_nic) in (0..).zip(nics) {
             let address = subnets::server(nic);
             if experiment.offload.is_none() {
                 kernel.listen(address);
             }
-            kernel.attach_nic(address.addr, experiment.nic.firmware.hard_limit);
+            kernel.attach_nic(address.addr, of_nic.nic.firmware.hard_limit);
         }
         Ok(Self {
             application: Application::new(&experiment.application),
             kernel,
             meter: HostMeter::new(host, experiment.run.cost_models)?,
             processor: Processor::new(&host.processor()).map_err(|e| e.within("host"))?,
-            interrupts_pending: VecDeque::with_capacity(experiment.nics as usize),
+            interrupts_pending: VecDeque::with_capacity(nics.len()),
             in_handler: None,
             disk_interrupts: VecDeque::new(),
             ready: VecDeque::new(),
@@ -143,10 +146,10 @@ impl HostSide {
         Some(self.charge(now, ports))
     }
 
-    /// A piece of work for sockets on the adapter begins, by an interrupt or a timer; what it costs goes to this meter.
-    pub(super) fn begin_piece(&mut self, now: Time, is_interrupt: bool) -> &mut HostMeter {
+    /// A piece of work for sockets on the adapter begins, by interrupts or a timer; what it costs goes to this meter.
+    pub(super) fn begin_piece(&mut self, now: Time, interrupts: usize) -> &mut HostMeter {
         self.meter.begin(self.processor.cycle_at(now));
-        if is_interrupt {
+        for _ in 0..interrupts {
             self.interrupts += 1;
             footprint::interrupt(&mut self.meter);
         }

@@ -14,6 +14,7 @@ use baton_host::FileCacheStats;
 use baton_nic::Firmware;
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 impl Machine {
     pub(super) fn sample(&mut self) {
@@ -113,16 +114,17 @@ impl Machine {
         }
     }
 
-    /// What `nics` did; where sockets are on the adapter its TCP and its queues are not the firmware's.
-    fn nic_results(&self, nics: &[&NicSide], connections: f64) -> NicResults {
-        let mut nic = NicSide::results(nics, self.now, connections);
+    /// What these NICs did together. Where sockets are on adapters, TCP and queues are not the firmware's.
+    fn nic_results(&self, nics: Range<usize>, connections_mean: f64) -> NicResults {
+        let sides: Vec<_> = self.ports[nics.clone()]
+            .iter()
+            .map(|port| &port.nic)
+            .collect();
+        let mut results = NicSide::results(&sides, self.now, connections_mean);
         if let Some(offload) = &self.offload {
-            let [_, of_nic] = offload.sent_again();
-            (nic.retransmissions, nic.timeouts) = (of_nic.segments, of_nic.timeouts);
-            let [_, of_nic] = offload.drops();
-            nic.drops.extend(of_nic);
+            nics.for_each(|nic| offload.add_to_nic(nic, &mut results));
         }
-        nic
+        results
     }
 
     /// Each NIC, where there is more to say than of all together.
@@ -131,18 +133,24 @@ impl Machine {
         let results: Vec<_> = self
             .ports
             .iter()
+            .enumerate()
             .zip(kernel.nics())
-            .map(|(port, nic)| {
+            .zip(self.experiment.nic_names())
+            .map(|(((number, port), nic), name)| {
                 let (connections, cache) = match &self.offload {
-                    Some(offload) => (offload.sample().connections.into(), offload.nic_cache()),
+                    Some(offload) => (
+                        offload.connections(number).into(),
+                        offload.nic_cache(number),
+                    ),
                     None => (
                         port.nic.connections_now(),
                         self.caches_before.nic_cache(kernel, nic),
                     ),
                 };
                 PortResults {
+                    name: name.to_owned(),
                     content_mbps: self.clients.content_mbps(nic.0, measured),
-                    nic: self.nic_results(&[&port.nic], connections),
+                    nic: self.nic_results(number..number + 1, connections),
                     cache,
                 }
             })
@@ -183,14 +191,10 @@ impl Machine {
         let (host_packets, nic_packets) = self.packets_by_owner();
         let file_cache = self.file_cache_stats();
         let file_cache = file_cache.map(|now| self.caches_before.file_cache(now));
-        let nics: Vec<_> = self.ports.iter().map(|port| &port.nic).collect();
-        let nic = self.nic_results(&nics, connections_mean);
+        let nic = self.nic_results(0..self.ports.len(), connections_mean);
         let mut host = self.host.results(self.now, host_packets, nic_packets);
         if let Some(offload) = offload {
-            let [of_host, _] = offload.sent_again();
-            (host.retransmissions, host.timeouts) = (of_host.segments, of_host.timeouts);
-            let [of_host, _] = offload.drops();
-            host.drops.extend(of_host);
+            offload.add_to_host(&mut host);
         }
         Results {
             version: 1,

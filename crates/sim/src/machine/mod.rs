@@ -138,23 +138,28 @@ impl Machine {
         mut policies: Policies,
     ) -> Result<Self, RunError> {
         experiment.validate()?;
+        let of_nics = experiment.of_nics()?;
         let offload = match &experiment.offload {
             None => None,
-            Some(config) => Some(Offload::new(experiment, config, &mut policies, &*load[0])?),
+            Some(config) => {
+                let workload = &*load[0];
+                let made = Offload::new(experiment, config, &of_nics, &mut policies, workload);
+                Some(made?)
+            }
         };
-        let mut ports = (0..experiment.nics as u8)
-            .map(|number| Port::new(experiment, number))
-            .collect::<Result<Vec<_>, _>>()?;
-        let hard_limit = experiment.nic.firmware.hard_limit;
-        for port in &mut ports {
+        let mut ports = Vec::with_capacity(of_nics.len());
+        for (number, of_nic) in (0..).zip(&of_nics) {
+            let mut port = Port::new(of_nic, number)?;
+            let hard_limit = of_nic.nic.firmware.hard_limit;
             let schedule = policies.scheduler.as_ref().map(|make| make(hard_limit));
             let governor = policies.load_control.as_ref().map(|make| make(hard_limit));
             port.nic.firmware.set_policies(schedule, governor);
+            ports.push(port);
         }
         let mut machine = Self {
             now: Time::ZERO,
             timetable: Timetable::new(),
-            host: HostSide::new(experiment, &*load[0], policies)?,
+            host: HostSide::new(experiment, &of_nics, &*load[0], policies)?,
             ports,
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
             clients: Clients::new(experiment, load),

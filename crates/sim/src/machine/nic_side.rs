@@ -127,14 +127,12 @@ impl NicSide {
         let busy = sum(&|nic| nic.processor.busy(now).as_ps()) as f64;
         let idle = sum(&|nic| nic.processor.idle(now).as_ps()) as f64;
         let task = |&task: &Task| {
-            let count = sum(&|nic| nic.meter.counts[task as usize]);
-            (
-                snake_case(task),
-                TaskResults {
-                    count,
-                    instructions: count * nics[0].meter.cost(task),
-                },
-            )
+            let count = |nic: &Self| nic.meter.counts[task as usize];
+            let results = TaskResults {
+                count: sum(&count),
+                instructions: sum(&|nic| count(nic) * nic.meter.cost(task)),
+            };
+            (snake_case(task), results)
         };
         let mut drops = BTreeMap::new();
         for nic in nics {

@@ -1,13 +1,10 @@
-//! What happens to sockets on the adapter.
+//! What happens to sockets on adapters.
 
 use super::tick::{NicTick, Tick};
 use super::{Machine, Violation};
 
-/// The adapter, where sockets are on one.
-const ADAPTER: u8 = 0;
-
 impl Machine {
-    /// Looks forward to what happens next to sockets on the adapter, if there are any.
+    /// Looks forward to what happens next to sockets on adapters, if there are any.
     pub(super) fn expect_offload(&mut self) {
         let next = self
             .offload
@@ -18,26 +15,25 @@ impl Machine {
 
     pub(super) fn offload_due(&mut self) -> Result<(), Violation> {
         let now = self.now;
-        let (Some(offload), port) = (&mut self.offload, &mut self.ports[ADAPTER as usize]) else {
+        let Some(offload) = &mut self.offload else {
             return Ok(());
         };
-        let (taps, packets, wire) = (&mut self.taps, &mut self.packets, &mut port.to_clients);
-        let mut sent = 0;
-        offload.handle_timeout(now, &mut self.host, &mut port.nic, |segment| {
-            sent += 1;
-            taps.frame(now, &segment);
-            wire.send(now, segment.frame_len(), segment);
+        let (taps, packets) = (&mut self.taps, &mut self.packets);
+        offload.handle_timeout(now, &mut self.host, &mut self.ports, |segment| {
+            *packets += 1;
+            taps.frame(now, segment);
         })?;
-        *packets += sent;
         while let Some(change) = offload.poll_change() {
             self.clients.note(change);
         }
         while let Some(read) = offload.poll_disk() {
             self.storage.submit(now, read);
         }
-        let arrival = port.to_clients.next_arrival();
         self.arm(Tick::Disk, self.storage.next_done());
-        self.arm(Tick::Nic(NicTick::AtClients, ADAPTER), arrival);
+        for nic in 0..self.ports.len() as u8 {
+            let arrival = self.ports[usize::from(nic)].to_clients.next_arrival();
+            self.arm(Tick::Nic(NicTick::AtClients, nic), arrival);
+        }
         self.expect_offload();
         Ok(())
     }

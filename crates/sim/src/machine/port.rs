@@ -28,8 +28,7 @@ pub(super) struct Port {
 impl Port {
     /// The NIC of this number, quiet.
     pub(super) fn new(experiment: &Experiment, number: u8) -> Result<Self, Invalid> {
-        // The first NIC's seeds are the run's own; those of the others differ in bits that no other salt has.
-        let seed = experiment.run.seed ^ u64::from(number) << 48;
+        let seed = experiment.run.nic_seed(number);
         let takes_time = experiment.interconnect != InterconnectConfig::Ideal;
         let wire = |salt: u64| {
             Wire::new(&experiment.wire, seed ^ salt).map_err(|e| Invalid::from(e.within("wire")))

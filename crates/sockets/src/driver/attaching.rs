@@ -32,14 +32,14 @@ impl Driver {
 
     /// Whether there is no adapter and it is time to look for one.
     pub(crate) fn retry_is_due(&self) -> bool {
-        self.link.is_lost() && self.now() >= self.retry.at()
+        self.end.link.is_lost() && self.now() >= self.retry.at()
     }
 
     /// Somebody has looked for an adapter while there was none. True when it was found.
     pub(crate) fn handle_attempt(&mut self, found: Result<AnyHostLink, ConnectError>) -> bool {
         let trouble = match found {
             // Somebody else was quicker.
-            Ok(_) if !self.link.is_lost() => return true,
+            Ok(_) if !self.end.link.is_lost() => return true,
             Ok(link) => match self.install(link) {
                 Ok(()) => return true,
                 Err(error) => Trouble::NoRoom(error),
@@ -53,13 +53,13 @@ impl Driver {
 
     /// Goes on with this link. Listeners are set up again by the next turn.
     pub(super) fn install(&mut self, link: AnyHostLink) -> io::Result<()> {
-        self.os.limit_sends(link.geometry().most_sends);
+        self.end.os.limit_sends(link.geometry().most_sends);
         let link = HostEnd::Attached(link);
         if let Some((fd, interest)) = link.interest() {
             epoll::add(&self.epoll, fd, LINK, interest)?;
             self.watched = interest;
         }
-        self.link = link;
+        self.end.link = link;
         self.trouble = None;
         Ok(())
     }
@@ -68,16 +68,16 @@ impl Driver {
     pub(super) fn lose(&mut self, error: LinkError) {
         let now = self.now();
         // Closing its descriptor takes it off the epoll instance.
-        self.link = HostEnd::Lost(*self.link.counters());
+        self.end.link = HostEnd::Lost(*self.end.link.counters());
         self.links_lost += 1;
         self.trouble = Some(Trouble::Lost(error));
         self.retry.begin(now);
-        self.os.handle_link_lost(now);
+        self.end.os.handle_link_lost(now);
     }
 
     /// Sees to it that the epoll instance waits for what the link wants.
     pub(crate) fn watch(&mut self) -> io::Result<()> {
-        if let Some((fd, interest)) = self.link.interest()
+        if let Some((fd, interest)) = self.end.link.interest()
             && interest != self.watched
         {
             epoll::modify(&self.epoll, fd, LINK, interest)?;

@@ -69,8 +69,7 @@ const MOST_ROUNDS: u32 = 4;
 pub struct Driver {
     address: AdapterAddress,
     config: DriverConfig,
-    os: OsLayer<Bytes>,
-    link: HostEnd,
+    end: AdapterEnd<Bytes, HostEnd>,
     start: Instant,
     spin: Spin,
     retry: Retry,
@@ -95,8 +94,10 @@ impl Driver {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| OpenError::NoRoom(error.into()))?;
         let mut driver = Self {
-            os,
-            link: HostEnd::Lost(LinkCounters::default()),
+            end: AdapterEnd {
+                os,
+                link: HostEnd::Lost(LinkCounters::default()),
+            },
             start: Instant::now(),
             spin: Spin::new(Duration::from_micros(config.most_spin_us.into())),
             retry: Retry::new(&config),
@@ -128,31 +129,28 @@ impl Driver {
 
     /// The host's half.
     pub fn os(&self) -> &OsLayer<Bytes> {
-        &self.os
+        &self.end.os
     }
 
     /// The host's half, to listen and to connect. What is asked for goes with the next [`Driver::turn`].
     pub fn os_mut(&mut self) -> &mut OsLayer<Bytes> {
-        &mut self.os
+        &mut self.end.os
     }
 
     /// The sockets and their link, for a socket layer that has a stack of its own beside them.
-    pub fn adapter_end(&mut self) -> AdapterEnd<'_, Bytes, HostEnd> {
-        AdapterEnd {
-            os: &mut self.os,
-            link: &mut self.link,
-        }
+    pub fn adapter_end(&mut self) -> &mut AdapterEnd<Bytes, HostEnd> {
+        &mut self.end
     }
 
     /// The socket calls. What they ask for goes with the next [`Driver::turn`].
     pub fn calls(&mut self) -> Calls<'_, Bytes, HostEnd> {
         let now = self.now();
-        self.os.calls(now, &mut self.link)
+        self.end.os.calls(now, &mut self.end.link)
     }
 
     /// The link.
     pub fn link(&self) -> &HostEnd {
-        &self.link
+        &self.end.link
     }
 
     /// What came of spinning before it slept.
@@ -162,7 +160,7 @@ impl Driver {
 
     /// Whether there is an adapter.
     pub fn is_attached(&self) -> bool {
-        !self.link.is_lost()
+        !self.end.link.is_lost()
     }
 
     /// How many links were lost.
@@ -172,7 +170,7 @@ impl Driver {
 
     /// The next socket that has something to say.
     pub fn next_ready(&mut self) -> Option<Ready> {
-        self.os.next_ready()
+        self.end.os.next_ready()
     }
 
     /// Lets go what is due and takes in what has come; looks for an adapter if there is none and it is time. True when
@@ -187,13 +185,13 @@ impl Driver {
 
     /// The same without looking for an adapter.
     pub(crate) fn turn_attached(&mut self) -> bool {
-        if self.link.is_lost() {
+        if self.end.link.is_lost() {
             return false;
         }
         let now = self.now();
         let mut moved = false;
         for _ in 0..MOST_ROUNDS {
-            match self.os.pump(now, &mut self.link) {
+            match self.end.os.pump(now, &mut self.end.link) {
                 Ok(true) => moved = true,
                 Ok(false) => break,
                 Err(error) => {
@@ -207,11 +205,11 @@ impl Driver {
 
     /// Lets go what is due, and takes in nothing.
     pub(crate) fn transmit(&mut self) {
-        if self.link.is_lost() {
+        if self.end.link.is_lost() {
             return;
         }
         let now = self.now();
-        if let Err(error) = self.os.transmit(now, &mut self.link) {
+        if let Err(error) = self.end.os.transmit(now, &mut self.end.link) {
             self.lose(error);
         }
     }

@@ -21,8 +21,8 @@ impl Driver {
         if until == Some(Duration::ZERO) {
             return Ok(());
         }
-        self.link.mask_lazy(self.os.masks_lazy());
-        match &mut self.link {
+        self.end.link.mask_lazy(self.end.os.masks_lazy());
+        match &mut self.end.link {
             HostEnd::Attached(link) => wait(link, &mut self.spin, until),
             HostEnd::Lost(_) => sleep(&mut [], until),
         }
@@ -44,15 +44,15 @@ impl Driver {
 
     /// When something has to be done even if nothing comes.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        if self.link.is_lost() {
+        if self.end.link.is_lost() {
             return Some(self.retry.at());
         }
-        self.os.poll_timeout()
+        self.end.os.poll_timeout()
     }
 
     /// Whether there is something to take in, or the link has to be looked at because it is lost.
     pub(crate) fn has_news(&mut self) -> bool {
-        match self.link.live() {
+        match self.end.link.live() {
             // An error is something to take in, too.
             Some(link) => link.has_news().unwrap_or(true),
             None => false,
@@ -61,8 +61,8 @@ impl Driver {
 
     /// Asks the adapter to ring. False when there is something to do already.
     pub(crate) fn prepare_to_sleep(&mut self) -> bool {
-        self.link.mask_lazy(self.os.masks_lazy());
-        match self.link.live() {
+        self.end.link.mask_lazy(self.end.os.masks_lazy());
+        match self.end.link.live() {
             Some(link) => link.prepare_to_sleep().unwrap_or(false),
             None => true,
         }
@@ -75,7 +75,7 @@ impl Driver {
 
     /// Whether to look for news again at once, at most until `due`, rather than to sleep.
     pub(crate) fn spins_on(&mut self, due: Option<Instant>) -> bool {
-        !self.link.is_lost() && self.spin.goes_on(Instant::now(), due)
+        !self.end.link.is_lost() && self.spin.goes_on(Instant::now(), due)
     }
 
     /// While it was spun something came.

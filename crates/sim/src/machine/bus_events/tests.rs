@@ -48,7 +48,7 @@ fn results_do_not_depend_on_when_transfers_are_seen() {
         experiment("pcie-3-x8", |_| ()),
         experiment("pcie-3-x8", cached),
         experiment("pci-x-133", |experiment| {
-            experiment.nics = 2;
+            experiment.nics = 2.into();
             experiment.wire.loss = 0.002;
             experiment.nic.firmware.hard_limit = 32;
         }),

@@ -4,6 +4,7 @@ mod engine;
 mod one_by_one;
 
 use super::super::nic_side::NicSide;
+use super::carrier::Carrier;
 use super::data::LinkData;
 use super::link::SimulatedLink;
 use super::worker::Worker;
@@ -41,14 +42,15 @@ enum Waiting {
 }
 
 impl AdapterProcess {
-    /// An adapter with one application.
+    /// The adapter of this number, with one application.
     pub(super) fn new(
         experiment: &Experiment,
+        number: u8,
         config: &OffloadAdapterConfig,
         governor: Option<Box<dyn Governor>>,
         schedule: Option<Box<dyn Schedule>>,
     ) -> Result<Self, Invalid> {
-        let engine = Engine::new(experiment, &config.interface, governor)?;
+        let engine = Engine::new(experiment, number, &config.interface, governor)?;
         let waiting = match config.piece {
             Piece::All => Waiting::All(VecDeque::new()),
             Piece::One => {
@@ -61,7 +63,7 @@ impl AdapterProcess {
         };
         Ok(Self {
             engine,
-            worker: Worker::new(config.wake_up, experiment.run.seed ^ 0xada9),
+            worker: Worker::new(config.wake_up, experiment.run.nic_seed(number) ^ 0xada9),
             waiting,
         })
     }
@@ -102,6 +104,7 @@ impl AdapterProcess {
         &mut self,
         now: Time,
         link: &mut SimulatedLink,
+        carrier: &mut Carrier,
         nic: &mut NicSide,
         mut send: impl FnMut(Segment<LinkData>),
     ) -> Result<(), LinkError> {
@@ -122,7 +125,7 @@ impl AdapterProcess {
         for since in self.engine.passed.drain(..) {
             nic.count_host_packet_received(now - since);
         }
-        link.release_adapter(now);
+        link.release_adapter(now, carrier);
         if self.is_wanted(now, link)? {
             self.worker.go_on(now);
         }

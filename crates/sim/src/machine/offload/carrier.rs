@@ -1,4 +1,4 @@
-//! How long it takes to cross between host and adapter.
+//! How long it takes to cross between host and adapters, which share the interconnect with the disks.
 
 use crate::EventQueue;
 use crate::config::{Invalid, of_interconnect};
@@ -8,25 +8,26 @@ use baton_bus::interconnect::{
 use baton_bus::{BytesByCategory, Category, Descriptor};
 use baton_wire::{Span, Time};
 
-/// The adapter.
-const ADAPTER: DeviceId = DeviceId(0);
-/// The disks' controller.
-const DISKS: DeviceId = DeviceId(1);
-/// Both.
-const DEVICES: usize = 2;
 /// Bytes of a doorbell: the ring's index.
 const DOORBELL_BYTES: u64 = 4;
 
 /// What crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crossing {
-    /// So many descriptors of requests, to the adapter.
+    /// So many descriptors of requests, to an adapter.
     Requests(u32),
     /// So many descriptors of responses, to the host.
     Responses(u32),
     /// The data of the DMA of this number, either way.
     Data(u64),
-    /// What a read of the disk of this token has fetched.
+}
+
+/// What has got there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Landed {
+    /// What crosses for this adapter.
+    OfAdapter(DeviceId, Crossing),
+    /// What the read of the disk of this token has fetched.
     FromDisk(u64),
 }
 
@@ -39,61 +40,71 @@ enum Step {
     Interrupt(u32),
     /// What crosses does so.
     Move(Crossing),
+    /// The disks' controller writes what the read of this token has fetched.
+    FromDisk(u64),
 }
 
 /// An interconnect, and what takes time besides.
 #[derive(Debug)]
 pub(super) struct Carrier {
     bus: Box<dyn Interconnect>,
+    /// The controller of the disks, which comes after the adapters.
+    disks: DeviceId,
     latency: Span,
-    /// Steps on the interconnect, by tag.
-    under_way: slab::Slab<Step>,
+    /// Steps on the interconnect, by tag, and whose they are.
+    under_way: slab::Slab<(DeviceId, Step)>,
     /// What has crossed the interconnect and is not yet there.
-    landing: EventQueue<Crossing>,
+    landing: EventQueue<Landed>,
 }
 
 impl Carrier {
-    /// Nothing crosses yet.
-    pub(super) fn new(config: &InterconnectConfig, latency: Span) -> Result<Self, Invalid> {
+    /// Nothing crosses yet to or from so many adapters.
+    pub(super) fn new(
+        config: &InterconnectConfig,
+        adapters: u8,
+        latency: Span,
+    ) -> Result<Self, Invalid> {
+        let bus = config.build(usize::from(adapters) + 1);
         Ok(Self {
-            bus: config
-                .build(DEVICES)
-                .map_err(|error| of_interconnect(&error))?,
+            bus: bus.map_err(|error| of_interconnect(&error))?,
+            disks: DeviceId(adapters),
             latency,
             under_way: slab::Slab::new(),
             landing: EventQueue::with_capacity(64),
         })
     }
 
-    /// The host has put `count` requests into its memory.
-    pub(super) fn fetch_requests(&mut self, now: Time, count: u32) {
+    /// The host has put `count` requests for an adapter into its memory.
+    pub(super) fn fetch_requests(&mut self, now: Time, adapter: DeviceId, count: u32) {
         let bytes = BytesByCategory::of(Category::Other, DOORBELL_BYTES);
-        self.submit(now, Step::Doorbell(count), Operation::RegisterWrite, bytes);
+        let step = Step::Doorbell(count);
+        self.submit(now, adapter, step, Operation::RegisterWrite, bytes);
     }
 
-    /// The adapter writes `count` responses.
-    pub(super) fn write_responses(&mut self, now: Time, count: u32) {
+    /// An adapter writes `count` responses.
+    pub(super) fn write_responses(&mut self, now: Time, adapter: DeviceId, count: u32) {
         let bytes = descriptors(Category::Event, count);
         let step = Step::Move(Crossing::Responses(count));
-        self.submit(now, step, Operation::DmaWrite, bytes);
+        self.submit(now, adapter, step, Operation::DmaWrite, bytes);
     }
 
-    /// The adapter moves the data of DMA number `number`.
+    /// An adapter moves the data of its DMA number `number`.
     pub(super) fn move_data(
         &mut self,
         now: Time,
+        adapter: DeviceId,
         number: u64,
         operation: Operation,
         bytes: BytesByCategory,
     ) {
         let step = Step::Move(Crossing::Data(number));
-        self.submit(now, step, operation, bytes);
+        self.submit(now, adapter, step, operation, bytes);
     }
 
     /// The disks' controller writes what the read of this token has fetched.
     pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
-        let step = Step::Move(Crossing::FromDisk(token));
-        self.submit_for(DISKS, now, step, Operation::DmaWrite, bytes);
+        let step = Step::FromDisk(token);
+        self.submit(now, self.disks, step, Operation::DmaWrite, bytes);
     }
 
     /// How the interconnect was used since [`Carrier::restart_counts`].
@@ -115,55 +126,52 @@ impl Carrier {
     }
 
     /// What gets there by `now`, in order.
-    pub(super) fn poll_landed(&mut self, now: Time) -> Option<Crossing> {
+    pub(super) fn poll_landed(&mut self, now: Time) -> Option<Landed> {
         if self.bus.poll_timeout().is_some_and(|due| due <= now) {
             self.bus.handle_timeout(now);
             self.advance(now);
         }
         self.landing.peek_time().filter(|&at| at <= now)?;
-        self.landing.pop().map(|(_, crossing)| crossing)
+        self.landing.pop().map(|(_, landed)| landed)
     }
 
     /// What is done on the interconnect goes on.
     fn advance(&mut self, now: Time) {
         while let Some(done) = self.bus.poll_done() {
-            match self.under_way.remove(done.tag as usize) {
+            let (device, step) = self.under_way.remove(done.tag as usize);
+            match step {
                 Step::Doorbell(count) => {
                     let bytes = descriptors(Category::Descriptor, count);
                     let step = Step::Move(Crossing::Requests(count));
-                    self.submit(now, step, Operation::DmaRead, bytes);
+                    self.submit(now, device, step, Operation::DmaRead, bytes);
                 }
                 Step::Move(Crossing::Responses(count)) => {
                     let nothing = BytesByCategory::default();
-                    self.submit(now, Step::Interrupt(count), Operation::Interrupt, nothing);
+                    let step = Step::Interrupt(count);
+                    self.submit(now, device, step, Operation::Interrupt, nothing);
                 }
-                Step::Interrupt(count) => self.land(done.at, Crossing::Responses(count)),
+                Step::Interrupt(count) => self.land(done.at, device, Crossing::Responses(count)),
+                Step::Move(crossing) => self.land(done.at, device, crossing),
                 // The controller itself has the latency of the disk.
-                Step::Move(crossing @ Crossing::FromDisk(_)) => {
-                    self.landing.push(done.at, crossing)
-                }
-                Step::Move(crossing) => self.land(done.at, crossing),
+                Step::FromDisk(token) => self.landing.push(done.at, Landed::FromDisk(token)),
             }
         }
     }
 
-    fn land(&mut self, crossed: Time, crossing: Crossing) {
-        self.landing.push(crossed + self.latency, crossing);
+    fn land(&mut self, crossed: Time, adapter: DeviceId, crossing: Crossing) {
+        let landed = Landed::OfAdapter(adapter, crossing);
+        self.landing.push(crossed + self.latency, landed);
     }
 
-    fn submit(&mut self, now: Time, step: Step, operation: Operation, bytes: BytesByCategory) {
-        self.submit_for(ADAPTER, now, step, operation, bytes);
-    }
-
-    fn submit_for(
+    fn submit(
         &mut self,
-        device: DeviceId,
         now: Time,
+        device: DeviceId,
         step: Step,
         operation: Operation,
         bytes: BytesByCategory,
     ) {
-        let tag = self.under_way.insert(step) as u64;
+        let tag = self.under_way.insert((device, step)) as u64;
         let transfer = Transfer {
             device,
             operation,
@@ -183,17 +191,20 @@ fn descriptors(category: Category, count: u32) -> BytesByCategory {
 mod tests {
     use super::*;
 
+    const FIRST: DeviceId = DeviceId(0);
+    const SECOND: DeviceId = DeviceId(1);
+
     fn carrier(interconnect: &str, latency_us: u64) -> Carrier {
         let config = InterconnectConfig::preset(interconnect).unwrap();
-        Carrier::new(&config, Span::from_us(latency_us)).unwrap()
+        Carrier::new(&config, 2, Span::from_us(latency_us)).unwrap()
     }
 
     /// Everything that lands, and when.
-    fn landed(carrier: &mut Carrier) -> Vec<(Time, Crossing)> {
+    fn landed(carrier: &mut Carrier) -> Vec<(Time, Landed)> {
         let mut all = Vec::new();
         while let Some(now) = carrier.poll_timeout() {
-            while let Some(crossing) = carrier.poll_landed(now) {
-                all.push((now, crossing));
+            while let Some(landed) = carrier.poll_landed(now) {
+                all.push((now, landed));
             }
         }
         all
@@ -202,25 +213,41 @@ mod tests {
     #[test]
     fn without_an_interconnect_only_the_latency_counts() {
         let mut carrier = carrier("ideal", 250);
-        carrier.fetch_requests(Time::ZERO, 3);
-        carrier.write_responses(Time::ZERO, 1);
+        carrier.fetch_requests(Time::ZERO, FIRST, 3);
+        carrier.write_responses(Time::ZERO, SECOND, 1);
         let there = Time::ZERO + Span::from_us(250);
         let mut all = landed(&mut carrier);
-        all.sort_by_key(|(_, crossing)| format!("{crossing:?}"));
-        let expected = [Crossing::Requests(3), Crossing::Responses(1)];
-        assert_eq!(all, expected.map(|crossing| (there, crossing)));
+        all.sort_by_key(|(_, landed)| format!("{landed:?}"));
+        let expected = [
+            Landed::OfAdapter(FIRST, Crossing::Requests(3)),
+            Landed::OfAdapter(SECOND, Crossing::Responses(1)),
+        ];
+        assert_eq!(all, expected.map(|landed| (there, landed)));
     }
 
     #[test]
     fn on_a_bus_more_takes_longer() {
         let time = |count| {
             let mut carrier = carrier("pci-64-33", 0);
-            carrier.fetch_requests(Time::ZERO, count);
+            carrier.fetch_requests(Time::ZERO, FIRST, count);
             let all = landed(&mut carrier);
             assert_eq!(all.len(), 1);
             all[0].0
         };
         assert!(time(1) > Time::ZERO);
         assert!(time(128) > time(1));
+    }
+
+    #[test]
+    fn who_shares_a_bus_waits_for_the_others() {
+        let last = |second| {
+            let mut carrier = carrier("pci-64-33", 0);
+            carrier.fetch_requests(Time::ZERO, FIRST, 128);
+            if second {
+                carrier.fetch_requests(Time::ZERO, SECOND, 128);
+            }
+            landed(&mut carrier).pop().unwrap().0
+        };
+        assert!(last(true) > last(false));
     }
 }

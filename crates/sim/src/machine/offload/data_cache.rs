@@ -1,12 +1,9 @@
-//! What the directory of the adapter's data cache costs the host's processor (data-caching 4.2).
+//! What the directories of the adapters' data caches cost the host's processor (data-caching 4.2).
 
 use super::file_system::FileSockets;
-use baton_host::{FileContent, Meter, NicId, Op, footprint};
+use baton_host::{FileContent, Meter, NicId, Op, SocketId, footprint};
 
-/// The adapter, the only NIC there is.
-const ADAPTER: NicId = NicId(0);
-
-/// What a directory has done.
+/// What all directories have done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DirectoryWork {
     lookups: u64,
@@ -16,29 +13,33 @@ pub(super) struct DirectoryWork {
 
 impl DirectoryWork {
     /// Since the start.
-    pub(super) fn of(sockets: &mut dyn FileSockets) -> Self {
-        let stats = sockets.adapter().and_then(|os| os.nic_cache_stats());
-        stats.map_or(Self::default(), |stats| Self {
-            lookups: stats.lookups,
-            inserts: stats.inserts + stats.updated,
-            removals: stats.stale + stats.grown + stats.invalidated + stats.updated,
-        })
+    pub(super) fn of(sockets: &dyn FileSockets) -> Self {
+        let mut all = Self::default();
+        for end in sockets.adapters() {
+            if let Some(stats) = end.os.nic_cache_stats() {
+                all.lookups += stats.lookups;
+                all.inserts += stats.inserts + stats.updated;
+                all.removals += stats.stale + stats.grown + stats.invalidated + stats.updated;
+            }
+        }
+        all
     }
 
-    /// Charges what has been done since then to send `content`: its blocks were looked up one after the other.
+    /// Charges what has been done since then to send `content` by this socket: its blocks were looked up one after the other.
     pub(super) fn charge_since(
         self,
-        sockets: &mut dyn FileSockets,
+        sockets: &dyn FileSockets,
+        socket: SocketId,
         content: &FileContent,
         m: &mut impl Meter,
     ) {
         let lookups = Self::of(sockets).lookups - self.lookups;
-        if let Some(os) = sockets.adapter() {
-            let file = content.file;
+        if let Some(adapter) = sockets.adapter_of(socket) {
+            let (file, os) = (content.file, &sockets.adapters()[usize::from(adapter)].os);
             let first = (content.offset / u64::from(os.config().nic_cache.block_bytes)) as u32;
             for block in first..first + lookups as u32 {
                 let slot = os.nic_cache_slot(file, block);
-                footprint::directory_lookup(m, ADAPTER, file.0 ^ block, slot);
+                footprint::directory_lookup(m, NicId(adapter), file.0 ^ block, slot);
             }
         }
         // In slots that have been touched.
@@ -46,7 +47,7 @@ impl DirectoryWork {
     }
 
     /// Charges blocks that have entered the directory since then, and left it.
-    pub(super) fn charge_changes(self, sockets: &mut dyn FileSockets, m: &mut impl Meter) {
+    pub(super) fn charge_changes(self, sockets: &dyn FileSockets, m: &mut impl Meter) {
         let now = Self::of(sockets);
         m.run(Op::CacheInsert, (now.inserts - self.inserts) as u32);
         m.run(Op::CacheRemove, (now.removals - self.removals) as u32);

@@ -1,9 +1,11 @@
-//! Files that are sent by sockets on the adapter and on the host's own stack.
+//! Files that are sent by sockets on adapters and on the host's own stack.
 
+use super::End;
+use super::adapter_calls::AdapterCalls;
 use super::data::LinkData;
 use super::link::SimulatedLink;
 use baton_host::layer::LayerCalls;
-use baton_host::offload::{Calls, FileChange, OsLayer};
+use baton_host::offload::FileChange;
 use baton_host::{Destination, FileContent, Gone, SocketId, Sockets};
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
@@ -19,23 +21,27 @@ pub(super) trait FileSockets: Sockets<LinkData> {
     fn want_room(&mut self, socket: SocketId);
     /// The connection of the host's stack that refers to what a socket has been given, and the sequence number behind all of that.
     fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
-    /// A file changes: see [`Calls::file_changed`].
+    /// A file changes: see [`Calls::file_changed`](baton_host::offload::Calls::file_changed).
     fn file_changed(
         &mut self,
         change: &FileChange,
         block: &mut dyn FnMut(u64, u32) -> Option<LinkData>,
     );
-    /// The adapter's sockets, if there is an adapter.
-    fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>>;
+    /// The adapters.
+    fn adapters(&self) -> &[End];
+    /// The adapter of the connection of a socket.
+    fn adapter_of(&self, socket: SocketId) -> Option<u8>;
 }
 
-impl FileSockets for Calls<'_, LinkData, SimulatedLink> {
-    fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone> {
-        Calls::send_room(self, socket)
+impl FileSockets for AdapterCalls<'_> {
+    fn send_room(&mut self, id: SocketId) -> Result<usize, Gone> {
+        let (calls, socket) = self.at(id);
+        calls.send_room(socket)
     }
 
-    fn want_room(&mut self, socket: SocketId) {
-        Calls::want_room(self, socket);
+    fn want_room(&mut self, id: SocketId) {
+        let (mut calls, socket) = self.at(id);
+        calls.want_room(socket);
     }
 
     fn sent_by_stack(&self, _socket: SocketId) -> Option<(ConnId, SeqNr)> {
@@ -47,11 +53,18 @@ impl FileSockets for Calls<'_, LinkData, SimulatedLink> {
         change: &FileChange,
         block: &mut dyn FnMut(u64, u32) -> Option<LinkData>,
     ) {
-        Calls::file_changed(self, change, block);
+        for adapter in 0..self.adapters().len() {
+            self.of(adapter).file_changed(change, &mut *block);
+        }
     }
 
-    fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>> {
-        Some(self.os())
+    fn adapters(&self) -> &[End] {
+        AdapterCalls::adapters(self)
+    }
+
+    fn adapter_of(&self, socket: SocketId) -> Option<u8> {
+        let (adapter, _) = self.parts(socket);
+        Some(adapter as u8)
     }
 }
 
@@ -76,8 +89,12 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
         LayerCalls::file_changed(self, change, block);
     }
 
-    fn adapter(&mut self) -> Option<&mut OsLayer<LinkData>> {
-        self.os()
+    fn adapters(&self) -> &[End] {
+        LayerCalls::adapters(self)
+    }
+
+    fn adapter_of(&self, socket: SocketId) -> Option<u8> {
+        LayerCalls::adapter_of(self, socket).map(|adapter| adapter.0)
     }
 }
 

@@ -6,26 +6,23 @@ use super::super::changes::Change;
 use super::super::host_side::{HostSide, preloaded};
 use super::super::meter::HostMeter;
 use super::super::subnets;
-use super::data::LinkData;
-use super::host_stack::{HostStack, adapter_end};
-use super::link::SimulatedLink;
+use super::End;
+use super::adapter_calls::{AdapterCalls, numbered};
+use super::carrier::Carrier;
+use super::host_stack::HostStack;
 use super::metered::{LinkMeter, Metered};
+use super::turns::Turns;
 use super::worker::Worker;
 use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
-use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
-use baton_host::offload::{OsLayer, OsLayerConfig, OsLayerStats};
-use baton_host::{
-    DiskRead, FileCacheStats, FileSystem, Meter, NicCacheStats, Owner, Ready, SocketId, footprint,
-};
+use baton_host::{DiskRead, FileCacheStats, FileSystem, Meter, Owner, Ready, SocketId, footprint};
 use baton_wire::{Symbolic, Time};
 use baton_workload::Workload;
 use std::collections::VecDeque;
 
 /// The process with all that is its own.
 pub(super) struct HostProcess {
-    os: OsLayer<LinkData>,
-    /// None: all connections are on the adapter.
+    /// None: all connections are on the adapters.
     stack: Option<Box<HostStack>>,
     application: Application,
     files: FileSystem<Symbolic>,
@@ -37,52 +34,46 @@ pub(super) struct HostProcess {
     piece: Piece,
     /// The piece of work before this one left something to do: no interrupt has to tell of it.
     goes_on: bool,
-    link_meter: LinkMeter,
+    /// Whose response comes next where the piece is one, and whose event.
+    responses: Turns,
+    events: Turns,
+    /// By adapter.
+    link_meters: Vec<LinkMeter>,
 }
 
 impl HostProcess {
-    /// A process that is about to listen.
+    /// A process that is about to listen, at each adapter's address.
     pub(super) fn new(
         experiment: &Experiment,
         config: &OffloadHostConfig,
         established_by: EstablishedBy,
         policies: &mut Policies,
+        ends: &mut [End],
         workload: &dyn Workload,
     ) -> Result<Self, Invalid> {
-        let interface = OsLayerConfig {
-            nic_cache: experiment.nic_cache(),
-            ..config.interface.clone()
-        };
-        let mut os = OsLayer::new(interface)
-            .map_err(|error| Invalid::new("offload.host.interface", error, "one that can work"))?;
-        if let Some(make) = policies.replacement.take() {
-            os.set_replacement(make);
-        }
-        if let Some(protocol) = policies.coherence.take() {
-            os.set_coherence(protocol);
-        }
-        let local = subnets::server(0);
         let stack = match established_by {
             EstablishedBy::Adapter => {
-                os.listen(Time::ZERO, local, config.backlog)
-                    .map_err(|status| {
-                        let path = "offload.host.interface.most_sockets";
-                        Invalid::new(path, format!("{status:?}"), "room for a listener")
-                    })?;
+                listen(config, ends)?;
                 None
             }
             EstablishedBy::Host => {
                 let policy = || experiment.host.kernel.selection.build();
                 let selection = policies.selection.take().unwrap_or_else(policy);
-                let stack = HostStack::new(experiment, config, selection, &mut os, local)?;
+                let stack = HostStack::new(experiment, config, selection, ends)?;
                 Some(Box::new(stack))
             }
         };
-        let packets = stack.as_ref().map(|stack| stack.packets());
+        let ring_depth = config.interface.ring_depth;
+        let buffer_space = ends.iter().map(|end| end.link.buffer_space()).max();
+        let buffer_space = buffer_space.unwrap_or_default();
+        let link_meter = |adapter| {
+            let packets = stack.as_ref().map(|stack| stack.packets(adapter));
+            LinkMeter::new((adapter, ends.len()), ring_depth, buffer_space, packets)
+        };
+        let link_meters = (0..ends.len()).map(link_meter).collect();
         let mut worker = Worker::new(config.wake_up, experiment.run.seed ^ 0x4057);
         worker.wake(Time::ZERO);
         Ok(Self {
-            os,
             stack,
             application: Application::new(&experiment.application),
             files: files(experiment, workload),
@@ -91,39 +82,36 @@ impl HostProcess {
             worker,
             piece: config.piece,
             goes_on: false,
-            link_meter: LinkMeter::new(config.interface.ring_depth, packets),
+            responses: Turns::default(),
+            events: Turns::default(),
+            link_meters,
         })
     }
 
-    pub(super) fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
-        self.os.set_batching(rule);
-    }
-
     /// When it is to be looked at.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.worker.poll_timeout(self.timer())
+    pub(super) fn poll_timeout(&self, ends: &[End]) -> Option<Time> {
+        self.worker.poll_timeout(self.timer(ends))
     }
 
-    fn timer(&self) -> Option<Time> {
+    fn timer(&self, ends: &[End]) -> Option<Time> {
         let of_stack = self.stack.as_ref().and_then(|stack| stack.poll_timeout());
         let of_application = self.application.poll_timeout();
-        let all = [
-            self.os.poll_timeout(),
-            of_application.filter(|_| !self.files.application_sleeps()),
-            of_stack,
-        ];
-        all.into_iter().flatten().min()
+        let of_application = of_application.filter(|_| !self.files.application_sleeps());
+        let of_sockets = ends.iter().filter_map(|end| end.os.poll_timeout());
+        of_sockets.chain(of_application).chain(of_stack).min()
     }
 
-    /// Ends the piece of work that ends at `now`, and releases what goes onto the link.
-    pub(super) fn end_work(&mut self, now: Time, link: &mut SimulatedLink) {
+    /// Ends the piece of work that ends at `now`, and releases what goes onto the links.
+    pub(super) fn end_work(&mut self, now: Time, ends: &mut [End], carrier: &mut Carrier) {
         if self.worker.ends(now) {
-            link.release_host(now);
+            for end in &mut *ends {
+                end.link.release_host(now, carrier);
+            }
             while let Some(read) = self.files.poll_disk() {
                 self.reads.push_back(read);
             }
-            let is_left = self.piece == Piece::One && self.has_ready();
-            if link.is_waiting_for_host() || self.may_put(link) || is_left {
+            let is_left = self.piece == Piece::One && self.has_ready(ends);
+            if is_left || ends.iter().any(wants_host) {
                 self.worker.go_on(now);
                 self.goes_on = self.piece == Piece::One;
             }
@@ -131,9 +119,9 @@ impl HostProcess {
     }
 
     /// Whether the application has something to do.
-    fn has_ready(&self) -> bool {
+    fn has_ready(&self, ends: &[End]) -> bool {
         let of_sockets = || match &self.stack {
-            None => self.os.has_ready(),
+            None => ends.iter().any(|end| end.os.has_ready()),
             Some(stack) => stack.has_ready(),
         };
         let has_event = || self.files.has_writable() || self.application.has_next() || of_sockets();
@@ -155,14 +143,9 @@ impl HostProcess {
         self.application.poll_change()
     }
 
-    /// Whether requests that found no room would find some now.
-    fn may_put(&self, link: &SimulatedLink) -> bool {
-        self.os.queue().is_held_up() && link.has_room_for_requests()
-    }
-
-    /// Something has happened on the link.
-    pub(super) fn look_at(&mut self, now: Time, link: &SimulatedLink) {
-        if link.is_waiting_for_host() || self.may_put(link) || !self.from_disk.is_empty() {
+    /// Something has happened on the links, or at a disk.
+    pub(super) fn look_at(&mut self, now: Time, ends: &[End]) {
+        if ends.iter().any(wants_host) || !self.from_disk.is_empty() {
             self.worker.wake(now);
         }
     }
@@ -172,26 +155,39 @@ impl HostProcess {
     /// leaves together.
     ///
     /// # Errors
-    /// The adapter broke a rule, or the link is gone.
+    /// An adapter broke a rule, or its link is gone.
     pub(super) fn begin_work(
         &mut self,
         now: Time,
-        link: &mut SimulatedLink,
+        ends: &mut [End],
         host: &mut HostSide,
     ) -> Result<(), LinkError> {
-        if !self.worker.may_begin(now, self.timer()) {
+        if !self.worker.may_begin(now, self.timer(ends)) {
             return Ok(());
         }
         let goes_on = std::mem::take(&mut self.goes_on);
-        let meter = host.begin_piece(now, self.worker.is_waking() && !goes_on);
-        let most_events = match self.piece {
-            Piece::All => usize::MAX,
-            // As in an interrupt's handler: what comes goes before the application.
-            Piece::One if link.is_waiting_for_host() => 0,
-            Piece::One => 1,
+        let responding = ends.iter().filter(|end| end.link.is_waiting_for_host());
+        let interrupts = match self.worker.is_waking() && !goes_on {
+            // Each adapter has a line of its own.
+            true => responding.count().max(1),
+            false => 0,
         };
-        self.os.gather(now, link)?;
-        self.link_meter.charge(link, meter);
+        let meter = host.begin_piece(now, interrupts);
+        let waits = |adapter: usize| ends[adapter].link.is_waiting_for_host().then_some(());
+        let (from, most_events) = match self.piece {
+            Piece::All => (0..ends.len(), usize::MAX),
+            // As in an interrupt's handler: what comes goes before the application.
+            Piece::One => match self.responses.take(ends.len(), waits) {
+                Some((adapter, ())) => (adapter..adapter + 1, 0),
+                None => (0..0, 1),
+            },
+        };
+        for End { os, link } in &mut ends[from] {
+            os.gather(now, link)?;
+        }
+        for (end, link_meter) in ends.iter_mut().zip(&mut self.link_meters) {
+            link_meter.charge(&mut end.link, meter);
+        }
         while let Some(token) = self.from_disk.pop_front() {
             self.files.handle_disk(token, meter);
         }
@@ -201,13 +197,14 @@ impl HostProcess {
             Some(_) => Owner::Host,
         });
         if let Some(stack) = &mut self.stack {
-            stack.handle_arrived(now, adapter_end(&mut self.os, link), meter);
-            let end = adapter_end(&mut self.os, link);
-            stack.settle(now, end, &mut self.files, meter);
+            stack.handle_arrived(now, ends, meter);
+            stack.settle(now, ends, &mut self.files, meter);
         }
-        self.run_application(now, link, meter, most_events);
-        self.os.transmit(now, link)?;
-        self.link_meter.charge(link, meter);
+        self.run_application(now, ends, meter, most_events);
+        for (End { os, link }, link_meter) in ends.iter_mut().zip(&mut self.link_meters) {
+            os.transmit(now, link)?;
+            link_meter.charge(link, meter);
+        }
         self.worker.work(host.end_piece(now));
         Ok(())
     }
@@ -216,13 +213,13 @@ impl HostProcess {
     fn run_application(
         &mut self,
         now: Time,
-        link: &mut SimulatedLink,
+        ends: &mut [End],
         meter: &mut HostMeter,
         most_events: usize,
     ) {
         let due = self.application.poll_timeout();
         if due.is_some_and(|due| due <= now) && !self.files.application_sleeps() {
-            self.act(now, link, meter, |application, system| {
+            self.act(now, ends, meter, |application, system| {
                 application.handle_timeout(now, system);
             });
         }
@@ -230,10 +227,10 @@ impl HostProcess {
             if self.files.application_sleeps() {
                 return;
             }
-            if let Some(ready) = self.next_ready() {
-                self.handle_ready(now, link, meter, ready);
+            if let Some(ready) = self.next_ready(ends) {
+                self.handle_ready(now, ends, meter, ready);
             } else if self.application.has_next() {
-                self.act(now, link, meter, |application, system| {
+                self.act(now, ends, meter, |application, system| {
                     application.serve_next(now, system);
                 });
             } else {
@@ -243,13 +240,7 @@ impl HostProcess {
     }
 
     /// The application does something about an event.
-    fn handle_ready(
-        &mut self,
-        now: Time,
-        link: &mut SimulatedLink,
-        meter: &mut HostMeter,
-        ready: Ready,
-    ) {
+    fn handle_ready(&mut self, now: Time, ends: &mut [End], meter: &mut HostMeter, ready: Ready) {
         let socket = socket_of(ready);
         let stack = self.stack.as_deref();
         if stack.is_some_and(|stack| socket.is_some_and(|socket| stack.is_on_adapter(socket))) {
@@ -257,7 +248,7 @@ impl HostProcess {
         }
         footprint::wait_event(meter, socket.map(|socket| socket.0));
         let before = socket.and_then(|socket| stack?.connection_of(socket));
-        self.act(now, link, meter, |application, system| {
+        self.act(now, ends, meter, |application, system| {
             application.step(now, system, ready);
         });
         if let (Some((conn, flow)), Some(stack)) = (before, &self.stack)
@@ -271,37 +262,34 @@ impl HostProcess {
     fn act(
         &mut self,
         now: Time,
-        link: &mut SimulatedLink,
+        ends: &mut [End],
         meter: &mut HostMeter,
         what: impl FnOnce(&mut Application, &mut Metered<'_>),
     ) {
         let Some(stack) = &mut self.stack else {
-            let mut calls = self.os.calls(now, link);
+            let mut calls = AdapterCalls::new(now, ends);
             let mut system = Metered::new(&mut calls, &mut self.files, meter);
             return what(&mut self.application, &mut system);
         };
-        let mut calls = stack.calls(now, adapter_end(&mut self.os, link));
+        let mut calls = stack.calls(now, ends);
         let mut system = Metered::new(&mut calls, &mut self.files, meter);
         what(&mut self.application, &mut system);
         meter.owner(Owner::Host);
-        let end = adapter_end(&mut self.os, link);
-        stack.settle(now, end, &mut self.files, meter);
+        stack.settle(now, ends, &mut self.files, meter);
     }
 
     /// The next thing that the application can do about a socket.
-    fn next_ready(&mut self) -> Option<Ready> {
+    fn next_ready(&mut self, ends: &mut [End]) -> Option<Ready> {
         if let Some(socket) = self.files.next_writable() {
             return Some(Ready::Writable(socket));
         }
-        match &mut self.stack {
-            None => self.os.next_ready(),
-            Some(stack) => stack.next_ready(),
+        if let Some(stack) = &mut self.stack {
+            return stack.next_ready();
         }
-    }
-
-    /// Totals of its sockets on the adapter.
-    pub(super) fn stats(&self) -> &OsLayerStats {
-        self.os.stats()
+        let adapters = ends.len();
+        let next = |adapter: usize| ends[adapter].os.next_ready();
+        let (adapter, ready) = self.events.take(adapters, next)?;
+        Some(numbered(adapters, adapter, ready))
     }
 
     /// The host's own stack, if it has one.
@@ -319,25 +307,31 @@ impl HostProcess {
         self.files.shrunk()
     }
 
-    /// What the adapter's data cache did, and the blocks that it holds and may hold; nothing where none is used.
-    pub(super) fn nic_cache(&self) -> Option<(&NicCacheStats, (u32, u32))> {
-        let stats = self.os.nic_cache_stats()?;
-        Some((stats, self.os.nic_cache_blocks()))
-    }
-
-    /// Its queue of requests.
-    pub(super) fn queue(&self) -> &baton_bus::DescriptorQueue {
-        self.os.queue()
-    }
-
     /// Asserts what always holds.
     pub(super) fn check(&self) {
-        self.os.check();
         self.files.check();
         if let Some(stack) = &self.stack {
             stack.check();
         }
     }
+}
+
+/// Each of the adapters' sockets listens.
+fn listen(config: &OffloadHostConfig, ends: &mut [End]) -> Result<(), Invalid> {
+    for (adapter, end) in (0..).zip(ends) {
+        let local = subnets::server(adapter);
+        let listener = end.os.listen(Time::ZERO, local, config.backlog);
+        listener.map_err(|status| {
+            let path = "offload.host.interface.most_sockets";
+            Invalid::new(path, format!("{status:?}"), "room for a listener")
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether something waits for the host, or requests that found no room would find some now.
+fn wants_host(End { os, link }: &End) -> bool {
+    link.is_waiting_for_host() || os.queue().is_held_up() && link.has_room_for_requests()
 }
 
 fn socket_of(ready: Ready) -> Option<SocketId> {

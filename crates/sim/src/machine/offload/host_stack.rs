@@ -1,44 +1,50 @@
-//! The host's own stack beside the adapter: connections are established here, and those that the selection policy chooses are handed off
+//! The host's own stack beside the adapters: connections are established here, and those that the selection policy chooses are handed off
 //! (handoff-policies 2).
 
+use super::super::subnets;
+use super::End;
 use super::data::LinkData;
 use super::link::SimulatedLink;
 use super::stack_meter::StackMeter;
 use crate::config::{Experiment, Invalid, OffloadHostConfig};
-use baton_host::layer::{AdapterEnd, Fate, LayerCalls, LayerStats, Place, SocketLayer};
-use baton_host::offload::OsLayer;
+use baton_host::layer::{AdapterId, Fate, LayerCalls, LayerStats, Place, SocketLayer};
 use baton_host::{FileSystem, Meter, Op, Ready, Selection, SocketId};
 use baton_tcp::{ConnId, Event, Stack};
-use baton_wire::{Endpoint, Flow, Symbolic, Time};
+use baton_wire::{Flow, Symbolic, Time};
 
-/// A stack, and the sockets whose connections are on it or on the adapter.
+/// A stack, and the sockets whose connections are on it or on an adapter.
 pub(super) struct HostStack {
     stack: Stack<LinkData>,
     layer: SocketLayer<LinkData>,
-    /// The adapter's socket through which packets come and go.
-    packets: SocketId,
+    /// The socket of each adapter through which packets come and go.
+    packets: Vec<SocketId>,
     meter: StackMeter,
     /// Handoffs and restores that were charged.
     charged: (u64, u64),
 }
 
 impl HostStack {
-    /// A stack that listens at `local`, whose packets come from the adapter.
+    /// A stack that listens at each adapter's address, whose packets come from there.
     pub(super) fn new(
         experiment: &Experiment,
         config: &OffloadHostConfig,
         selection: Box<dyn Selection>,
-        os: &mut OsLayer<LinkData>,
-        local: Endpoint,
+        ends: &mut [End],
     ) -> Result<Self, Invalid> {
-        let packets = os.packet_socket(Time::ZERO, local).map_err(|status| {
-            let path = "offload.host.interface.most_sockets";
-            Invalid::new(path, format!("{status:?}"), "room for a socket for packets")
-        })?;
         let mut stack = Stack::new(experiment.tcp.clone(), experiment.run.seed ^ 0x5e17_e700);
         let most = config.interface.most_sockets as usize;
         let mut layer = SocketLayer::new(most, Some(selection));
-        layer.add_listener(stack.listen(local, config.backlog as usize));
+        let mut packets = Vec::with_capacity(ends.len());
+        for (adapter, end) in (0..).zip(ends) {
+            let local = subnets::server(adapter);
+            let socket = end.os.packet_socket(Time::ZERO, local);
+            packets.push(socket.map_err(|status| {
+                let path = "offload.host.interface.most_sockets";
+                Invalid::new(path, format!("{status:?}"), "room for a socket for packets")
+            })?);
+            let listener = stack.listen(local, config.backlog as usize);
+            layer.add_listener(listener, AdapterId(adapter));
+        }
         Ok(Self {
             stack,
             layer,
@@ -54,36 +60,40 @@ impl HostStack {
     }
 
     /// Takes what has come: packets, and connections that move. Timers that are due run.
-    pub(super) fn handle_arrived(
-        &mut self,
-        now: Time,
-        mut end: AdapterEnd<'_, LinkData, SimulatedLink>,
-        m: &mut impl Meter,
-    ) {
-        while let Some(packet) = end.os.next_packet(self.packets) {
-            self.take_packet(now, &mut end, packet, m);
+    pub(super) fn handle_arrived(&mut self, now: Time, ends: &mut [End], m: &mut impl Meter) {
+        for adapter in 0..ends.len() {
+            while let Some(packet) = ends[adapter].os.next_packet(self.packets[adapter]) {
+                self.take_packet(now, ends, packet, m);
+            }
         }
         if self.stack.poll_timeout().is_some_and(|due| due <= now) {
             let due = self.stack.handle_timeouts(now);
             m.run(Op::TcpTimer, due as u32);
         }
-        self.layer.handle_adapter(now, &mut self.stack, &mut end);
-        while let Some(packet) = self.layer.poll_forward() {
-            let AdapterEnd { os, link } = &mut end;
-            os.send_packet(now, *link, self.packets, packet, true);
+        self.layer.handle_adapters(now, &mut self.stack, ends);
+        while let Some((adapter, packet)) = self.layer.poll_forward() {
+            self.send(now, ends, adapter, packet, true);
         }
         while let Some(packet) = self.layer.poll_arrived() {
-            self.take_packet(now, &mut end, packet, m);
+            self.take_packet(now, ends, packet, m);
         }
     }
 
-    fn take_packet(
+    /// Gives a packet to an adapter: to be sent or, where it was on its way to a connection there, as if it had come off the wire.
+    fn send(
         &mut self,
         now: Time,
-        end: &mut AdapterEnd<'_, LinkData, SimulatedLink>,
+        ends: &mut [End],
+        adapter: AdapterId,
         packet: LinkData,
-        m: &mut impl Meter,
+        forward: bool,
     ) {
+        let adapter = usize::from(adapter.0);
+        let End { os, link } = &mut ends[adapter];
+        os.send_packet(now, link, self.packets[adapter], packet, forward);
+    }
+
+    fn take_packet(&mut self, now: Time, ends: &mut [End], packet: LinkData, m: &mut impl Meter) {
         let Some(segment) = packet.into_packet() else {
             return debug_assert!(false, "packet sockets get packets");
         };
@@ -92,9 +102,10 @@ impl HostStack {
         if !self.layer.is_away(&flow) {
             let handled = self.stack.handle_segment(now, segment);
             self.meter.segment_received(handled.conn, handled.syn, m);
-        } else if let Fate::Forward(packet) = self.layer.sort(&flow, LinkData::packet(segment)) {
-            let AdapterEnd { os, link } = end;
-            os.send_packet(now, *link, self.packets, packet, true);
+            return;
+        }
+        if let Fate::Forward(adapter, packet) = self.layer.sort(&flow, LinkData::packet(segment)) {
+            self.send(now, ends, adapter, packet, true);
         }
     }
 
@@ -102,7 +113,7 @@ impl HostStack {
     pub(super) fn settle(
         &mut self,
         now: Time,
-        end: AdapterEnd<'_, LinkData, SimulatedLink>,
+        ends: &mut [End],
         files: &mut FileSystem<Symbolic>,
         m: &mut impl Meter,
     ) {
@@ -119,7 +130,11 @@ impl HostStack {
                 }
                 self.layer.handle_event(&mut self.stack, conn, &event);
             }
-            if !end.os.has_room_for_packet(end.link, self.packets) {
+            // Which adapter the next segment leaves by is not known before it is made.
+            let mut adapters = ends.iter_mut().zip(&self.packets);
+            let full =
+                adapters.find(|(end, socket)| !end.os.has_room_for_packet(&end.link, **socket));
+            if let Some((end, _)) = full {
                 end.os.unmask_lazy();
                 break;
             }
@@ -127,9 +142,8 @@ impl HostStack {
                 break;
             };
             self.meter.segment_sent(conn, &segment, m);
-            let packet = LinkData::packet(segment);
-            end.os
-                .send_packet(now, end.link, self.packets, packet, false);
+            let adapter = AdapterId(subnets::nic_of(segment.src.addr));
+            self.send(now, ends, adapter, LinkData::packet(segment), false);
         }
         let stats = self.layer.stats();
         let moved = (stats.handoffs_attempted, stats.restored);
@@ -138,7 +152,7 @@ impl HostStack {
         self.charged = moved;
     }
 
-    /// Whether the socket's connection is on the adapter.
+    /// Whether the socket's connection is on an adapter.
     pub(super) fn is_on_adapter(&self, socket: SocketId) -> bool {
         let state = self.layer.state_of(socket);
         state.is_some_and(|state| matches!(state.place, Place::Adapter(_)))
@@ -158,9 +172,9 @@ impl HostStack {
         self.stack.find(flow).is_some()
     }
 
-    /// The adapter's socket for packets.
-    pub(super) fn packets(&self) -> SocketId {
-        self.packets
+    /// An adapter's socket for packets.
+    pub(super) fn packets(&self, adapter: usize) -> SocketId {
+        self.packets[adapter]
     }
 
     /// Whether the application can do something.
@@ -177,9 +191,9 @@ impl HostStack {
     pub(super) fn calls<'a>(
         &'a mut self,
         now: Time,
-        end: AdapterEnd<'a, LinkData, SimulatedLink>,
+        ends: &'a mut [End],
     ) -> LayerCalls<'a, LinkData, SimulatedLink> {
-        self.layer.calls(now, &mut self.stack, Some(end))
+        self.layer.calls(now, &mut self.stack, ends)
     }
 
     /// Handoffs, restores and packets between.
@@ -202,12 +216,4 @@ impl HostStack {
         self.stack.check();
         self.layer.check(&self.stack);
     }
-}
-
-/// The adapter's sockets and their link, lent again.
-pub(super) fn adapter_end<'a>(
-    os: &'a mut OsLayer<LinkData>,
-    link: &'a mut SimulatedLink,
-) -> AdapterEnd<'a, LinkData, SimulatedLink> {
-    AdapterEnd { os, link }
 }

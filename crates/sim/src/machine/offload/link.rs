@@ -1,10 +1,10 @@
-//! The link between the simulated host and the simulated adapter: both ends, with time between them.
+//! The link between the simulated host and a simulated adapter: both ends, with time between them.
 
 use super::carrier::{Carrier, Crossing};
 use super::data::LinkData;
-use crate::config::{Invalid, LinkConfig};
+use crate::config::LinkConfig;
 use baton_bus::descriptor::{entries, whole_entries};
-use baton_bus::interconnect::{InterconnectConfig, Operation, Usage};
+use baton_bus::interconnect::{DeviceId, Operation};
 use baton_bus::link::{
     Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
 };
@@ -12,7 +12,7 @@ use baton_bus::{
     Accounting, AdapterLink, BytesByCategory, Category, Descriptor, Direction, HostLink,
 };
 use baton_host::Access;
-use baton_wire::{Payload, Span, Time};
+use baton_wire::{Payload, Time};
 use std::collections::VecDeque;
 
 /// What the host's processor did with the link, for it to be charged.
@@ -69,6 +69,21 @@ enum Departure {
     Write { number: u64, bytes: BytesByCategory },
 }
 
+impl Departure {
+    fn begin(self, now: Time, adapter: DeviceId, carrier: &mut Carrier) {
+        match self {
+            Self::Requests(count) => carrier.fetch_requests(now, adapter, count),
+            Self::Responses(count) => carrier.write_responses(now, adapter, count),
+            Self::Read { number, bytes } => {
+                carrier.move_data(now, adapter, number, Operation::DmaRead, bytes);
+            }
+            Self::Write { number, bytes } => {
+                carrier.move_data(now, adapter, number, Operation::DmaWrite, bytes);
+            }
+        }
+    }
+}
+
 /// Both ends of the link. What a side puts leaves when its piece of work is [released](Self::release); it is there when it has crossed.
 ///
 /// Buffers are those of a link in memory, with all its rules; only when things arrive is decided here.
@@ -76,10 +91,11 @@ enum Departure {
 pub(super) struct SimulatedLink {
     host: MemoryHost<LinkData>,
     adapter: MemoryAdapter<LinkData>,
+    buffer_space: u64,
     ring_depth: usize,
     to_adapter: Channel,
     to_host: Channel,
-    carrier: Carrier,
+    device: DeviceId,
     /// Number of the oldest DMA that was not yet told to be over, and for it and each later one, whether it is.
     first_dma: u64,
     dma_over: VecDeque<bool>,
@@ -92,31 +108,29 @@ pub(super) struct SimulatedLink {
     /// The socket whose requests and responses are not in that.
     untallied: Option<u32>,
     accounting: Accounting,
-    /// Reads of the disk whose data is in the host's memory.
-    from_disk: VecDeque<u64>,
 }
 
 impl SimulatedLink {
-    /// A link on which nothing moves yet.
+    /// A link to the adapter that is this device, on which nothing moves yet.
     pub(super) fn new(
         config: &LinkConfig,
-        interconnect: &InterconnectConfig,
+        device: DeviceId,
         ring_depth: u32,
         buffer_bytes: u32,
-    ) -> Result<Self, Invalid> {
+    ) -> Self {
         let (host, adapter) = memory_link(MemoryConfig {
             ring_depth: ring_depth as usize,
             buffers: config.buffers as usize,
             buffer_bytes,
         });
-        let latency = Span::from_ns(config.latency_ns.into());
-        Ok(Self {
+        Self {
             host,
             adapter,
+            buffer_space: u64::from(config.buffers) * u64::from(buffer_bytes),
             ring_depth: ring_depth as usize,
             to_adapter: Channel::default(),
             to_host: Channel::default(),
-            carrier: Carrier::new(interconnect, latency)?,
+            device,
             first_dma: 0,
             dma_over: VecDeque::new(),
             by_host: Vec::new(),
@@ -126,8 +140,12 @@ impl SimulatedLink {
             adapter_tally: AdapterTally::default(),
             untallied: None,
             accounting: Accounting::default(),
-            from_disk: VecDeque::new(),
-        })
+        }
+    }
+
+    /// Bytes of the host's memory that its buffers take.
+    pub(super) fn buffer_space(&self) -> u64 {
+        self.buffer_space
     }
 
     /// DMAs by direction and bytes by category since counting began.
@@ -136,41 +154,17 @@ impl SimulatedLink {
     }
 
     /// Begins to count anew.
-    pub(super) fn restart_counts(&mut self, now: Time) {
+    pub(super) fn restart_counts(&mut self) {
         self.accounting = Accounting::default();
-        self.carrier.restart_counts(now);
     }
 
-    /// How the interconnect was used since then.
-    pub(super) fn usage(&mut self, now: Time) -> Usage {
-        self.carrier.usage(now)
-    }
-
-    /// When something may arrive next.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.carrier.poll_timeout()
-    }
-
-    /// What has crossed by `now` arrives.
-    pub(super) fn handle_timeout(&mut self, now: Time) {
-        while let Some(crossing) = self.carrier.poll_landed(now) {
-            match crossing {
-                Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
-                Crossing::Responses(count) => self.to_host.arrived += count as usize,
-                Crossing::FromDisk(token) => self.from_disk.push_back(token),
-                Crossing::Data(number) => self.dma_over[(number - self.first_dma) as usize] = true,
-            }
+    /// What has crossed arrives.
+    pub(super) fn handle_landed(&mut self, crossing: Crossing) {
+        match crossing {
+            Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
+            Crossing::Responses(count) => self.to_host.arrived += count as usize,
+            Crossing::Data(number) => self.dma_over[(number - self.first_dma) as usize] = true,
         }
-    }
-
-    /// The disks' controller writes what the read of this token has fetched into the host's memory.
-    pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
-        self.carrier.write_from_disk(now, token, bytes);
-    }
-
-    /// The next read of the disk whose data is in the host's memory.
-    pub(super) fn poll_from_disk(&mut self) -> Option<u64> {
-        self.from_disk.pop_front()
     }
 
     /// Whether something waits for the host.
@@ -219,34 +213,17 @@ impl SimulatedLink {
     }
 
     /// The host's piece of work is done at `now`: what it put leaves.
-    pub(super) fn release_host(&mut self, now: Time) {
-        let departures = std::mem::take(&mut self.by_host);
-        self.by_host = self.depart(now, departures);
+    pub(super) fn release_host(&mut self, now: Time, carrier: &mut Carrier) {
+        for departure in self.by_host.drain(..) {
+            departure.begin(now, self.device, carrier);
+        }
     }
 
     /// The same for the adapter.
-    pub(super) fn release_adapter(&mut self, now: Time) {
-        let departures = std::mem::take(&mut self.by_adapter);
-        self.by_adapter = self.depart(now, departures);
-    }
-
-    /// Gives the emptied list back, for its memory.
-    fn depart(&mut self, now: Time, mut departures: Vec<Departure>) -> Vec<Departure> {
-        for departure in departures.drain(..) {
-            match departure {
-                Departure::Requests(count) => self.carrier.fetch_requests(now, count),
-                Departure::Responses(count) => self.carrier.write_responses(now, count),
-                Departure::Read { number, bytes } => {
-                    self.carrier
-                        .move_data(now, number, Operation::DmaRead, bytes);
-                }
-                Departure::Write { number, bytes } => {
-                    self.carrier
-                        .move_data(now, number, Operation::DmaWrite, bytes);
-                }
-            }
+    pub(super) fn release_adapter(&mut self, now: Time, carrier: &mut Carrier) {
+        for departure in self.by_adapter.drain(..) {
+            departure.begin(now, self.device, carrier);
         }
-        departures
     }
 
     fn note_copy(&mut self, address: u64, bytes: u32, access: Access) {

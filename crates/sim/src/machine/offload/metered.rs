@@ -2,6 +2,7 @@
 
 use super::super::application::System;
 use super::super::meter::HostMeter;
+use super::adapter_calls::number;
 use super::data::LinkData;
 use super::data_cache::DirectoryWork;
 use super::file_system::{FileSockets, ToSocket};
@@ -104,7 +105,7 @@ impl Sockets<Symbolic> for Metered<'_> {
         };
         let len = data.len as usize;
         let sent = self.files.send(socket, content, len, &mut to, self.meter);
-        before.charge_since(self.sockets, &content, self.meter);
+        before.charge_since(self.sockets, socket, &content, self.meter);
         let sent = sent?;
         if sent > 0 {
             footprint::send_append(self.meter, socket.0);
@@ -168,10 +169,14 @@ impl System for Metered<'_> {
     fn let_go(&mut self, _file: FileId) {}
 }
 
-/// Charges what the host does with its link.
+/// Charges what the host does with one of its links. Rings, buffers and sockets of the links lie one behind the other.
 #[derive(Debug)]
 pub(super) struct LinkMeter {
+    adapter: usize,
+    adapters: usize,
     ring_depth: u32,
+    /// Bytes of all buffers of a link.
+    buffer_space: u64,
     /// The socket for packets of the host's own connections.
     packets: Option<SocketId>,
     /// Entries of the rings that are used next.
@@ -182,10 +187,18 @@ pub(super) struct LinkMeter {
 }
 
 impl LinkMeter {
-    /// For rings of so many descriptors, and a socket for packets if there is one.
-    pub(super) fn new(ring_depth: u32, packets: Option<SocketId>) -> Self {
+    /// For this one of so many adapters, and its socket for packets if there is one.
+    pub(super) fn new(
+        (adapter, adapters): (usize, usize),
+        ring_depth: u32,
+        buffer_space: u64,
+        packets: Option<SocketId>,
+    ) -> Self {
         Self {
+            adapter,
+            adapters,
             ring_depth,
+            buffer_space,
             packets,
             request_slot: 0,
             response_slot: 0,
@@ -201,6 +214,22 @@ impl LinkMeter {
         }
     }
 
+    /// The number of an entry of its rings among those of all.
+    fn entry(&self, slot: u32) -> u32 {
+        self.adapter as u32 * self.ring_depth + slot
+    }
+
+    fn number(&self, socket: u32) -> u32 {
+        number(self.adapters, self.adapter, socket)
+    }
+
+    /// Where an address lies: buffers are behind each other, as clusters are.
+    fn place(&self, address: u64) -> (u32, u32) {
+        let address = self.adapter as u64 * self.buffer_space + address;
+        let cluster = u64::from(CLUSTER_BYTES);
+        ((address / cluster) as u32, (address % cluster) as u32)
+    }
+
     /// Charges what has been done since this was last asked.
     pub(super) fn charge(&mut self, link: &mut SimulatedLink, meter: &mut HostMeter) {
         for work in link.host_work() {
@@ -210,9 +239,9 @@ impl LinkMeter {
                     descriptors,
                 } => {
                     meter.owner(self.owner(socket));
-                    footprint::bypass_request(meter, socket);
+                    footprint::bypass_request(meter, self.number(socket));
                     for _ in 0..descriptors {
-                        footprint::driver_command(meter, self.request_slot);
+                        footprint::driver_command(meter, self.entry(self.request_slot));
                         self.request_slot = (self.request_slot + 1) % self.ring_depth;
                     }
                 }
@@ -223,18 +252,18 @@ impl LinkMeter {
                 } => {
                     meter.owner(self.owner(socket));
                     for _ in 0..descriptors {
-                        footprint::ring_read(meter, self.response_slot);
+                        footprint::ring_read(meter, self.entry(self.response_slot));
                         footprint::driver_event(meter);
                         self.response_slot = (self.response_slot + 1) % self.ring_depth;
                     }
-                    footprint::bypass_event(meter, socket);
+                    footprint::bypass_event(meter, self.number(socket));
                 }
                 HostWork::Copy {
                     address,
                     bytes,
                     access,
                 } => {
-                    let (slot, offset) = place(address);
+                    let (slot, offset) = self.place(address);
                     meter.touch(Layer::Syscall, Pool::Cluster, slot, offset, bytes, access);
                     self.copied += bytes;
                     meter.run(Op::CopyKilobyte, self.copied / 1024);
@@ -245,16 +274,10 @@ impl LinkMeter {
                     bytes,
                     access,
                 } => {
-                    let (slot, offset) = place(address);
+                    let (slot, offset) = self.place(address);
                     meter.dma(Pool::Cluster, slot, offset, bytes, access);
                 }
             }
         }
     }
-}
-
-/// Buffers of the link lie one behind the other, as clusters do.
-fn place(address: u64) -> (u32, u32) {
-    let cluster = u64::from(CLUSTER_BYTES);
-    ((address / cluster) as u32, (address % cluster) as u32)
 }

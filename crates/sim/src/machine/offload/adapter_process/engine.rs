@@ -45,12 +45,13 @@ impl Engine {
     /// With one application.
     pub(super) fn new(
         experiment: &Experiment,
+        number: u8,
         interface: &AdapterConfig,
         governor: Option<Box<dyn Governor>>,
     ) -> Result<Self, Invalid> {
         let firmware = &experiment.nic.firmware;
         let interface = AdapterConfig {
-            addresses: vec![subnets::server(0).addr],
+            addresses: vec![subnets::server(number).addr],
             cache_bytes: firmware.cache.bytes(),
             ..interface.clone()
         };
@@ -66,7 +67,7 @@ impl Engine {
             adapter.set_governor(governor);
         }
         let session = adapter.attach().map_err(|error| refused(&error))?;
-        let seed = experiment.run.seed;
+        let seed = experiment.run.nic_seed(number);
         Ok(Self {
             stack: Stack::new(experiment.tcp.clone(), seed ^ 0xada9_7e12),
             adapter,

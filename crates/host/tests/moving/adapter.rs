@@ -1,0 +1,157 @@
+//! One of the server's adapters: its address, what runs on it, and the host's end of it.
+
+use crate::machine::{PORT, host, tcp_config};
+use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_host::layer::AdapterEnd;
+use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::{NicCacheConfig, SocketId};
+use baton_inet::Host;
+use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_testkit::Random;
+use baton_wire::{Endpoint, Time};
+use bytes::Bytes;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The host's end of an adapter.
+pub type End = AdapterEnd<Bytes, MemoryHost<Bytes>>;
+
+/// The first adapter's address ends in this, those of the others in what follows.
+const FIRST: u8 = 100;
+
+/// The address of an adapter.
+pub fn address(number: usize) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 0, 0, FIRST + number as u8))
+}
+
+/// The adapter that an IPv4 packet comes from.
+pub fn source(packet: &[u8]) -> usize {
+    usize::from(packet[15] - FIRST)
+}
+
+/// The adapter that an IPv4 packet goes to.
+pub fn destination(packet: &[u8]) -> usize {
+    usize::from(packet[19] - FIRST)
+}
+
+/// An adapter.
+pub struct AdapterSide {
+    pub host: Host,
+    pub adapter: Adapter<Bytes>,
+    session: SessionId,
+    end: MemoryAdapter<Bytes>,
+    pub faults: Faults,
+    /// The socket through which the host has its packets.
+    pub packets: SocketId,
+    pub is_lost: bool,
+}
+
+impl AdapterSide {
+    /// One of any kind, and the host's end of it.
+    pub fn new(number: usize, random: &mut Random) -> (Self, End) {
+        let transfer = [200, 1500, 4096][random.below(3) as usize].max(1500);
+        let (link, end) = memory_link(MemoryConfig {
+            ring_depth: 16 << random.below(3),
+            buffers: 100,
+            buffer_bytes: transfer,
+        });
+        let mut os_config = OsLayerConfig {
+            packet_buffers: 8 + random.below(20) as u32,
+            receive_buffers: 1 + random.below(4) as u32,
+            most_sends: 1 + random.below(8) as u32,
+            most_inline: 40 * random.below(2) as u32,
+            half_close: true,
+            cork_timer_us: random.below(2000) as u32,
+            nic_cache: NicCacheConfig {
+                enabled: random.percent(70),
+                block_bytes: 512 << random.below(2),
+                ..NicCacheConfig::default()
+            },
+            ..OsLayerConfig::default()
+        };
+        os_config.batching.max_transfer_bytes = transfer;
+        let mut adapter_config = AdapterConfig {
+            addresses: vec![address(number)],
+            cumulative_sends: random.percent(50),
+            hard_limit: 1 + random.below(20) as u32,
+            cache_bytes: 40_000 * random.below(3) as u32,
+            ..AdapterConfig::default()
+        };
+        adapter_config.batching.max_transfer_bytes = transfer;
+        let mut adapter = Adapter::new(adapter_config).expect("right parameters");
+        let session = adapter.attach().expect("the first");
+        let mut host = host(vec![address(number)], tcp_config(random), random.draw());
+        host.pass_unclaimed(true);
+        let mut os = OsLayer::new(os_config).expect("right parameters");
+        let at = Endpoint::new(address(number), PORT);
+        let packets = os.packet_socket(Time::ZERO, at);
+        let side = Self {
+            host,
+            adapter,
+            session,
+            end,
+            faults: link.faults(),
+            packets: packets.expect("the first socket"),
+            is_lost: false,
+        };
+        (side, End { os, link })
+    }
+
+    /// What the host asks for and what comes of it; true when there was something.
+    pub fn pump(&mut self, now: Time) -> bool {
+        let stack = self.host.stack_mut();
+        let did = pump(now, &mut self.adapter, stack, self.session, &mut self.end);
+        did.expect("the host keeps the rules")
+    }
+
+    /// Packets go to whom they are for; frames go to `send`.
+    pub fn settle(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
+        while let Some(packet) = self.adapter.poll_packet() {
+            match packet.to_wire {
+                true => self.host.send_packet(packet.packet),
+                false => {
+                    self.host.handle_packet(now, packet.packet);
+                }
+            }
+        }
+        while let Some(unclaimed) = self.host.poll_unclaimed() {
+            let local = unclaimed.flow.local;
+            match self.adapter.host_for(local) {
+                Some(host) => self.adapter.pass(host, unclaimed.packet),
+                None => {
+                    self.host.handle_stray(now, unclaimed.packet);
+                }
+            }
+        }
+        self.adapter.control_load(now, 0);
+        loop {
+            while let Some((conn, event)) = self.host.stack_mut().poll_event() {
+                let stack = self.host.stack_mut();
+                self.adapter.handle_event(now, stack, conn, &event);
+            }
+            let mut frame = Vec::new();
+            if !self.host.poll_frame(now, &mut frame) {
+                break;
+            }
+            send(frame.into());
+        }
+    }
+
+    /// When it has something to do; never again once it is lost.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let timers = [self.host.poll_timeout(), self.adapter.poll_timeout()];
+        timers.into_iter().flatten().min().filter(|_| !self.is_lost)
+    }
+
+    pub fn handle_timeouts(&mut self, now: Time) {
+        self.host.handle_timeouts(now);
+        self.adapter.handle_timeouts(now, self.host.stack_mut());
+    }
+
+    /// The end of its link, and of all that it knew.
+    pub fn lose(&mut self, now: Time) {
+        self.is_lost = true;
+        self.faults.cut();
+        let stack = self.host.stack_mut();
+        self.adapter.detach(now, stack, self.session, Ending::Reset);
+    }
+}

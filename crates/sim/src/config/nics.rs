@@ -1,0 +1,303 @@
+//! The NICs of a server: all alike, or of several kinds.
+
+use super::{Experiment, Invalid, one_to};
+use crate::machine::MOST_NICS;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use toml::{Table, Value};
+
+/// The NICs of a server: `nics = 2`, or `[[nics]]` for each kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum NicsConfig {
+    /// So many, all as [`Experiment::nic`] says.
+    Alike(u32),
+    /// These, in order.
+    Kinds(Vec<NicKind>),
+}
+
+/// NICs of one kind. All keys but the first three are those of [`Experiment::nic`] in which it differs from that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NicKind {
+    /// What results call it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// How many of it.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// Where sockets are on adapters, in what it differs from `offload.adapter`.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub adapter: Table,
+    /// In what it differs from `nic`.
+    #[serde(flatten)]
+    pub nic: Table,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl From<u32> for NicsConfig {
+    fn from(count: u32) -> Self {
+        Self::Alike(count)
+    }
+}
+
+impl<'de> Deserialize<'de> for NicsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CountOrKinds)
+    }
+}
+
+struct CountOrKinds;
+
+impl<'de> Visitor<'de> for CountOrKinds {
+    type Value = NicsConfig;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            to,
+            "how many NICs there are, or a table for each kind ([[nics]])"
+        )
+    }
+
+    fn visit_u64<E: de::Error>(self, count: u64) -> Result<NicsConfig, E> {
+        let alike = u32::try_from(count).map(NicsConfig::Alike);
+        alike.map_err(|_| E::invalid_value(Unexpected::Unsigned(count), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, count: i64) -> Result<NicsConfig, E> {
+        let alike = u32::try_from(count).map(NicsConfig::Alike);
+        alike.map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, kinds: A) -> Result<NicsConfig, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(kinds)).map(NicsConfig::Kinds)
+    }
+}
+
+impl NicsConfig {
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::Alike(count) => *count,
+            Self::Kinds(kinds) => kinds
+                .iter()
+                .fold(0, |sum, kind| sum.saturating_add(kind.count)),
+        }
+    }
+
+    /// The kinds that differ from `nic`, if there are some.
+    fn kinds(&self) -> &[NicKind] {
+        match self {
+            Self::Alike(_) => &[],
+            Self::Kinds(kinds) => kinds,
+        }
+    }
+}
+
+impl Experiment {
+    /// This experiment as each of the NICs sees it, in order: as if all were like that one.
+    ///
+    /// # Errors
+    /// A kind of NIC differs in what no NIC has.
+    pub(crate) fn of_nics(&self) -> Result<Vec<Self>, Invalid> {
+        let kinds = self.nics.kinds();
+        if kinds.is_empty() {
+            return Ok(vec![self.clone(); self.nics.count() as usize]);
+        }
+        let mut all = Vec::with_capacity(self.nics.count() as usize);
+        for (number, kind) in kinds.iter().enumerate() {
+            let of_kind = self.of_kind(number, kind)?;
+            all.extend(std::iter::repeat_n(of_kind, kind.count as usize));
+        }
+        Ok(all)
+    }
+
+    /// What results call each of the NICs.
+    pub(crate) fn nic_names(&self) -> impl Iterator<Item = &str> {
+        let kinds = self.nics.kinds().iter();
+        let named = kinds.flat_map(|kind| (0..kind.count).map(|_| kind.name.as_str()));
+        named.chain(std::iter::repeat(""))
+    }
+
+    fn of_kind(&self, number: usize, kind: &NicKind) -> Result<Self, Invalid> {
+        let path = format!("nics.{number}");
+        let mut of_kind = self.clone();
+        of_kind.nic = differing(&self.nic, &kind.nic, &path)?;
+        let path = format!("{path}.adapter");
+        match &mut of_kind.offload {
+            Some(offload) => {
+                offload.adapter = differing(&offload.adapter, &kind.adapter, &path)?;
+            }
+            None if kind.adapter.is_empty() => {}
+            None => return Err(Invalid::new(&path, "a table", "none without [offload]")),
+        }
+        Ok(of_kind)
+    }
+
+    /// Checks what types cannot, of each kind of NIC.
+    pub(super) fn validate_nics(&self) -> Result<(), Invalid> {
+        one_to(MOST_NICS, "nics", self.nics.count())?;
+        for (number, kind) in self.nics.kinds().iter().enumerate() {
+            one_to(MOST_NICS, &format!("nics.{number}.count"), kind.count)?;
+            let of_kind = self.of_kind(number, kind)?;
+            let sound = of_kind.validate_nic();
+            sound.map_err(|invalid| invalid.of_kind(number))?;
+        }
+        Ok(())
+    }
+}
+
+impl Invalid {
+    /// The same, found in a kind of NIC where that differs.
+    fn of_kind(mut self, number: usize) -> Self {
+        for (section, own) in [("nic.", ""), ("offload.adapter.", "adapter.")] {
+            if let Some(key) = self.path.strip_prefix(section) {
+                self.path = format!("nics.{number}.{own}{key}");
+                break;
+            }
+        }
+        self
+    }
+}
+
+/// `general` but for what `difference`, which stands at `path`, says.
+fn differing<T: Serialize + DeserializeOwned>(
+    general: &T,
+    difference: &Table,
+    path: &str,
+) -> Result<T, Invalid> {
+    let refused = |error: &dyn fmt::Display| Invalid::new(path, error, "values that fit the keys");
+    let mut table = Table::try_from(general).map_err(|error| refused(&error))?;
+    lay_over(&mut table, difference, path)?;
+    let whole = Value::Table(table).try_into();
+    whole.map_err(|error: toml::de::Error| refused(&error.message()))
+}
+
+/// Tables are joined; other values are replaced by those of their kind.
+fn lay_over(table: &mut Table, over: &Table, path: &str) -> Result<(), Invalid> {
+    for (key, value) in over {
+        let path = format!("{path}.{key}");
+        let known = table
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        match (table.get_mut(key), value) {
+            (None, _) => {
+                let expected = format!("one of the keys {known}");
+                return Err(Invalid::new(&path, "an unknown key", &expected));
+            }
+            (Some(Value::Table(below)), Value::Table(over)) => lay_over(below, over, &path)?,
+            (Some(below), over) if below.same_type(over) => *below = over.clone(),
+            (Some(below), over) => {
+                let expected = format!("a value such as {below}");
+                return Err(Invalid::new(&path, over, &expected));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(text: &str) -> Experiment {
+        toml::from_str(text).expect("an experiment")
+    }
+
+    #[test]
+    fn kinds_differ_in_what_they_say() {
+        let text = "nic = { mips = 300, firmware.hard_limit = 5 }\n\
+                    [[nics]]\nmips = 600\n\
+                    [[nics]]\nname = 'small'\ncount = 2\nfirmware.hard_limit = 1\nadapter.piece = 'one'\n\
+                    [offload.adapter]\ninterface.ring_depth = 64";
+        let experiment = experiment(text);
+        assert_eq!(experiment.validate(), Ok(()));
+        let seen: Vec<_> = experiment.of_nics().unwrap();
+        let of_nic: Vec<_> = seen
+            .iter()
+            .map(|seen| (seen.nic.mips, seen.nic.firmware.hard_limit))
+            .collect();
+        assert_eq!(of_nic, [(600, 5), (300, 1), (300, 1)]);
+        let adapters = seen
+            .iter()
+            .map(|seen| &seen.offload.as_ref().unwrap().adapter);
+        let pieces: Vec<_> = adapters
+            .map(|adapter| (format!("{:?}", adapter.piece), adapter.interface.ring_depth))
+            .collect();
+        let expected = [("All", 64), ("One", 64), ("One", 64)];
+        assert_eq!(
+            pieces,
+            expected.map(|(piece, depth)| (piece.to_owned(), depth))
+        );
+        let names: Vec<_> = experiment.nic_names().take(4).collect();
+        assert_eq!(names, ["", "small", "small", ""]);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for nics in [
+            "nics = 3",
+            "[[nics]]\nmips = 600\n[[nics]]\nname = 'b'\nfirmware.cache.kib = 64\nadapter.piece = 'one'",
+        ] {
+            let before = experiment(&format!("{nics}\n[offload]\n"));
+            let text = toml::to_string(&before).expect("TOML");
+            assert_eq!(experiment(&text), before, "{text}");
+            let json = serde_json::to_string(&before).expect("JSON");
+            let again: Experiment = serde_json::from_str(&json).expect("an experiment");
+            assert_eq!(again, before);
+        }
+    }
+
+    #[test]
+    fn what_no_nic_has_is_refused_with_its_path() {
+        let refused = |text: &str| experiment(text).validate().unwrap_err().to_string();
+        for (text, message) in [
+            ("nics = 0", "nics: 0; expected 1 to 8"),
+            ("nics = []", "nics: 0; expected 1 to 8"),
+            (
+                "[[nics]]\ncount = 5\n[[nics]]\ncount = 4",
+                "nics: 9; expected 1 to 8",
+            ),
+            (
+                "[[nics]]\ncount = 0\n[[nics]]",
+                "nics.0.count: 0; expected 1 to 8",
+            ),
+            (
+                "[[nics]]\n[[nics]]\nmisp = 1",
+                "nics.1.misp: an unknown key; expected one of the keys dma, ",
+            ),
+            (
+                "[[nics]]\nfirmware.hard = 1",
+                "nics.0.firmware.hard: an unknown key",
+            ),
+            (
+                "[[nics]]\nmips = 'fast'",
+                "nics.0.mips: \"fast\"; expected a value such as 400",
+            ),
+            ("[[nics]]\nmips = -1", "nics.0: invalid value: integer `-1`"),
+            ("[[nics]]\nmips = 0", "nics.0.mips: 0; expected"),
+            (
+                "[[nics]]\nadapter.piece = 'one'",
+                "nics.0.adapter: a table; expected none without",
+            ),
+            (
+                "[[nics]]\nadapter.wake_up.jitter_percent = 101\n[offload]",
+                "nics.0.adapter.wake_up.jitter_percent: 101; expected at most 100",
+            ),
+        ] {
+            let found = refused(text);
+            assert!(found.starts_with(message), "{text}: {found}");
+        }
+        let unread = toml::from_str::<Experiment>("nics = 'two'").unwrap_err();
+        assert!(
+            unread.message().contains("how many NICs there are"),
+            "{unread}"
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! What is measured where sockets are on adapters.
+
+use super::super::cache_counts::of_nic_cache;
+use super::super::names::{counts, since};
+use super::host_stack::HostStack;
+use super::{End, Offload};
+use crate::results::{
+    HandoffResults, HostResults, NicCacheResults, NicResults, OffloadResults, Sample,
+};
+use baton_bus::interconnect::Usage;
+use baton_bus::{Accounting, EntriesPerTransfer};
+use baton_host::NicCacheStats;
+use baton_nic::Drops;
+use baton_wire::Time;
+use std::collections::BTreeMap;
+
+/// What was counted before measurement began.
+#[derive(Default)]
+pub(super) struct Before {
+    host: Counts,
+    /// By adapter.
+    adapters: Vec<Counts>,
+    nic_caches: Vec<NicCacheStats>,
+    transfers: OffloadResults,
+}
+
+/// What one side has counted since the start of the run.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    /// Segments that its TCP has sent again.
+    retransmissions: u64,
+    timeouts: u64,
+    drops: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    fn of_tcp(stats: &baton_tcp::Stats) -> Self {
+        Self {
+            retransmissions: stats.retransmissions,
+            timeouts: stats.timeouts,
+            drops: BTreeMap::new(),
+        }
+    }
+
+    fn since(self, before: &Self) -> Self {
+        Self {
+            retransmissions: self.retransmissions - before.retransmissions,
+            timeouts: self.timeouts - before.timeouts,
+            drops: since(&before.drops, self.drops),
+        }
+    }
+}
+
+impl Offload {
+    /// Connections, frames that wait at the adapters, and Soft_Limits: 0 where adapters have all connections anyway.
+    pub(in super::super) fn sample(&self) -> Sample {
+        let stack = self.host.stack();
+        let connections = (0..self.adapters.len())
+            .map(|nic| self.connections(nic))
+            .sum();
+        let soft_limits = self.adapters.iter().map(|adapter| adapter.soft_limit());
+        Sample {
+            open: connections + stack.map_or(0, HostStack::connections),
+            connections,
+            qlen: self.adapters.iter().map(|adapter| adapter.qlen()).sum(),
+            soft_limit: stack.map_or(0, |_| soft_limits.sum()),
+            ..Sample::default()
+        }
+    }
+
+    /// Connections that an adapter has.
+    pub(in super::super) fn connections(&self, nic: usize) -> u32 {
+        self.adapters[nic].connections()
+    }
+
+    /// Handoffs since the start of the run; none where adapters establish all connections.
+    pub(in super::super) fn handoffs(&self) -> Option<HandoffResults> {
+        let stats = self.host.stack()?.stats();
+        let reasons = stats.not_offloaded.iter();
+        Some(HandoffResults {
+            attempted: stats.handoffs_attempted,
+            accepted: stats.handoffs_accepted,
+            restored: stats.restored,
+            forwarded: stats.packets_forwarded,
+            not_offloaded: counts(reasons.map(|(why, count)| (why.name(), count))),
+            offloaded_packets_percent: 0.0,
+        })
+    }
+
+    /// Measurement begins.
+    pub(in super::super) fn restart_counts(&mut self, now: Time) {
+        self.carrier.restart_counts(now);
+        for end in &mut self.ends {
+            end.link.restart_counts();
+        }
+        self.before = Before {
+            host: self.of_host(),
+            adapters: (0..self.adapters.len())
+                .map(|nic| self.of_adapter(nic))
+                .collect(),
+            nic_caches: self.nic_cache_stats(),
+            transfers: self.transfers(),
+        };
+    }
+
+    /// DMAs by direction and bytes by category since measurement began.
+    pub(in super::super) fn accounting(&self) -> Accounting {
+        let mut all = Accounting::default();
+        for end in &self.ends {
+            all += *end.link.accounting();
+        }
+        all
+    }
+
+    /// What an adapter's data cache did since measurement began; nothing where none is used.
+    pub(in super::super) fn nic_cache(&self, nic: usize) -> Option<NicCacheResults> {
+        let os = &self.ends[nic].os;
+        let (now, before) = (os.nic_cache_stats()?, &self.before.nic_caches[nic]);
+        Some(of_nic_cache(now, before, os.nic_cache_blocks()))
+    }
+
+    fn nic_cache_stats(&self) -> Vec<NicCacheStats> {
+        let stats = self
+            .ends
+            .iter()
+            .map(|end| end.os.nic_cache_stats().cloned());
+        stats.map(Option::unwrap_or_default).collect()
+    }
+
+    /// How the interconnect was used since measurement began; none where it is ideal.
+    pub(in super::super) fn usage(&mut self, now: Time) -> Option<Usage> {
+        self.takes_time.then(|| self.carrier.usage(now))
+    }
+
+    /// Adds what the host's own stack did since measurement began.
+    pub(in super::super) fn add_to_host(&self, results: &mut HostResults) {
+        let counts = self.of_host().since(&self.before.host);
+        results.retransmissions = counts.retransmissions;
+        results.timeouts = counts.timeouts;
+        results.drops.extend(counts.drops);
+    }
+
+    /// Adds what an adapter's TCP and queues did since measurement began to what is there of others.
+    pub(in super::super) fn add_to_nic(&self, nic: usize, results: &mut NicResults) {
+        let counts = self.of_adapter(nic).since(&self.before.adapters[nic]);
+        results.retransmissions += counts.retransmissions;
+        results.timeouts += counts.timeouts;
+        for (reason, count) in counts.drops {
+            *results.drops.entry(reason).or_default() += count;
+        }
+    }
+
+    fn of_host(&self) -> Counts {
+        let stack = self.host.stack();
+        let of_tcp = stack.map(|stack| Counts::of_tcp(stack.tcp_stats()));
+        let dropped = self.ends.iter().map(|end| end.os.stats().packets_dropped);
+        let drops = [
+            ("transmit_queue", dropped.sum()),
+            ("file_shrunk", self.host.files_shrunk()),
+        ];
+        Counts {
+            drops: counts(drops.into_iter()),
+            ..of_tcp.unwrap_or_default()
+        }
+    }
+
+    fn of_adapter(&self, nic: usize) -> Counts {
+        let adapter = &self.adapters[nic];
+        let stats = adapter.stats();
+        let of_sockets = [
+            ("no_host_buffer", stats.packets_without_buffer),
+            ("host_buffer_too_short", stats.packets_too_long),
+        ];
+        let of_queues = adapter.drops().into_iter().flat_map(Drops::iter);
+        Counts {
+            drops: counts(of_sockets.into_iter().chain(of_queues)),
+            ..Counts::of_tcp(adapter.tcp_stats())
+        }
+    }
+
+    fn transfers(&self) -> OffloadResults {
+        let of = |sum: &mut EntriesPerTransfer, queue: &baton_bus::DescriptorQueue| {
+            *sum += queue.stats().per_transfer;
+        };
+        let mut all = OffloadResults::default();
+        for (End { os, .. }, adapter) in self.ends.iter().zip(&self.adapters) {
+            of(&mut all.host_transfers, os.queue());
+            of(&mut all.adapter_transfers, adapter.queue());
+        }
+        all
+    }
+
+    /// What crossed together since measurement began.
+    pub(in super::super) fn results(&self) -> OffloadResults {
+        let (now, before) = (self.transfers(), &self.before.transfers);
+        OffloadResults {
+            host_transfers: now.host_transfers.since(&before.host_transfers),
+            adapter_transfers: now.adapter_transfers.since(&before.adapter_transfers),
+        }
+    }
+}
