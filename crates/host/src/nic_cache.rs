@@ -143,8 +143,11 @@ impl<P: Payload> Kernel<P> {
         self.nics.post(nic, ToNic::Cache(CacheCommand::Init));
     }
 
-    /// The NIC has started its cache, which has so many bytes.
+    /// The NIC has started its cache, which has so many bytes; one that has set nothing aside for it has none.
     pub(crate) fn cache_ready(&mut self, nic: NicId, bytes: u32) {
+        if bytes == 0 {
+            self.nics[nic].cache = None;
+        }
         let Some(cache) = &mut self.nics[nic].cache else {
             return;
         };
