@@ -72,7 +72,7 @@ impl Results {
     }
 }
 
-/// Full offload: what crossed together.
+/// Sockets on adapters: what crossed together, between the host and all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffloadResults {
     /// Descriptors in each of the host's transfers.

@@ -6,7 +6,9 @@ use baton_host::{AffinityConfig, NicCacheConfig};
 use baton_nic::offload::AdapterConfig;
 use serde::{Deserialize, Serialize};
 
-/// What host and adapter say to each other, and how long it takes them to notice.
+/// What host and adapters say to each other, and how long it takes them to notice.
+///
+/// Each NIC is an adapter. A connection is of the one on whose address it came, and that one answers it.
 ///
 /// What their work costs is in [`host`](Experiment::host) and [`nic`](Experiment::nic), as for every machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,7 +18,7 @@ pub struct OffloadConfig {
     pub established_by: EstablishedBy,
     /// The host's half.
     pub host: OffloadHostConfig,
-    /// The adapter's half.
+    /// The adapters' half, where a kind of NIC does not [differ](super::NicKind::adapter).
     pub adapter: OffloadAdapterConfig,
     /// What lies between, beside the interconnect.
     pub link: LinkConfig,

@@ -104,7 +104,7 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// Which NIC answers (data-caching 5). Without effect where sockets are on the adapter.
+    /// Which NIC answers (data-caching 5). Without effect where sockets are on adapters: each answers what came on it.
     pub fn affinity(mut self, policy: impl Affinity + 'static) -> Self {
         self.policies.affinity = Some(Box::new(policy));
         self
