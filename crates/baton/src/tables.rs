@@ -414,7 +414,7 @@ fn series(result: &Results) -> String {
         drawn("requests/s", rate),
         drawn("open connections", of(|s| s.open)),
     ];
-    if result.offload.is_none() && result.experiment.nic.firmware.hard_limit > 0 {
+    if result.offload.is_none() && samples.iter().any(|sample| sample.soft_limit > 0) {
         lines.extend([
             drawn("connections on the NIC", of(|s| s.connections)),
             drawn("NIC packets waiting (Qlen)", of(|s| s.qlen)),

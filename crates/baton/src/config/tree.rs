@@ -163,10 +163,18 @@ impl Node {
         }
     }
 
+    /// What stands under a key of this table, or at a place of this list.
+    fn child(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Table(table) => table.get(key).map(|entry| &entry.node),
+            Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+            _ => None,
+        }
+    }
+
     /// The node at a dotted path.
     pub fn get(&self, path: &str) -> Option<&Self> {
-        path.split('.')
-            .try_fold(self, |node, key| Some(&node.table()?.get(key)?.node))
+        path.split('.').try_fold(self, Self::child)
     }
 
     /// As [`Self::get`], to change it.
@@ -178,14 +186,12 @@ impl Node {
             })
     }
 
-    /// The origin of what stands at a dotted path or, if nothing does, of the nearest table around it.
+    /// The origin of what stands at a dotted path or, if nothing does, of what is nearest around it.
     pub fn origin_of(&self, path: &str) -> &Origin {
         let mut node = self;
         for key in path.split('.') {
-            match node.table().and_then(|table| table.get(key)) {
-                Some(entry) => node = &entry.node,
-                None => break,
-            }
+            let Some(child) = node.child(key) else { break };
+            node = child;
         }
         &node.origin
     }

@@ -96,7 +96,7 @@ pub(super) fn nics(result: &Results) -> String {
 
 fn nic_row(number: usize, port: &PortResults) -> Vec<String> {
     let mut row = vec![
-        number.to_string(),
+        format!("{number} {}", port.name).trim_end().to_owned(),
         report::significant(port.content_mbps),
         report::percent(port.nic.idle_percent),
     ];

@@ -326,6 +326,15 @@ fn impossible_servers_are_refused() {
     for (text, named) in [
         ("nics = 0", vec!["nics: found 0", "1 to 8"]),
         ("nics = 9", vec!["nics: found 9", "1 to 8"]),
+        ("nics = \"two\"", vec!["nics: found \"two\"", "[[nics]]"]),
+        (
+            "[[nics]]\n[[nics]]\nfirmware.hard = 1",
+            vec!["nics.1.firmware.hard: found an unknown key", "hard_limit"],
+        ),
+        (
+            "[[nics]]\nmips = 0",
+            vec![".toml:2:8: nics.0.mips: found 0"],
+        ),
         (
             "[clients]\nreplayers = 0",
             vec!["clients.replayers: found 0", "1 to 2048"],
