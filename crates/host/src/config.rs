@@ -42,7 +42,7 @@ pub struct Config {
     pub file_cache: FileCacheConfig,
     /// How the NICs' data caches are used.
     pub nic_cache: NicCacheConfig,
-    /// Which NIC answers a connection.
+    /// Which NIC answers a connection, where the kernel has the sockets: on an adapter it is the one on which it came.
     pub affinity: AffinityConfig,
 }
 

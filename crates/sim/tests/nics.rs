@@ -167,13 +167,18 @@ fn nics_of_different_speed_are_busy_for_different_times() {
     }
 }
 
-/// The kernel uses the cache of the NIC that has one, and sends as always by the one that has none.
+/// The host uses the cache of the NIC that has one, and sends as always by the one that has none.
 #[test]
 fn one_nic_may_cache_and_another_not() {
-    let mut experiment = experiment(8);
-    experiment.host.kernel.nic_cache.enabled = true;
-    experiment.nics = kinds("[[nics]]\nfirmware.cache.kib = 1024\n[[nics]]");
-    let results = results(&experiment);
+    let by_descriptors = BOTH.map(|by| on_adapters(8, by));
+    for mut experiment in [experiment(8)].into_iter().chain(by_descriptors) {
+        experiment.host.kernel.nic_cache.enabled = true;
+        experiment.nics = kinds("[[nics]]\nfirmware.cache.kib = 1024\n[[nics]]");
+        one_caches(&results(&experiment));
+    }
+}
+
+fn one_caches(results: &Results) {
     let caches: Vec<_> = results
         .nics
         .iter()

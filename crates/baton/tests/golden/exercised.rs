@@ -61,6 +61,35 @@ const EXERCISED: &[(&str, &[&str])] = &[
         "file-server/update",
         &[WRITTEN, HITS, "nics.0.cache.updated"],
     ),
+    (
+        "nics/full offload, pci",
+        &[
+            UTILISATION,
+            "offload.host_transfers.transfers",
+            "nics.0.content_mbps",
+            "nics.1.content_mbps",
+        ],
+    ),
+    (
+        "nics/two kinds, one with a data cache",
+        &[HITS, "handoff.accepted", "nics.2.content_mbps"],
+    ),
+    (
+        "nics/two kinds, handoff by descriptors",
+        &[
+            "handoff.not_offloaded.soft_limit",
+            "nics.0.nic.tasks.handoff.count",
+            "nics.1.nic.tasks.handoff.count",
+        ],
+    ),
+    (
+        "nics/",
+        &[
+            "handoff.accepted",
+            "nics.0.nic.tasks.handoff.count",
+            "nics.1.nic.tasks.handoff.count",
+        ],
+    ),
     ("specweb/", &["handoff.accepted"]),
     (
         "batching/rate, faulty wire",

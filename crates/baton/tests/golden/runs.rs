@@ -17,7 +17,7 @@ pub struct Run {
 }
 
 /// Experiments, as `baton run` takes them.
-const EXPERIMENTS: [&str; 13] = [
+const EXPERIMENTS: [&str; 14] = [
     "batching",
     "dcache",
     "dcache-modern",
@@ -27,6 +27,7 @@ const EXPERIMENTS: [&str; 13] = [
     "file-server",
     "handoff",
     "live-stream",
+    "nics",
     "offload-pcie",
     "on-demand",
     "specweb",
