@@ -120,8 +120,8 @@ fn limits_are_kept_by_adapter() {
     let mut experiment = on_adapters(40, EstablishedBy::Host);
     experiment.host.kernel.selection = SelectionConfig::Fcfs;
     experiment.nics = kinds(
-        "[[nics]]\nname = 'small'\nadapter.interface.hard_limit = 2\n\
-         [[nics]]\nname = 'large'\nadapter.interface.hard_limit = 30",
+        "[[nics]]\nname = 'small'\nfirmware.hard_limit = 2\n\
+         [[nics]]\nname = 'large'\nfirmware.hard_limit = 30",
     );
     let results = results(&experiment);
     let names: Vec<_> = results.nics.iter().map(|port| port.name.as_str()).collect();

@@ -269,7 +269,7 @@ fn overloaded(scheduler: Scheduler) -> Experiment {
     experiment.nic.mips = 40;
     let config = offload(&mut experiment);
     config.established_by = EstablishedBy::Host;
-    config.adapter.interface.hard_limit = 60;
+    experiment.nic.firmware.hard_limit = 60;
     experiment
 }
 
@@ -312,7 +312,7 @@ fn load_control_sees_the_receive_queue() {
         let mut experiment = overloaded(Scheduler::HostFirst);
         experiment.run.check = false;
         experiment.run.measured_responses = Some(3_000);
-        let load_control = &mut offload(&mut experiment).adapter.interface.load_control;
+        let load_control = &mut experiment.nic.firmware.load_control;
         load_control.enabled = enabled;
         (
             load_control.high_water_packets,
@@ -354,9 +354,8 @@ fn a_scheduler_from_outside_takes_the_place_of_what_is_named() {
 fn limits_keep_connections_on_the_host() {
     let mut experiment = machine(8 << 10);
     experiment.clients.connections = 20;
-    let config = offload(&mut experiment);
-    config.established_by = EstablishedBy::Host;
-    config.adapter.interface.hard_limit = 3;
+    offload(&mut experiment).established_by = EstablishedBy::Host;
+    experiment.nic.firmware.hard_limit = 3;
     let results = results(&experiment);
     assert!(results.handoff.accepted > 0);
     assert!(
@@ -454,17 +453,6 @@ fn what_cannot_be_is_refused() {
         affinity.starts_with("host.kernel.affinity: by-file; expected arrival, where sockets"),
         "{affinity}"
     );
-    let unreachable = refused(|e| {
-        one_by_one(e, Scheduler::Fcfs);
-        offload(e).adapter.interface.load_control.enabled = true;
-        e.nic.firmware.receive_queue_packets = 1024;
-    });
-    assert!(
-        unreachable.starts_with(
-            "offload.adapter.interface.load_control.high_water_packets: 1024; expected less than nic.firmware.receive_queue_packets"
-        ),
-        "{unreachable}"
-    );
 }
 
 proptest! {
@@ -512,8 +500,8 @@ proptest! {
         host.batching.max_transfer_bytes = 1 << transfer_bytes;
         adapter.batching.max_transfer_bytes = 1 << transfer_bytes;
         if let Some((enqueues, hard_limit)) = handoff {
-            adapter.hard_limit = hard_limit;
             offload.established_by = EstablishedBy::Host;
+            experiment.nic.firmware.hard_limit = hard_limit;
             experiment.host.kernel.selection = match enqueues {
                 0 => SelectionConfig::Fcfs,
                 1 | 2 => SelectionConfig::Alternate { enqueues },

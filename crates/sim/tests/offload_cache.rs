@@ -220,14 +220,6 @@ fn what_cannot_be_is_refused() {
         change(&mut experiment);
         run(&experiment).unwrap_err().to_string()
     };
-    assert!(
-        refused(|e| offload(e).adapter.interface.cache_bytes = 4096)
-            .starts_with("offload.adapter.interface.cache_bytes: 4096; expected 0")
-    );
-    assert!(
-        refused(|e| offload(e).host.interface.nic_cache.enabled = true)
-            .starts_with("offload.host.interface.nic_cache: ")
-    );
     let too_long = refused(|e| e.host.kernel.nic_cache.block_bytes = 8192);
     assert_eq!(
         too_long,

@@ -36,8 +36,9 @@ pub struct OsLayerConfig {
     /// Whether an application that has said all may close one direction and wait for the peer. If not it closes both at once, which
     /// saves two crossings for each connection.
     pub half_close: bool,
-    /// How the adapter's data cache is used. Where coherence is not lazy whoever changes a file
+    /// How the adapter's data cache is used. Not in files: a simulated host has it in [`crate::Config`]. Where coherence is not lazy whoever changes a file
     /// [says so](super::Calls::file_changed).
+    #[serde(skip)]
     pub nic_cache: NicCacheConfig,
 }
 

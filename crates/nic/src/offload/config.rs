@@ -44,15 +44,19 @@ pub struct AdapterConfig {
     pub drain_ms: u32,
     /// Connections that are left to come to their end in this way, at most.
     pub most_drained: u32,
-    /// Hard_Limit: the most connections that may be imported at a time.
+    /// Hard_Limit: the most connections that may be imported at a time. Not in files: a simulated NIC has it in [`crate::Config`], and
+    /// the next two.
+    #[serde(skip)]
     pub hard_limit: u32,
     /// Load control, which keeps Soft_Limit.
+    #[serde(skip)]
     pub load_control: LoadControl,
     /// Largest state of a connection that is imported, its data included, bytes.
     pub most_state_bytes: u32,
     /// RECVs of one packet socket that wait for packets, and SENDs under way, at most.
     pub most_packets: u32,
     /// Data cache of each application that asks for one, bytes; 0: there is none.
+    #[serde(skip)]
     pub cache_bytes: u32,
     /// INSERTs of one application that wait to be fetched, at most.
     pub most_inserts: u32,

@@ -1,8 +1,8 @@
 //! Sockets on the adapter, by descriptors: all of TCP there (the batching paper), or the connections that are handed off.
 
 use super::{Experiment, Invalid, one_to};
+use baton_host::AffinityConfig;
 use baton_host::offload::OsLayerConfig;
-use baton_host::{AffinityConfig, NicCacheConfig};
 use baton_nic::offload::AdapterConfig;
 use serde::{Deserialize, Serialize};
 
@@ -166,7 +166,6 @@ impl OffloadConfig {
                 }
             }
         }
-        self.validate_load_control(experiment)?;
         self.validate_cache(experiment)?;
         one_to(1 << 20, "offload.link.buffers", self.link.buffers)?;
         for (side, wake_up) in [
@@ -181,37 +180,9 @@ impl OffloadConfig {
         Ok(())
     }
 
-    /// Watermarks that Qlen can pass, where queues have limits.
-    fn validate_load_control(&self, experiment: &Experiment) -> Result<(), Invalid> {
-        let load = &self.adapter.interface.load_control;
-        let path = |name: &str| format!("offload.adapter.interface.load_control.{name}");
-        if load.low_water_packets >= load.high_water_packets {
-            let path = path("low_water_packets");
-            let expected = "less than high_water_packets";
-            return Err(Invalid::new(&path, load.low_water_packets, expected));
-        }
-        let most = experiment.nic.firmware.receive_queue_packets;
-        if self.adapter.piece == Piece::One && load.enabled && load.high_water_packets >= most {
-            let path = path("high_water_packets");
-            let expected = "less than nic.firmware.receive_queue_packets";
-            return Err(Invalid::new(&path, load.high_water_packets, expected));
-        }
-        Ok(())
-    }
-
-    /// The data cache has one place where it is described, and blocks that can cross.
+    /// Blocks of the data cache can cross.
     fn validate_cache(&self, experiment: &Experiment) -> Result<(), Invalid> {
         let (host, adapter) = (&self.host.interface, &self.adapter.interface);
-        if adapter.cache_bytes != 0 {
-            let path = "offload.adapter.interface.cache_bytes";
-            let expected = "0: nic.firmware.cache.kib has its size";
-            return Err(Invalid::new(path, adapter.cache_bytes, expected));
-        }
-        if host.nic_cache != NicCacheConfig::default() {
-            let path = "offload.host.interface.nic_cache";
-            let expected = "none: host.kernel.nic_cache has its parameters";
-            return Err(Invalid::new(path, "parameters", expected));
-        }
         let cache = experiment.nic_cache();
         let most = (host.batching.max_transfer_bytes).min(adapter.batching.max_transfer_bytes);
         if cache.enabled && cache.block_bytes > most {

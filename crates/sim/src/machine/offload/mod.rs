@@ -230,14 +230,14 @@ fn adapter(
     number: u8,
     policies: &Policies,
 ) -> Result<AdapterProcess, Invalid> {
-    let interface = &config.interface;
+    let hard_limit = experiment.nic.firmware.hard_limit;
     let make = policies.load_control.as_ref();
-    let governor = make.map(|make| make(interface.hard_limit));
+    let governor = make.map(|make| make(hard_limit));
     let make = policies.scheduler.as_ref();
-    let schedule = make.map(|make| make(interface.hard_limit));
+    let schedule = make.map(|make| make(hard_limit));
     let mut adapter = AdapterProcess::new(experiment, number, config, governor, schedule)?;
     if let Some(make) = &policies.batching {
-        adapter.set_batching(make(interface.ring_depth));
+        adapter.set_batching(make(config.interface.ring_depth));
     }
     Ok(adapter)
 }

@@ -52,6 +52,8 @@ impl Engine {
         let firmware = &experiment.nic.firmware;
         let interface = AdapterConfig {
             addresses: vec![subnets::server(number).addr],
+            hard_limit: firmware.hard_limit,
+            load_control: firmware.load_control.clone(),
             cache_bytes: firmware.cache.bytes(),
             ..interface.clone()
         };
