@@ -102,7 +102,7 @@ const EXERCISED: &[(&str, &[&str])] = &[
     ),
     (
         "descriptors-files/remote files",
-        &[WRITTEN, "handoff.accepted", "disk.reads"],
+        &[WRITTEN, "handoff.offloaded_packets_percent", "disk.reads"],
     ),
     (
         "descriptors-files/handoff",
