@@ -17,7 +17,7 @@ pub(super) struct Policies {
     pub(super) coherence: Option<Box<dyn Fn() -> Box<dyn Coherence> + Send>>,
     pub(super) affinity: Option<Box<dyn Affinity>>,
     /// For a cache of so many blocks.
-    pub(super) replacement: Option<Arc<dyn Fn(u32) -> Box<dyn Replacement> + Send + Sync>>,
+    pub(super) replacement: Option<Arc<MakeReplacement>>,
     /// For a NIC of this Hard_Limit.
     pub(super) scheduler: Option<Box<Make<dyn Schedule>>>,
     pub(super) load_control: Option<Box<Make<dyn Governor>>>,
@@ -27,6 +27,9 @@ pub(super) struct Policies {
 
 /// Makes a policy for each NIC.
 type Make<T> = dyn Fn(u32) -> Box<T> + Send;
+
+/// Makes a policy for each NIC's cache. It is shared: each adapter's sockets keep it.
+type MakeReplacement = dyn Fn(u32) -> Box<dyn Replacement> + Send + Sync;
 
 /// A [`Machine`] that is being put together.
 ///
