@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 
 /// The version of everything that is said and shared here.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// How a frame begins, before the version.
 const MAGIC: &[u8; 5] = b"BATON";
 const HEADER_BYTES: usize = 8;
@@ -394,8 +394,9 @@ mod tests {
             refusal(b"BATON\x09\0\0"),
             Refusal::Version { spoken, known }
         );
-        assert_eq!(refusal(b"BATON\x02\xff\xff"), Refusal::NoHello);
-        assert_eq!(refusal(b"BATON\x02\x01\0\xff"), Refusal::NoHello);
+        let spoken_well = |rest: &[u8]| [&MAGIC[..], &[VERSION], rest].concat();
+        assert_eq!(refusal(&spoken_well(b"\xff\xff")), Refusal::NoHello);
+        assert_eq!(refusal(&spoken_well(b"\x01\0\xff")), Refusal::NoHello);
     }
 
     #[test]
@@ -454,7 +455,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(bytes: Vec<u8>, known_start: bool) {
-            let bytes = if known_start { [&b"BATON\x02"[..], &bytes].concat() } else { bytes };
+            let bytes = if known_start { [&MAGIC[..], &[VERSION], &bytes].concat() } else { bytes };
             let _ = FrameReader::default().read_hello(&bytes[..]);
         }
 
