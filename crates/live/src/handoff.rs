@@ -4,7 +4,9 @@
 
 use crate::adapter::ApplicationRow;
 use crate::places::PlaceRow;
-use crate::remote::{CannotListen, LinkNews, LinkWatch, application_row, link_counters};
+use crate::remote::{
+    CannotListen, LinkNews, LinkWatch, application_row, link_counters, until_agreed,
+};
 use crate::snapshot::{SnapshotSource, add_fields, add_host_counters};
 use crate::world::SocketWorld;
 use baton_bus::descriptor::Status;
@@ -19,10 +21,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::slice;
-use std::time::Duration;
 
-/// How long the start waits for an answer before it looks again.
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// The longest packet that the host's stack makes, bytes: Ethernet's.
 const MTU: u16 = 1500;
 /// The only one.
@@ -184,23 +183,12 @@ fn packet_socket(driver: &mut Driver, at: Endpoint) -> Result<(SocketId, IpAddr)
     let now = driver.now();
     let refused = |status| CannotListen { at, status };
     let socket = driver.os_mut().packet_socket(now, at).map_err(refused)?;
-    loop {
-        if let Some(own) = driver.os().local(socket) {
-            return Ok((socket, own.addr));
-        }
-        if let Some(status) = driver.os().error_of(socket) {
-            let now = driver.now();
-            driver.os_mut().close(now, socket);
-            return Err(refused(status));
-        }
-        if !driver.is_attached() {
-            return Err(refused(Status::Aborted));
-        }
-        // That the system cannot wait is no reason not to ask.
-        if !driver.turn() {
-            let _ = driver.wait(Some(LONGEST_WAIT));
-        }
+    let own = until_agreed(driver, socket, at, |os| os.local(socket));
+    if own.is_err() {
+        let now = driver.now();
+        driver.os_mut().close(now, socket);
     }
+    Ok((socket, own?.addr))
 }
 
 /// The host's own stack. To it all the world is on the other side of the adapter.

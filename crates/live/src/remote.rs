@@ -4,7 +4,7 @@ use crate::adapter::{ApplicationRow, BusRow, RingRow};
 use crate::snapshot::{SnapshotSource, add_fields, snake_case};
 use crate::world::SocketWorld;
 use baton_bus::descriptor::Status;
-use baton_host::offload::Calls;
+use baton_host::offload::{Calls, OsLayer};
 use baton_host::{Ready, SocketId};
 use baton_sockets::{Driver, HostEnd};
 use baton_wire::{Endpoint, Time};
@@ -72,6 +72,32 @@ impl<N: FnMut(&LinkNews)> LinkWatch<N> {
     }
 }
 
+/// Waits until the adapter has agreed to a socket at `at`, which `agreed` finds out.
+///
+/// # Errors
+/// The adapter does not agree, or is gone.
+pub(crate) fn until_agreed<T>(
+    driver: &mut Driver,
+    socket: SocketId,
+    at: Endpoint,
+    agreed: impl Fn(&OsLayer<Bytes>) -> Option<T>,
+) -> Result<T, CannotListen> {
+    loop {
+        if let Some(found) = agreed(driver.os()) {
+            return Ok(found);
+        }
+        let refused = driver.os().error_of(socket);
+        let lost = || (!driver.is_attached()).then_some(Status::Aborted);
+        if let Some(status) = refused.or_else(lost) {
+            return Err(CannotListen { at, status });
+        }
+        // That the system cannot wait is no reason not to ask.
+        if !driver.turn() {
+            let _ = driver.wait(Some(LONGEST_WAIT));
+        }
+    }
+}
+
 impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
     /// Without listeners. What befalls the link is told to `tell`.
     pub fn new(driver: Driver, tell: N) -> Self {
@@ -91,20 +117,9 @@ impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
         let listening = self.driver.os_mut().listen(now, at, backlog);
         let id = listening.map_err(|status| CannotListen { at, status })?;
         self.listeners.push((id, at));
-        while !self.driver.os().is_listening(id) {
-            if let Some(status) = self.driver.os().error_of(id) {
-                return Err(CannotListen { at, status });
-            }
-            if !self.driver.is_attached() {
-                let status = Status::Aborted;
-                return Err(CannotListen { at, status });
-            }
-            // That the system cannot wait is no reason not to ask.
-            if !self.driver.turn() {
-                let _ = self.driver.wait(Some(LONGEST_WAIT));
-            }
-        }
-        Ok(())
+        until_agreed(&mut self.driver, id, at, |os| {
+            os.is_listening(id).then_some(())
+        })
     }
 
     /// The layer below.
