@@ -100,6 +100,19 @@ fn the_adapter_is_charged_as_the_firmware_is() {
     assert!(task(&copied, "copy_line") > 10 * task(&copied, "append_cache"));
 }
 
+/// What leaves main memory leaves the cache: the one includes the other (data-caching 4.2).
+#[test]
+fn blocks_leave_with_their_pages() {
+    let mut experiment = machine(16 * 1024);
+    assert_eq!(cache(&results(&experiment)).excluded, 0, "all is in memory");
+    let pages = 128;
+    experiment.host.kernel.file_cache.kib = pages * 4;
+    let results = results(&experiment);
+    let cache = cache(&results);
+    assert!(cache.excluded > 100, "{cache:?}");
+    assert!(cache.blocks.0 <= pages, "{cache:?}");
+}
+
 /// The directory's work is the host's, and it saves copies.
 #[test]
 fn the_host_looks_blocks_up_and_copies_less() {

@@ -4,7 +4,7 @@
 use super::reader::{Reader, Stop};
 use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
 use crate::bypass::pages;
-use crate::footprint;
+use crate::footprint::{self, PAGE_BYTES};
 use crate::meter::{Meter, Owner};
 use crate::sockets::{FileContent, FileId, Gone, SocketId};
 use baton_tcp::ConnId;
@@ -35,8 +35,8 @@ pub trait Destination<P> {
 
 /// The files of a host: what is in memory, who sends from it, who waits.
 ///
-/// Order of calls: as for the sockets beneath; then [`FileSystem::poll_disk`] until there is nothing, and
-/// [`FileSystem::next_writable`] beside what the sockets have to report.
+/// Order of calls: as for the sockets beneath; then [`FileSystem::poll_disk`] and [`FileSystem::poll_evicted`] until there is nothing,
+/// and [`FileSystem::next_writable`] beside what the sockets have to report.
 #[derive(Debug)]
 pub struct FileSystem<P> {
     files: Files<P>,
@@ -105,7 +105,6 @@ impl<P: Payload> FileSystem<P> {
             self.files.hold_for(&mut self.readers[id.0 as usize], frame);
             self.writable.push_back(id);
         }
-        self.forget_evicted();
     }
 
     /// A connection of the stack has had something acknowledged: all of which `is_acknowledged` says so.
@@ -131,7 +130,6 @@ impl<P: Payload> FileSystem<P> {
     /// The first `len` bytes of a file are in memory, as if they had been sent just now.
     pub fn preload(&mut self, file: FileId, len: u64) {
         self.files.preload(file, len);
-        self.forget_evicted();
     }
 
     /// The present revision of a file.
@@ -160,7 +158,6 @@ impl<P: Payload> FileSystem<P> {
     pub fn edit(&mut self, file: FileId, offset: u64, len: u64) {
         if len > 0 {
             self.files.edit(file, offset, len);
-            self.forget_evicted();
         }
     }
 
@@ -168,7 +165,6 @@ impl<P: Payload> FileSystem<P> {
     /// page of which some was: [`FileSystem::send`] of more answers [`Gone`], and the application must close the connection.
     pub fn truncate(&mut self, file: FileId, len: u64) {
         self.files.truncate(file, len);
-        self.forget_evicted();
     }
 
     /// Sends the first `len` bytes of `content`, as the file is now, as far as there are room, memory and pages; gives how many bytes were
@@ -243,6 +239,12 @@ impl<P: Payload> FileSystem<P> {
     /// The next read for the disk.
     pub fn poll_disk(&mut self) -> Option<DiskRead> {
         self.files.poll_disk()
+    }
+
+    /// The next page that has left memory: its file, and its first byte there. What a NIC's cache holds of it leaves, too.
+    pub fn poll_evicted(&mut self) -> Option<(FileId, u64)> {
+        let (file, number) = self.files.poll_evicted()?;
+        Some((file, u64::from(number) * u64::from(PAGE_BYTES)))
     }
 
     /// The next socket that waited for a page or for memory and may go on.
@@ -336,11 +338,6 @@ impl<P: Payload> FileSystem<P> {
             self.lent.resize_with(slot + 1, VecDeque::new);
         }
         self.lent[slot].push_back((end, frame));
-    }
-
-    /// Nobody keeps blocks that would have to go with them.
-    fn forget_evicted(&mut self) {
-        while self.files.poll_evicted().is_some() {}
     }
 
     /// Asserts that the pages in memory are those that something is sent from, and others.

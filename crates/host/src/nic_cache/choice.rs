@@ -184,6 +184,15 @@ impl NicCache {
         }
     }
 
+    /// `len` bytes at `offset` of a file, at least one, have left main memory: their blocks leave, for the one includes the others
+    /// (data-caching 4.2). Gives how many did.
+    pub(crate) fn exclude(&mut self, file: FileId, offset: u64, len: u64) -> u32 {
+        let numbers = self.blocks(offset, len);
+        let left = numbers.filter(|&number| self.remove(file, number)).count();
+        self.stats.excluded += left as u64;
+        left as u32
+    }
+
     /// A block leaves, because its file has changed; false when it is not there.
     pub(crate) fn remove(&mut self, file: FileId, number: u32) -> bool {
         let directory = self.directory.as_mut();

@@ -160,6 +160,9 @@ impl World {
         while let Some(read) = self.files.poll_disk() {
             self.disk.push_back(read);
         }
+        while let Some((file, offset)) = self.files.poll_evicted() {
+            assert!(offset.is_multiple_of(4096) && (file.0 as usize) < self.lengths.len());
+        }
     }
 
     fn acknowledge(&mut self) {

@@ -15,7 +15,9 @@ use super::turns::Turns;
 use super::worker::Worker;
 use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
 use baton_bus::link::LinkError;
-use baton_host::{DiskRead, FileCacheStats, FileSystem, Meter, Owner, Ready, SocketId, footprint};
+use baton_host::{
+    DiskRead, FileCacheStats, FileSystem, Meter, Op, Owner, Ready, SocketId, footprint,
+};
 use baton_wire::{Symbolic, Time};
 use baton_workload::Workload;
 use std::collections::VecDeque;
@@ -201,12 +203,24 @@ impl HostProcess {
             stack.settle(now, ends, &mut self.files, meter);
         }
         self.run_application(now, ends, meter, most_events);
+        self.leave_memory(ends, meter);
         for (End { os, link }, link_meter) in ends.iter_mut().zip(&mut self.link_meters) {
             os.transmit(now, link)?;
             link_meter.charge(link, meter);
         }
         self.worker.work(host.end_piece(now));
         Ok(())
+    }
+
+    /// Pages have left main memory: so do their blocks in the adapters' caches.
+    fn leave_memory(&mut self, ends: &mut [End], meter: &mut HostMeter) {
+        let page = u64::from(footprint::PAGE_BYTES);
+        while let Some((file, offset)) = self.files.poll_evicted() {
+            let left = ends
+                .iter_mut()
+                .map(|end| end.os.file_left_memory(file, offset, page));
+            meter.run(Op::CacheRemove, left.sum::<u32>());
+        }
     }
 
     /// The application's turn: its timers, and at most so many events. It has none while it sleeps.
