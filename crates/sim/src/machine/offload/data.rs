@@ -28,6 +28,11 @@ impl LinkData {
         Self::Packet(Box::new(segment))
     }
 
+    /// Whether it is a packet.
+    pub(super) fn is_packet(&self) -> bool {
+        matches!(self, Self::Packet(_))
+    }
+
     /// The packet, if it is one.
     pub(super) fn into_packet(self) -> Option<Segment<Self>> {
         match self {

@@ -68,10 +68,7 @@ impl HostProcess {
         let ring_depth = config.interface.ring_depth;
         let buffer_space = ends.iter().map(|end| end.link.buffer_space()).max();
         let buffer_space = buffer_space.unwrap_or_default();
-        let link_meter = |adapter| {
-            let packets = stack.as_ref().map(|stack| stack.packets(adapter));
-            LinkMeter::new((adapter, ends.len()), ring_depth, buffer_space, packets)
-        };
+        let link_meter = |adapter| LinkMeter::new((adapter, ends.len()), ring_depth, buffer_space);
         let link_meters = (0..ends.len()).map(link_meter).collect();
         let mut worker = Worker::new(config.wake_up, experiment.run.seed ^ 0x4057);
         worker.wake(Time::ZERO);

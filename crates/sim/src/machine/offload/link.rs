@@ -13,6 +13,7 @@ use baton_bus::{
 };
 use baton_host::Access;
 use baton_wire::{Payload, Time};
+use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
 /// What the host's processor did with the link, for it to be charged.
@@ -36,6 +37,14 @@ pub(super) enum HostWork {
         bytes: u32,
         access: Access,
     },
+}
+
+/// A DMA between a buffer and the adapter.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    is_over: bool,
+    /// It moves a packet of the host's own stack.
+    is_packet: bool,
 }
 
 /// What the adapter did with the link since that was last asked.
@@ -96,17 +105,20 @@ pub(super) struct SimulatedLink {
     to_adapter: Channel,
     to_host: Channel,
     device: DeviceId,
-    /// Number of the oldest DMA that was not yet told to be over, and for it and each later one, whether it is.
+    /// Number of the oldest DMA that was not yet told to be over, and it and all later ones.
     first_dma: u64,
-    dma_over: VecDeque<bool>,
+    dmas: VecDeque<UnderWay>,
     by_host: Vec<Departure>,
     by_adapter: Vec<Departure>,
     host_work: Vec<HostWork>,
     /// Descriptors that the host gets at a time, but at least a whole entry.
     host_gets: usize,
     adapter_tally: AdapterTally,
-    /// The socket whose requests and responses are not in that.
-    untallied: Option<u32>,
+    /// The socket for packets of the host's own stack. What they cost either side is charged where they are sent and received, as of a
+    /// driver's packets: their requests, responses and DMAs are nothing beside that.
+    packets: Option<u32>,
+    /// Buffers with packets that the adapter has not begun to fetch.
+    placed_packets: FxHashSet<u64>,
     accounting: Accounting,
 }
 
@@ -132,13 +144,14 @@ impl SimulatedLink {
             to_host: Channel::default(),
             device,
             first_dma: 0,
-            dma_over: VecDeque::new(),
+            dmas: VecDeque::new(),
             by_host: Vec::new(),
             by_adapter: Vec::new(),
             host_work: Vec::new(),
             host_gets: usize::MAX,
             adapter_tally: AdapterTally::default(),
-            untallied: None,
+            packets: None,
+            placed_packets: FxHashSet::default(),
             accounting: Accounting::default(),
         }
     }
@@ -163,7 +176,9 @@ impl SimulatedLink {
         match crossing {
             Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
             Crossing::Responses(count) => self.to_host.arrived += count as usize,
-            Crossing::Data(number) => self.dma_over[(number - self.first_dma) as usize] = true,
+            Crossing::Data(number) => {
+                self.dmas[(number - self.first_dma) as usize].is_over = true;
+            }
         }
     }
 
@@ -179,7 +194,7 @@ impl SimulatedLink {
 
     /// Whether a transfer of data is over of which the adapter has not heard.
     pub(super) fn has_moved_data(&self) -> bool {
-        self.dma_over.front().is_some_and(|&over| over)
+        self.dmas.front().is_some_and(|first| first.is_over)
     }
 
     /// Whether the ring for responses has room.
@@ -207,9 +222,14 @@ impl SimulatedLink {
         self.host_gets = 1;
     }
 
-    /// Leaves what is said about a socket out of the adapter's tally: its work is charged by other tasks.
-    pub(super) fn leave_out(&mut self, socket: u32) {
-        self.untallied = Some(socket);
+    /// This is the socket for packets of the host's own stack.
+    pub(super) fn set_packets(&mut self, socket: u32) {
+        self.packets = Some(socket);
+    }
+
+    /// Whether an entry is about packets of the host's own stack.
+    fn is_of_packets(&self, entry: &[Descriptor]) -> bool {
+        self.packets == Some(entry[0].socket())
     }
 
     /// The host's piece of work is done at `now`: what it put leaves.
@@ -236,11 +256,30 @@ impl SimulatedLink {
         }
     }
 
-    /// Numbers and counts a DMA of data.
-    fn begin_dma(&mut self, direction: Direction) -> u64 {
-        let number = self.first_dma + self.dma_over.len() as u64;
-        self.dma_over.push_back(false);
-        self.adapter_tally.dmas += 1;
+    /// Numbers and counts a DMA between a buffer and the adapter.
+    fn begin_dma(
+        &mut self,
+        direction: Direction,
+        (address, bytes): (u64, u32),
+        is_packet: bool,
+    ) -> u64 {
+        let number = self.first_dma + self.dmas.len() as u64;
+        self.dmas.push_back(UnderWay {
+            is_over: false,
+            is_packet,
+        });
+        if !is_packet {
+            self.adapter_tally.dmas += 1;
+            let access = match direction {
+                Direction::ToNic => Access::Read,
+                Direction::ToHost => Access::Write,
+            };
+            self.host_work.push(HostWork::Dma {
+                address,
+                bytes,
+                access,
+            });
+        }
         self.accounting.cross(direction, Category::Content, 0);
         number
     }
@@ -271,16 +310,15 @@ impl Channel {
     }
 
     /// Gives whole entries that have arrived: at most `most` descriptors, but at least one entry.
-    fn get(&mut self, most: usize, to: &mut Vec<Descriptor>) -> u32 {
+    fn get(&mut self, most: usize, to: &mut Vec<Descriptor>) {
         if self.arrived == 0 {
-            return 0;
+            return;
         }
         let first = 1 + self.descriptors[0].continuations();
         let room = most.max(first).min(self.arrived);
         let count = whole_entries(&self.descriptors, room);
         to.extend(self.descriptors.drain(..count));
         self.arrived -= count;
-        count as u32
     }
 }
 
@@ -290,13 +328,18 @@ impl HostLink for SimulatedLink {
     fn put(&mut self, _now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
         let taken = self.to_adapter.put(self.ring_depth, requests);
         if taken > 0 {
-            let requests = entries(&requests[..taken as usize]).flatten();
-            self.host_work
-                .extend(requests.map(|entry| HostWork::Request {
-                    socket: entry[0].socket(),
-                    descriptors: entry.len() as u32,
-                }));
-            self.host_work.push(HostWork::Transfer);
+            let before = self.host_work.len();
+            for entry in entries(&requests[..taken as usize]).flatten() {
+                if !self.is_of_packets(entry) {
+                    self.host_work.push(HostWork::Request {
+                        socket: entry[0].socket(),
+                        descriptors: entry.len() as u32,
+                    });
+                }
+            }
+            if self.host_work.len() > before {
+                self.host_work.push(HostWork::Transfer);
+            }
             let bytes = taken * Descriptor::BYTES;
             self.accounting
                 .cross(Direction::ToNic, Category::Descriptor, bytes.into());
@@ -308,11 +351,14 @@ impl HostLink for SimulatedLink {
     fn get(&mut self, _now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError> {
         let before = responses.len();
         self.to_host.get(self.host_gets, responses);
-        let got = entries(&responses[before..]).flatten();
-        self.host_work.extend(got.map(|entry| HostWork::Response {
-            socket: entry[0].socket(),
-            descriptors: entry.len() as u32,
-        }));
+        for entry in entries(&responses[before..]).flatten() {
+            if !self.is_of_packets(entry) {
+                self.host_work.push(HostWork::Response {
+                    socket: entry[0].socket(),
+                    descriptors: entry.len() as u32,
+                });
+            }
+        }
         Ok(())
     }
 
@@ -325,8 +371,11 @@ impl HostLink for SimulatedLink {
     }
 
     fn place(&mut self, data: LinkData) -> Result<u64, LinkData> {
-        let copied = copied_bytes(&data);
+        let (copied, is_packet) = (copied_bytes(&data), data.is_packet());
         let address = self.host.place(data)?;
+        if is_packet {
+            self.placed_packets.insert(address);
+        }
         self.note_copy(address, copied, Access::Write);
         Ok(address)
     }
@@ -356,12 +405,15 @@ impl AdapterLink for SimulatedLink {
         requests: &mut Vec<Descriptor>,
     ) -> Result<(), LinkError> {
         let before = requests.len();
-        let got = self.to_adapter.get(most, requests);
-        let heads = entries(&requests[before..]).flatten();
-        let opcodes = heads.flat_map(|entry| entry[0].opcode());
-        let of_cache = opcodes.filter(|opcode| opcode.is_of_cache()).count() as u32;
-        self.adapter_tally.cache_commands += of_cache;
-        self.adapter_tally.requests += got - of_cache;
+        self.to_adapter.get(most, requests);
+        for entry in entries(&requests[before..]).flatten() {
+            let opcode = entry[0].opcode();
+            if opcode.is_ok_and(|opcode| opcode.is_of_cache()) {
+                self.adapter_tally.cache_commands += 1;
+            } else if !self.is_of_packets(entry) {
+                self.adapter_tally.requests += entry.len() as u32;
+            }
+        }
         Ok(())
     }
 
@@ -369,7 +421,7 @@ impl AdapterLink for SimulatedLink {
         let taken = self.to_host.put(self.ring_depth, responses);
         if taken > 0 {
             let responses = entries(&responses[..taken as usize]).flatten();
-            let tallied = responses.filter(|entry| self.untallied != Some(entry[0].socket()));
+            let tallied = responses.filter(|entry| !self.is_of_packets(entry));
             let tallied: usize = tallied.map(<[Descriptor]>::len).sum();
             self.adapter_tally.responses += tallied as u32;
             self.adapter_tally.transfers += u32::from(tallied > 0);
@@ -383,12 +435,8 @@ impl AdapterLink for SimulatedLink {
 
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         self.adapter.read(now, id, address, len)?;
-        self.host_work.push(HostWork::Dma {
-            address,
-            bytes: len,
-            access: Access::Read,
-        });
-        let number = self.begin_dma(Direction::ToNic);
+        let is_packet = self.placed_packets.remove(&address);
+        let number = self.begin_dma(Direction::ToNic, (address, len), is_packet);
         // What it is shows when it is there; to the bus it is all the same.
         let bytes = BytesByCategory::of(Category::Content, len.into());
         self.by_adapter.push(Departure::Read { number, bytes });
@@ -403,25 +451,21 @@ impl AdapterLink for SimulatedLink {
         data: LinkData,
     ) -> Result<(), LinkError> {
         let (bytes, len) = (data.categories(Direction::ToHost), data.len() as u32);
+        let is_packet = data.is_packet();
         self.adapter.write(now, id, address, data)?;
-        self.host_work.push(HostWork::Dma {
-            address,
-            bytes: len,
-            access: Access::Write,
-        });
-        let number = self.begin_dma(Direction::ToHost);
+        let number = self.begin_dma(Direction::ToHost, (address, len), is_packet);
         self.accounting.add(Direction::ToHost, bytes);
         self.by_adapter.push(Departure::Write { number, bytes });
         Ok(())
     }
 
     fn poll_dma(&mut self, now: Time) -> Result<Option<Dma<LinkData>>, LinkError> {
-        if self.dma_over.front() != Some(&true) {
+        let Some(first) = self.dmas.front().filter(|first| first.is_over) else {
             return Ok(None);
-        }
-        self.dma_over.pop_front();
+        };
+        self.adapter_tally.dmas += u32::from(!first.is_packet);
+        self.dmas.pop_front();
         self.first_dma += 1;
-        self.adapter_tally.dmas += 1;
         let over = self.adapter.poll_dma(now)?;
         if let Some(Dma::Read { data, .. }) = &over {
             let bytes = data.categories(Direction::ToNic);

@@ -177,8 +177,6 @@ pub(super) struct LinkMeter {
     ring_depth: u32,
     /// Bytes of all buffers of a link.
     buffer_space: u64,
-    /// The socket for packets of the host's own connections.
-    packets: Option<SocketId>,
     /// Entries of the rings that are used next.
     request_slot: u32,
     response_slot: u32,
@@ -187,30 +185,20 @@ pub(super) struct LinkMeter {
 }
 
 impl LinkMeter {
-    /// For this one of so many adapters, and its socket for packets if there is one.
+    /// For this one of so many adapters.
     pub(super) fn new(
         (adapter, adapters): (usize, usize),
         ring_depth: u32,
         buffer_space: u64,
-        packets: Option<SocketId>,
     ) -> Self {
         Self {
             adapter,
             adapters,
             ring_depth,
             buffer_space,
-            packets,
             request_slot: 0,
             response_slot: 0,
             copied: 0,
-        }
-    }
-
-    /// Whose work it is what is said of an adapter's socket.
-    fn owner(&self, socket: u32) -> Owner {
-        match self.packets == Some(SocketId(socket)) {
-            true => Owner::Host,
-            false => Owner::Nic,
         }
     }
 
@@ -238,7 +226,7 @@ impl LinkMeter {
                     socket,
                     descriptors,
                 } => {
-                    meter.owner(self.owner(socket));
+                    meter.owner(Owner::Nic);
                     footprint::bypass_request(meter, self.number(socket));
                     for _ in 0..descriptors {
                         footprint::driver_command(meter, self.entry(self.request_slot));
@@ -250,7 +238,7 @@ impl LinkMeter {
                     socket,
                     descriptors,
                 } => {
-                    meter.owner(self.owner(socket));
+                    meter.owner(Owner::Nic);
                     for _ in 0..descriptors {
                         footprint::ring_read(meter, self.entry(self.response_slot));
                         footprint::driver_event(meter);

@@ -76,10 +76,8 @@ impl Offload {
         let (host, by) = (&config.host, config.established_by);
         let host = HostProcess::new(experiment, host, by, policies, &mut ends, workload)?;
         if let Some(stack) = host.stack() {
-            for (adapter, (config, end)) in configs.iter().zip(&mut ends).enumerate() {
-                if config.adapter.piece == Piece::One {
-                    end.link.leave_out(stack.packets(adapter).0);
-                }
+            for (adapter, end) in ends.iter_mut().enumerate() {
+                end.link.set_packets(stack.packets(adapter).0);
             }
         }
         let adapters = (0..).zip(nics.iter().zip(configs));
