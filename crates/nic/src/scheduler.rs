@@ -96,7 +96,7 @@ impl Heads {
 
 /// Says which piece of work is done next (handoff-policies 3.1). [`Scheduler`](crate::Scheduler) names the paper's two.
 pub trait Schedule: Debug + Send {
-    /// The source whose oldest work is done next; a source without work is passed over. `None` only if there is none at all.
+    /// The source whose oldest work is done next. If that has none, or for `None`, it is the paper's scheduler that says.
     fn next(&self, heads: &Heads) -> Option<Source>;
 
     /// Whether lookup is done as soon as a packet arrives. If not, all that waits for it counts in Qlen.
@@ -131,10 +131,9 @@ impl Order {
 
     #[inline]
     pub(crate) fn next(&self, heads: &Heads) -> Option<Source> {
-        match &self.own {
-            None => pick(self.known, heads),
-            Some(own) => own.next(heads),
-        }
+        let own = self.own.as_ref().and_then(|own| own.next(heads));
+        own.filter(|&source| heads.of(source).is_some())
+            .or_else(|| pick(self.known, heads))
     }
 
     pub(crate) fn looks_up_first(&self) -> bool {
@@ -200,6 +199,34 @@ mod tests {
             Source::Transmit => &mut heads.transmit,
             Source::Timers => &mut heads.timers,
             Source::Relief => &mut heads.relief,
+        }
+    }
+
+    /// Nothing is left undone because somebody's own scheduler does not see it.
+    #[test]
+    fn a_schedule_that_names_a_source_without_work_is_not_followed() {
+        #[derive(Debug)]
+        struct Always(Option<Source>);
+
+        impl Schedule for Always {
+            fn next(&self, _heads: &Heads) -> Option<Source> {
+                self.0
+            }
+
+            fn looks_up_first(&self) -> bool {
+                false
+            }
+        }
+
+        let heads = heads(&[Source::Arrivals, Source::Commands]);
+        for (named, next) in [
+            (Some(Source::Commands), Source::Commands),
+            (Some(Source::Timers), Source::Arrivals),
+            (None, Source::Arrivals),
+        ] {
+            let mut order = Order::new(Scheduler::Fcfs);
+            order.set_own(Some(Box::new(Always(named))));
+            assert_eq!(order.next(&heads), Some(next));
         }
     }
 
