@@ -8,6 +8,7 @@
 mod cache;
 mod change;
 mod disk;
+mod pages;
 mod reader;
 mod send;
 mod system;
@@ -17,6 +18,7 @@ pub use disk::DiskRead;
 pub use system::{Destination, FileSystem};
 
 pub(crate) use cache::FileCache;
+pub(crate) use pages::pages;
 pub(crate) use reader::{Reader, Stop, memory_page};
 
 use crate::footprint::PAGE_BYTES;

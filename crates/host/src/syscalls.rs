@@ -1,7 +1,6 @@
 //! The system calls of an application.
 
-use crate::bypass::pages;
-use crate::files::memory_page;
+use crate::files::{memory_page, pages};
 use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES};
 use crate::kernel::Kernel;
 use crate::meter::{Access, Layer, Meter, Op, Owner, Pool};

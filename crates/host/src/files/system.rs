@@ -1,9 +1,9 @@
 //! Files for sockets that are another's: what each socket keeps of the file that it sends, who waits for pages, and which pages stay in
 //! memory because a stack refers to them.
 
+use super::pages::pages;
 use super::reader::{Reader, Stop};
 use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
-use crate::bypass::pages;
 use crate::footprint::{self, PAGE_BYTES};
 use crate::meter::{Meter, Owner};
 use crate::sockets::{FileContent, FileId, Gone, SocketId};
