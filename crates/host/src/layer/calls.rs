@@ -2,7 +2,7 @@
 
 use super::socket::{Place, Socket, Wish};
 use super::{AdapterEnd, AdapterId, SocketLayer};
-use crate::footprint::PAGE_BYTES;
+use crate::files::pages;
 use crate::offload::{Calls, FileChange};
 use crate::{FileContent, FromCache, Gone, NotOffloaded, Receive, SocketId, Sockets, Unread};
 use baton_bus::HostLink;
@@ -10,11 +10,9 @@ use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Stack};
 use baton_wire::{SeqNr, Time};
 
-/// The pages in which the first `len` bytes of content lie, at least one: `sendfile` puts each into the send buffer by itself.
-fn pages(content: &FileContent, len: u64) -> u32 {
-    let page = u64::from(PAGE_BYTES);
-    let last = content.offset + len.max(1) - 1;
-    (last / page - content.offset / page) as u32 + 1
+/// The enqueues that the first `len` bytes of content are: `sendfile` puts each page into the send buffer by itself.
+fn enqueues(content: &FileContent, len: usize) -> u32 {
+    pages(content.offset, len).count() as u32
 }
 
 /// Socket calls on the layer, its stack, and its adapters if it has some.
@@ -314,7 +312,7 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
     }
 
     fn send_file(&mut self, id: SocketId, content: FileContent, data: P) -> Result<usize, Gone> {
-        let by_page = |taken| pages(&content, taken as u64);
+        let by_page = |taken| enqueues(&content, taken);
         self.send_by(id, data, by_page, |calls, socket, data| {
             calls.send_content(socket, &content, data)
         })
@@ -330,7 +328,8 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         let done = calls.send_cached(on_adapter, content)?;
         self.layer.socket_mut(id).wants_room = !done.has_room;
         if done.taken > 0 {
-            self.consider_send(id, done.taken as usize, pages(content, done.taken));
+            let taken = done.taken as usize;
+            self.consider_send(id, taken, enqueues(content, taken));
         }
         Ok(done)
     }
