@@ -185,12 +185,21 @@ impl NicCache {
     }
 
     /// `len` bytes at `offset` of a file, at least one, have left main memory: their blocks leave, for the one includes the others
-    /// (data-caching 4.2). Gives how many did.
-    pub(crate) fn exclude(&mut self, file: FileId, offset: u64, len: u64) -> u32 {
-        let numbers = self.blocks(offset, len);
-        let left = numbers.filter(|&number| self.remove(file, number)).count();
-        self.stats.excluded += left as u64;
-        left as u32
+    /// (data-caching 4.2). `left` is told the slot of each.
+    pub(crate) fn exclude(
+        &mut self,
+        file: FileId,
+        offset: u64,
+        len: u64,
+        mut left: impl FnMut(u32),
+    ) {
+        for number in self.blocks(offset, len) {
+            if let Some(slot) = self.slot_of(file, number) {
+                left(slot);
+                self.remove(file, number);
+                self.stats.excluded += 1;
+            }
+        }
     }
 
     /// A block leaves, because its file has changed; false when it is not there.

@@ -198,14 +198,10 @@ impl<P: Payload> Kernel<P> {
     pub(crate) fn drop_blocks_of_page<M: Meter>(&mut self, file: FileId, number: u32, m: &mut M) {
         let offset = u64::from(number) * u64::from(PAGE_BYTES);
         for nic in self.nics() {
-            let Some(cache) = self.nics[nic].cache.as_deref_mut() else {
-                continue;
-            };
-            for block in cache.blocks(offset, u64::from(PAGE_BYTES)) {
-                let Some(directory) = &mut cache.directory else {
-                    break;
-                };
-                cache.stats.excluded += u64::from(remove(nic, directory, file, block, m));
+            if let Some(cache) = self.nics[nic].cache.as_deref_mut() {
+                cache.exclude(file, offset, u64::from(PAGE_BYTES), |slot| {
+                    footprint::directory_remove(m, nic, slot);
+                });
             }
         }
     }

@@ -67,8 +67,11 @@ impl<P: Inline> OsLayer<P> {
     /// `len` bytes at `offset` of a file, at least one, have left main memory: their blocks leave the adapter's cache (inclusion,
     /// data-caching 4.2). Gives how many did.
     pub fn file_left_memory(&mut self, file: FileId, offset: u64, len: u64) -> u32 {
-        let caching = self.caching.as_mut();
-        caching.map_or(0, |caching| caching.cache.exclude(file, offset, len))
+        let mut left = 0;
+        if let Some(caching) = &mut self.caching {
+            caching.cache.exclude(file, offset, len, |_| left += 1);
+        }
+        left
     }
 
     /// A block has left; what it is now takes its place, if there is such a thing.
