@@ -155,9 +155,7 @@ impl Experiment {
         validate_tcp("clients.tcp", &self.clients.tcp)?;
         Ok(())
     }
-}
 
-impl Experiment {
     /// Checks what types cannot, of what NICs have a say in.
     fn validate_nic(&self) -> Result<(), Invalid> {
         self.nic.validate()?;

@@ -70,8 +70,10 @@ impl HostSide {
         if let Some(file) = application::transient_file(&experiment.application) {
             kernel.set_transient(file);
         }
-        for (file, bytes) in preloaded(experiment, workload) {
-            kernel.preload(file, bytes);
+        if experiment.offload.is_none() {
+            for (file, bytes) in preloaded(experiment, workload) {
+                kernel.preload(file, bytes);
+            }
         }
         for (nic, of_nic) in (0..).zip(nics) {
             let address = subnets::server(nic);

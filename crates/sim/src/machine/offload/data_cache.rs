@@ -25,6 +25,16 @@ impl DirectoryWork {
         all
     }
 
+    /// What has been done since then.
+    fn since(self, sockets: &dyn FileSockets) -> Self {
+        let now = Self::of(sockets);
+        Self {
+            lookups: now.lookups - self.lookups,
+            inserts: now.inserts - self.inserts,
+            removals: now.removals - self.removals,
+        }
+    }
+
     /// Charges what has been done since then to send `content` by this socket: its blocks were looked up one after the other.
     pub(super) fn charge_since(
         self,
@@ -33,23 +43,26 @@ impl DirectoryWork {
         content: &FileContent,
         m: &mut impl Meter,
     ) {
-        let lookups = Self::of(sockets).lookups - self.lookups;
+        let done = self.since(sockets);
         if let Some(adapter) = sockets.adapter_of(socket) {
             let (file, os) = (content.file, &sockets.adapters()[usize::from(adapter)].os);
             let first = (content.offset / u64::from(os.config().nic_cache.block_bytes)) as u32;
-            for block in first..first + lookups as u32 {
+            for block in first..first + done.lookups as u32 {
                 let slot = os.nic_cache_slot(file, block);
                 footprint::directory_lookup(m, NicId(adapter), file.0 ^ block, slot);
             }
         }
         // In slots that have been touched.
-        self.charge_changes(sockets, m);
+        done.charge(m);
     }
 
     /// Charges blocks that have entered the directory since then, and left it.
     pub(super) fn charge_changes(self, sockets: &dyn FileSockets, m: &mut impl Meter) {
-        let now = Self::of(sockets);
-        m.run(Op::CacheInsert, (now.inserts - self.inserts) as u32);
-        m.run(Op::CacheRemove, (now.removals - self.removals) as u32);
+        self.since(sockets).charge(m);
+    }
+
+    fn charge(self, m: &mut impl Meter) {
+        m.run(Op::CacheInsert, self.inserts as u32);
+        m.run(Op::CacheRemove, self.removals as u32);
     }
 }

@@ -15,6 +15,7 @@ use super::turns::Turns;
 use super::worker::Worker;
 use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
 use baton_bus::link::LinkError;
+use baton_host::layer::Place;
 use baton_host::{
     DiskRead, FileCacheStats, FileSystem, Meter, Op, Owner, Ready, SocketId, footprint,
 };
@@ -254,16 +255,17 @@ impl HostProcess {
     fn handle_ready(&mut self, now: Time, ends: &mut [End], meter: &mut HostMeter, ready: Ready) {
         let socket = socket_of(ready);
         let stack = self.stack.as_deref();
-        if stack.is_some_and(|stack| socket.is_some_and(|socket| stack.is_on_adapter(socket))) {
+        let before = socket.and_then(|socket| stack?.state_of(socket));
+        if before.is_some_and(|before| matches!(before.place, Place::Adapter(_))) {
             meter.owner(Owner::Nic);
         }
         footprint::wait_event(meter, socket.map(|socket| socket.0));
-        let before = socket.and_then(|socket| stack?.connection_of(socket));
         self.act(now, ends, meter, |application, system| {
             application.step(now, system, ready);
         });
-        if let (Some((conn, flow)), Some(stack)) = (before, &self.stack)
-            && !stack.has(&flow)
+        if let Some(before) = before
+            && let Place::Host(conn) = before.place
+            && (self.stack.as_ref()).is_some_and(|stack| !stack.has(&before.flow))
         {
             self.files.handle_left(conn);
         }

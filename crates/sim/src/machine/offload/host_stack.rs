@@ -7,9 +7,9 @@ use super::data::LinkData;
 use super::link::SimulatedLink;
 use super::stack_meter::StackMeter;
 use crate::config::{Experiment, Invalid, OffloadHostConfig};
-use baton_host::layer::{AdapterId, Fate, LayerCalls, LayerStats, Place, SocketLayer};
+use baton_host::layer::{AdapterId, Fate, LayerCalls, LayerStats, SocketLayer, SocketState};
 use baton_host::{FileSystem, Meter, Op, Ready, Selection, SocketId};
-use baton_tcp::{ConnId, Event, Stack};
+use baton_tcp::{Event, Stack};
 use baton_wire::{Flow, Symbolic, Time};
 
 /// A stack, and the sockets whose connections are on it or on an adapter.
@@ -152,19 +152,9 @@ impl HostStack {
         self.charged = moved;
     }
 
-    /// Whether the socket's connection is on an adapter.
-    pub(super) fn is_on_adapter(&self, socket: SocketId) -> bool {
-        let state = self.layer.state_of(socket);
-        state.is_some_and(|state| matches!(state.place, Place::Adapter(_)))
-    }
-
-    /// The stack's connection of a socket that is there.
-    pub(super) fn connection_of(&self, socket: SocketId) -> Option<(ConnId, Flow)> {
-        let state = self.layer.state_of(socket)?;
-        match state.place {
-            Place::Host(conn) => Some((conn, state.flow)),
-            _ => None,
-        }
+    /// Where a socket's connection is.
+    pub(super) fn state_of(&self, socket: SocketId) -> Option<SocketState> {
+        self.layer.state_of(socket)
     }
 
     /// Whether a connection is in the stack.
