@@ -18,7 +18,7 @@ pub use disk::DiskRead;
 pub use system::{Destination, FileSystem};
 
 pub(crate) use cache::FileCache;
-pub(crate) use pages::pages;
+pub use pages::pages;
 pub(crate) use reader::{Reader, Stop, memory_page};
 
 use crate::footprint::PAGE_BYTES;

@@ -30,7 +30,9 @@ mod syscalls;
 
 pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
 pub use config::{Config, ConfigError, Expected};
-pub use files::{Destination, DiskRead, FileCacheConfig, FileCacheStats, FileStore, FileSystem};
+pub use files::{
+    Destination, DiskRead, FileCacheConfig, FileCacheStats, FileStore, FileSystem, pages,
+};
 pub use kernel::Kernel;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
 pub use nic_cache::{

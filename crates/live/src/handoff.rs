@@ -155,7 +155,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
             }
             let AdapterEnd { os, link } = self.driver.adapter_end();
             let mut packets = self.packets.iter();
-            if !packets.all(|&socket| os.has_room_for_packet(link, socket)) {
+            if !packets.all(|&socket| os.has_room_for_packet(link, socket, 1)) {
                 return os.unmask_lazy();
             }
             let host = &mut self.host;

@@ -73,6 +73,11 @@ impl<T> Queue<T> {
         self.stamps.front().copied()
     }
 
+    /// Its oldest entry.
+    pub(crate) fn front(&self) -> Option<&T> {
+        self.entries.front()
+    }
+
     /// Entries for which there is room.
     pub(crate) fn room(&self) -> usize {
         self.limit - self.len()

@@ -23,9 +23,10 @@ pub struct Request {
 pub enum Action {
     /// SOCKET: make one of this number.
     Socket,
-    /// PACKET SOCKET: make one of this number for IP packets. Each SEND is a packet for the wire. A packet of TCP that arrives and is of
-    /// no connection and no listener on the adapter, and news of one that the host sent, goes into the buffer of one RECV. BIND says
-    /// which are wanted: those to this local address and port, each if it is not 0.
+    /// PACKET SOCKET: make one of this number for IP packets. Each SEND is a packet for the wire, or a part of one as long as more follows:
+    /// each lies in a buffer or in the cache, and the last is answered for all. If one is refused, nothing of the packet is sent. A packet
+    /// of TCP that arrives and is of no connection and no listener on the adapter, and news of one that the host sent, goes into the
+    /// buffer of one RECV. BIND says which are wanted: those to this local address and port, each if it is not 0.
     PacketSocket,
     /// BIND: give it a local address; port 0 is any.
     Bind(Endpoint),

@@ -3,7 +3,7 @@
 use crate::footprint::PAGE_BYTES;
 
 /// Cuts `len` bytes from `offset` of a file on into runs that each lie in one page: (start, length) within the run.
-pub(crate) fn pages(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {
+pub fn pages(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut start = 0;
     std::iter::from_fn(move || {
         if start == len {

@@ -93,11 +93,9 @@ impl NicCache {
         })
     }
 
-    /// Where the block of content begins and ends in its file, which has `file_len` bytes.
-    pub(crate) fn block_of(&self, content: &Content, file_len: u64) -> (u64, u64) {
-        let block = u64::from(self.config.block_bytes);
-        let start = u64::from(content.number) * block;
-        (start, (start + block).min(file_len))
+    /// Where the block of content begins in its file.
+    pub(crate) fn start_of(&self, content: &Content) -> u64 {
+        u64::from(content.number) * u64::from(self.config.block_bytes)
     }
 
     /// Where a slot begins in the cache.

@@ -97,15 +97,15 @@ impl<P: Inline> OsLayer<P> {
         }
         found.placed += self
             .requests
-            .numbers(&entry.sends)
-            .filter_map(|tag| self.requests.get(tag))
+            .iter(&entry.sends)
+            .chain(self.requests.iter(&entry.control))
             .filter(|request| {
                 matches!(
                     request.operation,
                     Operation::Send {
                         address: Some(_),
                         ..
-                    }
+                    } | Operation::Forward { .. }
                 )
             })
             .count();

@@ -116,7 +116,7 @@ impl<P: Inline> OsLayer<P> {
             Operation::Socket => Opcode::Socket,
             Operation::Import { .. } => Opcode::Import,
             Operation::Insert { .. } => Opcode::CacheInsert,
-            Operation::Send { .. } if opcode == Opcode::Forward => Opcode::Forward,
+            Operation::Forward { .. } => Opcode::Forward,
             Operation::Bind => Opcode::Bind,
             Operation::Listen => Opcode::Listen,
             Operation::Connect => Opcode::Connect,
@@ -143,7 +143,7 @@ impl<P: Inline> OsLayer<P> {
                 self.handle_imported(link, response, address, is_last);
                 return Ok(());
             }
-            Operation::Send { address, .. } => self.free_sent(link, address),
+            Operation::Forward { address } => self.free_sent(link, Some(address)),
             Operation::Close => self.socket_mut(number).unknown = true,
             Operation::SetOption(option) => {
                 self.stats.options_refused += u64::from(status != Status::Ok);

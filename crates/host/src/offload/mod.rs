@@ -41,6 +41,7 @@ pub use calls::Calls;
 pub use config::{OsLayerConfig, OsLayerConfigError};
 pub use control::{Completed, Completion, NotSubmitted};
 pub use moving::{Exported, MoveNews};
+pub use packets::PacketPart;
 pub use stats::{NoRoom, NoRoomCounts, OsLayerStats};
 
 use crate::SocketId;

@@ -121,6 +121,10 @@ pub(super) enum Operation {
         address: Option<u64>,
         len: u32,
     },
+    /// To treat the packet in this buffer as if it had just arrived.
+    Forward {
+        address: u64,
+    },
     Receive {
         address: u64,
         len: u32,
@@ -132,7 +136,11 @@ impl Operation {
     pub fn is_releasing(self) -> bool {
         matches!(
             self,
-            Self::Send { .. } | Self::Close | Self::Shut | Self::Insert { .. }
+            Self::Send { .. }
+                | Self::Forward { .. }
+                | Self::Close
+                | Self::Shut
+                | Self::Insert { .. }
         )
     }
 }

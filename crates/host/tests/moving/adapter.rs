@@ -106,10 +106,12 @@ impl AdapterSide {
     /// Packets go to whom they are for; frames go to `send`.
     pub fn settle(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
         while let Some(packet) = self.adapter.poll_packet() {
-            match packet.to_wire {
-                true => self.host.send_packet(packet.packet),
+            let to_wire = packet.to_wire;
+            let packet = packet.joined().expect("bytes can be joined");
+            match to_wire {
+                true => self.host.send_packet(packet),
                 false => {
-                    self.host.handle_packet(now, packet.packet);
+                    self.host.handle_packet(now, packet);
                 }
             }
         }

@@ -13,7 +13,7 @@ use baton_bus::Batching;
 use baton_bus::link::LinkError;
 use baton_inet::{Host, Unclaimed};
 use baton_iolib::AnyAdapterLink;
-use baton_nic::offload::{Adapter, AdapterConfig, Ending, HostPacket, SessionId, pump};
+use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::Stack;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
@@ -285,8 +285,12 @@ impl AdapterService {
 
     /// Sends what hosts want sent.
     fn take_packets(&mut self, now: Time, host: &mut Host) {
-        while let Some(HostPacket { packet, to_wire }) = self.adapter.poll_packet() {
+        while let Some(packet) = self.adapter.poll_packet() {
             self.busy = true;
+            let to_wire = packet.to_wire;
+            let Some(packet) = packet.joined() else {
+                unreachable!("bytes can be joined");
+            };
             if to_wire {
                 host.send_packet(packet);
             } else {

@@ -189,13 +189,7 @@ impl<P: Payload + Inline> Session<P> {
         more: bool,
     ) -> Result<(), Status> {
         let parts = self.cache.refer(offset, len)?;
-        let send = Send {
-            tag,
-            data: SendData::Cached(parts),
-            more,
-            forward: false,
-        };
-        self.send(work, slot, send)?;
+        self.send(work, slot, Send::new(tag, SendData::Cached(parts), more))?;
         self.stats.cache_sends += 1;
         self.stats.cache_sent_bytes += u64::from(len);
         Ok(())

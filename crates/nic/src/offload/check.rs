@@ -88,7 +88,11 @@ impl<P: Payload + Inline> Session<P> {
             Phase::Packets => (config.most_packets, config.most_packets),
             _ => (config.most_sends, config.most_receives),
         };
-        assert!(sending.waiting.len() + sending.fetching.len() <= most_sends);
+        let taken = match socket.phase {
+            Phase::Packets => sending.unwritten.len(),
+            _ => sending.waiting.len(),
+        };
+        assert!(taken + sending.fetching.len() <= most_sends);
         assert!(receiving.posted.len() + receiving.filling.len() <= most_receives);
         match socket.phase {
             Phase::Idle | Phase::Listening(_) => {
@@ -100,7 +104,12 @@ impl<P: Payload + Inline> Session<P> {
                 assert!(socket.moving.is_some());
             }
             Phase::Packets => {
-                assert!(sending.waiting.is_empty() && sending.unwritten.is_empty());
+                assert!(sending.waiting.is_empty());
+                assert!(
+                    sending.unwritten.is_empty()
+                        || sending.more_follows
+                        || !sending.fetching.is_empty()
+                );
                 assert!(shared.wanted.iter().any(|wanted| wanted.place == place));
             }
             Phase::Connecting { .. } => {
@@ -113,7 +122,9 @@ impl<P: Payload + Inline> Session<P> {
                 );
             }
             Phase::Ending(_) => assert!(
-                !sending.fetching.is_empty() || !receiving.filling.is_empty(),
+                !sending.fetching.is_empty()
+                    || socket.forwarding > 0
+                    || !receiving.filling.is_empty(),
                 "only transfers keep a socket whose connection is over"
             ),
         }
@@ -162,12 +173,18 @@ impl<P: Payload + Inline> Session<P> {
             let receives = self.receives.iter(chain);
             receives.map(|receive| receive.under_way).sum::<u32>()
         };
+        // A part of a packet may only wait for its turn.
+        let fetching = |chain: &Chain| {
+            let sends = self.sends.iter(chain);
+            sends.filter(|send| send.is_in_memory()).count() as u32
+        };
         let transfers: u32 = self
             .sockets
             .iter()
             .map(|(_, socket)| {
                 let moving = socket.moving.as_deref().map_or(0, Moving::transfers);
-                socket.sending.fetching.len() + filling(&socket.receiving.filling) + moving as u32
+                let sends = fetching(&socket.sending.fetching) + socket.forwarding;
+                sends + filling(&socket.receiving.filling) + moving as u32
             })
             .sum();
         let transfers = transfers as usize + self.cache.inserts();

@@ -164,7 +164,8 @@ impl<P: Payload + Inline> Session<P> {
         let Phase::Ending(status) = socket.phase else {
             return;
         };
-        if !socket.sending.fetching.is_empty() || !socket.receiving.filling.is_empty() {
+        let is_moving = !socket.sending.fetching.is_empty() || socket.forwarding > 0;
+        if is_moving || !socket.receiving.filling.is_empty() {
             return;
         }
         let (number, closing) = (socket.number, std::mem::take(&mut socket.closing));

@@ -74,6 +74,8 @@ pub struct Dispatch<F> {
     queues: Queues<F, HostRequest, Descriptor>,
     /// Of the commands that wait, in their order.
     continuations: Fifo<Descriptor>,
+    /// When those of them arrived that are of the data cache.
+    cache_commands: Fifo<Stamp>,
     next_stamp: Stamp,
     /// Arrival of the piece under way.
     current: Stamp,
@@ -98,6 +100,7 @@ impl<F> Dispatch<F> {
             order: Order::new(config.scheduler),
             queues: Queues::new(config),
             continuations: Fifo::new(),
+            cache_commands: Fifo::new(),
             next_stamp: Stamp::default(),
             current: Stamp::default(),
             transmit: None,
@@ -260,6 +263,9 @@ impl<F> Dispatch<F> {
             self.queues.host_send.push(stamp, request);
         } else {
             self.queues.commands.push(stamp, descriptor);
+            if is_of_cache(&descriptor) {
+                self.cache_commands.push(stamp);
+            }
             for &continuation in &entry[1..] {
                 self.continuations.push(continuation);
             }
@@ -276,12 +282,31 @@ impl<F> Dispatch<F> {
                 .front()
                 .filter(|_| is_over)
                 .map(|begun| begun.stamp),
-            host_send: queued.host_send.filter(|_| can_answer),
-            commands: queued.commands.filter(|_| can_answer),
+            host_send: (queued.host_send)
+                .filter(|&stamp| can_answer && !self.waits_for_cache_command(stamp)),
+            commands: (queued.commands)
+                .filter(|&stamp| can_answer && !self.waits_for_packets(stamp)),
             transmit: self.transmit,
             timers: self.timers,
             ..queued
         }
+    }
+
+    /// Whether the first request about packets, which arrived at `stamp`, sends from the cache and has to wait for what is put there
+    /// before. What stands in a place of the cache depends on the order of requests, whatever the scheduler says.
+    fn waits_for_cache_command(&self, stamp: Stamp) -> bool {
+        let first = || self.queues.host_send.front();
+        let is_cached =
+            |request: &HostRequest| request.descriptor.opcode() == Ok(Opcode::SendCached);
+        self.cache_commands.front().is_some_and(|&put| put < stamp)
+            && first().is_some_and(is_cached)
+    }
+
+    /// Whether the first command, which arrived at `stamp`, is one of the cache and has to wait for packets that may be sent from there
+    /// before.
+    fn waits_for_packets(&self, stamp: Stamp) -> bool {
+        self.cache_commands.front() == Some(&stamp)
+            && (self.queues.host_send.head()).is_some_and(|packet| packet < stamp)
     }
 
     /// The next piece of work, as the scheduler says. `can_answer`: there is [room](Adapter::room_for_requests) for the answer to a
@@ -311,8 +336,11 @@ impl<F> Dispatch<F> {
                 self.entry.push(head);
                 let continuations = self.continuations.take(head.continuations());
                 self.entry.extend(continuations);
-                match head.opcode().is_ok_and(Opcode::is_of_cache) {
-                    true => Piece::CacheCommand,
+                match is_of_cache(&head) {
+                    true => {
+                        self.cache_commands.pop();
+                        Piece::CacheCommand
+                    }
                     false => Piece::Request(self.entry.len() as u32),
                 }
             }
@@ -383,6 +411,11 @@ impl<F> Dispatch<F> {
         put_responses(now, adapter, self.session, link)?;
         Ok(())
     }
+}
+
+/// Whether a request is a command of the data cache.
+fn is_of_cache(request: &Descriptor) -> bool {
+    request.opcode().is_ok_and(Opcode::is_of_cache)
 }
 
 #[cfg(test)]

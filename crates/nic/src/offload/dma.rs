@@ -33,6 +33,8 @@ pub enum DmaRequest<P> {
 pub(super) enum Job {
     /// Of the SEND of a socket that has been under way for longest.
     Read { slot: u32, len: u32 },
+    /// Of the FORWARD of this tag.
+    Forward { slot: u32, tag: u32, len: u32 },
     /// Of a RECV of a socket, by its key in the pool.
     Write { slot: u32, receive: u32 },
     /// Of the INSERT that has been under way for longest.
@@ -72,16 +74,25 @@ impl<P: Payload + Inline> Session<P> {
         match (dma, job) {
             (
                 Dma::Read { data, .. },
-                Some(Job::Read { len, .. } | Job::ReadState { len, .. } | Job::Insert { len }),
+                Some(
+                    Job::Read { len, .. }
+                    | Job::Forward { len, .. }
+                    | Job::ReadState { len, .. }
+                    | Job::Insert { len },
+                ),
             ) if data.len() != len as usize => {
                 return Err(Violation::Length(data.len() as u32));
             }
             (Dma::Read { data, .. }, Some(Job::Read { slot, .. })) => {
                 self.jobs.remove(id.0 as usize);
                 match self.sockets[slot as usize].phase {
-                    Phase::Packets => self.packet_fetched(work, slot, data),
+                    Phase::Packets => self.part_fetched(work, slot, data),
                     _ => self.fetched(work, slot, data),
                 }
+            }
+            (Dma::Read { data, .. }, Some(Job::Forward { slot, tag, .. })) => {
+                self.jobs.remove(id.0 as usize);
+                self.forward_fetched(work, slot, tag, data);
             }
             (Dma::Read { data, .. }, Some(Job::Insert { .. })) => {
                 self.jobs.remove(id.0 as usize);

@@ -10,15 +10,24 @@ use super::{Adapter, SessionId};
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Status};
 use baton_bus::link::Inline;
 use baton_bus::{Descriptor, Urgency};
-use baton_wire::{Endpoint, Payload};
+use baton_wire::{Endpoint, Payload, Pieces, Time};
 
 /// A packet of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPacket<P> {
-    /// The IP packet.
-    pub packet: P,
+    /// The IP packet, part by part: at least one.
+    pub parts: Pieces<P>,
     /// Whether it goes to the wire; otherwise it is to be treated as if it had just arrived.
     pub to_wire: bool,
+}
+
+impl<P: Inline> HostPacket<P> {
+    /// The packet in one piece; none where parts cannot be joined, as bytes can.
+    pub fn joined(self) -> Option<P> {
+        let mut parts = self.parts.into_iter();
+        let first = parts.next()?;
+        parts.try_fold(first, |joined, part| joined.followed_by(&part))
+    }
 }
 
 /// A packet socket of some host.
@@ -82,7 +91,7 @@ impl<P: Payload + Inline> Adapter<P> {
             && entry.len() == 1
             && matches!(
                 Request::decode(&entry[0]).map(|request| request.action),
-                Ok(Action::Send { .. } | Action::Receive { .. })
+                Ok(Action::Send { .. } | Action::SendCached { .. } | Action::Receive { .. })
             )
     }
 
@@ -166,45 +175,196 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// SEND and FORWARD on a packet socket: the packet is fetched at once.
-    pub(super) fn send_packet(&mut self, slot: u32, send: Send<P>) {
-        let sending = &mut self.sockets[slot as usize].sending;
-        let SendData::There { address, len } = send.data else {
-            return debug_assert!(false, "packets stand in buffers");
-        };
-        self.sends.push(&mut sending.fetching, send);
-        sending.fetching_bytes += len;
-        self.ask_read(Job::Read { slot, len }, address, len);
+    /// FORWARD: the packet is fetched at once.
+    pub(super) fn forward(
+        &mut self,
+        work: &Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        (address, len): (u64, u32),
+    ) -> Result<(), Status> {
+        let socket = &mut self.sockets[slot as usize];
+        if !matches!(socket.phase, Phase::Packets) {
+            return Err(Status::WrongState);
+        }
+        if len == 0 {
+            return Err(Status::BadValue);
+        }
+        if socket.forwarding >= work.shared.config.most_packets {
+            return Err(Status::TooManyRequests);
+        }
+        socket.forwarding += 1;
+        self.ask_read(Job::Forward { slot, tag, len }, address, len);
+        Ok(())
     }
 
-    /// A packet of the host has been fetched.
-    pub(super) fn packet_fetched(&mut self, work: &mut Work<'_, P>, slot: u32, packet: P) {
+    /// A packet that is to be treated as if it had just arrived has been fetched.
+    pub(super) fn forward_fetched(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+        packet: P,
+    ) {
         let socket = &mut self.sockets[slot as usize];
-        socket.sending.fetching_bytes -= packet.len() as u32;
-        let Some(send) = self.sends.pop(&mut socket.sending.fetching) else {
+        socket.forwarding -= 1;
+        let number = socket.number;
+        self.stats.packets_forwarded += 1;
+        work.shared.packets.push_back(HostPacket {
+            parts: std::iter::once(packet).collect(),
+            to_wire: false,
+        });
+        let done = Outcome::Done(Opcode::Forward);
+        let urgency = Some(Urgency::Lazy);
+        self.answer_as(work.now, number, tag, Status::Ok, done, urgency);
+        self.finish_if_quiet(work.now, slot);
+    }
+
+    /// SEND on a packet socket: what is in host memory is fetched at once, and parts are put together in order.
+    pub(super) fn send_part(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        send: Send<P>,
+    ) -> Result<(), Status> {
+        let sending = &mut self.sockets[slot as usize].sending;
+        let is_inline = matches!(send.data, SendData::Here(_));
+        if send.len() == 0 || is_inline || sending.skips {
+            return Err(Status::BadValue);
+        }
+        if sending.unwritten.len() + sending.fetching.len() >= work.shared.config.most_packets {
+            return Err(Status::TooManyRequests);
+        }
+        sending.more_follows = send.more;
+        let there = match send.data {
+            SendData::There { address, len } => Some((address, len)),
+            SendData::Here(_) | SendData::Cached(_) => None,
+        };
+        self.sends.push(&mut sending.fetching, send);
+        match there {
+            Some((address, len)) => {
+                sending.fetching_bytes += len;
+                self.ask_read(Job::Read { slot, len }, address, len);
+            }
+            None => self.gather_packets(work, slot),
+        }
+        Ok(())
+    }
+
+    /// A request is refused. If it is a SEND on a packet socket it may be a part of a packet, of which nothing is sent then.
+    pub(super) fn refuse_part(&mut self, now: Time, request: &Request) {
+        let more = match request.action {
+            Action::Send { more, .. } | Action::SendCached { more, .. } => more,
+            _ => return,
+        };
+        let Some(slot) = self.numbers.get(request.socket) else {
+            return;
+        };
+        let socket = &mut self.sockets[slot as usize];
+        if matches!(socket.phase, Phase::Packets) {
+            socket.sending.skips = more;
+            self.cut_packet(now, slot);
+        }
+    }
+
+    /// No more comes of the packet of which there are parts, if there is one.
+    fn cut_packet(&mut self, now: Time, slot: u32) {
+        let sending = &mut self.sockets[slot as usize].sending;
+        if std::mem::take(&mut sending.more_follows) {
+            match self.sends.back_mut(&sending.fetching) {
+                Some(last) => last.is_cut = true,
+                None => self.drop_gathered(now, slot),
+            }
+        }
+    }
+
+    /// The part of a packet that has been under way for longest has been fetched. Transfers are over in order, so that what came before
+    /// it is here.
+    pub(super) fn part_fetched(&mut self, work: &mut Work<'_, P>, slot: u32, data: P) {
+        let sending = &mut self.sockets[slot as usize].sending;
+        sending.fetching_bytes -= data.len() as u32;
+        let Some(send) = self.sends.front_mut(&sending.fetching) else {
             return debug_assert!(false, "a packet is being fetched");
         };
-        let number = socket.number;
-        let (len, cumulative) = (packet.len() as u32, false);
-        let outcome = match send.forward {
-            true => Outcome::Done(Opcode::Forward),
-            false => Outcome::Sent { len, cumulative },
-        };
-        self.stats.packets_sent += u64::from(!send.forward);
-        self.stats.packets_forwarded += u64::from(send.forward);
-        work.shared.packets.push_back(HostPacket {
-            packet,
-            to_wire: !send.forward,
-        });
-        let urgency = Some(Urgency::Lazy);
-        self.answer_as(work.now, number, send.tag, Status::Ok, outcome, urgency);
+        debug_assert!(matches!(send.data, SendData::There { .. }));
+        send.data = SendData::Here(data);
+        self.gather_packets(work, slot);
         self.finish_if_quiet(work.now, slot);
+    }
+
+    /// Puts together what is here, as far as it goes.
+    pub(super) fn gather_packets(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        loop {
+            let sending = &mut self.sockets[slot as usize].sending;
+            let Some(first) = self.sends.front(&sending.fetching) else {
+                return;
+            };
+            let is_here = match &first.data {
+                SendData::There { .. } => false,
+                SendData::Here(_) => true,
+                SendData::Cached(parts) => {
+                    (self.cache).is_here(parts, slot, &mut sending.awaited_insert)
+                }
+            };
+            if !is_here {
+                return;
+            }
+            let (more, is_cut) = (first.more, first.is_cut);
+            self.sends
+                .move_front(&mut sending.fetching, &mut sending.unwritten);
+            if is_cut {
+                self.drop_gathered(work.now, slot);
+            } else if !more {
+                self.send_gathered(work, slot);
+            }
+        }
+    }
+
+    /// What there is of a packet is not sent. The last of its SENDs is answered for all.
+    fn drop_gathered(&mut self, now: Time, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let (number, mut last) = (socket.number, None);
+        while let Some(send) = self.sends.pop(&mut socket.sending.unwritten) {
+            last = Some((send.tag, send.len()));
+        }
+        if let Some((tag, len)) = last {
+            let cumulative = true;
+            let outcome = Outcome::Sent { len, cumulative };
+            self.respond(now, number, tag, Status::BadValue, outcome);
+        }
+    }
+
+    /// A packet is here as a whole. The last of its SENDs is answered for all.
+    fn send_gathered(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        let socket = &mut self.sockets[slot as usize];
+        let number = socket.number;
+        let cumulative = socket.sending.unwritten.len() > 1;
+        let mut parts = Pieces::new();
+        let mut last = None;
+        while let Some(mut send) = self.sends.pop(&mut socket.sending.unwritten) {
+            last = Some((send.tag, send.len()));
+            while let Some((part, _)) = send.data.take(usize::MAX) {
+                parts.push(part);
+            }
+        }
+        let Some((tag, len)) = last else {
+            return debug_assert!(false, "a packet has a part");
+        };
+        self.stats.packets_sent += 1;
+        work.shared.packets.push_back(HostPacket {
+            parts,
+            to_wire: true,
+        });
+        let outcome = Outcome::Sent { len, cumulative };
+        let urgency = Some(Urgency::Lazy);
+        self.answer_as(work.now, number, tag, Status::Ok, outcome, urgency);
     }
 
     /// CLOSE of a packet socket, answered when no packet is on its way.
     pub(super) fn close_packets(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) {
         let place = self.place(slot);
         work.shared.wanted.retain(|wanted| wanted.place != place);
+        self.cut_packet(work.now, slot);
         let socket = &mut self.sockets[slot as usize];
         socket.closing.both = Some(tag);
         socket.phase = Phase::Ending(Status::Ok);

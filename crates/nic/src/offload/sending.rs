@@ -17,8 +17,20 @@ pub(super) struct Send<P> {
     pub(super) data: SendData<P>,
     /// More follows at once.
     pub(super) more: bool,
-    /// A packet that is to be treated as if it had just arrived.
-    pub(super) forward: bool,
+    /// A part of a packet whose rest was refused: none of it is sent.
+    pub(super) is_cut: bool,
+}
+
+impl<P> Send<P> {
+    /// SEND of `data`.
+    pub(super) fn new(tag: u32, data: SendData<P>, more: bool) -> Self {
+        Self {
+            tag,
+            data,
+            more,
+            is_cut: false,
+        }
+    }
 }
 
 /// Where the data of a SEND is.
@@ -34,7 +46,7 @@ pub(super) enum SendData<P> {
 
 impl<P: Payload + Inline> SendData<P> {
     /// Takes off what is written next, at most `most` bytes; false with what is the last.
-    fn take(&mut self, most: usize) -> Option<(P, bool)> {
+    pub(super) fn take(&mut self, most: usize) -> Option<(P, bool)> {
         match self {
             Self::There { .. } => None,
             Self::Here(data) if data.len() > most => {
@@ -59,7 +71,12 @@ impl<P: Payload + Inline> SendData<P> {
 }
 
 impl<P: Payload + Inline> Send<P> {
-    fn len(&self) -> u32 {
+    /// Whether its data is in host memory, and not fetched yet.
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self.data, SendData::There { .. })
+    }
+
+    pub(super) fn len(&self) -> u32 {
         match &self.data {
             SendData::There { len, .. } => *len,
             SendData::Here(data) => data.len() as u32,
@@ -94,10 +111,8 @@ impl<P: Payload + Inline> Session<P> {
     ) -> Result<(), Status> {
         let socket = &mut self.sockets[slot as usize];
         match socket.phase {
-            Phase::Connecting { .. } | Phase::Connected(_) if send.forward => {
-                return Err(Status::WrongState);
-            }
-            Phase::Connecting { .. } | Phase::Packets => {}
+            Phase::Packets => return self.send_part(work, slot, send),
+            Phase::Connecting { .. } => {}
             Phase::Connected(_) if socket.moving.is_none() => {}
             Phase::Ending(Status::Ok) => return Err(Status::Shut),
             Phase::Ending(status) => return Err(status),
@@ -111,23 +126,12 @@ impl<P: Payload + Inline> Session<P> {
         if socket.closing.shut {
             return Err(Status::Shut);
         }
-        let is_packet = matches!(socket.phase, Phase::Packets);
-        let is_there = matches!(send.data, SendData::There { .. });
-        if send.len() == 0 || is_packet && !is_there {
+        if send.len() == 0 {
             return Err(Status::BadValue);
         }
-        let config = &work.shared.config;
-        let most = match is_packet {
-            true => config.most_packets,
-            false => config.most_sends,
-        };
         let sending = &mut socket.sending;
-        if sending.waiting.len() + sending.fetching.len() >= most {
+        if sending.waiting.len() + sending.fetching.len() >= work.shared.config.most_sends {
             return Err(Status::TooManyRequests);
-        }
-        if is_packet {
-            self.send_packet(slot, send);
-            return Ok(());
         }
         sending.more_follows = send.more;
         self.sends.push(&mut sending.waiting, send);
@@ -138,6 +142,9 @@ impl<P: Payload + Inline> Session<P> {
     /// Hands the connection what is there for it and asks for more, as far as it has room; then closes it, if that is what comes
     /// next.
     pub(super) fn feed(&mut self, work: &mut Work<'_, P>, slot: u32) {
+        if matches!(self.sockets[slot as usize].phase, Phase::Packets) {
+            return self.gather_packets(work, slot);
+        }
         let Some(conn) = self.sockets[slot as usize].open_conn() else {
             return;
         };

@@ -13,7 +13,7 @@ use super::packets::{HostPacket, Wanted};
 use super::ports::Ports;
 use super::receiving::Receive;
 use super::responses::Responses;
-use super::sending::{Send, SendData};
+use super::sending::Send;
 use super::socket::{Phase, Socket};
 use super::stats::SessionStats;
 use crate::relief::ActivityClock;
@@ -224,26 +224,13 @@ impl<P: Payload + Inline> Session<P> {
             (Action::Cancel { target }, Some(slot)) => self.cancel(work, slot, tag, target),
             (Action::Send { data, more }, Some(slot)) => {
                 let data = self.data_of(data, entry)?;
-                let forward = false;
-                let send = Send {
-                    tag,
-                    data,
-                    more,
-                    forward,
-                };
-                self.send(work, slot, send)
+                self.send(work, slot, Send::new(tag, data, more))
             }
             (Action::SendCached { offset, len, more }, Some(slot)) => {
                 self.send_cached(work, slot, tag, (offset, len), more)
             }
             (Action::Forward { address, len }, Some(slot)) => {
-                let send = Send {
-                    tag,
-                    data: SendData::There { address, len },
-                    more: false,
-                    forward: true,
-                };
-                self.send(work, slot, send)
+                self.forward(work, slot, tag, (address, len))
             }
             (Action::Export { address, len }, Some(slot)) => {
                 self.export(work, slot, export::Place { tag, address, len })
@@ -253,6 +240,7 @@ impl<P: Payload + Inline> Session<P> {
             }
         };
         if let Err(status) = result {
+            self.refuse_part(work.now, request);
             self.respond(
                 work.now,
                 number,

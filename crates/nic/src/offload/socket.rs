@@ -48,7 +48,8 @@ pub(super) struct Listening {
 /// What is to be sent. All that is before in this list comes before in the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sending {
-    /// SENDs that have been fetched and answered, for which the send buffer has had no room.
+    /// SENDs that have been fetched and answered, for which the send buffer has had no room. On a packet socket: parts of a packet, which
+    /// have been fetched, of which there is more to come, and which are answered with its last.
     pub(super) unwritten: Chain,
     /// SENDs that are being fetched.
     pub(super) fetching: Chain,
@@ -60,6 +61,8 @@ pub(super) struct Sending {
     pub(super) awaited_insert: Option<u64>,
     /// The last SEND said that more is to follow it.
     pub(super) more_follows: bool,
+    /// On a packet socket: a part of a packet was refused, and so is what follows until its last.
+    pub(super) skips: bool,
     /// Tag and length of the last SEND that has been fetched, while the cumulative answer is owed.
     pub(super) owed: Option<(u32, u32)>,
 }
@@ -123,6 +126,8 @@ pub(super) struct Socket {
     pub(super) options: Option<Box<Options>>,
     pub(super) sending: Sending,
     pub(super) receiving: Receiving,
+    /// FORWARDs that are being fetched.
+    pub(super) forwarding: u32,
     pub(super) closing: Closing,
     /// It came by IMPORT.
     pub(super) imported: bool,
@@ -163,6 +168,7 @@ impl Socket {
             options: None,
             sending: Sending::default(),
             receiving: Receiving::default(),
+            forwarding: 0,
             closing: Closing::default(),
             imported: false,
             relief_asked: false,

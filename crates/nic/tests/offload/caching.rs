@@ -9,7 +9,7 @@ use baton_testkit::{Random, for_each_seed, symbolic};
 use baton_wire::{Payload, Span, Symbolic};
 use std::collections::BTreeMap;
 
-const CACHE_BYTES: u32 = 16_384;
+pub const CACHE_BYTES: u32 = 16_384;
 /// INSERTs belong to no socket.
 const NOBODY: u32 = 99;
 
@@ -25,7 +25,7 @@ fn with_cache() -> (World, ConnId) {
     (world, peer)
 }
 
-fn start(world: &mut World, app: usize) {
+pub fn start(world: &mut World, app: usize) {
     let tag = world.ask(app, NOBODY, Action::CacheInit);
     let bytes = CACHE_BYTES;
     let ready = Outcome::CacheReady {
@@ -36,7 +36,7 @@ fn start(world: &mut World, app: usize) {
 }
 
 /// Posts an INSERT of `data`; gives its tag.
-fn post_insert(world: &mut World, app: usize, offset: u32, data: Symbolic) -> u32 {
+pub fn post_insert(world: &mut World, app: usize, offset: u32, data: Symbolic) -> u32 {
     let len = data.len;
     let address = world.apps[app].link.place(data).expect("a buffer is free");
     let insert = Action::CacheInsert {

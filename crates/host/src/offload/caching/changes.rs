@@ -58,7 +58,7 @@ impl<P: Inline> OsLayer<P> {
             };
             let content = content.filter(|data| {
                 let len = data.len() as u32;
-                len > 0 && self.may_insert(link, len)
+                len > 0 && self.may_insert(link, len, 1)
             });
             self.update(now, link, (file, number, revision), content);
         }

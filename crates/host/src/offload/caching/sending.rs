@@ -62,7 +62,9 @@ impl<P: Inline> OsLayer<P> {
             if !self.has_room(link, socket.0) {
                 break;
             }
-            let Some(place) = self.find_or_insert(now, link, (content, data), &part) else {
+            let most = u64::from(self.config.nic_cache.block_bytes);
+            let whole = |start| at_hand(content, data, start, most);
+            let Some(place) = self.find_or_insert(now, link, &part, 1, whole) else {
                 plain += part.len as usize;
                 at += part.len as usize;
                 continue;
@@ -113,7 +115,12 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// What of content lies in one block, from `from` on.
-    fn part(&self, content: &FileContent, from: u64, most: u64) -> Option<Content> {
+    pub(in crate::offload) fn part(
+        &self,
+        content: &FileContent,
+        from: u64,
+        most: u64,
+    ) -> Option<Content> {
         let cache = &self.caching.as_ref()?.cache;
         cache.content(content.file, content.revision, content.offset + from, most)
     }
@@ -154,20 +161,22 @@ impl<P: Inline> OsLayer<P> {
         len
     }
 
-    /// Where content stands in the cache; the block of what is not there may be put there now, if all of it is at hand.
-    fn find_or_insert<L: HostLink<Data = P>>(
+    /// Where content stands in the cache; the block of what is not there may be put there now, if `block` gives all of it: from this byte
+    /// of the file on, at most a block. So many SENDs are to find room after that.
+    pub(in crate::offload) fn find_or_insert<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
-        (content, data): (&FileContent, &P),
         part: &Content,
+        sends: usize,
+        block: impl FnOnce(u64) -> Result<P, Bypass>,
     ) -> Option<u32> {
         let caching = self.caching.as_mut()?;
         let coherence = caching.coherence.as_ref();
         match caching.cache.look_up(part, coherence, |_| false)? {
             Found::Cached { slot, .. } => Some(caching.cache.offset(slot) + part.within),
             Found::Bypassed { .. } => None,
-            Found::Absent { .. } => match self.insert(now, link, (content, data), part) {
+            Found::Absent { .. } => match self.insert(now, link, part, sends, block) {
                 Ok(offset) => Some(offset + part.within),
                 Err(reason) => {
                     let caching = self.caching.as_mut()?;
@@ -182,8 +191,9 @@ impl<P: Inline> OsLayer<P> {
         &mut self,
         now: Time,
         link: &mut L,
-        (content, data): (&FileContent, &P),
         part: &Content,
+        sends: usize,
+        block: impl FnOnce(u64) -> Result<P, Bypass>,
     ) -> Result<u32, Bypass> {
         let caching = self.caching.as_mut().ok_or(Bypass::NotReady)?;
         // Who is told of changes does not look again whether a block is of an old revision.
@@ -191,26 +201,29 @@ impl<P: Inline> OsLayer<P> {
         if present.is_some_and(|&present| part.revision < present) {
             return Err(Bypass::OldRevision);
         }
-        let (start, end) = caching.cache.block_of(part, content.file_len);
-        let from = start.checked_sub(content.offset);
-        let from = from.ok_or(Bypass::NotResident)? as usize;
-        let len = end.saturating_sub(start) as u32;
-        if from + len as usize > data.len() || len < part.within + part.len {
+        let data = block(caching.cache.start_of(part))?;
+        let len = data.len() as u32;
+        if len < part.within + part.len {
             return Err(Bypass::NotResident);
         }
-        if !self.may_insert(link, len) {
+        if !self.may_insert(link, len, sends) {
             return Err(Bypass::NoRoom);
         }
         let caching = self.caching.as_mut().ok_or(Bypass::NotReady)?;
         let slot = caching.cache.make_place(part, len, |_| false)?;
-        Ok(self.fill(now, link, slot, part, data.slice(from, len as usize)))
+        Ok(self.fill(now, link, slot, part, data))
     }
 
-    /// Whether there is room for an INSERT of so many bytes and a SEND as well, and buffers for the others.
-    pub(super) fn may_insert<L: HostLink<Data = P>>(&self, link: &L, len: u32) -> bool {
+    /// Whether there is room for an INSERT of so many bytes and so many SENDs as well, and buffers for the others.
+    pub(super) fn may_insert<L: HostLink<Data = P>>(
+        &self,
+        link: &L,
+        len: u32,
+        sends: usize,
+    ) -> bool {
         let is_idle = (self.caching.as_ref())
             .is_some_and(|caching| caching.requests.len() < caching.most_inserts);
-        let has_room = self.queue.room() >= 2 && self.spare(link) >= 2;
+        let has_room = self.queue.room() > sends && self.spare(link) > sends;
         is_idle && has_room && len <= link.buffer_bytes()
     }
 
@@ -274,7 +287,13 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Queues a SEND of what stands at `offset` of the cache; there is room for it.
-    fn queue_cached(&mut self, now: Time, number: u32, (offset, len): (u32, u32), more: bool) {
+    pub(in crate::offload) fn queue_cached(
+        &mut self,
+        now: Time,
+        number: u32,
+        (offset, len): (u32, u32),
+        more: bool,
+    ) {
         let address = None;
         let tag = self.remember(number, Operation::Send { address, len });
         let request = Request {
@@ -289,5 +308,16 @@ impl<P: Inline> OsLayer<P> {
         self.stats.cached_sends += 1;
         self.stats.sent_bytes += u64::from(len);
         self.stats.cached_bytes += u64::from(len);
+    }
+}
+
+/// A block of at most `most` bytes from `start` of a file on, if all of it is part of `data`, with which `content` begins.
+fn at_hand<P: Inline>(content: &FileContent, data: &P, start: u64, most: u64) -> Result<P, Bypass> {
+    let from = start.checked_sub(content.offset);
+    let from = from.ok_or(Bypass::NotResident)? as usize;
+    let len = content.file_len.saturating_sub(start).min(most) as usize;
+    match from + len <= data.len() {
+        true => Ok(data.slice(from, len)),
+        false => Err(Bypass::NotResident),
     }
 }

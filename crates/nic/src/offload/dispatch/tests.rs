@@ -141,3 +141,45 @@ fn cache_commands_are_told_apart_and_keep_their_place() {
     let expected = [Piece::CacheCommand, Piece::Request(1), Piece::CacheCommand];
     assert_eq!(pieces(&mut dispatch, true), expected);
 }
+
+/// What stands in the cache depends on the order of requests: neither queue overtakes the other there, whatever comes first otherwise.
+#[test]
+fn cache_commands_and_packets_from_the_cache_keep_their_order() {
+    let insert = Action::CacheInsert {
+        address: 0,
+        len: 512,
+        offset: 0,
+    };
+    let cached = Action::SendCached {
+        offset: 0,
+        len: 100,
+        more: false,
+    };
+    let entry = |action| {
+        let (socket, tag) = (0, 0);
+        let request = Request {
+            socket,
+            tag,
+            action,
+        };
+        vec![request.encode()]
+    };
+    let mut dispatch = dispatch(Scheduler::HostFirst);
+    for (entry, of_host) in [
+        (send(0), false),
+        (entry(insert), false),
+        (entry(cached), true),
+        (entry(insert), false),
+        (send(0), true),
+    ] {
+        dispatch.handle_request(Time::ZERO, &entry, of_host);
+    }
+    let expected = [
+        Piece::Request(1),
+        Piece::CacheCommand,
+        Piece::HostRequest,
+        Piece::HostRequest,
+        Piece::CacheCommand,
+    ];
+    assert_eq!(pieces(&mut dispatch, true), expected);
+}

@@ -13,13 +13,18 @@ use serde::{Deserialize, Serialize};
 pub(super) enum LinkData {
     /// Bytes that nobody needs to see: what connections carry.
     Content(Symbolic),
+    /// The same from pages of a file, which has this revision.
+    File(Symbolic, u32),
     /// The same, as it stands in the adapter's data cache: each block by itself.
     Cached(Symbolic),
     /// Of a connection's state.
     State(Bytes),
-    /// A packet of the host's own stack; always whole.
+    /// A packet of the host's own stack, or the head of one that goes in parts; always whole.
     #[serde(skip)]
     Packet(Box<Segment<LinkData>>),
+    /// A part of such a packet, where it lies in memory.
+    #[serde(skip)]
+    Part(Symbolic),
 }
 
 impl LinkData {
@@ -28,23 +33,26 @@ impl LinkData {
         Self::Packet(Box::new(segment))
     }
 
-    /// Whether it is a packet.
+    /// Whether it is a packet, or a part of one.
     pub(super) fn is_packet(&self) -> bool {
-        matches!(self, Self::Packet(_))
+        matches!(self, Self::Packet(_) | Self::Part(_))
     }
 
     /// The packet, if it is one.
     pub(super) fn into_packet(self) -> Option<Segment<Self>> {
         match self {
             Self::Packet(segment) => Some(*segment),
-            Self::Content(_) | Self::Cached(_) | Self::State(_) => None,
+            _ => None,
         }
     }
 
     /// The content, if it is some.
     pub(super) fn content(&self) -> Option<Symbolic> {
         match self {
-            Self::Content(content) | Self::Cached(content) => Some(*content),
+            Self::Content(content)
+            | Self::File(content, _)
+            | Self::Cached(content)
+            | Self::Part(content) => Some(*content),
             Self::State(_) | Self::Packet(_) => None,
         }
     }
@@ -52,9 +60,10 @@ impl LinkData {
     /// Its bytes by what they are.
     pub(super) fn categories(&self, direction: Direction) -> BytesByCategory {
         match self {
-            Self::Content(content) | Self::Cached(content) => {
-                BytesByCategory::of(category(content), content.len.into())
-            }
+            Self::Content(content)
+            | Self::File(content, _)
+            | Self::Cached(content)
+            | Self::Part(content) => BytesByCategory::of(category(content), content.len.into()),
             Self::State(bytes) => {
                 let category = match direction {
                     Direction::ToNic => Category::Descriptor,
@@ -118,7 +127,10 @@ fn with_payload<P, Q>(segment: &Segment<P>, payload: Pieces<Q>) -> Segment<Q> {
 impl Payload for LinkData {
     fn len(&self) -> usize {
         match self {
-            Self::Content(content) | Self::Cached(content) => Payload::len(content),
+            Self::Content(content)
+            | Self::File(content, _)
+            | Self::Cached(content)
+            | Self::Part(content) => Payload::len(content),
             Self::State(bytes) => bytes.len(),
             Self::Packet(segment) => segment.header_len() + segment.payload_len(),
         }
@@ -127,8 +139,10 @@ impl Payload for LinkData {
     fn slice(&self, start: usize, len: usize) -> Self {
         match self {
             Self::Content(content) => Self::Content(content.slice(start, len)),
+            Self::File(content, revision) => Self::File(content.slice(start, len), *revision),
             Self::Cached(content) => Self::Cached(content.slice(start, len)),
             Self::State(bytes) => Self::State(Payload::slice(bytes, start, len)),
+            Self::Part(content) => Self::Part(content.slice(start, len)),
             Self::Packet(_) => {
                 assert_eq!((start, len), (0, self.len()), "packets stay whole");
                 self.clone()
@@ -139,6 +153,9 @@ impl Payload for LinkData {
     fn try_append(&mut self, next: &Self) -> bool {
         match (self, next) {
             (Self::Content(content), Self::Content(next)) => content.try_append(next),
+            (Self::File(content, revision), Self::File(next, of_next)) => {
+                revision == of_next && content.try_append(next)
+            }
             _ => false,
         }
     }
@@ -148,14 +165,18 @@ impl Inline for LinkData {
     const IS_BYTES: bool = false;
 
     fn followed_by(&self, next: &Self) -> Option<Self> {
-        self.content()?
-            .followed_by(&next.content()?)
-            .map(Self::Content)
+        let mut both = self.clone();
+        both.try_append(next).then_some(both)
     }
 
     fn to_inline(&self, room: &mut [u8]) {
         match self {
-            Self::Content(content) | Self::Cached(content) => content.to_inline(room),
+            Self::Content(content)
+            | Self::File(content, _)
+            | Self::Cached(content)
+            | Self::Part(content) => {
+                content.to_inline(room);
+            }
             Self::State(_) | Self::Packet(_) => unreachable!("states and packets stand in buffers"),
         }
     }
@@ -167,7 +188,7 @@ impl Inline for LinkData {
     fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::State(bytes) => Some(bytes),
-            Self::Content(_) | Self::Cached(_) | Self::Packet(_) => None,
+            _ => None,
         }
     }
 
@@ -177,8 +198,8 @@ impl Inline for LinkData {
 
     fn stored(self) -> Self {
         match self {
-            Self::Content(content) => Self::Cached(content),
-            Self::Cached(_) | Self::State(_) | Self::Packet(_) => self,
+            Self::Content(content) | Self::File(content, _) => Self::Cached(content),
+            other => other,
         }
     }
 }

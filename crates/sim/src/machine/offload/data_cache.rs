@@ -1,7 +1,7 @@
 //! What the directories of the adapters' data caches cost the host's processor (data-caching 4.2).
 
-use super::file_system::FileSockets;
-use baton_host::{FileContent, Meter, NicId, Op, SocketId, footprint};
+use super::End;
+use baton_host::{FileContent, Meter, NicId, Op, footprint};
 
 /// What all directories have done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,9 +13,9 @@ pub(super) struct DirectoryWork {
 
 impl DirectoryWork {
     /// Since the start.
-    pub(super) fn of(sockets: &dyn FileSockets) -> Self {
+    pub(super) fn of(ends: &[End]) -> Self {
         let mut all = Self::default();
-        for end in sockets.adapters() {
+        for end in ends {
             if let Some(stats) = end.os.nic_cache_stats() {
                 all.lookups += stats.lookups;
                 all.inserts += stats.inserts + stats.updated;
@@ -26,8 +26,8 @@ impl DirectoryWork {
     }
 
     /// What has been done since then.
-    fn since(self, sockets: &dyn FileSockets) -> Self {
-        let now = Self::of(sockets);
+    fn since(self, ends: &[End]) -> Self {
+        let now = Self::of(ends);
         Self {
             lookups: now.lookups - self.lookups,
             inserts: now.inserts - self.inserts,
@@ -35,21 +35,28 @@ impl DirectoryWork {
         }
     }
 
-    /// Charges what has been done since then to send `content` by this socket: its blocks were looked up one after the other.
+    /// Charges what has been done since then to send content by this adapter: its blocks were looked up one after the other.
     pub(super) fn charge_since(
         self,
-        sockets: &dyn FileSockets,
-        socket: SocketId,
-        content: &FileContent,
+        ends: &[End],
+        adapter: u8,
+        contents: impl IntoIterator<Item = FileContent>,
         m: &mut impl Meter,
     ) {
-        let done = self.since(sockets);
-        if let Some(adapter) = sockets.adapter_of(socket) {
-            let (file, os) = (content.file, &sockets.adapters()[usize::from(adapter)].os);
-            let first = (content.offset / u64::from(os.config().nic_cache.block_bytes)) as u32;
-            for block in first..first + done.lookups as u32 {
+        let done = self.since(ends);
+        let os = &ends[usize::from(adapter)].os;
+        let block_bytes = u64::from(os.config().nic_cache.block_bytes);
+        let mut left = done.lookups;
+        for FileContent {
+            file, offset, len, ..
+        } in contents
+        {
+            let (first, end) = (offset / block_bytes, (offset + len).div_ceil(block_bytes));
+            for block in (first..end).take(left as usize) {
+                let block = block as u32;
                 let slot = os.nic_cache_slot(file, block);
                 footprint::directory_lookup(m, NicId(adapter), file.0 ^ block, slot);
+                left -= 1;
             }
         }
         // In slots that have been touched.
@@ -57,8 +64,8 @@ impl DirectoryWork {
     }
 
     /// Charges blocks that have entered the directory since then, and left it.
-    pub(super) fn charge_changes(self, sockets: &dyn FileSockets, m: &mut impl Meter) {
-        self.since(sockets).charge(m);
+    pub(super) fn charge_changes(self, ends: &[End], m: &mut impl Meter) {
+        self.since(ends).charge(m);
     }
 
     fn charge(self, m: &mut impl Meter) {

@@ -114,7 +114,7 @@ impl Destination<Symbolic> for ToSocket<'_> {
     }
 
     fn send(&mut self, content: FileContent, data: Symbolic) -> Result<usize, Gone> {
-        let data = LinkData::Content(data);
+        let data = LinkData::File(data, content.revision);
         self.sockets.send_file(self.socket, content, data)
     }
 

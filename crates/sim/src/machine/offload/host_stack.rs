@@ -4,9 +4,11 @@
 use super::super::subnets;
 use super::End;
 use super::data::LinkData;
+use super::driver::Driver;
 use super::link::SimulatedLink;
 use super::stack_meter::StackMeter;
 use crate::config::{Experiment, Invalid, OffloadHostConfig};
+use baton_bus::interconnect::InterconnectConfig;
 use baton_host::layer::{AdapterId, Fate, LayerCalls, LayerStats, SocketLayer, SocketState};
 use baton_host::{FileSystem, Meter, Op, Ready, Selection, SocketId};
 use baton_tcp::{Event, Stack};
@@ -18,6 +20,7 @@ pub(super) struct HostStack {
     layer: SocketLayer<LinkData>,
     /// The socket of each adapter through which packets come and go.
     packets: Vec<SocketId>,
+    driver: Driver,
     meter: StackMeter,
     /// Handoffs and restores that were charged.
     charged: (u64, u64),
@@ -45,10 +48,14 @@ impl HostStack {
             let listener = stack.listen(local, config.backlog as usize);
             layer.add_listener(listener, AdapterId(adapter));
         }
+        let cache = experiment.nic_cache();
+        let cache_blocks = cache.enabled.then_some(cache.block_bytes);
+        let takes_time = experiment.interconnect != InterconnectConfig::Ideal;
         Ok(Self {
             stack,
             layer,
             packets,
+            driver: Driver::new(experiment.tcp.mss.into(), takes_time, cache_blocks),
             meter: StackMeter::default(),
             charged: (0, 0),
         })
@@ -72,25 +79,18 @@ impl HostStack {
         }
         self.layer.handle_adapters(now, &mut self.stack, ends);
         while let Some((adapter, packet)) = self.layer.poll_forward() {
-            self.send(now, ends, adapter, packet, true);
+            self.forward(now, ends, adapter, packet);
         }
         while let Some(packet) = self.layer.poll_arrived() {
             self.take_packet(now, ends, packet, m);
         }
     }
 
-    /// Gives a packet to an adapter: to be sent or, where it was on its way to a connection there, as if it had come off the wire.
-    fn send(
-        &mut self,
-        now: Time,
-        ends: &mut [End],
-        adapter: AdapterId,
-        packet: LinkData,
-        forward: bool,
-    ) {
+    /// Gives a packet back to the adapter: it was on its way to a connection there.
+    fn forward(&mut self, now: Time, ends: &mut [End], adapter: AdapterId, packet: LinkData) {
         let adapter = usize::from(adapter.0);
         let End { os, link } = &mut ends[adapter];
-        os.send_packet(now, link, self.packets[adapter], packet, forward);
+        os.send_packet(now, link, self.packets[adapter], packet, true);
     }
 
     fn take_packet(&mut self, now: Time, ends: &mut [End], packet: LinkData, m: &mut impl Meter) {
@@ -105,7 +105,7 @@ impl HostStack {
             return;
         }
         if let Fate::Forward(adapter, packet) = self.layer.sort(&flow, LinkData::packet(segment)) {
-            self.send(now, ends, adapter, packet, true);
+            self.forward(now, ends, adapter, packet);
         }
     }
 
@@ -132,8 +132,7 @@ impl HostStack {
             }
             // Which adapter the next segment leaves by is not known before it is made.
             let mut adapters = ends.iter_mut().zip(&self.packets);
-            let full =
-                adapters.find(|(end, socket)| !end.os.has_room_for_packet(&end.link, **socket));
+            let full = adapters.find(|(end, socket)| !self.driver.has_room(end, **socket));
             if let Some((end, _)) = full {
                 end.os.unmask_lazy();
                 break;
@@ -142,8 +141,10 @@ impl HostStack {
                 break;
             };
             self.meter.segment_sent(conn, &segment, m);
-            let adapter = AdapterId(subnets::nic_of(segment.src.addr));
-            self.send(now, ends, adapter, LinkData::packet(segment), false);
+            let adapter = usize::from(subnets::nic_of(segment.src.addr));
+            let socket = self.packets[adapter];
+            let to = (adapter, &mut *ends);
+            (self.driver).send(now, to, socket, segment, files, m);
         }
         let stats = self.layer.stats();
         let moved = (stats.handoffs_attempted, stats.restored);

@@ -296,8 +296,10 @@ impl SimulatedLink {
 /// What the processor copies: packets stand where they are.
 fn copied_bytes(data: &LinkData) -> u32 {
     match data {
-        LinkData::Content(_) | LinkData::Cached(_) | LinkData::State(_) => data.len() as u32,
-        LinkData::Packet(_) => 0,
+        LinkData::Content(_) | LinkData::File(..) | LinkData::Cached(_) | LinkData::State(_) => {
+            data.len() as u32
+        }
+        LinkData::Packet(_) | LinkData::Part(_) => 0,
     }
 }
 

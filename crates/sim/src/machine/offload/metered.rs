@@ -98,14 +98,16 @@ impl Sockets<Symbolic> for Metered<'_> {
     ) -> Result<usize, Gone> {
         self.begin(socket, Op::SyscallSendfile);
         footprint::file_lookup(self.meter, content.file.0);
-        let before = DirectoryWork::of(self.sockets);
+        let before = DirectoryWork::of(self.sockets.adapters());
         let mut to = ToSocket {
             sockets: &mut *self.sockets,
             socket,
         };
         let len = data.len as usize;
         let sent = self.files.send(socket, content, len, &mut to, self.meter);
-        before.charge_since(self.sockets, socket, &content, self.meter);
+        if let Some(adapter) = self.sockets.adapter_of(socket) {
+            before.charge_since(self.sockets.adapters(), adapter, [content], self.meter);
+        }
         let sent = sent?;
         if sent > 0 {
             footprint::send_append(self.meter, socket.0);
@@ -150,7 +152,7 @@ impl Sockets<Symbolic> for Metered<'_> {
 impl System for Metered<'_> {
     fn edit(&mut self, file: FileId, offset: u64, len: u64) {
         self.files.edit(file, offset, len);
-        let before = DirectoryWork::of(self.sockets);
+        let before = DirectoryWork::of(self.sockets.adapters());
         let change = FileChange {
             file,
             revision: self.files.revision(file),
@@ -158,9 +160,13 @@ impl System for Metered<'_> {
             len: Some(len),
         };
         let files = &mut *self.files;
-        let mut block = |offset, most| files.block(file, offset, most).map(LinkData::Content);
+        let revision = change.revision;
+        let mut block = |offset, most| {
+            let block = files.block(file, offset, most)?;
+            Some(LinkData::File(block, revision))
+        };
         self.sockets.file_changed(&change, &mut block);
-        before.charge_changes(self.sockets, self.meter);
+        before.charge_changes(self.sockets.adapters(), self.meter);
     }
 
     /// Nothing is kept for delivered content alone.

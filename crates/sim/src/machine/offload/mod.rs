@@ -11,6 +11,7 @@ mod carrier;
 mod counts;
 mod data;
 mod data_cache;
+mod driver;
 mod file_system;
 mod host_process;
 mod host_stack;

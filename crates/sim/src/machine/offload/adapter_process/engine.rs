@@ -192,14 +192,22 @@ impl Engine {
         nic: &mut NicSide,
     ) -> bool {
         let mut any = false;
-        while let Some(HostPacket { packet, to_wire }) = self.adapter.poll_packet() {
+        while let Some(HostPacket { parts, to_wire }) = self.adapter.poll_packet() {
             any = true;
-            let Some(segment) = packet.into_packet() else {
+            let mut parts = parts.into_iter();
+            let Some(mut segment) = parts.next().and_then(LinkData::into_packet) else {
                 debug_assert!(false, "packet sockets get packets");
                 continue;
             };
             if to_wire {
                 nic.meter.run(Task::HostSend);
+                for part in parts {
+                    if !matches!(part, LinkData::Cached(_)) {
+                        nic.meter.run(Task::AppendMemory);
+                    }
+                    segment.payload.push(part);
+                }
+                self.charge_cached(&segment, nic);
                 let host_since = Some(since.unwrap_or(now));
                 self.outgoing.push(Outgoing {
                     segment,

@@ -1,0 +1,211 @@
+//! Packet sockets: packets of the host's own stack, whole and in parts.
+
+use crate::caching::{CACHE_BYTES, post_insert, start};
+use crate::world::*;
+use baton_bus::HostLink;
+use baton_bus::descriptor::{Action, Buffer, Close, Outcome, Response, Status};
+use baton_testkit::{Random, for_each_seed};
+use baton_wire::{Endpoint, Payload, Symbolic};
+use std::collections::VecDeque;
+
+/// The packet socket.
+const PACKETS: u32 = 7;
+
+fn with_packets() -> World {
+    let mut world = World::with(|config| {
+        config.cache_bytes = CACHE_BYTES;
+        config.most_inserts = 4;
+        config.most_packets = 16;
+    });
+    start(&mut world, 0);
+    world.post(0, PACKETS, Action::PacketSocket);
+    world.ask(0, PACKETS, Action::Bind(Endpoint::new(ADAPTER, 0)));
+    world.answers(0);
+    world
+}
+
+/// Posts a part of a packet that stands in memory; gives its tag.
+fn post_part(world: &mut World, data: Symbolic, more: bool) -> u32 {
+    let len = data.len;
+    let address = world.apps[0].link.place(data).expect("a buffer is free");
+    let data = Buffer::Memory { address, len };
+    world.post(0, PACKETS, Action::Send { data, more })
+}
+
+fn post_cached(world: &mut World, offset: u32, len: u32, more: bool) -> u32 {
+    world.post(0, PACKETS, Action::SendCached { offset, len, more })
+}
+
+fn answered(tag: u32, status: Status, len: u32, cumulative: bool) -> Response {
+    let outcome = Outcome::Sent { len, cumulative };
+    answer(PACKETS, tag, status, outcome)
+}
+
+/// The packets that are to go to the wire.
+fn packets(world: &mut World) -> Vec<Vec<Symbolic>> {
+    let packets = std::iter::from_fn(|| world.adapter.poll_packet());
+    let parts = packets.map(|packet| {
+        assert!(packet.to_wire);
+        packet.parts.into_vec()
+    });
+    parts.collect()
+}
+
+#[test]
+fn a_packet_goes_when_its_last_part_is_here_and_that_is_answered_for_all() {
+    let mut world = with_packets();
+    world.apps[0].faults.delay_dma(2);
+    post_insert(&mut world, 0, 0, data(9000, 4096));
+    let whole = post_part(&mut world, data(0, 60), false);
+    post_part(&mut world, data(100, 54), true);
+    post_cached(&mut world, 1000, 500, true);
+    let last = post_part(&mut world, data(300, 80), false);
+    world.run();
+    let expected = [
+        answered(whole, Status::Ok, 60, false),
+        answered(last, Status::Ok, 80, true),
+    ];
+    assert_eq!(world.answers(0)[1..], expected);
+    let in_parts = vec![data(100, 54), data(10_000, 500), data(300, 80)];
+    assert_eq!(packets(&mut world), [vec![data(0, 60)], in_parts]);
+}
+
+#[test]
+fn nothing_is_sent_of_a_packet_of_which_a_part_is_refused() {
+    let mut world = with_packets();
+    let first = post_part(&mut world, data(0, 54), true);
+    let missing = post_cached(&mut world, 0, 500, true);
+    let skipped = post_part(&mut world, data(300, 80), false);
+    let next = post_part(&mut world, data(400, 60), false);
+    world.run();
+    let mut heard = world.answers(0);
+    heard.sort_by_key(|response| response.tag);
+    let expected = [
+        answered(first, Status::BadValue, 54, true),
+        answered(missing, Status::NotCached, 500, false),
+        answered(skipped, Status::BadValue, 80, false),
+        answered(next, Status::Ok, 60, false),
+    ];
+    assert_eq!(heard, expected);
+    assert_eq!(packets(&mut world), [vec![data(400, 60)]]);
+}
+
+#[test]
+fn a_packet_that_is_not_complete_ends_with_its_socket() {
+    let mut world = with_packets();
+    let first = post_part(&mut world, data(0, 54), true);
+    world.run();
+    world.ask(0, PACKETS, Action::Close(Close::Both));
+    let heard = world.answers(0);
+    assert_eq!(heard[0], answered(first, Status::BadValue, 54, true));
+    assert_eq!(heard[1].status, Status::Ok);
+    assert_eq!(packets(&mut world), Vec::<Vec<Symbolic>>::new());
+}
+
+/// A host that keeps account of what it has asked for and of the buffers that are not free.
+#[derive(Default)]
+struct Account {
+    /// SENDs that are not answered: tag, and buffer if there is one.
+    sends: VecDeque<(u32, Option<u64>)>,
+}
+
+impl Account {
+    /// Takes what was answered. The buffers of all that is before a cumulative answer are free as well.
+    fn settle(&mut self, world: &mut World) {
+        for response in world.answers(0) {
+            let Outcome::Sent { cumulative, .. } = response.outcome else {
+                continue;
+            };
+            let place = self.sends.iter().position(|&(tag, _)| tag == response.tag);
+            let place = place.expect("it was asked for, and not answered before");
+            let first = if cumulative { 0 } else { place };
+            for (_, address) in self.sends.drain(first..=place) {
+                if let Some(address) = address {
+                    world.apps[0].link.free(address);
+                }
+            }
+        }
+    }
+}
+
+/// A packet whose head is in memory, and whose parts are in memory, in the cache, or nowhere. Gives what is to be sent of it.
+fn post_random(
+    world: &mut World,
+    account: &mut Account,
+    random: &mut Random,
+    cached: (u32, Symbolic),
+) -> Option<Vec<Symbolic>> {
+    let (at, block) = cached;
+    let count = 1 + random.below(4);
+    let mut packet = Some(Vec::new());
+    for index in 0..count {
+        let more = index + 1 < count;
+        let part = match random.below(8) {
+            place if place < 4 || index == 0 => {
+                let part = data(50_000 * random.below(9), 40 + random.below(50) as u32);
+                let address = world.apps[0].link.place(part).expect("a buffer is free");
+                let data = Buffer::Memory {
+                    address,
+                    len: part.len,
+                };
+                let tag = world.post(0, PACKETS, Action::Send { data, more });
+                account.sends.push_back((tag, Some(address)));
+                Some(part)
+            }
+            7 => {
+                let tag = post_cached(world, CACHE_BYTES, 1, more);
+                account.sends.push_back((tag, None));
+                None
+            }
+            _ => {
+                let len = 1 + random.below(u64::from(block.len)) as u32;
+                let tag = post_cached(world, at, len, more);
+                account.sends.push_back((tag, None));
+                Some(block.slice(0, len as usize))
+            }
+        };
+        match part {
+            Some(part) => packet.as_mut().into_iter().for_each(|all| all.push(part)),
+            None => packet = None,
+        }
+    }
+    packet
+}
+
+#[test]
+fn packets_come_out_whole_and_in_order_or_not_at_all() {
+    for_each_seed(200, |seed| {
+        let mut random = Random::new(seed);
+        let mut world = with_packets();
+        world.apps[0].faults.delay_dma(random.below(4) as u32);
+        let (mut expected, mut sent) = (Vec::new(), Vec::new());
+        let mut account = Account::default();
+        for round in 0..40 {
+            let at = 512 * random.below(4) as u32;
+            let block = data(100_000 * random.below(50), 512 + random.below(3000) as u32);
+            let address = world.apps[0].link.place(block).expect("a buffer is free");
+            let insert = Action::CacheInsert {
+                address,
+                len: block.len,
+                offset: at,
+            };
+            world.post(0, PACKETS, insert);
+            let cached = (at, block);
+            expected.extend(post_random(&mut world, &mut account, &mut random, cached));
+            for _ in 0..random.below(8) {
+                world.turn();
+            }
+            sent.extend(packets(&mut world));
+            // No more INSERTs and SENDs are under way than may be.
+            if round % 4 == 3 || random.below(3) == 0 {
+                world.run();
+            }
+            account.settle(&mut world);
+        }
+        world.run();
+        account.settle(&mut world);
+        sent.extend(packets(&mut world));
+        assert_eq!(sent, expected);
+        assert!(account.sends.is_empty(), "each request is answered");
+    });
+}
