@@ -316,12 +316,10 @@ impl<P: Storable> Firmware<P> {
     }
 
     fn heads(&self) -> Heads {
-        Heads {
-            transmit: self.transmit,
-            timers: self.timers,
-            relief: self.relief.head(),
-            ..self.queues.heads()
-        }
+        (self.queues.heads())
+            .with(Source::Transmit, self.transmit)
+            .with(Source::Timers, self.timers)
+            .with(Source::Relief, self.relief.head())
     }
 
     /// One piece of work of `source`; `None` when there was nothing to it.

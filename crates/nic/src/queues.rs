@@ -1,23 +1,37 @@
 //! Where work waits: finite queues whose entries remember when they arrived.
 
-use crate::scheduler::Heads;
+use crate::scheduler::{Heads, Source};
 use crate::stats::{CacheRefusal, Drop};
 use baton_bus::Fifo;
 use baton_bus::handoff::PacketInParts;
 use baton_tcp::Segment;
 use baton_wire::Time;
+use std::num::NonZeroU64;
 
 /// The place of an arrival among all arrivals at the NIC, from the MAC and from the host alike.
 /// First come, first served means: lowest stamp first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Stamp(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(NonZeroU64);
+
+/// The first.
+impl Default for Stamp {
+    fn default() -> Self {
+        Self(NonZeroU64::MIN)
+    }
+}
 
 impl Stamp {
     /// This stamp; the clock moves on to the next.
     pub(crate) fn take(&mut self) -> Self {
         let stamp = *self;
-        self.0 += 1;
+        self.0 = self.0.saturating_add(1);
         stamp
+    }
+
+    /// It comes after all with a lower one.
+    #[inline]
+    pub(crate) fn place(self) -> u64 {
+        self.0.get()
     }
 }
 
@@ -196,14 +210,12 @@ impl<R, S, C> Queues<R, S, C> {
     /// When the oldest entry of each queue arrived.
     #[inline]
     pub(crate) fn heads(&self) -> Heads {
-        Heads {
-            arrivals: self.arrivals.head(),
-            host_receive: self.host_receive.head(),
-            host_send: self.host_send.head(),
-            nic_receive: self.nic_receive.head(),
-            commands: self.commands.head(),
-            ..Heads::default()
-        }
+        Heads::default()
+            .with(Source::Arrivals, self.arrivals.head())
+            .with(Source::HostReceive, self.host_receive.head())
+            .with(Source::HostSend, self.host_send.head())
+            .with(Source::NicReceive, self.nic_receive.head())
+            .with(Source::Commands, self.commands.head())
     }
 
     /// Qlen: packets that wait on the receive queue of the NIC. Under FCFS, where lookup waits too, all packets that wait there.
@@ -256,12 +268,13 @@ mod tests {
         let mut clock = Stamp::default();
         let mut queue = Queue::new(2);
         queue.push(clock.take(), 'a');
+        let second = clock;
         assert!(queue.has_room_for(1) && !queue.has_room_for(2));
         queue.push(clock.take(), 'b');
         assert!(queue.is_full());
         queue.check();
         assert_eq!(queue.pop(), Some('a'));
-        assert_eq!(queue.head(), Some(Stamp(1)));
+        assert_eq!(queue.head(), Some(second));
         queue.push(clock.take(), 'c');
         queue.check();
         assert_eq!(queue.pop(), Some('b'));

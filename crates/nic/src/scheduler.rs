@@ -27,70 +27,58 @@ pub enum Source {
     Relief,
 }
 
-/// When the oldest work of each source arrived; `None` where there is none.
+const SOURCES: usize = 9;
+
+/// Of which nobody knows whose they are before a little work has been done.
+const UNKNOWN: [Source; 2] = [Source::Transfers, Source::Arrivals];
+
+/// Packets that pass through to or from the host: little work each.
+const HOST: [Source; 2] = [Source::HostReceive, Source::HostSend];
+
+/// TCP and handoff. `Transmit` stands first: at equal stamps, output of the past goes before new input.
+const NIC: [Source; 5] = [
+    Source::Transmit,
+    Source::NicReceive,
+    Source::Commands,
+    Source::Timers,
+    Source::Relief,
+];
+
+/// All of them, in the order in which they go at equal stamps.
+const ANY: [Source; SOURCES] = [
+    HOST[0], HOST[1], NIC[0], NIC[1], NIC[2], NIC[3], NIC[4], UNKNOWN[0], UNKNOWN[1],
+];
+
+/// When the oldest work of each source arrived.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Heads {
-    /// Transfers of data that are over.
-    pub transfers: Option<Stamp>,
-    /// Received packets that wait for lookup.
-    pub arrivals: Option<Stamp>,
-    /// Received packets for the host.
-    pub host_receive: Option<Stamp>,
-    /// Packets of the host to be sent.
-    pub host_send: Option<Stamp>,
-    /// Received packets of connections on the NIC.
-    pub nic_receive: Option<Stamp>,
-    /// Commands of the host.
-    pub commands: Option<Stamp>,
-    /// Segments that the NIC's TCP may send.
-    pub transmit: Option<Stamp>,
-    /// TCP timers that are due.
-    pub timers: Option<Stamp>,
-    /// Connections to be relieved of.
-    pub relief: Option<Stamp>,
-}
+pub struct Heads([Option<Stamp>; SOURCES]);
 
 impl Heads {
-    /// That of one source.
-    pub(crate) fn of(&self, source: Source) -> Option<Stamp> {
-        match source {
-            Source::Transfers => self.transfers,
-            Source::Arrivals => self.arrivals,
-            Source::HostReceive => self.host_receive,
-            Source::HostSend => self.host_send,
-            Source::NicReceive => self.nic_receive,
-            Source::Commands => self.commands,
-            Source::Transmit => self.transmit,
-            Source::Timers => self.timers,
-            Source::Relief => self.relief,
-        }
+    /// That of one source; `None` where there is none.
+    #[inline]
+    pub fn of(&self, source: Source) -> Option<Stamp> {
+        self.0[source as usize]
     }
 
-    /// Of which nobody knows whose they are before a little work has been done.
-    fn unknown(&self) -> [(Option<Stamp>, Source); 2] {
-        [
-            (self.transfers, Source::Transfers),
-            (self.arrivals, Source::Arrivals),
-        ]
+    /// The same, but for that of one source.
+    #[inline]
+    pub(crate) fn with(mut self, source: Source, stamp: Option<Stamp>) -> Self {
+        self.0[source as usize] = stamp;
+        self
     }
 
-    /// Packets that pass through to or from the host: little work each.
-    fn host(&self) -> [(Option<Stamp>, Source); 2] {
-        [
-            (self.host_receive, Source::HostReceive),
-            (self.host_send, Source::HostSend),
-        ]
+    /// Whether any source has work.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.0.iter().any(Option::is_some)
     }
 
-    /// TCP and handoff. `Transmit` stands first: at equal stamps, output of the past goes before new input.
-    fn nic(&self) -> [(Option<Stamp>, Source); 5] {
-        [
-            (self.transmit, Source::Transmit),
-            (self.nic_receive, Source::NicReceive),
-            (self.commands, Source::Commands),
-            (self.timers, Source::Timers),
-            (self.relief, Source::Relief),
-        ]
+    /// The one of `sources` with the lowest stamp; the first named one at equal stamps.
+    #[inline]
+    fn oldest(&self, sources: &[Source]) -> Option<Source> {
+        let turn = |source: Source| self.of(source).map_or(u64::MAX, Stamp::place);
+        let first = sources.iter().copied().min_by_key(|&source| turn(source));
+        first.filter(|&source| self.of(source).is_some())
     }
 }
 
@@ -151,27 +139,15 @@ impl Order {
 ///
 /// Host first needs lookup before anything else: until it is done nobody knows whose packet it is, nor whose a transfer that is over. First
 /// come, first served has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
+#[inline]
 fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
-    let lookup = || oldest(heads.unknown());
-    let commands = || oldest([(heads.commands, Source::Commands)]);
-    let host = || oldest(heads.host());
-    let nic = || oldest(heads.nic());
-    let next = match scheduler {
-        Scheduler::HostFirst => lookup().or_else(host).or_else(commands).or_else(nic),
-        Scheduler::Fcfs => [host(), nic(), lookup()]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(stamp, _)| *stamp),
-    };
-    next.map(|(_, source)| source)
-}
-
-/// The source with the lowest stamp; the first named one at equal stamps.
-fn oldest<const N: usize>(heads: [(Option<Stamp>, Source); N]) -> Option<(Stamp, Source)> {
-    heads
-        .into_iter()
-        .filter_map(|(stamp, source)| Some((stamp?, source)))
-        .min_by_key(|(stamp, _)| *stamp)
+    match scheduler {
+        Scheduler::HostFirst => (heads.oldest(&UNKNOWN))
+            .or_else(|| heads.oldest(&HOST))
+            .or_else(|| heads.oldest(&[Source::Commands]))
+            .or_else(|| heads.oldest(&NIC)),
+        Scheduler::Fcfs => heads.oldest(&ANY),
+    }
 }
 
 #[cfg(test)]
@@ -183,23 +159,9 @@ mod tests {
         let mut clock = Stamp::default();
         let mut heads = Heads::default();
         for source in sources {
-            *slot(&mut heads, *source) = Some(clock.take());
+            heads = heads.with(*source, Some(clock.take()));
         }
         heads
-    }
-
-    fn slot(heads: &mut Heads, source: Source) -> &mut Option<Stamp> {
-        match source {
-            Source::Transfers => &mut heads.transfers,
-            Source::Arrivals => &mut heads.arrivals,
-            Source::HostReceive => &mut heads.host_receive,
-            Source::HostSend => &mut heads.host_send,
-            Source::NicReceive => &mut heads.nic_receive,
-            Source::Commands => &mut heads.commands,
-            Source::Transmit => &mut heads.transmit,
-            Source::Timers => &mut heads.timers,
-            Source::Relief => &mut heads.relief,
-        }
     }
 
     /// Nothing is left undone because somebody's own scheduler does not see it.
@@ -234,7 +196,7 @@ mod tests {
     fn served(scheduler: Scheduler, mut heads: Heads) -> Vec<Source> {
         let mut order = Vec::new();
         while let Some(source) = pick(scheduler, &heads) {
-            *slot(&mut heads, source) = None;
+            heads = heads.with(source, None);
             order.push(source);
         }
         order
@@ -290,11 +252,9 @@ mod tests {
     #[test]
     fn output_goes_before_input_of_the_same_stamp() {
         let stamp = Some(Stamp::default());
-        let heads = Heads {
-            transmit: stamp,
-            nic_receive: stamp,
-            ..Heads::default()
-        };
+        let heads = Heads::default()
+            .with(Source::Transmit, stamp)
+            .with(Source::NicReceive, stamp);
         for scheduler in [Scheduler::Fcfs, Scheduler::HostFirst] {
             assert_eq!(pick(scheduler, &heads), Some(Source::Transmit));
         }

@@ -10,7 +10,7 @@ struct NicFirst;
 
 impl Schedule for NicFirst {
     fn next(&self, heads: &Heads) -> Option<Source> {
-        let nic = heads.nic_receive.map(|_| Source::NicReceive);
+        let nic = heads.of(Source::NicReceive).map(|_| Source::NicReceive);
         nic.or_else(|| Scheduler::HostFirst.next(heads))
     }
 

@@ -129,9 +129,10 @@ impl<F> Dispatch<F> {
         &self.drops
     }
 
-    /// Whether there may be a piece of work; the arguments are those of [`Dispatch::next_piece`].
+    /// Whether there may be a piece of work, if only to find that TCP has nothing to send. The arguments are those of
+    /// [`Dispatch::next_piece`].
     pub fn has_work(&self, can_answer: bool, is_over: bool) -> bool {
-        self.order.next(&self.heads(can_answer, is_over)).is_some()
+        self.heads(can_answer, is_over).any()
     }
 
     /// Whether timers that are due have become work that waits for its turn.
@@ -274,46 +275,56 @@ impl<F> Dispatch<F> {
 
     // --- work ---
 
+    #[inline]
     fn heads(&self, can_answer: bool, is_over: bool) -> Heads {
-        let queued = self.queues.heads();
-        Heads {
-            transfers: self
-                .begun
-                .front()
-                .filter(|_| is_over)
-                .map(|begun| begun.stamp),
-            host_send: (queued.host_send)
-                .filter(|&stamp| can_answer && !self.waits_for_cache_command(stamp)),
-            commands: (queued.commands)
-                .filter(|&stamp| can_answer && !self.waits_for_packets(stamp)),
-            transmit: self.transmit,
-            timers: self.timers,
-            ..queued
+        let transfer = self.begun.front().filter(|_| is_over);
+        let mut heads = (self.queues.heads())
+            .with(Source::Transfers, transfer.map(|begun| begun.stamp))
+            .with(Source::Transmit, self.transmit)
+            .with(Source::Timers, self.timers);
+        if !can_answer {
+            heads = heads
+                .with(Source::HostSend, None)
+                .with(Source::Commands, None);
+        }
+        match self.cache_commands.front() {
+            Some(&put) => self.in_cache_order(heads, put),
+            None => heads,
         }
     }
 
-    /// Whether the first request about packets, which arrived at `stamp`, sends from the cache and has to wait for what is put there
-    /// before. What stands in a place of the cache depends on the order of requests, whatever the scheduler says.
-    fn waits_for_cache_command(&self, stamp: Stamp) -> bool {
-        let first = || self.queues.host_send.front();
+    /// Hides requests that are to be carried out after others because of the data cache, the first of whose commands arrived at `put`:
+    /// what stands in a place of it depends on the order of requests, whatever the scheduler says.
+    fn in_cache_order(&self, heads: Heads, put: Stamp) -> Heads {
+        let (packet, command) = (heads.of(Source::HostSend), heads.of(Source::Commands));
+        let is_first_packet = packet.is_some_and(|packet| packet < put);
+        let first = self.queues.host_send.front();
         let is_cached =
-            |request: &HostRequest| request.descriptor.opcode() == Ok(Opcode::SendCached);
-        self.cache_commands.front().is_some_and(|&put| put < stamp)
-            && first().is_some_and(is_cached)
-    }
-
-    /// Whether the first command, which arrived at `stamp`, is one of the cache and has to wait for packets that may be sent from there
-    /// before.
-    fn waits_for_packets(&self, stamp: Stamp) -> bool {
-        self.cache_commands.front() == Some(&stamp)
-            && (self.queues.host_send.head()).is_some_and(|packet| packet < stamp)
+            first.is_some_and(|request| request.descriptor.opcode() == Ok(Opcode::SendCached));
+        if is_first_packet && command == Some(put) {
+            heads.with(Source::Commands, None)
+        } else if is_cached && !is_first_packet {
+            heads.with(Source::HostSend, None)
+        } else {
+            heads
+        }
     }
 
     /// The next piece of work, as the scheduler says. `can_answer`: there is [room](Adapter::room_for_requests) for the answer to a
-    /// request; `is_over`: a transfer of data is.
-    pub fn next_piece(&mut self, can_answer: bool, is_over: bool) -> Option<Piece<F>> {
-        let heads = self.heads(can_answer, is_over);
-        let source = self.order.next(&heads)?;
+    /// request; `is_over`: a transfer of data is; `may_send`: TCP may have something to send.
+    pub fn next_piece(
+        &mut self,
+        can_answer: bool,
+        is_over: bool,
+        may_send: bool,
+    ) -> Option<Piece<F>> {
+        let mut heads = self.heads(can_answer, is_over);
+        let mut source = self.order.next(&heads)?;
+        if source == Source::Transmit && !may_send {
+            self.handle_quiet();
+            heads = heads.with(Source::Transmit, None);
+            source = self.order.next(&heads)?;
+        }
         self.current = heads.of(source)?;
         self.owner = Transferred::Connection;
         let piece = match source {

@@ -419,6 +419,12 @@ impl<P: Payload> Stack<P> {
 
     // --- effects out ---
 
+    /// Whether there may be a segment to send: if not, there is none.
+    #[inline]
+    pub fn may_transmit(&self) -> bool {
+        !self.answers.is_empty() || !self.output.is_empty()
+    }
+
     /// The next segment to send, if any may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<(Option<ConnId>, Segment<P>)> {
         let outgoing = self.poll_outgoing(now)?;

@@ -36,7 +36,7 @@ fn send(inline_bytes: u16) -> Vec<Descriptor> {
 /// All pieces that are there, with packets of small letters for the host.
 fn pieces(dispatch: &mut Dispatch<char>, can_answer: bool) -> Vec<Piece<char>> {
     let mut all = Vec::new();
-    while let Some(piece) = dispatch.next_piece(can_answer, false) {
+    while let Some(piece) = dispatch.next_piece(can_answer, false, true) {
         dispatch.check();
         if let Piece::Lookup(frame) = piece {
             dispatch.sort(frame, frame.is_uppercase());
@@ -113,14 +113,22 @@ fn output_counts_as_arrived_with_what_caused_it() {
     let mut dispatch = dispatch(Scheduler::Fcfs);
     dispatch.handle_frame('A').unwrap();
     dispatch.handle_timers();
-    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Lookup('A')));
+    assert_eq!(
+        dispatch.next_piece(true, false, true),
+        Some(Piece::Lookup('A'))
+    );
     dispatch.sort('A', true);
-    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Receive('A')));
+    assert_eq!(
+        dispatch.next_piece(true, false, true),
+        Some(Piece::Receive('A'))
+    );
     dispatch.handle_output();
-    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Transmit));
-    dispatch.handle_quiet();
-    assert_eq!(dispatch.next_piece(true, false), Some(Piece::Timers));
-    assert_eq!(dispatch.next_piece(true, false), None);
+    assert_eq!(
+        dispatch.next_piece(true, false, true),
+        Some(Piece::Transmit)
+    );
+    assert_eq!(dispatch.next_piece(true, false, false), Some(Piece::Timers));
+    assert_eq!(dispatch.next_piece(true, false, true), None);
 }
 
 #[test]

@@ -33,12 +33,11 @@ impl Engine {
         link: &mut SimulatedLink,
         nic: &mut NicSide,
     ) -> Result<bool, LinkError> {
-        dispatch.take_requests(now, &self.adapter, link)?;
         if self.poll_timeout().is_some_and(|due| due <= now) || self.may_put(link) {
             dispatch.handle_timers();
         }
         // What turns out to be nothing costs nothing.
-        while let Some(piece) = dispatch.next_piece(self.can_answer(), link.has_moved_data()) {
+        while let Some(piece) = self.next_piece(dispatch, link) {
             let done = self.do_piece(now, piece, dispatch, link, nic)?;
             let (requests, cache_commands) = match done {
                 Done::Nothing => continue,
@@ -58,6 +57,15 @@ impl Engine {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    fn next_piece(
+        &self,
+        dispatch: &mut Dispatch<Received>,
+        link: &SimulatedLink,
+    ) -> Option<Piece<Received>> {
+        let may_send = self.stack.may_transmit();
+        dispatch.next_piece(self.can_answer(), link.has_moved_data(), may_send)
     }
 
     fn do_piece(
