@@ -85,7 +85,7 @@ impl AdapterProcess {
 
     /// When it is to be looked at.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.worker.poll_timeout(self.timer())
+        self.worker.poll_timeout(|| self.timer())
     }
 
     fn timer(&self) -> Option<Time> {
@@ -144,18 +144,22 @@ impl AdapterProcess {
         match &mut self.waiting {
             Waiting::All(_) => Ok(may_put || link.is_waiting_for_adapter()),
             Waiting::One(dispatch) => {
-                dispatch.take_requests(now, &self.engine.adapter, link)?;
+                if link.has_requests() {
+                    dispatch.take_requests(now, &self.engine.adapter, link)?;
+                }
                 Ok(may_put || dispatch.has_work(self.engine.can_answer(), link.has_moved_data()))
             }
         }
     }
 
-    /// Something has happened on the link.
+    /// Something may have happened on the link.
     ///
     /// # Errors
     /// The host broke a rule, or the link is gone.
     pub(super) fn look_at(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
-        if self.take_in(now, link)? {
+        // If there was anything else to do, it has gone on with that.
+        let has_happened = link.is_waiting_for_adapter() || self.engine.may_put(link);
+        if has_happened && self.take_in(now, link)? {
             self.worker.wake(now);
         }
         Ok(())
@@ -171,7 +175,7 @@ impl AdapterProcess {
         link: &mut SimulatedLink,
         nic: &mut NicSide,
     ) -> Result<(), LinkError> {
-        if !self.worker.may_begin(now, self.timer()) {
+        if !self.worker.may_begin(now, || self.timer()) {
             return Ok(());
         }
         let engine = &mut self.engine;

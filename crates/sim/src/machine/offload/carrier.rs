@@ -1,11 +1,10 @@
 //! How long it takes to cross between host and adapters, which share the interconnect with the disks.
 
-use crate::EventQueue;
 use crate::config::{Invalid, of_interconnect};
 use baton_bus::interconnect::{
     DeviceId, Interconnect, InterconnectConfig, Operation, Transfer, Usage,
 };
-use baton_bus::{BytesByCategory, Category, Descriptor};
+use baton_bus::{BytesByCategory, Category, Descriptor, Fifo};
 use baton_wire::{Span, Time};
 
 /// Bytes of a doorbell: the ring's index.
@@ -53,8 +52,10 @@ pub(super) struct Carrier {
     latency: Span,
     /// Steps on the interconnect, by tag, and whose they are.
     under_way: slab::Slab<(DeviceId, Step)>,
-    /// What has crossed the interconnect and is not yet there.
-    landing: EventQueue<Landed>,
+    /// What has crossed the interconnect and is there some time later, in order.
+    landing: Fifo<(Time, Landed)>,
+    /// What is there.
+    landed: Fifo<Landed>,
 }
 
 impl Carrier {
@@ -70,7 +71,8 @@ impl Carrier {
             disks: DeviceId(adapters),
             latency,
             under_way: slab::Slab::new(),
-            landing: EventQueue::with_capacity(64),
+            landing: Fifo::new(),
+            landed: Fifo::new(),
         })
     }
 
@@ -119,20 +121,26 @@ impl Carrier {
 
     /// When something may get there next.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        match (self.bus.poll_timeout(), self.landing.peek_time()) {
+        let landing = self.landing.front().map(|&(at, _)| at);
+        match (self.bus.poll_timeout(), landing) {
             (Some(bus), Some(landing)) => Some(bus.min(landing)),
             (bus, landing) => bus.or(landing),
         }
     }
 
-    /// What gets there by `now`, in order.
+    /// What gets there by `now`.
     pub(super) fn poll_landed(&mut self, now: Time) -> Option<Landed> {
-        if self.bus.poll_timeout().is_some_and(|due| due <= now) {
+        while self.bus.poll_timeout().is_some_and(|due| due <= now) {
             self.bus.handle_timeout(now);
             self.advance(now);
         }
-        self.landing.peek_time().filter(|&at| at <= now)?;
-        self.landing.pop().map(|(_, landed)| landed)
+        if let Some(&(at, landed)) = self.landing.front()
+            && at <= now
+        {
+            self.landing.pop();
+            return Some(landed);
+        }
+        self.landed.pop()
     }
 
     /// What is done on the interconnect goes on.
@@ -153,14 +161,17 @@ impl Carrier {
                 Step::Interrupt(count) => self.land(done.at, device, Crossing::Responses(count)),
                 Step::Move(crossing) => self.land(done.at, device, crossing),
                 // The controller itself has the latency of the disk.
-                Step::FromDisk(token) => self.landing.push(done.at, Landed::FromDisk(token)),
+                Step::FromDisk(token) => self.landed.push(Landed::FromDisk(token)),
             }
         }
     }
 
     fn land(&mut self, crossed: Time, adapter: DeviceId, crossing: Crossing) {
         let landed = Landed::OfAdapter(adapter, crossing);
-        self.landing.push(crossed + self.latency, landed);
+        match self.latency {
+            Span::ZERO => self.landed.push(landed),
+            latency => self.landing.push((crossed + latency, landed)),
+        }
     }
 
     fn submit(

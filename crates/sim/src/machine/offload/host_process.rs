@@ -90,7 +90,7 @@ impl HostProcess {
 
     /// When it is to be looked at.
     pub(super) fn poll_timeout(&self, ends: &[End]) -> Option<Time> {
-        self.worker.poll_timeout(self.timer(ends))
+        self.worker.poll_timeout(|| self.timer(ends))
     }
 
     fn timer(&self, ends: &[End]) -> Option<Time> {
@@ -162,7 +162,7 @@ impl HostProcess {
         ends: &mut [End],
         host: &mut HostSide,
     ) -> Result<(), LinkError> {
-        if !self.worker.may_begin(now, self.timer(ends)) {
+        if !self.worker.may_begin(now, || self.timer(ends)) {
             return Ok(());
         }
         let goes_on = std::mem::take(&mut self.goes_on);

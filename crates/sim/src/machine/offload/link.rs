@@ -189,7 +189,12 @@ impl SimulatedLink {
 
     /// Whether something waits for the adapter.
     pub(super) fn is_waiting_for_adapter(&self) -> bool {
-        self.to_adapter.arrived > 0 || self.has_moved_data()
+        self.has_requests() || self.has_moved_data()
+    }
+
+    /// Whether requests wait for the adapter.
+    pub(super) fn has_requests(&self) -> bool {
+        self.to_adapter.arrived > 0
     }
 
     /// Whether a transfer of data is over of which the adapter has not heard.

@@ -36,11 +36,12 @@ impl Worker {
         }
     }
 
-    /// When it is to be looked at, given whether something is there for it and when one of its timers is due.
-    pub(super) fn poll_timeout(&self, timer: Option<Time>) -> Option<Time> {
+    /// When it is to be looked at; `timer` says when one of its timers is due, and is not asked while it works.
+    #[inline]
+    pub(super) fn poll_timeout(&self, timer: impl FnOnce() -> Option<Time>) -> Option<Time> {
         match self.state {
-            State::Asleep => timer,
-            State::Waking(at) => Some(timer.map_or(at, |timer| timer.min(at))),
+            State::Asleep => timer(),
+            State::Waking(at) => Some(timer().map_or(at, |timer| timer.min(at))),
             State::Working(until) => Some(until),
         }
     }
@@ -70,10 +71,12 @@ impl Worker {
     }
 
     /// Whether it begins a piece of work at `now`: it is awake, or one of its timers wakes it.
-    pub(super) fn may_begin(&self, now: Time, timer: Option<Time>) -> bool {
+    #[inline]
+    pub(super) fn may_begin(&self, now: Time, timer: impl FnOnce() -> Option<Time>) -> bool {
+        let is_due = || timer().is_some_and(|timer| timer <= now);
         match self.state {
-            State::Asleep => timer.is_some_and(|timer| timer <= now),
-            State::Waking(at) => at <= now || timer.is_some_and(|timer| timer <= now),
+            State::Asleep => is_due(),
+            State::Waking(at) => at <= now || is_due(),
             State::Working(_) => false,
         }
     }
@@ -114,27 +117,33 @@ mod tests {
     #[test]
     fn it_wakes_up_works_and_sleeps() {
         let mut worker = worker(10, 0, 1);
-        assert_eq!(worker.poll_timeout(None), None);
+        assert_eq!(worker.poll_timeout(|| None), None);
         worker.wake(at(5));
         worker.wake(at(6));
-        assert_eq!(worker.poll_timeout(None), Some(at(15)), "the first counts");
-        assert!(!worker.may_begin(at(14), None) && worker.may_begin(at(15), None));
+        assert_eq!(
+            worker.poll_timeout(|| None),
+            Some(at(15)),
+            "the first counts"
+        );
+        assert!(!worker.may_begin(at(14), || None) && worker.may_begin(at(15), || None));
         worker.work(at(18));
         worker.wake(at(16));
-        assert!(!worker.may_begin(at(17), Some(at(17))), "it is busy");
+        assert!(!worker.may_begin(at(17), || Some(at(17))), "it is busy");
         assert!(!worker.ends(at(17)) && worker.ends(at(18)));
-        assert_eq!(worker.poll_timeout(None), None);
+        assert_eq!(worker.poll_timeout(|| None), None);
         worker.go_on(at(18));
-        assert!(worker.may_begin(at(18), None));
+        assert!(worker.may_begin(at(18), || None));
     }
 
     #[test]
     fn a_timer_wakes_it_at_once() {
         let mut worker = worker(10, 0, 1);
-        assert_eq!(worker.poll_timeout(Some(at(7))), Some(at(7)));
-        assert!(worker.may_begin(at(7), Some(at(7))));
+        assert_eq!(worker.poll_timeout(|| Some(at(7))), Some(at(7)));
+        assert!(worker.may_begin(at(7), || Some(at(7))));
         worker.wake(at(0));
-        assert!(worker.may_begin(at(7), Some(at(7))) && !worker.may_begin(at(7), Some(at(8))));
+        assert!(
+            worker.may_begin(at(7), || Some(at(7))) && !worker.may_begin(at(7), || Some(at(8)))
+        );
     }
 
     #[test]
@@ -143,7 +152,7 @@ mod tests {
             let delay = |n: u64| {
                 let mut worker = worker(100, 20, seed + n);
                 worker.wake(Time::ZERO);
-                worker.poll_timeout(None).unwrap()
+                worker.poll_timeout(|| None).unwrap()
             };
             (0..50).map(delay).collect::<Vec<_>>()
         };
