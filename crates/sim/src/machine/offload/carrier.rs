@@ -46,7 +46,8 @@ enum Step {
 /// An interconnect, and what takes time besides.
 #[derive(Debug)]
 pub(super) struct Carrier {
-    bus: Box<dyn Interconnect>,
+    /// None where it is ideal: there everything crosses at once.
+    bus: Option<Box<dyn Interconnect>>,
     /// The controller of the disks, which comes after the adapters.
     disks: DeviceId,
     latency: Span,
@@ -65,9 +66,15 @@ impl Carrier {
         adapters: u8,
         latency: Span,
     ) -> Result<Self, Invalid> {
-        let bus = config.build(usize::from(adapters) + 1);
+        let bus = match config {
+            InterconnectConfig::Ideal => None,
+            config => {
+                let bus = config.build(usize::from(adapters) + 1);
+                Some(bus.map_err(|error| of_interconnect(&error))?)
+            }
+        };
         Ok(Self {
-            bus: bus.map_err(|error| of_interconnect(&error))?,
+            bus,
             disks: DeviceId(adapters),
             latency,
             under_way: slab::Slab::new(),
@@ -109,29 +116,34 @@ impl Carrier {
         self.submit(now, self.disks, step, Operation::DmaWrite, bytes);
     }
 
-    /// How the interconnect was used since [`Carrier::restart_counts`].
-    pub(super) fn usage(&mut self, now: Time) -> Usage {
-        self.bus.usage(now)
+    /// How the interconnect was used since [`Carrier::restart_counts`]; none where it is ideal.
+    pub(super) fn usage(&self, now: Time) -> Option<Usage> {
+        self.bus.as_ref().map(|bus| bus.usage(now))
     }
 
     /// Begins to count anew.
     pub(super) fn restart_counts(&mut self, now: Time) {
-        self.bus.restart_counts(now);
+        if let Some(bus) = &mut self.bus {
+            bus.restart_counts(now);
+        }
     }
 
-    /// When something may get there next.
+    /// When something may get there next that is not there now.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         let landing = self.landing.front().map(|&(at, _)| at);
-        match (self.bus.poll_timeout(), landing) {
+        match (self.next_done(), landing) {
             (Some(bus), Some(landing)) => Some(bus.min(landing)),
             (bus, landing) => bus.or(landing),
         }
     }
 
+    fn next_done(&self) -> Option<Time> {
+        self.bus.as_ref().and_then(|bus| bus.poll_timeout())
+    }
+
     /// What gets there by `now`.
     pub(super) fn poll_landed(&mut self, now: Time) -> Option<Landed> {
-        while self.bus.poll_timeout().is_some_and(|due| due <= now) {
-            self.bus.handle_timeout(now);
+        while self.next_done().is_some_and(|due| due <= now) {
             self.advance(now);
         }
         if let Some(&(at, landed)) = self.landing.front()
@@ -145,7 +157,10 @@ impl Carrier {
 
     /// What is done on the interconnect goes on.
     fn advance(&mut self, now: Time) {
-        while let Some(done) = self.bus.poll_done() {
+        if let Some(bus) = &mut self.bus {
+            bus.handle_timeout(now);
+        }
+        while let Some(done) = self.bus.as_mut().and_then(|bus| bus.poll_done()) {
             let (device, step) = self.under_way.remove(done.tag as usize);
             match step {
                 Step::Doorbell(count) => {
@@ -158,11 +173,19 @@ impl Carrier {
                     let step = Step::Interrupt(count);
                     self.submit(now, device, step, Operation::Interrupt, nothing);
                 }
-                Step::Interrupt(count) => self.land(done.at, device, Crossing::Responses(count)),
-                Step::Move(crossing) => self.land(done.at, device, crossing),
-                // The controller itself has the latency of the disk.
-                Step::FromDisk(token) => self.landed.push(Landed::FromDisk(token)),
+                last => self.crossed(done.at, device, last),
             }
+        }
+    }
+
+    /// The last of a crossing's steps is done; on an ideal interconnect the first is.
+    fn crossed(&mut self, at: Time, device: DeviceId, step: Step) {
+        match step {
+            Step::Doorbell(count) => self.land(at, device, Crossing::Requests(count)),
+            Step::Interrupt(count) => self.land(at, device, Crossing::Responses(count)),
+            Step::Move(crossing) => self.land(at, device, crossing),
+            // The controller itself has the latency of the disk.
+            Step::FromDisk(token) => self.landed.push(Landed::FromDisk(token)),
         }
     }
 
@@ -182,6 +205,9 @@ impl Carrier {
         operation: Operation,
         bytes: BytesByCategory,
     ) {
+        let Some(bus) = &mut self.bus else {
+            return self.crossed(now, device, step);
+        };
         let tag = self.under_way.insert((device, step)) as u64;
         let transfer = Transfer {
             device,
@@ -190,7 +216,7 @@ impl Carrier {
             tag,
             reported: true,
         };
-        self.bus.submit(now, transfer);
+        bus.submit(now, transfer);
     }
 }
 

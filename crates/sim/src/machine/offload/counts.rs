@@ -128,8 +128,8 @@ impl Offload {
     }
 
     /// How the interconnect was used since measurement began; none where it is ideal.
-    pub(in super::super) fn usage(&mut self, now: Time) -> Option<Usage> {
-        self.takes_time.then(|| self.carrier.usage(now))
+    pub(in super::super) fn usage(&self, now: Time) -> Option<Usage> {
+        self.carrier.usage(now)
     }
 
     /// Adds what the host's own stack did since measurement began.
