@@ -97,7 +97,7 @@ impl Machine {
             self.packets += 1;
             self.taps.frame(self.now, &segment);
             match &mut self.offload {
-                Some(offload) => offload.receive(self.now, nic, segment),
+                Some(offload) => offload.receive(self.now, nic, &segment),
                 // A drop is counted by the firmware with its reason.
                 None => drop(port.nic.firmware.handle_frame(self.now, segment)),
             }

@@ -5,7 +5,7 @@ mod one_by_one;
 
 use super::super::nic_side::NicSide;
 use super::carrier::Carrier;
-use super::data::LinkData;
+use super::data::Packet;
 use super::link::SimulatedLink;
 use super::worker::Worker;
 use crate::config::{Experiment, Invalid, OffloadAdapterConfig, Piece};
@@ -14,7 +14,7 @@ use baton_bus::link::LinkError;
 use baton_nic::offload::{Dispatch, SessionStats};
 use baton_nic::{Drops, Governor, Schedule};
 use baton_tcp::Segment;
-use baton_wire::Time;
+use baton_wire::{Symbolic, Time};
 use engine::{Engine, Outgoing};
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 const MOST_FRAMES: usize = 64;
 
 /// A frame, with the time of its arrival.
-type Received = (Time, Segment<LinkData>);
+type Received = (Time, Packet);
 
 /// The adapter with all that is its own.
 #[derive(Debug)]
@@ -69,11 +69,11 @@ impl AdapterProcess {
     }
 
     /// A frame has come off the wire.
-    pub(super) fn receive(&mut self, now: Time, segment: Segment<LinkData>) {
+    pub(super) fn receive(&mut self, now: Time, packet: Packet) {
         match &mut self.waiting {
-            Waiting::All(received) => received.push_back((now, segment)),
+            Waiting::All(received) => received.push_back((now, packet)),
             // A drop is counted with its reason.
-            Waiting::One(dispatch) => drop(dispatch.handle_frame((now, segment))),
+            Waiting::One(dispatch) => drop(dispatch.handle_frame((now, packet))),
         }
         self.worker.wake(now);
     }
@@ -106,7 +106,7 @@ impl AdapterProcess {
         link: &mut SimulatedLink,
         carrier: &mut Carrier,
         nic: &mut NicSide,
-        mut send: impl FnMut(Segment<LinkData>),
+        mut send: impl FnMut(Segment<Symbolic>),
     ) -> Result<(), LinkError> {
         if !self.worker.ends(now) {
             return Ok(());

@@ -7,6 +7,7 @@ use baton_tcp::Segment;
 use baton_wire::{Payload, Pieces, Symbolic};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 /// What a buffer holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,16 +22,19 @@ pub(super) enum LinkData {
     State(Bytes),
     /// A packet of the host's own stack, or the head of one that goes in parts; always whole.
     #[serde(skip)]
-    Packet(Box<Segment<LinkData>>),
+    Packet(Packet),
     /// A part of such a packet, where it lies in memory.
     #[serde(skip)]
     Part(Symbolic),
 }
 
+/// A packet; a buffer and what was read from it share it.
+pub(super) type Packet = Rc<Segment<LinkData>>;
+
 impl LinkData {
     /// A packet.
     pub(super) fn packet(segment: Segment<Self>) -> Self {
-        Self::Packet(Box::new(segment))
+        Self::Packet(Rc::new(segment))
     }
 
     /// Whether it is a packet, or a part of one.
@@ -41,7 +45,7 @@ impl LinkData {
     /// The packet, if it is one.
     pub(super) fn into_packet(self) -> Option<Segment<Self>> {
         match self {
-            Self::Packet(segment) => Some(*segment),
+            Self::Packet(segment) => Some(Rc::unwrap_or_clone(segment)),
             _ => None,
         }
     }
@@ -96,9 +100,9 @@ fn category(content: &Symbolic) -> Category {
 }
 
 /// A segment from the wire, as the server's TCP takes it.
-pub(super) fn from_wire(segment: Segment<Symbolic>) -> Segment<LinkData> {
+pub(super) fn from_wire(segment: &Segment<Symbolic>) -> Packet {
     let payload = segment.payload.iter().copied().map(LinkData::Content);
-    with_payload(&segment, payload.collect())
+    Rc::new(with_payload(segment, payload.collect()))
 }
 
 /// A segment of the server's TCP, as the wire takes it.

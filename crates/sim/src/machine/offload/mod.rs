@@ -97,7 +97,7 @@ impl Offload {
     }
 
     /// A frame has come off an adapter's wire.
-    pub(super) fn receive(&mut self, now: Time, nic: u8, segment: Segment<Symbolic>) {
+    pub(super) fn receive(&mut self, now: Time, nic: u8, segment: &Segment<Symbolic>) {
         self.adapters[usize::from(nic)].receive(now, data::from_wire(segment));
     }
 
@@ -128,8 +128,7 @@ impl Offload {
         let adapters = self.adapters.iter_mut().zip(&mut self.ends);
         for ((adapter, end), port) in adapters.zip(&mut *ports) {
             let (wire, carrier) = (&mut port.to_clients, &mut self.carrier);
-            let send = |segment| {
-                let segment = data::to_wire(&segment);
+            let send = |segment: Segment<Symbolic>| {
                 frame(&segment);
                 wire.send(now, segment.frame_len(), segment);
             };

@@ -2,7 +2,7 @@
 
 use super::super::super::nic_side::NicSide;
 use super::super::super::subnets;
-use super::super::data::LinkData;
+use super::super::data::{self, LinkData, Packet};
 use super::super::link::{AdapterTally, SimulatedLink};
 use super::{MOST_FRAMES, Received};
 use crate::config::{Experiment, Invalid};
@@ -10,8 +10,9 @@ use baton_bus::link::LinkError;
 use baton_nic::offload::{Adapter, AdapterConfig, HostPacket, PacketSocket, SessionId, pump};
 use baton_nic::{Governor, LINE_BYTES, Meter, Task, Transmit};
 use baton_tcp::{Segment, Stack};
-use baton_wire::Time;
+use baton_wire::{Symbolic, Time};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// TCP, sockets, and what the piece of work under way sends.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub(super) struct Engine {
 /// A segment on its way to the wire.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    pub(super) segment: Segment<LinkData>,
+    pub(super) segment: Segment<Symbolic>,
     /// For a packet of the host: when it was here.
     pub(super) host_since: Option<Time>,
 }
@@ -113,10 +114,10 @@ impl Engine {
             self.adapter.control_load(now, received.len() as u32);
         }
         for _ in 0..MOST_FRAMES {
-            let Some((since, segment)) = received.pop_front() else {
+            let Some((since, packet)) = received.pop_front() else {
                 break;
             };
-            self.take_in(now, since, segment, nic);
+            self.take_in(now, since, packet, nic);
         }
         self.run_timers(now);
         self.handle_events(now);
@@ -152,18 +153,12 @@ impl Engine {
     }
 
     /// TCP input, or on to the host if it is of no connection here.
-    pub(super) fn take_in(
-        &mut self,
-        now: Time,
-        since: Time,
-        segment: Segment<LinkData>,
-        nic: &mut NicSide,
-    ) {
+    pub(super) fn take_in(&mut self, now: Time, since: Time, packet: Packet, nic: &mut NicSide) {
         if self.adapter.passes_packets() {
             nic.meter.run(Task::Lookup);
         }
-        let host = self.host_of(now, &segment);
-        self.hand_on(now, since, segment, host, nic);
+        let host = self.host_of(now, &packet);
+        self.hand_on(now, since, packet, host, nic);
     }
 
     /// Gives a packet to the host, or to TCP.
@@ -171,16 +166,17 @@ impl Engine {
         &mut self,
         now: Time,
         since: Time,
-        segment: Segment<LinkData>,
+        packet: Packet,
         host: Option<PacketSocket>,
         nic: &mut NicSide,
     ) {
         if let Some(host) = host {
             nic.meter.run(Task::HostReceive);
             self.passed.push(since);
-            return self.adapter.pass(host, LinkData::packet(segment));
+            return self.adapter.pass(host, LinkData::Packet(packet));
         }
         nic.meter.run(Task::Receive);
+        let segment = Rc::unwrap_or_clone(packet);
         self.stack.handle_segment(now, segment);
     }
 
@@ -195,26 +191,23 @@ impl Engine {
         while let Some(HostPacket { parts, to_wire }) = self.adapter.poll_packet() {
             any = true;
             let mut parts = parts.into_iter();
-            let Some(mut segment) = parts.next().and_then(LinkData::into_packet) else {
+            let Some(LinkData::Packet(packet)) = parts.next() else {
                 debug_assert!(false, "packet sockets get packets");
                 continue;
             };
             if to_wire {
                 nic.meter.run(Task::HostSend);
+                let mut segment = data::to_wire(&packet);
                 for part in parts {
-                    if !matches!(part, LinkData::Cached(_)) {
-                        nic.meter.run(Task::AppendMemory);
-                    }
-                    segment.payload.push(part);
+                    self.charge_part(&part, nic);
+                    segment.payload.extend(part.content());
                 }
-                self.charge_cached(&segment, nic);
-                let host_since = Some(since.unwrap_or(now));
                 self.outgoing.push(Outgoing {
                     segment,
-                    host_since,
+                    host_since: Some(since.unwrap_or(now)),
                 });
             } else {
-                self.take_in(now, now, segment, nic);
+                self.take_in(now, now, packet, nic);
             }
         }
         any
@@ -226,25 +219,32 @@ impl Engine {
             return false;
         };
         nic.meter.run(Task::Transmit);
-        self.charge_cached(&segment, nic);
-        let host_since = None;
+        for part in &segment.payload {
+            if let LinkData::Cached(content) = part {
+                self.charge_cached(content, nic);
+            }
+        }
         self.outgoing.push(Outgoing {
-            segment,
-            host_since,
+            segment: data::to_wire(&segment),
+            host_since: None,
         });
         true
     }
 
-    /// Charges what of a segment is gathered from the data cache, or copied from there (data-caching 4.3).
-    fn charge_cached(&self, segment: &Segment<LinkData>, nic: &mut NicSide) {
-        for part in &segment.payload {
-            if let LinkData::Cached(content) = part {
-                nic.meter.run(Task::AppendCache);
-                if self.transmit == Transmit::Copy {
-                    let lines = content.len.div_ceil(LINE_BYTES);
-                    nic.meter.run_many(Task::CopyLine, lines);
-                }
-            }
+    /// Charges content that is gathered from the data cache, or copied from there (data-caching 4.3).
+    fn charge_cached(&self, content: &Symbolic, nic: &mut NicSide) {
+        nic.meter.run(Task::AppendCache);
+        if self.transmit == Transmit::Copy {
+            let lines = content.len.div_ceil(LINE_BYTES);
+            nic.meter.run_many(Task::CopyLine, lines);
+        }
+    }
+
+    /// Charges a part that a packet of the host is put together from, beside its head.
+    fn charge_part(&self, part: &LinkData, nic: &mut NicSide) {
+        match part {
+            LinkData::Cached(content) => self.charge_cached(content, nic),
+            _ => nic.meter.run(Task::AppendMemory),
         }
     }
 

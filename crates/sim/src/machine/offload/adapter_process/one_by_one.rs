@@ -78,9 +78,9 @@ impl Engine {
     ) -> Result<Done, LinkError> {
         let mut done = Done::ForConnections { requests: 0 };
         match piece {
-            Piece::Lookup((since, segment)) => {
-                let host = self.host_of(now, &segment);
-                dispatch.sort((since, segment), host.is_none());
+            Piece::Lookup((since, packet)) => {
+                let host = self.host_of(now, &packet);
+                dispatch.sort((since, packet), host.is_none());
                 if !self.adapter.passes_packets() {
                     return Ok(Done::Nothing);
                 }
@@ -88,15 +88,15 @@ impl Engine {
                 self.adapter.control_load(now, dispatch.qlen());
                 return Ok(done);
             }
-            Piece::HostReceive((since, segment)) => {
-                let host = self.adapter.host_for(segment.dst);
-                self.hand_on(now, since, segment, host, nic);
+            Piece::HostReceive((since, packet)) => {
+                let host = self.adapter.host_for(packet.dst);
+                self.hand_on(now, since, packet, host, nic);
                 done = Done::ForHost;
             }
             // If its connection has left since it was looked up, it goes on to the host.
-            Piece::Receive((since, segment)) => {
-                let host = self.host_of(now, &segment);
-                self.hand_on(now, since, segment, host, nic);
+            Piece::Receive((since, packet)) => {
+                let host = self.host_of(now, &packet);
+                self.hand_on(now, since, packet, host, nic);
             }
             Piece::HostRequest => {
                 dispatch.carry_out(now, &mut self.adapter, &mut self.stack)?;
