@@ -132,7 +132,7 @@ impl<F> Dispatch<F> {
     /// Whether there may be a piece of work, if only to find that TCP has nothing to send. The arguments are those of
     /// [`Dispatch::next_piece`].
     pub fn has_work(&self, can_answer: bool, is_over: bool) -> bool {
-        self.heads(can_answer, is_over).any()
+        self.transmit.is_some() || self.heads(can_answer, is_over).any()
     }
 
     /// Whether timers that are due have become work that waits for its turn.

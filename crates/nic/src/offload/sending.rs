@@ -291,6 +291,9 @@ impl<P: Payload + Inline> Session<P> {
 
     /// Gives all cumulative answers that are owed.
     pub(super) fn settle_all(&mut self, now: Time) {
+        if self.owed.is_empty() {
+            return;
+        }
         let mut owed = std::mem::take(&mut self.owed);
         for slot in owed.drain(..) {
             self.settle(now, slot);
