@@ -1,15 +1,13 @@
 //! What happens to sockets on adapters.
 
+use super::offload::Offload;
 use super::tick::{NicTick, Tick};
 use super::{Machine, Violation};
 
 impl Machine {
     /// Looks forward to what happens next to sockets on adapters, if there are any.
     pub(super) fn expect_offload(&mut self) {
-        let next = self
-            .offload
-            .as_ref()
-            .and_then(|offload| offload.poll_timeout());
+        let next = self.offload.as_ref().map(Offload::due);
         self.arm(Tick::Offload, next);
     }
 

@@ -30,6 +30,8 @@ pub(super) struct AdapterProcess {
     engine: Engine,
     worker: Worker,
     waiting: Waiting,
+    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    due: Time,
 }
 
 /// What waits for it, and how much of that it does in one piece of work.
@@ -65,6 +67,7 @@ impl AdapterProcess {
             engine,
             worker: Worker::new(config.wake_up, experiment.run.nic_seed(number) ^ 0xada9),
             waiting,
+            due: Time::NEVER,
         })
     }
 
@@ -76,6 +79,7 @@ impl AdapterProcess {
             Waiting::One(dispatch) => drop(dispatch.handle_frame((now, packet))),
         }
         self.worker.wake(now);
+        self.expect();
     }
 
     pub(super) fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
@@ -83,9 +87,16 @@ impl AdapterProcess {
         self.engine.adapter.set_batching(session, rule);
     }
 
-    /// When it is to be looked at.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.worker.poll_timeout(|| self.timer())
+    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    #[inline]
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Looks forward, after something has changed.
+    fn expect(&mut self) {
+        let due = self.worker.poll_timeout(|| self.timer());
+        self.due = due.unwrap_or(Time::NEVER);
     }
 
     fn timer(&self) -> Option<Time> {
@@ -129,6 +140,7 @@ impl AdapterProcess {
         if self.is_wanted(now, link)? {
             self.worker.go_on(now);
         }
+        self.expect();
         Ok(())
     }
 
@@ -161,6 +173,7 @@ impl AdapterProcess {
         let has_happened = link.is_waiting_for_adapter() || self.engine.may_put(link);
         if has_happened && self.take_in(now, link)? {
             self.worker.wake(now);
+            self.expect();
         }
         Ok(())
     }
@@ -175,7 +188,7 @@ impl AdapterProcess {
         link: &mut SimulatedLink,
         nic: &mut NicSide,
     ) -> Result<(), LinkError> {
-        if !self.worker.may_begin(now, || self.timer()) {
+        if self.due > now {
             return Ok(());
         }
         let engine = &mut self.engine;
@@ -192,6 +205,7 @@ impl AdapterProcess {
         } else {
             self.worker.rest();
         }
+        self.expect();
         Ok(())
     }
 

@@ -128,30 +128,33 @@ impl Carrier {
         }
     }
 
-    /// When something may get there next that is not there now.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        let landing = self.landing.front().map(|&(at, _)| at);
-        match (self.next_done(), landing) {
-            (Some(bus), Some(landing)) => Some(bus.min(landing)),
-            (bus, landing) => bus.or(landing),
-        }
+    /// When something may get there next that is not there now; [`Time::NEVER`] if nothing is under way.
+    pub(super) fn due(&self) -> Time {
+        let landing = self.landing.front().map_or(Time::NEVER, |&(at, _)| at);
+        landing.min(self.next_done())
     }
 
-    fn next_done(&self) -> Option<Time> {
-        self.bus.as_ref().and_then(|bus| bus.poll_timeout())
+    fn next_done(&self) -> Time {
+        let done = self.bus.as_ref().and_then(|bus| bus.poll_timeout());
+        done.unwrap_or(Time::NEVER)
     }
 
-    /// What gets there by `now`.
-    pub(super) fn poll_landed(&mut self, now: Time) -> Option<Landed> {
-        while self.next_done().is_some_and(|due| due <= now) {
+    /// Works out what gets there by `now`.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        while self.next_done() <= now {
             self.advance(now);
         }
-        if let Some(&(at, landed)) = self.landing.front()
+        while let Some(&(at, landed)) = self.landing.front()
             && at <= now
         {
             self.landing.pop();
-            return Some(landed);
+            self.landed.push(landed);
         }
+    }
+
+    /// What has got there.
+    #[inline]
+    pub(super) fn poll_landed(&mut self) -> Option<Landed> {
         self.landed.pop()
     }
 
@@ -239,8 +242,10 @@ mod tests {
     /// Everything that lands, and when.
     fn landed(carrier: &mut Carrier) -> Vec<(Time, Landed)> {
         let mut all = Vec::new();
-        while let Some(now) = carrier.poll_timeout() {
-            while let Some(landed) = carrier.poll_landed(now) {
+        while carrier.due() < Time::NEVER {
+            let now = carrier.due();
+            carrier.handle_timeout(now);
+            while let Some(landed) = carrier.poll_landed() {
                 all.push((now, landed));
             }
         }

@@ -34,6 +34,8 @@ pub(super) struct HostProcess {
     /// Reads that are done.
     from_disk: VecDeque<u64>,
     worker: Worker,
+    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    due: Time,
     piece: Piece,
     /// The piece of work before this one left something to do: no interrupt has to tell of it.
     goes_on: bool,
@@ -73,24 +75,34 @@ impl HostProcess {
         let link_meters = (0..ends.len()).map(link_meter).collect();
         let mut worker = Worker::new(config.wake_up, experiment.run.seed ^ 0x4057);
         worker.wake(Time::ZERO);
-        Ok(Self {
+        let mut process = Self {
             stack,
             application: Application::new(&experiment.application),
             files: files(experiment, workload),
             reads: VecDeque::new(),
             from_disk: VecDeque::new(),
             worker,
+            due: Time::NEVER,
             piece: config.piece,
             goes_on: false,
             responses: Turns::default(),
             events: Turns::default(),
             link_meters,
-        })
+        };
+        process.expect(ends);
+        Ok(process)
     }
 
-    /// When it is to be looked at.
-    pub(super) fn poll_timeout(&self, ends: &[End]) -> Option<Time> {
-        self.worker.poll_timeout(|| self.timer(ends))
+    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    #[inline]
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Looks forward, after something has changed.
+    fn expect(&mut self, ends: &[End]) {
+        let due = self.worker.poll_timeout(|| self.timer(ends));
+        self.due = due.unwrap_or(Time::NEVER);
     }
 
     fn timer(&self, ends: &[End]) -> Option<Time> {
@@ -115,6 +127,7 @@ impl HostProcess {
                 self.worker.go_on(now);
                 self.goes_on = self.piece == Piece::One;
             }
+            self.expect(ends);
         }
     }
 
@@ -147,6 +160,7 @@ impl HostProcess {
     pub(super) fn look_at(&mut self, now: Time, ends: &[End]) {
         if ends.iter().any(wants_host) || !self.from_disk.is_empty() {
             self.worker.wake(now);
+            self.expect(ends);
         }
     }
 
@@ -162,7 +176,7 @@ impl HostProcess {
         ends: &mut [End],
         host: &mut HostSide,
     ) -> Result<(), LinkError> {
-        if !self.worker.may_begin(now, || self.timer(ends)) {
+        if self.due > now {
             return Ok(());
         }
         let goes_on = std::mem::take(&mut self.goes_on);
@@ -207,6 +221,7 @@ impl HostProcess {
             link_meter.charge(link, meter);
         }
         self.worker.work(host.end_piece(now));
+        self.expect(ends);
         Ok(())
     }
 

@@ -101,17 +101,11 @@ impl Offload {
         self.adapters[usize::from(nic)].receive(now, data::from_wire(segment));
     }
 
-    /// When something happens next that nobody outside causes.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        let of_adapters = self
-            .adapters
-            .iter()
-            .filter_map(AdapterProcess::poll_timeout);
-        let others = [
-            self.carrier.poll_timeout(),
-            self.host.poll_timeout(&self.ends),
-        ];
-        of_adapters.chain(others.into_iter().flatten()).min()
+    /// When something happens next that nobody outside causes; [`Time::NEVER`] if nothing does.
+    pub(super) fn due(&self) -> Time {
+        let others = self.carrier.due().min(self.host.due());
+        let of_adapters = self.adapters.iter().map(AdapterProcess::due);
+        of_adapters.fold(others, Time::min)
     }
 
     /// Lets everybody do what is due now, always in the same order. What leaves by an adapter goes to its port.
@@ -135,7 +129,8 @@ impl Offload {
             adapter.end_work(now, &mut end.link, carrier, &mut port.nic, send)?;
         }
         self.host.end_work(now, &mut self.ends, &mut self.carrier);
-        while let Some(landed) = self.carrier.poll_landed(now) {
+        self.carrier.handle_timeout(now);
+        while let Some(landed) = self.carrier.poll_landed() {
             match landed {
                 Landed::OfAdapter(adapter, crossing) => {
                     let end = &mut self.ends[usize::from(adapter.0)];

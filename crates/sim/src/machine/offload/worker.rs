@@ -36,7 +36,8 @@ impl Worker {
         }
     }
 
-    /// When it is to be looked at; `timer` says when one of its timers is due, and is not asked while it works.
+    /// When the piece of work ends; if there is none, when the next begins: it is awake, or one of its timers wakes it. `timer` says when
+    /// the first of these is due, and is not asked while it works.
     #[inline]
     pub(super) fn poll_timeout(&self, timer: impl FnOnce() -> Option<Time>) -> Option<Time> {
         match self.state {
@@ -68,17 +69,6 @@ impl Worker {
             self.state = State::Asleep;
         }
         ends
-    }
-
-    /// Whether it begins a piece of work at `now`: it is awake, or one of its timers wakes it.
-    #[inline]
-    pub(super) fn may_begin(&self, now: Time, timer: impl FnOnce() -> Option<Time>) -> bool {
-        let is_due = || timer().is_some_and(|timer| timer <= now);
-        match self.state {
-            State::Asleep => is_due(),
-            State::Waking(at) => at <= now || is_due(),
-            State::Working(_) => false,
-        }
     }
 
     /// There was nothing to do after all.
@@ -114,6 +104,10 @@ mod tests {
         Worker::new(WakeUpConfig { ns, jitter_percent }, seed)
     }
 
+    fn begins(worker: &Worker, now: Time, timer: Option<Time>) -> bool {
+        worker.poll_timeout(|| timer).is_some_and(|due| due <= now)
+    }
+
     #[test]
     fn it_wakes_up_works_and_sleeps() {
         let mut worker = worker(10, 0, 1);
@@ -125,25 +119,23 @@ mod tests {
             Some(at(15)),
             "the first counts"
         );
-        assert!(!worker.may_begin(at(14), || None) && worker.may_begin(at(15), || None));
+        assert!(!begins(&worker, at(14), None) && begins(&worker, at(15), None));
         worker.work(at(18));
         worker.wake(at(16));
-        assert!(!worker.may_begin(at(17), || Some(at(17))), "it is busy");
+        assert!(!begins(&worker, at(17), Some(at(17))), "it is busy");
         assert!(!worker.ends(at(17)) && worker.ends(at(18)));
         assert_eq!(worker.poll_timeout(|| None), None);
         worker.go_on(at(18));
-        assert!(worker.may_begin(at(18), || None));
+        assert!(begins(&worker, at(18), None));
     }
 
     #[test]
     fn a_timer_wakes_it_at_once() {
         let mut worker = worker(10, 0, 1);
         assert_eq!(worker.poll_timeout(|| Some(at(7))), Some(at(7)));
-        assert!(worker.may_begin(at(7), || Some(at(7))));
+        assert!(begins(&worker, at(7), Some(at(7))));
         worker.wake(at(0));
-        assert!(
-            worker.may_begin(at(7), || Some(at(7))) && !worker.may_begin(at(7), || Some(at(8)))
-        );
+        assert!(begins(&worker, at(7), Some(at(7))) && !begins(&worker, at(7), Some(at(8))));
     }
 
     #[test]
