@@ -8,6 +8,7 @@
 mod cache;
 mod change;
 mod disk;
+mod lent;
 mod pages;
 mod reader;
 mod send;
@@ -15,7 +16,8 @@ mod system;
 
 pub use cache::{FileCacheConfig, FileCacheStats};
 pub use disk::DiskRead;
-pub use system::{Destination, FileSystem};
+pub use lent::Borrower;
+pub use system::{Borrowers, Destination, FileSystem};
 
 pub(crate) use cache::FileCache;
 pub use pages::pages;

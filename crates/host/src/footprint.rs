@@ -4,8 +4,10 @@
 //! kernel ([`Op`]); how often a touch misses is an outcome. All sizes and offsets are bytes. Lines have 64 bytes, so a
 //! field here is a group of members that share lines, not one member.
 
+use crate::files::{memory_page, pages};
 use crate::meter::{Access, Layer, Meter, Op, Pool};
 use crate::nics::NicId;
+use crate::sockets::FileId;
 use Access::{Read, Write};
 
 /// A part of a structure.
@@ -559,6 +561,22 @@ pub fn file_page<M: Meter>(m: &mut M, mbuf: u32, page: u32) {
     at(m, Layer::Syscall, Pool::VmPage, page, VM_PAGE, Write);
     at(m, Layer::Syscall, Pool::SfBuf, mbuf, SF_BUF, Write);
     at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
+}
+
+/// The device read content of a file from its pages. No processor has touched them: where they lie matters to main memory alone, so each
+/// lies where it would if all files were in memory.
+pub fn file_read_by_dma<M: Meter>(m: &mut M, file: FileId, offset: u64, len: u32) {
+    for (start, run) in pages(offset, len as usize) {
+        let at = offset + start as u64;
+        let within = (at % u64::from(PAGE_BYTES)) as u32;
+        m.dma(
+            Pool::FilePage,
+            memory_page(file, at),
+            within,
+            run as u32,
+            Read,
+        );
+    }
 }
 
 /// sendfile looks for a page in the file cache.

@@ -31,7 +31,8 @@ mod syscalls;
 pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
 pub use config::{Config, ConfigError, Expected};
 pub use files::{
-    Destination, DiskRead, FileCacheConfig, FileCacheStats, FileStore, FileSystem, pages,
+    Borrower, Borrowers, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileStore,
+    FileSystem, pages,
 };
 pub use kernel::Kernel;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};

@@ -291,10 +291,12 @@ pub enum Pool {
     DirectoryBlock,
     /// Bucket of the table by which the file cache finds pages.
     PageBucket,
+    /// A page of memory with content of a file.
+    FilePage,
 }
 
 /// All pools, in order of their discriminants, with the size of a slot in bytes.
-pub const POOLS: [(Pool, u32); 19] = [
+pub const POOLS: [(Pool, u32); 20] = [
     (Pool::Socket, 512),
     (Pool::Connection, 1024),
     (Pool::Bypass, 128),
@@ -314,6 +316,7 @@ pub const POOLS: [(Pool, u32); 19] = [
     (Pool::DirectoryBucket, 16),
     (Pool::DirectoryBlock, 64),
     (Pool::PageBucket, 16),
+    (Pool::FilePage, 4096),
 ];
 
 /// Read or written.

@@ -142,6 +142,11 @@ impl FileCache {
         self.frames.len()
     }
 
+    /// Pages that something is sent from.
+    pub(crate) fn wired(&self) -> u32 {
+        self.wired
+    }
+
     /// The memory of a page, if it is there.
     pub(crate) fn find(&self, file: FileId, number: u32) -> Option<u32> {
         self.pages.get(&(file, number)).copied()

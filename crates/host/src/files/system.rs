@@ -1,13 +1,16 @@
 //! Files for sockets that are another's: what each socket keeps of the file that it sends, who waits for pages, and which pages stay in
-//! memory because a stack refers to them.
+//! memory because a stack or an adapter refers to them.
 
+use super::lent::{Borrower, Lent};
 use super::pages::pages;
 use super::reader::{Reader, Stop};
 use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
 use crate::footprint::{self, PAGE_BYTES};
+use crate::layer::AdapterId;
 use crate::meter::{Meter, Owner};
+use crate::offload::OsLayer;
 use crate::sockets::{FileContent, FileId, Gone, SocketId};
-use baton_tcp::ConnId;
+use baton_bus::link::Inline;
 use baton_wire::{Payload, SeqNr};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -29,9 +32,12 @@ pub trait Destination<P> {
     /// # Errors
     /// The connection is gone.
     fn send(&mut self, content: FileContent, data: P) -> Result<usize, Gone>;
-    /// The connection of the host's stack that refers to what was taken last, and the sequence number behind it. None: it was copied.
-    fn refers(&self) -> Option<(ConnId, SeqNr)>;
+    /// Those who refer to what was taken last, each with his sequence number behind it. None: it was copied.
+    fn borrowers(&mut self) -> Borrowers;
 }
+
+/// Those who refer to the same content.
+pub type Borrowers = SmallVec<[(Borrower, SeqNr); 2]>;
 
 /// The files of a host: what is in memory, who sends from it, who waits.
 ///
@@ -42,8 +48,7 @@ pub struct FileSystem<P> {
     files: Files<P>,
     /// By the socket's number.
     readers: Vec<Reader<P>>,
-    /// Pages that a stack's connection refers to, oldest first, with the sequence number behind each; by the connection's number.
-    lent: Vec<VecDeque<(SeqNr, u32)>>,
+    lent: Lent,
     /// Sockets that found no memory.
     waiting: VecDeque<SocketId>,
     /// Sockets whose page has come.
@@ -63,7 +68,7 @@ impl<P: Payload> FileSystem<P> {
         Self {
             files,
             readers: Vec::new(),
-            lent: Vec::new(),
+            lent: Lent::default(),
             waiting: VecDeque::new(),
             writable: VecDeque::new(),
             mbuf: 0,
@@ -79,6 +84,11 @@ impl<P: Payload> FileSystem<P> {
     /// Times that a file ended before what was asked for.
     pub fn shrunk(&self) -> u64 {
         self.shrunk
+    }
+
+    /// Pages that stay in memory because something is sent from them.
+    pub fn wired(&self) -> u32 {
+        self.files.cache.as_ref().map_or(0, |cache| cache.wired())
     }
 
     /// Whether the application sleeps until a read of the disk is over: meanwhile it must not run, nothing else is held up.
@@ -107,22 +117,25 @@ impl<P: Payload> FileSystem<P> {
         }
     }
 
-    /// A connection of the stack has had something acknowledged: all of which `is_acknowledged` says so.
-    pub fn handle_acknowledged(&mut self, conn: ConnId, is_acknowledged: impl Fn(SeqNr) -> bool) {
-        let Some(lent) = self.lent.get_mut(conn.0 as usize) else {
-            return;
-        };
-        while let Some(&(end, frame)) = lent.front()
-            && is_acknowledged(end)
-        {
-            lent.pop_front();
+    /// Somebody is done with something that he referred to: all before a sequence number of which `is_done` says so.
+    pub fn handle_done_with(&mut self, borrower: Borrower, is_done: impl Fn(SeqNr) -> bool) {
+        while let Some(frame) = self.lent.give_back(borrower, &is_done) {
             self.files.unwire(frame);
         }
     }
 
-    /// A connection is not in the stack any more.
-    pub fn handle_left(&mut self, conn: ConnId) {
-        self.handle_acknowledged(conn, |_| true);
+    /// An adapter may be done with something that it referred to.
+    pub fn handle_adapter<Q: Inline>(&mut self, adapter: AdapterId, os: &mut OsLayer<Q>) {
+        while let Some(socket) = os.poll_done_with() {
+            let borrower = Borrower::Socket(adapter, socket);
+            self.handle_done_with(borrower, |end| os.is_done_with(socket, end));
+        }
+        self.handle_done_with(Borrower::Cache(adapter), |count| os.is_inserted(count));
+    }
+
+    /// Somebody is no more, or has all that he referred to elsewhere.
+    pub fn handle_left(&mut self, borrower: Borrower) {
+        self.handle_done_with(borrower, |_| true);
     }
 
     // --- mutators ---
@@ -315,7 +328,7 @@ impl<P: Payload> FileSystem<P> {
         };
         let sent = to.send(named, data);
         let mut left = *sent.as_ref().unwrap_or(&0);
-        let lent = to.refers().filter(|_| left > 0);
+        let borrowers = to.borrowers();
         for (page, data, run) in runs {
             let here = run.min(left);
             left -= here;
@@ -323,21 +336,16 @@ impl<P: Payload> FileSystem<P> {
                 let reader = &mut self.readers[id.0 as usize];
                 self.files.sent_of(reader, page, data, here);
             }
-            match lent {
-                Some((conn, end)) if here > 0 => self.lend(conn, end, page.frame),
-                _ => self.files.unwire(page.frame),
+            for &(borrower, end) in &borrowers {
+                // A cache may have been given also what did not go.
+                if here > 0 || matches!(borrower, Borrower::Cache(_)) {
+                    self.files.wire(page.frame);
+                    self.lent.lend(borrower, end, page.frame);
+                }
             }
+            self.files.unwire(page.frame);
         }
         sent
-    }
-
-    /// A stack's connection refers to a page until `end` is acknowledged.
-    fn lend(&mut self, conn: ConnId, end: SeqNr, frame: u32) {
-        let slot = conn.0 as usize;
-        if slot >= self.lent.len() {
-            self.lent.resize_with(slot + 1, VecDeque::new);
-        }
-        self.lent[slot].push_back((end, frame));
     }
 
     /// Asserts that the pages in memory are those that something is sent from, and others.
@@ -346,8 +354,7 @@ impl<P: Payload> FileSystem<P> {
             return;
         };
         let mut wires = vec![0; cache.frames()];
-        let lent = self.lent.iter().flatten().map(|&(_, frame)| frame);
-        for frame in lent.chain(self.readers.iter().flat_map(Reader::frames)) {
+        for frame in (self.lent.frames()).chain(self.readers.iter().flat_map(Reader::frames)) {
             wires[frame as usize] += 1;
         }
         cache.check(&wires);

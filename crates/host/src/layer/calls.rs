@@ -4,11 +4,14 @@ use super::socket::{Place, Socket, Wish};
 use super::{AdapterEnd, AdapterId, SocketLayer};
 use crate::files::pages;
 use crate::offload::{Calls, FileChange};
-use crate::{FileContent, FromCache, Gone, NotOffloaded, Receive, SocketId, Sockets, Unread};
+use crate::{
+    Borrower, Borrowers, FileContent, FromCache, Gone, NotOffloaded, Receive, SocketId, Sockets,
+    Unread,
+};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, Stack};
-use baton_wire::{SeqNr, Time};
+use baton_tcp::{CloseReason, Stack};
+use baton_wire::Time;
 
 /// The enqueues that the first `len` bytes of content are: `sendfile` puts each page into the send buffer by itself.
 fn enqueues(content: &FileContent, len: usize) -> u32 {
@@ -92,11 +95,23 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         }
     }
 
-    /// The stack's connection of a socket that is on the host, and the sequence number behind all that it has been given.
-    pub fn sent_by_stack(&self, id: SocketId) -> Option<(ConnId, SeqNr)> {
-        match self.layer.sockets.get(id.0 as usize)?.place {
-            Place::Host(conn) => Some((conn, self.stack.send_end(conn))),
-            _ => None,
+    /// Those who refer to what a socket was given last. None where it has gone with the connection: the state that moves has it.
+    pub fn borrowers(&mut self, id: SocketId) -> Borrowers {
+        let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
+            return Borrowers::new();
+        };
+        match socket.place {
+            Place::Host(conn) => {
+                let end = self.stack.send_end(conn);
+                Borrowers::from_iter([(Borrower::Connection(conn), end)])
+            }
+            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
+                let end = self.adapters.get_mut(socket.adapter.index());
+                end.map_or_else(Borrowers::new, |end| {
+                    end.os.borrowers(socket.adapter, on_adapter)
+                })
+            }
+            Place::HandingOff(_) | Place::Ended(_) => Borrowers::new(),
         }
     }
 

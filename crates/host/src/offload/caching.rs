@@ -14,7 +14,7 @@ use baton_bus::descriptor::{self, Action, Response, Status};
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Chain, HostLink, Urgency};
 use baton_cache::Replacement;
-use baton_wire::Time;
+use baton_wire::{SeqNr, Time};
 pub use changes::FileChange;
 use rustc_hash::FxHashMap;
 
@@ -31,6 +31,9 @@ pub(super) struct Caching {
     operation: bool,
     /// CACHE INIT and INSERTs that wait to be answered.
     requests: Chain,
+    /// INSERTs that were asked for, and how many of them were answered or lost.
+    pub(super) inserts: SeqNr,
+    pub(super) inserts_answered: SeqNr,
     /// INSERTs that may.
     most_inserts: u32,
     /// As much of the cache is used at most, whatever the adapter says that it has.
@@ -54,6 +57,8 @@ impl Caching {
                 revisions: FxHashMap::default(),
                 operation: false,
                 requests: Chain::default(),
+                inserts: SeqNr(0),
+                inserts_answered: SeqNr(0),
                 most_inserts: 0,
                 most_bytes: config.block_bytes.saturating_mul(MOST_BLOCKS),
             })
@@ -110,6 +115,7 @@ impl<P: Inline> OsLayer<P> {
         if let Some(caching) = &mut self.caching {
             self.requests.clear(&mut caching.requests);
             caching.cache.lose();
+            caching.inserts_answered = caching.inserts;
             caching.operation = false;
         }
     }
@@ -172,10 +178,11 @@ impl<P: Inline> OsLayer<P> {
     ) {
         self.completed_of_cache(response.tag, operation);
         self.free_sent(link, Some(address));
-        if let Some(caching) = &mut self.caching
-            && response.status != Status::Ok
-        {
-            caching.cache.lose();
+        if let Some(caching) = &mut self.caching {
+            caching.inserts_answered += 1;
+            if response.status != Status::Ok {
+                caching.cache.lose();
+            }
         }
     }
 

@@ -66,6 +66,7 @@ impl<P: Inline> OsLayer<P> {
                 .sum()
         };
         assert_eq!(len(&entry.held), entry.held_len as usize);
+        self.check_sequence(entry);
         assert_eq!(len(&entry.received), entry.received_len);
         assert!(entry.held_len <= self.config.batching.max_transfer_bytes);
         if entry.phase == Phase::Free {
@@ -75,6 +76,20 @@ impl<P: Inline> OsLayer<P> {
         if entry.cork_deadline.is_some() {
             assert!(!entry.held.is_empty(), "a cork holds something back");
         }
+    }
+
+    /// Asserts that SENDs and what is held back are numbered in order, up to all that the socket was given.
+    fn check_sequence(&self, entry: &Socket) {
+        let mut at = None;
+        for request in self.requests.iter(&entry.sends) {
+            let Operation::Send { len, end, .. } = request.operation else {
+                continue;
+            };
+            assert!(at.is_none_or(|before| (end - len).at_or_after(before)));
+            at = Some(end);
+        }
+        let held_from = entry.given - entry.held_len;
+        assert!(at.is_none_or(|before| held_from.at_or_after(before)));
     }
 
     fn count(&self, entry: &Socket, found: &mut Found) {
@@ -122,6 +137,7 @@ impl<P: Inline> OsLayer<P> {
                 usize::from(entry.queued.submitting)
             );
             assert_eq!(times(&self.waiting), usize::from(entry.queued.waiting));
+            assert_eq!(times(&self.done_with), usize::from(entry.queued.done_with));
             assert!(entry.queued.ready || !(entry.readable || entry.writable));
             if let Some(deadline) = entry.cork_deadline {
                 assert!(self.corks.iter().any(|cork| cork == (deadline, number)));

@@ -44,6 +44,7 @@ impl<P: Inline> OsLayer<P> {
             self.requests.clear(chain);
             debug_assert_eq!(*chain, Chain::default());
         }
+        self.tell_done_with(number);
     }
 
     /// The adapter knows nothing of a socket any more.

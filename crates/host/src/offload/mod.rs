@@ -11,7 +11,7 @@
 //! leave some for the others.
 //!
 //! Where to look: `listening`, `opening`, `sending`, `receiving`, `closing` and `control` are what an application can do and what
-//! comes back; `submission` is what waits to be submitted, `completion` finds the request to a response, `readiness` tells the application,
+//! comes back; `lending` is about data that is sent from where it stands; `submission` is what waits to be submitted, `completion` finds the request to a response, `readiness` tells the application,
 //! `pump` moves it all, `loss` is the end of a link.
 
 mod caching;
@@ -22,6 +22,7 @@ mod completion;
 mod config;
 mod control;
 mod cork;
+mod lending;
 mod listening;
 mod loss;
 mod moving;
@@ -93,6 +94,8 @@ pub struct OsLayer<P> {
     waiting: VecDeque<u32>,
     /// Sockets that have something to say.
     ready: VecDeque<u32>,
+    /// Sockets with whose data the adapter may be done.
+    done_with: VecDeque<u32>,
     /// There are connections to accept.
     acceptable: bool,
     corks: CorkTimers,
@@ -156,6 +159,7 @@ impl<P: Inline> OsLayer<P> {
             reclaiming: false,
             waiting: VecDeque::new(),
             ready: VecDeque::new(),
+            done_with: VecDeque::new(),
             acceptable: false,
             corks: CorkTimers::default(),
             completions: VecDeque::new(),
@@ -322,6 +326,7 @@ impl<P: Inline> OsLayer<P> {
         *entry = Socket {
             phase,
             queued: entry.queued,
+            given: entry.given,
             ..Socket::default()
         };
         entry
@@ -347,10 +352,12 @@ impl<P: Inline> OsLayer<P> {
         }
         pieces.clear(&mut entry.received);
         pieces.clear(&mut entry.held);
-        let queued = entry.queued;
+        self.tell_done_with(number);
+        let entry = &mut self.sockets[number as usize];
         *entry = Socket {
             pledged: entry.pledged,
-            queued,
+            queued: entry.queued,
+            given: entry.given,
             ..Socket::default()
         };
         self.settle_pledge(number);

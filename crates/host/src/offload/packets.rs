@@ -162,6 +162,7 @@ impl<P: Inline> OsLayer<P> {
         let operation = Operation::Send {
             address: Some(address),
             len,
+            end: self.give(number, len),
         };
         let data = Buffer::Memory { address, len };
         self.request_of_packets(now, number, operation, Action::Send { data, more }, len);

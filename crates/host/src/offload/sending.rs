@@ -83,6 +83,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     fn hold(&mut self, number: u32, piece: P) {
+        self.give(number, piece.len() as u32);
         let entry = &mut self.sockets[number as usize];
         entry.held_len += piece.len() as u32;
         // What continues the last piece without a copy shares a buffer with it.
@@ -144,6 +145,7 @@ impl<P: Inline> OsLayer<P> {
         self.pieces.clear(&mut entry.held);
         entry.held_len = 0;
         self.stop_cork_timer(number);
+        self.tell_done_with(number);
     }
 
     /// Sends what is held back, which `more` follows at once. False when not all of it could be: then a completion or new room goes on
@@ -249,12 +251,13 @@ impl<P: Inline> OsLayer<P> {
         };
         let entry = self.socket_mut(number);
         entry.held_len -= len;
+        let end = entry.given - entry.held_len;
         let more = more || !entry.held.is_empty();
         let address = match data {
             Buffer::Memory { address, .. } => Some(address),
             Buffer::Inline { .. } => None,
         };
-        let tag = self.remember(number, Operation::Send { address, len });
+        let tag = self.remember(number, Operation::Send { address, len, end });
         let request = Request {
             socket: number,
             tag,
@@ -306,7 +309,10 @@ impl<P: Inline> OsLayer<P> {
     ) -> Result<(), Violation> {
         let number = response.socket;
         let (operation, unrequested) = self.operation_of(response)?;
-        let Operation::Send { address, len: sent } = operation else {
+        let Operation::Send {
+            address, len: sent, ..
+        } = operation
+        else {
             return Err(unrequested);
         };
         if response.status == Status::Ok && len != sent {
@@ -331,6 +337,7 @@ impl<P: Inline> OsLayer<P> {
         if response.status != Status::Ok {
             self.send_failed(number, response.status);
         }
+        self.tell_done_with(number);
         self.go_on_sending(number);
         self.finish_closing(number);
         Ok(())

@@ -2,7 +2,7 @@
 
 use baton_bus::Chain;
 use baton_bus::descriptor::{SocketOption, Status};
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, SeqNr, Time};
 use bitflags::bitflags;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -116,10 +116,11 @@ pub(super) enum Operation {
         address: u64,
         len: u32,
     },
-    /// To send so many bytes, in a buffer or inline.
+    /// To send so many bytes, in a buffer or inline, up to this sequence number.
     Send {
         address: Option<u64>,
         len: u32,
+        end: SeqNr,
     },
     /// To treat the packet in this buffer as if it had just arrived.
     Forward {
@@ -167,6 +168,10 @@ pub(super) struct Socket {
     /// What has not been given to the adapter: by the cork, or because there was no room.
     pub held: Chain,
     pub held_len: u32,
+    /// The sequence number behind all that it was given to send. It survives the socket.
+    pub given: SeqNr,
+    /// Somebody keeps what it was given, and is to hear when the adapter is done with some.
+    pub lends: bool,
     /// When the cork gives up.
     pub cork_deadline: Option<Time>,
     /// Buffers that are to be posted, with what waits to be read.
@@ -209,6 +214,8 @@ pub(super) struct Queued {
     pub submitting: bool,
     /// Those that wait for what all share.
     pub waiting: bool,
+    /// Those with whose data the adapter may be done.
+    pub done_with: bool,
 }
 
 impl Default for Socket {
@@ -227,6 +234,8 @@ impl Default for Socket {
             received_len: 0,
             held: Chain::default(),
             held_len: 0,
+            given: SeqNr(0),
+            lends: false,
             cork_deadline: None,
             receive_window: 1,
             corked: false,

@@ -1,6 +1,8 @@
 //! Sockets of a stack and of an adapter send files that change, from less memory than they would take: what arrives is, page by page, of
-//! a revision that was current while it was asked for; pages are in memory as long as somebody refers to them; nobody is stuck.
+//! a revision that was current while it was asked for; pages are in memory as long as somebody refers to them, an adapter that answers
+//! as it likes among them; nobody is stuck.
 
+mod adapter;
 #[path = "../kernel/cached/files.rs"]
 mod files;
 mod world;
@@ -22,5 +24,25 @@ fn files_that_change_arrive_whole_from_little_memory() {
             evictions > 10_000 && waits > 1_000,
             "{evictions} evictions, {waits} waits"
         );
+    }
+}
+
+#[test]
+fn pages_stay_while_an_adapter_may_fetch_them() {
+    let runs = for_each_seed(200, |seed| {
+        let mut world = adapter::World::new(seed);
+        world.run();
+        world.seen
+    });
+    if runs.len() > 100 {
+        let sum = |of: fn(&adapter::Seen) -> u32| runs.iter().map(of).sum::<u32>();
+        let seen = [
+            sum(|seen| seen.refused),
+            sum(|seen| seen.out_of_order),
+            sum(|seen| seen.inserts),
+            sum(|seen| seen.refused_before_insert),
+            sum(|seen| seen.lost),
+        ];
+        assert!(seen.iter().all(|&times| times > 100), "{seen:?}");
     }
 }

@@ -3,8 +3,8 @@
 use super::Random;
 use super::files::{ByteFiles, History};
 use baton_host::{
-    Destination, DiskRead, FileCacheConfig, FileCacheStats, FileContent, FileId, FileSystem, Gone,
-    NoMeter, SocketId,
+    Borrower, Borrowers, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileContent,
+    FileId, FileSystem, Gone, NoMeter, SocketId,
 };
 use baton_tcp::ConnId;
 use baton_wire::SeqNr;
@@ -65,9 +65,11 @@ impl Destination<Bytes> for Sink<'_> {
         Ok(taken)
     }
 
-    fn refers(&self) -> Option<(ConnId, SeqNr)> {
+    fn borrowers(&mut self) -> Borrowers {
         let end = self.socket.first + self.socket.unacknowledged as u32;
-        self.socket.refers.then_some((ConnId(self.number), end))
+        let borrower = Borrower::Connection(ConnId(self.number));
+        let refers = self.socket.refers.then_some((borrower, end));
+        refers.into_iter().collect()
     }
 }
 
@@ -124,6 +126,7 @@ impl World {
             self.files.check();
             let is_idle = |socket: &Socket| socket.download.is_none() && socket.unacknowledged == 0;
             if self.left == 0 && self.sockets.iter().all(is_idle) {
+                assert_eq!(self.files.wired(), 0, "nothing is sent any more");
                 return;
             }
         }
@@ -179,15 +182,16 @@ impl World {
         socket.unacknowledged -= len;
         let first = socket.first;
         if socket.refers {
+            let borrower = Borrower::Connection(ConnId(number));
             self.files
-                .handle_acknowledged(ConnId(number), |seq| first.at_or_after(seq));
+                .handle_done_with(borrower, |seq| first.at_or_after(seq));
         }
         if len > 0 && std::mem::take(&mut socket.wants_room) {
             self.runnable.insert(number);
         }
         // Its connection moves to an adapter, or back.
         if self.random.percent(5) {
-            self.files.handle_left(ConnId(number));
+            self.files.handle_left(Borrower::Connection(ConnId(number)));
             socket.refers = !socket.refers;
         }
     }

@@ -252,6 +252,7 @@ impl<P: Inline> OsLayer<P> {
             generation: caching.cache.next_generation(),
         };
         caching.cache.put(slot, block, 1);
+        caching.inserts += 1;
         let offset = caching.cache.offset(slot);
         let action = Action::CacheInsert {
             address,
@@ -295,7 +296,8 @@ impl<P: Inline> OsLayer<P> {
         more: bool,
     ) {
         let address = None;
-        let tag = self.remember(number, Operation::Send { address, len });
+        let end = self.give(number, len);
+        let tag = self.remember(number, Operation::Send { address, len, end });
         let request = Request {
             socket: number,
             tag,

@@ -12,9 +12,9 @@ use std::rc::Rc;
 /// What a buffer holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum LinkData {
-    /// Bytes that nobody needs to see: what connections carry.
+    /// Bytes that nobody needs to see: what connections carry. The host's processor copies them.
     Content(Symbolic),
-    /// The same from pages of a file, which has this revision.
+    /// The same, of a file of this revision that is sent from its pages: those alone have them, wherever they are referred to.
     File(Symbolic, u32),
     /// The same, as it stands in the adapter's data cache: each block by itself.
     Cached(Symbolic),

@@ -4,11 +4,10 @@ use super::End;
 use super::adapter_calls::AdapterCalls;
 use super::data::LinkData;
 use super::link::SimulatedLink;
-use baton_host::layer::LayerCalls;
+use baton_host::layer::{AdapterId, LayerCalls};
 use baton_host::offload::FileChange;
-use baton_host::{Destination, FileContent, Gone, SocketId, Sockets};
-use baton_tcp::ConnId;
-use baton_wire::{SeqNr, Symbolic};
+use baton_host::{Borrowers, Destination, FileContent, Gone, SocketId, Sockets};
+use baton_wire::Symbolic;
 
 /// Sockets that files are sent to: how much they would take, and what there is of files beneath them.
 pub(super) trait FileSockets: Sockets<LinkData> {
@@ -19,8 +18,8 @@ pub(super) trait FileSockets: Sockets<LinkData> {
     fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone>;
     /// A socket is to become writable when it has room.
     fn want_room(&mut self, socket: SocketId);
-    /// The connection of the host's stack that refers to what a socket has been given, and the sequence number behind all of that.
-    fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
+    /// Those who refer to what a socket was given last.
+    fn borrowers(&mut self, socket: SocketId) -> Borrowers;
     /// A file changes: see [`Calls::file_changed`](baton_host::offload::Calls::file_changed).
     fn file_changed(
         &mut self,
@@ -44,8 +43,11 @@ impl FileSockets for AdapterCalls<'_> {
         calls.want_room(socket);
     }
 
-    fn sent_by_stack(&self, _socket: SocketId) -> Option<(ConnId, SeqNr)> {
-        None
+    fn borrowers(&mut self, id: SocketId) -> Borrowers {
+        let (adapter, socket) = self.parts(id);
+        self.of(adapter)
+            .os()
+            .borrowers(AdapterId(adapter as u8), socket)
     }
 
     fn file_changed(
@@ -77,8 +79,8 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
         LayerCalls::want_room(self, socket);
     }
 
-    fn sent_by_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)> {
-        LayerCalls::sent_by_stack(self, socket)
+    fn borrowers(&mut self, socket: SocketId) -> Borrowers {
+        LayerCalls::borrowers(self, socket)
     }
 
     fn file_changed(
@@ -118,7 +120,7 @@ impl Destination<Symbolic> for ToSocket<'_> {
         self.sockets.send_file(self.socket, content, data)
     }
 
-    fn refers(&self) -> Option<(ConnId, SeqNr)> {
-        self.sockets.sent_by_stack(self.socket)
+    fn borrowers(&mut self) -> Borrowers {
+        self.sockets.borrowers(self.socket)
     }
 }

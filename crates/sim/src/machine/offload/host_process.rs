@@ -15,9 +15,9 @@ use super::turns::Turns;
 use super::worker::Worker;
 use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
 use baton_bus::link::LinkError;
-use baton_host::layer::Place;
+use baton_host::layer::{AdapterId, Place};
 use baton_host::{
-    DiskRead, FileCacheStats, FileSystem, Meter, Op, Owner, Ready, SocketId, footprint,
+    Borrower, DiskRead, FileCacheStats, FileSystem, Meter, Op, Owner, Ready, SocketId, footprint,
 };
 use baton_wire::{Symbolic, Time};
 use baton_workload::Workload;
@@ -202,6 +202,9 @@ impl HostProcess {
         for (end, link_meter) in ends.iter_mut().zip(&mut self.link_meters) {
             link_meter.charge(&mut end.link, meter);
         }
+        for (adapter, end) in (0..).map(AdapterId).zip(&mut *ends) {
+            self.files.handle_adapter(adapter, &mut end.os);
+        }
         while let Some(token) = self.from_disk.pop_front() {
             self.files.handle_disk(token, meter);
         }
@@ -282,7 +285,7 @@ impl HostProcess {
             && let Place::Host(conn) = before.place
             && (self.stack.as_ref()).is_some_and(|stack| !stack.has(&before.flow))
         {
-            self.files.handle_left(conn);
+            self.files.handle_left(Borrower::Connection(conn));
         }
     }
 

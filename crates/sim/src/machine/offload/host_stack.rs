@@ -10,7 +10,7 @@ use super::stack_meter::StackMeter;
 use crate::config::{Experiment, Invalid, OffloadHostConfig};
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::layer::{AdapterId, Fate, LayerCalls, LayerStats, SocketLayer, SocketState};
-use baton_host::{FileSystem, Meter, Op, Ready, Selection, SocketId};
+use baton_host::{Borrower, FileSystem, Meter, Op, Ready, Selection, SocketId};
 use baton_tcp::{Event, Stack};
 use baton_wire::{Flow, Symbolic, Time};
 
@@ -123,9 +123,10 @@ impl HostStack {
                 match event {
                     Event::Acknowledged(_) => {
                         let stack = &self.stack;
-                        files.handle_acknowledged(conn, |seq| stack.has_acknowledged(conn, seq));
+                        let borrower = Borrower::Connection(conn);
+                        files.handle_done_with(borrower, |seq| stack.has_acknowledged(conn, seq));
                     }
-                    Event::Closed(_) => files.handle_left(conn),
+                    Event::Closed(_) => files.handle_left(Borrower::Connection(conn)),
                     _ => {}
                 }
                 self.layer.handle_event(&mut self.stack, conn, &event);

@@ -12,7 +12,7 @@ use baton_bus::{
     Accounting, AdapterLink, BytesByCategory, Category, Descriptor, Direction, HostLink,
 };
 use baton_host::Access;
-use baton_wire::{Payload, Time};
+use baton_wire::{Payload, Symbolic, Time};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
@@ -37,12 +37,16 @@ pub(super) enum HostWork {
         bytes: u32,
         access: Access,
     },
+    /// The adapter read this content from its pages.
+    DmaOfPages(Symbolic),
 }
 
 /// A DMA between a buffer and the adapter.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     is_over: bool,
+    /// Where it reads or writes.
+    address: u64,
     /// It moves a packet of the host's own stack.
     is_packet: bool,
 }
@@ -262,31 +266,29 @@ impl SimulatedLink {
     }
 
     /// Numbers and counts a DMA between a buffer and the adapter.
-    fn begin_dma(
-        &mut self,
-        direction: Direction,
-        (address, bytes): (u64, u32),
-        is_packet: bool,
-    ) -> u64 {
+    fn begin_dma(&mut self, direction: Direction, address: u64, is_packet: bool) -> u64 {
         let number = self.first_dma + self.dmas.len() as u64;
         self.dmas.push_back(UnderWay {
             is_over: false,
+            address,
             is_packet,
         });
-        if !is_packet {
-            self.adapter_tally.dmas += 1;
-            let access = match direction {
-                Direction::ToNic => Access::Read,
-                Direction::ToHost => Access::Write,
-            };
-            self.host_work.push(HostWork::Dma {
-                address,
-                bytes,
-                access,
-            });
-        }
+        self.adapter_tally.dmas += u32::from(!is_packet);
         self.accounting.cross(direction, Category::Content, 0);
         number
+    }
+
+    /// The adapter has read or written data where it stands; a packet is charged elsewhere.
+    fn note_dma(&mut self, address: u64, data: &LinkData, access: Access) {
+        self.host_work.push(match data {
+            LinkData::File(content, _) => HostWork::DmaOfPages(*content),
+            LinkData::Packet(_) | LinkData::Part(_) => return,
+            LinkData::Content(_) | LinkData::Cached(_) | LinkData::State(_) => HostWork::Dma {
+                address,
+                bytes: data.len() as u32,
+                access,
+            },
+        });
     }
 
     /// Asserts what always holds.
@@ -298,13 +300,11 @@ impl SimulatedLink {
     }
 }
 
-/// What the processor copies: packets stand where they are.
+/// What the processor copies: pages and packets stand where they are.
 fn copied_bytes(data: &LinkData) -> u32 {
     match data {
-        LinkData::Content(_) | LinkData::File(..) | LinkData::Cached(_) | LinkData::State(_) => {
-            data.len() as u32
-        }
-        LinkData::Packet(_) | LinkData::Part(_) => 0,
+        LinkData::Content(_) | LinkData::Cached(_) | LinkData::State(_) => data.len() as u32,
+        LinkData::File(..) | LinkData::Packet(_) | LinkData::Part(_) => 0,
     }
 }
 
@@ -443,7 +443,7 @@ impl AdapterLink for SimulatedLink {
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         self.adapter.read(now, id, address, len)?;
         let is_packet = self.placed_packets.remove(&address);
-        let number = self.begin_dma(Direction::ToNic, (address, len), is_packet);
+        let number = self.begin_dma(Direction::ToNic, address, is_packet);
         // What it is shows when it is there; to the bus it is all the same.
         let bytes = BytesByCategory::of(Category::Content, len.into());
         self.by_adapter.push(Departure::Read { number, bytes });
@@ -457,17 +457,18 @@ impl AdapterLink for SimulatedLink {
         address: u64,
         data: LinkData,
     ) -> Result<(), LinkError> {
-        let (bytes, len) = (data.categories(Direction::ToHost), data.len() as u32);
+        let bytes = data.categories(Direction::ToHost);
         let is_packet = data.is_packet();
+        self.note_dma(address, &data, Access::Write);
         self.adapter.write(now, id, address, data)?;
-        let number = self.begin_dma(Direction::ToHost, (address, len), is_packet);
+        let number = self.begin_dma(Direction::ToHost, address, is_packet);
         self.accounting.add(Direction::ToHost, bytes);
         self.by_adapter.push(Departure::Write { number, bytes });
         Ok(())
     }
 
     fn poll_dma(&mut self, now: Time) -> Result<Option<Dma<LinkData>>, LinkError> {
-        let Some(first) = self.dmas.front().filter(|first| first.is_over) else {
+        let Some(&first) = self.dmas.front().filter(|first| first.is_over) else {
             return Ok(None);
         };
         self.adapter_tally.dmas += u32::from(!first.is_packet);
@@ -477,6 +478,7 @@ impl AdapterLink for SimulatedLink {
         if let Some(Dma::Read { data, .. }) = &over {
             let bytes = data.categories(Direction::ToNic);
             self.accounting.add(Direction::ToNic, bytes);
+            self.note_dma(first.address, data, Access::Read);
         }
         Ok(over)
     }

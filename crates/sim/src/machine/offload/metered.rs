@@ -7,6 +7,7 @@ use super::data::LinkData;
 use super::data_cache::DirectoryWork;
 use super::file_system::{FileSockets, ToSocket};
 use super::link::{HostWork, SimulatedLink};
+use baton_apps::symbolic;
 use baton_host::footprint::{
     self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
 };
@@ -160,11 +161,7 @@ impl System for Metered<'_> {
             len: Some(len),
         };
         let files = &mut *self.files;
-        let revision = change.revision;
-        let mut block = |offset, most| {
-            let block = files.block(file, offset, most)?;
-            Some(LinkData::File(block, revision))
-        };
+        let mut block = |offset, most| files.block(file, offset, most).map(LinkData::Content);
         self.sockets.file_changed(&change, &mut block);
         before.charge_changes(self.sockets.adapters(), self.meter);
     }
@@ -270,6 +267,11 @@ impl LinkMeter {
                 } => {
                     let (slot, offset) = self.place(address);
                     meter.dma(Pool::Cluster, slot, offset, bytes, access);
+                }
+                HostWork::DmaOfPages(content) => {
+                    let file = symbolic::file(&content);
+                    let offset = symbolic::offset(&content);
+                    footprint::file_read_by_dma(meter, file, offset, content.len);
                 }
             }
         }

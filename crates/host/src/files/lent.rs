@@ -1,0 +1,49 @@
+//! Pages that are lent: whoever was given content of a file by reference needs its pages until he is done with it.
+
+use crate::layer::AdapterId;
+use crate::sockets::SocketId;
+use baton_tcp::ConnId;
+use baton_wire::SeqNr;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Who refers to pages of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Borrower {
+    /// A connection of the host's stack, until its peer has acknowledged them.
+    Connection(ConnId),
+    /// A socket on an adapter, by its number there, until its SENDs have been answered.
+    Socket(AdapterId, SocketId),
+    /// The data cache of an adapter, until its INSERTs have been answered.
+    Cache(AdapterId),
+}
+
+/// Pages, by who refers to them.
+#[derive(Debug, Default)]
+pub(crate) struct Lent {
+    /// Oldest first, each with the sequence number behind what the borrower has of it.
+    pages: FxHashMap<Borrower, VecDeque<(SeqNr, u32)>>,
+}
+
+impl Lent {
+    /// Somebody refers to a page until he is done with all before `end`.
+    pub(crate) fn lend(&mut self, to: Borrower, end: SeqNr, frame: u32) {
+        self.pages.entry(to).or_default().push_back((end, frame));
+    }
+
+    /// The next page that a borrower is done with: all that was lent to him before `end`, if that `is_done`.
+    pub(crate) fn give_back(
+        &mut self,
+        from: Borrower,
+        is_done: impl Fn(SeqNr) -> bool,
+    ) -> Option<u32> {
+        let lent = self.pages.get_mut(&from)?;
+        let (_, frame) = lent.pop_front_if(|(end, _)| is_done(*end))?;
+        Some(frame)
+    }
+
+    /// All pages that are lent, as often as they are.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = u32> {
+        self.pages.values().flatten().map(|&(_, frame)| frame)
+    }
+}

@@ -1,0 +1,348 @@
+//! Sockets on an adapter that fetches, answers and refuses as it likes, and is lost now and then: what it may still fetch is in memory.
+
+use super::Random;
+use baton_bus::AdapterLink;
+use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status, entries};
+use baton_bus::link::{Dma, DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_host::layer::AdapterId;
+use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::{
+    Borrowers, Destination, DiskRead, FileCacheConfig, FileContent, FileId, FileStore, FileSystem,
+    Gone, NicCacheConfig, NoMeter, SocketId,
+};
+use baton_testkit::endpoint;
+use baton_wire::{Span, Symbolic, Time};
+use std::collections::{BTreeSet, VecDeque};
+
+const ADAPTER: AdapterId = AdapterId(0);
+const FILES: u64 = 8;
+const FILE_BYTES: u64 = 40_000;
+const PAGE_BYTES: u64 = 4096;
+/// Blocks that the adapter's cache has room for.
+const CACHED: u32 = 6;
+
+/// What happened in a run.
+#[derive(Clone, Copy, Default)]
+pub struct Seen {
+    /// SENDs refused, those of them before which an earlier one was under way, and those whose INSERT was.
+    pub refused: u32,
+    pub out_of_order: u32,
+    pub refused_before_insert: u32,
+    pub inserts: u32,
+    pub lost: u32,
+}
+
+/// A request that the adapter has not answered, and what stands in its buffer.
+struct Asked {
+    request: Request,
+    content: Option<Symbolic>,
+}
+
+impl Asked {
+    fn is_send(&self) -> bool {
+        matches!(
+            self.request.action,
+            Action::Send { .. } | Action::SendCached { .. }
+        )
+    }
+
+    fn is_insert(&self) -> bool {
+        matches!(self.request.action, Action::CacheInsert { .. })
+    }
+}
+
+/// All files are as long as each other, and never change.
+#[derive(Debug)]
+struct Files;
+
+impl FileStore<Symbolic> for Files {
+    fn len(&mut self, _: FileId, _: u64) -> u64 {
+        FILE_BYTES
+    }
+
+    fn read(&self, file: FileId, offset: u64, len: u32) -> Symbolic {
+        let source = file.0.into();
+        Symbolic {
+            source,
+            offset,
+            len,
+        }
+    }
+
+    fn edit(&mut self, _: FileId, _: u32, _: u64, _: u64) {}
+
+    fn truncate(&mut self, _: FileId, _: u32, _: u64) {}
+}
+
+/// A socket, as the file system sees it.
+struct Sink<'a> {
+    now: Time,
+    os: &'a mut OsLayer<Symbolic>,
+    host: &'a mut MemoryHost<Symbolic>,
+    socket: SocketId,
+}
+
+impl Destination<Symbolic> for Sink<'_> {
+    fn room(&mut self) -> Result<usize, Gone> {
+        self.os.calls(self.now, self.host).send_room(self.socket)
+    }
+
+    fn want_room(&mut self) {
+        self.os.calls(self.now, self.host).want_room(self.socket);
+    }
+
+    fn send(&mut self, content: FileContent, data: Symbolic) -> Result<usize, Gone> {
+        let mut calls = self.os.calls(self.now, self.host);
+        calls.send_content(self.socket, &content, &data)
+    }
+
+    fn borrowers(&mut self) -> Borrowers {
+        self.os.borrowers(ADAPTER, self.socket)
+    }
+}
+
+pub struct World {
+    random: Random,
+    now: Time,
+    files: FileSystem<Symbolic>,
+    os: OsLayer<Symbolic>,
+    host: MemoryHost<Symbolic>,
+    adapter: MemoryAdapter<Symbolic>,
+    asked: VecDeque<Asked>,
+    sockets: Vec<SocketId>,
+    disk: VecDeque<DiskRead>,
+    pub seen: Seen,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let cache = FileCacheConfig {
+            kib: 64 + 4 * random.below(20) as u32,
+            blocking: false,
+            ..FileCacheConfig::default()
+        };
+        let config = OsLayerConfig {
+            most_sends: 2 + random.below(8) as u32,
+            nic_cache: NicCacheConfig {
+                enabled: random.percent(70),
+                ..NicCacheConfig::default()
+            },
+            ..OsLayerConfig::default()
+        };
+        let (host, adapter) = memory_link(MemoryConfig::default());
+        Self {
+            now: Time::ZERO,
+            files: FileSystem::new(&cache, Box::new(Files)),
+            os: OsLayer::new(config).expect("right parameters"),
+            host,
+            adapter,
+            asked: VecDeque::new(),
+            sockets: Vec::new(),
+            disk: VecDeque::new(),
+            seen: Seen::default(),
+            random,
+        }
+    }
+
+    /// For a while, and then until all sockets are closed.
+    pub fn run(&mut self) {
+        for _ in 0..800 {
+            match self.random.below(100) {
+                0..40 => self.send(),
+                40..90 => self.answer(),
+                90..93 => self.close(),
+                93 if self.random.percent(30) => self.lose(),
+                _ => self.read_disk(),
+            }
+            self.settle();
+            if self.sockets.len() < 4 {
+                let socket = self.os.connect(self.now, endpoint(2, 1000));
+                self.sockets.push(socket.expect("a number is free"));
+            }
+        }
+        while !self.sockets.is_empty() || self.os.sockets() > 0 {
+            self.close();
+            self.answer();
+            self.settle();
+        }
+        assert_eq!(self.files.wired(), 0, "nothing is sent any more");
+    }
+
+    /// Requests reach the adapter, and answers the file system.
+    fn settle(&mut self) {
+        self.now += Span::from_ms(1);
+        let mut transfer = Vec::new();
+        while self.os.pump(self.now, &mut self.host) == Ok(true) {
+            (self.adapter.get(self.now, usize::MAX, &mut transfer)).expect("the host is there");
+        }
+        for entry in entries(&transfer) {
+            let request = Request::decode(&entry.unwrap()[0]).expect("a request");
+            let content = self.stands_in(request.action);
+            self.asked.push_back(Asked { request, content });
+        }
+        while self.os.next_ready().is_some() {}
+        self.files.handle_adapter(ADAPTER, &mut self.os);
+        self.files.wake_waiting();
+        while self.files.next_writable().is_some() {}
+        while let Some(read) = self.files.poll_disk() {
+            self.disk.push_back(read);
+        }
+        while self.files.poll_evicted().is_some() {}
+        self.os.check();
+        self.files.check();
+        let content = self.asked.iter().filter_map(|asked| asked.content);
+        let pages = content.flat_map(|range| {
+            let last = range.offset + u64::from(range.len) - 1;
+            (range.offset / PAGE_BYTES..=last / PAGE_BYTES).map(move |page| (range.source, page))
+        });
+        let pages: BTreeSet<_> = pages.collect();
+        let wired = self.files.wired() as usize;
+        assert!(
+            pages.len() <= wired,
+            "{pages:?} may be fetched, {wired} are wired"
+        );
+    }
+
+    /// What stands in the buffer that the adapter is to fetch.
+    fn stands_in(&mut self, action: Action) -> Option<Symbolic> {
+        let (address, len) = match action {
+            Action::CacheInsert { address, len, .. } => (address, len),
+            Action::Send {
+                data: Buffer::Memory { address, len },
+                ..
+            } => (address, len),
+            _ => return None,
+        };
+        let read = self.adapter.read(self.now, DmaId(0), address, len);
+        read.expect("the buffer is lent");
+        match self.adapter.poll_dma(self.now) {
+            Ok(Some(Dma::Read { data, .. })) => Some(data),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A socket sends some of a file.
+    fn send(&mut self) {
+        let Some(&socket) = self.sockets.get(self.random.below(4) as usize) else {
+            return;
+        };
+        let file = FileId(self.random.below(FILES) as u32);
+        let offset = match self.random.percent(50) {
+            true => 0,
+            false => self.random.below(FILE_BYTES),
+        };
+        let len = 1 + self.random.below(FILE_BYTES - offset);
+        let content = FileContent::new(file, offset, len);
+        let mut sink = Sink {
+            now: self.now,
+            os: &mut self.os,
+            host: &mut self.host,
+            socket,
+        };
+        let sent = self
+            .files
+            .send(socket, content, len as usize, &mut sink, &mut NoMeter);
+        if sent.is_err() {
+            self.let_go(socket);
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(&socket) = self.sockets.first() {
+            self.let_go(socket);
+        }
+    }
+
+    fn let_go(&mut self, socket: SocketId) {
+        self.sockets.retain(|&other| other != socket);
+        self.files.close(socket);
+        match self.random.percent(50) {
+            true => self.os.close(self.now, socket),
+            false => self.os.abort(self.now, socket),
+        }
+    }
+
+    fn read_disk(&mut self) {
+        if let Some(read) = self.disk.pop_front() {
+            self.files.handle_disk(read.token, &mut NoMeter);
+        }
+    }
+
+    /// The adapter answers something: any request, of SENDs of a socket and of INSERTs the first, or refuses any SEND of a socket.
+    fn answer(&mut self) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let index = self.random.below(self.asked.len() as u64) as usize;
+        let asked = &self.asked[index];
+        let socket = asked.request.socket;
+        let before = || self.asked.iter().take(index);
+        let sends_before = before().any(|other| other.is_send() && other.request.socket == socket);
+        let inserts_before = before().any(Asked::is_insert);
+        let status = match asked.request.action {
+            Action::Receive { .. } => return,
+            Action::Close { .. } if sends_before => return,
+            Action::CacheInsert { .. } if inserts_before => return,
+            Action::Send { .. } | Action::SendCached { .. } if self.random.percent(5) => {
+                self.seen.refused += 1;
+                self.seen.out_of_order += u32::from(sends_before);
+                self.seen.refused_before_insert += u32::from(inserts_before);
+                Status::Reset
+            }
+            Action::Send { .. } | Action::SendCached { .. } if sends_before => return,
+            Action::SendCached { .. } if inserts_before => return,
+            _ => Status::Ok,
+        };
+        self.seen.inserts += u32::from(asked.is_insert());
+        if let Action::Close { .. } = asked.request.action {
+            self.cancel_receives(socket);
+            return self.answer_one(|other| other.socket == socket, Status::Ok);
+        }
+        let tag = asked.request.tag;
+        self.answer_one(|other| other.tag == tag, status);
+    }
+
+    fn cancel_receives(&mut self, socket: u32) {
+        let of_socket = |other: &Request| {
+            other.socket == socket && matches!(other.action, Action::Receive { .. })
+        };
+        while self.asked.iter().any(|asked| of_socket(&asked.request)) {
+            self.answer_one(of_socket, Status::Cancelled);
+        }
+    }
+
+    /// Answers the first request that is wanted.
+    fn answer_one(&mut self, wanted: impl Fn(&Request) -> bool, status: Status) {
+        let index = self.asked.iter().position(|asked| wanted(&asked.request));
+        let asked = self.asked.remove(index.expect("it has been seen"));
+        let request = asked.expect("it has been seen").request;
+        let outcome = match request.action {
+            Action::CacheInit => Outcome::CacheReady {
+                bytes: CACHED * PAGE_BYTES as u32,
+                most_inserts: 4,
+            },
+            action => Outcome::of_failed(&action),
+        };
+        let Request { socket, tag, .. } = request;
+        let response = Response {
+            socket,
+            tag,
+            status,
+            outcome,
+        };
+        let put = self.adapter.put(self.now, &[response.encode()]);
+        assert_eq!(put, Ok(1));
+    }
+
+    /// The adapter is lost, and another takes its place.
+    fn lose(&mut self) {
+        self.seen.lost += 1;
+        self.asked.clear();
+        self.os.handle_link_lost(self.now);
+        (self.host, self.adapter) = memory_link(MemoryConfig::default());
+        while !self.sockets.is_empty() {
+            self.close();
+        }
+    }
+}
