@@ -214,12 +214,11 @@ fn connections_are_handed_off_as_the_policy_says() {
     experiment.run.check = true;
     offload(&mut experiment).established_by = EstablishedBy::Host;
     let all = results(&experiment);
-    assert!(
-        all.handoff.accepted >= all.clients.connections,
-        "{:?}",
-        all.handoff
-    );
-    assert!(all.handoff.offloaded_packets_percent > 50.0);
+    let handoff = &all.handoff;
+    // Some are on their way when the run ends.
+    assert!(handoff.attempted >= all.clients.connections, "{handoff:?}");
+    assert!(handoff.not_offloaded.is_empty(), "{handoff:?}");
+    assert!(handoff.accepted > 0 && handoff.offloaded_packets_percent > 50.0);
     let states = all.bus.to_nic.bytes.descriptor;
     experiment.host.kernel.selection = SelectionConfig::Never;
     let none = results(&experiment);
