@@ -17,6 +17,7 @@ impl Machine {
             return Ok(());
         };
         let (taps, packets) = (&mut self.taps, &mut self.packets);
+        let before = *packets;
         offload.handle_timeout(now, &mut self.host, &mut self.ports, |segment| {
             *packets += 1;
             taps.frame(now, segment);
@@ -24,13 +25,16 @@ impl Machine {
         while let Some(change) = offload.poll_change() {
             self.clients.note(change);
         }
-        while let Some(read) = offload.poll_disk() {
+        let have_left = *packets > before;
+        while let Some(read) = self.offload.as_mut().and_then(Offload::poll_disk) {
             self.storage.submit(now, read);
+            self.arm(Tick::Disk, self.storage.next_done());
         }
-        self.arm(Tick::Disk, self.storage.next_done());
-        for nic in 0..self.ports.len() as u8 {
-            let arrival = self.ports[usize::from(nic)].to_clients.next_arrival();
-            self.arm(Tick::Nic(NicTick::AtClients, nic), arrival);
+        if have_left {
+            for nic in 0..self.ports.len() as u8 {
+                let arrival = self.ports[usize::from(nic)].to_clients.next_arrival();
+                self.arm(Tick::Nic(NicTick::AtClients, nic), arrival);
+            }
         }
         self.expect_offload();
         Ok(())

@@ -137,43 +137,50 @@ impl AdapterProcess {
             nic.count_host_packet_received(now - since);
         }
         link.release_adapter(now, carrier);
-        if self.is_wanted(now, link)? {
+        self.take_requests(now, link)?;
+        if self.is_wanted(link) {
             self.worker.go_on(now);
         }
         self.expect();
         Ok(())
     }
 
-    /// Whether something is there for it.
-    fn is_wanted(&mut self, now: Time, link: &mut SimulatedLink) -> Result<bool, LinkError> {
-        let comes = self.take_in(now, link)?;
-        Ok(comes || matches!(&self.waiting, Waiting::All(received) if !received.is_empty()))
+    /// Takes requests that are there into the queues, if it has some; otherwise they wait on the link.
+    #[inline]
+    fn take_requests(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
+        match &mut self.waiting {
+            Waiting::One(dispatch) if link.has_requests() => {
+                dispatch.take_requests(now, &self.engine.adapter, link)
+            }
+            Waiting::One(_) | Waiting::All(_) => Ok(()),
+        }
     }
 
-    /// Whether something is there for it on the link. Where the adapter has queues of its own it goes into these.
-    fn take_in(&mut self, now: Time, link: &mut SimulatedLink) -> Result<bool, LinkError> {
-        let may_put = self.engine.may_put(link);
-        match &mut self.waiting {
-            Waiting::All(_) => Ok(may_put || link.is_waiting_for_adapter()),
-            Waiting::One(dispatch) => {
-                if link.has_requests() {
-                    dispatch.take_requests(now, &self.engine.adapter, link)?;
+    /// Whether something is there for it.
+    fn is_wanted(&self, link: &SimulatedLink) -> bool {
+        self.engine.may_put(link)
+            || match &self.waiting {
+                Waiting::All(received) => !received.is_empty() || link.is_waiting_for_adapter(),
+                Waiting::One(dispatch) => {
+                    dispatch.has_work(self.engine.can_answer(), link.has_moved_data())
                 }
-                Ok(may_put || dispatch.has_work(self.engine.can_answer(), link.has_moved_data()))
             }
-        }
     }
 
     /// Something may have happened on the link.
     ///
     /// # Errors
     /// The host broke a rule, or the link is gone.
+    #[inline]
     pub(super) fn look_at(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
         // If there was anything else to do, it has gone on with that.
         let has_happened = link.is_waiting_for_adapter() || self.engine.may_put(link);
-        if has_happened && self.take_in(now, link)? {
-            self.worker.wake(now);
-            self.expect();
+        if has_happened {
+            self.take_requests(now, link)?;
+            if self.worker.is_asleep() && self.is_wanted(link) {
+                self.worker.wake(now);
+                self.expect();
+            }
         }
         Ok(())
     }

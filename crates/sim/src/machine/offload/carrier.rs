@@ -6,6 +6,7 @@ use baton_bus::interconnect::{
 };
 use baton_bus::{BytesByCategory, Category, Descriptor, Fifo};
 use baton_wire::{Span, Time};
+use std::cell::Cell;
 
 /// Bytes of a doorbell: the ring's index.
 const DOORBELL_BYTES: u64 = 4;
@@ -57,6 +58,8 @@ pub(super) struct Carrier {
     landing: Fifo<(Time, Landed)>,
     /// What is there.
     landed: Fifo<Landed>,
+    /// See [`Carrier::due`], if nothing has changed since it was asked.
+    due: Cell<Option<Time>>,
 }
 
 impl Carrier {
@@ -80,6 +83,7 @@ impl Carrier {
             under_way: slab::Slab::new(),
             landing: Fifo::new(),
             landed: Fifo::new(),
+            due: Cell::new(None),
         })
     }
 
@@ -129,9 +133,16 @@ impl Carrier {
     }
 
     /// When something may get there next that is not there now; [`Time::NEVER`] if nothing is under way.
+    #[inline]
     pub(super) fn due(&self) -> Time {
+        self.due.get().unwrap_or_else(|| self.look_forward())
+    }
+
+    fn look_forward(&self) -> Time {
         let landing = self.landing.front().map_or(Time::NEVER, |&(at, _)| at);
-        landing.min(self.next_done())
+        let due = landing.min(self.next_done());
+        self.due.set(Some(due));
+        due
     }
 
     fn next_done(&self) -> Time {
@@ -140,7 +151,14 @@ impl Carrier {
     }
 
     /// Works out what gets there by `now`.
+    #[inline]
     pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.due() <= now {
+            self.see(now);
+        }
+    }
+
+    fn see(&mut self, now: Time) {
         while self.next_done() <= now {
             self.advance(now);
         }
@@ -150,6 +168,7 @@ impl Carrier {
             self.landing.pop();
             self.landed.push(landed);
         }
+        self.due.set(None);
     }
 
     /// What has got there.
@@ -196,7 +215,10 @@ impl Carrier {
         let landed = Landed::OfAdapter(adapter, crossing);
         match self.latency {
             Span::ZERO => self.landed.push(landed),
-            latency => self.landing.push((crossed + latency, landed)),
+            latency => {
+                self.landing.push((crossed + latency, landed));
+                self.due.set(None);
+            }
         }
     }
 
@@ -220,6 +242,7 @@ impl Carrier {
             reported: true,
         };
         bus.submit(now, transfer);
+        self.due.set(None);
     }
 }
 

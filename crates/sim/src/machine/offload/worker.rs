@@ -57,6 +57,11 @@ impl Worker {
         }
     }
 
+    /// Whether it waits for something to wake it.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.state == State::Asleep
+    }
+
     /// Whether something has woken it, and not one of its timers.
     pub(super) fn is_waking(&self) -> bool {
         matches!(self.state, State::Waking(_))
