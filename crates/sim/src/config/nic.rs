@@ -65,6 +65,9 @@ impl Default for InterruptConfig {
 }
 
 /// How a NIC uses the interconnect. Without effect where that is ideal.
+///
+/// Where sockets are on adapters, what goes together is said by [batching](crate::config::OffloadConfig): there only `descriptor_bytes`,
+/// `event_bytes`, `reads_in_flight`, `read_setup_ns`, `packets_in_flight` and `interrupt_register_writes` hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DmaConfig {

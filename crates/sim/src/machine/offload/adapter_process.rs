@@ -162,7 +162,7 @@ impl AdapterProcess {
             || match &self.waiting {
                 Waiting::All(received) => !received.is_empty() || link.is_waiting_for_adapter(),
                 Waiting::One(dispatch) => {
-                    dispatch.has_work(self.engine.can_answer(), link.has_moved_data())
+                    dispatch.has_work(self.engine.takes_requests(link), link.has_moved_data())
                 }
             }
     }

@@ -1,10 +1,11 @@
 //! How long it takes to cross between host and adapters, which share the interconnect with the disks.
 
-use crate::config::{Invalid, of_interconnect};
+use super::reads::{Read, Reads};
+use crate::config::{DmaConfig, Invalid, of_interconnect};
 use baton_bus::interconnect::{
     DeviceId, Interconnect, InterconnectConfig, Operation, Transfer, Usage,
 };
-use baton_bus::{BytesByCategory, Category, Descriptor, Fifo};
+use baton_bus::{BytesByCategory, Category, Fifo};
 use baton_wire::{Span, Time};
 use std::cell::Cell;
 
@@ -40,8 +41,17 @@ enum Step {
     Interrupt(u32),
     /// What crosses does so.
     Move(Crossing),
+    /// An adapter reads the data of the DMA of this number.
+    Read(u64),
     /// The disks' controller writes what the read of this token has fetched.
     FromDisk(u64),
+}
+
+/// How an adapter uses the interconnect.
+#[derive(Debug)]
+struct Engine {
+    config: DmaConfig,
+    reads: Reads,
 }
 
 /// An interconnect, and what takes time besides.
@@ -49,6 +59,8 @@ enum Step {
 pub(super) struct Carrier {
     /// None where it is ideal: there everything crosses at once.
     bus: Option<Box<dyn Interconnect>>,
+    /// By adapter.
+    engines: Vec<Engine>,
     /// The controller of the disks, which comes after the adapters.
     disks: DeviceId,
     latency: Span,
@@ -63,22 +75,28 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    /// Nothing crosses yet to or from so many adapters.
-    pub(super) fn new(
+    /// Nothing crosses yet to or from the adapters that use the interconnect like this.
+    pub(super) fn new<'a>(
         config: &InterconnectConfig,
-        adapters: u8,
+        adapters: impl IntoIterator<Item = &'a DmaConfig>,
         latency: Span,
     ) -> Result<Self, Invalid> {
+        let engines = adapters.into_iter().map(|config| Engine {
+            config: config.clone(),
+            reads: Reads::new(config),
+        });
+        let engines: Vec<_> = engines.collect();
         let bus = match config {
             InterconnectConfig::Ideal => None,
             config => {
-                let bus = config.build(usize::from(adapters) + 1);
+                let bus = config.build(engines.len() + 1);
                 Some(bus.map_err(|error| of_interconnect(&error))?)
             }
         };
         Ok(Self {
             bus,
-            disks: DeviceId(adapters),
+            disks: DeviceId(engines.len() as u8),
+            engines,
             latency,
             under_way: slab::Slab::new(),
             landing: Fifo::new(),
@@ -96,22 +114,51 @@ impl Carrier {
 
     /// An adapter writes `count` responses.
     pub(super) fn write_responses(&mut self, now: Time, adapter: DeviceId, count: u32) {
-        let bytes = descriptors(Category::Event, count);
+        let each = self.engine(adapter).config.event_bytes;
+        let bytes = BytesByCategory::of(Category::Event, u64::from(count * each));
         let step = Step::Move(Crossing::Responses(count));
         self.submit(now, adapter, step, Operation::DmaWrite, bytes);
     }
 
-    /// An adapter moves the data of its DMA number `number`.
-    pub(super) fn move_data(
+    /// An adapter reads the data of its DMA of this number.
+    pub(super) fn read_data(
         &mut self,
         now: Time,
         adapter: DeviceId,
         number: u64,
-        operation: Operation,
+        bytes: BytesByCategory,
+    ) {
+        let read = Read { number, bytes };
+        if self.bus.is_none() {
+            return self.crossed(now, adapter, Step::Read(number));
+        }
+        self.engine(adapter).reads.push(read);
+        self.begin_reads(now, adapter);
+        self.due.set(None);
+    }
+
+    /// An adapter writes the data of its DMA of this number.
+    pub(super) fn write_data(
+        &mut self,
+        now: Time,
+        adapter: DeviceId,
+        number: u64,
         bytes: BytesByCategory,
     ) {
         let step = Step::Move(Crossing::Data(number));
-        self.submit(now, adapter, step, operation, bytes);
+        self.submit(now, adapter, step, Operation::DmaWrite, bytes);
+    }
+
+    fn engine(&mut self, adapter: DeviceId) -> &mut Engine {
+        &mut self.engines[usize::from(adapter.0)]
+    }
+
+    /// An adapter begins the reads that it can.
+    fn begin_reads(&mut self, now: Time, adapter: DeviceId) {
+        while let Some(read) = self.engine(adapter).reads.begin(now) {
+            let step = Step::Read(read.number);
+            self.submit(now, adapter, step, Operation::DmaRead, read.bytes);
+        }
     }
 
     /// The disks' controller writes what the read of this token has fetched.
@@ -140,7 +187,8 @@ impl Carrier {
 
     fn look_forward(&self) -> Time {
         let landing = self.landing.front().map_or(Time::NEVER, |&(at, _)| at);
-        let due = landing.min(self.next_done());
+        let reads = self.engines.iter().map(|engine| engine.reads.due());
+        let due = reads.fold(landing.min(self.next_done()), Time::min);
         self.due.set(Some(due));
         due
     }
@@ -161,6 +209,9 @@ impl Carrier {
     fn see(&mut self, now: Time) {
         while self.next_done() <= now {
             self.advance(now);
+        }
+        for adapter in 0..self.disks.0 {
+            self.begin_reads(now, DeviceId(adapter));
         }
         while let Some(&(at, landed)) = self.landing.front()
             && at <= now
@@ -186,7 +237,8 @@ impl Carrier {
             let (device, step) = self.under_way.remove(done.tag as usize);
             match step {
                 Step::Doorbell(count) => {
-                    let bytes = descriptors(Category::Descriptor, count);
+                    let each = self.engine(device).config.descriptor_bytes;
+                    let bytes = BytesByCategory::of(Category::Descriptor, u64::from(count * each));
                     let step = Step::Move(Crossing::Requests(count));
                     self.submit(now, device, step, Operation::DmaRead, bytes);
                 }
@@ -194,6 +246,14 @@ impl Carrier {
                     let nothing = BytesByCategory::default();
                     let step = Step::Interrupt(count);
                     self.submit(now, device, step, Operation::Interrupt, nothing);
+                }
+                Step::Interrupt(count) => {
+                    self.write_registers(now, device);
+                    self.crossed(done.at, device, Step::Interrupt(count));
+                }
+                Step::Read(number) => {
+                    self.engine(device).reads.handle_done(done.at);
+                    self.crossed(done.at, device, Step::Read(number));
                 }
                 last => self.crossed(done.at, device, last),
             }
@@ -206,8 +266,27 @@ impl Carrier {
             Step::Doorbell(count) => self.land(at, device, Crossing::Requests(count)),
             Step::Interrupt(count) => self.land(at, device, Crossing::Responses(count)),
             Step::Move(crossing) => self.land(at, device, crossing),
+            Step::Read(number) => self.land(at, device, Crossing::Data(number)),
             // The controller itself has the latency of the disk.
             Step::FromDisk(token) => self.landed.push(Landed::FromDisk(token)),
+        }
+    }
+
+    /// The driver handles an interrupt; nobody waits for that.
+    fn write_registers(&mut self, now: Time, adapter: DeviceId) {
+        let registers = self.engine(adapter).config.interrupt_register_writes;
+        let Some(bus) = &mut self.bus else { return };
+        for _ in 0..registers {
+            bus.submit(
+                now,
+                Transfer {
+                    device: adapter,
+                    operation: Operation::RegisterWrite,
+                    bytes: BytesByCategory::of(Category::Other, DOORBELL_BYTES),
+                    tag: 0,
+                    reported: false,
+                },
+            );
         }
     }
 
@@ -246,10 +325,6 @@ impl Carrier {
     }
 }
 
-fn descriptors(category: Category, count: u32) -> BytesByCategory {
-    BytesByCategory::of(category, u64::from(count * Descriptor::BYTES))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +334,8 @@ mod tests {
 
     fn carrier(interconnect: &str, latency_us: u64) -> Carrier {
         let config = InterconnectConfig::preset(interconnect).unwrap();
-        Carrier::new(&config, 2, Span::from_us(latency_us)).unwrap()
+        let dma = DmaConfig::default();
+        Carrier::new(&config, [&dma, &dma], Span::from_us(latency_us)).unwrap()
     }
 
     /// Everything that lands, and when.

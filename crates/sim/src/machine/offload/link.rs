@@ -4,7 +4,7 @@ use super::carrier::{Carrier, Crossing};
 use super::data::LinkData;
 use crate::config::LinkConfig;
 use baton_bus::descriptor::{entries, whole_entries};
-use baton_bus::interconnect::{DeviceId, Operation};
+use baton_bus::interconnect::DeviceId;
 use baton_bus::link::{
     Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
 };
@@ -88,10 +88,10 @@ impl Departure {
             Self::Requests(count) => carrier.fetch_requests(now, adapter, count),
             Self::Responses(count) => carrier.write_responses(now, adapter, count),
             Self::Read { number, bytes } => {
-                carrier.move_data(now, adapter, number, Operation::DmaRead, bytes);
+                carrier.read_data(now, adapter, number, bytes);
             }
             Self::Write { number, bytes } => {
-                carrier.move_data(now, adapter, number, Operation::DmaWrite, bytes);
+                carrier.write_data(now, adapter, number, bytes);
             }
         }
     }
@@ -199,6 +199,11 @@ impl SimulatedLink {
     /// Whether requests wait for the adapter.
     pub(super) fn has_requests(&self) -> bool {
         self.to_adapter.arrived > 0
+    }
+
+    /// Transfers of data that are under way.
+    pub(super) fn dmas(&self) -> usize {
+        self.dmas.len()
     }
 
     /// Whether a transfer of data is over of which the adapter has not heard.

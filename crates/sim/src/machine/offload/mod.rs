@@ -17,6 +17,7 @@ mod host_process;
 mod host_stack;
 mod link;
 mod metered;
+mod reads;
 mod stack_meter;
 mod turns;
 mod worker;
@@ -86,8 +87,9 @@ impl Offload {
             .map(|(number, (of_nic, config))| adapter(of_nic, &config.adapter, number, policies));
         let adapters = adapters.collect::<Result<Vec<_>, _>>()?;
         let latency = Span::from_ns(config.link.latency_ns.into());
+        let dmas = nics.iter().map(|of_nic| &of_nic.nic.dma);
         Ok(Self {
-            carrier: Carrier::new(&experiment.interconnect, adapters.len() as u8, latency)?,
+            carrier: Carrier::new(&experiment.interconnect, dmas, latency)?,
             adapters,
             ends,
             host,

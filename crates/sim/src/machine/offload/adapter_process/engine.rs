@@ -20,6 +20,8 @@ pub(super) struct Engine {
     pub(super) stack: Stack<LinkData>,
     pub(super) adapter: Adapter<LinkData>,
     pub(super) session: SessionId,
+    /// Transfers of data that are under way at most when a request is carried out, where that is one by one.
+    most_dmas: usize,
     /// Segments that one piece of work sends at most, where it is bounded.
     pub(super) burst: u32,
     /// How cached data gets from the data cache to the wire.
@@ -75,6 +77,7 @@ impl Engine {
             stack: Stack::new(experiment.tcp.clone(), seed ^ 0xada9_7e12),
             adapter,
             session,
+            most_dmas: experiment.nic.dma.packets_in_flight as usize,
             burst: firmware.transmit_burst_segments,
             transmit: firmware.cache.transmit,
             outgoing: Vec::new(),
@@ -97,9 +100,9 @@ impl Engine {
         self.adapter.queue(self.session).is_held_up() && link.has_room_for_responses()
     }
 
-    /// Whether a request can be answered.
-    pub(super) fn can_answer(&self) -> bool {
-        self.adapter.room_for_requests(self.session) > 0
+    /// Whether a request can be carried out: there is room for its answer, and for the data that it moves.
+    pub(super) fn takes_requests(&self, link: &SimulatedLink) -> bool {
+        self.adapter.room_for_requests(self.session) > 0 && link.dmas() < self.most_dmas
     }
 
     /// Does all that is there, frames up to a limit.

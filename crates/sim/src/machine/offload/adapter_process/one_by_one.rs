@@ -65,7 +65,7 @@ impl Engine {
         link: &SimulatedLink,
     ) -> Option<Piece<Received>> {
         let may_send = self.stack.may_transmit();
-        dispatch.next_piece(self.can_answer(), link.has_moved_data(), may_send)
+        dispatch.next_piece(self.takes_requests(link), link.has_moved_data(), may_send)
     }
 
     fn do_piece(
