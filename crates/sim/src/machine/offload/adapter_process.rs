@@ -140,8 +140,10 @@ impl AdapterProcess {
         self.take_requests(now, link)?;
         if self.is_wanted(link) {
             self.worker.go_on(now);
+            self.due = now;
+        } else {
+            self.expect();
         }
-        self.expect();
         Ok(())
     }
 

@@ -125,9 +125,11 @@ impl HostProcess {
             let is_left = self.piece == Piece::One && self.has_ready(ends);
             if is_left || ends.iter().any(wants_host) {
                 self.worker.go_on(now);
+                self.due = now;
                 self.goes_on = self.piece == Piece::One;
+            } else {
+                self.expect(ends);
             }
-            self.expect(ends);
         }
     }
 
