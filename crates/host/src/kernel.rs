@@ -23,7 +23,6 @@ use baton_tcp::{ConnId, ListenerId, Stack};
 use baton_wire::{Endpoint, Flow, Payload, Time};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::net::IpAddr;
 
 /// The host's half of Baton: sockets over a TCP stack, and over the bypass for connections that the NIC processes.
 ///
@@ -83,10 +82,7 @@ pub struct Kernel<P> {
 impl<P: Payload> Kernel<P> {
     /// A kernel with no connections and no NIC yet: see [`Kernel::attach_nic`]. `secret` seeds what TCP must not let be guessed.
     pub fn new(config: Config, tcp: baton_tcp::Config, secret: u64) -> Self {
-        let buffers = Buffers {
-            mbufs: Slots::new(config.mbufs),
-            clusters: Slots::new(config.clusters),
-        };
+        let buffers = Buffers::new(config.mbufs, config.clusters);
         Self {
             send_limit: tcp.send_buffer as usize,
             stack: Stack::new(tcp, secret),
@@ -320,17 +316,9 @@ impl<P: Payload> Kernel<P> {
         }
     }
 
-    /// The hash bucket of a connection: FreeBSD's `INP_PCBHASH`, taken modulo any number of buckets.
+    /// The hash bucket of a connection.
     pub(crate) fn bucket(&self, flow: &Flow) -> u32 {
-        let folded = match flow.remote.addr {
-            IpAddr::V4(addr) => addr.to_bits(),
-            IpAddr::V6(addr) => {
-                let bits = addr.to_bits();
-                (bits ^ (bits >> 32) ^ (bits >> 64) ^ (bits >> 96)) as u32
-            }
-        };
-        let ports = u32::from(flow.local.port ^ flow.remote.port);
-        (folded ^ (folded >> 16) ^ ports) % self.config.hash_buckets.max(1)
+        self.pcbs.bucket(flow)
     }
 
     pub(crate) fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
@@ -369,8 +357,7 @@ impl<P: Payload> Kernel<P> {
         self.check_files();
         self.check_caches();
         self.stack.check();
-        self.buffers.mbufs.check();
-        self.buffers.clusters.check();
+        self.buffers.check();
         self.handles.check();
         self.pcbs.check();
         assert!(

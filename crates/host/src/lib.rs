@@ -16,6 +16,7 @@ mod kernel;
 pub mod layer;
 mod memory;
 mod meter;
+mod network_memory;
 mod nic_cache;
 mod nics;
 pub mod offload;
@@ -35,7 +36,9 @@ pub use files::{
     FileSystem, pages,
 };
 pub use kernel::Kernel;
+pub use memory::Buffers;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
+pub use network_memory::NetworkMemory;
 pub use nic_cache::{
     Bypass, Coherence, CoherenceConfig, Eager, Freshness, Lazy, NicCacheConfig, NicCacheStats,
     OnChange, Update,

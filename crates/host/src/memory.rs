@@ -3,7 +3,7 @@
 /// An allocator of slots that gives out the one freed last, as a kernel's per-processor free lists do: it is the most
 /// likely to be in the cache.
 #[derive(Debug)]
-pub struct Slots {
+pub(crate) struct Slots {
     free: Vec<u32>,
     next: u32,
     limit: u32,
@@ -71,16 +71,24 @@ const RESERVE: u32 = 16;
 
 /// The kernel's network buffers.
 #[derive(Debug)]
-pub(crate) struct Buffers {
+pub struct Buffers {
     /// 256-byte buffers.
-    pub mbufs: Slots,
+    pub(crate) mbufs: Slots,
     /// 2 KiB buffers.
-    pub clusters: Slots,
+    pub(crate) clusters: Slots,
 }
 
 impl Buffers {
+    /// At most so many of each kind.
+    pub fn new(mbufs: u32, clusters: u32) -> Self {
+        Self {
+            mbufs: Slots::new(mbufs),
+            clusters: Slots::new(clusters),
+        }
+    }
+
     /// Takes an mbuf with a cluster: all or nothing.
-    pub fn allocate_pair(&mut self) -> Option<(u32, u32)> {
+    pub(crate) fn allocate_pair(&mut self) -> Option<(u32, u32)> {
         let mbuf = self.mbufs.allocate()?;
         let Some(cluster) = self.clusters.allocate() else {
             self.mbufs.release(mbuf);
@@ -90,12 +98,12 @@ impl Buffers {
     }
 
     /// Whether writers may have buffers.
-    pub fn has_some_for_writers(&self) -> bool {
+    pub(crate) fn has_some_for_writers(&self) -> bool {
         self.mbufs.available() > RESERVE && self.clusters.available() > RESERVE
     }
 
     /// Takes an mbuf, if writers may have one.
-    pub fn allocate_mbuf_for_writer(&mut self) -> Option<u32> {
+    pub(crate) fn allocate_mbuf_for_writer(&mut self) -> Option<u32> {
         if self.mbufs.available() > RESERVE {
             self.mbufs.allocate()
         } else {
@@ -104,7 +112,7 @@ impl Buffers {
     }
 
     /// Takes an mbuf with a cluster, if writers may have them.
-    pub fn allocate_pair_for_writer(&mut self) -> Option<(u32, u32)> {
+    pub(crate) fn allocate_pair_for_writer(&mut self) -> Option<(u32, u32)> {
         if self.has_some_for_writers() {
             self.allocate_pair()
         } else {
@@ -112,8 +120,22 @@ impl Buffers {
         }
     }
 
+    /// Gives an mbuf back, and its cluster if it has one.
+    pub(crate) fn release(&mut self, mbuf: u32, cluster: Option<u32>) {
+        if let Some(cluster) = cluster {
+            self.clusters.release(cluster);
+        }
+        self.mbufs.release(mbuf);
+    }
+
+    /// Asserts that no buffer is free twice.
+    pub(crate) fn check(&self) {
+        self.mbufs.check();
+        self.clusters.check();
+    }
+
     /// Takes an mbuf with a cluster that was promised ahead of time.
-    pub fn allocate_reserved_pair(&mut self) -> (u32, u32) {
+    pub(crate) fn allocate_reserved_pair(&mut self) -> (u32, u32) {
         (
             self.mbufs.allocate_reserved(),
             self.clusters.allocate_reserved(),
@@ -121,7 +143,7 @@ impl Buffers {
     }
 
     /// Gives an mbuf and its cluster back.
-    pub fn release_pair(&mut self, (mbuf, cluster): (u32, u32)) {
+    pub(crate) fn release_pair(&mut self, (mbuf, cluster): (u32, u32)) {
         self.clusters.release(cluster);
         self.mbufs.release(mbuf);
     }
@@ -149,10 +171,7 @@ mod tests {
 
     #[test]
     fn writers_leave_some() {
-        let mut buffers = Buffers {
-            mbufs: Slots::new(RESERVE + 2),
-            clusters: Slots::new(RESERVE + 1),
-        };
+        let mut buffers = Buffers::new(RESERVE + 2, RESERVE + 1);
         assert!(buffers.allocate_pair_for_writer().is_some());
         assert!(buffers.allocate_pair_for_writer().is_none() && !buffers.has_some_for_writers());
         assert!(buffers.allocate_mbuf_for_writer().is_some());
@@ -162,10 +181,7 @@ mod tests {
 
     #[test]
     fn a_pair_is_taken_as_a_whole() {
-        let mut buffers = Buffers {
-            mbufs: Slots::new(9),
-            clusters: Slots::new(1),
-        };
+        let mut buffers = Buffers::new(9, 1);
         let pair = buffers.allocate_pair().expect("there is one");
         assert_eq!(buffers.allocate_pair(), None);
         assert_eq!(buffers.mbufs.in_use(), 1, "no mbuf without its cluster");

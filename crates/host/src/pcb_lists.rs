@@ -7,6 +7,8 @@
 
 use crate::footprint;
 use crate::meter::Meter;
+use baton_wire::Flow;
+use std::net::IpAddr;
 
 const NONE: u32 = u32::MAX;
 
@@ -32,11 +34,28 @@ impl PcbLists {
         }
     }
 
+    /// The hash bucket of a connection: FreeBSD's `INP_PCBHASH`, taken modulo any number of buckets.
+    pub fn bucket(&self, flow: &Flow) -> u32 {
+        let folded = match flow.remote.addr {
+            IpAddr::V4(addr) => addr.to_bits(),
+            IpAddr::V6(addr) => {
+                let bits = addr.to_bits();
+                (bits ^ (bits >> 32) ^ (bits >> 64) ^ (bits >> 96)) as u32
+            }
+        };
+        let ports = u32::from(flow.local.port ^ flow.remote.port);
+        (folded ^ (folded >> 16) ^ ports) % self.chains.len() as u32
+    }
+
+    /// The bucket that a block is in, if it is in use.
+    pub fn bucket_of(&self, block: u32) -> Option<u32> {
+        let bucket = self.bucket_of.get(block as usize).copied();
+        bucket.filter(|&bucket| bucket != NONE)
+    }
+
     /// Whether the block is in use.
     pub fn holds(&self, block: u32) -> bool {
-        self.bucket_of
-            .get(block as usize)
-            .is_some_and(|&bucket| bucket != NONE)
+        self.bucket_of(block).is_some()
     }
 
     /// A block goes into a hash chain. If its last connection left without an event, as one whose handshake fails does, it

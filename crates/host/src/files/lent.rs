@@ -22,13 +22,20 @@ pub enum Borrower {
 #[derive(Debug, Default)]
 pub(crate) struct Lent {
     /// Oldest first, each with the sequence number behind what the borrower has of it.
-    pages: FxHashMap<Borrower, VecDeque<(SeqNr, u32)>>,
+    pages: FxHashMap<Borrower, VecDeque<(SeqNr, LentPage)>>,
+}
+
+/// A page of memory, and the mbuf that it is wrapped into for a send buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LentPage {
+    pub(crate) frame: u32,
+    pub(crate) mbuf: Option<u32>,
 }
 
 impl Lent {
     /// Somebody refers to a page until he is done with all before `end`.
-    pub(crate) fn lend(&mut self, to: Borrower, end: SeqNr, frame: u32) {
-        self.pages.entry(to).or_default().push_back((end, frame));
+    pub(crate) fn lend(&mut self, to: Borrower, end: SeqNr, page: LentPage) {
+        self.pages.entry(to).or_default().push_back((end, page));
     }
 
     /// The next page that a borrower is done with: all that was lent to him before `end`, if that `is_done`.
@@ -36,14 +43,14 @@ impl Lent {
         &mut self,
         from: Borrower,
         is_done: impl Fn(SeqNr) -> bool,
-    ) -> Option<u32> {
+    ) -> Option<LentPage> {
         let lent = self.pages.get_mut(&from)?;
-        let (_, frame) = lent.pop_front_if(|(end, _)| is_done(*end))?;
-        Some(frame)
+        let (_, page) = lent.pop_front_if(|(end, _)| is_done(*end))?;
+        Some(page)
     }
 
     /// All pages that are lent, as often as they are.
-    pub(crate) fn frames(&self) -> impl Iterator<Item = u32> {
-        self.pages.values().flatten().map(|&(_, frame)| frame)
+    pub(crate) fn pages(&self) -> impl Iterator<Item = LentPage> {
+        self.pages.values().flatten().map(|&(_, page)| page)
     }
 }

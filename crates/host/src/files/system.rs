@@ -1,22 +1,20 @@
 //! Files for sockets that are another's: what each socket keeps of the file that it sends, who waits for pages, and which pages stay in
 //! memory because a stack or an adapter refers to them.
 
-use super::lent::{Borrower, Lent};
+use super::lent::{Borrower, Lent, LentPage};
 use super::pages::pages;
 use super::reader::{Reader, Stop};
 use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
 use crate::footprint::{self, PAGE_BYTES};
 use crate::layer::AdapterId;
-use crate::meter::{Meter, Owner};
+use crate::memory::Buffers;
+use crate::meter::{Layer, Meter, Owner};
 use crate::offload::OsLayer;
 use crate::sockets::{FileContent, FileId, Gone, SocketId};
 use baton_bus::link::Inline;
 use baton_wire::{Payload, SeqNr};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-
-/// mbufs that take turns to hold pages.
-const MBUFS: u32 = 4096;
 
 /// A socket that content of a file is sent to.
 pub trait Destination<P> {
@@ -53,12 +51,20 @@ pub struct FileSystem<P> {
     waiting: VecDeque<SocketId>,
     /// Sockets whose page has come.
     writable: VecDeque<SocketId>,
-    mbuf: u32,
     shrunk: u64,
 }
 
-/// A page as it was sent from: what there was of it, and how much of that was to go.
-type Run<P> = (FilePage, P, usize);
+/// A page as it was sent from.
+#[derive(Debug)]
+struct Run<P> {
+    page: FilePage,
+    /// What there was of it.
+    data: P,
+    /// How much of that was to go.
+    len: usize,
+    /// What it is wrapped into.
+    mbuf: u32,
+}
 
 impl<P: Payload> FileSystem<P> {
     /// Nothing is in memory, unless all is; content comes from `store`.
@@ -71,7 +77,6 @@ impl<P: Payload> FileSystem<P> {
             lent: Lent::default(),
             waiting: VecDeque::new(),
             writable: VecDeque::new(),
-            mbuf: 0,
             shrunk: 0,
         }
     }
@@ -79,6 +84,11 @@ impl<P: Payload> FileSystem<P> {
     /// What the file cache did; `None` where all files are always in memory.
     pub fn cache_stats(&self) -> Option<&FileCacheStats> {
         self.files.cache.as_ref().map(|cache| &cache.stats)
+    }
+
+    /// mbufs of pages that are lent.
+    pub fn mbufs_lent(&self) -> usize {
+        self.lent.pages().filter(|page| page.mbuf.is_some()).count()
     }
 
     /// Times that a file ended before what was asked for.
@@ -118,24 +128,43 @@ impl<P: Payload> FileSystem<P> {
     }
 
     /// Somebody is done with something that he referred to: all before a sequence number of which `is_done` says so.
-    pub fn handle_done_with(&mut self, borrower: Borrower, is_done: impl Fn(SeqNr) -> bool) {
-        while let Some(frame) = self.lent.give_back(borrower, &is_done) {
+    pub fn handle_done_with<M: Meter>(
+        &mut self,
+        borrower: Borrower,
+        is_done: impl Fn(SeqNr) -> bool,
+        buffers: &mut Buffers,
+        m: &mut M,
+    ) {
+        while let Some(LentPage { frame, mbuf }) = self.lent.give_back(borrower, &is_done) {
             self.files.unwire(frame);
+            if let Some(mbuf) = mbuf {
+                footprint::free_mbuf(m, Layer::Socket, mbuf);
+                footprint::free_page(m, mbuf, frame);
+                buffers.release(mbuf, None);
+            }
         }
     }
 
     /// An adapter may be done with something that it referred to.
-    pub fn handle_adapter<Q: Inline>(&mut self, adapter: AdapterId, os: &mut OsLayer<Q>) {
+    pub fn handle_adapter<Q: Inline, M: Meter>(
+        &mut self,
+        adapter: AdapterId,
+        os: &mut OsLayer<Q>,
+        buffers: &mut Buffers,
+        m: &mut M,
+    ) {
         while let Some(socket) = os.poll_done_with() {
             let borrower = Borrower::Socket(adapter, socket);
-            self.handle_done_with(borrower, |end| os.is_done_with(socket, end));
+            let is_done = |end| os.is_done_with(socket, end);
+            self.handle_done_with(borrower, is_done, buffers, m);
         }
-        self.handle_done_with(Borrower::Cache(adapter), |count| os.is_inserted(count));
+        let is_done = |count| os.is_inserted(count);
+        self.handle_done_with(Borrower::Cache(adapter), is_done, buffers, m);
     }
 
     /// Somebody is no more, or has all that he referred to elsewhere.
-    pub fn handle_left(&mut self, borrower: Borrower) {
-        self.handle_done_with(borrower, |_| true);
+    pub fn handle_left<M: Meter>(&mut self, borrower: Borrower, buffers: &mut Buffers, m: &mut M) {
+        self.handle_done_with(borrower, |_| true, buffers, m);
     }
 
     // --- mutators ---
@@ -191,6 +220,7 @@ impl<P: Payload> FileSystem<P> {
         content: FileContent,
         len: usize,
         to: &mut impl Destination<P>,
+        buffers: &mut Buffers,
         m: &mut M,
     ) -> Result<usize, Gone> {
         let fits = len.min(to.room()?);
@@ -202,10 +232,10 @@ impl<P: Payload> FileSystem<P> {
         while taken < fits && stop == Stop::Done {
             let next = content.after(taken as u64);
             let (runs, data);
-            (runs, data, stop) = self.gather(id, &next, fits - taken, m);
+            (runs, data, stop) = self.gather(id, &next, fits - taken, buffers, m);
             let Some(data) = data else { break };
             let given = data.len();
-            let sent = self.send_runs(id, runs, next, data, to)?;
+            let sent = self.send_runs(id, runs, next, data, to, buffers)?;
             taken += sent;
             if sent < given {
                 break;
@@ -221,10 +251,17 @@ impl<P: Payload> FileSystem<P> {
             }
             // The next call goes on, or finds that the file ends.
             Stop::Done | Stop::End if taken < len => to.want_room(),
-            Stop::NoMemory if !self.waiting.contains(&id) => self.waiting.push_back(id),
-            Stop::Done | Stop::NoMemory | Stop::Read | Stop::End => {}
+            Stop::NoMemory => self.wait_for_memory(id),
+            Stop::Done | Stop::Read | Stop::End => {}
         }
         Ok(taken)
+    }
+
+    /// A writer found no memory: it is [woken](FileSystem::wake_waiting) when there is some.
+    pub fn wait_for_memory(&mut self, id: SocketId) {
+        if !self.waiting.contains(&id) {
+            self.waiting.push_back(id);
+        }
     }
 
     /// The application lets go of a socket.
@@ -238,9 +275,10 @@ impl<P: Payload> FileSystem<P> {
     }
 
     /// Wakes the writer that has waited longest for memory, if there is some; to be called once for each piece of work.
-    pub fn wake_waiting(&mut self) {
+    pub fn wake_waiting(&mut self, buffers: &Buffers) {
         let cache = self.files.cache.as_ref();
-        if cache.is_none_or(|cache| cache.has_room())
+        if buffers.has_some_for_writers()
+            && cache.is_none_or(|cache| cache.has_room())
             && let Some(id) = self.waiting.pop_front()
         {
             self.writable.push_back(id);
@@ -273,6 +311,7 @@ impl<P: Payload> FileSystem<P> {
         id: SocketId,
         content: &FileContent,
         most: usize,
+        buffers: &mut Buffers,
         m: &mut M,
     ) -> (SmallVec<[Run<P>; 16]>, Option<P>, Stop) {
         let mut runs = SmallVec::new();
@@ -280,6 +319,9 @@ impl<P: Payload> FileSystem<P> {
         let mut len = 0;
         let asked = content.offset + most as u64;
         while len < most {
+            let Some(mbuf) = buffers.allocate_mbuf_for_writer() else {
+                return (runs, gathered, Stop::NoMemory);
+            };
             let reader = &mut self.readers[id.0 as usize];
             let at = content.offset + len as u64;
             let found = self
@@ -287,21 +329,29 @@ impl<P: Payload> FileSystem<P> {
                 .next_run((reader, id), content.file, at, asked, m);
             let (page, data) = match found {
                 Ok(found) => found,
-                Err(stop) => return (runs, gathered, stop),
+                Err(stop) => {
+                    buffers.release(mbuf, None);
+                    return (runs, gathered, stop);
+                }
             };
             let run = data.len().min(most - len);
             let piece = data.slice(0, run);
-            let first = runs.first().map(|(page, ..): &Run<P>| page.revision);
+            let first = runs.first().map(|run: &Run<P>| run.page.revision);
             let is_same = first.is_none_or(|revision| revision == page.revision);
             let joins = |before: &mut P| is_same && before.try_append(&piece);
             if !gathered.as_mut().is_none_or(joins) {
                 self.files.keep_open(reader, page, data);
+                buffers.release(mbuf, None);
                 break;
             }
             gathered.get_or_insert(piece);
-            self.mbuf = (self.mbuf + 1) % MBUFS;
-            footprint::file_page(m, self.mbuf, page.frame);
-            runs.push((page, data, run));
+            footprint::file_page(m, mbuf, page.frame);
+            runs.push(Run {
+                page,
+                data,
+                len: run,
+                mbuf,
+            });
             len += run;
         }
         (runs, gathered, Stop::Done)
@@ -315,8 +365,9 @@ impl<P: Payload> FileSystem<P> {
         content: FileContent,
         data: P,
         to: &mut impl Destination<P>,
+        buffers: &mut Buffers,
     ) -> Result<usize, Gone> {
-        let revision = runs.first().map_or(0, |(page, ..)| page.revision);
+        let revision = runs.first().map_or(0, |run| run.page.revision);
         let store = self.files.store.as_mut();
         let asked = content.offset + content.len;
         let file_len = store.map_or(asked, |store| store.len(content.file, asked));
@@ -329,19 +380,28 @@ impl<P: Payload> FileSystem<P> {
         let sent = to.send(named, data);
         let mut left = *sent.as_ref().unwrap_or(&0);
         let borrowers = to.borrowers();
-        for (page, data, run) in runs {
-            let here = run.min(left);
+        for run in runs {
+            let Run { page, data, .. } = run;
+            let here = run.len.min(left);
+            let mut mbuf = Some(run.mbuf);
             left -= here;
             if here > 0 {
                 let reader = &mut self.readers[id.0 as usize];
                 self.files.sent_of(reader, page, data, here);
             }
             for &(borrower, end) in &borrowers {
-                // A cache may have been given also what did not go.
-                if here > 0 || matches!(borrower, Borrower::Cache(_)) {
-                    self.files.wire(page.frame);
-                    self.lent.lend(borrower, end, page.frame);
-                }
+                let end = match borrower {
+                    // It may have been given also what did not go.
+                    Borrower::Cache(_) => end,
+                    _ if here == 0 => continue,
+                    Borrower::Connection(_) | Borrower::Socket(..) => end - left as u32,
+                };
+                self.files.wire(page.frame);
+                let (frame, mbuf) = (page.frame, mbuf.take());
+                self.lent.lend(borrower, end, LentPage { frame, mbuf });
+            }
+            if let Some(mbuf) = mbuf {
+                buffers.release(mbuf, None);
             }
             self.files.unwire(page.frame);
         }
@@ -354,7 +414,8 @@ impl<P: Payload> FileSystem<P> {
             return;
         };
         let mut wires = vec![0; cache.frames()];
-        for frame in (self.lent.frames()).chain(self.readers.iter().flat_map(Reader::frames)) {
+        let lent = self.lent.pages().map(|page| page.frame);
+        for frame in lent.chain(self.readers.iter().flat_map(Reader::frames)) {
             wires[frame as usize] += 1;
         }
         cache.check(&wires);

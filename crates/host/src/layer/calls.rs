@@ -10,8 +10,8 @@ use crate::{
 };
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, Stack};
-use baton_wire::Time;
+use baton_tcp::{CloseReason, ConnId, Stack};
+use baton_wire::{SeqNr, Time};
 
 /// The enqueues that the first `len` bytes of content are: `sendfile` puts each page into the send buffer by itself.
 fn enqueues(content: &FileContent, len: usize) -> u32 {
@@ -92,6 +92,14 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         if let (Place::Adapter(on_adapter), Some(end)) = (socket.place, end) {
             let mut calls = end.os.calls(self.now, &mut end.link);
             calls.want_room(on_adapter);
+        }
+    }
+
+    /// The stack's connection of a socket that is on the host, and the sequence number behind all that it was given.
+    pub fn in_stack(&self, id: SocketId) -> Option<(ConnId, SeqNr)> {
+        match self.layer.sockets.get(id.0 as usize)?.place {
+            Place::Host(conn) => Some((conn, self.stack.send_end(conn))),
+            _ => None,
         }
     }
 
@@ -238,8 +246,9 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         // Responses are written as a whole: there is nothing to wait for.
         self.stack.set_nodelay(conn, true);
         layer.stats.accepted += 1;
-        // Another may wait; a wait reports it again as long as there is one.
-        layer.acceptable = true;
+        // A wait reports it again as long as there is another.
+        let waits = |&(id, _): &(_, _)| self.stack.accept_queue_len(id) > 0;
+        layer.acceptable |= layer.listeners.iter().any(waits);
         let flow = self.stack.flow(conn);
         let slot = layer
             .sockets

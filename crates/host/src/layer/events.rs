@@ -51,6 +51,8 @@ impl<P: Inline> SocketLayer<P> {
         stack: &mut Stack<P>,
         adapters: &mut [AdapterEnd<P, L>],
     ) {
+        // Nobody asked for those that are left.
+        self.moves.clear();
         for (adapter, end) in (0..).map(AdapterId).zip(adapters) {
             while let Some(news) = end.os.poll_move() {
                 self.handle_move(now, stack, adapter, end, news);

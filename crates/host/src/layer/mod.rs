@@ -24,6 +24,7 @@ mod stats;
 
 pub use adapters::{AdapterEnd, AdapterId};
 pub use calls::LayerCalls;
+pub use moving::StackMove;
 pub use packets::Fate;
 pub use socket::{Place, SocketState};
 pub use stats::LayerStats;
@@ -60,6 +61,8 @@ pub struct SocketLayer<P> {
     /// Packets of connections that have moved to an adapter, and of those that have come back.
     to_forward: VecDeque<(AdapterId, P)>,
     arrived: VecDeque<P>,
+    /// Connections that have moved out of the stack and into it.
+    moves: VecDeque<StackMove>,
     ready: VecDeque<Ready>,
     acceptable: bool,
     most_sockets: usize,
@@ -87,6 +90,7 @@ impl<P: Inline> SocketLayer<P> {
             selection,
             to_forward: VecDeque::new(),
             arrived: VecDeque::new(),
+            moves: VecDeque::new(),
             ready: VecDeque::new(),
             acceptable: false,
             most_sockets,

@@ -10,7 +10,26 @@ use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Moved, Portable, Stack, State};
 use baton_wire::Time;
 
+/// A connection of a socket that has left the stack, or is there again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackMove {
+    /// Its number in the stack.
+    pub conn: ConnId,
+    /// Its socket.
+    pub socket: SocketId,
+    /// Its number on the adapter; none if it did not get so far.
+    pub on_adapter: Option<SocketId>,
+    /// It is in the stack again.
+    pub is_back: bool,
+}
+
 impl<P: Inline> SocketLayer<P> {
+    /// The next connection that has left the stack or is back, for whoever keeps something about those in it. What nobody has asked for
+    /// is forgotten when [`SocketLayer::handle_adapters`] is called.
+    pub fn poll_stack_move(&mut self) -> Option<StackMove> {
+        self.moves.pop_front()
+    }
+
     // --- which and when (handoff-policies 3.3) ---
 
     /// A connection was accepted.
@@ -117,7 +136,14 @@ impl<P: Inline> SocketLayer<P> {
         let moved = Moved::new(state);
         let bytes = moved.to_bytes();
         let kept = Box::new(moved.state);
-        let Ok(on_adapter) = os.import(now, remote, bytes) else {
+        let imported = os.import(now, remote, bytes);
+        self.moves.push_back(StackMove {
+            conn,
+            socket: id,
+            on_adapter: imported.ok(),
+            is_back: false,
+        });
+        let Ok(on_adapter) = imported else {
             self.take_back(now, stack, id, *kept);
             return Err(NotOffloaded::Handles);
         };
@@ -314,6 +340,13 @@ impl<P: Inline> SocketLayer<P> {
             return self.end(id, CloseReason::Aborted);
         };
         self.set_socket_of(conn, Some(id));
+        let on_adapter = self.socket(id).place.on_adapter();
+        self.moves.push_back(StackMove {
+            conn,
+            socket: id,
+            on_adapter,
+            is_back: true,
+        });
         let socket = self.socket_mut(id);
         socket.go(now, Place::Host(conn));
         stack.set_cork(conn, socket.corked);

@@ -31,6 +31,12 @@ impl<P: Inline> OsLayer<P> {
         borrowers
     }
 
+    /// The sequence number behind all that a socket was given.
+    pub fn given(&self, socket: SocketId) -> SeqNr {
+        let entry = self.sockets.get(socket.0 as usize);
+        entry.map_or(SeqNr(0), |entry| entry.given)
+    }
+
     /// Whether the adapter is done with what a socket was given before `end`: it has been fetched, or never will be.
     pub fn is_done_with(&self, socket: SocketId, end: SeqNr) -> bool {
         let Some(entry) = self.sockets.get(socket.0 as usize) else {

@@ -7,8 +7,8 @@ use baton_bus::link::{Dma, DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memor
 use baton_host::layer::AdapterId;
 use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_host::{
-    Borrowers, Destination, DiskRead, FileCacheConfig, FileContent, FileId, FileStore, FileSystem,
-    Gone, NicCacheConfig, NoMeter, SocketId,
+    Borrowers, Buffers, Destination, DiskRead, FileCacheConfig, FileContent, FileId, FileStore,
+    FileSystem, Gone, NicCacheConfig, NoMeter, SocketId,
 };
 use baton_testkit::endpoint;
 use baton_wire::{Span, Symbolic, Time};
@@ -105,6 +105,7 @@ pub struct World {
     random: Random,
     now: Time,
     files: FileSystem<Symbolic>,
+    buffers: Buffers,
     os: OsLayer<Symbolic>,
     host: MemoryHost<Symbolic>,
     adapter: MemoryAdapter<Symbolic>,
@@ -134,6 +135,7 @@ impl World {
         Self {
             now: Time::ZERO,
             files: FileSystem::new(&cache, Box::new(Files)),
+            buffers: Buffers::new(1000, 1000),
             os: OsLayer::new(config).expect("right parameters"),
             host,
             adapter,
@@ -167,6 +169,7 @@ impl World {
             self.settle();
         }
         assert_eq!(self.files.wired(), 0, "nothing is sent any more");
+        assert_eq!(self.files.mbufs_lent(), 0);
     }
 
     /// Requests reach the adapter, and answers the file system.
@@ -182,8 +185,9 @@ impl World {
             self.asked.push_back(Asked { request, content });
         }
         while self.os.next_ready().is_some() {}
-        self.files.handle_adapter(ADAPTER, &mut self.os);
-        self.files.wake_waiting();
+        self.files
+            .handle_adapter(ADAPTER, &mut self.os, &mut self.buffers, &mut NoMeter);
+        self.files.wake_waiting(&self.buffers);
         while self.files.next_writable().is_some() {}
         while let Some(read) = self.files.poll_disk() {
             self.disk.push_back(read);
@@ -240,9 +244,14 @@ impl World {
             host: &mut self.host,
             socket,
         };
-        let sent = self
-            .files
-            .send(socket, content, len as usize, &mut sink, &mut NoMeter);
+        let sent = self.files.send(
+            socket,
+            content,
+            len as usize,
+            &mut sink,
+            &mut self.buffers,
+            &mut NoMeter,
+        );
         if sent.is_err() {
             self.let_go(socket);
         }

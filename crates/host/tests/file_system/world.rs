@@ -3,8 +3,8 @@
 use super::Random;
 use super::files::{ByteFiles, History};
 use baton_host::{
-    Borrower, Borrowers, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileContent,
-    FileId, FileSystem, Gone, NoMeter, SocketId,
+    Borrower, Borrowers, Buffers, Destination, DiskRead, FileCacheConfig, FileCacheStats,
+    FileContent, FileId, FileSystem, Gone, NoMeter, SocketId,
 };
 use baton_tcp::ConnId;
 use baton_wire::SeqNr;
@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex};
 
 /// Bytes that a socket takes before its peer acknowledges some.
 const ROOM: usize = 20_000;
+/// Fewer than all sockets would have, besides those that are left for others.
+const MBUFS: u32 = 16 + 12;
 
 /// A socket, and the download that it is at.
 #[derive(Default)]
@@ -76,6 +78,7 @@ impl Destination<Bytes> for Sink<'_> {
 pub struct World {
     random: Random,
     files: FileSystem<Bytes>,
+    buffers: Buffers,
     history: ByteFiles,
     lengths: Vec<u64>,
     sockets: Vec<Socket>,
@@ -106,6 +109,7 @@ impl World {
         Self {
             sockets: sockets.collect(),
             files: FileSystem::new(&config, Box::new(history.clone())),
+            buffers: Buffers::new(MBUFS, 1000),
             history,
             lengths,
             runnable: (0..count as u32).collect(),
@@ -127,6 +131,7 @@ impl World {
             let is_idle = |socket: &Socket| socket.download.is_none() && socket.unacknowledged == 0;
             if self.left == 0 && self.sockets.iter().all(is_idle) {
                 assert_eq!(self.files.wired(), 0, "nothing is sent any more");
+                assert_eq!(self.files.mbufs_lent(), 0);
                 return;
             }
         }
@@ -154,7 +159,7 @@ impl World {
                 self.lengths[file] = 1 + self.random.below(self.lengths[file]);
                 self.files.truncate(FileId(file as u32), self.lengths[file]);
             }
-            22..25 => self.files.wake_waiting(),
+            22..25 => self.files.wake_waiting(&self.buffers),
             _ => self.write(),
         }
         while let Some(id) = self.files.next_writable() {
@@ -183,15 +188,18 @@ impl World {
         let first = socket.first;
         if socket.refers {
             let borrower = Borrower::Connection(ConnId(number));
+            let is_done = |seq| first.at_or_after(seq);
             self.files
-                .handle_done_with(borrower, |seq| first.at_or_after(seq));
+                .handle_done_with(borrower, is_done, &mut self.buffers, &mut NoMeter);
         }
         if len > 0 && std::mem::take(&mut socket.wants_room) {
             self.runnable.insert(number);
         }
         // Its connection moves to an adapter, or back.
         if self.random.percent(5) {
-            self.files.handle_left(Borrower::Connection(ConnId(number)));
+            let borrower = Borrower::Connection(ConnId(number));
+            self.files
+                .handle_left(borrower, &mut self.buffers, &mut NoMeter);
             socket.refers = !socket.refers;
         }
     }
@@ -231,7 +239,9 @@ impl World {
             },
         };
         let id = SocketId(number);
-        let sent = self.files.send(id, content, len, &mut sink, &mut NoMeter);
+        let sent = self
+            .files
+            .send(id, content, len, &mut sink, &mut self.buffers, &mut NoMeter);
         let offset = download.offset + *sent.as_ref().unwrap_or(&0) as u64;
         if sent.is_err() {
             let history = self.history.history();

@@ -159,7 +159,7 @@ impl Offload {
             ("file_shrunk", self.host.files_shrunk()),
         ];
         Counts {
-            drops: counts(drops.into_iter()),
+            drops: counts(drops.into_iter().chain(self.host.drops())),
             ..of_tcp.unwrap_or_default()
         }
     }

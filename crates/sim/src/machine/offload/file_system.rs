@@ -7,7 +7,8 @@ use super::link::SimulatedLink;
 use baton_host::layer::{AdapterId, LayerCalls};
 use baton_host::offload::FileChange;
 use baton_host::{Borrowers, Destination, FileContent, Gone, SocketId, Sockets};
-use baton_wire::Symbolic;
+use baton_tcp::ConnId;
+use baton_wire::{SeqNr, Symbolic};
 
 /// Sockets that files are sent to: how much they would take, and what there is of files beneath them.
 pub(super) trait FileSockets: Sockets<LinkData> {
@@ -18,6 +19,8 @@ pub(super) trait FileSockets: Sockets<LinkData> {
     fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone>;
     /// A socket is to become writable when it has room.
     fn want_room(&mut self, socket: SocketId);
+    /// The connection of a socket that is in the host's stack, and the sequence number behind all that it was given.
+    fn in_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
     /// Those who refer to what a socket was given last.
     fn borrowers(&mut self, socket: SocketId) -> Borrowers;
     /// A file changes: see [`Calls::file_changed`](baton_host::offload::Calls::file_changed).
@@ -41,6 +44,10 @@ impl FileSockets for AdapterCalls<'_> {
     fn want_room(&mut self, id: SocketId) {
         let (mut calls, socket) = self.at(id);
         calls.want_room(socket);
+    }
+
+    fn in_stack(&self, _id: SocketId) -> Option<(ConnId, SeqNr)> {
+        None
     }
 
     fn borrowers(&mut self, id: SocketId) -> Borrowers {
@@ -77,6 +84,10 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
 
     fn want_room(&mut self, socket: SocketId) {
         LayerCalls::want_room(self, socket);
+    }
+
+    fn in_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)> {
+        LayerCalls::in_stack(self, socket)
     }
 
     fn borrowers(&mut self, socket: SocketId) -> Borrowers {

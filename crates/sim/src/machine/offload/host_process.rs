@@ -9,7 +9,7 @@ use super::super::subnets;
 use super::End;
 use super::adapter_calls::{AdapterCalls, numbered};
 use super::carrier::Carrier;
-use super::host_stack::HostStack;
+use super::host_stack::{Around, HostStack};
 use super::metered::{LinkMeter, Metered};
 use super::turns::Turns;
 use super::worker::Worker;
@@ -17,7 +17,8 @@ use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece
 use baton_bus::link::LinkError;
 use baton_host::layer::{AdapterId, Place};
 use baton_host::{
-    Borrower, DiskRead, FileCacheStats, FileSystem, Meter, Op, Owner, Ready, SocketId, footprint,
+    DiskRead, FileCacheStats, FileSystem, Meter, NetworkMemory, Op, Owner, Ready, SocketId,
+    footprint,
 };
 use baton_wire::{Symbolic, Time};
 use baton_workload::Workload;
@@ -29,6 +30,7 @@ pub(super) struct HostProcess {
     stack: Option<Box<HostStack>>,
     application: Application,
     files: FileSystem<Symbolic>,
+    memory: NetworkMemory,
     /// Reads of the disk that a piece of work has asked for, and that is over.
     reads: VecDeque<DiskRead>,
     /// Reads that are done.
@@ -71,7 +73,13 @@ impl HostProcess {
         let ring_depth = config.interface.ring_depth;
         let buffer_space = ends.iter().map(|end| end.link.buffer_space()).max();
         let buffer_space = buffer_space.unwrap_or_default();
-        let link_meter = |adapter| LinkMeter::new((adapter, ends.len()), ring_depth, buffer_space);
+        let kernel = &experiment.host.kernel;
+        let (stacks_adapters, first_cluster) = match stack {
+            None => (0, 0),
+            Some(_) => (ends.len() as u32, kernel.clusters),
+        };
+        let buffers = (first_cluster, buffer_space);
+        let link_meter = |adapter| LinkMeter::new((adapter, ends.len()), ring_depth, buffers);
         let link_meters = (0..ends.len()).map(link_meter).collect();
         let mut worker = Worker::new(config.wake_up, experiment.run.seed ^ 0x4057);
         worker.wake(Time::ZERO);
@@ -79,6 +87,7 @@ impl HostProcess {
             stack,
             application: Application::new(&experiment.application),
             files: files(experiment, workload),
+            memory: NetworkMemory::new(kernel, stacks_adapters),
             reads: VecDeque::new(),
             from_disk: VecDeque::new(),
             worker,
@@ -204,20 +213,28 @@ impl HostProcess {
         for (end, link_meter) in ends.iter_mut().zip(&mut self.link_meters) {
             link_meter.charge(&mut end.link, meter);
         }
+        meter.owner(Owner::Nic);
         for (adapter, end) in (0..).map(AdapterId).zip(&mut *ends) {
-            self.files.handle_adapter(adapter, &mut end.os);
+            let buffers = self.memory.buffers();
+            self.files
+                .handle_adapter(adapter, &mut end.os, buffers, meter);
         }
         while let Some(token) = self.from_disk.pop_front() {
             self.files.handle_disk(token, meter);
         }
-        self.files.wake_waiting();
+        self.files.wake_waiting(self.memory.buffers());
         meter.owner(match self.stack {
             None => Owner::Nic,
             Some(_) => Owner::Host,
         });
         if let Some(stack) = &mut self.stack {
-            stack.handle_arrived(now, ends, meter);
-            stack.settle(now, ends, &mut self.files, meter);
+            let mut around = Around {
+                files: &mut self.files,
+                memory: &mut self.memory,
+                meter,
+            };
+            stack.handle_arrived(now, ends, &mut around);
+            stack.settle(now, ends, &mut around);
         }
         self.run_application(now, ends, meter, most_events);
         self.leave_memory(ends, meter);
@@ -276,19 +293,17 @@ impl HostProcess {
         let socket = socket_of(ready);
         let stack = self.stack.as_deref();
         let before = socket.and_then(|socket| stack?.state_of(socket));
-        if before.is_some_and(|before| matches!(before.place, Place::Adapter(_))) {
-            meter.owner(Owner::Nic);
+        match before.map(|before| before.place) {
+            Some(Place::Adapter(_)) => meter.owner(Owner::Nic),
+            Some(Place::Host(conn)) if matches!(ready, Ready::Writable(_)) => {
+                self.memory.wake(conn, meter);
+            }
+            _ => {}
         }
         footprint::wait_event(meter, socket.map(|socket| socket.0));
         self.act(now, ends, meter, |application, system| {
             application.step(now, system, ready);
         });
-        if let Some(before) = before
-            && let Place::Host(conn) = before.place
-            && (self.stack.as_ref()).is_some_and(|stack| !stack.has(&before.flow))
-        {
-            self.files.handle_left(Borrower::Connection(conn));
-        }
     }
 
     /// Lets the application act on its sockets and files, and the stack send what comes of it.
@@ -301,14 +316,21 @@ impl HostProcess {
     ) {
         let Some(stack) = &mut self.stack else {
             let mut calls = AdapterCalls::new(now, ends);
-            let mut system = Metered::new(&mut calls, &mut self.files, meter);
+            let (files, memory) = (&mut self.files, &mut self.memory);
+            let mut system = Metered::new(&mut calls, files, memory, meter);
             return what(&mut self.application, &mut system);
         };
         let mut calls = stack.calls(now, ends);
-        let mut system = Metered::new(&mut calls, &mut self.files, meter);
+        let (files, memory) = (&mut self.files, &mut self.memory);
+        let mut system = Metered::new(&mut calls, files, memory, meter);
         what(&mut self.application, &mut system);
         meter.owner(Owner::Host);
-        stack.settle(now, ends, &mut self.files, meter);
+        let mut around = Around {
+            files,
+            memory,
+            meter,
+        };
+        stack.settle(now, ends, &mut around);
     }
 
     /// The next thing that the application can do about a socket.
@@ -335,6 +357,11 @@ impl HostProcess {
         self.files.cache_stats()
     }
 
+    /// Packets dropped for want of memory, by why.
+    pub(super) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.memory.drops()
+    }
+
     /// Times that a file ended before what was asked for.
     pub(super) fn files_shrunk(&self) -> u64 {
         self.files.shrunk()
@@ -343,6 +370,7 @@ impl HostProcess {
     /// Asserts what always holds.
     pub(super) fn check(&self) {
         self.files.check();
+        self.memory.check(self.files.mbufs_lent());
         if let Some(stack) = &self.stack {
             stack.check();
         }

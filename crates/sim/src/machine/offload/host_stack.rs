@@ -6,13 +6,15 @@ use super::End;
 use super::data::LinkData;
 use super::driver::Driver;
 use super::link::SimulatedLink;
-use super::stack_meter::StackMeter;
 use crate::config::{Experiment, Invalid, OffloadHostConfig};
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::layer::{AdapterId, Fate, LayerCalls, LayerStats, SocketLayer, SocketState};
-use baton_host::{Borrower, FileSystem, Meter, Op, Ready, Selection, SocketId};
-use baton_tcp::{Event, Stack};
-use baton_wire::{Flow, Symbolic, Time};
+use baton_host::{
+    Borrower, FileSystem, Meter, NetworkMemory, Ready, Selection, SocketId, footprint,
+};
+use baton_tcp::{ConnId, Event, Segment, Stack};
+use baton_wire::{SeqNr, Symbolic, Time};
+use std::collections::VecDeque;
 
 /// A stack, and the sockets whose connections are on it or on an adapter.
 pub(super) struct HostStack {
@@ -21,9 +23,15 @@ pub(super) struct HostStack {
     /// The socket of each adapter through which packets come and go.
     packets: Vec<SocketId>,
     driver: Driver,
-    meter: StackMeter,
-    /// Handoffs and restores that were charged.
-    charged: (u64, u64),
+    /// Packets that each was given and is not known to be done with: the sequence number behind each.
+    sent: Vec<VecDeque<SeqNr>>,
+}
+
+/// What the kernel has beside the stack, and who counts what it does.
+pub(super) struct Around<'a, M> {
+    pub(super) files: &'a mut FileSystem<Symbolic>,
+    pub(super) memory: &'a mut NetworkMemory,
+    pub(super) meter: &'a mut M,
 }
 
 impl HostStack {
@@ -54,10 +62,9 @@ impl HostStack {
         Ok(Self {
             stack,
             layer,
+            sent: vec![VecDeque::new(); packets.len()],
             packets,
             driver: Driver::new(experiment.tcp.mss.into(), takes_time, cache_blocks),
-            meter: StackMeter::default(),
-            charged: (0, 0),
         })
     }
 
@@ -67,22 +74,69 @@ impl HostStack {
     }
 
     /// Takes what has come: packets, and connections that move. Timers that are due run.
-    pub(super) fn handle_arrived(&mut self, now: Time, ends: &mut [End], m: &mut impl Meter) {
+    pub(super) fn handle_arrived<M: Meter>(
+        &mut self,
+        now: Time,
+        ends: &mut [End],
+        around: &mut Around<'_, M>,
+    ) {
         for adapter in 0..ends.len() {
+            self.free_sent(&ends[adapter], adapter, around);
             while let Some(packet) = ends[adapter].os.next_packet(self.packets[adapter]) {
-                self.take_packet(now, ends, packet, m);
+                let segment = packet_of(packet);
+                let (memory, m) = (&mut *around.memory, &mut *around.meter);
+                if memory.packet_received(adapter, segment.frame_len(), m) {
+                    self.take_packet(now, ends, segment, around);
+                }
             }
         }
         if self.stack.poll_timeout().is_some_and(|due| due <= now) {
             let due = self.stack.handle_timeouts(now);
-            m.run(Op::TcpTimer, due as u32);
+            if due > 0 {
+                footprint::tcp_timers(around.meter, due as u32);
+            }
         }
         self.layer.handle_adapters(now, &mut self.stack, ends);
+        self.take_moves(around);
         while let Some((adapter, packet)) = self.layer.poll_forward() {
             self.forward(now, ends, adapter, packet);
         }
         while let Some(packet) = self.layer.poll_arrived() {
-            self.take_packet(now, ends, packet, m);
+            self.take_packet(now, ends, packet_of(packet), around);
+        }
+    }
+
+    /// An adapter is done with packets that it was given.
+    fn free_sent<M: Meter>(&mut self, end: &End, adapter: usize, around: &mut Around<'_, M>) {
+        let (socket, sent) = (self.packets[adapter], &mut self.sent[adapter]);
+        let is_done = |&behind: &SeqNr| end.os.is_done_with(socket, behind);
+        let done = sent.iter().take_while(|behind| is_done(behind)).count();
+        if done > 0 {
+            sent.drain(..done);
+            around
+                .memory
+                .transmitted(adapter, done as u32, around.meter);
+        }
+    }
+
+    /// Connections have left the stack, with all that they have, or are there again.
+    fn take_moves<M: Meter>(&mut self, around: &mut Around<'_, M>) {
+        let Around {
+            files,
+            memory,
+            meter: m,
+        } = around;
+        while let Some(moved) = self.layer.poll_stack_move() {
+            let (conn, socket) = (moved.conn, moved.socket);
+            let handle = moved.on_adapter.map(|on_adapter| on_adapter.0);
+            if moved.is_back {
+                let flow = self.stack.flow(conn);
+                let readable = self.stack.readable_len(conn);
+                memory.handed_back((conn, &flow), (socket, handle), readable, *m);
+            } else {
+                files.handle_left(Borrower::Connection(conn), memory.buffers(), *m);
+                memory.handed_off(conn, (socket, handle), *m);
+            }
         }
     }
 
@@ -93,42 +147,38 @@ impl HostStack {
         os.send_packet(now, link, self.packets[adapter], packet, true);
     }
 
-    fn take_packet(&mut self, now: Time, ends: &mut [End], packet: LinkData, m: &mut impl Meter) {
-        let Some(segment) = packet.into_packet() else {
-            return debug_assert!(false, "packet sockets get packets");
-        };
-        self.meter.packet_received(&segment, m);
+    /// A packet has come for the stack, or for a connection that was in it.
+    fn take_packet<M: Meter>(
+        &mut self,
+        now: Time,
+        ends: &mut [End],
+        segment: Segment<LinkData>,
+        around: &mut Around<'_, M>,
+    ) {
         let flow = segment.flow_at_receiver();
         if !self.layer.is_away(&flow) {
             let handled = self.stack.handle_segment(now, segment);
-            self.meter.segment_received(handled.conn, handled.syn, m);
-            return;
+            let (memory, m) = (&mut *around.memory, &mut *around.meter);
+            memory.segment_handled(&self.stack, &flow, &handled, m);
+            return memory.packet_handled(m);
         }
+        around.memory.packet_forwarded();
         if let Fate::Forward(adapter, packet) = self.layer.sort(&flow, LinkData::packet(segment)) {
             self.forward(now, ends, adapter, packet);
         }
     }
 
     /// What the stack has to tell and to send.
-    pub(super) fn settle(
+    pub(super) fn settle<M: Meter>(
         &mut self,
         now: Time,
         ends: &mut [End],
-        files: &mut FileSystem<Symbolic>,
-        m: &mut impl Meter,
+        around: &mut Around<'_, M>,
     ) {
+        self.take_moves(around);
         loop {
             while let Some((conn, event)) = self.stack.poll_event() {
-                self.meter.event(conn, &event, m);
-                match event {
-                    Event::Acknowledged(_) => {
-                        let stack = &self.stack;
-                        let borrower = Borrower::Connection(conn);
-                        files.handle_done_with(borrower, |seq| stack.has_acknowledged(conn, seq));
-                    }
-                    Event::Closed(_) => files.handle_left(Borrower::Connection(conn)),
-                    _ => {}
-                }
+                self.take_event(conn, &event, around);
                 self.layer.handle_event(&mut self.stack, conn, &event);
             }
             // Which adapter the next segment leaves by is not known before it is made.
@@ -141,27 +191,45 @@ impl HostStack {
             let Some((conn, segment)) = self.stack.poll_transmit(now) else {
                 break;
             };
-            self.meter.segment_sent(conn, &segment, m);
             let adapter = usize::from(subnets::nic_of(segment.src.addr));
             let socket = self.packets[adapter];
-            let to = (adapter, &mut *ends);
-            (self.driver).send(now, to, socket, segment, files, m);
+            if (around.memory).transmit(adapter, conn, &segment, around.meter) {
+                let to = (adapter, &mut *ends);
+                (self.driver).send(now, to, socket, segment, around.files, around.meter);
+                self.sent[adapter].push_back(ends[adapter].os.given(socket));
+            }
         }
-        let stats = self.layer.stats();
-        let moved = (stats.handoffs_attempted, stats.restored);
-        m.run(Op::HandoffOut, (moved.0 - self.charged.0) as u32);
-        m.run(Op::HandoffBack, (moved.1 - self.charged.1) as u32);
-        self.charged = moved;
+    }
+
+    /// What the kernel does about an event of the stack.
+    fn take_event<M: Meter>(&mut self, conn: ConnId, event: &Event, around: &mut Around<'_, M>) {
+        let Around {
+            files,
+            memory,
+            meter: m,
+        } = around;
+        let borrower = Borrower::Connection(conn);
+        match event {
+            Event::Acknowledged(_) => {
+                let stack = &self.stack;
+                let is_done = |seq| stack.has_acknowledged(conn, seq);
+                files.handle_done_with(borrower, is_done, memory.buffers(), *m);
+                memory.acknowledged(conn, is_done, *m);
+            }
+            // The end of the stream is readable, too, and told by itself.
+            Event::Readable if self.stack.readable_len(conn) == 0 => {}
+            Event::Readable | Event::PeerClosed => memory.wake(conn, *m),
+            Event::Closed(_) => {
+                files.handle_left(borrower, memory.buffers(), *m);
+                memory.closed(conn, *m);
+            }
+            Event::Acceptable(_) | Event::Connected => {}
+        }
     }
 
     /// Where a socket's connection is.
     pub(super) fn state_of(&self, socket: SocketId) -> Option<SocketState> {
         self.layer.state_of(socket)
-    }
-
-    /// Whether a connection is in the stack.
-    pub(super) fn has(&self, flow: &Flow) -> bool {
-        self.stack.find(flow).is_some()
     }
 
     /// An adapter's socket for packets.
@@ -208,4 +276,8 @@ impl HostStack {
         self.stack.check();
         self.layer.check(&self.stack);
     }
+}
+
+fn packet_of(data: LinkData) -> Segment<LinkData> {
+    data.into_packet().expect("packet sockets get packets")
 }

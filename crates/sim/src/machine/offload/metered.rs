@@ -13,15 +13,17 @@ use baton_host::footprint::{
 };
 use baton_host::offload::FileChange;
 use baton_host::{
-    Access, FileContent, FileId, FileSystem, Gone, Layer, Meter, Op, Owner, Pool, Receive,
-    SocketId, Sockets, Unread,
+    Access, FileContent, FileId, FileSystem, Gone, Layer, Meter, NetworkMemory, Op, Owner, Pool,
+    Receive, SocketId, Sockets, Unread,
 };
-use baton_wire::Symbolic;
+use baton_tcp::ConnId;
+use baton_wire::{Payload, SeqNr, Symbolic};
 
 /// Calls of sockets and files that are charged as system calls.
 pub(super) struct Metered<'a> {
     sockets: &'a mut dyn FileSockets,
     files: &'a mut FileSystem<Symbolic>,
+    memory: &'a mut NetworkMemory,
     meter: &'a mut HostMeter,
 }
 
@@ -29,17 +31,49 @@ impl<'a> Metered<'a> {
     pub(super) fn new(
         sockets: &'a mut dyn FileSockets,
         files: &'a mut FileSystem<Symbolic>,
+        memory: &'a mut NetworkMemory,
         meter: &'a mut HostMeter,
     ) -> Self {
         Self {
             sockets,
             files,
+            memory,
             meter,
         }
     }
 
     fn begin(&mut self, socket: SocketId, body: Op) {
         footprint::syscall(self.meter, body, Some(socket.0));
+    }
+
+    /// Writes to a connection of the host's stack what there is room and memory for.
+    fn write(
+        &mut self,
+        socket: SocketId,
+        data: Symbolic,
+        (conn, from): (ConnId, SeqNr),
+    ) -> Result<usize, Gone> {
+        let room = self.sockets.send_room(socket)?;
+        let fits = room.min(data.len as usize) as u32;
+        let buffered = self.memory.write(conn, socket, (from, fits), self.meter);
+        if buffered < fits {
+            self.files.wait_for_memory(socket);
+        } else if fits < data.len {
+            self.sockets.want_room(socket);
+        }
+        match buffered {
+            0 => Ok(0),
+            _ => (self.sockets).send(socket, LinkData::Content(data.slice(0, buffered as usize))),
+        }
+    }
+
+    /// The application has done with a socket.
+    fn let_go(&mut self, socket: SocketId) {
+        footprint::socket_free(self.meter, socket.0);
+        self.files.close(socket);
+        if let Some((conn, _)) = self.sockets.in_stack(socket) {
+            self.memory.closed_by_application(conn);
+        }
     }
 
     /// The application's side of a copy.
@@ -57,17 +91,27 @@ impl Sockets<Symbolic> for Metered<'_> {
         let id = self.sockets.accept()?;
         footprint::socket_create(self.meter, id.0);
         footprint::accept(self.meter, id.0);
+        if let Some((conn, _)) = self.sockets.in_stack(id) {
+            self.memory.accepted(conn, id, self.meter);
+        }
         Some(id)
     }
 
     fn receive(&mut self, socket: SocketId, max: usize) -> Receive<Symbolic> {
         self.begin(socket, Op::SyscallRead);
+        let in_stack = self.sockets.in_stack(socket);
         match self.sockets.receive(socket, max) {
             Receive::Data(data) => match data.content() {
                 Some(content) => {
-                    footprint::receive_drop(self.meter, socket.0);
                     let bytes = content.len;
-                    self.touch_application(socket, APP_RECEIVE_OFFSET, bytes, Access::Write);
+                    match in_stack {
+                        Some((conn, _)) => self.memory.read(conn, socket, bytes, self.meter),
+                        None => {
+                            footprint::receive_drop(self.meter, socket.0);
+                            let (at, access) = (APP_RECEIVE_OFFSET, Access::Write);
+                            self.touch_application(socket, at, bytes, access);
+                        }
+                    }
                     Receive::Data(content)
                 }
                 None => Receive::Gone,
@@ -84,6 +128,9 @@ impl Sockets<Symbolic> for Metered<'_> {
 
     fn send(&mut self, socket: SocketId, data: Symbolic) -> Result<usize, Gone> {
         self.begin(socket, Op::SyscallWrite);
+        if let Some(in_stack) = self.sockets.in_stack(socket) {
+            return self.write(socket, data, in_stack);
+        }
         let sent = self.sockets.send(socket, LinkData::Content(data))?;
         footprint::send_append(self.meter, socket.0);
         self.touch_application(socket, APP_SEND_OFFSET, sent as u32, Access::Read);
@@ -105,7 +152,8 @@ impl Sockets<Symbolic> for Metered<'_> {
             socket,
         };
         let len = data.len as usize;
-        let sent = self.files.send(socket, content, len, &mut to, self.meter);
+        let buffers = self.memory.buffers();
+        let sent = (self.files).send(socket, content, len, &mut to, buffers, self.meter);
         if let Some(adapter) = self.sockets.adapter_of(socket) {
             before.charge_since(self.sockets.adapters(), adapter, [content], self.meter);
         }
@@ -128,15 +176,13 @@ impl Sockets<Symbolic> for Metered<'_> {
 
     fn close(&mut self, socket: SocketId) {
         self.begin(socket, Op::SyscallClose);
-        footprint::socket_free(self.meter, socket.0);
-        self.files.close(socket);
+        self.let_go(socket);
         self.sockets.close(socket);
     }
 
     fn abort(&mut self, socket: SocketId) {
         self.begin(socket, Op::SyscallClose);
-        footprint::socket_free(self.meter, socket.0);
-        self.files.close(socket);
+        self.let_go(socket);
         self.sockets.abort(socket);
     }
 
@@ -178,6 +224,8 @@ pub(super) struct LinkMeter {
     adapter: usize,
     adapters: usize,
     ring_depth: u32,
+    /// Clusters that come before those of the first link.
+    first_cluster: u32,
     /// Bytes of all buffers of a link.
     buffer_space: u64,
     /// Entries of the rings that are used next.
@@ -192,12 +240,13 @@ impl LinkMeter {
     pub(super) fn new(
         (adapter, adapters): (usize, usize),
         ring_depth: u32,
-        buffer_space: u64,
+        (first_cluster, buffer_space): (u32, u64),
     ) -> Self {
         Self {
             adapter,
             adapters,
             ring_depth,
+            first_cluster,
             buffer_space,
             request_slot: 0,
             response_slot: 0,
@@ -218,7 +267,8 @@ impl LinkMeter {
     fn place(&self, address: u64) -> (u32, u32) {
         let address = self.adapter as u64 * self.buffer_space + address;
         let cluster = u64::from(CLUSTER_BYTES);
-        ((address / cluster) as u32, (address % cluster) as u32)
+        let slot = self.first_cluster + (address / cluster) as u32;
+        (slot, (address % cluster) as u32)
     }
 
     /// Charges what has been done since this was last asked.

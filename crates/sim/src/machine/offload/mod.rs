@@ -18,7 +18,6 @@ mod host_stack;
 mod link;
 mod metered;
 mod reads;
-mod stack_meter;
 mod turns;
 mod worker;
 

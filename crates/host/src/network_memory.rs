@@ -1,0 +1,425 @@
+//! What packets and sockets of a host's TCP take of its memory, for a stack that somebody else drives: buffers of the driver's rings, of
+//! what was received and is not read, and of what was written and is not acknowledged; and the lists that connection blocks are on.
+//!
+//! Pages of files have their buffers with whoever lends them: see [`FileSystem`](crate::FileSystem).
+
+use crate::config::Config;
+use crate::driver::{Driver, PacketMbufs};
+use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTES};
+use crate::memory::Buffers;
+use crate::meter::{Layer, Meter};
+use crate::pcb_lists::PcbLists;
+use crate::socket::ReceiveBuffer;
+use crate::sockets::SocketId;
+use crate::stats::DropReason;
+use baton_tcp::{ConnId, Handled, Segment, Stack};
+use baton_wire::{Flow, Payload, SeqNr};
+use std::collections::{BTreeMap, VecDeque};
+
+#[cfg(test)]
+mod tests;
+
+/// The memory of a host's network code.
+///
+/// Each packet: [`NetworkMemory::packet_received`]; if it is for the stack [`NetworkMemory::segment_handled`] once that has it; and
+/// [`NetworkMemory::packet_handled`].
+#[derive(Debug)]
+pub struct NetworkMemory {
+    buffers: Buffers,
+    /// By adapter.
+    drivers: Vec<Driver>,
+    blocks: PcbLists,
+    /// By the connection's number.
+    connections: Vec<Connection>,
+    /// Buffer of the packet that is being handled, until somebody keeps it.
+    arriving: Option<(u32, u32)>,
+    drops: BTreeMap<DropReason, u64>,
+}
+
+/// What a connection's socket holds. Its queues keep their memory when the number is used again.
+#[derive(Debug, Default)]
+struct Connection {
+    /// Its socket, once the application has it, and as long.
+    socket: Option<SocketId>,
+    /// The application has let go of it: what comes is not kept.
+    closed: bool,
+    received: VecDeque<ReceiveBuffer>,
+    received_len: usize,
+    /// Buffers of what was written: the sequence number behind each, the mbuf, and its cluster.
+    written: VecDeque<(SeqNr, u32, Option<u32>)>,
+}
+
+impl NetworkMemory {
+    /// That of a host with so many adapters from which packets come.
+    pub fn new(config: &Config, adapters: u32) -> Self {
+        let mut buffers = Buffers::new(config.mbufs, config.clusters);
+        let drivers = (0..adapters).map(|adapter| Driver::new(config, adapter, &mut buffers));
+        Self {
+            drivers: drivers.collect(),
+            blocks: PcbLists::new(config.hash_buckets),
+            connections: Vec::new(),
+            arriving: None,
+            drops: BTreeMap::new(),
+            buffers,
+        }
+    }
+
+    /// Its buffers.
+    pub fn buffers(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    /// Packets dropped for want of memory, by why.
+    pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.drops
+            .iter()
+            .map(|(reason, &count)| (reason.name(), count))
+    }
+
+    // --- packets in ---
+
+    /// A packet has come on an adapter; false when it is dropped for want of a fresh buffer.
+    pub fn packet_received<M: Meter>(
+        &mut self,
+        adapter: usize,
+        frame_len: usize,
+        m: &mut M,
+    ) -> bool {
+        let driver = &mut self.drivers[adapter];
+        let slot = driver.next_entry(m);
+        self.arriving = driver.receive(slot, frame_len, &mut self.buffers, m);
+        match self.arriving {
+            Some(packet) => footprint::ip_input(m, packet),
+            None => self.drop(DropReason::ReceiveBuffers),
+        }
+        self.arriving.is_some()
+    }
+
+    /// The stack has taken it in.
+    pub fn segment_handled<P: Payload, M: Meter>(
+        &mut self,
+        stack: &Stack<P>,
+        flow: &Flow,
+        handled: &Handled,
+        m: &mut M,
+    ) {
+        let bucket = self.blocks.bucket(flow);
+        if let Some((_, cluster)) = self.arriving {
+            footprint::tcp_lookup(m, cluster, bucket);
+        }
+        match handled.conn {
+            Some(conn) if handled.syn && self.socket_of(conn).is_none() => {
+                self.forget(conn);
+                self.blocks.search(bucket, None, m);
+                self.blocks.insert(conn.0, bucket, m);
+                footprint::tcp_open(m, conn.0, bucket);
+            }
+            conn => {
+                let block = conn
+                    .map(|conn| conn.0)
+                    .filter(|&block| self.blocks.holds(block));
+                self.blocks.search(bucket, block, m);
+                footprint::tcp_input(m, block);
+                if let Some(block) = block {
+                    let is_known = handled.new_ack && self.socket_of(ConnId(block)).is_some();
+                    let outstanding = is_known && stack.unacknowledged(ConnId(block)) > 0;
+                    self.blocks.received(block, handled.new_ack, outstanding, m);
+                }
+            }
+        }
+        if let Some(conn) = handled.conn
+            && handled.data_len > 0
+            && stack.find(flow) == Some(conn)
+        {
+            self.keep_received(conn, stack.readable_len(conn), m);
+        }
+    }
+
+    /// Nothing more is to be done about a packet: where nobody keeps its buffer, that is free again.
+    pub fn packet_handled<M: Meter>(&mut self, m: &mut M) {
+        if let Some(packet) = self.arriving.take() {
+            footprint::free_mbuf(m, Layer::Tcp, packet.0);
+            self.buffers.release_pair(packet);
+        }
+    }
+
+    /// A packet is of a connection that has moved: it goes on as it came.
+    pub fn packet_forwarded(&mut self) {
+        if let Some(packet) = self.arriving.take() {
+            self.buffers.release_pair(packet);
+        }
+    }
+
+    /// So many bytes of a connection can be read: they are in the buffers in which they came. Data out of order has none until the gap
+    /// before it closes.
+    fn keep_received<M: Meter>(&mut self, conn: ConnId, readable: usize, m: &mut M) {
+        let connection = entry(&mut self.connections, conn);
+        if connection.closed || readable <= connection.received_len {
+            return;
+        }
+        let mut left = (readable - connection.received_len) as u32;
+        connection.received_len = readable;
+        while left > 0 {
+            let arrived = self.arriving.take();
+            let (mbuf, cluster) = arrived.unwrap_or_else(|| self.buffers.allocate_reserved_pair());
+            let len = left.min(RECEIVE_BUFFER_BYTES);
+            if let Some(socket) = connection.socket {
+                footprint::receive_append(m, socket.0, mbuf);
+            }
+            connection.received.push_back(ReceiveBuffer {
+                mbuf,
+                cluster,
+                offset: 0,
+                len,
+            });
+            left -= len;
+        }
+    }
+
+    // --- packets out ---
+
+    /// The stack sends a packet by an adapter; false when it is dropped for want of mbufs: one for its headers and one for each piece of
+    /// data.
+    pub fn transmit<P: Payload, M: Meter>(
+        &mut self,
+        adapter: usize,
+        conn: Option<ConnId>,
+        segment: &Segment<P>,
+        m: &mut M,
+    ) -> bool {
+        let count = 1 + segment.payload.len();
+        if (self.buffers.mbufs.available() as usize) < count {
+            self.drop(DropReason::TransmitBuffers);
+            return false;
+        }
+        let mbufs: PacketMbufs = (0..count)
+            .map(|_| self.buffers.mbufs.allocate_reserved())
+            .collect();
+        let block = conn.map(|conn| conn.0);
+        footprint::tcp_output(m, block, &mbufs);
+        if let Some(block) = block.filter(|_| segment.sequence_len() > 0) {
+            self.blocks.sent(block, m);
+        }
+        footprint::ip_output(m, block, mbufs[0]);
+        self.drivers[adapter].transmit(count as u32, mbufs, m);
+        true
+    }
+
+    /// An adapter is done with the `count` oldest packets that it was given, at least one.
+    pub fn transmitted<M: Meter>(&mut self, adapter: usize, count: u32, m: &mut M) {
+        let driver = &mut self.drivers[adapter];
+        driver.next_entry(m);
+        driver.complete(count, &mut self.buffers, m);
+    }
+
+    // --- sockets ---
+
+    /// The application has a connection as this socket: what has come before is told now.
+    pub fn accepted<M: Meter>(&mut self, conn: ConnId, socket: SocketId, m: &mut M) {
+        let connection = entry(&mut self.connections, conn);
+        connection.socket = Some(socket);
+        for buffer in &connection.received {
+            footprint::receive_append(m, socket.0, buffer.mbuf);
+        }
+        if !connection.received.is_empty() {
+            footprint::wakeup(m, socket.0);
+        }
+    }
+
+    /// The application is told something about a connection.
+    pub fn wake<M: Meter>(&self, conn: ConnId, m: &mut M) {
+        if let Some(socket) = self.socket_of(conn) {
+            footprint::wakeup(m, socket.0);
+        }
+    }
+
+    /// The application reads `len` bytes.
+    pub fn read<M: Meter>(&mut self, conn: ConnId, socket: SocketId, len: u32, m: &mut M) {
+        footprint::receive_drop(m, socket.0);
+        let connection = entry(&mut self.connections, conn);
+        let mut copied = 0;
+        while copied < len
+            && let Some(buffer) = connection.received.front_mut()
+        {
+            let run = buffer.len.min(len - copied);
+            footprint::copy_out(m, socket.0, buffer.cluster, buffer.offset, run, copied);
+            buffer.offset += run;
+            buffer.len -= run;
+            copied += run;
+            if buffer.len == 0 {
+                let pair = (buffer.mbuf, buffer.cluster);
+                connection.received.pop_front();
+                footprint::free_mbuf(m, Layer::Syscall, pair.0);
+                self.buffers.release_pair(pair);
+            }
+        }
+        connection.received_len -= copied as usize;
+        footprint::tcp_window(m, conn.0);
+    }
+
+    /// The application writes `len` bytes, from this sequence number on; gives for how many there is memory.
+    pub fn write<M: Meter>(
+        &mut self,
+        conn: ConnId,
+        socket: SocketId,
+        (from, len): (SeqNr, u32),
+        m: &mut M,
+    ) -> u32 {
+        let connection = entry(&mut self.connections, conn);
+        let mut copied = 0;
+        while copied < len {
+            let left = len - copied;
+            let buffers = &mut self.buffers;
+            let fresh = match left <= MBUF_DATA_BYTES {
+                true => buffers.allocate_mbuf_for_writer().map(|mbuf| (mbuf, None)),
+                false => buffers
+                    .allocate_pair_for_writer()
+                    .map(|(mbuf, cluster)| (mbuf, Some(cluster))),
+            };
+            let Some((mbuf, cluster)) = fresh else {
+                break;
+            };
+            let run = left.min(CLUSTER_BYTES);
+            footprint::copy_in(m, socket.0, mbuf, cluster, copied, run);
+            copied += run;
+            connection.written.push_back((from + copied, mbuf, cluster));
+        }
+        if copied > 0 {
+            footprint::send_append(m, socket.0);
+        }
+        copied
+    }
+
+    /// The peer has acknowledged something: all before a sequence number of which `is_acknowledged` says so.
+    pub fn acknowledged<M: Meter>(
+        &mut self,
+        conn: ConnId,
+        is_acknowledged: impl Fn(SeqNr) -> bool,
+        m: &mut M,
+    ) {
+        let connection = entry(&mut self.connections, conn);
+        if let Some(socket) = connection.socket {
+            footprint::send_drop(m, socket.0);
+        }
+        while let Some((_, mbuf, cluster)) = connection
+            .written
+            .pop_front_if(|(end, ..)| is_acknowledged(*end))
+        {
+            footprint::free_mbuf(m, Layer::Socket, mbuf);
+            self.buffers.release(mbuf, cluster);
+        }
+    }
+
+    /// The application lets go of a connection that lives on.
+    pub fn closed_by_application(&mut self, conn: ConnId) {
+        let connection = entry(&mut self.connections, conn);
+        connection.closed = true;
+        for buffer in connection.received.drain(..) {
+            self.buffers.release_pair((buffer.mbuf, buffer.cluster));
+        }
+    }
+
+    // --- connections ---
+
+    /// A connection is over.
+    pub fn closed<M: Meter>(&mut self, conn: ConnId, m: &mut M) {
+        if let Some(bucket) = self.blocks.bucket_of(conn.0) {
+            self.blocks.remove(conn.0, m);
+            footprint::tcp_close(m, conn.0, bucket);
+        }
+        if !entry(&mut self.connections, conn).closed {
+            self.wake(conn, m);
+        }
+        self.forget(conn);
+    }
+
+    /// The connection of a socket leaves the stack for an adapter, where it will have this number; none if it does not get there.
+    pub fn handed_off<M: Meter>(
+        &mut self,
+        conn: ConnId,
+        (socket, handle): (SocketId, Option<u32>),
+        m: &mut M,
+    ) {
+        let bucket = self.blocks.bucket_of(conn.0);
+        if let Some((handle, bucket)) = handle.zip(bucket) {
+            footprint::hand_off(m, conn.0, socket.0, handle, bucket);
+        }
+        self.blocks.remove(conn.0, m);
+        self.forget(conn);
+    }
+
+    /// It is in the stack again, with so many bytes to be read.
+    pub fn handed_back<M: Meter>(
+        &mut self,
+        (conn, flow): (ConnId, &Flow),
+        (socket, handle): (SocketId, Option<u32>),
+        readable: usize,
+        m: &mut M,
+    ) {
+        self.forget(conn);
+        let bucket = self.blocks.bucket(flow);
+        if let Some(handle) = handle {
+            footprint::hand_back(m, conn.0, socket.0, handle, bucket);
+        }
+        self.blocks.insert(conn.0, bucket, m);
+        entry(&mut self.connections, conn).socket = Some(socket);
+        self.keep_received(conn, readable, m);
+    }
+
+    /// Frees all that a connection holds; its number may be used again.
+    fn forget(&mut self, conn: ConnId) {
+        let connection = entry(&mut self.connections, conn);
+        for buffer in connection.received.drain(..) {
+            self.buffers.release_pair((buffer.mbuf, buffer.cluster));
+        }
+        for (_, mbuf, cluster) in connection.written.drain(..) {
+            self.buffers.release(mbuf, cluster);
+        }
+        (connection.socket, connection.closed) = (None, false);
+        connection.received_len = 0;
+    }
+
+    fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
+        self.connections.get(conn.0 as usize)?.socket
+    }
+
+    fn drop(&mut self, reason: DropReason) {
+        *self.drops.entry(reason).or_default() += 1;
+    }
+
+    /// Asserts that each buffer belongs to somebody, where so many mbufs are lent with pages.
+    pub fn check(&self, with_pages: usize) {
+        self.buffers.check();
+        self.blocks.check();
+        assert!(self.arriving.is_none(), "no work is left half done");
+        let mbufs: usize = self.drivers.iter().map(Driver::mbufs_held).sum();
+        let clusters: usize = self.drivers.iter().map(Driver::clusters_held).sum();
+        let (mut mbufs, mut clusters) = (mbufs + with_pages, clusters);
+        for connection in &self.connections {
+            let received: usize = (connection.received.iter())
+                .map(|buffer| buffer.len as usize)
+                .sum();
+            assert_eq!(
+                received, connection.received_len,
+                "unread bytes have buffers"
+            );
+            mbufs += connection.received.len() + connection.written.len();
+            let written = connection.written.iter();
+            clusters += connection.received.len();
+            clusters += written.filter(|(.., cluster)| cluster.is_some()).count();
+        }
+        let in_use = (
+            self.buffers.mbufs.in_use() as usize,
+            self.buffers.clusters.in_use() as usize,
+        );
+        assert_eq!((mbufs, clusters), in_use, "mbufs and clusters in use");
+    }
+}
+
+fn entry(connections: &mut Vec<Connection>, conn: ConnId) -> &mut Connection {
+    let index = conn.0 as usize;
+    if index >= connections.len() {
+        connections.resize_with(index + 1, Connection::default);
+    }
+    &mut connections[index]
+}

@@ -1,0 +1,155 @@
+use super::*;
+use crate::meter::NoMeter;
+use baton_tcp::Segment;
+use baton_testkit::{Random, endpoint, for_each_seed};
+use bytes::Bytes;
+
+const RING: u32 = 8;
+const CONN: ConnId = ConnId(0);
+const SOCKET: SocketId = SocketId(3);
+
+/// With so many buffers of each kind beside those of the ring.
+fn memory(more: u32) -> NetworkMemory {
+    let config = Config {
+        receive_ring_entries: RING,
+        mbufs: RING + more,
+        clusters: RING + more,
+        ..Config::default()
+    };
+    NetworkMemory::new(&config, 1)
+}
+
+fn segment(pieces: usize) -> Segment<Bytes> {
+    Segment {
+        src: endpoint(1, 80),
+        dst: endpoint(2, 1000),
+        ecn: Default::default(),
+        header: Default::default(),
+        payload: (0..pieces).map(|_| Bytes::from_static(b"data")).collect(),
+    }
+}
+
+fn in_use(memory: &NetworkMemory) -> (u32, u32) {
+    let Buffers { mbufs, clusters } = &memory.buffers;
+    (mbufs.in_use() - RING, clusters.in_use() - RING)
+}
+
+#[test]
+fn what_is_received_stays_in_its_buffer_until_it_is_read() {
+    let (mut memory, m) = (memory(2), &mut NoMeter);
+    for readable in [100, 250] {
+        assert!(memory.packet_received(0, 200, m));
+        memory.keep_received(CONN, readable, m);
+        memory.packet_handled(m);
+    }
+    assert_eq!(in_use(&memory), (2, 2));
+    assert!(!memory.packet_received(0, 60, m), "no fresh buffer is left");
+    assert_eq!(memory.drops().collect::<Vec<_>>(), [("receive_buffers", 1)]);
+    memory.accepted(CONN, SOCKET, m);
+    memory.read(CONN, SOCKET, 99, m);
+    assert_eq!(in_use(&memory), (2, 2));
+    memory.read(CONN, SOCKET, 2, m);
+    assert_eq!(in_use(&memory), (1, 1));
+    assert!(memory.packet_received(0, 60, m));
+    memory.packet_handled(m);
+    memory.check(0);
+    memory.closed(CONN, m);
+    assert_eq!(in_use(&memory), (0, 0));
+}
+
+#[test]
+fn what_is_written_stays_until_it_is_acknowledged_and_a_packet_until_it_is_sent() {
+    let (mut memory, m) = (memory(100), &mut NoMeter);
+    let from = SeqNr(u32::MAX - 50);
+    assert_eq!(memory.write(CONN, SOCKET, (from, 2148), m), 2148);
+    assert_eq!(in_use(&memory), (2, 1), "the last bytes are in an mbuf");
+    assert!(memory.transmit(0, Some(CONN), &segment(1), m));
+    assert!(memory.transmit(0, None, &segment(0), m));
+    assert_eq!(in_use(&memory), (5, 1));
+    memory.acknowledged(CONN, |end| (from + 2147).at_or_after(end), m);
+    assert_eq!(in_use(&memory), (4, 0));
+    memory.transmitted(0, 1, m);
+    assert_eq!(in_use(&memory), (2, 0));
+    memory.acknowledged(CONN, |_| true, m);
+    memory.transmitted(0, 1, m);
+    assert_eq!(in_use(&memory), (0, 0));
+    memory.check(0);
+}
+
+#[test]
+fn writers_and_packets_stop_where_memory_does() {
+    let (mut memory, m) = (memory(18), &mut NoMeter);
+    let written = memory.write(CONN, SOCKET, (SeqNr(0), 10_000), m);
+    assert_eq!(written, 2 * CLUSTER_BYTES, "some are left for others");
+    assert!(!memory.transmit(0, Some(CONN), &segment(16), m));
+    assert_eq!(
+        memory.drops().collect::<Vec<_>>(),
+        [("transmit_buffers", 1)]
+    );
+    assert!(memory.transmit(0, Some(CONN), &segment(15), m));
+    memory.check(0);
+}
+
+#[test]
+fn nothing_is_lost_whatever_happens() {
+    for_each_seed(50, |seed| {
+        let (mut random, mut memory, m) = (Random::new(seed), memory(60), &mut NoMeter);
+        let mut unsent = 0;
+        let (mut sent, mut readable) = ([SeqNr(7); 4], [0; 4]);
+        for _ in 0..500 {
+            let index = random.below(4) as usize;
+            let (conn, socket) = (ConnId(index as u32), SocketId(index as u32));
+            match random.below(10) {
+                0 | 1 if memory.packet_received(0, 1500, m) => {
+                    if random.percent(70) {
+                        readable[index] += 1 + random.below(3000) as usize;
+                        memory.keep_received(conn, readable[index], m);
+                    }
+                    match random.percent(90) {
+                        true => memory.packet_handled(m),
+                        false => memory.packet_forwarded(),
+                    }
+                }
+                2 => {
+                    let len = random.below(readable[index] as u64 + 1) as u32;
+                    memory.read(conn, socket, len, m);
+                    readable[index] -= len as usize;
+                }
+                3 | 4 => {
+                    let len = random.below(9000) as u32;
+                    sent[index] += memory.write(conn, socket, (sent[index], len), m);
+                }
+                5 => {
+                    let first = sent[index] - random.below(9000) as u32;
+                    memory.acknowledged(conn, |end| first.at_or_after(end), m);
+                }
+                6 | 7 => {
+                    let packet = segment(random.below(3) as usize);
+                    unsent += u32::from(memory.transmit(0, Some(conn), &packet, m));
+                }
+                8 if unsent > 0 => {
+                    let count = 1 + random.below(unsent.into()) as u32;
+                    memory.transmitted(0, count, m);
+                    unsent -= count;
+                }
+                9 => {
+                    match random.below(3) {
+                        0 => memory.closed(conn, m),
+                        1 => memory.handed_off(conn, (socket, None), m),
+                        _ => {
+                            let flow = segment(0).flow_at_receiver();
+                            memory.handed_back((conn, &flow), (socket, Some(9)), 100, m);
+                            memory.closed(conn, m);
+                        }
+                    }
+                    readable[index] = 0;
+                }
+                _ => {}
+            }
+            memory.check(0);
+        }
+        (0..4).for_each(|conn| memory.closed(ConnId(conn), m));
+        memory.transmitted(0, unsent, m);
+        assert_eq!(in_use(&memory), (0, 0));
+    });
+}
