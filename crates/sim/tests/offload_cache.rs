@@ -113,16 +113,20 @@ fn blocks_leave_with_their_pages() {
     assert!(cache.blocks.0 <= pages, "{cache:?}");
 }
 
-/// The directory's work is the host's, and it saves copies.
+/// The directory's work is the host's. Of files it copies nothing, with a cache or without: system calls take about as long.
 #[test]
-fn the_host_looks_blocks_up_and_copies_less() {
+fn the_host_looks_blocks_up_and_copies_nothing() {
     let [without, with] = [0, 16 * 1024].map(|kib| results(&machine(kib)));
     let cycles = |results: &Results, layer: &str| {
         let of_layer = results.host.layers[layer].execute;
         of_layer / results.clients.responses.max(1)
     };
     assert!(cycles(&with, "driver") > cycles(&without, "driver"));
-    assert!(cycles(&with, "syscall") < cycles(&without, "syscall"));
+    let [with, without] = [&with, &without].map(|results| cycles(results, "syscall"));
+    assert!(
+        with.abs_diff(without) * 20 < without,
+        "{with} and {without} cycles"
+    );
 }
 
 /// Those that are handed off use it, and the packets of the others are put together from it.
