@@ -524,3 +524,23 @@ proptest! {
         prop_assert!(results.clients.failed.is_empty());
     }
 }
+
+/// Where requests are pipelined a header may find room for a part of it only: the rest is sent when there is some.
+#[test]
+fn headers_that_find_little_room_are_sent_all_the_same() {
+    let mut experiment = machine(8 << 10);
+    offload(&mut experiment).established_by = EstablishedBy::Host;
+    experiment.host.kernel.selection = SelectionConfig::Never;
+    experiment.workload = WorkloadConfig::Generated {
+        preset: "rice".to_owned(),
+        requests: 2_000,
+        persistent_s: 15,
+        pipeline_s: Some(5),
+    };
+    experiment.tcp.send_buffer = 4_000;
+    experiment.clients.connections = 16;
+    experiment.run.measured_responses = Some(1_000);
+    experiment.run.limit_s = 100;
+    let results = results(&experiment);
+    assert_eq!(results.ended, Ended::Complete);
+}

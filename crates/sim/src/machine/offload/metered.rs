@@ -56,15 +56,20 @@ impl<'a> Metered<'a> {
         let room = self.sockets.send_room(socket)?;
         let fits = room.min(data.len as usize) as u32;
         let buffered = self.memory.write(conn, socket, (from, fits), self.meter);
+        let sent = match buffered {
+            0 => 0,
+            _ => {
+                let data = data.slice(0, buffered as usize);
+                (self.sockets).send(socket, LinkData::Content(data))?
+            }
+        };
+        // Of what was sent nothing is left: the rest is to be asked for after it.
         if buffered < fits {
             self.files.wait_for_memory(socket);
         } else if fits < data.len {
             self.sockets.want_room(socket);
         }
-        match buffered {
-            0 => Ok(0),
-            _ => (self.sockets).send(socket, LinkData::Content(data.slice(0, buffered as usize))),
-        }
+        Ok(sent)
     }
 
     /// The application has done with a socket.
