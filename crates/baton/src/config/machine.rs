@@ -1,22 +1,30 @@
 //! The machine of an experiment: a profile over the program's defaults.
 
 use super::Request;
-use super::source::{Diagnostic, Kind, Sources};
+use super::source::{Diagnostic, Kind, Origin, Sources};
 use super::tree::{Entry, Node};
 use crate::failure::Failure;
 use baton_sim::config::Experiment;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Profiles by name, as in `profiles/*.toml`.
-pub(super) const PROFILES: [(&str, &str); 5] = [
+pub(super) const PROFILES: [(&str, &str); 7] = [
     (
         "handoff-2006",
         include_str!("../../../../profiles/handoff-2006.toml"),
     ),
     (
+        "handoff-2006-descriptors",
+        include_str!("../../../../profiles/handoff-2006-descriptors.toml"),
+    ),
+    (
         "dcache-2002",
         include_str!("../../../../profiles/dcache-2002.toml"),
+    ),
+    (
+        "dcache-2002-descriptors",
+        include_str!("../../../../profiles/dcache-2002-descriptors.toml"),
     ),
     (
         "dcache-modern",
@@ -31,6 +39,8 @@ pub(super) const PROFILES: [(&str, &str); 5] = [
         include_str!("../../../../profiles/offload-pcie.toml"),
     ),
 ];
+
+const NOT_A_NAME: &str = "profile: expected the name or path of a profile in quotes";
 
 /// The text of the profile of this name.
 fn text(name: &str) -> Option<&'static str> {
@@ -70,23 +80,62 @@ pub fn load(
         (None, Some(entry)) => {
             let origin = entry.node.origin.clone();
             let Some(name) = entry.node.string() else {
-                let message = "profile: expected the name or path of a profile in quotes";
                 return Err(Failure::BadInput(
-                    sources.diagnose(&origin, message).to_string(),
+                    sources.diagnose(&origin, NOT_A_NAME).to_string(),
                 ));
             };
             (name.to_owned(), origin, folder)
         }
         (None, None) => return Ok((None, machine)),
     };
-    let layer = load_profile(sources, &name, folder).map_err(|problem| match problem {
-        ProfileProblem::Content(diagnostic) => Failure::BadInput(diagnostic.to_string()),
-        ProfileProblem::Missing(message) => {
-            Failure::BadInput(sources.diagnose(&origin, message).to_string())
-        }
-    })?;
-    machine.merge(layer);
+    for layer in load_layers(sources, (&name, &origin), folder)? {
+        machine.merge(layer);
+    }
     Ok((Some(name), machine))
+}
+
+/// Profiles that a profile is laid over, one over the other, at most.
+const MOST_LAYERS: usize = 8;
+
+/// A profile, and before it what it is laid over, as its own `profile` says.
+fn load_layers(
+    sources: &mut Sources,
+    (name, origin): (&str, &Origin),
+    folder: &Path,
+) -> Result<Vec<Node>, Failure> {
+    let mut layers = Vec::new();
+    let (mut name, mut origin, mut folder) = (name.to_owned(), origin.clone(), folder.to_owned());
+    loop {
+        let mut layer = load_profile(sources, &name, &folder).map_err(|problem| match problem {
+            ProfileProblem::Content(diagnostic) => Failure::BadInput(diagnostic.to_string()),
+            ProfileProblem::Missing(message) => {
+                Failure::BadInput(sources.diagnose(&origin, message).to_string())
+            }
+        })?;
+        let below = layer.take("profile");
+        layers.push(layer);
+        let Some(below) = below else {
+            layers.reverse();
+            return Ok(layers);
+        };
+        folder = match text(&name) {
+            Some(_) => PathBuf::new(),
+            None => folder
+                .join(&name)
+                .parent()
+                .map(Path::to_owned)
+                .unwrap_or_default(),
+        };
+        origin = below.node.origin.clone();
+        let bad = |message: &str| Failure::BadInput(sources.diagnose(&origin, message).to_string());
+        let Some(next) = below.node.string() else {
+            return Err(bad(NOT_A_NAME));
+        };
+        if layers.len() == MOST_LAYERS {
+            return Err(bad("profile: too many profiles, each laid over the next"));
+        }
+        name = next.to_owned();
+    }
 }
 
 enum ProfileProblem {

@@ -62,6 +62,49 @@ fn each_layer_lies_over_the_one_before() {
 }
 
 #[test]
+fn a_profile_lies_over_the_one_that_it_names() {
+    let folder = folder();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    };
+    write("faster.toml", "profile = \"sub/base.toml\"\nnic.mips = 2\n");
+    write(
+        "sub/base.toml",
+        "profile = \"bottom.toml\"\nnic.mips = 1\nrun.seed = 7\n",
+    );
+    write("sub/bottom.toml", "host.clock_mhz = 3\nrun.seed = 6\n");
+    let planned = plan(&request(&folder, "profile = \"faster.toml\"\n")).expect("a plan");
+    let run = &planned.runs[0];
+    let Experiment {
+        host,
+        nic,
+        run: of_run,
+        ..
+    } = &run.experiment;
+    assert_eq!((host.clock_mhz, nic.mips, of_run.seed), (3, 2, 7));
+    assert_eq!(run.short["profile"].as_str(), Some("faster.toml"));
+
+    let refused = |text: &str| {
+        write("sub/bottom.toml", text);
+        let planned = plan(&request(&folder, "profile = \"faster.toml\"\n"));
+        planned.expect_err("it cannot be").to_string()
+    };
+    for (text, expected) in [
+        ("profile = \"base.toml\"", "too many profiles"),
+        ("profile = 5", "expected the name or path of a profile"),
+        (
+            "profile = \"none.toml\"",
+            "there is no profile \"none.toml\"",
+        ),
+    ] {
+        let error = refused(text);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_profile_from_the_command_line_takes_the_place_of_the_file_s() {
     let folder = folder();
     let mut request = request(&folder, "profile = \"does-not-exist\"\n");

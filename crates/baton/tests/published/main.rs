@@ -19,7 +19,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
 
 const HANDOFF: &str = include_str!("handoff-table1.md");
+const HANDOFF_DESCRIPTORS: &str = include_str!("handoff-descriptors.md");
 const DATA_CACHE: &str = include_str!("dcache-table1.md");
+const DATA_CACHE_DESCRIPTORS: &str = include_str!("dcache-descriptors.md");
 const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
@@ -35,38 +37,69 @@ const TRACES: [(&str, u32); 5] = [
 ];
 
 fn main() {
-    let mut trials = vec![handoff(), Trial::test("batching", batching)];
+    let mut trials = vec![
+        handoff(),
+        handoff_by_descriptors(),
+        Trial::test("batching", batching),
+    ];
     trials.push(Trial::test("batching/adaptive", || {
         table::compare(ADAPTIVE, &adaptive::beside_none())
     }));
     trials.push(Trial::test("combinations", combinations));
-    trials.extend(TRACES.map(data_cache));
+    trials.extend(TRACES.map(|log| data_cache("dcache-2002", DATA_CACHE, log)));
+    let by_descriptors = |log| data_cache("dcache-2002-descriptors", DATA_CACHE_DESCRIPTORS, log);
+    trials.extend(TRACES.map(by_descriptors));
     trials.extend(table::sections(STUDIES).map(study));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
+/// Table 1 of the handoff papers.
 fn handoff() -> Trial {
-    let run = || {
-        let log = excerpts::path(WORLD_CUP).display().to_string();
-        let found = found::reproduced(&["handoff-table1", "--log", &log]);
+    with_log("handoff-table1", |log| {
+        let found = found::reproduced(&["handoff-table1", "--log", log]);
         table::compare(HANDOFF, &found)
-    };
+    })
+}
+
+/// The same with connections that move by descriptors.
+fn handoff_by_descriptors() -> Trial {
+    with_log("handoff-table1/descriptors", |log| {
+        let bench = Workbench::new();
+        let root = env!("CARGO_MANIFEST_DIR");
+        let experiment = format!("{root}/../../experiments/handoff-table1.toml");
+        let machine = ["run", &experiment, "--profile", "handoff-2006-descriptors"];
+        let files = ["--log", log, "--json", "out.json"];
+        bench.run(&[&machine[..], &files].concat()).ok();
+        let found = found::handed_off(&bench.read("out.json"));
+        table::compare(HANDOFF_DESCRIPTORS, &found)
+    })
+}
+
+/// What needs the excerpt of the World Cup log is skipped without it.
+fn with_log(name: &str, run: impl FnOnce(&str) -> Result<(), Failed> + Send + 'static) -> Trial {
+    let run = || run(&excerpts::path(WORLD_CUP).display().to_string());
     let missing = excerpts::missing(&[WORLD_CUP]);
-    Trial::test("handoff-table1", run)
+    Trial::test(name, run)
         .with_ignored_flag(missing.is_some())
         .with_kind(missing.unwrap_or_default())
 }
 
-fn data_cache((trace, requests): (&'static str, u32)) -> Trial {
-    Trial::test(format!("dcache-table1/{trace}"), move || {
+/// The data caching paper's server without a cache.
+fn data_cache(
+    profile: &'static str,
+    expected: &'static str,
+    (trace, requests): (&'static str, u32),
+) -> Trial {
+    Trial::test(format!("dcache-table1/{profile}/{trace}"), move || {
         let bench = Workbench::new();
         let preset = format!("workload.preset={trace}");
         let requests = format!("workload.requests={requests}");
-        let arguments = ["run", "dcache-2002", "--set", &preset, "--set", &requests];
+        let machine = ["run", "dcache-2002", "--profile", profile];
+        let load = ["--set", &preset, "--set", &requests];
         let json = ["--json", "out.json"];
-        bench.run(&[&arguments[..], &json].concat()).ok();
+        bench.run(&[&machine[..], &load, &json].concat()).ok();
         let found = found::uncached(trace, &bench.read("out.json"));
-        table::compare(table::section(DATA_CACHE, trace), &found)
+        table::compare(table::section(expected, trace), &found)
     })
 }
 
