@@ -447,6 +447,13 @@ fn what_cannot_be_is_refused() {
             "offload.host.interface.batching.max_transfer_bytes: 1024; expected at least 1560"
         )
     );
+    let parts = refused(|e| {
+        offload(e).established_by = EstablishedBy::Host;
+        e.interconnect = InterconnectConfig::preset("pci-64-66").unwrap();
+        offload(e).host.interface.packet_buffers = 4;
+    });
+    let expected = "offload.host.interface.packet_buffers: 4; expected at least 5, the parts";
+    assert!(parts.starts_with(expected), "{parts}");
     let affinity = refused(|e| e.host.kernel.affinity = AffinityConfig::ByFile);
     assert!(
         affinity.starts_with("host.kernel.affinity: by-file; expected arrival, where sockets"),
@@ -525,22 +532,41 @@ proptest! {
     }
 }
 
-/// Where requests are pipelined a header may find room for a part of it only: the rest is sent when there is some.
-#[test]
-fn headers_that_find_little_room_are_sent_all_the_same() {
+/// A machine whose host's stack answers what clients of a log ask for.
+fn from_a_log(application: &str) -> Experiment {
     let mut experiment = machine(8 << 10);
     offload(&mut experiment).established_by = EstablishedBy::Host;
     experiment.host.kernel.selection = SelectionConfig::Never;
+    experiment.application = toml::from_str(application).expect("an application");
     experiment.workload = WorkloadConfig::Generated {
         preset: "rice".to_owned(),
         requests: 2_000,
         persistent_s: 15,
         pipeline_s: Some(5),
     };
-    experiment.tcp.send_buffer = 4_000;
     experiment.clients.connections = 16;
     experiment.run.measured_responses = Some(1_000);
     experiment.run.limit_s = 100;
+    experiment
+}
+
+/// Where requests are pipelined a header may find room for a part of it only: the rest is sent when there is some.
+#[test]
+fn headers_that_find_little_room_are_sent_all_the_same() {
+    let mut experiment = from_a_log("kind = 'web'");
+    experiment.tcp.send_buffer = 4_000;
     let results = results(&experiment);
-    assert_eq!(results.ended, Ended::Complete);
+    assert!(results.clients.connections < results.clients.responses);
+}
+
+/// What a log asks for on one connection is asked for on several, where the server ends each after a response.
+#[test]
+fn a_server_that_closes_has_a_connection_for_each_request() {
+    let experiment = from_a_log("kind = 'web'\nkeep_alive = false");
+    let results = results(&experiment);
+    let ended = results
+        .clients
+        .responses
+        .abs_diff(results.clients.connections);
+    assert!(ended <= 16, "{ended}");
 }

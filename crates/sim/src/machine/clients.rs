@@ -73,7 +73,7 @@ pub(super) struct Clients {
     idle: Vec<u32>,
     /// Requests are calls of a remote file system, not HTTP.
     calls: bool,
-    /// The server ends connections, not the clients.
+    /// The server ends connections, not the clients: each request has its own.
     server_closes: bool,
     /// What became of the files they ask for.
     changes: Changes,
@@ -281,11 +281,8 @@ impl Clients {
                     "requests fit the send buffer"
                 );
             }
-            if !client
-                .script
-                .get(client.next)
-                .is_some_and(|next| next.pipelined)
-            {
+            let next = client.script.get(client.next);
+            if self.server_closes || !next.is_some_and(|next| next.pipelined) {
                 return;
             }
         }
@@ -298,7 +295,7 @@ impl Clients {
             let client = &mut self.clients[number as usize];
             done |= client.take(now, data, &self.changes, &mut self.measured)?;
         }
-        if done && self.clients[number as usize].outstanding.is_empty() {
+        if done && !self.server_closes && self.clients[number as usize].outstanding.is_empty() {
             self.proceed(now, number);
         }
         Ok(())
@@ -313,11 +310,15 @@ impl Clients {
 
     fn closed(&mut self, now: Time, number: u32, reason: CloseReason) -> Result<(), Violation> {
         let client = &mut self.clients[number as usize];
-        let finished = client.outstanding.is_empty() && client.next == client.script.len();
+        let all_asked = self.server_closes || client.next == client.script.len();
+        let finished = client.outstanding.is_empty() && all_asked;
         match reason {
             CloseReason::Normal if finished => self.measured.connections += 1,
             CloseReason::Normal => return Err(Violation::ShortResponse { client: number }),
-            reason => *self.measured.failed.entry(reason_name(reason)).or_default() += 1,
+            reason => {
+                *self.measured.failed.entry(reason_name(reason)).or_default() += 1;
+                client.next = client.script.len();
+            }
         }
         client.conn = None;
         if client.waiting_to.is_some() {
@@ -384,9 +385,12 @@ impl Client {
         }
     }
 
+    /// Goes on with its script where the server has ended the connection, or begins the next.
     fn start(&mut self, workload: &mut dyn Workload) {
-        workload.next_connection(&mut self.script);
-        self.next = 0;
+        if self.next == self.script.len() {
+            workload.next_connection(&mut self.script);
+            self.next = 0;
+        }
         self.outstanding.clear();
     }
 
