@@ -25,7 +25,7 @@ pub(super) struct Driver {
 
 impl Driver {
     /// For packets that carry at most so many bytes. They go in parts if the interconnect `takes_time`, or if content of files may come
-    /// from a cache, whose blocks have so many bytes.
+    /// from a cache, the smallest of whose blocks have so many bytes.
     pub(super) fn new(most_payload: usize, takes_time: bool, cache_blocks: Option<u32>) -> Self {
         let in_parts = takes_time || cache_blocks.is_some();
         let block = cache_blocks.unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
@@ -38,6 +38,11 @@ impl Driver {
             in_parts,
             most_sends,
         }
+    }
+
+    /// SENDs that a packet takes at most.
+    pub(super) fn most_sends(self) -> usize {
+        self.most_sends
     }
 
     /// Whether an adapter has room for any packet.

@@ -46,7 +46,7 @@ impl HostStack {
         let most = config.interface.most_sockets as usize;
         let mut layer = SocketLayer::new(most, Some(selection));
         let mut packets = Vec::with_capacity(ends.len());
-        for (adapter, end) in (0..).zip(ends) {
+        for (adapter, end) in (0..).zip(&mut *ends) {
             let local = subnets::server(adapter);
             let socket = end.os.packet_socket(Time::ZERO, local);
             packets.push(socket.map_err(|status| {
@@ -56,15 +56,23 @@ impl HostStack {
             let listener = stack.listen(local, config.backlog as usize);
             layer.add_listener(listener, AdapterId(adapter));
         }
-        let cache = experiment.nic_cache();
-        let cache_blocks = cache.enabled.then_some(cache.block_bytes);
+        let caches = ends.iter().map(|end| &end.os.config().nic_cache);
+        let blocks = caches.filter(|cache| cache.enabled);
+        let smallest = blocks.map(|cache| cache.block_bytes).min();
         let takes_time = experiment.interconnect != InterconnectConfig::Ideal;
+        let driver = Driver::new(experiment.tcp.mss.into(), takes_time, smallest);
+        let (most, may) = (driver.most_sends(), config.interface.packet_buffers);
+        if most > may as usize {
+            let path = "offload.host.interface.packet_buffers";
+            let expected = format!("at least {most}, the parts of a packet");
+            return Err(Invalid::new(path, may, &expected));
+        }
         Ok(Self {
             stack,
             layer,
             sent: vec![VecDeque::new(); packets.len()],
             packets,
-            driver: Driver::new(experiment.tcp.mss.into(), takes_time, cache_blocks),
+            driver,
         })
     }
 
