@@ -13,11 +13,13 @@ mod pages;
 mod reader;
 mod send;
 mod system;
+mod transient;
 
 pub use cache::{FileCacheConfig, FileCacheStats};
 pub use disk::DiskRead;
 pub use lent::Borrower;
 pub use system::{Borrowers, Destination, FileSystem};
+pub use transient::CachedBlock;
 
 pub(crate) use cache::FileCache;
 pub use pages::pages;

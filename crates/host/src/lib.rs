@@ -32,7 +32,7 @@ mod syscalls;
 pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
 pub use config::{Config, ConfigError, Expected};
 pub use files::{
-    Borrower, Borrowers, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileStore,
+    Borrower, Borrowers, CachedBlock, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileStore,
     FileSystem, pages,
 };
 pub use kernel::Kernel;

@@ -221,6 +221,64 @@ fn viewers_of_a_live_stream_share_its_blocks() {
     assert!(cache(&results).stale > 0, "a block is a revision");
 }
 
+/// A live stream, few of whose viewers ask late for a block.
+fn live(established_by: EstablishedBy, viewers: u32, evict_delivered: bool) -> Experiment {
+    let block = LiveConfig {
+        block_bytes: 20_000,
+        interval_us: 5_000,
+        evict_delivered,
+    };
+    let mut experiment = machine(256);
+    offload(&mut experiment).established_by = established_by;
+    experiment.application = ApplicationConfig::Live(block);
+    let viewer = FixedSpec::httperf(block.block_bytes.into(), 1_000, None);
+    experiment.workload = WorkloadConfig::Fixed(viewer);
+    experiment.clients.connections = viewers;
+    // Time enough to serve all viewers before the next block.
+    experiment.nic.mips = 1_600;
+    experiment
+}
+
+fn content_crossed_per_delivered(results: &Results) -> f64 {
+    let delivered = results.clients.content_mbps * results.measured_s * 1e6 / 8.0;
+    results.bus.to_nic.bytes.content as f64 / delivered
+}
+
+/// A block of a live stream leaves the cache when all who waited for it have it, and not before: it crosses once, as one that stays does
+/// (data-caching 4.2).
+#[test]
+fn blocks_of_a_live_stream_leave_once_delivered() {
+    for (established_by, nics) in [
+        (EstablishedBy::Adapter, 1),
+        (EstablishedBy::Host, 1),
+        (EstablishedBy::Host, 2),
+    ] {
+        for selection in [SelectionConfig::Never, SelectionConfig::default()] {
+            let [evicted, kept] = [true, false].map(|evict_delivered| {
+                let mut experiment = live(established_by, 20, evict_delivered);
+                experiment.host.kernel.selection = selection.clone();
+                experiment.nics = nics.into();
+                results(&experiment)
+            });
+            // Blocks of 4 KB go as a whole, and a stream's block is not a multiple of that.
+            let once = f64::from(nics) / 20.0 * (5.0 * 4_096.0) / 20_000.0;
+            for results in [&evicted, &kept] {
+                let ratio = content_crossed_per_delivered(results) / once;
+                let what = format!("{established_by:?}, {nics}, {selection:?}");
+                assert!((0.9..1.2).contains(&ratio), "{what}: {ratio} times once");
+            }
+            for nic in &evicted.nics {
+                let cache = nic.cache.as_ref().expect("it caches");
+                assert!(cache.delivered > 0, "blocks leave when they are delivered");
+                assert!(cache.blocks.0 <= 5, "no more than one block of the stream");
+                assert_eq!((cache.evictions, cache.stale), (0, 0), "{cache:?}");
+            }
+            let caches = kept.nics.iter().filter_map(|nic| nic.cache.as_ref());
+            assert_eq!(caches.map(|cache| cache.delivered).sum::<u64>(), 0);
+        }
+    }
+}
+
 /// Disks that pages come from change nothing of what is sent.
 #[test]
 fn pages_that_have_left_memory_are_sent_all_the_same() {

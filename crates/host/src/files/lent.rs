@@ -1,5 +1,6 @@
 //! Pages that are lent: whoever was given content of a file by reference needs its pages until he is done with it.
 
+use super::transient::Blocks;
 use crate::layer::AdapterId;
 use crate::sockets::SocketId;
 use baton_tcp::ConnId;
@@ -25,11 +26,12 @@ pub(crate) struct Lent {
     pages: FxHashMap<Borrower, VecDeque<(SeqNr, LentPage)>>,
 }
 
-/// A page of memory, and the mbuf that it is wrapped into for a send buffer.
+/// A page of memory, the mbuf that it is wrapped into for a send buffer, and of a transient file the blocks that it is sent from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LentPage {
     pub(crate) frame: u32,
     pub(crate) mbuf: Option<u32>,
+    pub(crate) blocks: Option<Blocks>,
 }
 
 impl Lent {

@@ -4,6 +4,7 @@
 use super::lent::{Borrower, Lent, LentPage};
 use super::pages::pages;
 use super::reader::{Reader, Stop};
+use super::transient::{CachedBlock, Transient};
 use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, Files};
 use crate::footprint::{self, PAGE_BYTES};
 use crate::layer::AdapterId;
@@ -15,6 +16,7 @@ use baton_bus::link::Inline;
 use baton_wire::{Payload, SeqNr};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 /// A socket that content of a file is sent to.
 pub trait Destination<P> {
@@ -32,6 +34,8 @@ pub trait Destination<P> {
     fn send(&mut self, content: FileContent, data: P) -> Result<usize, Gone>;
     /// Those who refer to what was taken last, each with his sequence number behind it. None: it was copied.
     fn borrowers(&mut self) -> Borrowers;
+    /// The adapter by which it goes, and the bytes of a block of its data cache. None: there is no cache.
+    fn cache(&self) -> Option<(AdapterId, u32)>;
 }
 
 /// Those who refer to the same content.
@@ -39,14 +43,15 @@ pub type Borrowers = SmallVec<[(Borrower, SeqNr); 2]>;
 
 /// The files of a host: what is in memory, who sends from it, who waits.
 ///
-/// Order of calls: as for the sockets beneath; then [`FileSystem::poll_disk`] and [`FileSystem::poll_evicted`] until there is nothing,
-/// and [`FileSystem::next_writable`] beside what the sockets have to report.
+/// Order of calls: as for the sockets beneath; then [`FileSystem::poll_disk`], [`FileSystem::poll_evicted`] and
+/// [`FileSystem::poll_delivered`] until there is nothing, and [`FileSystem::next_writable`] beside what the sockets have to report.
 #[derive(Debug)]
 pub struct FileSystem<P> {
     files: Files<P>,
     /// By the socket's number.
     readers: Vec<Reader<P>>,
     lent: Lent,
+    transient: Transient,
     /// Sockets that found no memory.
     waiting: VecDeque<SocketId>,
     /// Sockets whose page has come.
@@ -75,6 +80,7 @@ impl<P: Payload> FileSystem<P> {
             files,
             readers: Vec::new(),
             lent: Lent::default(),
+            transient: Transient::default(),
             waiting: VecDeque::new(),
             writable: VecDeque::new(),
             shrunk: 0,
@@ -135,8 +141,16 @@ impl<P: Payload> FileSystem<P> {
         buffers: &mut Buffers,
         m: &mut M,
     ) {
-        while let Some(LentPage { frame, mbuf }) = self.lent.give_back(borrower, &is_done) {
+        while let Some(page) = self.lent.give_back(borrower, &is_done) {
+            let LentPage {
+                frame,
+                mbuf,
+                blocks,
+            } = page;
             self.files.unwire(frame);
+            if let Some(blocks) = blocks {
+                self.transient.release(blocks);
+            }
             if let Some(mbuf) = mbuf {
                 footprint::free_mbuf(m, Layer::Socket, mbuf);
                 footprint::free_page(m, mbuf, frame);
@@ -207,6 +221,23 @@ impl<P: Payload> FileSystem<P> {
     /// page of which some was: [`FileSystem::send`] of more answers [`Gone`], and the application must close the connection.
     pub fn truncate(&mut self, file: FileId, len: u64) {
         self.files.truncate(file, len);
+    }
+
+    /// What is sent of `file` from now on is not asked for again (a live stream): its blocks leave an adapter's cache as soon as nothing
+    /// given to sockets needs them. A connection of the host's stack does until its peer has acknowledged it, a socket on an adapter until
+    /// its SENDs have been answered.
+    pub fn set_transient(&mut self, file: FileId) {
+        self.transient.add(file);
+    }
+
+    /// What is sent of a transient file now will be sent to others, too: its blocks stay until [`FileSystem::let_go`].
+    pub fn hold(&mut self, file: FileId) {
+        self.transient.hold(file);
+    }
+
+    /// All that are to have what is in the blocks of a transient file have been given it: a block goes as soon as it is delivered.
+    pub fn let_go(&mut self, file: FileId) {
+        self.transient.let_go(file);
     }
 
     /// Sends the first `len` bytes of `content`, as the file is now, as far as there are room, memory and pages; gives how many bytes were
@@ -298,6 +329,11 @@ impl<P: Payload> FileSystem<P> {
         Some((file, u64::from(number) * u64::from(PAGE_BYTES)))
     }
 
+    /// The next block of a transient file that has been delivered: it leaves the adapter's cache, if it is there.
+    pub fn poll_delivered(&mut self) -> Option<CachedBlock> {
+        self.transient.poll_delivered()
+    }
+
     /// The next socket that waited for a page or for memory and may go on.
     pub fn next_writable(&mut self) -> Option<SocketId> {
         self.writable.pop_front()
@@ -380,6 +416,10 @@ impl<P: Payload> FileSystem<P> {
         let sent = to.send(named, data);
         let mut left = *sent.as_ref().unwrap_or(&0);
         let borrowers = to.borrowers();
+        let cache = match self.transient.has(content.file) {
+            true => to.cache(),
+            false => None,
+        };
         for run in runs {
             let Run { page, data, .. } = run;
             let here = run.len.min(left);
@@ -397,8 +437,17 @@ impl<P: Payload> FileSystem<P> {
                     Borrower::Connection(_) | Borrower::Socket(..) => end - left as u32,
                 };
                 self.files.wire(page.frame);
-                let (frame, mbuf) = (page.frame, mbuf.take());
-                self.lent.lend(borrower, end, LentPage { frame, mbuf });
+                let blocks = cache.filter(|_| !matches!(borrower, Borrower::Cache(_)));
+                let blocks = blocks.map(|(adapter, block_bytes)| {
+                    let numbers = blocks_of(page, here, block_bytes);
+                    self.transient.refer(adapter, content.file, numbers)
+                });
+                let lent = LentPage {
+                    frame: page.frame,
+                    mbuf: mbuf.take(),
+                    blocks,
+                };
+                self.lent.lend(borrower, end, lent);
             }
             if let Some(mbuf) = mbuf {
                 buffers.release(mbuf, None);
@@ -410,6 +459,7 @@ impl<P: Payload> FileSystem<P> {
 
     /// Asserts that the pages in memory are those that something is sent from, and others.
     pub fn check(&self) {
+        (self.transient).check(self.lent.pages().filter_map(|page| page.blocks));
         let Some(cache) = &self.files.cache else {
             return;
         };
@@ -420,4 +470,11 @@ impl<P: Payload> FileSystem<P> {
         }
         cache.check(&wires);
     }
+}
+
+/// The blocks of a cache in which the first `len` bytes lie of what there is of a page, at least one.
+fn blocks_of(page: FilePage, len: usize, block_bytes: u32) -> RangeInclusive<u32> {
+    let (start, bytes) = (page.offset(0), u64::from(block_bytes));
+    let last = start + len.max(1) as u64 - 1;
+    (start / bytes) as u32..=(last / bytes) as u32
 }

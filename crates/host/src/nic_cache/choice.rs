@@ -206,6 +206,13 @@ impl NicCache {
         directory.is_some_and(|directory| directory.remove(file, number))
     }
 
+    /// A block of a transient file leaves, because nobody needs it any more; false when it is not there.
+    pub(crate) fn remove_delivered(&mut self, file: FileId, number: u32) -> bool {
+        let was_there = self.remove(file, number);
+        self.stats.delivered += u64::from(was_there);
+        was_there
+    }
+
     /// An empty slot for the block that has left last: what it is now goes there, which is counted. None where there is nothing to put
     /// there.
     pub(crate) fn update(&mut self, has_content: bool) -> Option<u32> {

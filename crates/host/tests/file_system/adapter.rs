@@ -99,6 +99,11 @@ impl Destination<Symbolic> for Sink<'_> {
     fn borrowers(&mut self) -> Borrowers {
         self.os.borrowers(ADAPTER, self.socket)
     }
+
+    fn cache(&self) -> Option<(AdapterId, u32)> {
+        let cache = &self.os.config().nic_cache;
+        cache.enabled.then_some((ADAPTER, cache.block_bytes))
+    }
 }
 
 pub struct World {

@@ -6,6 +6,7 @@ use baton_host::{
     Borrower, Borrowers, Buffers, Destination, DiskRead, FileCacheConfig, FileCacheStats,
     FileContent, FileId, FileSystem, Gone, NoMeter, SocketId,
 };
+use baton_host::layer::AdapterId;
 use baton_tcp::ConnId;
 use baton_wire::SeqNr;
 use bytes::Bytes;
@@ -72,6 +73,10 @@ impl Destination<Bytes> for Sink<'_> {
         let borrower = Borrower::Connection(ConnId(self.number));
         let refers = self.socket.refers.then_some((borrower, end));
         refers.into_iter().collect()
+    }
+
+    fn cache(&self) -> Option<(AdapterId, u32)> {
+        None
     }
 }
 

@@ -74,6 +74,13 @@ impl<P: Inline> OsLayer<P> {
         left
     }
 
+    /// A block of a transient file has been delivered to all who are to have it: it leaves the adapter's cache (data-caching 4.2). False
+    /// when it was not there.
+    pub fn block_delivered(&mut self, file: FileId, number: u32) -> bool {
+        let caching = self.caching.as_mut();
+        caching.is_some_and(|caching| caching.cache.remove_delivered(file, number))
+    }
+
     /// A block has left; what it is now takes its place, if there is such a thing.
     fn update<L: HostLink<Data = P>>(
         &mut self,

@@ -134,4 +134,11 @@ impl Destination<Symbolic> for ToSocket<'_> {
     fn borrowers(&mut self) -> Borrowers {
         self.sockets.borrowers(self.socket)
     }
+
+    fn cache(&self) -> Option<(AdapterId, u32)> {
+        let adapter = self.sockets.adapter_of(self.socket)?;
+        let os = &self.sockets.adapters()[usize::from(adapter)].os;
+        let cache = &os.config().nic_cache;
+        cache.enabled.then_some((AdapterId(adapter), cache.block_bytes))
+    }
 }

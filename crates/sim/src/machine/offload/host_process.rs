@@ -236,6 +236,7 @@ impl HostProcess {
             stack.handle_arrived(now, ends, &mut around);
             stack.settle(now, ends, &mut around);
         }
+        self.remove_delivered(ends, meter);
         self.run_application(now, ends, meter, most_events);
         self.leave_memory(ends, meter);
         for (End { os, link }, link_meter) in ends.iter_mut().zip(&mut self.link_meters) {
@@ -255,6 +256,15 @@ impl HostProcess {
                 .iter_mut()
                 .map(|end| end.os.file_left_memory(file, offset, page));
             meter.run(Op::CacheRemove, left.sum::<u32>());
+        }
+    }
+
+    /// Blocks of transient files that were delivered leave the adapters' caches.
+    fn remove_delivered(&mut self, ends: &mut [End], meter: &mut HostMeter) {
+        while let Some(block) = self.files.poll_delivered() {
+            let os = &mut ends[usize::from(block.adapter.0)].os;
+            let left = os.block_delivered(block.file, block.number);
+            meter.run(Op::CacheRemove, left.into());
         }
     }
 
@@ -282,6 +292,7 @@ impl HostProcess {
                 self.act(now, ends, meter, |application, system| {
                     application.serve_next(now, system);
                 });
+                self.remove_delivered(ends, meter);
             } else {
                 return;
             }
@@ -406,6 +417,9 @@ fn socket_of(ready: Ready) -> Option<SocketId> {
 fn files(experiment: &Experiment, workload: &dyn Workload) -> FileSystem<Symbolic> {
     let store = Box::new(application::files(&experiment.application));
     let mut files = FileSystem::new(&experiment.host.kernel.file_cache, store);
+    if let Some(file) = application::transient_file(&experiment.application) {
+        files.set_transient(file);
+    }
     for (file, bytes) in preloaded(experiment, workload) {
         files.preload(file, bytes);
     }

@@ -217,10 +217,13 @@ impl System for Metered<'_> {
         before.charge_changes(self.sockets.adapters(), self.meter);
     }
 
-    /// Nothing is kept for delivered content alone.
-    fn hold(&mut self, _file: FileId) {}
+    fn hold(&mut self, file: FileId) {
+        self.files.hold(file);
+    }
 
-    fn let_go(&mut self, _file: FileId) {}
+    fn let_go(&mut self, file: FileId) {
+        self.files.let_go(file);
+    }
 }
 
 /// Charges what the host does with one of its links. Rings, buffers and sockets of the links lie one behind the other.
