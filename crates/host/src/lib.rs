@@ -32,8 +32,8 @@ mod syscalls;
 pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
 pub use config::{Config, ConfigError, Expected};
 pub use files::{
-    Borrower, Borrowers, CachedBlock, Destination, DiskRead, FileCacheConfig, FileCacheStats, FileStore,
-    FileSystem, pages,
+    Borrower, Borrowers, CachedBlock, Destination, DiskRead, FileCacheConfig, FileCacheStats,
+    FileStore, FileSystem, pages,
 };
 pub use kernel::Kernel;
 pub use memory::Buffers;

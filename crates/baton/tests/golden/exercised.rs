@@ -97,6 +97,26 @@ const EXERCISED: &[(&str, &[&str])] = &[
     ),
     ("batching/", &["clients.responses"]),
     (
+        "descriptors-memory/handoff, small memory",
+        &[
+            "handoff.accepted",
+            "handoff.not_offloaded.refused_memory",
+            "handoff.not_offloaded.memory",
+        ],
+    ),
+    (
+        "descriptors-memory/one by one, full of packets",
+        &["nic.drops.memory", "handoff.restored"],
+    ),
+    (
+        "descriptors-memory/full offload, small memory",
+        &["clients.responses"],
+    ),
+    (
+        "descriptors-memory/live stream",
+        &[HITS, "nics.0.cache.delivered"],
+    ),
+    (
         "descriptors-files/live stream",
         &["clients.responses", "offload.host_transfers.transfers"],
     ),

@@ -17,13 +17,14 @@ pub struct Run {
 }
 
 /// Experiments, as `baton run` takes them.
-const EXPERIMENTS: [&str; 14] = [
+const EXPERIMENTS: [&str; 15] = [
     "batching",
     "dcache",
     "dcache-modern",
     "descriptors",
     "descriptors-cache",
     "descriptors-files",
+    "descriptors-memory",
     "file-server",
     "handoff",
     "live-stream",

@@ -31,6 +31,8 @@ pub(super) struct Connections {
     pub(super) sockets: FxHashMap<u32, SocketId>,
     /// Those whose socket the application has closed and that are not over, by that number.
     pub(super) closing: FxHashMap<u32, Flow>,
+    /// The last handoff was refused for want of memory: if its Soft_Limit is 0, this is why.
+    pub(super) is_short_of_memory: bool,
 }
 
 impl Connections {

@@ -172,8 +172,10 @@ impl<P: Inline> SocketLayer<P> {
         if !is_open || !is_idle || socket.wish != Wish::None {
             return Err(NotOffloaded::State);
         }
+        let of = &self.adapters[socket.adapter.index()];
         match os.soft_limit() {
-            Some(limit) if self.adapters[socket.adapter.index()].imported() < limit => Ok(conn),
+            Some(limit) if of.imported() < limit => Ok(conn),
+            Some(0) if of.is_short_of_memory => Err(NotOffloaded::Memory),
             _ => Err(NotOffloaded::SoftLimit),
         }
     }
@@ -196,6 +198,7 @@ impl<P: Inline> SocketLayer<P> {
         socket.handoffs += 1;
         let packets = std::mem::take(&mut socket.packets);
         let adapter = socket.adapter;
+        self.adapters[adapter.index()].is_short_of_memory = false;
         for packet in packets {
             self.to_forward.push_back((adapter, packet));
         }
@@ -259,6 +262,8 @@ impl<P: Inline> SocketLayer<P> {
             // The adapter is gone, and whether it had begun to go on with the connection nobody knows.
             return self.end(id, CloseReason::Aborted);
         }
+        let adapter = self.socket(id).adapter;
+        self.adapters[adapter.index()].is_short_of_memory = status == Status::Memory;
         self.set_why(id, refusal(status));
         self.take_back(now, stack, id, *kept);
     }

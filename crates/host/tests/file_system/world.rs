@@ -2,11 +2,11 @@
 
 use super::Random;
 use super::files::{ByteFiles, History};
+use baton_host::layer::AdapterId;
 use baton_host::{
     Borrower, Borrowers, Buffers, Destination, DiskRead, FileCacheConfig, FileCacheStats,
     FileContent, FileId, FileSystem, Gone, NoMeter, SocketId,
 };
-use baton_host::layer::AdapterId;
 use baton_tcp::ConnId;
 use baton_wire::SeqNr;
 use bytes::Bytes;

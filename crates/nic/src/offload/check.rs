@@ -25,6 +25,8 @@ impl<P: Payload + Inline> Adapter<P> {
             session.check(&self.shared);
         }
         self.shared.limits.check();
+        let connections = self.shared.owners.connections() as u64;
+        self.shared.on_board.check(connections);
         let imported = |session: &Session<P>| {
             let sockets = session.sockets.iter();
             let is_here = |socket: &Socket| matches!(socket.phase, Phase::Connected(_));

@@ -1,5 +1,6 @@
 //! Parameters of an adapter with sockets.
 
+use super::on_board::OnBoardMemory;
 use crate::config::LoadControl;
 use baton_bus::descriptor::MOST_INLINE_BYTES;
 use baton_bus::{Batching, BatchingError, Descriptor};
@@ -45,12 +46,15 @@ pub struct AdapterConfig {
     /// Connections that are left to come to their end in this way, at most.
     pub most_drained: u32,
     /// Hard_Limit: the most connections that may be imported at a time. Not in files: a simulated NIC has it in [`crate::Config`], and
-    /// the next two.
+    /// the next ones.
     #[serde(skip)]
     pub hard_limit: u32,
     /// Load control, which keeps Soft_Limit.
     #[serde(skip)]
     pub load_control: LoadControl,
+    /// On-board memory; none: without a limit.
+    #[serde(skip)]
+    pub memory: Option<OnBoardMemory>,
     /// Largest state of a connection that is imported, its data included, bytes.
     pub most_state_bytes: u32,
     /// RECVs of one packet socket that wait for packets, and SENDs under way, at most.
@@ -87,6 +91,7 @@ impl Default for AdapterConfig {
             most_drained: 1 << 16,
             hard_limit: 1 << 16,
             load_control: LoadControl::default(),
+            memory: None,
             most_state_bytes: 16 << 20,
             most_packets: 4096,
             cache_bytes: 0,

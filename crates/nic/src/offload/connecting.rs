@@ -24,6 +24,9 @@ impl<P: Payload + Inline> Session<P> {
         if !is_host(remote) {
             return Err(Status::BadValue);
         }
+        if work.shared.on_board.room() == 0 {
+            return Err(Status::Memory);
+        }
         let ports = &mut work.shared.ports;
         let flow = ports.flow(work.now, work.stack, socket.local, remote)?;
         let conn = match socket.options.as_deref() {
@@ -38,6 +41,8 @@ impl<P: Payload + Inline> Session<P> {
         if let Some(options) = socket.options.as_deref() {
             options.apply_marks_to(work.stack, conn);
         }
+        let taken = work.shared.on_board.take_connection();
+        debug_assert_eq!(taken, Ok(()), "there was room");
         work.shared.owners.give(conn, place);
         socket.phase = Phase::Connecting { conn, tag };
         Ok(())

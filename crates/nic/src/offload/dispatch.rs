@@ -161,6 +161,11 @@ impl<F> Dispatch<F> {
 
     // --- events in ---
 
+    /// Whether a packet may wait for lookup.
+    pub fn has_room_for_frame(&self) -> bool {
+        !self.queues.arrivals.is_full()
+    }
+
     /// A packet has arrived, and waits for lookup.
     ///
     /// # Errors
@@ -194,11 +199,16 @@ impl<F> Dispatch<F> {
         self.transmit = None;
     }
 
-    /// Lookup has found whose the packet under way is. Where the queue for it is full it is dropped, and counted.
-    pub fn sort(&mut self, frame: F, ours: bool) {
-        if let Err((reason, _)) = self.queues.sort(self.current, frame, ours) {
+    /// Lookup has found whose the packet under way is.
+    ///
+    /// # Errors
+    /// The queue for it is full: it is dropped (and counted) for the reason given.
+    pub fn sort(&mut self, frame: F, ours: bool) -> Result<(), Drop> {
+        let sorted = self.queues.sort(self.current, frame, ours);
+        sorted.map_err(|(reason, _)| {
             self.drops.count(reason);
-        }
+            reason
+        })
     }
 
     /// Takes requests that have arrived on the link, as far as the queues have room for any. Those about packets of the host wait in the

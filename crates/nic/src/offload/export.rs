@@ -112,7 +112,7 @@ impl<P: Payload + Inline> Session<P> {
         let (number, imported) = (socket.number, socket.imported);
         socket.phase = Phase::Exported;
         let shut = socket.closing.write.take();
-        work.shared.owners.forget(conn);
+        work.shared.forget(conn);
         if imported {
             work.shared.limits.left();
         }

@@ -133,8 +133,15 @@ impl<P: Payload + Inline> Session<P> {
         work.shared.limits.may_import()?;
         let moved: Moved<P> = Moved::from_bytes(&state).map_err(|_| Status::BadState)?;
         self.check_state(work, &moved)?;
-        let conn = work.stack.import(work.now, moved.state);
-        let conn = conn.map_err(|_| Status::BadState)?;
+        let on_board = &mut work.shared.on_board;
+        if let Err(no_memory) = on_board.take_connection() {
+            on_board.is_short = true;
+            return Err(no_memory);
+        }
+        let Ok(conn) = work.stack.import(work.now, moved.state) else {
+            work.shared.on_board.free_connection();
+            return Err(Status::BadState);
+        };
         let place = self.place(slot);
         work.shared.owners.give(conn, place);
         work.shared.limits.imported();

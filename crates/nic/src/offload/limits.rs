@@ -9,6 +9,7 @@ use baton_bus::descriptor::Status;
 pub(super) struct Limits {
     governor: Box<dyn Governor>,
     relief: Relief,
+    is_enabled: bool,
     hard_limit: u32,
     /// Cnum: imported connections on the adapter.
     connections: u32,
@@ -23,6 +24,7 @@ impl Limits {
         Self {
             governor: Box::new(Watermarks::new(load_control.clone(), hard_limit)),
             relief: load_control.relief,
+            is_enabled: load_control.enabled,
             hard_limit,
             connections: 0,
             closed: false,
@@ -41,6 +43,11 @@ impl Limits {
             true => 0,
             false => self.governor.soft_limit().min(self.hard_limit),
         }
+    }
+
+    /// Whether hosts may be asked to take connections back.
+    pub(super) fn relieves_actively(&self) -> bool {
+        self.is_enabled && self.relief == Relief::Active
     }
 
     /// Cnum.
@@ -86,9 +93,12 @@ impl Limits {
         }
     }
 
-    /// Soft_Limit, if the hosts know another.
-    pub(super) fn untold(&mut self) -> Option<u32> {
-        let now = self.soft_limit();
+    /// Soft_Limit, if the hosts know another; 0 while there is `no_memory` for any connection.
+    pub(super) fn untold(&mut self, no_memory: bool) -> Option<u32> {
+        let now = match no_memory {
+            true => 0,
+            false => self.soft_limit(),
+        };
         (std::mem::replace(&mut self.told, now) != now).then_some(now)
     }
 

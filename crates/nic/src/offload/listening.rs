@@ -163,7 +163,15 @@ impl<P: Payload + Inline> Session<P> {
             if there < count && !self.has_timed_out(work.now, slot, accept, there > 0) {
                 return;
             }
-            self.take_accept(work, slot, there.min(count));
+            let (count, room) = (there.min(count), work.shared.on_board.room());
+            if room < count {
+                let place = self.place(slot);
+                work.shared.on_board.wait(place);
+            }
+            if room == 0 {
+                return;
+            }
+            self.take_accept(work, slot, count.min(room));
         }
     }
 
@@ -291,6 +299,8 @@ impl<P: Payload + Inline> Session<P> {
             options.apply_to(work.now, work.stack, conn);
         }
         let place = self.place(slot);
+        let taken = work.shared.on_board.take_connection();
+        debug_assert_eq!(taken, Ok(()), "there was room");
         work.shared.owners.give(conn, place);
         self.sockets[slot as usize].phase = Phase::Connected(conn);
         self.stats.accepted += 1;

@@ -41,6 +41,7 @@ mod import;
 mod limits;
 mod listening;
 mod numbers;
+mod on_board;
 mod options;
 mod owners;
 mod packets;
@@ -58,6 +59,7 @@ mod stats;
 pub use config::{AdapterConfig, AdapterConfigError};
 pub use dispatch::{Dispatch, Piece, Transferred};
 pub use dma::DmaRequest;
+pub use on_board::OnBoardMemory;
 pub use packets::{HostPacket, PacketSocket};
 pub use pump::pump;
 pub use rows::{SessionRow, SocketRow};
@@ -70,6 +72,7 @@ use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQue
 use baton_tcp::{ConnId, Event, Stack};
 use baton_wire::{Payload, Time};
 use limits::Limits;
+use on_board::OnBoard;
 use owners::{Owner, Owners};
 use ports::Ports;
 use session::{Session, Shared, Work};
@@ -130,6 +133,7 @@ impl<P: Payload + Inline> Adapter<P> {
             owners: Owners::new(config.most_drained),
             ports: Ports::new(&config),
             limits: Limits::new(&config.load_control, config.hard_limit),
+            on_board: OnBoard::new(config.memory),
             activity: ActivityClock::default(),
             wanted: Vec::new(),
             packets: VecDeque::new(),
@@ -288,6 +292,7 @@ impl<P: Payload + Inline> Adapter<P> {
         self.of_gone += session.stats;
         let shared = &mut self.shared;
         session.leave(&mut Work { now, stack, shared }, ending);
+        self.settle_memory(now, stack);
     }
 
     // --- events in ---
@@ -303,8 +308,10 @@ impl<P: Payload + Inline> Adapter<P> {
         session: SessionId,
         requests: &[Descriptor],
     ) -> Result<(), Violation> {
-        let (session, mut work) = self.begin(now, stack, session);
-        session.handle_requests(&mut work, requests)
+        let (of, mut work) = self.begin(now, stack, session);
+        let result = of.handle_requests(&mut work, requests);
+        self.settle_memory(now, stack);
+        result
     }
 
     /// A transfer of data is over.
@@ -318,8 +325,10 @@ impl<P: Payload + Inline> Adapter<P> {
         session: SessionId,
         dma: Dma<P>,
     ) -> Result<(), Violation> {
-        let (session, mut work) = self.begin(now, stack, session);
-        session.handle_dma(&mut work, dma)
+        let (of, mut work) = self.begin(now, stack, session);
+        let result = of.handle_dma(&mut work, dma);
+        self.settle_memory(now, stack);
+        result
     }
 
     /// Takes note of what happened in the stack; false when it does not concern the adapter.
@@ -342,13 +351,15 @@ impl<P: Payload + Inline> Adapter<P> {
             Owner::Nobody => false,
             Owner::Orphan { .. } => {
                 if let Event::Closed(_) = event {
-                    self.shared.owners.forget(conn);
+                    self.shared.forget(conn);
+                    self.settle_memory(now, stack);
                 }
                 true
             }
             Owner::Socket(place) => {
                 let (session, mut work) = self.begin(now, stack, SessionId(place.session));
                 session.handle_event(&mut work, place.slot, conn, event);
+                self.settle_memory(now, stack);
                 true
             }
         }

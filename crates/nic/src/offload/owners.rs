@@ -124,6 +124,12 @@ impl Owners {
             .count()
     }
 
+    /// Connections of sockets, and those that are not over yet.
+    pub(super) fn connections(&self) -> usize {
+        let is_own = |owner: &&Owner| !matches!(owner, Owner::Nobody);
+        self.conns.iter().filter(is_own).count()
+    }
+
     /// All sockets to which a connection or a listener belongs.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> {
         let of_conns = self.conns.iter().filter_map(|owner| match owner {

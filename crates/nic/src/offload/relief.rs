@@ -33,7 +33,7 @@ impl<P: Payload + Inline> Adapter<P> {
     }
 
     /// Asks for the busiest connections that were not asked for yet.
-    fn ask_for_relief(&mut self, now: Time, most: usize) {
+    pub(super) fn ask_for_relief(&mut self, now: Time, most: usize) {
         let clock = &self.shared.activity;
         let mut candidates: Vec<_> = self
             .sessions
@@ -52,8 +52,9 @@ impl<P: Payload + Inline> Adapter<P> {
         }
     }
 
-    fn tell_soft_limit(&mut self, now: Time) {
-        let Some(connections) = self.shared.limits.untold() else {
+    pub(super) fn tell_soft_limit(&mut self, now: Time) {
+        let no_memory = self.shared.on_board.is_short;
+        let Some(connections) = self.shared.limits.untold(no_memory) else {
             return;
         };
         let outcome = Outcome::SoftLimit { connections };

@@ -8,6 +8,7 @@ use super::import::Part;
 use super::limits::Limits;
 use super::listening::Accept;
 use super::numbers::Numbers;
+use super::on_board::OnBoard;
 use super::owners::{Owners, Place};
 use super::packets::{HostPacket, Wanted};
 use super::ports::Ports;
@@ -36,11 +37,20 @@ pub(super) struct Shared<P> {
     pub(super) owners: Owners,
     pub(super) ports: Ports,
     pub(super) limits: Limits,
+    pub(super) on_board: OnBoard,
     pub(super) activity: ActivityClock,
     /// Packet sockets, and what they want.
     pub(super) wanted: Vec<Wanted>,
     /// Packets of hosts, to be polled.
     pub(super) packets: VecDeque<HostPacket<P>>,
+}
+
+impl<P> Shared<P> {
+    /// A connection is the adapter's no more, and neither is its memory.
+    pub(super) fn forget(&mut self, conn: ConnId) {
+        self.owners.forget(conn);
+        self.on_board.free_connection();
+    }
 }
 
 /// The surroundings of one piece of work.
@@ -363,7 +373,7 @@ impl<P: Payload + Inline> Session<P> {
                 self.tell_end_when_delivered(work, slot);
             }
             Event::Closed(reason) => {
-                work.shared.owners.forget(conn);
+                work.shared.forget(conn);
                 self.over(work, slot, super::closing::status_of(*reason));
             }
             Event::Acceptable(_) => {}

@@ -39,7 +39,7 @@ fn pieces(dispatch: &mut Dispatch<char>, can_answer: bool) -> Vec<Piece<char>> {
     while let Some(piece) = dispatch.next_piece(can_answer, false, true) {
         dispatch.check();
         if let Piece::Lookup(frame) = piece {
-            dispatch.sort(frame, frame.is_uppercase());
+            dispatch.sort(frame, frame.is_uppercase()).unwrap();
         }
         all.push(piece);
     }
@@ -117,7 +117,7 @@ fn output_counts_as_arrived_with_what_caused_it() {
         dispatch.next_piece(true, false, true),
         Some(Piece::Lookup('A'))
     );
-    dispatch.sort('A', true);
+    dispatch.sort('A', true).unwrap();
     assert_eq!(
         dispatch.next_piece(true, false, true),
         Some(Piece::Receive('A'))

@@ -73,6 +73,15 @@ impl AdapterProcess {
 
     /// A frame has come off the wire.
     pub(super) fn receive(&mut self, now: Time, packet: Packet) {
+        let bytes = packet.frame_len() as u32;
+        let may_wait = match &self.waiting {
+            Waiting::All(_) => true,
+            Waiting::One(dispatch) => dispatch.has_room_for_frame(),
+        };
+        if may_wait && !self.engine.adapter.take_packet(now, bytes) {
+            // The adapter has counted it. What it may ask of the host goes with the next of those packets that have the memory.
+            return;
+        }
         match &mut self.waiting {
             Waiting::All(received) => received.push_back((now, packet)),
             // A drop is counted with its reason.
@@ -229,6 +238,11 @@ impl AdapterProcess {
             Waiting::All(received) => received.len() as u32,
             Waiting::One(dispatch) => dispatch.qlen(),
         }
+    }
+
+    /// Received frames that found no memory.
+    pub(super) fn packets_without_memory(&self) -> u64 {
+        self.engine.adapter.packets_without_memory()
     }
 
     /// Received frames that found a queue full; none where there are no queues.

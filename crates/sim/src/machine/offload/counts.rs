@@ -167,13 +167,14 @@ impl Offload {
     fn of_adapter(&self, nic: usize) -> Counts {
         let adapter = &self.adapters[nic];
         let stats = adapter.stats();
-        let of_sockets = [
+        let of_adapter = [
+            ("memory", adapter.packets_without_memory()),
             ("no_host_buffer", stats.packets_without_buffer),
             ("host_buffer_too_short", stats.packets_too_long),
         ];
         let of_queues = adapter.drops().into_iter().flat_map(Drops::iter);
         Counts {
-            drops: counts(of_sockets.into_iter().chain(of_queues)),
+            drops: counts(of_queues.chain(of_adapter)),
             ..Counts::of_tcp(adapter.tcp_stats())
         }
     }

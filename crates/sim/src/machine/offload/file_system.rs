@@ -139,6 +139,8 @@ impl Destination<Symbolic> for ToSocket<'_> {
         let adapter = self.sockets.adapter_of(self.socket)?;
         let os = &self.sockets.adapters()[usize::from(adapter)].os;
         let cache = &os.config().nic_cache;
-        cache.enabled.then_some((AdapterId(adapter), cache.block_bytes))
+        cache
+            .enabled
+            .then_some((AdapterId(adapter), cache.block_bytes))
     }
 }

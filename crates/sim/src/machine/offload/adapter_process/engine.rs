@@ -7,7 +7,9 @@ use super::super::link::{AdapterTally, SimulatedLink};
 use super::{MOST_FRAMES, Received};
 use crate::config::{Experiment, Invalid};
 use baton_bus::link::LinkError;
-use baton_nic::offload::{Adapter, AdapterConfig, HostPacket, PacketSocket, SessionId, pump};
+use baton_nic::offload::{
+    Adapter, AdapterConfig, HostPacket, OnBoardMemory, PacketSocket, SessionId, pump,
+};
 use baton_nic::{Governor, LINE_BYTES, Meter, Task, Transmit};
 use baton_tcp::{Segment, Stack};
 use baton_wire::{Symbolic, Time};
@@ -58,6 +60,10 @@ impl Engine {
             hard_limit: firmware.hard_limit,
             load_control: firmware.load_control.clone(),
             cache_bytes: firmware.cache.bytes(),
+            memory: Some(OnBoardMemory {
+                kib: firmware.memory_kib.saturating_sub(firmware.cache.kib),
+                connection_bytes: firmware.connection_bytes,
+            }),
             ..interface.clone()
         };
         let refused = |error: &dyn std::error::Error| {
@@ -120,6 +126,7 @@ impl Engine {
             let Some((since, packet)) = received.pop_front() else {
                 break;
             };
+            self.free_packet(now, &packet);
             self.take_in(now, since, packet, nic);
         }
         self.run_timers(now);
@@ -141,6 +148,12 @@ impl Engine {
         };
         self.adapter.handle_timeouts(now, &mut self.stack);
         ran
+    }
+
+    /// A packet waits no more.
+    pub(super) fn free_packet(&mut self, now: Time, packet: &Segment<LinkData>) {
+        self.adapter.free_packet(packet.frame_len() as u32);
+        self.adapter.settle_memory(now, &mut self.stack);
     }
 
     /// Whose packet it is: a host's, or none's where TCP here takes it (handoff-policies 2).

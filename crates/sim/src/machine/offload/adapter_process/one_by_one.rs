@@ -80,7 +80,11 @@ impl Engine {
         match piece {
             Piece::Lookup((since, packet)) => {
                 let host = self.host_of(now, &packet);
-                dispatch.sort((since, packet), host.is_none());
+                let bytes = packet.frame_len() as u32;
+                if dispatch.sort((since, packet), host.is_none()).is_err() {
+                    self.adapter.free_packet(bytes);
+                    self.adapter.settle_memory(now, &mut self.stack);
+                }
                 if !self.adapter.passes_packets() {
                     return Ok(Done::Nothing);
                 }
@@ -89,12 +93,14 @@ impl Engine {
                 return Ok(done);
             }
             Piece::HostReceive((since, packet)) => {
+                self.free_packet(now, &packet);
                 let host = self.adapter.host_for(packet.dst);
                 self.hand_on(now, since, packet, host, nic);
                 done = Done::ForHost;
             }
             // If its connection has left since it was looked up, it goes on to the host.
             Piece::Receive((since, packet)) => {
+                self.free_packet(now, &packet);
                 let host = self.host_of(now, &packet);
                 self.hand_on(now, since, packet, host, nic);
             }
