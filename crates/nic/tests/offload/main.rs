@@ -5,6 +5,7 @@ mod caching;
 mod closing;
 mod connecting;
 mod control;
+mod on_board;
 mod packets;
 mod receiving;
 mod sending;

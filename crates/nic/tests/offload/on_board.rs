@@ -1,0 +1,52 @@
+//! On-board memory: what finds none is refused, waits or is dropped.
+
+use crate::world::*;
+use baton_bus::descriptor::{Action, Close, Opcode, Status};
+use baton_nic::offload::OnBoardMemory;
+use baton_wire::Endpoint;
+
+/// Memory for one connection and 16 KiB of packets.
+fn small() -> World {
+    World::with(|config| {
+        config.memory = Some(OnBoardMemory {
+            kib: 17,
+            connection_bytes: 1024,
+        });
+    })
+}
+
+#[test]
+fn a_connect_that_finds_no_memory_is_refused_until_there_is_some() {
+    let mut world = small();
+    let remote = Endpoint::new(PEER, 80);
+    world.peer_listens(remote);
+    for socket in 1..=2 {
+        world.ask(0, socket, Action::Socket);
+    }
+    world.answers(0);
+    let connected = |socket, tag, status| done(socket, tag, status, Opcode::Connect);
+    let first = world.ask(0, 1, Action::Connect(remote));
+    let second = world.ask(0, 2, Action::Connect(remote));
+    let expected = [
+        connected(1, first, Status::Ok),
+        connected(2, second, Status::Memory),
+    ];
+    assert_eq!(world.answers(0), expected);
+    world.ask(0, 1, Action::Close(Close::Abort));
+    world.answers(0);
+    let again = world.ask(0, 2, Action::Connect(remote));
+    assert_eq!(world.answers(0), [connected(2, again, Status::Ok)]);
+    world.adapter.check();
+}
+
+#[test]
+fn packets_that_find_no_memory_are_counted() {
+    let mut world = small();
+    let now = world.now;
+    let taken = (0..40).filter(|_| world.adapter.take_packet(now, 1024));
+    assert_eq!(taken.count(), 17);
+    assert_eq!(world.adapter.packets_without_memory(), 23);
+    world.adapter.free_packet(1024);
+    assert!(world.adapter.take_packet(now, 1024));
+    world.adapter.check();
+}
