@@ -5,7 +5,7 @@ mod server;
 use baton_bus::Category;
 use baton_host::LAYERS;
 use baton_report as report;
-use baton_sim::config::Length;
+use baton_sim::config::{EstablishedBy, Length};
 use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
 use std::collections::BTreeMap;
 
@@ -330,9 +330,9 @@ fn tasks(result: &Results) -> Vec<report::TaskRow> {
 
 /// What became of handoffs, where connections can be handed off.
 fn handoffs_text(result: &Results) -> String {
-    match result.offload {
-        None => report::handoffs_text(&handoffs(result)),
-        Some(_) => String::new(),
+    match result.experiment.offload.established_by {
+        EstablishedBy::Host => report::handoffs_text(&handoffs(result)),
+        EstablishedBy::Adapter => String::new(),
     }
 }
 
@@ -414,7 +414,7 @@ fn series(result: &Results) -> String {
         drawn("requests/s", rate),
         drawn("open connections", of(|s| s.open)),
     ];
-    if result.offload.is_none() && samples.iter().any(|sample| sample.soft_limit > 0) {
+    if samples.iter().any(|sample| sample.soft_limit > 0) {
         lines.extend([
             drawn("connections on the NIC", of(|s| s.connections)),
             drawn("NIC packets waiting (Qlen)", of(|s| s.qlen)),

@@ -15,7 +15,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("cache", &[]),
     ("tcp", &["wire"]),
     ("inet", &["tcp", "wire"]),
-    ("bus", &["tcp", "wire"]),
+    ("bus", &["wire"]),
     ("nic", &["bus", "tcp", "wire"]),
     ("host", &["bus", "cache", "tcp", "wire"]),
     ("apps", &["host", "wire"]),

@@ -1,7 +1,7 @@
 //! Where host and NIC meet.
 //!
 //! Descriptors wait in a [`Ring`] on their way to the other side. A [`Batcher`] says when those that wait are transferred.
-//! [`handoff`] is what both say about connections that change sides. [`Accounting`] counts every crossing of the bus (one DMA operation each) and the bytes that cross, by what they are for.
+//! [`descriptor`] is what both say. [`Accounting`] counts every crossing of the bus (one DMA operation each) and the bytes that cross, by what they are for.
 //! An [`interconnect`] says how long each transfer takes when several devices want the bus.
 
 mod accounting;
@@ -10,7 +10,6 @@ mod chain;
 pub mod descriptor;
 mod descriptor_queue;
 mod fifo;
-pub mod handoff;
 pub mod interconnect;
 pub mod link;
 mod ring;

@@ -33,7 +33,6 @@ fn main() -> std::io::Result<()> {
     conversations(&corpora.join("frame"))?;
     applications(&corpora.join("application"))?;
     rings(&corpora.join("descriptors"))?;
-    conversations(&corpora.join("data_cache"))?;
     conversations(&corpora.join("shared_memory"))?;
     conversations(&corpora.join("stream"))?;
     logs(&corpora.join("access_log"))?;

@@ -6,7 +6,6 @@
 mod access_log;
 mod application;
 mod conversation;
-mod data_cache;
 mod descriptors;
 mod experiment;
 mod frame;
@@ -19,7 +18,6 @@ mod stream;
 pub use access_log::access_log;
 pub use application::application;
 pub use conversation::segments;
-pub use data_cache::data_cache;
 pub use descriptors::descriptors;
 pub use experiment::experiment;
 pub use frame::frame;
@@ -40,7 +38,6 @@ pub const TARGETS: &[Target] = &[
     ("portable", portable),
     ("application", application),
     ("descriptors", descriptors),
-    ("data_cache", data_cache),
     ("access_log", access_log),
     ("experiment", experiment),
     ("hostile_adapter", hostile_adapter),

@@ -5,12 +5,8 @@
 //! arrive where they did. The choice is made once, at the first response, before any data is under way. A connection that is
 //! answered elsewhere is not handed off: no one NIC sees both directions.
 
-use crate::footprint;
-use crate::kernel::Kernel;
-use crate::meter::Meter;
-use crate::nics::NicId;
-use crate::sockets::{FileId, SocketId};
-use baton_wire::Payload;
+use crate::nic_cache::NicId;
+use crate::sockets::FileId;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -90,57 +86,6 @@ impl AffinityConfig {
             Self::MostCached => Some(Box::new(MostCached)),
             Self::ByFile => Some(Box::new(ByFile)),
         }
-    }
-}
-
-/// Blocks of a file that are looked up in each directory.
-const BLOCKS_ASKED: u32 = 16;
-
-impl<P: Payload> Kernel<P> {
-    /// Answers connections as `affinity` says from now on, whatever the configuration names.
-    pub fn set_affinity(&mut self, affinity: Box<dyn Affinity>) {
-        self.affinity = Some(affinity);
-    }
-
-    /// At a connection's first response, which is of `len` bytes at `offset` of a file: chooses the NIC that answers.
-    pub(crate) fn choose_nic<M: Meter>(
-        &mut self,
-        id: SocketId,
-        file: FileId,
-        offset: u64,
-        len: u64,
-        m: &mut M,
-    ) {
-        let socket = &mut self.sockets[id];
-        if self.affinity.is_none() || std::mem::replace(&mut socket.nic_chosen, true) {
-            return;
-        }
-        // What is away is sent by the NIC that has it, and what is under way must not be overtaken.
-        if !matches!(socket.mode, crate::Mode::Host(_)) || socket.offloaded_once {
-            return;
-        }
-        let arrival = socket.nic;
-        let mut cached = std::mem::take(&mut self.cached_counts);
-        for nic in self.nics() {
-            let count = self.nics[nic].cache.as_deref().map_or(0, |cache| {
-                cache.count_cached(file, offset, len, BLOCKS_ASKED)
-            });
-            footprint::directory_lookup(m, nic, file.0, None);
-            cached.push(count);
-        }
-        let view = AffinityView {
-            arrival,
-            file,
-            cached: &cached,
-        };
-        if let Some(affinity) = &mut self.affinity {
-            let chosen = affinity.choose(&view);
-            debug_assert!((chosen.0 as usize) < cached.len(), "the NIC exists");
-            self.sockets[id].out = chosen;
-            self.stats.answered_elsewhere += u64::from(chosen != arrival);
-        }
-        cached.clear();
-        self.cached_counts = cached;
     }
 }
 

@@ -12,8 +12,6 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Connections that may wait for the application to accept them, and as many again whose handshake is not over.
     pub backlog: u32,
-    /// Room in a full send buffer at which its writer is woken, bytes (`so_snd.sb_lowat`).
-    pub send_low_water_bytes: u32,
     /// The most mbufs (256-byte buffers) the kernel allocates.
     pub mbufs: u32,
     /// The most clusters (2 KiB buffers) the kernel allocates.
@@ -24,25 +22,13 @@ pub struct Config {
     pub receive_ring_entries: u32,
     /// Entries of the ring from host to NIC.
     pub transmit_ring_entries: u32,
-    /// Packets and commands that may wait in the driver for a place on the ring.
-    pub transmit_queue_entries: u32,
     /// Which connections to hand off.
     pub selection: SelectionConfig,
-    /// Handles, hence the most connections that can be handed off at one time.
-    pub handles: u32,
-    /// Packets kept for one connection while it is on its way to the NIC or back; more are dropped.
-    pub deferred_packets: u32,
-    /// Receive buffers that stand ready for one offloaded connection, bytes.
-    pub post_receive_bytes: u32,
-    /// The NIC is told how much the application has read every so many bytes.
-    pub received_bytes: u32,
-    /// Whether the host takes a connection back when the NIC asks to be relieved of it.
-    pub relief: bool,
     /// The file cache of main memory.
     pub file_cache: FileCacheConfig,
     /// How the NICs' data caches are used.
     pub nic_cache: NicCacheConfig,
-    /// Which NIC answers a connection, where the kernel has the sockets: on an adapter it is the one on which it came.
+    /// Which NIC answers a connection of the host's stack.
     pub affinity: AffinityConfig,
 }
 
@@ -50,19 +36,12 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             backlog: 1024,
-            send_low_water_bytes: 2048,
             mbufs: 1 << 20,
             clusters: 1 << 19,
             hash_buckets: 4096,
             receive_ring_entries: 512,
             transmit_ring_entries: 512,
-            transmit_queue_entries: 65_536,
             selection: SelectionConfig::Fcfs,
-            handles: 65_536,
-            deferred_packets: 64,
-            post_receive_bytes: 65_536,
-            received_bytes: 8192,
-            relief: true,
             file_cache: FileCacheConfig::default(),
             nic_cache: NicCacheConfig::default(),
             affinity: AffinityConfig::Arrival,
@@ -117,10 +96,8 @@ impl Config {
             ("hash_buckets", self.hash_buckets, 1),
             ("receive_ring_entries", self.receive_ring_entries, 1),
             ("transmit_ring_entries", self.transmit_ring_entries, 1),
-            ("transmit_queue_entries", self.transmit_queue_entries, 1),
             ("mbufs", self.mbufs, buffers),
             ("clusters", self.clusters, buffers),
-            ("post_receive_bytes", self.post_receive_bytes, 1),
         ];
         let wrong = fields.into_iter().find(|&(_, value, least)| value < least);
         if let Some((field, value, least)) = wrong {
@@ -152,7 +129,7 @@ impl Config {
         if files.reads == 0 {
             return error("file_cache.reads", 0, Expected::AtLeast(1));
         }
-        let least = baton_bus::handoff::CACHE_UNIT_BYTES;
+        let least = baton_bus::descriptor::CACHE_UNIT_BYTES;
         if !nic.block_bytes.is_power_of_two() || nic.block_bytes < least {
             let expected = Expected::PowerOfTwo(least);
             return error("nic_cache.block_bytes", nic.block_bytes, expected);
@@ -178,14 +155,6 @@ mod tests {
         };
         let error = config.validate().expect_err("fewer than the ring takes");
         assert_eq!(error.to_string(), "mbufs = 100: expected at least 576");
-        let config = Config {
-            post_receive_bytes: 0,
-            ..Config::default()
-        };
-        assert_eq!(
-            config.validate().map_err(|error| error.field),
-            Err("post_receive_bytes")
-        );
     }
 
     #[test]

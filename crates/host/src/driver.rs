@@ -92,13 +92,6 @@ impl Driver {
         self.unsent.push_back(mbufs);
     }
 
-    /// Takes one entry of the ring for a command.
-    pub fn command_entry(&mut self) -> u32 {
-        let slot = self.first_transmit + self.next_transmit;
-        self.next_transmit = (self.next_transmit + 1) % self.transmit_ring_entries;
-        slot
-    }
-
     /// Frees the mbufs of the `count` oldest packets, which the NIC has sent.
     pub fn complete<M: Meter>(&mut self, count: u32, buffers: &mut Buffers, m: &mut M) {
         for _ in 0..count {

@@ -11,7 +11,6 @@ mod disk;
 mod lent;
 mod pages;
 mod reader;
-mod send;
 mod system;
 mod transient;
 
@@ -23,13 +22,11 @@ pub use transient::CachedBlock;
 
 pub(crate) use cache::FileCache;
 pub use pages::pages;
-pub(crate) use reader::{Reader, Stop, memory_page};
+pub(crate) use reader::memory_page;
 
 use crate::footprint::PAGE_BYTES;
-use crate::kernel::Kernel;
 use crate::sockets::FileId;
-use baton_wire::Payload;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
@@ -56,10 +53,6 @@ pub(crate) struct Files<P> {
     pub(crate) store: Option<Box<dyn FileStore<P>>>,
     /// Revisions of the files that were ever changed.
     revisions: FxHashMap<FileId, Revisions>,
-    /// Files whose blocks leave the NICs' caches as soon as they are delivered.
-    pub(crate) transient: FxHashSet<FileId>,
-    /// Of these, the files of which more is to be sent: their blocks stay for the time being.
-    pub(crate) held: FxHashSet<FileId>,
     /// The pages in memory; without it all pages of all files are.
     pub(crate) cache: Option<FileCache>,
     /// Who wants a page that is not in memory sleeps until it is.
@@ -70,20 +63,11 @@ pub(crate) struct Files<P> {
     evicted: VecDeque<(FileId, u32)>,
 }
 
-impl<P: Payload> Kernel<P> {
-    /// What the file cache did; `None` where all files are always in memory.
-    pub fn file_cache_stats(&self) -> Option<&FileCacheStats> {
-        self.files.cache.as_ref().map(|cache| &cache.stats)
-    }
-}
-
 impl<P> Files<P> {
     pub(crate) fn new(config: &FileCacheConfig) -> Self {
         Self {
             store: None,
             revisions: FxHashMap::default(),
-            transient: FxHashSet::default(),
-            held: FxHashSet::default(),
             cache: (config.kib > 0).then(|| FileCache::new(config)),
             blocking: config.blocking,
             sleeps_for: None,

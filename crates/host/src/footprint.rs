@@ -6,7 +6,7 @@
 
 use crate::files::{memory_page, pages};
 use crate::meter::{Access, Layer, Meter, Op, Pool};
-use crate::nics::NicId;
+use crate::nic_cache::NicId;
 use crate::sockets::FileId;
 use Access::{Read, Write};
 

@@ -9,9 +9,8 @@ use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTE
 use crate::memory::Buffers;
 use crate::meter::{Layer, Meter};
 use crate::pcb_lists::PcbLists;
-use crate::socket::ReceiveBuffer;
+use crate::reasons::DropReason;
 use crate::sockets::SocketId;
-use crate::stats::DropReason;
 use baton_tcp::{ConnId, Handled, Segment, Stack};
 use baton_wire::{Flow, Payload, SeqNr};
 use std::collections::{BTreeMap, VecDeque};
@@ -34,6 +33,15 @@ pub struct NetworkMemory {
     /// Buffer of the packet that is being handled, until somebody keeps it.
     arriving: Option<(u32, u32)>,
     drops: BTreeMap<DropReason, u64>,
+}
+
+/// A receive buffer (mbuf with cluster) and how much unread data it holds.
+#[derive(Clone, Copy, Debug)]
+struct ReceiveBuffer {
+    mbuf: u32,
+    cluster: u32,
+    offset: u32,
+    len: u32,
 }
 
 /// What a connection's socket holds. Its queues keep their memory when the number is used again.
@@ -69,7 +77,7 @@ impl NetworkMemory {
         &mut self.buffers
     }
 
-    /// Packets dropped for want of memory, by why.
+    /// Packets dropped for want of memory or by TCP, by why.
     pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.drops
             .iter()
@@ -103,6 +111,9 @@ impl NetworkMemory {
         handled: &Handled,
         m: &mut M,
     ) {
+        if let Some(refusal) = handled.refused {
+            self.drop(refusal.into());
+        }
         let bucket = self.blocks.bucket(flow);
         if let Some((_, cluster)) = self.arriving {
             footprint::tcp_lookup(m, cluster, bucket);

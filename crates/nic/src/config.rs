@@ -71,8 +71,6 @@ pub struct CacheConfig {
     pub kib: u32,
     /// How cached data is sent.
     pub transmit: Transmit,
-    /// Most bytes of a packet that the host describes part by part, IP header included: the size of a transmit buffer.
-    pub packet_bytes: u32,
 }
 
 impl CacheConfig {
@@ -87,7 +85,6 @@ impl Default for CacheConfig {
         Self {
             kib: 0,
             transmit: Transmit::Gather,
-            packet_bytes: 9000,
         }
     }
 }
@@ -128,8 +125,6 @@ pub struct Config {
     pub arrival_queue_packets: u32,
     /// Packets of the host that may wait to be sent, and as many commands that may wait to be carried out.
     pub descriptor_queue_entries: u32,
-    /// Acknowledged bytes of one connection are reported at once when its send buffer runs dry, else by so many bytes.
-    pub acknowledge_bytes: u32,
     /// Segments that the NIC's TCP sends in one piece of work, which nothing interrupts.
     pub transmit_burst_segments: u32,
     /// The data cache, a part of the on-board memory.
@@ -153,13 +148,6 @@ impl Config {
                 expected: "no more than memory_kib less what connections take and 16 KiB for packets, and below 4 GiB",
             });
         }
-        if self.cache.packet_bytes < 576 {
-            return Err(ConfigError {
-                field: "cache.packet_bytes",
-                value: self.cache.packet_bytes,
-                expected: "at least 576",
-            });
-        }
         Ok(())
     }
 }
@@ -175,7 +163,6 @@ impl Default for Config {
             receive_queue_packets: 2048,
             arrival_queue_packets: 512,
             descriptor_queue_entries: 512,
-            acknowledge_bytes: 8192,
             transmit_burst_segments: 1,
             cache: CacheConfig::default(),
         }

@@ -1,32 +1,22 @@
-//! NIC firmware: lookup, queues, scheduler, load control and the handoff commands.
+//! NIC firmware: lookup, queues, scheduler, load control, data cache, and the sockets that hosts have here.
 //!
-//! [`Firmware`] is sans-I/O: frames, descriptors and time go in; one piece of work at a time is done; frames and
-//! descriptors come out. A [`Meter`] hears of every task, so that a simulated machine can charge it.
-//!
-//! [`offload::Adapter`] is the other kind of NIC: all of TCP is on it, and the host has sockets there.
+//! [`offload::Adapter`] is sans-I/O: frames, requests and time go in; frames and responses come out. [`offload::Dispatch`] lets it do one piece
+//! of work at a time, as the firmware of the papers does. A [`Meter`] hears of every task, so that a simulated machine can charge it.
 
-mod cache;
+mod activity;
+mod blocks;
 mod config;
-mod connections;
-mod firmware;
-mod frame;
+mod drops;
 mod load_control;
 mod memory;
 mod meter;
 pub mod offload;
 mod queues;
-mod relief;
 mod scheduler;
-mod stats;
 
-pub use cache::region::{ByteRegion, Region, Render, Storable, SymbolicRegion};
 pub use config::{CacheConfig, Config, ConfigError, LoadControl, Relief, Scheduler, Transmit};
-pub use firmware::{Firmware, HostRead, Outgoing, Upcall, Work};
-pub use frame::write_frame;
+pub use drops::{Drop, Drops};
 pub use load_control::{Governor, LoadState, Step, Watermarks};
 pub use meter::{LINE_BYTES, Meter, NoMeter, TASKS, Task};
 pub use queues::{QueueLengths, Stamp};
 pub use scheduler::{Heads, Schedule, Source};
-pub use stats::{
-    CacheRefusal, CacheRefusals, CacheStats, Drop, Drops, Ignored, IgnoredCommands, Refusals, Stats,
-};

@@ -1,11 +1,8 @@
 //! Where work waits: finite queues whose entries remember when they arrived.
 
+use crate::drops::Drop;
 use crate::scheduler::{Heads, Source};
-use crate::stats::{CacheRefusal, Drop};
 use baton_bus::Fifo;
-use baton_bus::handoff::PacketInParts;
-use baton_tcp::Segment;
-use baton_wire::Time;
 use std::num::NonZeroU64;
 
 /// The place of an arrival among all arrivals at the NIC, from the MAC and from the host alike.
@@ -97,11 +94,6 @@ impl<T> Queue<T> {
         self.limit - self.len()
     }
 
-    /// Whether `more` entries find room.
-    pub(crate) fn has_room_for(&self, more: usize) -> bool {
-        more <= self.room()
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter()
     }
@@ -114,50 +106,6 @@ impl<T> Queue<T> {
             self.stamps.iter().is_sorted_by(|a, b| a < b),
             "a queue is in order of arrival"
         );
-    }
-}
-
-/// A received packet in on-board memory.
-#[derive(Debug)]
-pub(crate) struct Received<P> {
-    pub(crate) segment: Segment<P>,
-    /// When its frame arrived at the MAC.
-    pub(crate) since: Time,
-    /// On-board memory it takes.
-    pub(crate) bytes: u32,
-}
-
-/// What the host wants done in order: packets on their way out, and what the data cache needs for them.
-#[derive(Debug)]
-pub(crate) enum HostWork<P> {
-    /// A packet that is all in host memory.
-    Packet {
-        segment: Segment<P>,
-        /// When its descriptor arrived at the NIC.
-        since: Time,
-    },
-    /// A packet in parts.
-    Gather {
-        packet: PacketInParts<P>,
-        /// When its last part arrived at the NIC.
-        since: Time,
-    },
-    /// A packet whose parts made no sense: it is only reported as done with.
-    Refused(CacheRefusal),
-    /// nic_cache_init.
-    CacheInit,
-    /// nic_cache_insert.
-    CacheInsert {
-        data: P,
-        offset: u32,
-        generation: u32,
-    },
-}
-
-impl<P> HostWork<P> {
-    /// Whether the host waits for it to be reported in [`crate::ToHost::Sent`].
-    pub(crate) fn is_packet(&self) -> bool {
-        !matches!(self, Self::CacheInit | Self::CacheInsert { .. })
     }
 }
 
@@ -244,12 +192,6 @@ impl<R, S, C> Queues<R, S, C> {
         Ok(())
     }
 
-    /// All received packets.
-    pub(crate) fn received(&self) -> impl Iterator<Item = &R> {
-        let sorted = self.host_receive.iter().chain(self.nic_receive.iter());
-        self.arrivals.iter().chain(sorted)
-    }
-
     pub(crate) fn check(&self) {
         self.arrivals.check();
         self.host_receive.check();
@@ -269,7 +211,7 @@ mod tests {
         let mut queue = Queue::new(2);
         queue.push(clock.take(), 'a');
         let second = clock;
-        assert!(queue.has_room_for(1) && !queue.has_room_for(2));
+        assert_eq!(queue.room(), 1);
         queue.push(clock.take(), 'b');
         assert!(queue.is_full());
         queue.check();

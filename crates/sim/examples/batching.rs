@@ -1,7 +1,7 @@
 //! A rule of batching of one's own, on a machine whose adapter has all of TCP: `cargo run --release -p baton-sim --example batching`.
 
 use baton_bus::{BatchingRule, Urgency};
-use baton_sim::config::{Experiment, OffloadConfig};
+use baton_sim::config::{EstablishedBy, Experiment};
 use baton_sim::{Machine, NoObserver, RunError};
 use baton_wire::{Span, Time};
 
@@ -33,10 +33,8 @@ impl BatchingRule for Awaited {
 }
 
 fn main() -> Result<(), RunError> {
-    let mut experiment = Experiment {
-        offload: Some(OffloadConfig::default()),
-        ..Experiment::default()
-    };
+    let mut experiment = Experiment::default();
+    experiment.offload.established_by = EstablishedBy::Adapter;
     experiment.clients.connections = 16;
     let machine = Machine::builder(&experiment).batching(|_depth| Awaited::default());
     let results = machine.build()?.run("", &mut NoObserver)?;

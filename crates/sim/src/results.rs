@@ -47,9 +47,8 @@ pub struct Results {
     /// How the interconnect was used; none where it is ideal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interconnect: Option<InterconnectResults>,
-    /// What crossed between sockets on the adapter and their host; none where the host has the connections.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offload: Option<OffloadResults>,
+    /// What crossed together between the host and its adapters.
+    pub offload: OffloadResults,
     /// Time series over the whole run, warm-up included.
     pub series: Vec<Sample>,
 }

@@ -172,8 +172,8 @@ fn without_cost_models_processors_take_no_time() {
     experiment.run.cost_models = false;
     let run = results(&experiment);
     assert_eq!(run.ended, Ended::Complete);
-    assert_eq!(run.host.idle_percent, 100.0);
-    assert_eq!(run.nic.idle_percent, 100.0);
+    // But for a cycle a piece of work, so that time goes on.
+    assert!(run.host.idle_percent > 99.0 && run.nic.idle_percent > 99.0);
 }
 
 #[test]
@@ -198,7 +198,9 @@ fn a_wait_for_descriptors_never_loses_them() {
     experiment.run.warmup_packets = 0;
     experiment.run.measured_packets = 5_000;
     experiment.nic.firmware.descriptor_queue_entries = 1;
-    experiment.host.kernel.receive_ring_entries = 66;
+    let interface = &mut experiment.offload.host.interface;
+    (interface.ring_depth, interface.packet_buffers) = (2, 2);
+    experiment.offload.adapter.interface.ring_depth = 2;
     let run = results(&experiment);
     assert_eq!(run.ended, Ended::Complete);
     assert!(run.handoff.accepted > 0);
@@ -274,7 +276,6 @@ fn every_byte_is_right_over_a_bus_with_handoff_and_losses() {
         experiment.interconnect = InterconnectConfig::preset("pci-32-33").expect("a bus");
         experiment.nics = 2.into();
         experiment.nic.dma.reads_in_flight = 1;
-        experiment.nic.dma.writes_in_flight = 1;
         experiment.nic.dma.packets_in_flight = 2;
         let run = results(&experiment);
         assert!(

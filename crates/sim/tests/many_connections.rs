@@ -18,15 +18,15 @@ fn peak_kib() -> u64 {
 #[test]
 fn a_hundred_thousand_connections_fit_into_two_gib() {
     let mut experiment = Experiment {
-        workload: WorkloadConfig::Fixed(FixedSpec::httperf(1024, 4, None)),
+        workload: WorkloadConfig::Fixed(FixedSpec::httperf(1024, 40, None)),
         ..Experiment::default()
     };
     experiment.clients.connections = 100_000;
-    experiment.clients.start_interval_us = 5;
+    experiment.clients.start_interval_us = 20;
     experiment.host.kernel.backlog = 100_000;
     experiment.nic.firmware.hard_limit = 4_096;
     experiment.run.warmup_packets = 0;
-    experiment.run.measured_packets = 800_000;
+    experiment.run.measured_packets = 1_200_000;
     let results = run(&experiment, "test", &[], &mut NoObserver).expect("it runs");
     let most = results.series.iter().map(|sample| sample.open).max();
     assert!(most >= Some(99_000), "{most:?} connections at once");

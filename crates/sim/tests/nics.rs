@@ -23,13 +23,7 @@ fn experiment(connections: u32) -> Experiment {
 /// The same with sockets on adapters.
 fn on_adapters(connections: u32, established_by: EstablishedBy) -> Experiment {
     let mut experiment = experiment(connections);
-    let mut offload = baton_sim::config::OffloadConfig {
-        established_by,
-        ..Default::default()
-    };
-    offload.host.interface.ring_depth = 512;
-    offload.adapter.interface.ring_depth = 512;
-    experiment.offload = Some(offload);
+    experiment.offload.established_by = established_by;
     experiment
 }
 
@@ -80,9 +74,8 @@ fn equal_experiments_with_several_adapters_give_equal_bits() {
             let mut experiment = on_adapters(20, established_by);
             experiment.nics = 2.into();
             experiment.interconnect = InterconnectConfig::preset("pci-64-33").unwrap();
-            if let Some(offload) = &mut experiment.offload {
-                (offload.host.piece, offload.adapter.piece) = (piece, piece);
-            }
+            let offload = &mut experiment.offload;
+            (offload.host.piece, offload.adapter.piece) = (piece, piece);
             let json = |experiment: &Experiment| {
                 serde_json::to_string(&results(experiment)).expect("results are JSON")
             };
@@ -145,16 +138,10 @@ fn limits_are_kept_by_adapter() {
 /// A slow NIC beside a fast one: it has less time to spare.
 #[test]
 fn nics_of_different_speed_are_busy_for_different_times() {
-    let fast_and_slow = "[[nics]]\nname = 'fast'\nmips = 2000\n[[nics]]\nname = 'slow'\nmips = 200";
-    for established_by in [
-        None,
-        Some(EstablishedBy::Adapter),
-        Some(EstablishedBy::Host),
-    ] {
-        let mut experiment = match established_by {
-            None => experiment(8),
-            Some(by) => on_adapters(8, by),
-        };
+    let fast_and_slow =
+        "[[nics]]\nname = 'fast'\nmips = 20000\n[[nics]]\nname = 'slow'\nmips = 200";
+    for established_by in BOTH {
+        let mut experiment = on_adapters(8, established_by);
         experiment.nics = kinds(fast_and_slow);
         let results = results(&experiment);
         let idle: Vec<_> = results

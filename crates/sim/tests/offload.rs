@@ -59,10 +59,7 @@ fn load(experiment: &mut Experiment) -> &mut FixedSpec {
 }
 
 fn offload(experiment: &mut Experiment) -> &mut OffloadConfig {
-    experiment
-        .offload
-        .as_mut()
-        .expect("all of TCP is on the adapter")
+    &mut experiment.offload
 }
 
 fn run(experiment: &Experiment) -> Result<Results, RunError> {
@@ -456,7 +453,7 @@ fn what_cannot_be_is_refused() {
     assert!(parts.starts_with(expected), "{parts}");
     let affinity = refused(|e| e.host.kernel.affinity = AffinityConfig::ByFile);
     assert!(
-        affinity.starts_with("host.kernel.affinity: by-file; expected arrival, where sockets"),
+        affinity.starts_with("host.kernel.affinity: by-file; expected arrival, where adapters"),
         "{affinity}"
     );
 }

@@ -9,22 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Profiles by name, as in `profiles/*.toml`.
-pub(super) const PROFILES: [(&str, &str); 7] = [
+pub(super) const PROFILES: [(&str, &str); 5] = [
     (
         "handoff-2006",
         include_str!("../../../../profiles/handoff-2006.toml"),
     ),
     (
-        "handoff-2006-descriptors",
-        include_str!("../../../../profiles/handoff-2006-descriptors.toml"),
-    ),
-    (
         "dcache-2002",
         include_str!("../../../../profiles/dcache-2002.toml"),
-    ),
-    (
-        "dcache-2002-descriptors",
-        include_str!("../../../../profiles/dcache-2002-descriptors.toml"),
     ),
     (
         "dcache-modern",

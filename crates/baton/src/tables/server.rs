@@ -39,13 +39,11 @@ fn title(used: &InterconnectResults) -> String {
     )
 }
 
-/// What crossed together, where sockets are on the adapter; nothing elsewhere.
+/// What crossed together.
 pub(super) fn descriptors(result: &Results) -> String {
-    let Some(crossed) = &result.offload else {
-        return String::new();
-    };
+    let crossed = &result.offload;
     let title = format!(
-        "Sockets on the adapter: {} crossings for each response",
+        "Between host and NICs: {} crossings for each response",
         report::significant(result.crossings_per_response())
     );
     let mut table = report::Table::new(vec![

@@ -9,10 +9,7 @@ const EXERCISED: &[(&str, &[&str])] = &[
     ),
     (
         "handoff/load control",
-        &[
-            "handoff.accepted",
-            "handoff.not_offloaded.refused_soft_limit",
-        ],
+        &["handoff.accepted", "handoff.not_offloaded.soft_limit"],
     ),
     ("handoff/active relief", &["handoff.restored"]),
     (
@@ -21,16 +18,24 @@ const EXERCISED: &[(&str, &[&str])] = &[
     ),
     (
         "handoff/faulty wire",
-        &[
-            "handoff.forwarded",
-            "nic.retransmissions",
-            "host.drops.paws",
-        ],
+        &["handoff.accepted", "nic.retransmissions", "host.drops.paws"],
     ),
     ("handoff/pci", &["handoff.accepted", UTILISATION]),
     (
         "handoff/data cache",
         &["handoff.accepted", UTILISATION, HITS, EVICTIONS],
+    ),
+    (
+        "handoff/overload, host first",
+        &[
+            "handoff.accepted",
+            "handoff.not_offloaded.soft_limit",
+            "nic.drops.nic_receive_queue",
+        ],
+    ),
+    (
+        "handoff/overload",
+        &["handoff.accepted", "nic.drops.arrival_queue"],
     ),
     ("handoff/", &["handoff.accepted"]),
     (
@@ -75,14 +80,6 @@ const EXERCISED: &[(&str, &[&str])] = &[
         &[HITS, "handoff.accepted", "nics.2.content_mbps"],
     ),
     (
-        "nics/two kinds, handoff by descriptors",
-        &[
-            "handoff.not_offloaded.soft_limit",
-            "nics.0.nic.tasks.handoff.count",
-            "nics.1.nic.tasks.handoff.count",
-        ],
-    ),
-    (
         "nics/",
         &[
             "handoff.accepted",
@@ -97,35 +94,21 @@ const EXERCISED: &[(&str, &[&str])] = &[
     ),
     ("batching/", &["clients.responses"]),
     (
-        "descriptors-memory/handoff, small memory",
-        &[
-            "handoff.accepted",
-            "handoff.not_offloaded.refused_memory",
-            "handoff.not_offloaded.memory",
-        ],
-    ),
-    (
-        "descriptors-memory/one by one, full of packets",
+        "memory/full of packets",
         &["nic.drops.memory", "handoff.restored"],
     ),
+    ("memory/full offload", &["clients.responses"]),
+    ("memory/live stream", &[HITS, "nics.0.cache.delivered"]),
     (
-        "descriptors-memory/full offload, small memory",
-        &["clients.responses"],
-    ),
-    (
-        "descriptors-memory/live stream",
-        &[HITS, "nics.0.cache.delivered"],
-    ),
-    (
-        "descriptors-files/live stream",
+        "files/live stream",
         &["clients.responses", "offload.host_transfers.transfers"],
     ),
     (
-        "descriptors-files/remote files",
+        "files/remote files",
         &[WRITTEN, "handoff.offloaded_packets_percent", "disk.reads"],
     ),
     (
-        "descriptors-files/handoff",
+        "files/handoff",
         &[
             "handoff.accepted",
             "file_cache.evictions",
@@ -133,41 +116,25 @@ const EXERCISED: &[(&str, &[&str])] = &[
             UTILISATION,
         ],
     ),
-    ("descriptors-files/", &["disk.reads", UTILISATION]),
+    ("files/", &["disk.reads", UTILISATION]),
     (
-        "descriptors/threshold 2, load control",
+        "processes/threshold 2, load control",
         &["handoff.accepted", "handoff.not_offloaded.soft_limit"],
     ),
     (
-        "descriptors/one by one, fcfs",
-        &[
-            "handoff.accepted",
-            "nic.drops.arrival_queue",
-            "nic.receive_delay_us.p50",
-        ],
-    ),
-    (
-        "descriptors/one by one, host first",
-        &[
-            "handoff.accepted",
-            "handoff.not_offloaded.soft_limit",
-            "nic.drops.nic_receive_queue",
-        ],
-    ),
-    (
-        "descriptors/faulty wire",
+        "processes/faulty wire",
         &["handoff.accepted", "clients.retransmissions"],
     ),
     (
-        "descriptors/",
+        "processes/",
         &["handoff.accepted", "offload.host_transfers.transfers"],
     ),
     (
-        "descriptors-cache/full offload",
+        "offload-cache/full offload",
         &[HITS, EVICTIONS, "nic.tasks.append_cache.count"],
     ),
     (
-        "descriptors-cache/handoff, pci",
+        "offload-cache/handoff, pci",
         &[
             "handoff.accepted",
             UTILISATION,
@@ -176,8 +143,14 @@ const EXERCISED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "descriptors-cache/one by one",
-        &["handoff.restored", "nic.retransmissions", HITS, EVICTIONS],
+        "offload-cache/small cache",
+        &[
+            "handoff.restored",
+            "handoff.forwarded",
+            "nic.retransmissions",
+            HITS,
+            EVICTIONS,
+        ],
     ),
     ("offload-pcie/", &["clients.responses"]),
 ];

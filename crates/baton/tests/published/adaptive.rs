@@ -39,7 +39,7 @@ fn sums(connections: u32, policy: BatchingPolicy) -> (f64, f64) {
         experiment.run.seed = seed;
         experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1024, 1, None));
         experiment.clients.connections = connections;
-        let offload = experiment.offload.get_or_insert_default();
+        let offload = &mut experiment.offload;
         offload.host.interface.batching.policy = policy;
         offload.adapter.interface.batching.policy = policy;
         let results = run(&experiment, "", &[], &mut NoObserver).expect("a run that goes well");

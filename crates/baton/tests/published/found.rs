@@ -50,31 +50,6 @@ pub fn uncached(trace: &str, json: &str) -> Vec<Found> {
     ]
 }
 
-/// The results of `baton run handoff-table1`.
-pub fn handed_off(json: &str) -> Vec<Found> {
-    let document = parse(json);
-    let runs = document["runs"].as_array().expect("runs");
-    let of_run = |run: &Value| {
-        let (clients, host, nic) = (&run["clients"], &run["host"], &run["nic"]);
-        let config = text(&run["experiment"]["name"]);
-        let values = [
-            ("request_rate", &clients["request_rate"]),
-            ("host_idle_percent", &host["idle_percent"]),
-            ("nic_idle_percent", &nic["idle_percent"]),
-            ("send_delay_median_us", &nic["send_delay_us"]["p50"]),
-            ("receive_delay_median_us", &nic["receive_delay_us"]["p50"]),
-            ("network_stack_percent", &host["network_stack_percent"]),
-            ("response_mean_ms", &clients["response_ms"]["mean"]),
-        ];
-        values.map(|(metric, value)| Found {
-            config: config.clone(),
-            metric: metric.to_owned(),
-            value: number(value),
-        })
-    };
-    runs.iter().flat_map(of_run).collect()
-}
-
 /// The results of `baton run combinations`.
 pub fn combined(json: &str) -> Vec<Found> {
     let document = parse(json);

@@ -19,9 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
 
 const HANDOFF: &str = include_str!("handoff-table1.md");
-const HANDOFF_DESCRIPTORS: &str = include_str!("handoff-descriptors.md");
 const DATA_CACHE: &str = include_str!("dcache-table1.md");
-const DATA_CACHE_DESCRIPTORS: &str = include_str!("dcache-descriptors.md");
 const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
@@ -37,18 +35,12 @@ const TRACES: [(&str, u32); 5] = [
 ];
 
 fn main() {
-    let mut trials = vec![
-        handoff(),
-        handoff_by_descriptors(),
-        Trial::test("batching", batching),
-    ];
+    let mut trials = vec![handoff(), Trial::test("batching", batching)];
     trials.push(Trial::test("batching/adaptive", || {
         table::compare(ADAPTIVE, &adaptive::beside_none())
     }));
     trials.push(Trial::test("combinations", combinations));
-    trials.extend(TRACES.map(|log| data_cache("dcache-2002", DATA_CACHE, log)));
-    let by_descriptors = |log| data_cache("dcache-2002-descriptors", DATA_CACHE_DESCRIPTORS, log);
-    trials.extend(TRACES.map(by_descriptors));
+    trials.extend(TRACES.map(data_cache));
     trials.extend(table::sections(STUDIES).map(study));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
@@ -58,20 +50,6 @@ fn handoff() -> Trial {
     with_log("handoff-table1", |log| {
         let found = found::reproduced(&["handoff-table1", "--log", log]);
         table::compare(HANDOFF, &found)
-    })
-}
-
-/// The same with connections that move by descriptors.
-fn handoff_by_descriptors() -> Trial {
-    with_log("handoff-table1/descriptors", |log| {
-        let bench = Workbench::new();
-        let root = env!("CARGO_MANIFEST_DIR");
-        let experiment = format!("{root}/../../experiments/handoff-table1.toml");
-        let machine = ["run", &experiment, "--profile", "handoff-2006-descriptors"];
-        let files = ["--log", log, "--json", "out.json"];
-        bench.run(&[&machine[..], &files].concat()).ok();
-        let found = found::handed_off(&bench.read("out.json"));
-        table::compare(HANDOFF_DESCRIPTORS, &found)
     })
 }
 
@@ -85,25 +63,22 @@ fn with_log(name: &str, run: impl FnOnce(&str) -> Result<(), Failed> + Send + 's
 }
 
 /// The data caching paper's server without a cache.
-fn data_cache(
-    profile: &'static str,
-    expected: &'static str,
-    (trace, requests): (&'static str, u32),
-) -> Trial {
-    Trial::test(format!("dcache-table1/{profile}/{trace}"), move || {
+fn data_cache((trace, requests): (&'static str, u32)) -> Trial {
+    Trial::test(format!("dcache-table1/{trace}"), move || {
         let bench = Workbench::new();
         let preset = format!("workload.preset={trace}");
         let requests = format!("workload.requests={requests}");
-        let machine = ["run", "dcache-2002", "--profile", profile];
         let load = ["--set", &preset, "--set", &requests];
-        let json = ["--json", "out.json"];
-        bench.run(&[&machine[..], &load, &json].concat()).ok();
+        let run = ["run", "dcache-2002"];
+        bench
+            .run(&[&run[..], &load, &["--json", "out.json"]].concat())
+            .ok();
         let found = found::uncached(trace, &bench.read("out.json"));
-        table::compare(table::section(expected, trace), &found)
+        table::compare(table::section(DATA_CACHE, trace), &found)
     })
 }
 
-/// Handoff and full offload by descriptors beside the kernel's own handoff, on the server of the handoff papers.
+/// Handoff and full offload, on the server of the handoff papers.
 fn combinations() -> Result<(), Failed> {
     let bench = Workbench::new();
     bench

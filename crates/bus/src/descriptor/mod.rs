@@ -26,7 +26,9 @@ mod tests;
 pub use entries::{Entries, entries, whole_entries};
 pub use inline::{INLINE_HEAD_BYTES, MOST_INLINE_BYTES, read_inline, write_inline};
 pub use opcode::Opcode;
-pub use request::{Action, Buffer, Close, MOST_BLOCKS_SENT, Request, SocketOption};
+pub use request::{
+    Action, Buffer, CACHE_UNIT_BYTES, Close, MOST_BLOCKS_SENT, Request, SocketOption,
+};
 pub use response::{Outcome, Peer, Response, SocketInfo, read_peer, write_peer};
 pub use status::Status;
 

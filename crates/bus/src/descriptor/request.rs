@@ -4,6 +4,9 @@ use super::opcode::{Flags, Opcode};
 use super::{Descriptor, Malformed, endpoint, inline};
 use baton_wire::Endpoint;
 
+/// Places in the data cache are multiples of so many bytes: no block is smaller.
+pub const CACHE_UNIT_BYTES: u32 = 512;
+
 /// Blocks of the cache that one SEND is of, at most.
 pub const MOST_BLOCKS_SENT: u32 = 4;
 
@@ -129,7 +132,7 @@ pub enum Action {
         address: u64,
         /// Bytes.
         len: u32,
-        /// First byte, from the start of the cache: a multiple of [`CACHE_UNIT_BYTES`](crate::handoff::CACHE_UNIT_BYTES).
+        /// First byte, from the start of the cache: a multiple of [`CACHE_UNIT_BYTES`].
         offset: u32,
     },
 }

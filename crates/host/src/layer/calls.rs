@@ -52,6 +52,13 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         Some(self.layer.state_of(id)?.adapter)
     }
 
+    /// The connection of a socket, which is on the host, is never handed off, for this reason.
+    pub fn stay(&mut self, id: SocketId, why: NotOffloaded) {
+        if let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) {
+            socket.stays = Some(why);
+        }
+    }
+
     /// A file changes, for each adapter: see [`Calls::file_changed`].
     pub fn file_changed(
         &mut self,

@@ -167,6 +167,9 @@ impl<P: Inline> SocketLayer<P> {
         let Place::Host(conn) = socket.place else {
             return Err(NotOffloaded::State);
         };
+        if let Some(why) = socket.stays {
+            return Err(why);
+        }
         let is_open = matches!(stack.state(conn), State::Established | State::CloseWait);
         let is_idle = socket.unsent.is_empty() && socket.early.is_empty();
         if !is_open || !is_idle || socket.wish != Wish::None {
@@ -200,6 +203,7 @@ impl<P: Inline> SocketLayer<P> {
         let adapter = socket.adapter;
         self.adapters[adapter.index()].is_short_of_memory = false;
         for packet in packets {
+            self.stats.packets_forwarded += 1;
             self.to_forward.push_back((adapter, packet));
         }
         let socket = self.socket(id);

@@ -97,6 +97,8 @@ pub(super) struct Socket<P> {
     pub(super) failures: u32,
     pub(super) handoffs: u32,
     pub(super) why: Option<NotOffloaded>,
+    /// It is never handed off, for this reason.
+    pub(super) stays: Option<NotOffloaded>,
 }
 
 impl<P> Socket<P> {
@@ -123,6 +125,7 @@ impl<P> Socket<P> {
             failures: 0,
             handoffs: 0,
             why: None,
+            stays: None,
         }
     }
 

@@ -26,22 +26,12 @@ impl Content {
 /// What a look into the directory gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Content stands in this slot, put there by the insert of this number.
-    Cached { slot: u32, generation: u32 },
-    /// It does not. A block of its name that was of no use any more has left this slot.
-    Absent { left: Option<u32> },
-    /// It cannot come from the cache. A block of its name stands in this slot.
-    Bypassed { slot: u32 },
-}
-
-impl Found {
-    /// Where a block of this name stood.
-    pub(crate) fn slot(self) -> Option<u32> {
-        match self {
-            Self::Cached { slot, .. } | Self::Bypassed { slot } => Some(slot),
-            Self::Absent { left } => left,
-        }
-    }
+    /// Content stands in this slot.
+    Cached { slot: u32 },
+    /// It does not. A block of its name that was of no use any more has left.
+    Absent,
+    /// It cannot come from the cache, where a newer block of its name stands.
+    Bypassed,
 }
 
 impl NicCache {
@@ -112,13 +102,11 @@ impl NicCache {
         is_there.then(|| self.offset(slot) + content.within)
     }
 
-    /// Looks content up; nothing before the NIC has said how large its cache is. A block for whose slot `is_used` holds stays where it
-    /// is.
+    /// Looks content up; nothing before the NIC has said how large its cache is.
     pub(crate) fn look_up(
         &mut self,
         content: &Content,
         coherence: &dyn Coherence,
-        is_used: impl Fn(u32) -> bool,
     ) -> Option<Found> {
         self.stats.lookups += 1;
         let Some(directory) = &mut self.directory else {
@@ -126,7 +114,7 @@ impl NicCache {
             return None;
         };
         let Some((slot, block)) = directory.find(content.file, content.number) else {
-            return Some(Found::Absent { left: None });
+            return Some(Found::Absent);
         };
         match coherence.compare(block.since, content.revision) {
             Freshness::Same if content.within + content.len <= block.bytes => {
@@ -135,38 +123,27 @@ impl NicCache {
                 }
                 self.stats.hits += 1;
                 self.stats.hit_bytes += u64::from(content.len);
-                let generation = block.generation;
-                return Some(Found::Cached { slot, generation });
-            }
-            // Inserts are carried out before the packet: what an earlier part of it refers to must stay.
-            Freshness::Same | Freshness::Older if is_used(slot) => {
-                self.stats.bypass(Bypass::Busy, content.len);
-                return Some(Found::Bypassed { slot });
+                return Some(Found::Cached { slot });
             }
             Freshness::Same => self.stats.grown += 1,
             Freshness::Older => self.stats.stale += 1,
             Freshness::Newer => {
                 self.stats.bypass(Bypass::NewerCached, content.len);
-                return Some(Found::Bypassed { slot });
+                return Some(Found::Bypassed);
             }
         }
         directory.remove(content.file, content.number);
-        Some(Found::Absent { left: Some(slot) })
+        Some(Found::Absent)
     }
 
     /// An empty slot for the block of content that was not found, which has `bytes`, if it is worth one.
-    pub(crate) fn make_place(
-        &mut self,
-        content: &Content,
-        bytes: u32,
-        is_used: impl Fn(u32) -> bool,
-    ) -> Result<u32, Bypass> {
+    pub(crate) fn make_place(&mut self, content: &Content, bytes: u32) -> Result<u32, Bypass> {
         let &Content { file, number, .. } = content;
         let directory = self.directory.as_mut().ok_or(Bypass::NotReady)?;
         if !directory.admits(file, number, bytes, content.begins()) {
             return Err(Bypass::NotAdmitted);
         }
-        let (slot, evicted) = directory.take_slot(is_used).ok_or(Bypass::Busy)?;
+        let (slot, evicted) = directory.take_slot().ok_or(Bypass::NotReady)?;
         self.stats.evictions += u64::from(evicted);
         self.stats.inserts += 1;
         Ok(slot)
@@ -217,7 +194,7 @@ impl NicCache {
     /// there.
     pub(crate) fn update(&mut self, has_content: bool) -> Option<u32> {
         let directory = self.directory.as_mut().filter(|_| has_content);
-        let slot = directory.and_then(|directory| directory.take_slot(|_| false));
+        let slot = directory.and_then(Directory::take_slot);
         match slot {
             Some(_) => self.stats.updated += 1,
             None => self.stats.invalidated += 1,
@@ -225,16 +202,9 @@ impl NicCache {
         slot.map(|(slot, _)| slot)
     }
 
-    /// The number of an insert that begins.
-    pub(crate) fn next_generation(&mut self) -> u32 {
-        self.generation += 1;
-        self.generation
-    }
-
-    /// A block has been put into an empty slot, by so many commands.
-    pub(crate) fn put(&mut self, slot: u32, block: Block, commands: u32) {
+    /// A block has been put into an empty slot.
+    pub(crate) fn put(&mut self, slot: u32, block: Block) {
         self.stats.inserted_bytes += u64::from(block.bytes);
-        self.stats.disjoint_inserts += u64::from(commands > 1);
         if let Some(directory) = &mut self.directory {
             directory.put(slot, block);
         }

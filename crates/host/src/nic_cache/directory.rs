@@ -15,8 +15,6 @@ pub(crate) struct Block {
     pub(crate) since: u32,
     /// Its length; the last block of a file is partial.
     pub(crate) bytes: u32,
-    /// The number of its insert.
-    pub(crate) generation: u32,
 }
 
 impl Block {
@@ -86,18 +84,13 @@ impl Directory {
         self.admits_all || begins && self.admission.admits(Block::key(file, number), bytes, full)
     }
 
-    /// An empty slot; if need be a block makes room, but none for which `spare` holds. True: one did.
-    pub(crate) fn take_slot(&mut self, spare: impl Fn(u32) -> bool) -> Option<(u32, bool)> {
+    /// An empty slot; if need be a block makes room. True: one did.
+    pub(crate) fn take_slot(&mut self) -> Option<(u32, bool)> {
         if let Some(slot) = self.free.pop() {
             return Some((slot, false));
         }
         let slot = self.replacement.victim()?;
         let block = self.slots[slot as usize].expect("a policy names slots in use");
-        if spare(slot) {
-            let key = Block::key(block.file, block.number);
-            self.replacement.inserted(slot, key, block.bytes);
-            return None;
-        }
         self.slots[slot as usize] = None;
         self.index.remove(&(block.file, block.number));
         Some((slot, true))

@@ -17,8 +17,6 @@ pub enum Bypass {
     NotResident,
     /// Admission says that the block is not worth a place.
     NotAdmitted,
-    /// All places are used by the very packet.
-    Busy,
     /// There is no room to ask for its insert now.
     NoRoom,
 }
@@ -36,8 +34,6 @@ pub struct NicCacheStats {
     pub inserts: u64,
     /// Bytes of all inserts.
     pub inserted_bytes: u64,
-    /// Inserts that needed several commands, their pages lying apart.
-    pub disjoint_inserts: u64,
     /// Blocks that made room for others.
     pub evictions: u64,
     /// Blocks found to be of an old revision when looked up.

@@ -9,7 +9,7 @@ mod sending;
 use super::socket::Operation;
 use super::{OsLayer, Request};
 use crate::nic_cache::{Coherence, MakeReplacement, NicCache, NicCacheStats};
-use crate::{FileId, NicCacheConfig};
+use crate::{FileContent, FileId, NicCacheConfig};
 use baton_bus::descriptor::{self, Action, Response, Status};
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Chain, HostLink, Urgency};
@@ -81,6 +81,15 @@ impl<P: Inline> OsLayer<P> {
     /// The place in the adapter's cache of a block of a file, by the numbers of both, if it has one.
     pub fn nic_cache_slot(&self, file: FileId, block: u32) -> Option<u32> {
         self.caching.as_ref()?.cache.slot_of(file, block)
+    }
+
+    /// How many of the first `most` blocks that the first `len` bytes of content lie in are in the adapter's cache, whatever their revision.
+    pub fn count_cached(&self, content: &FileContent, len: u64, most: u32) -> u32 {
+        let caching = self.caching.as_ref();
+        caching.map_or(0, |caching| {
+            let FileContent { file, offset, .. } = *content;
+            caching.cache.count_cached(file, offset, len, most)
+        })
     }
 
     /// A coherence protocol of the caller's own in place of the one that its parameters name, before anything is cached.

@@ -1,8 +1,8 @@
 //! Parameters of the host's half.
 
 use crate::NicCacheConfig;
+use baton_bus::descriptor::CACHE_UNIT_BYTES;
 use baton_bus::descriptor::{Descriptor, INLINE_HEAD_BYTES, MOST_INLINE_BYTES};
-use baton_bus::handoff::CACHE_UNIT_BYTES;
 use baton_bus::{Batching, BatchingError};
 use serde::{Deserialize, Serialize};
 

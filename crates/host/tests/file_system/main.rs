@@ -3,7 +3,7 @@
 //! as it likes among them; nobody is stuck.
 
 mod adapter;
-#[path = "../kernel/cached/files.rs"]
+#[path = "../common/files.rs"]
 mod files;
 mod world;
 

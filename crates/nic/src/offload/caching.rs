@@ -6,9 +6,9 @@
 use super::dma::Job;
 use super::sending::{Send, SendData};
 use super::session::{Session, Work};
-use crate::cache::blocks::{Block, Blocks, References};
+use crate::blocks::{Block, Blocks, References};
+use baton_bus::descriptor::CACHE_UNIT_BYTES;
 use baton_bus::descriptor::{Opcode, Outcome, Status};
-use baton_bus::handoff::CACHE_UNIT_BYTES;
 use baton_bus::link::Inline;
 use baton_wire::Payload;
 use std::collections::VecDeque;

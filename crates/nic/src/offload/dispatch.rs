@@ -3,9 +3,9 @@
 use super::pump::{begin_transfers, finish_transfer, put_responses};
 use super::{Adapter, SessionId};
 use crate::config::Config;
+use crate::drops::{Drop, Drops};
 use crate::queues::{QueueLengths, Queues, Stamp};
 use crate::scheduler::{Heads, Order, Schedule, Source};
-use crate::stats::{Drop, Drops};
 use baton_bus::descriptor::{Opcode, entries};
 use baton_bus::link::{AdapterLink, Inline, LinkError, Violation};
 use baton_bus::{Descriptor, Fifo};

@@ -65,8 +65,8 @@ pub use pump::pump;
 pub use rows::{SessionRow, SocketRow};
 pub use stats::{ByStatus, SessionStats};
 
+use crate::activity::ActivityClock;
 use crate::load_control::Governor;
-use crate::relief::ActivityClock;
 use baton_bus::link::{Dma, Inline, Violation};
 use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQueue};
 use baton_tcp::{ConnId, Event, Stack};

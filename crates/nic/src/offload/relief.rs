@@ -68,7 +68,7 @@ impl<P: Payload + Inline> Adapter<P> {
 
 impl<P: Payload + Inline> Session<P> {
     /// Imported connections that the host was not asked for yet, and how busy they are.
-    fn relievable(&self) -> impl Iterator<Item = (u32, crate::relief::Activity)> + '_ {
+    fn relievable(&self) -> impl Iterator<Item = (u32, crate::activity::Activity)> + '_ {
         self.sockets.iter().filter_map(|(slot, socket)| {
             let is_here = matches!(socket.phase, Phase::Connected(_));
             let may_leave = is_here && socket.moving.is_none() && !socket.closing.is_whole();

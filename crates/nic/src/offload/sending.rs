@@ -3,7 +3,7 @@
 use super::dma::Job;
 use super::session::{Session, Work};
 use super::socket::{Phase, Sending};
-use crate::cache::blocks::References;
+use crate::blocks::References;
 use baton_bus::descriptor::{Buffer, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, Urgency};

@@ -17,7 +17,7 @@ use super::responses::Responses;
 use super::sending::Send;
 use super::socket::{Phase, Socket};
 use super::stats::SessionStats;
-use crate::relief::ActivityClock;
+use crate::activity::ActivityClock;
 use baton_bus::Chains;
 use baton_bus::descriptor::{
     Action, Buffer, MOST_BLOCKS_SENT, Opcode, Outcome, Request, Response, SocketInfo, Status,

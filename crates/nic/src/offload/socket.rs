@@ -3,7 +3,7 @@
 use super::export::Exporting;
 use super::import::Importing;
 use super::options::Options;
-use crate::relief::Activity;
+use crate::activity::Activity;
 use baton_bus::Chain;
 use baton_bus::descriptor::Status;
 use baton_tcp::{ConnId, ListenerId};

@@ -12,7 +12,7 @@ mod workload;
 
 pub use application::{ApplicationConfig, LiveConfig, PagesConfig};
 pub use host::{HostConfig, HostInstructions, HostScale};
-pub use nic::{DmaConfig, InterruptConfig, NicConfig, NicInstructions, NicScale};
+pub use nic::{DmaConfig, NicConfig, NicInstructions, NicScale};
 pub use nics::{NicKind, NicsConfig};
 pub use offload::{
     EstablishedBy, LinkConfig, OffloadAdapterConfig, OffloadConfig, OffloadHostConfig, Piece,
@@ -64,9 +64,8 @@ pub struct Experiment {
     pub wire: WireConfig,
     /// What joins host memory, NICs and disks.
     pub interconnect: InterconnectConfig,
-    /// Sockets are on the adapter, by descriptors; without, the kernel has them, and hands connections off by handles.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offload: Option<OffloadConfig>,
+    /// What host and NICs say to each other, and who establishes connections.
+    pub offload: OffloadConfig,
     /// What is behind the file cache, where that has a limit (`host.kernel.file_cache.kib`).
     pub disk: DiskConfig,
 }
@@ -85,7 +84,7 @@ impl Default for Experiment {
             nic: NicConfig::default(),
             wire: WireConfig::default(),
             interconnect: InterconnectConfig::default(),
-            offload: None,
+            offload: OffloadConfig::default(),
             disk: DiskConfig::default(),
         }
     }
@@ -159,10 +158,7 @@ impl Experiment {
     /// Checks what types cannot, of what NICs have a say in.
     fn validate_nic(&self) -> Result<(), Invalid> {
         self.nic.validate()?;
-        match &self.offload {
-            Some(offload) => offload.validate(self),
-            None => Ok(()),
-        }
+        self.offload.validate(self)
     }
 }
 

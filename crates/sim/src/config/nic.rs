@@ -1,4 +1,4 @@
-//! The NIC's processor, interrupts and firmware costs.
+//! The NIC's processor, its use of the interconnect, and firmware costs.
 
 use super::{Invalid, one_to, positive};
 use crate::hardware::NicProcessorConfig;
@@ -13,13 +13,8 @@ pub struct NicConfig {
     pub mips: u32,
     /// Firmware parameters.
     pub firmware: baton_nic::Config,
-    /// When the host is interrupted.
-    pub interrupt: InterruptConfig,
     /// How it uses the interconnect, where that takes time.
     pub dma: DmaConfig,
-    /// Keep real bytes beside the names in its data cache, and check that names and bytes agree whenever something is sent from it.
-    /// Without effect where sockets are on the adapter: each block is a value of its own there.
-    pub store_bytes: bool,
     /// Multipliers of the instruction counts, in per cent.
     pub scale: NicScale,
     /// Instructions per task.
@@ -45,57 +40,22 @@ impl Default for NicScale {
     }
 }
 
-/// Interrupt coalescing: whichever comes first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct InterruptConfig {
-    /// Interrupt when this many entries wait for the host.
-    pub count: u32,
-    /// Interrupt when the oldest entry has waited this long, microseconds.
-    pub delay_us: u64,
-}
-
-impl Default for InterruptConfig {
-    fn default() -> Self {
-        Self {
-            count: 8,
-            delay_us: 20,
-        }
-    }
-}
-
 /// How a NIC uses the interconnect. Without effect where that is ideal.
-///
-/// Where sockets are on adapters, what goes together is said by [batching](crate::config::OffloadConfig): there only `descriptor_bytes`,
-/// `event_bytes`, `reads_in_flight`, `read_setup_ns`, `packets_in_flight` and `interrupt_register_writes` hold.
+/// What goes together is said by [batching](crate::config::OffloadConfig).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DmaConfig {
     /// Bytes of an entry of the driver's ring: one contiguous piece of host memory.
     pub descriptor_bytes: u32,
-    /// Most entries fetched at once.
-    pub descriptors_per_fetch: u32,
     /// Bytes of an entry of the host's ring, and of the descriptor of a receive buffer.
     pub event_bytes: u32,
-    /// Most entries written at once.
-    pub events_per_write: u32,
-    /// Descriptors of receive buffers fetched at once.
-    pub buffers_per_fetch: u32,
-    /// Packets that were sent are reported when there are so many ...
-    pub sent_per_event: u32,
-    /// ... or when the first has waited this long, microseconds, or with other entries before that.
-    pub sent_delay_us: u64,
     /// Reads of packet data under way at a time. If that is more than one and takes no set-up, the parts of a packet are taken up
     /// together, and their places are free for others when all are there.
     pub reads_in_flight: u32,
     /// From the end of a read of packet data to the next, while the DMA engine is set up for that, nanoseconds.
     pub read_setup_ns: u32,
-    /// Writes under way at a time.
-    pub writes_in_flight: u32,
     /// Packets that may wait for data from host memory, and as many for a write to it; the firmware pauses meanwhile.
     pub packets_in_flight: u32,
-    /// Frames that may wait for the wire, KiB.
-    pub transmit_buffer_kib: u32,
     /// Registers of the NIC that the driver writes while it handles an interrupt.
     pub interrupt_register_writes: u32,
 }
@@ -104,17 +64,10 @@ impl Default for DmaConfig {
     fn default() -> Self {
         Self {
             descriptor_bytes: 32,
-            descriptors_per_fetch: 16,
             event_bytes: 32,
-            events_per_write: 16,
-            buffers_per_fetch: 16,
-            sent_per_event: 16,
-            sent_delay_us: 1000,
             reads_in_flight: 16,
             read_setup_ns: 0,
-            writes_in_flight: 16,
             packets_in_flight: 64,
-            transmit_buffer_kib: 128,
             interrupt_register_writes: 1,
         }
     }
@@ -127,15 +80,9 @@ impl DmaConfig {
     fn validate(&self) -> Result<(), Invalid> {
         for (name, value, most) in [
             ("descriptor_bytes", self.descriptor_bytes, 4096),
-            ("descriptors_per_fetch", self.descriptors_per_fetch, 4096),
             ("event_bytes", self.event_bytes, 4096),
-            ("events_per_write", self.events_per_write, 4096),
-            ("buffers_per_fetch", self.buffers_per_fetch, 4096),
-            ("sent_per_event", self.sent_per_event, 4096),
             ("reads_in_flight", self.reads_in_flight, 65_536),
-            ("writes_in_flight", self.writes_in_flight, 65_536),
             ("packets_in_flight", self.packets_in_flight, 65_536),
-            ("transmit_buffer_kib", self.transmit_buffer_kib, 1 << 20),
         ] {
             one_to(most, &format!("nic.dma.{name}"), value)?;
         }
@@ -206,9 +153,7 @@ impl Default for NicConfig {
         Self {
             mips: 400,
             firmware: baton_nic::Config::default(),
-            interrupt: InterruptConfig::default(),
             dma: DmaConfig::default(),
-            store_bytes: false,
             scale: NicScale::default(),
             instructions: NicInstructions::default(),
         }
@@ -242,7 +187,6 @@ impl NicConfig {
         self.dma.validate()?;
         let burst = u64::from(self.firmware.transmit_burst_segments);
         positive("nic.firmware.transmit_burst_segments", burst)?;
-        positive("nic.interrupt.count", u64::from(self.interrupt.count))?;
         let firmware = &self.firmware;
         positive(
             "nic.firmware.receive_queue_packets",

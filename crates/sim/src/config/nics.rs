@@ -27,7 +27,7 @@ pub struct NicKind {
     /// How many of it.
     #[serde(default = "one")]
     pub count: u32,
-    /// Where sockets are on adapters, in what it differs from `offload.adapter`.
+    /// In what it differs from `offload.adapter`.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub adapter: Table,
     /// In what it differs from `nic`.
@@ -128,13 +128,7 @@ impl Experiment {
         let mut of_kind = self.clone();
         of_kind.nic = differing(&self.nic, &kind.nic, &path)?;
         let path = format!("{path}.adapter");
-        match &mut of_kind.offload {
-            Some(offload) => {
-                offload.adapter = differing(&offload.adapter, &kind.adapter, &path)?;
-            }
-            None if kind.adapter.is_empty() => {}
-            None => return Err(Invalid::new(&path, "a table", "none without [offload]")),
-        }
+        of_kind.offload.adapter = differing(&self.offload.adapter, &kind.adapter, &path)?;
         Ok(of_kind)
     }
 
@@ -214,7 +208,7 @@ mod tests {
     fn kinds_differ_in_what_they_say() {
         let text = "nic = { mips = 300, firmware.hard_limit = 5 }\n\
                     [[nics]]\nmips = 600\n\
-                    [[nics]]\nname = 'small'\ncount = 2\nfirmware.hard_limit = 1\nadapter.piece = 'one'\n\
+                    [[nics]]\nname = 'small'\ncount = 2\nfirmware.hard_limit = 1\nadapter.piece = 'all'\n\
                     [offload.adapter]\ninterface.ring_depth = 64";
         let experiment = experiment(text);
         assert_eq!(experiment.validate(), Ok(()));
@@ -224,13 +218,11 @@ mod tests {
             .map(|seen| (seen.nic.mips, seen.nic.firmware.hard_limit))
             .collect();
         assert_eq!(of_nic, [(600, 5), (300, 1), (300, 1)]);
-        let adapters = seen
-            .iter()
-            .map(|seen| &seen.offload.as_ref().unwrap().adapter);
+        let adapters = seen.iter().map(|seen| &seen.offload.adapter);
         let pieces: Vec<_> = adapters
             .map(|adapter| (format!("{:?}", adapter.piece), adapter.interface.ring_depth))
             .collect();
-        let expected = [("All", 64), ("One", 64), ("One", 64)];
+        let expected = [("One", 64), ("All", 64), ("All", 64)];
         assert_eq!(
             pieces,
             expected.map(|(piece, depth)| (piece.to_owned(), depth))
@@ -245,7 +237,7 @@ mod tests {
             "nics = 3",
             "[[nics]]\nmips = 600\n[[nics]]\nname = 'b'\nfirmware.cache.kib = 64\nadapter.piece = 'one'",
         ] {
-            let before = experiment(&format!("{nics}\n[offload]\n"));
+            let before = experiment(nics);
             let text = toml::to_string(&before).expect("TOML");
             assert_eq!(experiment(&text), before, "{text}");
             let json = serde_json::to_string(&before).expect("JSON");
@@ -283,11 +275,7 @@ mod tests {
             ("[[nics]]\nmips = -1", "nics.0: invalid value: integer `-1`"),
             ("[[nics]]\nmips = 0", "nics.0.mips: 0; expected"),
             (
-                "[[nics]]\nadapter.piece = 'one'",
-                "nics.0.adapter: a table; expected none without",
-            ),
-            (
-                "[[nics]]\nadapter.wake_up.jitter_percent = 101\n[offload]",
+                "[[nics]]\nadapter.wake_up.jitter_percent = 101",
                 "nics.0.adapter.wake_up.jitter_percent: 101; expected at most 100",
             ),
         ] {

@@ -1,4 +1,5 @@
-//! Sockets on the adapter, by descriptors: all of TCP there (the batching paper), or the connections that are handed off.
+//! Host and adapters: who establishes connections, and what lies between. All of TCP is on the adapters (the batching paper), or only the
+//! connections that are handed off.
 
 use super::{Experiment, Invalid, one_to};
 use baton_host::AffinityConfig;
@@ -29,9 +30,9 @@ pub struct OffloadConfig {
 #[serde(rename_all = "kebab-case")]
 pub enum EstablishedBy {
     /// On the adapter, which has all of TCP.
-    #[default]
     Adapter,
     /// On a stack of the host's own, which hands off those that `host.kernel.selection` chooses.
+    #[default]
     Host,
 }
 
@@ -41,8 +42,6 @@ pub enum EstablishedBy {
 pub struct OffloadHostConfig {
     /// Batching, cork and everything else about descriptors.
     pub interface: OsLayerConfig,
-    /// Connections that may wait to be accepted.
-    pub backlog: u32,
     /// How it wakes up.
     pub wake_up: WakeUpConfig,
     /// How much it does in one piece of work: one thing is what one response brings or, when there is none, what the application does about
@@ -53,8 +52,12 @@ pub struct OffloadHostConfig {
 impl Default for OffloadHostConfig {
     fn default() -> Self {
         Self {
-            interface: OsLayerConfig::default(),
-            backlog: 1024,
+            interface: OsLayerConfig {
+                ring_depth: RING_DEPTH,
+                packet_buffers: RING_DEPTH / 2,
+                most_sockets: 1 << 20,
+                ..OsLayerConfig::default()
+            },
             wake_up: WakeUpConfig {
                 ns: 2_000,
                 jitter_percent: 10,
@@ -63,6 +66,9 @@ impl Default for OffloadHostConfig {
         }
     }
 }
+
+/// Rings that are never full.
+const RING_DEPTH: u32 = 4096;
 
 /// The adapter's half of sockets on the adapter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,19 +88,23 @@ pub struct OffloadAdapterConfig {
 #[serde(rename_all = "kebab-case")]
 pub enum Piece {
     /// All that is there, as a process does that wakes up (the batching paper).
-    #[default]
     All,
     /// One thing, as firmware does that takes it from a queue (handoff-policies 3.1).
+    #[default]
     One,
 }
 
 impl Default for OffloadAdapterConfig {
     fn default() -> Self {
         Self {
-            interface: AdapterConfig::default(),
+            interface: AdapterConfig {
+                ring_depth: RING_DEPTH,
+                ..AdapterConfig::default()
+            },
+            // The firmware polls.
             wake_up: WakeUpConfig {
-                ns: 1_000,
-                jitter_percent: 10,
+                ns: 0,
+                jitter_percent: 0,
             },
             piece: Piece::default(),
         }
@@ -125,7 +135,7 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             latency_ns: 0,
-            buffers: 4096,
+            buffers: 8 * RING_DEPTH,
         }
     }
 }
@@ -143,10 +153,11 @@ impl OffloadConfig {
     /// Checks what types cannot.
     pub(super) fn validate(&self, experiment: &Experiment) -> Result<(), Invalid> {
         let kernel = &experiment.host.kernel;
-        if kernel.affinity != AffinityConfig::Arrival {
+        let on_adapters = self.established_by == EstablishedBy::Adapter;
+        if on_adapters && kernel.affinity != AffinityConfig::Arrival {
             let path = "host.kernel.affinity";
             let expected =
-                "arrival, where sockets are on adapters (offload): each answers what came on it";
+                "arrival, where adapters establish connections: each answers what came on it";
             return Err(Invalid::new(path, kernel.affinity.name(), expected));
         }
         let interface = self.adapter.interface.validate();

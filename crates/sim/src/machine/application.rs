@@ -1,11 +1,10 @@
 //! What runs on the server's sockets: a web server, a live stream, a server of remote files.
 
 use super::changes::Change;
-use super::meter::HostMeter;
 use super::program::Program;
 use crate::config::{ApplicationConfig, LiveConfig};
 use baton_apps::symbolic::{Service, SymbolicFiles, Write};
-use baton_host::{FileId, Ready, SocketId, Sockets, Syscalls};
+use baton_host::{FileId, Ready, SocketId, Sockets};
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
@@ -48,20 +47,6 @@ pub(super) trait System: Sockets<Symbolic> {
     fn hold(&mut self, file: FileId);
     /// All that are to have it have been given it.
     fn let_go(&mut self, file: FileId);
-}
-
-impl System for Syscalls<'_, Symbolic, HostMeter> {
-    fn edit(&mut self, file: FileId, offset: u64, len: u64) {
-        self.edit(file, offset, len);
-    }
-
-    fn hold(&mut self, file: FileId) {
-        self.hold(file);
-    }
-
-    fn let_go(&mut self, file: FileId) {
-        self.let_go(file);
-    }
 }
 
 /// The files of the application that `config` describes.

@@ -107,7 +107,7 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// Which NIC answers (data-caching 5). Without effect where sockets are on adapters: each answers what came on it.
+    /// Which NIC answers (data-caching 6.3). Without effect where adapters establish connections: each answers what came on it.
     pub fn affinity(mut self, policy: impl Affinity + 'static) -> Self {
         self.policies.affinity = Some(Box::new(policy));
         self
@@ -137,8 +137,7 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// When descriptors are transferred (batching 3.1), on either side: made for a ring of so many. Without effect where the kernel has the
-    /// sockets.
+    /// When descriptors are transferred (batching 3.1), on either side: made for a ring of so many.
     pub fn batching<R: BatchingRule + 'static>(
         mut self,
         make: impl Fn(u32) -> R + Send + 'static,

@@ -1,49 +1,15 @@
 //! What caches did since measurement began: their hosts count from the start of the run.
 
 use crate::results::{FileCacheResults, NicCacheResults};
-use baton_host::{FileCacheStats, Kernel, NicCacheStats, NicId};
-use baton_wire::Symbolic;
+use baton_host::{FileCacheStats, NicCacheStats};
 
-/// Counts when measurement began.
-#[derive(Debug, Default)]
-pub(super) struct CacheCounts {
-    files: FileCacheStats,
-    nics: Vec<NicCacheStats>,
-}
-
-impl CacheCounts {
-    /// The present counts.
-    pub(super) fn of(kernel: &Kernel<Symbolic>, files: Option<&FileCacheStats>) -> Self {
-        Self {
-            files: files.copied().unwrap_or_default(),
-            nics: kernel
-                .nics()
-                .map(|nic| kernel.nic_cache_stats(nic).cloned().unwrap_or_default())
-                .collect(),
-        }
-    }
-
-    /// What the file cache did since then.
-    pub(super) fn file_cache(&self, now: &FileCacheStats) -> FileCacheResults {
-        let before = &self.files;
-        FileCacheResults {
-            hits: now.hits - before.hits,
-            misses: now.misses - before.misses,
-            pages_read: now.pages_read - before.pages_read,
-            evictions: now.evictions - before.evictions,
-        }
-    }
-
-    /// What the cache of a NIC did since then.
-    pub(super) fn nic_cache(
-        &self,
-        kernel: &Kernel<Symbolic>,
-        nic: NicId,
-    ) -> Option<NicCacheResults> {
-        let now = kernel.nic_cache_stats(nic)?;
-        let nothing = NicCacheStats::default();
-        let before = self.nics.get(usize::from(nic.0)).unwrap_or(&nothing);
-        Some(of_nic_cache(now, before, kernel.nic_cache_blocks(nic)))
+/// What the file cache did since it had done what was before.
+pub(super) fn of_file_cache(now: &FileCacheStats, before: &FileCacheStats) -> FileCacheResults {
+    FileCacheResults {
+        hits: now.hits - before.hits,
+        misses: now.misses - before.misses,
+        pages_read: now.pages_read - before.pages_read,
+        evictions: now.evictions - before.evictions,
     }
 }
 

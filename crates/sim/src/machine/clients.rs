@@ -6,7 +6,7 @@ use super::delay::Delays;
 use super::subnets;
 use super::violation::Violation;
 use crate::EventQueue;
-use crate::config::{ApplicationConfig, Experiment};
+use crate::config::{ApplicationConfig, EstablishedBy, Experiment};
 use crate::results::ClientResults;
 use crate::run::Load;
 use baton_apps::symbolic::{self, Kind, ResponseReader};
@@ -108,8 +108,9 @@ impl Clients {
         match demand {
             Demand::Infinite => {
                 let interval = Span::from_us(experiment.clients.start_interval_us);
+                let first = first_connection(experiment.offload.established_by);
                 for number in 0..count {
-                    wakeups.push(Time::ZERO + interval * u64::from(number), number);
+                    wakeups.push(first + interval * u64::from(number), number);
                 }
             }
             Demand::Rate { .. } => idle.extend((0..count).rev()),
@@ -467,6 +468,15 @@ fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symbolic>) {
     }
     let [call, data] = symbolic::write_call(spec.file, spec.bytes);
     (call, Some(data))
+}
+
+/// When the first client connects: once the host's stack can be reached through its NICs.
+fn first_connection(established_by: EstablishedBy) -> Time {
+    Time::ZERO
+        + match established_by {
+            EstablishedBy::Host => Span::from_us(100),
+            EstablishedBy::Adapter => Span::ZERO,
+        }
 }
 
 /// The NIC through which the client of this number reaches the server.

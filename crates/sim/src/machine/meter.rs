@@ -5,7 +5,6 @@ use crate::hardware::MemoryHierarchy;
 use crate::results::Cycles;
 use baton_host::{Access, LAYERS, Layer, OPS, Op, Owner, POOLS, Pool};
 use baton_nic::{TASKS, Task};
-use std::collections::VecDeque;
 
 /// Distance between the modelled arrays of two pools: more than any of them grows.
 const POOL_SPACING_SHIFT: u32 = 36;
@@ -30,8 +29,6 @@ pub(super) struct HostMeter {
     executed: u64,
     /// Stall cycles of the present piece so far.
     stalled: u64,
-    /// Instructions and stall cycles of the present piece when the driver posted each of its descriptors.
-    posted: VecDeque<(u64, u64)>,
     owner: Owner,
     pub(super) layers: [Cycles; LAYERS.len()],
     pub(super) tallies: [Tally; 2],
@@ -60,7 +57,6 @@ impl HostMeter {
             started: 0,
             executed: 0,
             stalled: 0,
-            posted: VecDeque::new(),
             owner: Owner::Host,
             layers: Default::default(),
             tallies: Default::default(),
@@ -72,19 +68,12 @@ impl HostMeter {
         self.started = cycle;
         self.executed = 0;
         self.stalled = 0;
-        self.posted.clear();
         self.owner = Owner::Host;
     }
 
     /// Instructions and stall cycles of the present piece.
     pub(super) fn spent(&self) -> (u64, u64) {
         (self.executed, self.stalled)
-    }
-
-    /// Instructions and stall cycles of the present piece when the next descriptor was posted; the whole piece's for one
-    /// that the driver had kept from an earlier piece.
-    pub(super) fn next_posted(&mut self) -> (u64, u64) {
-        self.posted.pop_front().unwrap_or(self.spent())
     }
 
     fn cycle(&self) -> u64 {
@@ -119,9 +108,6 @@ impl baton_host::Meter for HostMeter {
         let layer = op.layer();
         self.layers[layer as usize].execute += cycles;
         self.executed += cycles;
-        if matches!(op, Op::DriverTransmit | Op::DriverCommand) {
-            self.posted.push_back(self.spent());
-        }
         if layer.is_network_stack() {
             let tally = &mut self.tallies[self.owner as usize];
             tally.cycles += cycles;

@@ -6,25 +6,18 @@
 
 mod application;
 mod builder;
-mod bus;
-mod bus_events;
 mod cache_counts;
 mod capture;
 mod changes;
 mod clients;
-mod crossings;
 mod delay;
-mod dma;
-mod host_events;
 mod host_side;
 mod measure;
 mod meter;
 mod names;
-mod nic_events;
 mod nic_side;
 mod offload;
 mod offload_events;
-mod outbox;
 mod pages;
 mod port;
 mod program;
@@ -33,21 +26,19 @@ mod subnets;
 mod tick;
 mod timetable;
 mod violation;
+mod wires;
 
 pub use builder::MachineBuilder;
 pub use capture::{Capture, Link};
-pub(crate) use nic_events::HOST_RING_RESERVE;
 pub(crate) use tick::MOST_NICS;
 pub use violation::Violation;
 
 use crate::config::{Experiment, Invalid, Length};
 use crate::results::{Ended, HandoffResults, Results, Sample};
 use crate::run::Load;
-use baton_bus::Accounting;
+use baton_host::FileCacheStats;
 use baton_wire::{Span, Time};
 use builder::Policies;
-use bus::Bus;
-use cache_counts::CacheCounts;
 use capture::Taps;
 use clients::Clients;
 use host_side::HostSide;
@@ -113,17 +104,13 @@ pub struct Machine {
     ports: Vec<Port>,
     storage: Storage,
     clients: Clients,
-    /// None where the interconnect is ideal, or only descriptors and their data cross it.
-    bus: Option<Bus>,
-    /// Sockets are on the adapter.
-    offload: Option<Offload>,
-    crossings: Accounting,
+    offload: Offload,
     taps: Taps,
     packets: u64,
     series: Vec<Sample>,
     responses_before: u64,
     handoffs_before: HandoffResults,
-    caches_before: CacheCounts,
+    file_cache_before: FileCacheStats,
 }
 
 impl Machine {
@@ -135,46 +122,28 @@ impl Machine {
         experiment: &Experiment,
         load: Load,
         captures: &[Capture],
-        mut policies: Policies,
+        policies: Policies,
     ) -> Result<Self, RunError> {
         experiment.validate()?;
         let of_nics = experiment.of_nics()?;
-        let offload = match &experiment.offload {
-            None => None,
-            Some(config) => {
-                let workload = &*load[0];
-                let made = Offload::new(experiment, config, &of_nics, &mut policies, workload);
-                Some(made?)
-            }
-        };
-        let mut ports = Vec::with_capacity(of_nics.len());
-        for (number, of_nic) in (0..).zip(&of_nics) {
-            let mut port = Port::new(of_nic, number)?;
-            let hard_limit = of_nic.nic.firmware.hard_limit;
-            let schedule = policies.scheduler.as_ref().map(|make| make(hard_limit));
-            let governor = policies.load_control.as_ref().map(|make| make(hard_limit));
-            port.nic.firmware.set_policies(schedule, governor);
-            ports.push(port);
-        }
+        let offload = Offload::new(experiment, &of_nics, policies, &*load[0])?;
+        let ports = (0..).zip(&of_nics);
+        let ports = ports.map(|(number, of_nic)| Port::new(of_nic, number));
+        let ports = ports.collect::<Result<_, _>>()?;
         let mut machine = Self {
             now: Time::ZERO,
             timetable: Timetable::new(),
-            host: HostSide::new(experiment, &of_nics, &*load[0], policies)?,
+            host: HostSide::new(experiment)?,
             ports,
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
             clients: Clients::new(experiment, load),
-            bus: match experiment.offload {
-                None => Bus::new(experiment)?,
-                Some(_) => None,
-            },
             offload,
-            crossings: Accounting::default(),
             taps: Taps::new(captures, experiment)?,
             packets: 0,
             series: Vec::new(),
             responses_before: 0,
             handoffs_before: HandoffResults::default(),
-            caches_before: CacheCounts::default(),
+            file_cache_before: FileCacheStats::default(),
             experiment: experiment.clone(),
         };
         machine.arm(Tick::ClientTimer, machine.clients.poll_timeout());
@@ -232,17 +201,15 @@ impl Machine {
         let limit = Time::ZERO + Span::from_secs(self.experiment.run.limit_s);
         let mut events = 0u64;
         while self.done(length) < length.count() {
-            let Some((time, tick)) = self.next_event() else {
+            let Some((time, tick)) = self.timetable.take_next() else {
                 return Ok(Ended::Quiet);
             };
             if time > limit {
                 return Ok(Ended::TimeLimit);
             }
-            self.see_transfers(time);
-            if let Some(tick) = tick {
-                self.handle(tick)
-                    .map_err(|violation| self.violated(violation))?;
-            }
+            self.now = time;
+            self.handle(tick)
+                .map_err(|violation| self.violated(violation))?;
             self.taps.error()?;
             if self.experiment.run.check {
                 self.check();
@@ -269,14 +236,8 @@ impl Machine {
 
     /// Asserts every invariant of host, NICs and clients.
     pub fn check(&self) {
-        self.host.kernel.check();
-        for port in &self.ports {
-            port.nic.firmware.check();
-        }
         self.clients.check();
-        if let Some(offload) = &self.offload {
-            offload.check();
-        }
+        self.offload.check();
     }
 
     fn violated(&self, violation: Violation) -> RunError {
@@ -293,20 +254,9 @@ impl Machine {
         self.timetable.arm(tick, due.max(self.now));
     }
 
-    /// What happens next: a tick, or only transfers on the interconnect.
-    fn next_event(&mut self) -> Option<(Time, Option<Tick>)> {
-        if let Some(done) = self.next_transfer(self.timetable.next_time()) {
-            return Some((done, None));
-        }
-        let (time, tick) = self.timetable.take_next()?;
-        Some((time, Some(tick)))
-    }
-
     fn handle(&mut self, tick: Tick) -> Result<(), Violation> {
         let now = self.now;
         match tick {
-            Tick::HostDone => self.host_done(),
-            Tick::HostTimer => self.drive_host(),
             Tick::ClientTimer => {
                 self.clients.handle_timeouts(now)?;
                 self.clients_acted();
@@ -323,16 +273,8 @@ impl Machine {
             Tick::Disk => self.disk_done(),
             Tick::Offload => self.offload_due()?,
             Tick::Nic(tick, nic) => match tick {
-                NicTick::Descriptors => self.descriptors_posted(nic),
-                NicTick::Done => self.nic_done(nic),
                 NicTick::AtNic => self.frame_at_nic(nic),
                 NicTick::AtClients => self.frame_at_clients(nic)?,
-                NicTick::Interrupt => self.interrupt_due(nic),
-                NicTick::Engine => self.pump(nic),
-                NicTick::Timer => {
-                    self.ports[nic as usize].nic.firmware.handle_timeouts(now);
-                    self.drive_nic(nic);
-                }
             },
         }
         Ok(())

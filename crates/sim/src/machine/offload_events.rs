@@ -1,32 +1,28 @@
-//! What happens to sockets on adapters.
+//! What happens on the host, on the adapters, and between them.
 
-use super::offload::Offload;
 use super::tick::{NicTick, Tick};
 use super::{Machine, Violation};
 
 impl Machine {
-    /// Looks forward to what happens next to sockets on adapters, if there are any.
+    /// Looks forward to what happens next there.
     pub(super) fn expect_offload(&mut self) {
-        let next = self.offload.as_ref().map(Offload::due);
-        self.arm(Tick::Offload, next);
+        self.arm(Tick::Offload, Some(self.offload.due()));
     }
 
     pub(super) fn offload_due(&mut self) -> Result<(), Violation> {
         let now = self.now;
-        let Some(offload) = &mut self.offload else {
-            return Ok(());
-        };
         let (taps, packets) = (&mut self.taps, &mut self.packets);
         let before = *packets;
-        offload.handle_timeout(now, &mut self.host, &mut self.ports, |segment| {
+        let (host, ports) = (&mut self.host, &mut self.ports);
+        self.offload.handle_timeout(now, host, ports, |segment| {
             *packets += 1;
             taps.frame(now, segment);
         })?;
-        while let Some(change) = offload.poll_change() {
+        while let Some(change) = self.offload.poll_change() {
             self.clients.note(change);
         }
         let have_left = *packets > before;
-        while let Some(read) = self.offload.as_mut().and_then(Offload::poll_disk) {
+        while let Some(read) = self.offload.poll_disk() {
             self.storage.submit(now, read);
             self.arm(Tick::Disk, self.storage.next_done());
         }
@@ -38,5 +34,15 @@ impl Machine {
         }
         self.expect_offload();
         Ok(())
+    }
+
+    /// The disks are done with reads, whose data goes into the host's memory.
+    pub(super) fn disk_done(&mut self) {
+        let now = self.now;
+        while let Some(fetched) = self.storage.poll_read(now) {
+            (self.offload).write_from_disk(now, fetched.token, fetched.traffic());
+        }
+        self.arm(Tick::Disk, self.storage.next_done());
+        self.expect_offload();
     }
 }

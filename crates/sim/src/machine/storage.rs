@@ -6,7 +6,6 @@ use crate::results::DiskResults;
 use baton_bus::{BytesByCategory, Category};
 use baton_host::{DiskRead, FileId};
 use baton_wire::Time;
-use std::collections::VecDeque;
 
 /// Bytes of a page of a file.
 const PAGE_BYTES: u64 = baton_host::footprint::PAGE_BYTES as u64;
@@ -14,10 +13,10 @@ const PAGE_BYTES: u64 = baton_host::footprint::PAGE_BYTES as u64;
 /// Requests' tokens carry the read's above so many bits, and its pages below.
 const PAGES_BITS: u32 = 24;
 
-/// A read whose data is on its way to memory, or there.
+/// A read that a disk is done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
-    token: u64,
+    pub(super) token: u64,
     bytes: u64,
 }
 
@@ -32,8 +31,6 @@ impl Fetched {
 pub(super) struct Storage {
     config: DiskConfig,
     disks: Vec<Disk>,
-    /// Read, on the way through the interconnect, in order.
-    crossing: VecDeque<Fetched>,
     bytes: u64,
     measured_from: Time,
 }
@@ -47,7 +44,6 @@ impl Storage {
         Ok(Self {
             config: config.clone(),
             disks,
-            crossing: VecDeque::new(),
             bytes: 0,
             measured_from: Time::ZERO,
         })
@@ -78,21 +74,6 @@ impl Storage {
             token: request.token >> PAGES_BITS,
             bytes: request.bytes,
         })
-    }
-
-    /// The controller writes the data of a read into memory.
-    pub(super) fn cross(&mut self, fetched: Fetched) {
-        self.crossing.push_back(fetched);
-    }
-
-    /// Whether the data of some read is on its way into memory.
-    pub(super) fn is_crossing(&self) -> bool {
-        !self.crossing.is_empty()
-    }
-
-    /// The data of the oldest read under way is in memory.
-    pub(super) fn crossed(&mut self) -> Fetched {
-        self.crossing.pop_front().expect("it was on its way")
     }
 
     /// Where a file lies. The file system (FFS) spreads directories over all of the disk and keeps a file in one piece, so a
@@ -129,12 +110,5 @@ impl Storage {
             bytes: self.bytes,
             service_ms: total * 1e-9 / requests.max(1) as f64,
         }
-    }
-}
-
-impl From<Fetched> for u64 {
-    /// The read's token.
-    fn from(fetched: Fetched) -> Self {
-        fetched.token
     }
 }

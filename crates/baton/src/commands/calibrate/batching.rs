@@ -112,7 +112,7 @@ fn refuse_what_it_has_not(arguments: &CalibrateArgs) -> Result<(), Failure> {
 
 impl Constants {
     fn of(machine: &Experiment) -> Self {
-        let offload = machine.offload.clone().unwrap_or_default();
+        let offload = &machine.offload;
         Self {
             latency_ns: offload.link.latency_ns,
             host_tick_us: offload.host.interface.batching.tick_us,

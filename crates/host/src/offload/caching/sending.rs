@@ -128,12 +128,10 @@ impl<P: Inline> OsLayer<P> {
     /// Where content stands in the cache, as far as it is known to be there.
     fn find(&mut self, part: &Content) -> Option<u32> {
         let caching = self.caching.as_mut()?;
-        let found = caching
-            .cache
-            .look_up(part, caching.coherence.as_ref(), |_| false)?;
+        let found = caching.cache.look_up(part, caching.coherence.as_ref())?;
         match found {
-            Found::Cached { slot, .. } => Some(caching.cache.offset(slot) + part.within),
-            Found::Absent { .. } | Found::Bypassed { .. } => None,
+            Found::Cached { slot } => Some(caching.cache.offset(slot) + part.within),
+            Found::Absent | Found::Bypassed => None,
         }
     }
 
@@ -173,10 +171,10 @@ impl<P: Inline> OsLayer<P> {
     ) -> Option<u32> {
         let caching = self.caching.as_mut()?;
         let coherence = caching.coherence.as_ref();
-        match caching.cache.look_up(part, coherence, |_| false)? {
-            Found::Cached { slot, .. } => Some(caching.cache.offset(slot) + part.within),
-            Found::Bypassed { .. } => None,
-            Found::Absent { .. } => match self.insert(now, link, part, sends, block) {
+        match caching.cache.look_up(part, coherence)? {
+            Found::Cached { slot } => Some(caching.cache.offset(slot) + part.within),
+            Found::Bypassed => None,
+            Found::Absent => match self.insert(now, link, part, sends, block) {
                 Ok(offset) => Some(offset + part.within),
                 Err(reason) => {
                     let caching = self.caching.as_mut()?;
@@ -210,7 +208,7 @@ impl<P: Inline> OsLayer<P> {
             return Err(Bypass::NoRoom);
         }
         let caching = self.caching.as_mut().ok_or(Bypass::NotReady)?;
-        let slot = caching.cache.make_place(part, len, |_| false)?;
+        let slot = caching.cache.make_place(part, len)?;
         Ok(self.fill(now, link, slot, part, data))
     }
 
@@ -249,9 +247,8 @@ impl<P: Inline> OsLayer<P> {
             number: part.number,
             since: part.revision,
             bytes: len,
-            generation: caching.cache.next_generation(),
         };
-        caching.cache.put(slot, block, 1);
+        caching.cache.put(slot, block);
         caching.inserts += 1;
         let offset = caching.cache.offset(slot);
         let action = Action::CacheInsert {

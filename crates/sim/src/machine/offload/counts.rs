@@ -1,4 +1,4 @@
-//! What is measured where sockets are on adapters.
+//! What is measured of host and adapters.
 
 use super::super::cache_counts::of_nic_cache;
 use super::super::names::{counts, since};

@@ -6,7 +6,7 @@ use super::data::LinkData;
 use super::link::SimulatedLink;
 use baton_host::layer::{AdapterId, LayerCalls};
 use baton_host::offload::FileChange;
-use baton_host::{Borrowers, Destination, FileContent, Gone, SocketId, Sockets};
+use baton_host::{Borrowers, Destination, FileContent, Gone, NotOffloaded, SocketId, Sockets};
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
 
@@ -21,6 +21,8 @@ pub(super) trait FileSockets: Sockets<LinkData> {
     fn want_room(&mut self, socket: SocketId);
     /// The connection of a socket that is in the host's stack, and the sequence number behind all that it was given.
     fn in_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
+    /// The connection of a socket that is in the host's stack is answered by another NIC than the one on which it came.
+    fn answer_elsewhere(&mut self, socket: SocketId);
     /// Those who refer to what a socket was given last.
     fn borrowers(&mut self, socket: SocketId) -> Borrowers;
     /// A file changes: see [`Calls::file_changed`](baton_host::offload::Calls::file_changed).
@@ -48,6 +50,10 @@ impl FileSockets for AdapterCalls<'_> {
 
     fn in_stack(&self, _id: SocketId) -> Option<(ConnId, SeqNr)> {
         None
+    }
+
+    fn answer_elsewhere(&mut self, _id: SocketId) {
+        unreachable!("no socket is in a stack");
     }
 
     fn borrowers(&mut self, id: SocketId) -> Borrowers {
@@ -90,6 +96,11 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
         LayerCalls::in_stack(self, socket)
     }
 
+    /// No one NIC sees both directions: it is not handed off.
+    fn answer_elsewhere(&mut self, socket: SocketId) {
+        self.stay(socket, NotOffloaded::Affinity);
+    }
+
     fn borrowers(&mut self, socket: SocketId) -> Borrowers {
         LayerCalls::borrowers(self, socket)
     }
@@ -115,6 +126,8 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
 pub(super) struct ToSocket<'a> {
     pub(super) sockets: &'a mut dyn FileSockets,
     pub(super) socket: SocketId,
+    /// The adapter by which it is answered.
+    pub(super) adapter: Option<u8>,
 }
 
 impl Destination<Symbolic> for ToSocket<'_> {
@@ -136,7 +149,7 @@ impl Destination<Symbolic> for ToSocket<'_> {
     }
 
     fn cache(&self) -> Option<(AdapterId, u32)> {
-        let adapter = self.sockets.adapter_of(self.socket)?;
+        let adapter = self.adapter?;
         let os = &self.sockets.adapters()[usize::from(adapter)].os;
         let cache = &os.config().nic_cache;
         cache

@@ -8,6 +8,7 @@ use super::super::meter::HostMeter;
 use super::super::subnets;
 use super::End;
 use super::adapter_calls::{AdapterCalls, numbered};
+use super::answering::Answering;
 use super::carrier::Carrier;
 use super::host_stack::{Around, HostStack};
 use super::metered::{LinkMeter, Metered};
@@ -31,6 +32,7 @@ pub(super) struct HostProcess {
     application: Application,
     files: FileSystem<Symbolic>,
     memory: NetworkMemory,
+    answering: Answering,
     /// Reads of the disk that a piece of work has asked for, and that is over.
     reads: VecDeque<DiskRead>,
     /// Reads that are done.
@@ -60,7 +62,7 @@ impl HostProcess {
     ) -> Result<Self, Invalid> {
         let stack = match established_by {
             EstablishedBy::Adapter => {
-                listen(config, ends)?;
+                listen(experiment.host.kernel.backlog, ends)?;
                 None
             }
             EstablishedBy::Host => {
@@ -88,6 +90,7 @@ impl HostProcess {
             application: Application::new(&experiment.application),
             files: files(experiment, workload),
             memory: NetworkMemory::new(kernel, stacks_adapters),
+            answering: Answering::new(policies.affinity.take().or_else(|| kernel.affinity.build())),
             reads: VecDeque::new(),
             from_disk: VecDeque::new(),
             worker,
@@ -231,6 +234,7 @@ impl HostProcess {
             let mut around = Around {
                 files: &mut self.files,
                 memory: &mut self.memory,
+                answering: &mut self.answering,
                 meter,
             };
             stack.handle_arrived(now, ends, &mut around);
@@ -327,18 +331,29 @@ impl HostProcess {
     ) {
         let Some(stack) = &mut self.stack else {
             let mut calls = AdapterCalls::new(now, ends);
-            let (files, memory) = (&mut self.files, &mut self.memory);
-            let mut system = Metered::new(&mut calls, files, memory, meter);
+            let around = Around {
+                files: &mut self.files,
+                memory: &mut self.memory,
+                answering: &mut self.answering,
+                meter,
+            };
+            let mut system = Metered::new(&mut calls, around);
             return what(&mut self.application, &mut system);
         };
         let mut calls = stack.calls(now, ends);
-        let (files, memory) = (&mut self.files, &mut self.memory);
-        let mut system = Metered::new(&mut calls, files, memory, meter);
+        let around = Around {
+            files: &mut self.files,
+            memory: &mut self.memory,
+            answering: &mut self.answering,
+            meter,
+        };
+        let mut system = Metered::new(&mut calls, around);
         what(&mut self.application, &mut system);
         meter.owner(Owner::Host);
         let mut around = Around {
-            files,
-            memory,
+            files: &mut self.files,
+            memory: &mut self.memory,
+            answering: &mut self.answering,
             meter,
         };
         stack.settle(now, ends, &mut around);
@@ -368,7 +383,7 @@ impl HostProcess {
         self.files.cache_stats()
     }
 
-    /// Packets dropped for want of memory, by why.
+    /// Packets dropped for want of memory or by TCP, by why.
     pub(super) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.memory.drops()
     }
@@ -389,10 +404,10 @@ impl HostProcess {
 }
 
 /// Each of the adapters' sockets listens.
-fn listen(config: &OffloadHostConfig, ends: &mut [End]) -> Result<(), Invalid> {
+fn listen(backlog: u32, ends: &mut [End]) -> Result<(), Invalid> {
     for (adapter, end) in (0..).zip(ends) {
         let local = subnets::server(adapter);
-        let listener = end.os.listen(Time::ZERO, local, config.backlog);
+        let listener = end.os.listen(Time::ZERO, local, backlog);
         listener.map_err(|status| {
             let path = "offload.host.interface.most_sockets";
             Invalid::new(path, format!("{status:?}"), "room for a listener")

@@ -3,6 +3,7 @@
 
 use super::super::subnets;
 use super::End;
+use super::answering::Answering;
 use super::data::LinkData;
 use super::driver::Driver;
 use super::link::SimulatedLink;
@@ -31,6 +32,7 @@ pub(super) struct HostStack {
 pub(super) struct Around<'a, M> {
     pub(super) files: &'a mut FileSystem<Symbolic>,
     pub(super) memory: &'a mut NetworkMemory,
+    pub(super) answering: &'a mut Answering,
     pub(super) meter: &'a mut M,
 }
 
@@ -53,7 +55,7 @@ impl HostStack {
                 let path = "offload.host.interface.most_sockets";
                 Invalid::new(path, format!("{status:?}"), "room for a socket for packets")
             })?);
-            let listener = stack.listen(local, config.backlog as usize);
+            let listener = stack.listen(local, experiment.host.kernel.backlog as usize);
             layer.add_listener(listener, AdapterId(adapter));
         }
         let caches = ends.iter().map(|end| &end.os.config().nic_cache);
@@ -132,6 +134,7 @@ impl HostStack {
         let Around {
             files,
             memory,
+            answering,
             meter: m,
         } = around;
         while let Some(moved) = self.layer.poll_stack_move() {
@@ -143,6 +146,7 @@ impl HostStack {
                 memory.handed_back((conn, &flow), (socket, handle), readable, *m);
             } else {
                 files.handle_left(Borrower::Connection(conn), memory.buffers(), *m);
+                answering.connection_left(conn);
                 memory.handed_off(conn, (socket, handle), *m);
             }
         }
@@ -199,7 +203,8 @@ impl HostStack {
             let Some((conn, segment)) = self.stack.poll_transmit(now) else {
                 break;
             };
-            let adapter = usize::from(subnets::nic_of(segment.src.addr));
+            let arrival = subnets::nic_of(segment.src.addr);
+            let adapter = usize::from(around.answering.nic_of(conn, arrival));
             let socket = self.packets[adapter];
             if (around.memory).transmit(adapter, conn, &segment, around.meter) {
                 let to = (adapter, &mut *ends);
@@ -214,6 +219,7 @@ impl HostStack {
         let Around {
             files,
             memory,
+            answering,
             meter: m,
         } = around;
         let borrower = Borrower::Connection(conn);
@@ -229,6 +235,7 @@ impl HostStack {
             Event::Readable | Event::PeerClosed => memory.wake(conn, *m),
             Event::Closed(_) => {
                 files.handle_left(borrower, memory.buffers(), *m);
+                answering.connection_left(conn);
                 memory.closed(conn, *m);
             }
             Event::Acceptable(_) | Event::Connected => {}

@@ -3,9 +3,11 @@
 use super::super::application::System;
 use super::super::meter::HostMeter;
 use super::adapter_calls::number;
+use super::answering::Answering;
 use super::data::LinkData;
 use super::data_cache::DirectoryWork;
 use super::file_system::{FileSockets, ToSocket};
+use super::host_stack::Around;
 use super::link::{HostWork, SimulatedLink};
 use baton_apps::symbolic;
 use baton_host::footprint::{
@@ -24,20 +26,25 @@ pub(super) struct Metered<'a> {
     sockets: &'a mut dyn FileSockets,
     files: &'a mut FileSystem<Symbolic>,
     memory: &'a mut NetworkMemory,
+    answering: &'a mut Answering,
     meter: &'a mut HostMeter,
 }
 
 impl<'a> Metered<'a> {
     pub(super) fn new(
         sockets: &'a mut dyn FileSockets,
-        files: &'a mut FileSystem<Symbolic>,
-        memory: &'a mut NetworkMemory,
-        meter: &'a mut HostMeter,
+        Around {
+            files,
+            memory,
+            answering,
+            meter,
+        }: Around<'a, HostMeter>,
     ) -> Self {
         Self {
             sockets,
             files,
             memory,
+            answering,
             meter,
         }
     }
@@ -72,10 +79,23 @@ impl<'a> Metered<'a> {
         Ok(sent)
     }
 
+    /// The NIC by which a socket is answered, to which content of a file is sent.
+    fn answering_nic(&mut self, socket: SocketId, content: &FileContent, len: u32) -> Option<u8> {
+        let arrival = self.sockets.adapter_of(socket)?;
+        let conn = self.sockets.in_stack(socket).map(|(conn, _)| conn);
+        let (of, what) = (conn.map(|conn| (conn, arrival)), (content, len.into()));
+        let ends = self.sockets.adapters();
+        if (self.answering).choose((socket, of), what, ends, self.meter) {
+            self.sockets.answer_elsewhere(socket);
+        }
+        Some(self.answering.nic_of(conn, arrival))
+    }
+
     /// The application has done with a socket.
     fn let_go(&mut self, socket: SocketId) {
         footprint::socket_free(self.meter, socket.0);
         self.files.close(socket);
+        self.answering.let_go(socket);
         if let Some((conn, _)) = self.sockets.in_stack(socket) {
             self.memory.closed_by_application(conn);
         }
@@ -151,15 +171,17 @@ impl Sockets<Symbolic> for Metered<'_> {
     ) -> Result<usize, Gone> {
         self.begin(socket, Op::SyscallSendfile);
         footprint::file_lookup(self.meter, content.file.0);
+        let adapter = self.answering_nic(socket, &content, data.len);
         let before = DirectoryWork::of(self.sockets.adapters());
         let mut to = ToSocket {
             sockets: &mut *self.sockets,
             socket,
+            adapter,
         };
         let len = data.len as usize;
         let buffers = self.memory.buffers();
         let sent = (self.files).send(socket, content, len, &mut to, buffers, self.meter);
-        if let Some(adapter) = self.sockets.adapter_of(socket) {
+        if let Some(adapter) = adapter {
             before.charge_since(self.sockets.adapters(), adapter, [content], self.meter);
         }
         let sent = sent?;

@@ -7,6 +7,7 @@
 
 mod adapter_calls;
 mod adapter_process;
+mod answering;
 mod carrier;
 mod counts;
 mod data;
@@ -25,7 +26,7 @@ use super::builder::Policies;
 use super::changes::Change;
 use super::host_side::HostSide;
 use super::port::Port;
-use crate::config::{Experiment, Invalid, OffloadAdapterConfig, OffloadConfig, Piece};
+use crate::config::{Experiment, Invalid, Piece};
 use adapter_process::AdapterProcess;
 use baton_bus::BytesByCategory;
 use baton_bus::interconnect::{DeviceId, InterconnectConfig};
@@ -64,26 +65,23 @@ impl Offload {
     /// One of its parts cannot be.
     pub(super) fn new(
         experiment: &Experiment,
-        config: &OffloadConfig,
         nics: &[Experiment],
-        policies: &mut Policies,
+        mut policies: Policies,
         workload: &dyn Workload,
     ) -> Result<Self, Invalid> {
-        let configs = nics.iter().filter_map(|of_nic| of_nic.offload.as_ref());
-        let configs: Vec<_> = configs.collect();
-        let ends = (0..).zip(nics.iter().zip(&configs));
-        let ends = ends.map(|(number, (of_nic, config))| end(of_nic, config, number, policies));
+        let config = &experiment.offload;
+        let ends = (0..).zip(nics);
+        let ends = ends.map(|(number, of_nic)| end(of_nic, number, &policies));
         let mut ends = ends.collect::<Result<Vec<_>, _>>()?;
         let (host, by) = (&config.host, config.established_by);
-        let host = HostProcess::new(experiment, host, by, policies, &mut ends, workload)?;
+        let host = HostProcess::new(experiment, host, by, &mut policies, &mut ends, workload)?;
         if let Some(stack) = host.stack() {
             for (adapter, end) in ends.iter_mut().enumerate() {
                 end.link.set_packets(stack.packets(adapter).0);
             }
         }
-        let adapters = (0..).zip(nics.iter().zip(configs));
-        let adapters = adapters
-            .map(|(number, (of_nic, config))| adapter(of_nic, &config.adapter, number, policies));
+        let adapters = (0..).zip(nics);
+        let adapters = adapters.map(|(number, of_nic)| adapter(of_nic, number, &policies));
         let adapters = adapters.collect::<Result<Vec<_>, _>>()?;
         let latency = Span::from_ns(config.link.latency_ns.into());
         let dmas = nics.iter().map(|of_nic| &of_nic.nic.dma);
@@ -186,12 +184,8 @@ impl Offload {
 }
 
 /// The host's end of the adapter of this number, in the experiment as that sees it.
-fn end(
-    experiment: &Experiment,
-    config: &OffloadConfig,
-    number: u8,
-    policies: &Policies,
-) -> Result<End, Invalid> {
+fn end(experiment: &Experiment, number: u8, policies: &Policies) -> Result<End, Invalid> {
+    let config = &experiment.offload;
     let (host, adapter) = (&config.host.interface, &config.adapter.interface);
     let interface = OsLayerConfig {
         nic_cache: experiment.nic_cache(),
@@ -220,10 +214,10 @@ fn end(
 /// The adapter of this number, in the experiment as it sees that.
 fn adapter(
     experiment: &Experiment,
-    config: &OffloadAdapterConfig,
     number: u8,
     policies: &Policies,
 ) -> Result<AdapterProcess, Invalid> {
+    let config = &experiment.offload.adapter;
     let hard_limit = experiment.nic.firmware.hard_limit;
     let make = policies.load_control.as_ref();
     let governor = make.map(|make| make(hard_limit));

@@ -3,8 +3,8 @@
 use super::*;
 use baton_sim::config::Experiment;
 use baton_sim::results::{
-    ClientResults, Cycles, Distribution, Ended, HandoffResults, HostResults, NicResults, Results,
-    TaskResults,
+    ClientResults, Cycles, Distribution, Ended, HandoffResults, HostResults, NicResults,
+    OffloadResults, Results, TaskResults,
 };
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn run() -> Results {
         handoff: HandoffResults::default(),
         bus: Default::default(),
         interconnect: None,
-        offload: None,
+        offload: OffloadResults::default(),
         series: Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ use crate::commands::reproduce::Context;
 use crate::config;
 use crate::failure::Failure;
 use crate::runner::{COMMIT, for_all};
-use baton_sim::config::Experiment;
+use baton_sim::config::{EstablishedBy, Experiment};
 use baton_sim::results::Results;
 use baton_sim::{NoObserver, RunError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,9 +47,9 @@ impl<'a> Lab<'a> {
     pub fn new(context: &'a Context<'a>) -> Result<Self, Failure> {
         let name = context.batching.profile.as_deref().unwrap_or(PAPER);
         let mut machine = config::profile(name)?;
-        if machine.offload.is_none() {
+        if machine.offload.established_by == EstablishedBy::Host {
             return Err(Failure::BadInput(format!(
-                "--profile {name}: its adapter has no sockets; expected one with all of TCP on its adapter (offload), \
+                "--profile {name}: its host establishes connections; expected one with all of TCP on its adapter (offload), \
                  as batching or offload-pcie"
             )));
         }
@@ -145,7 +145,7 @@ impl Measured {
     fn of(runs: &[Results]) -> Self {
         let over = |value: fn(&Results) -> f64| Estimate::of(runs.iter().map(value));
         let first = &runs[0];
-        let crossed = first.offload.clone().unwrap_or_default();
+        let crossed = first.offload.clone();
         Self {
             response_us: over(|run| 1e3 * run.clients.first_byte_ms.mean),
             transfer_us: over(|run| 1e3 * run.clients.transfer_ms.mean),

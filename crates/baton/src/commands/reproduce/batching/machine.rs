@@ -5,7 +5,7 @@ use baton_workload::FixedSpec;
 
 /// Both sides of the descriptors, and what lies between.
 pub fn offload(experiment: &mut Experiment) -> &mut OffloadConfig {
-    experiment.offload.get_or_insert_default()
+    &mut experiment.offload
 }
 
 /// Clients ask for a file of so many bytes, each time on a connection of its own; so many at the same time.

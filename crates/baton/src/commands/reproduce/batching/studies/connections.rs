@@ -56,10 +56,11 @@ fn set(experiment: &mut Experiment, connections: u32) {
 pub(super) fn with_connections(machine: &Experiment, connections: u32) -> Experiment {
     let mut experiment = machine.clone();
     experiment.clients.connections = connections;
+    let backlog = &mut experiment.host.kernel.backlog;
+    *backlog = (*backlog).max(2 * connections);
     let offload = offload(&mut experiment);
     let host = &mut offload.host;
     host.interface.most_sockets = host.interface.most_sockets.max(4 * connections);
-    host.backlog = host.backlog.max(2 * connections);
     let adapter = &mut offload.adapter.interface;
     adapter.most_sockets = adapter.most_sockets.max(4 * connections);
     adapter.most_backlog = adapter.most_backlog.max(2 * connections);

@@ -1,0 +1,67 @@
+//! How busy connections are: active relief asks the host to take the busiest back, which ends an overload sooner (handoff-policies 3.2 names
+//! the idea and leaves the mechanism open).
+
+/// Packets of all connections after which every connection's recent count is halved.
+const HALF_LIFE_PACKETS: u32 = 8192;
+
+/// Counts the packets of all connections to tell when recent counts are due to be halved. Measuring age in packets needs no
+/// clock and compares connections over the same stretch of traffic, fast or slow.
+#[derive(Debug, Default)]
+pub(crate) struct ActivityClock {
+    packets: u32,
+    epoch: u32,
+}
+
+impl ActivityClock {
+    pub(crate) fn count(&mut self, activity: &mut Activity) {
+        self.packets += 1;
+        if self.packets == HALF_LIFE_PACKETS {
+            self.packets = 0;
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        activity.packets = activity.recent_packets(self) + 1;
+        activity.epoch = self.epoch;
+    }
+}
+
+/// Recent packets of one connection; halved as the [`ActivityClock`] moves on, but only when looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Activity {
+    packets: u32,
+    epoch: u32,
+}
+
+impl Activity {
+    /// Packets lately, older ones counting for less.
+    pub(crate) fn recent_packets(&self, clock: &ActivityClock) -> u32 {
+        self.packets
+            .checked_shr(clock.epoch.wrapping_sub(self.epoch))
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_halve_with_age() {
+        let mut clock = ActivityClock::default();
+        let mut old = Activity::default();
+        for _ in 0..100 {
+            clock.count(&mut old);
+        }
+        assert_eq!(old.recent_packets(&clock), 100);
+        let mut other = Activity::default();
+        for _ in 0..HALF_LIFE_PACKETS {
+            clock.count(&mut other);
+        }
+        assert_eq!(old.recent_packets(&clock), 50);
+        clock.count(&mut old);
+        assert_eq!(old.recent_packets(&clock), 51);
+        for _ in 0..HALF_LIFE_PACKETS * 40 {
+            clock.count(&mut other);
+        }
+        assert_eq!(old.recent_packets(&clock), 0);
+    }
+}

@@ -1,0 +1,55 @@
+//! Received packets that were dropped, counted by reason.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a received packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Drop {
+    /// Too many packets wait for lookup.
+    #[error("too many packets wait for lookup")]
+    ArrivalQueue,
+    /// A packet for the host found the receive queue full.
+    #[error("the receive queue of the host is full")]
+    HostReceiveQueue,
+    /// A packet of a connection on the NIC found the receive queue full.
+    #[error("the receive queue of the NIC is full")]
+    NicReceiveQueue,
+    /// On-board memory is full.
+    #[error("on-board memory is full")]
+    Memory,
+}
+
+/// Dropped packets by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// [`Drop::ArrivalQueue`].
+    pub arrival_queue: u64,
+    /// [`Drop::HostReceiveQueue`].
+    pub host_receive_queue: u64,
+    /// [`Drop::NicReceiveQueue`].
+    pub nic_receive_queue: u64,
+    /// [`Drop::Memory`].
+    pub memory: u64,
+}
+
+impl Drops {
+    pub(crate) fn count(&mut self, reason: Drop) {
+        *match reason {
+            Drop::ArrivalQueue => &mut self.arrival_queue,
+            Drop::HostReceiveQueue => &mut self.host_receive_queue,
+            Drop::NicReceiveQueue => &mut self.nic_receive_queue,
+            Drop::Memory => &mut self.memory,
+        } += 1;
+    }
+
+    /// Each reason by name, as it is serialised.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("arrival_queue", self.arrival_queue),
+            ("host_receive_queue", self.host_receive_queue),
+            ("nic_receive_queue", self.nic_receive_queue),
+            ("memory", self.memory),
+        ]
+        .into_iter()
+    }
+}

@@ -1,0 +1,84 @@
+//! Which NIC answers a connection of the host's own stack (data-caching 6.3).
+
+use super::End;
+use baton_host::{Affinity, AffinityView, FileContent, Meter, NicId, SocketId, footprint};
+use baton_tcp::ConnId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Blocks of a file that are looked up in each directory.
+const BLOCKS_ASKED: u32 = 16;
+
+/// The affinity policy, and what it has chosen.
+pub(super) struct Answering {
+    /// None: the NIC on which a connection came.
+    policy: Option<Box<dyn Affinity>>,
+    /// Sockets whose first response has been seen.
+    asked: FxHashSet<SocketId>,
+    /// Connections that are answered by another NIC than the one on which they came.
+    elsewhere: FxHashMap<ConnId, u8>,
+}
+
+impl Answering {
+    pub(super) fn new(policy: Option<Box<dyn Affinity>>) -> Self {
+        Self {
+            policy,
+            asked: FxHashSet::default(),
+            elsewhere: FxHashMap::default(),
+        }
+    }
+
+    /// At a socket's first response, which is of `len` bytes of a file, chooses the NIC that answers; true when it is not the one on which
+    /// the connection came. `in_stack` is the connection, with that NIC: where it is on an adapter that one answers.
+    pub(super) fn choose<M: Meter>(
+        &mut self,
+        (socket, in_stack): (SocketId, Option<(ConnId, u8)>),
+        (content, len): (&FileContent, u64),
+        ends: &[End],
+        m: &mut M,
+    ) -> bool {
+        let Some(policy) = &mut self.policy else {
+            return false;
+        };
+        // Later what is under way might be overtaken.
+        let is_first = self.asked.insert(socket);
+        let Some((conn, arrival)) = in_stack.filter(|_| is_first) else {
+            return false;
+        };
+        let mut cached = Vec::with_capacity(ends.len());
+        for (nic, end) in (0..).map(NicId).zip(ends) {
+            footprint::directory_lookup(m, nic, content.file.0, None);
+            cached.push(end.os.count_cached(content, len, BLOCKS_ASKED));
+        }
+        let view = AffinityView {
+            arrival: NicId(arrival),
+            file: content.file,
+            cached: &cached,
+        };
+        let NicId(chosen) = policy.choose(&view);
+        debug_assert!(usize::from(chosen) < ends.len(), "the NIC exists");
+        if chosen != arrival {
+            self.elsewhere.insert(conn, chosen);
+        }
+        chosen != arrival
+    }
+
+    /// The NIC that answers a connection that came on `arrival`, or what is of none.
+    #[inline]
+    pub(super) fn nic_of(&self, conn: Option<ConnId>, arrival: u8) -> u8 {
+        let chosen = match self.elsewhere.is_empty() {
+            true => None,
+            false => conn.and_then(|conn| self.elsewhere.get(&conn)),
+        };
+        chosen.copied().unwrap_or(arrival)
+    }
+
+    /// A connection has left the stack.
+    pub(super) fn connection_left(&mut self, conn: ConnId) {
+        self.elsewhere.remove(&conn);
+    }
+
+    /// The application has done with a socket.
+    pub(super) fn let_go(&mut self, socket: SocketId) {
+        self.asked.remove(&socket);
+    }
+}
