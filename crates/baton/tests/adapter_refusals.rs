@@ -5,8 +5,10 @@ mod common;
 use common::{Ran, Workbench};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
+use std::thread;
+use std::time::Duration;
 
 /// Whoever has no privileges.
 const NOBODY: u32 = 65_534;
@@ -109,6 +111,10 @@ fn a_socket_that_another_process_answers_at() {
             "end it or give another path",
         ]);
         drop(held);
+        // Until it has begun, a process that another test starts has what was open here.
+        while UnixStream::connect(bench.path(&path)).is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
         // What is left of a process that is gone is in nobody's way: the next thing that is wrong is told of.
         adapter(&bench, &[flag, &path]).refused(&["there is no interface nowhere0"]);
         assert!(!bench.path(&path).exists(), "it was replaced, and removed");
