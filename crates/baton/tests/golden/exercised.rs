@@ -44,6 +44,10 @@ const EXERCISED: &[(&str, &[&str])] = &[
     ),
     ("dcache/no cache", &[UTILISATION]),
     ("dcache/lru, ideal bus", &[HITS, EVICTIONS]),
+    (
+        "dcache/by file, handoff",
+        &[HITS, "handoff.accepted", "handoff.not_offloaded.affinity"],
+    ),
     ("dcache/disks", &[UTILISATION, HITS, "disk.reads"]),
     ("dcache/", &[UTILISATION, HITS, EVICTIONS]),
     ("dcache-modern/", &[UTILISATION, HITS]),

@@ -52,6 +52,12 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         Some(self.layer.state_of(id)?.adapter)
     }
 
+    /// Whether the connection of a socket has been on its adapter.
+    pub fn was_handed_off(&self, id: SocketId) -> bool {
+        let state = self.layer.state_of(id);
+        state.is_some_and(|state| state.handoffs > 0)
+    }
+
     /// The connection of a socket, which is on the host, is never handed off, for this reason.
     pub fn stay(&mut self, id: SocketId, why: NotOffloaded) {
         if let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) {

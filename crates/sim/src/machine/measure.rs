@@ -3,7 +3,7 @@
 use super::Machine;
 use super::cache_counts::of_file_cache;
 use super::names::since;
-use super::nic_side::NicSide;
+use super::nic_processor::NicProcessor;
 use super::tick::Tick;
 use crate::results::{
     Ended, HandoffResults, InterconnectResults, NicResults, PortResults, Results, Sample,
@@ -17,7 +17,7 @@ impl Machine {
         let sample = Sample {
             time_us: self.now.as_ps() / 1_000_000,
             responses: self.responses_before + self.clients.measured.responses,
-            ..self.offload.sample()
+            ..self.server.sample()
         };
         self.series.push(sample);
         self.arm(
@@ -28,20 +28,20 @@ impl Machine {
 
     pub(super) fn restart_counts(&mut self) {
         self.responses_before = self.clients.measured.responses;
-        self.handoffs_before = self.offload.handoffs().unwrap_or_default();
+        self.handoffs_before = self.server.handoffs().unwrap_or_default();
         self.host.restart_counts(self.now);
         for port in &mut self.ports {
             port.nic.restart_counts(self.now);
         }
         self.clients.restart_counts();
         self.storage.restart_counts(self.now);
-        let file_cache = self.offload.file_cache_stats();
+        let file_cache = self.server.file_cache_stats();
         self.file_cache_before = file_cache.copied().unwrap_or_default();
-        self.offload.restart_counts(self.now);
+        self.server.restart_counts(self.now);
     }
 
     pub(super) fn handoffs_measured(&self) -> HandoffResults {
-        let now = self.offload.handoffs().unwrap_or_default();
+        let now = self.server.handoffs().unwrap_or_default();
         let before = &self.handoffs_before;
         let (host, nic) = self.packets_by_owner();
         HandoffResults {
@@ -59,7 +59,7 @@ impl Machine {
         let nics = || self.ports.iter().map(|port| &port.nic);
         (
             nics().map(|nic| nic.host_packets).sum(),
-            nics().map(NicSide::nic_packets).sum(),
+            nics().map(NicProcessor::nic_packets).sum(),
         )
     }
 
@@ -69,8 +69,8 @@ impl Machine {
             .iter()
             .map(|port| &port.nic)
             .collect();
-        let mut results = NicSide::results(&sides, self.now, connections_mean);
-        nics.for_each(|nic| self.offload.add_to_nic(nic, &mut results));
+        let mut results = NicProcessor::results(&sides, self.now, connections_mean);
+        nics.for_each(|nic| self.server.add_to_nic(nic, &mut results));
         results
     }
 
@@ -79,12 +79,12 @@ impl Machine {
         let results: Vec<_> = (0..self.ports.len())
             .zip(self.experiment.nic_names())
             .map(|(number, name)| {
-                let connections = self.offload.connections(number).into();
+                let connections = self.server.connections(number).into();
                 PortResults {
                     name: name.to_owned(),
                     content_mbps: self.clients.content_mbps(number as u8, measured),
                     nic: self.nic_results(number..number + 1, connections),
-                    cache: self.offload.nic_cache(number),
+                    cache: self.server.nic_cache(number),
                 }
             })
             .collect();
@@ -104,7 +104,7 @@ impl Machine {
         ended: Ended,
     ) -> Results {
         let measured = self.now - started;
-        let usage = self.offload.usage(self.now);
+        let usage = self.server.usage(self.now);
         let from_us = started.as_ps() / 1_000_000;
         let samples: Vec<_> = self
             .series
@@ -117,11 +117,11 @@ impl Machine {
             .sum();
         let connections_mean = on_nic as f64 / samples.len().max(1) as f64;
         let (host_packets, nic_packets) = self.packets_by_owner();
-        let file_cache = self.offload.file_cache_stats();
+        let file_cache = self.server.file_cache_stats();
         let file_cache = file_cache.map(|now| of_file_cache(now, &self.file_cache_before));
         let nic = self.nic_results(0..self.ports.len(), connections_mean);
         let mut host = self.host.results(self.now, host_packets, nic_packets);
-        self.offload.add_to_host(&mut host);
+        self.server.add_to_host(&mut host);
         Results {
             version: 1,
             experiment: self.experiment.clone(),
@@ -138,9 +138,9 @@ impl Machine {
             file_cache,
             disk: file_cache.map(|_| self.storage.results(self.now)),
             handoff: self.handoffs_measured(),
-            bus: self.offload.accounting(),
+            bus: self.server.accounting(),
             interconnect: usage.map(InterconnectResults::from),
-            offload: self.offload.results(),
+            offload: self.server.results(),
             series: self.series.clone(),
         }
     }

@@ -11,16 +11,16 @@ mod capture;
 mod changes;
 mod clients;
 mod delay;
-mod host_side;
+mod host_processor;
 mod measure;
 mod meter;
 mod names;
-mod nic_side;
-mod offload;
-mod offload_events;
+mod nic_processor;
 mod pages;
 mod port;
 mod program;
+mod server;
+mod server_events;
 mod storage;
 mod subnets;
 mod tick;
@@ -41,9 +41,9 @@ use baton_wire::{Span, Time};
 use builder::Policies;
 use capture::Taps;
 use clients::Clients;
-use host_side::HostSide;
-use offload::Offload;
+use host_processor::HostProcessor;
 use port::Port;
+use server::Server;
 use storage::Storage;
 use tick::{NicTick, Tick};
 use timetable::Timetable;
@@ -99,12 +99,12 @@ pub struct Machine {
     experiment: Experiment,
     now: Time,
     timetable: Timetable,
-    host: HostSide,
+    host: HostProcessor,
     /// One for each NIC.
     ports: Vec<Port>,
     storage: Storage,
     clients: Clients,
-    offload: Offload,
+    server: Server,
     taps: Taps,
     packets: u64,
     series: Vec<Sample>,
@@ -126,18 +126,18 @@ impl Machine {
     ) -> Result<Self, RunError> {
         experiment.validate()?;
         let of_nics = experiment.of_nics()?;
-        let offload = Offload::new(experiment, &of_nics, policies, &*load[0])?;
+        let server = Server::new(experiment, &of_nics, policies, &*load[0])?;
         let ports = (0..).zip(&of_nics);
         let ports = ports.map(|(number, of_nic)| Port::new(of_nic, number));
         let ports = ports.collect::<Result<_, _>>()?;
         let mut machine = Self {
             now: Time::ZERO,
             timetable: Timetable::new(),
-            host: HostSide::new(experiment)?,
+            host: HostProcessor::new(experiment)?,
             ports,
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
             clients: Clients::new(experiment, load),
-            offload,
+            server,
             taps: Taps::new(captures, experiment)?,
             packets: 0,
             series: Vec::new(),
@@ -155,7 +155,7 @@ impl Machine {
                 .map(|interval| Time::ZERO + interval),
         );
         machine.arm(Tick::Sample, Some(Time::ZERO));
-        machine.expect_offload();
+        machine.expect_server();
         Ok(machine)
     }
 
@@ -237,7 +237,7 @@ impl Machine {
     /// Asserts every invariant of host, NICs and clients.
     pub fn check(&self) {
         self.clients.check();
-        self.offload.check();
+        self.server.check();
     }
 
     fn violated(&self, violation: Violation) -> RunError {
@@ -271,7 +271,7 @@ impl Machine {
             }
             Tick::Sample => self.sample(),
             Tick::Disk => self.disk_done(),
-            Tick::Offload => self.offload_due()?,
+            Tick::Server => self.server_due()?,
             Tick::Nic(tick, nic) => match tick {
                 NicTick::AtNic => self.frame_at_nic(nic),
                 NicTick::AtClients => self.frame_at_clients(nic)?,

@@ -1,6 +1,6 @@
 //! A NIC where it is plugged in: its processor and its wires.
 
-use super::nic_side::NicSide;
+use super::nic_processor::NicProcessor;
 use crate::config::{Experiment, Invalid};
 use crate::hardware::Wire;
 use baton_tcp::Segment;
@@ -8,7 +8,7 @@ use baton_wire::Symbolic;
 
 /// One of the server's NICs with all that is its own.
 pub(super) struct Port {
-    pub(super) nic: NicSide,
+    pub(super) nic: NicProcessor,
     pub(super) to_nic: Wire<Segment<Symbolic>>,
     pub(super) to_clients: Wire<Segment<Symbolic>>,
 }
@@ -21,7 +21,7 @@ impl Port {
             Wire::new(&experiment.wire, seed ^ salt).map_err(|e| Invalid::from(e.within("wire")))
         };
         Ok(Self {
-            nic: NicSide::new(experiment)?,
+            nic: NicProcessor::new(experiment)?,
             to_nic: wire(1)?,
             to_clients: wire(2)?,
         })

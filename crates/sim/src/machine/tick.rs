@@ -15,7 +15,7 @@ pub(super) enum Tick {
     /// A disk is done with a request.
     Disk,
     /// Something happens on the host, on an adapter, or between them.
-    Offload,
+    Server,
     /// Something happens on the wire of the NIC of this number.
     Nic(NicTick, u8),
 }
@@ -44,7 +44,7 @@ impl Tick {
             Self::ClientOpen => 1,
             Self::Sample => 2,
             Self::Disk => 3,
-            Self::Offload => 4,
+            Self::Server => 4,
             Self::Nic(tick, nic) => FIRST_NIC_TICK + nic as usize * NIC_TICKS + tick as usize,
         }
     }

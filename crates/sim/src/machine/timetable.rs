@@ -69,7 +69,7 @@ mod tests {
             Tick::ClientOpen,
             Tick::Sample,
             Tick::Disk,
-            Tick::Offload,
+            Tick::Server,
         ];
         let of_nic = [NicTick::AtNic, NicTick::AtClients];
         let of_nics = (0..MOST_NICS as u8).flat_map(|nic| of_nic.map(|tick| Tick::Nic(tick, nic)));

@@ -9,11 +9,11 @@ impl Machine {
         while let Some(segment) = port.to_nic.receive(self.now) {
             self.packets += 1;
             self.taps.frame(self.now, &segment);
-            self.offload.receive(self.now, nic, &segment);
+            self.server.receive(self.now, nic, &segment);
         }
         let arrival = port.to_nic.next_arrival();
         self.arm(Tick::Nic(NicTick::AtNic, nic), arrival);
-        self.expect_offload();
+        self.expect_server();
     }
 
     pub(super) fn frame_at_clients(&mut self, nic: u8) -> Result<(), Violation> {

@@ -1,5 +1,5 @@
-//! Sockets on adapters, by descriptors: all of TCP is there (full offload, the batching paper), or the connections that the host has
-//! handed off (handoff-policies).
+//! The server: its host, its adapters, and what lies between. All of TCP is on the adapters (full offload, the batching paper), or the
+//! connections that the host has handed off (handoff-policies).
 //!
 //! Host and adapters are the live ones' code, [`baton_host::offload`] and [`baton_nic::offload`]; here they meet over a link on which
 //! crossings take time and are counted, and each is a process that sleeps, wakes up, and works: all that is there in one piece, as in the
@@ -24,7 +24,7 @@ mod worker;
 
 use super::builder::Policies;
 use super::changes::Change;
-use super::host_side::HostSide;
+use super::host_processor::HostProcessor;
 use super::port::Port;
 use crate::config::{Experiment, Invalid, Piece};
 use adapter_process::AdapterProcess;
@@ -47,7 +47,7 @@ use link::SimulatedLink;
 type End = AdapterEnd<LinkData, SimulatedLink>;
 
 /// The host's process, those of the adapters, and what lies between them.
-pub(super) struct Offload {
+pub(super) struct Server {
     adapters: Vec<AdapterProcess>,
     /// By adapter.
     ends: Vec<End>,
@@ -58,7 +58,7 @@ pub(super) struct Offload {
     before: Before,
 }
 
-impl Offload {
+impl Server {
     /// A server that is about to listen; `nics` is the experiment as each of its NICs sees it.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Offload {
     pub(super) fn handle_timeout(
         &mut self,
         now: Time,
-        host: &mut HostSide,
+        host: &mut HostProcessor,
         ports: &mut [Port],
         mut frame: impl FnMut(&Segment<Symbolic>),
     ) -> Result<(), LinkError> {

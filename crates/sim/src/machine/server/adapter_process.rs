@@ -3,7 +3,7 @@
 mod engine;
 mod one_by_one;
 
-use super::super::nic_side::NicSide;
+use super::super::nic_processor::NicProcessor;
 use super::carrier::Carrier;
 use super::data::Packet;
 use super::link::SimulatedLink;
@@ -125,7 +125,7 @@ impl AdapterProcess {
         now: Time,
         link: &mut SimulatedLink,
         carrier: &mut Carrier,
-        nic: &mut NicSide,
+        nic: &mut NicProcessor,
         mut send: impl FnMut(Segment<Symbolic>),
     ) -> Result<(), LinkError> {
         if !self.worker.ends(now) {
@@ -204,7 +204,7 @@ impl AdapterProcess {
         &mut self,
         now: Time,
         link: &mut SimulatedLink,
-        nic: &mut NicSide,
+        nic: &mut NicProcessor,
     ) -> Result<(), LinkError> {
         if self.due > now {
             return Ok(());

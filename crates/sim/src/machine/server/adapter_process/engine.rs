@@ -1,6 +1,6 @@
 //! The adapter's TCP and its sockets, and what a piece of work does with them.
 
-use super::super::super::nic_side::NicSide;
+use super::super::super::nic_processor::NicProcessor;
 use super::super::super::subnets;
 use super::super::data::{self, LinkData, Packet};
 use super::super::link::{AdapterTally, SimulatedLink};
@@ -117,7 +117,7 @@ impl Engine {
         now: Time,
         received: &mut VecDeque<Received>,
         link: &mut SimulatedLink,
-        nic: &mut NicSide,
+        nic: &mut NicProcessor,
     ) -> Result<(), LinkError> {
         if self.adapter.passes_packets() {
             self.adapter.control_load(now, received.len() as u32);
@@ -169,7 +169,13 @@ impl Engine {
     }
 
     /// TCP input, or on to the host if it is of no connection here.
-    pub(super) fn take_in(&mut self, now: Time, since: Time, packet: Packet, nic: &mut NicSide) {
+    pub(super) fn take_in(
+        &mut self,
+        now: Time,
+        since: Time,
+        packet: Packet,
+        nic: &mut NicProcessor,
+    ) {
         if self.adapter.passes_packets() {
             nic.meter.run(Task::Lookup);
         }
@@ -184,7 +190,7 @@ impl Engine {
         since: Time,
         packet: Packet,
         host: Option<PacketSocket>,
-        nic: &mut NicSide,
+        nic: &mut NicProcessor,
     ) {
         if let Some(host) = host {
             nic.meter.run(Task::HostReceive);
@@ -201,7 +207,7 @@ impl Engine {
         &mut self,
         now: Time,
         since: Option<Time>,
-        nic: &mut NicSide,
+        nic: &mut NicProcessor,
     ) -> bool {
         let mut any = false;
         while let Some(HostPacket { parts, to_wire }) = self.adapter.poll_packet() {
@@ -230,7 +236,7 @@ impl Engine {
     }
 
     /// Sends a segment of TCP; false when it has none.
-    pub(super) fn transmit(&mut self, now: Time, nic: &mut NicSide) -> bool {
+    pub(super) fn transmit(&mut self, now: Time, nic: &mut NicProcessor) -> bool {
         let Some((_, segment)) = self.stack.poll_transmit(now) else {
             return false;
         };
@@ -248,7 +254,7 @@ impl Engine {
     }
 
     /// Charges content that is gathered from the data cache, or copied from there (data-caching 4.3).
-    fn charge_cached(&self, content: &Symbolic, nic: &mut NicSide) {
+    fn charge_cached(&self, content: &Symbolic, nic: &mut NicProcessor) {
         nic.meter.run(Task::AppendCache);
         if self.transmit == Transmit::Copy {
             let lines = content.len.div_ceil(LINE_BYTES);
@@ -257,7 +263,7 @@ impl Engine {
     }
 
     /// Charges a part that a packet of the host is put together from, beside its head.
-    fn charge_part(&self, part: &LinkData, nic: &mut NicSide) {
+    fn charge_part(&self, part: &LinkData, nic: &mut NicProcessor) {
         match part {
             LinkData::Cached(content) => self.charge_cached(content, nic),
             _ => nic.meter.run(Task::AppendMemory),
@@ -278,7 +284,7 @@ impl Engine {
     }
 
     /// Charges the imports and exports since this was last done.
-    pub(super) fn charge_moves(&mut self, nic: &mut NicSide) {
+    pub(super) fn charge_moves(&mut self, nic: &mut NicProcessor) {
         let stats = self.adapter.stats_of(self.session);
         let moved = (stats.imported, stats.exported);
         let (imports, exports) = (moved.0 - self.moved.0, moved.1 - self.moved.1);
@@ -289,7 +295,7 @@ impl Engine {
 }
 
 /// Charges what was done with the link.
-pub(super) fn charge_link(tally: AdapterTally, nic: &mut NicSide) {
+pub(super) fn charge_link(tally: AdapterTally, nic: &mut NicProcessor) {
     let AdapterTally {
         requests,
         cache_commands,

@@ -33,19 +33,14 @@ pub(super) struct Metered<'a> {
 impl<'a> Metered<'a> {
     pub(super) fn new(
         sockets: &'a mut dyn FileSockets,
-        Around {
-            files,
-            memory,
-            answering,
-            meter,
-        }: Around<'a, HostMeter>,
+        around: &'a mut Around<'_, HostMeter>,
     ) -> Self {
         Self {
             sockets,
-            files,
-            memory,
-            answering,
-            meter,
+            files: around.files,
+            memory: around.memory,
+            answering: around.answering,
+            meter: around.meter,
         }
     }
 
@@ -83,7 +78,9 @@ impl<'a> Metered<'a> {
     fn answering_nic(&mut self, socket: SocketId, content: &FileContent, len: u32) -> Option<u8> {
         let arrival = self.sockets.adapter_of(socket)?;
         let conn = self.sockets.in_stack(socket).map(|(conn, _)| conn);
-        let (of, what) = (conn.map(|conn| (conn, arrival)), (content, len.into()));
+        let is_new = !self.sockets.was_away(socket);
+        let of = conn.filter(|_| is_new).map(|conn| (conn, arrival));
+        let what = (content, len.into());
         let ends = self.sockets.adapters();
         if (self.answering).choose((socket, of), what, ends, self.meter) {
             self.sockets.answer_elsewhere(socket);

@@ -5,24 +5,24 @@ use super::{Machine, Violation};
 
 impl Machine {
     /// Looks forward to what happens next there.
-    pub(super) fn expect_offload(&mut self) {
-        self.arm(Tick::Offload, Some(self.offload.due()));
+    pub(super) fn expect_server(&mut self) {
+        self.arm(Tick::Server, Some(self.server.due()));
     }
 
-    pub(super) fn offload_due(&mut self) -> Result<(), Violation> {
+    pub(super) fn server_due(&mut self) -> Result<(), Violation> {
         let now = self.now;
         let (taps, packets) = (&mut self.taps, &mut self.packets);
         let before = *packets;
         let (host, ports) = (&mut self.host, &mut self.ports);
-        self.offload.handle_timeout(now, host, ports, |segment| {
+        self.server.handle_timeout(now, host, ports, |segment| {
             *packets += 1;
             taps.frame(now, segment);
         })?;
-        while let Some(change) = self.offload.poll_change() {
+        while let Some(change) = self.server.poll_change() {
             self.clients.note(change);
         }
         let have_left = *packets > before;
-        while let Some(read) = self.offload.poll_disk() {
+        while let Some(read) = self.server.poll_disk() {
             self.storage.submit(now, read);
             self.arm(Tick::Disk, self.storage.next_done());
         }
@@ -32,7 +32,7 @@ impl Machine {
                 self.arm(Tick::Nic(NicTick::AtClients, nic), arrival);
             }
         }
-        self.expect_offload();
+        self.expect_server();
         Ok(())
     }
 
@@ -40,9 +40,9 @@ impl Machine {
     pub(super) fn disk_done(&mut self) {
         let now = self.now;
         while let Some(fetched) = self.storage.poll_read(now) {
-            (self.offload).write_from_disk(now, fetched.token, fetched.traffic());
+            (self.server).write_from_disk(now, fetched.token, fetched.traffic());
         }
         self.arm(Tick::Disk, self.storage.next_done());
-        self.expect_offload();
+        self.expect_server();
     }
 }

@@ -3,7 +3,7 @@
 use super::super::cache_counts::of_nic_cache;
 use super::super::names::{counts, since};
 use super::host_stack::HostStack;
-use super::{End, Offload};
+use super::{End, Server};
 use crate::results::{
     HandoffResults, HostResults, NicCacheResults, NicResults, OffloadResults, Sample,
 };
@@ -51,7 +51,7 @@ impl Counts {
     }
 }
 
-impl Offload {
+impl Server {
     /// Connections, frames that wait at the adapters, and Soft_Limits: 0 where adapters have all connections anyway.
     pub(in super::super) fn sample(&self) -> Sample {
         let stack = self.host.stack();

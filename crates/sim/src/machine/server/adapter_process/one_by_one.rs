@@ -2,7 +2,7 @@
 //!
 //! Packets of the host cost what they cost that firmware, descriptors and transfers included: there is no more to be charged for these.
 
-use super::super::super::nic_side::NicSide;
+use super::super::super::nic_processor::NicProcessor;
 use super::super::link::SimulatedLink;
 use super::Received;
 use super::engine::{Engine, charge_link};
@@ -31,7 +31,7 @@ impl Engine {
         now: Time,
         dispatch: &mut Dispatch<Received>,
         link: &mut SimulatedLink,
-        nic: &mut NicSide,
+        nic: &mut NicProcessor,
     ) -> Result<bool, LinkError> {
         if self.poll_timeout().is_some_and(|due| due <= now) || self.may_put(link) {
             dispatch.handle_timers();
@@ -74,7 +74,7 @@ impl Engine {
         piece: Piece<Received>,
         dispatch: &mut Dispatch<Received>,
         link: &mut SimulatedLink,
-        nic: &mut NicSide,
+        nic: &mut NicProcessor,
     ) -> Result<Done, LinkError> {
         let mut done = Done::ForConnections { requests: 0 };
         match piece {

@@ -21,6 +21,8 @@ pub(super) trait FileSockets: Sockets<LinkData> {
     fn want_room(&mut self, socket: SocketId);
     /// The connection of a socket that is in the host's stack, and the sequence number behind all that it was given.
     fn in_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
+    /// Whether the connection of a socket has been on an adapter.
+    fn was_away(&self, socket: SocketId) -> bool;
     /// The connection of a socket that is in the host's stack is answered by another NIC than the one on which it came.
     fn answer_elsewhere(&mut self, socket: SocketId);
     /// Those who refer to what a socket was given last.
@@ -50,6 +52,10 @@ impl FileSockets for AdapterCalls<'_> {
 
     fn in_stack(&self, _id: SocketId) -> Option<(ConnId, SeqNr)> {
         None
+    }
+
+    fn was_away(&self, _id: SocketId) -> bool {
+        true
     }
 
     fn answer_elsewhere(&mut self, _id: SocketId) {
@@ -94,6 +100,10 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
 
     fn in_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)> {
         LayerCalls::in_stack(self, socket)
+    }
+
+    fn was_away(&self, socket: SocketId) -> bool {
+        self.was_handed_off(socket)
     }
 
     /// No one NIC sees both directions: it is not handed off.

@@ -10,13 +10,13 @@ use baton_wire::Time;
 use baton_workload::Workload;
 
 /// The server's processor.
-pub(super) struct HostSide {
+pub(super) struct HostProcessor {
     meter: HostMeter,
     processor: Processor,
     interrupts: u64,
 }
 
-impl HostSide {
+impl HostProcessor {
     /// A processor at rest.
     pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
         let host = &experiment.host;

@@ -4,15 +4,15 @@ use super::delay::Delays;
 use super::meter::NicMeter;
 use super::names::snake_case;
 use crate::config::{Experiment, Invalid};
-use crate::hardware::NicProcessor;
+use crate::hardware;
 use crate::results::{NicResults, TaskResults};
 use baton_nic::{TASKS, Task};
 use baton_wire::{Span, Time};
 
 /// A NIC's processor.
-pub(super) struct NicSide {
+pub(super) struct NicProcessor {
     pub(super) meter: NicMeter,
-    processor: NicProcessor,
+    processor: hardware::NicProcessor,
     pub(super) send_delay: Delays,
     pub(super) receive_delay: Delays,
     /// Frames of host connections, in both directions.
@@ -21,12 +21,13 @@ pub(super) struct NicSide {
     pub(super) nic_packets_sent: u64,
 }
 
-impl NicSide {
+impl NicProcessor {
     pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
         let nic = &experiment.nic;
         Ok(Self {
             meter: NicMeter::new(nic, experiment.run.cost_models),
-            processor: NicProcessor::new(&nic.processor()).map_err(|e| e.within("nic"))?,
+            processor: hardware::NicProcessor::new(&nic.processor())
+                .map_err(|e| e.within("nic"))?,
             send_delay: Delays::new(),
             receive_delay: Delays::new(),
             host_packets: 0,

@@ -16,6 +16,8 @@ pub(super) struct Answering {
     asked: FxHashSet<SocketId>,
     /// Connections that are answered by another NIC than the one on which they came.
     elsewhere: FxHashMap<ConnId, u8>,
+    /// What each NIC's cache has, while that is asked.
+    cached: Vec<u32>,
 }
 
 impl Answering {
@@ -24,11 +26,12 @@ impl Answering {
             policy,
             asked: FxHashSet::default(),
             elsewhere: FxHashMap::default(),
+            cached: Vec::new(),
         }
     }
 
     /// At a socket's first response, which is of `len` bytes of a file, chooses the NIC that answers; true when it is not the one on which
-    /// the connection came. `in_stack` is the connection, with that NIC: where it is on an adapter that one answers.
+    /// the connection came. `in_stack` is the connection, with that NIC: one that is or was on an adapter is answered there.
     pub(super) fn choose<M: Meter>(
         &mut self,
         (socket, in_stack): (SocketId, Option<(ConnId, u8)>),
@@ -44,15 +47,16 @@ impl Answering {
         let Some((conn, arrival)) = in_stack.filter(|_| is_first) else {
             return false;
         };
-        let mut cached = Vec::with_capacity(ends.len());
+        self.cached.clear();
         for (nic, end) in (0..).map(NicId).zip(ends) {
             footprint::directory_lookup(m, nic, content.file.0, None);
-            cached.push(end.os.count_cached(content, len, BLOCKS_ASKED));
+            self.cached
+                .push(end.os.count_cached(content, len, BLOCKS_ASKED));
         }
         let view = AffinityView {
             arrival: NicId(arrival),
             file: content.file,
-            cached: &cached,
+            cached: &self.cached,
         };
         let NicId(chosen) = policy.choose(&view);
         debug_assert!(usize::from(chosen) < ends.len(), "the NIC exists");

@@ -3,7 +3,7 @@
 use super::super::application::{self, Application};
 use super::super::builder::Policies;
 use super::super::changes::Change;
-use super::super::host_side::{HostSide, preloaded};
+use super::super::host_processor::{HostProcessor, preloaded};
 use super::super::meter::HostMeter;
 use super::super::subnets;
 use super::End;
@@ -188,7 +188,7 @@ impl HostProcess {
         &mut self,
         now: Time,
         ends: &mut [End],
-        host: &mut HostSide,
+        host: &mut HostProcessor,
     ) -> Result<(), LinkError> {
         if self.due > now {
             return Ok(());
@@ -329,33 +329,25 @@ impl HostProcess {
         meter: &mut HostMeter,
         what: impl FnOnce(&mut Application, &mut Metered<'_>),
     ) {
-        let Some(stack) = &mut self.stack else {
-            let mut calls = AdapterCalls::new(now, ends);
-            let around = Around {
-                files: &mut self.files,
-                memory: &mut self.memory,
-                answering: &mut self.answering,
-                meter,
-            };
-            let mut system = Metered::new(&mut calls, around);
-            return what(&mut self.application, &mut system);
-        };
-        let mut calls = stack.calls(now, ends);
-        let around = Around {
-            files: &mut self.files,
-            memory: &mut self.memory,
-            answering: &mut self.answering,
-            meter,
-        };
-        let mut system = Metered::new(&mut calls, around);
-        what(&mut self.application, &mut system);
-        meter.owner(Owner::Host);
         let mut around = Around {
             files: &mut self.files,
             memory: &mut self.memory,
             answering: &mut self.answering,
             meter,
         };
+        let Some(stack) = &mut self.stack else {
+            let mut calls = AdapterCalls::new(now, ends);
+            return what(
+                &mut self.application,
+                &mut Metered::new(&mut calls, &mut around),
+            );
+        };
+        let mut calls = stack.calls(now, ends);
+        what(
+            &mut self.application,
+            &mut Metered::new(&mut calls, &mut around),
+        );
+        around.meter.owner(Owner::Host);
         stack.settle(now, ends, &mut around);
     }
 
