@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// What host and adapters say to each other, and how long it takes them to notice.
 ///
-/// Each NIC is an adapter. A connection is of the one on whose address it came, and that one answers it.
-///
-/// What their work costs is in [`host`](Experiment::host) and [`nic`](Experiment::nic), as for every machine.
+/// Each NIC is an adapter. A connection is of the one on whose address it came, and that one answers it, unless
+/// `host.kernel.affinity` chooses another. What their work costs is in [`host`](Experiment::host) and [`nic`](Experiment::nic).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
@@ -36,7 +35,7 @@ pub enum EstablishedBy {
     Host,
 }
 
-/// The host's half of sockets on the adapter.
+/// The host's half.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadHostConfig {
@@ -70,7 +69,7 @@ impl Default for OffloadHostConfig {
 /// Rings that are never full.
 const RING_DEPTH: u32 = 4096;
 
-/// The adapter's half of sockets on the adapter.
+/// The adapter's half.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadAdapterConfig {
