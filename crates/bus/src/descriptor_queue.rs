@@ -87,11 +87,15 @@ impl DescriptorQueue {
     }
 
     /// Puts what is to be transferred next at `now` into `transfer`, which it clears before; false when nothing is due.
+    #[inline]
     pub fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
         transfer.clear();
         if self.batcher.is_due(now) {
             self.batcher.taken(now);
             self.due = self.ring.len();
+        }
+        if self.due == 0 {
+            return false;
         }
         let mut entry_left = 0;
         for descriptor in self.ring.iter().take(self.due) {

@@ -68,6 +68,9 @@ impl<P: Inline> OsLayer<P> {
 
     /// Wakes as many of those that wait for buffers or the ring as find some; true when there was one.
     pub(super) fn wake_waiting<L: HostLink<Data = P>>(&mut self, link: &L) -> bool {
+        if self.waiting.is_empty() {
+            return false;
+        }
         let room = self.queue.room() / self.config.longest_send();
         let mut woken = false;
         for _ in 0..room.min(self.spare(link)) {

@@ -196,7 +196,8 @@ impl MemoryHierarchy {
     pub fn access(&mut self, now_cycle: u64, address: u64, len: u32, write: bool) -> AccessCost {
         let (first, lines) = self.lines_of(address, len);
         let mut cost = AccessCost::default();
-        for line in first..first + u64::from(lines) {
+        let (mut line, end) = (first, first + u64::from(lines));
+        while line < end {
             match self.l1.touch(line, write) {
                 Outcome::Hit => {}
                 Outcome::FirstWrite => {
@@ -206,6 +207,7 @@ impl MemoryHierarchy {
                     self.access_l2(now_cycle, line, write, &mut cost)
                 }
             }
+            line += 1;
         }
         cost.l1_hits = lines - cost.l2_hits - cost.misses;
         cost.stall_l1_cycles = cost.l1_hits * self.l1_stall_cycles;

@@ -86,6 +86,28 @@ impl HostMeter {
         self.tallies = Default::default();
     }
 
+    /// The processor touches memory for this layer.
+    #[inline(never)]
+    fn touch_memory(&mut self, layer: Layer, address: u64, len: u32, is_write: bool) {
+        let cost = self.memory.access(self.cycle(), address, len, is_write);
+        let stall = cost.stall_cycles();
+        if stall == 0 {
+            return;
+        }
+        let cycles = &mut self.layers[layer as usize];
+        cycles.execute += u64::from(cost.stall_l1_cycles);
+        cycles.l2 += u64::from(cost.stall_l2_cycles);
+        cycles.memory += u64::from(cost.stall_memory_cycles);
+        self.stalled += stall;
+        if layer.is_network_stack() {
+            let tally = &mut self.tallies[self.owner as usize];
+            tally.cycles += stall;
+            tally.l2_misses += u64::from(cost.misses);
+        }
+    }
+
+    /// Where it is in the modelled memory. Callers know the pool, so nearly all of it is worked out when they are compiled.
+    #[inline(always)]
     fn address(pool: Pool, slot: u32, offset: u32) -> u64 {
         let stride = POOLS[pool as usize].1;
         // The odd multiple of a line keeps the pools from starting in the same cache set.
@@ -115,7 +137,7 @@ impl baton_host::Meter for HostMeter {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn touch(
         &mut self,
         layer: Layer,
@@ -129,20 +151,7 @@ impl baton_host::Meter for HostMeter {
             return;
         }
         let address = Self::address(pool, slot, offset);
-        let cost = self
-            .memory
-            .access(self.cycle(), address, len, access == Access::Write);
-        let cycles = &mut self.layers[layer as usize];
-        cycles.execute += u64::from(cost.stall_l1_cycles);
-        cycles.l2 += u64::from(cost.stall_l2_cycles);
-        cycles.memory += u64::from(cost.stall_memory_cycles);
-        let stall = cost.stall_cycles();
-        self.stalled += stall;
-        if layer.is_network_stack() {
-            let tally = &mut self.tallies[self.owner as usize];
-            tally.cycles += stall;
-            tally.l2_misses += u64::from(cost.misses);
-        }
+        self.touch_memory(layer, address, len, access == Access::Write);
     }
 
     #[inline]

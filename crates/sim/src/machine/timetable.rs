@@ -33,9 +33,13 @@ impl Timetable {
 
     fn insert(&mut self, tick: Tick, due: Time) {
         self.times[tick.index()] = due;
-        let earlier = self.armed.iter().rev();
-        let earlier = earlier.take_while(|(time, _)| *time <= due).count();
-        self.armed.insert(self.armed.len() - earlier, (due, tick));
+        // Mostly it is one of the next: those before it move up one by one.
+        let mut place = self.armed.len();
+        self.armed.push((due, tick));
+        while place > 0 && self.armed[place - 1].0 <= due {
+            self.armed.swap(place - 1, place);
+            place -= 1;
+        }
     }
 
     /// `tick` does not happen.

@@ -4,9 +4,10 @@ use baton_apps::symbolic::{self, Kind};
 use baton_bus::link::Inline;
 use baton_bus::{BytesByCategory, Category, Direction};
 use baton_tcp::Segment;
-use baton_wire::{Payload, Pieces, Symbolic};
+use baton_wire::{Payload, Pieces, Symbolic, frame_len};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
 use std::rc::Rc;
 
 /// What a buffer holds.
@@ -29,12 +30,44 @@ pub(super) enum LinkData {
 }
 
 /// A packet; a buffer and what was read from it share it.
-pub(super) type Packet = Rc<Segment<LinkData>>;
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Packet {
+    segment: Rc<Segment<LinkData>>,
+    /// Bytes of headers and payload, which every step of the way asks for.
+    len: u32,
+}
+
+impl Packet {
+    fn new(segment: Segment<LinkData>) -> Self {
+        Self {
+            len: (segment.header_len() + segment.payload_len()) as u32,
+            segment: Rc::new(segment),
+        }
+    }
+
+    /// The segment by itself.
+    pub(super) fn into_segment(self) -> Segment<LinkData> {
+        Rc::unwrap_or_clone(self.segment)
+    }
+
+    /// As [`Segment::frame_len`].
+    pub(super) fn frame_len(&self) -> usize {
+        frame_len(self.len as usize)
+    }
+}
+
+impl Deref for Packet {
+    type Target = Segment<LinkData>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.segment
+    }
+}
 
 impl LinkData {
     /// A packet.
     pub(super) fn packet(segment: Segment<Self>) -> Self {
-        Self::Packet(Rc::new(segment))
+        Self::Packet(Packet::new(segment))
     }
 
     /// Whether it is a packet, or a part of one.
@@ -45,7 +78,7 @@ impl LinkData {
     /// The packet, if it is one.
     pub(super) fn into_packet(self) -> Option<Segment<Self>> {
         match self {
-            Self::Packet(segment) => Some(Rc::unwrap_or_clone(segment)),
+            Self::Packet(packet) => Some(packet.into_segment()),
             _ => None,
         }
     }
@@ -102,7 +135,7 @@ fn category(content: &Symbolic) -> Category {
 /// A segment from the wire, as the server's TCP takes it.
 pub(super) fn from_wire(segment: &Segment<Symbolic>) -> Packet {
     let payload = segment.payload.iter().copied().map(LinkData::Content);
-    Rc::new(with_payload(segment, payload.collect()))
+    Packet::new(with_payload(segment, payload.collect()))
 }
 
 /// A segment of the server's TCP, as the wire takes it.
@@ -136,7 +169,7 @@ impl Payload for LinkData {
             | Self::Cached(content)
             | Self::Part(content) => Payload::len(content),
             Self::State(bytes) => bytes.len(),
-            Self::Packet(segment) => segment.header_len() + segment.payload_len(),
+            Self::Packet(packet) => packet.len as usize,
         }
     }
 

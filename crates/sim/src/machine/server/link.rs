@@ -317,7 +317,7 @@ impl Channel {
     /// Takes as many whole entries as there is room for.
     fn put(&mut self, depth: usize, entries: &[Descriptor]) -> u32 {
         let taken = whole_entries(entries, depth - self.descriptors.len());
-        self.descriptors.extend(&entries[..taken]);
+        self.descriptors.extend(entries[..taken].iter().copied());
         taken as u32
     }
 
@@ -329,7 +329,11 @@ impl Channel {
         let first = 1 + self.descriptors[0].continuations();
         let room = most.max(first).min(self.arrived);
         let count = whole_entries(&self.descriptors, room);
-        to.extend(self.descriptors.drain(..count));
+        let (front, back) = self.descriptors.as_slices();
+        let from_front = count.min(front.len());
+        to.extend_from_slice(&front[..from_front]);
+        to.extend_from_slice(&back[..count - from_front]);
+        self.descriptors.drain(..count);
         self.arrived -= count;
     }
 }

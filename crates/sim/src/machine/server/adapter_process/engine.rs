@@ -14,7 +14,6 @@ use baton_nic::{Governor, LINE_BYTES, Meter, Task, Transmit};
 use baton_tcp::{Segment, Stack};
 use baton_wire::{Symbolic, Time};
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 /// TCP, sockets, and what the piece of work under way sends.
 #[derive(Debug)]
@@ -106,9 +105,14 @@ impl Engine {
         self.adapter.queue(self.session).is_held_up() && link.has_room_for_responses()
     }
 
+    /// Whether there is room for the answer to a request.
+    pub(super) fn may_answer(&self) -> bool {
+        self.adapter.room_for_requests(self.session) > 0
+    }
+
     /// Whether a request can be carried out: there is room for its answer, and for the data that it moves.
     pub(super) fn takes_requests(&self, link: &SimulatedLink) -> bool {
-        self.adapter.room_for_requests(self.session) > 0 && link.dmas() < self.most_dmas
+        self.may_answer() && link.dmas() < self.most_dmas
     }
 
     /// Does all that is there, frames up to a limit.
@@ -151,7 +155,7 @@ impl Engine {
     }
 
     /// A packet waits no more.
-    pub(super) fn free_packet(&mut self, now: Time, packet: &Segment<LinkData>) {
+    pub(super) fn free_packet(&mut self, now: Time, packet: &Packet) {
         self.adapter.free_packet(packet.frame_len() as u32);
         self.adapter.settle_memory(now, &mut self.stack);
     }
@@ -198,8 +202,7 @@ impl Engine {
             return self.adapter.pass(host, LinkData::Packet(packet));
         }
         nic.meter.run(Task::Receive);
-        let segment = Rc::unwrap_or_clone(packet);
-        self.stack.handle_segment(now, segment);
+        self.stack.handle_segment(now, packet.into_segment());
     }
 
     /// Packets of the host go to the wire, here since then or just come; those that it forwards are taken in. True when there was one.
