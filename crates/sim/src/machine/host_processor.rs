@@ -37,10 +37,10 @@ impl HostProcessor {
         &mut self.meter
     }
 
-    /// When that piece ends: some time later, so that time goes on.
+    /// When that piece ends.
     pub(super) fn end_piece(&mut self, now: Time) -> Time {
         let (executed, stalled) = self.meter.spent();
-        self.processor.run(now, executed.max(1), stalled)
+        self.processor.run(now, executed, stalled)
     }
 
     /// Forgets what was counted so far.

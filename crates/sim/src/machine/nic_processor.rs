@@ -35,10 +35,10 @@ impl NicProcessor {
         })
     }
 
-    /// When all that the meter has heard of since the last piece of work is done: some time later, so that time goes on.
+    /// When all that the meter has heard of since the last piece of work is done.
     pub(super) fn spend(&mut self, now: Time) -> Time {
         let instructions = self.meter.take_spent();
-        self.processor.run(now, instructions.max(1))
+        self.processor.run(now, instructions)
     }
 
     /// A packet of the host is on the wire, after so long on the NIC.

@@ -3,7 +3,7 @@
 mod engine;
 mod one_by_one;
 
-use super::super::nic_processor::NicProcessor;
+use super::super::port::Port;
 use super::carrier::Carrier;
 use super::data::Packet;
 use super::link::SimulatedLink;
@@ -116,21 +116,25 @@ impl AdapterProcess {
         }
     }
 
-    /// Ends the piece of work that ends at `now`: what goes onto the wire goes to `send`, and what goes onto the link is released.
+    /// Ends the piece of work that ends at `now`: what it sends goes onto the wire, past `frame`, and onto the link.
     ///
     /// # Errors
     /// The link is gone.
+    #[inline]
     pub(super) fn end_work(
         &mut self,
         now: Time,
         link: &mut SimulatedLink,
         carrier: &mut Carrier,
-        nic: &mut NicProcessor,
-        mut send: impl FnMut(Segment<Symbolic>),
+        port: &mut Port,
+        frame: &mut impl FnMut(&Segment<Symbolic>),
     ) -> Result<(), LinkError> {
         if !self.worker.ends(now) {
             return Ok(());
         }
+        let Port {
+            nic, to_clients, ..
+        } = port;
         for Outgoing {
             segment,
             host_since,
@@ -140,7 +144,8 @@ impl AdapterProcess {
                 Some(since) => nic.count_host_packet_sent(now - since),
                 None => nic.nic_packets_sent += 1,
             }
-            send(segment);
+            frame(&segment);
+            to_clients.send(now, segment.frame_len(), segment);
         }
         for since in self.engine.passed.drain(..) {
             nic.count_host_packet_received(now - since);
@@ -171,7 +176,12 @@ impl AdapterProcess {
     fn is_wanted(&self, link: &SimulatedLink) -> bool {
         self.engine.may_put(link)
             || match &self.waiting {
-                Waiting::All(received) => !received.is_empty() || link.is_waiting_for_adapter(),
+                Waiting::All(received) => {
+                    let may_answer = || self.engine.may_answer();
+                    !received.is_empty()
+                        || link.has_moved_data()
+                        || link.has_requests() && may_answer()
+                }
                 Waiting::One(dispatch) => {
                     dispatch.has_work(self.engine.takes_requests(link), link.has_moved_data())
                 }
@@ -196,20 +206,23 @@ impl AdapterProcess {
         Ok(())
     }
 
-    /// Begins a piece of work at `now`, if it is awake and has something to do.
+    /// Begins a piece of work at `now`, if it is awake and has something to do. One that takes no time ends at once.
     ///
     /// # Errors
     /// The host broke a rule, or the link is gone.
+    #[inline]
     pub(super) fn begin_work(
         &mut self,
         now: Time,
         link: &mut SimulatedLink,
-        nic: &mut NicProcessor,
+        carrier: &mut Carrier,
+        port: &mut Port,
+        frame: &mut impl FnMut(&Segment<Symbolic>),
     ) -> Result<(), LinkError> {
         if self.due > now {
             return Ok(());
         }
-        let engine = &mut self.engine;
+        let (engine, nic) = (&mut self.engine, &mut port.nic);
         let did = match &mut self.waiting {
             Waiting::All(received) => {
                 engine.do_all(now, received, link, nic)?;
@@ -217,14 +230,15 @@ impl AdapterProcess {
             }
             Waiting::One(dispatch) => engine.do_one(now, dispatch, link, nic)?,
         };
-        if did {
-            engine.charge_moves(nic);
-            self.worker.work(nic.spend(now));
-        } else {
+        if !did {
             self.worker.rest();
+            self.expect();
+            return Ok(());
         }
-        self.expect();
-        Ok(())
+        engine.charge_moves(nic);
+        self.due = nic.spend(now);
+        self.worker.work(self.due);
+        self.end_work(now, link, carrier, port, frame)
     }
 
     /// Connections that TCP has.

@@ -179,10 +179,13 @@ impl Carrier {
         }
     }
 
-    /// When something may get there next that is not there now; [`Time::NEVER`] if nothing is under way.
+    /// When something gets there next; at once if something has, and [`Time::NEVER`] if nothing is under way.
     #[inline]
     pub(super) fn due(&self) -> Time {
-        self.due.get().unwrap_or_else(|| self.look_forward())
+        match self.landed.is_empty() {
+            true => self.due.get().unwrap_or_else(|| self.look_forward()),
+            false => Time::ZERO,
+        }
     }
 
     fn look_forward(&self) -> Time {

@@ -178,21 +178,35 @@ impl HostProcess {
         }
     }
 
-    /// Begins a piece of work at `now`, if it is awake and has something to do: one turn of the server's event loop, with all that is there;
-    /// or only what one response brings, and where there is none, what the application does about one event. What is asked for meanwhile
-    /// leaves together.
+    /// Begins a piece of work at `now`, if it is awake and has something to do. One that takes no time ends at once.
     ///
     /// # Errors
     /// An adapter broke a rule, or its link is gone.
+    #[inline]
     pub(super) fn begin_work(
+        &mut self,
+        now: Time,
+        ends: &mut [End],
+        carrier: &mut Carrier,
+        host: &mut HostProcessor,
+    ) -> Result<(), LinkError> {
+        if self.due <= now {
+            self.do_piece(now, ends, host)?;
+            self.due = host.end_piece(now);
+            self.worker.work(self.due);
+            self.end_work(now, ends, carrier);
+        }
+        Ok(())
+    }
+
+    /// A piece of work: one turn of the server's event loop, with all that is there; or only what one response brings, and where there is
+    /// none, what the application does about one event. What is asked for meanwhile leaves together.
+    fn do_piece(
         &mut self,
         now: Time,
         ends: &mut [End],
         host: &mut HostProcessor,
     ) -> Result<(), LinkError> {
-        if self.due > now {
-            return Ok(());
-        }
         let goes_on = std::mem::take(&mut self.goes_on);
         let responding = ends.iter().filter(|end| end.link.is_waiting_for_host());
         let interrupts = match self.worker.is_waking() && !goes_on {
@@ -247,8 +261,6 @@ impl HostProcess {
             os.transmit(now, link)?;
             link_meter.charge(link, meter);
         }
-        self.worker.work(host.end_piece(now));
-        self.expect(ends);
         Ok(())
     }
 

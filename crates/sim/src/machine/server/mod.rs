@@ -120,14 +120,29 @@ impl Server {
     ) -> Result<(), LinkError> {
         let adapters = self.adapters.iter_mut().zip(&mut self.ends);
         for ((adapter, end), port) in adapters.zip(&mut *ports) {
-            let (wire, carrier) = (&mut port.to_clients, &mut self.carrier);
-            let send = |segment: Segment<Symbolic>| {
-                frame(&segment);
-                wire.send(now, segment.frame_len(), segment);
-            };
-            adapter.end_work(now, &mut end.link, carrier, &mut port.nic, send)?;
+            adapter.end_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
         }
         self.host.end_work(now, &mut self.ends, &mut self.carrier);
+        loop {
+            self.land(now);
+            for (adapter, end) in self.adapters.iter_mut().zip(&mut self.ends) {
+                adapter.look_at(now, &mut end.link)?;
+            }
+            self.host.look_at(now, &self.ends);
+            let adapters = self.adapters.iter_mut().zip(&mut self.ends);
+            for ((adapter, end), port) in adapters.zip(&mut *ports) {
+                adapter.begin_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
+            }
+            (self.host).begin_work(now, &mut self.ends, &mut self.carrier, host)?;
+            // After work that took no time there may be more to do.
+            if self.due() > now {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What has crossed by now is there.
+    fn land(&mut self, now: Time) {
         self.carrier.handle_timeout(now);
         while let Some(landed) = self.carrier.poll_landed() {
             match landed {
@@ -138,15 +153,6 @@ impl Server {
                 Landed::FromDisk(token) => self.host.handle_disk(token),
             }
         }
-        for (adapter, end) in self.adapters.iter_mut().zip(&mut self.ends) {
-            adapter.look_at(now, &mut end.link)?;
-        }
-        self.host.look_at(now, &self.ends);
-        let adapters = self.adapters.iter_mut().zip(&mut self.ends);
-        for ((adapter, end), port) in adapters.zip(ports) {
-            adapter.begin_work(now, &mut end.link, &mut port.nic)?;
-        }
-        self.host.begin_work(now, &mut self.ends, host)
     }
 
     /// A disk has done the read of this token: its data goes into the host's memory.

@@ -38,6 +38,7 @@ impl Engine {
         }
         // What turns out to be nothing costs nothing.
         while let Some(piece) = self.next_piece(dispatch, link) {
+            let is_for_tcp = !matches!(piece, Piece::Lookup(_) | Piece::Transmit);
             let done = self.do_piece(now, piece, dispatch, link, nic)?;
             let (requests, cache_commands) = match done {
                 Done::Nothing => continue,
@@ -46,6 +47,9 @@ impl Engine {
                 Done::ForConnections { requests } => (requests, 0),
             };
             self.handle_events(now);
+            if is_for_tcp && self.stack.may_transmit() {
+                dispatch.handle_output();
+            }
             self.control_load(now, dispatch);
             dispatch.end_piece(now, &mut self.adapter, link)?;
             let mut tally = link.take_adapter_tally();
@@ -145,7 +149,6 @@ impl Engine {
                 nic.meter.run_many(Task::Timer, ran as u32);
             }
         }
-        dispatch.handle_output();
         Ok(done)
     }
 
