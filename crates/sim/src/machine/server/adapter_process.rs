@@ -206,7 +206,7 @@ impl AdapterProcess {
         Ok(())
     }
 
-    /// Begins a piece of work at `now`, if it is awake and has something to do. One that takes no time ends at once.
+    /// Begins a piece of work at `now`, if it is awake and has something to do; after pieces that take no time, the next.
     ///
     /// # Errors
     /// The host broke a rule, or the link is gone.
@@ -219,26 +219,26 @@ impl AdapterProcess {
         port: &mut Port,
         frame: &mut impl FnMut(&Segment<Symbolic>),
     ) -> Result<(), LinkError> {
-        if self.due > now {
-            return Ok(());
-        }
-        let (engine, nic) = (&mut self.engine, &mut port.nic);
-        let did = match &mut self.waiting {
-            Waiting::All(received) => {
-                engine.do_all(now, received, link, nic)?;
-                true
+        while self.due <= now {
+            let (engine, nic) = (&mut self.engine, &mut port.nic);
+            let did = match &mut self.waiting {
+                Waiting::All(received) => {
+                    engine.do_all(now, received, link, nic)?;
+                    true
+                }
+                Waiting::One(dispatch) => engine.do_one(now, dispatch, link, nic)?,
+            };
+            if did {
+                engine.charge_moves(nic);
+                self.due = nic.spend(now);
+                self.worker.work(self.due);
+                self.end_work(now, link, carrier, port, frame)?;
+            } else {
+                self.worker.rest();
+                self.expect();
             }
-            Waiting::One(dispatch) => engine.do_one(now, dispatch, link, nic)?,
-        };
-        if !did {
-            self.worker.rest();
-            self.expect();
-            return Ok(());
         }
-        engine.charge_moves(nic);
-        self.due = nic.spend(now);
-        self.worker.work(self.due);
-        self.end_work(now, link, carrier, port, frame)
+        Ok(())
     }
 
     /// Connections that TCP has.

@@ -214,6 +214,12 @@ fn end(experiment: &Experiment, number: u8, policies: &Policies) -> Result<End, 
     if config.host.piece == Piece::One {
         link.get_one_by_one();
     }
+    let takes_no_time =
+        experiment.interconnect == InterconnectConfig::Ideal && config.link.latency_ns == 0;
+    // An adapter that does all in one piece would go on with the data in the same piece.
+    if takes_no_time && config.adapter.piece == Piece::One {
+        link.move_data_at_once();
+    }
     Ok(End { os, link })
 }
 
