@@ -1,7 +1,7 @@
 //! On-board memory: what finds none is refused, waits or is dropped.
 
 use crate::world::*;
-use baton_bus::descriptor::{Action, Close, Opcode, Status};
+use baton_bus::descriptor::{Action, Close, Opcode, Outcome, Status};
 use baton_nic::offload::OnBoardMemory;
 use baton_wire::Endpoint;
 
@@ -36,6 +36,24 @@ fn a_connect_that_finds_no_memory_is_refused_until_there_is_some() {
     world.answers(0);
     let again = world.ask(0, 2, Action::Connect(remote));
     assert_eq!(world.answers(0), [connected(2, again, Status::Ok)]);
+    world.adapter.check();
+}
+
+#[test]
+fn a_connection_that_finds_no_memory_waits_to_be_accepted() {
+    let mut world = small();
+    world.listen(0, 1, 80);
+    let tags = [2, 3].map(|first| world.post(0, 1, accept(first, 1, 0)));
+    let peers = [0, 1].map(|_| world.peer_connects(80));
+    world.run();
+    let accepted = [0, 1].map(|number| {
+        let remote = world.peer.flow(peers[number]).local;
+        answer(1, tags[number], Status::Ok, Outcome::Accepted(remote))
+    });
+    assert_eq!(world.answers(0), accepted[..1]);
+    world.adapter.check();
+    world.ask(0, 2, Action::Close(Close::Abort));
+    assert!(world.answers(0).contains(&accepted[1]));
     world.adapter.check();
 }
 
