@@ -105,7 +105,7 @@ pub struct ConfigError {
 const MOST_CACHE_KIB: u32 = (1 << 22) - 1;
 
 /// Parameters of the firmware. Times and rates belong to the machine around it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Hard_Limit: the most connections the NIC holds; 0 turns handoff off.
@@ -123,7 +123,7 @@ pub struct Config {
     pub receive_queue_packets: u32,
     /// Received packets that may wait for lookup. Under FCFS, where lookup waits its turn, this is *the* receive queue.
     pub arrival_queue_packets: u32,
-    /// Packets of the host that may wait to be sent, and as many commands that may wait to be carried out.
+    /// Packets of a host that may wait to be sent, and as many of its commands that may wait to be carried out.
     pub descriptor_queue_entries: u32,
     /// Segments that the NIC's TCP sends in one piece of work, which nothing interrupts.
     pub transmit_burst_segments: u32,

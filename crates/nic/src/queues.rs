@@ -118,30 +118,26 @@ pub struct QueueLengths {
     pub host_receive: usize,
     /// Received packets of connections on the NIC: Qlen.
     pub nic_receive: usize,
-    /// Packets of the host to be sent.
+    /// Packets of hosts to be sent.
     pub host_send: usize,
-    /// Commands of the host.
+    /// Commands of hosts.
     pub commands: usize,
 }
 
-/// All queues of the firmware (handoff-policies, figure 2): received packets, what the host wants sent, and its commands.
+/// The firmware's queues of received packets (handoff-policies, figure 2).
 #[derive(Debug)]
-pub(crate) struct Queues<R, S, C> {
+pub(crate) struct Queues<R> {
     pub(crate) arrivals: Queue<R>,
     pub(crate) host_receive: Queue<R>,
     pub(crate) nic_receive: Queue<R>,
-    pub(crate) host_send: Queue<S>,
-    pub(crate) commands: Queue<C>,
 }
 
-impl<R, S, C> Queues<R, S, C> {
+impl<R> Queues<R> {
     pub(crate) fn new(config: &crate::Config) -> Self {
         Self {
             arrivals: Queue::new(config.arrival_queue_packets),
             host_receive: Queue::new(config.receive_queue_packets),
             nic_receive: Queue::new(config.receive_queue_packets),
-            host_send: Queue::new(config.descriptor_queue_entries),
-            commands: Queue::new(config.descriptor_queue_entries),
         }
     }
 
@@ -150,8 +146,7 @@ impl<R, S, C> Queues<R, S, C> {
             arrivals: self.arrivals.len(),
             host_receive: self.host_receive.len(),
             nic_receive: self.nic_receive.len(),
-            host_send: self.host_send.len(),
-            commands: self.commands.len(),
+            ..QueueLengths::default()
         }
     }
 
@@ -161,9 +156,7 @@ impl<R, S, C> Queues<R, S, C> {
         Heads::default()
             .with(Source::Arrivals, self.arrivals.head())
             .with(Source::HostReceive, self.host_receive.head())
-            .with(Source::HostSend, self.host_send.head())
             .with(Source::NicReceive, self.nic_receive.head())
-            .with(Source::Commands, self.commands.head())
     }
 
     /// Qlen: packets that wait on the receive queue of the NIC. Under FCFS, where lookup waits too, all packets that wait there.
@@ -196,8 +189,6 @@ impl<R, S, C> Queues<R, S, C> {
         self.arrivals.check();
         self.host_receive.check();
         self.nic_receive.check();
-        self.host_send.check();
-        self.commands.check();
     }
 }
 

@@ -67,6 +67,16 @@ impl Heads {
         self
     }
 
+    /// The same, but for one source that has work of that place too, if any.
+    #[inline]
+    pub(crate) fn with_sooner(self, source: Source, stamp: Option<Stamp>) -> Self {
+        match (self.of(source), stamp) {
+            (Some(known), Some(other)) if known <= other => self,
+            (_, None) => self,
+            (_, Some(_)) => self.with(source, stamp),
+        }
+    }
+
     /// Whether any source has work.
     #[inline]
     pub(crate) fn any(&self) -> bool {

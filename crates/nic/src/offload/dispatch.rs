@@ -1,16 +1,19 @@
 //! One piece of work at a time: what waits for an adapter's processor, and which of it is done next (handoff-policies 3.1).
 
+mod requests;
+
 use super::pump::{begin_transfers, finish_transfer, put_responses};
 use super::{Adapter, SessionId};
 use crate::config::Config;
 use crate::drops::{Drop, Drops};
 use crate::queues::{QueueLengths, Queues, Stamp};
 use crate::scheduler::{Heads, Order, Schedule, Source};
-use baton_bus::descriptor::{Opcode, entries};
+use baton_bus::Descriptor;
+use baton_bus::descriptor::entries;
 use baton_bus::link::{AdapterLink, Inline, LinkError, Violation};
-use baton_bus::{Descriptor, Fifo};
 use baton_tcp::Stack;
 use baton_wire::{Payload, Time};
+use requests::{Begun, Requests};
 
 /// A piece of work of an adapter.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,22 +38,6 @@ pub enum Piece<F> {
     Timers,
 }
 
-/// A request about packets of the host.
-#[derive(Clone, Copy, Debug)]
-struct HostRequest {
-    descriptor: Descriptor,
-    /// When it arrived at the adapter.
-    since: Time,
-}
-
-/// A transfer of data that has begun.
-#[derive(Clone, Copy, Debug)]
-struct Begun {
-    /// That of the work that began it.
-    stamp: Stamp,
-    owner: Transferred,
-}
-
 /// What a transfer of data is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transferred {
@@ -62,20 +49,28 @@ pub enum Transferred {
     Connection,
 }
 
-/// The firmware's queues and scheduler around an [`Adapter`] with one application. `F` is a received packet.
+/// What may be done now for an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// There is [room](Adapter::room_for_requests) for the answer to a request.
+    pub can_answer: bool,
+    /// A transfer of data is over.
+    pub is_over: bool,
+}
+
+/// The firmware's queues and scheduler around an [`Adapter`]. `F` is a received packet. Packets wait in common, requests of each application
+/// in queues of its own; the scheduler knows only their kinds, and of requests of one kind that of any application is first which came first.
 ///
-/// Order of calls: [`Dispatch::handle_frame`], [`Dispatch::take_requests`] and [`Dispatch::handle_timers`] as things come. When the
-/// processor is free, [`Dispatch::next_piece`]; what it names is done, what TCP tells goes to the adapter, then
-/// [`Dispatch::handle_output`] if TCP may have something to send, and [`Dispatch::end_piece`].
+/// Order of calls: [`Dispatch::attach`] and [`Dispatch::detach`] as the adapter's; [`Dispatch::handle_frame`],
+/// [`Dispatch::take_requests`] and [`Dispatch::handle_timers`] as things come. When the processor is free, [`Dispatch::next_piece`];
+/// what it names is done, what TCP tells goes to the adapter, then [`Dispatch::handle_output`] if TCP may have something to send, and
+/// [`Dispatch::end_piece`] for each application for which there is something.
 #[derive(Debug)]
 pub struct Dispatch<F> {
-    session: SessionId,
+    config: Config,
     order: Order,
-    queues: Queues<F, HostRequest, Descriptor>,
-    /// Of the commands that wait, in their order.
-    continuations: Fifo<Descriptor>,
-    /// When those of them arrived that are of the data cache.
-    cache_commands: Fifo<Stamp>,
+    queues: Queues<F>,
+    requests: Vec<Requests>,
     next_stamp: Stamp,
     /// Arrival of the piece under way.
     current: Stamp,
@@ -83,30 +78,29 @@ pub struct Dispatch<F> {
     transmit: Option<Stamp>,
     /// Timers were due when this stamp was taken.
     timers: Option<Stamp>,
-    /// Transfers under way, in the order in which they will be over.
-    begun: Fifo<Begun>,
     /// The request under way.
     entry: Vec<Descriptor>,
+    /// The application whose request or transfer is under way.
+    session: SessionId,
     /// What the transfers are about that the piece under way begins.
     owner: Transferred,
     drops: Drops,
 }
 
 impl<F> Dispatch<F> {
-    /// For the application of `session`, with nothing to do. Of the parameters it uses the scheduler and the lengths of queues.
-    pub fn new(config: &Config, session: SessionId) -> Self {
+    /// Without applications, and with nothing to do. Of the parameters it uses the scheduler and the lengths of queues.
+    pub fn new(config: &Config) -> Self {
         Self {
-            session,
+            config: config.clone(),
             order: Order::new(config.scheduler),
             queues: Queues::new(config),
-            continuations: Fifo::new(),
-            cache_commands: Fifo::new(),
+            requests: Vec::new(),
             next_stamp: Stamp::default(),
             current: Stamp::default(),
             transmit: None,
             timers: None,
-            begun: Fifo::new(),
             entry: Vec::new(),
+            session: SessionId(0),
             owner: Transferred::Connection,
             drops: Drops::default(),
         }
@@ -121,7 +115,17 @@ impl<F> Dispatch<F> {
 
     /// Lengths of all queues.
     pub fn queue_lengths(&self) -> QueueLengths {
-        self.queues.lengths()
+        let of = |length: fn(&Requests) -> usize| self.requests.iter().map(length).sum();
+        QueueLengths {
+            host_send: of(|requests| requests.host_send.len()),
+            commands: of(|requests| requests.commands.len()),
+            ..self.queues.lengths()
+        }
+    }
+
+    /// The application whose request or transfer the piece under way is.
+    pub fn session(&self) -> SessionId {
+        self.session
     }
 
     /// Received packets that were dropped.
@@ -129,10 +133,9 @@ impl<F> Dispatch<F> {
         &self.drops
     }
 
-    /// Whether there may be a piece of work, if only to find that TCP has nothing to send. The arguments are those of
-    /// [`Dispatch::next_piece`].
-    pub fn has_work(&self, can_answer: bool, is_over: bool) -> bool {
-        self.transmit.is_some() || self.heads(can_answer, is_over).any()
+    /// Whether there may be a piece of work, if only to find that TCP has nothing to send; `ready` is that of [`Dispatch::next_piece`].
+    pub fn has_work(&self, ready: impl Fn(SessionId) -> Ready) -> bool {
+        self.transmit.is_some() || self.heads(ready).any()
     }
 
     /// Whether timers that are due have become work that waits for its turn.
@@ -143,13 +146,7 @@ impl<F> Dispatch<F> {
     /// Asserts what always holds.
     pub fn check(&self) {
         self.queues.check();
-        let commands = self.queues.commands.iter();
-        let continuations: usize = commands.map(Descriptor::continuations).sum();
-        assert_eq!(
-            self.continuations.len(),
-            continuations,
-            "continuations belong to commands"
-        );
+        self.requests.iter().for_each(Requests::check);
     }
 
     // --- mutators ---
@@ -157,6 +154,22 @@ impl<F> Dispatch<F> {
     /// A scheduler of the caller's own, before there is any work.
     pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
         self.order.set_own(Some(schedule));
+    }
+
+    // --- applications ---
+
+    /// Serves another application.
+    pub fn attach(&mut self, session: SessionId) {
+        self.requests.push(Requests::new(&self.config, session));
+    }
+
+    /// An application is gone, and what it has asked for with it.
+    pub fn detach(&mut self, session: SessionId) {
+        self.requests.retain(|requests| requests.session != session);
+    }
+
+    fn requests_of(&mut self, session: SessionId) -> Option<&mut Requests> {
+        one_of(&mut self.requests, |requests| requests.session == session)
     }
 
     // --- events in ---
@@ -211,8 +224,8 @@ impl<F> Dispatch<F> {
         })
     }
 
-    /// Takes requests that have arrived on the link, as far as the queues have room for any. Those about packets of the host wait in the
-    /// host send queue, all others in the command queue.
+    /// Takes an application's requests that have arrived on its link, as far as its queues have room for any. Those about packets of the
+    /// host wait in the host send queue, all others in the command queue.
     ///
     /// # Errors
     /// The application is gone or broke the rules.
@@ -220,6 +233,7 @@ impl<F> Dispatch<F> {
         &mut self,
         now: Time,
         adapter: &Adapter<P>,
+        session: SessionId,
         link: &mut L,
     ) -> Result<(), LinkError>
     where
@@ -227,7 +241,7 @@ impl<F> Dispatch<F> {
         L: AdapterLink<Data = P>,
     {
         let mut taken = std::mem::take(&mut self.entry);
-        let result = self.take_all(now, adapter, link, &mut taken);
+        let result = self.take_all(now, adapter, session, link, &mut taken);
         self.entry = taken;
         result
     }
@@ -236,6 +250,7 @@ impl<F> Dispatch<F> {
         &mut self,
         now: Time,
         adapter: &Adapter<P>,
+        session: SessionId,
         link: &mut L,
         taken: &mut Vec<Descriptor>,
     ) -> Result<(), LinkError>
@@ -243,12 +258,12 @@ impl<F> Dispatch<F> {
         P: Payload + Inline,
         L: AdapterLink<Data = P>,
     {
+        let is_its = |requests: &Requests| requests.session == session;
+        let Some(requests) = one_of(&mut self.requests, is_its) else {
+            return Ok(());
+        };
         loop {
-            let room = self
-                .queues
-                .host_send
-                .room()
-                .min(self.queues.commands.room());
+            let room = requests.room();
             if room == 0 {
                 return Ok(());
             }
@@ -259,26 +274,8 @@ impl<F> Dispatch<F> {
             }
             for entry in entries(taken) {
                 let entry = entry.map_err(Violation::from)?;
-                let of_host = adapter.is_about_packets(self.session, entry);
-                self.handle_request(now, entry, of_host);
-            }
-        }
-    }
-
-    fn handle_request(&mut self, now: Time, entry: &[Descriptor], of_host: bool) {
-        let stamp = self.next_stamp.take();
-        let descriptor = entry[0];
-        if of_host {
-            let since = now;
-            let request = HostRequest { descriptor, since };
-            self.queues.host_send.push(stamp, request);
-        } else {
-            self.queues.commands.push(stamp, descriptor);
-            if is_of_cache(&descriptor) {
-                self.cache_commands.push(stamp);
-            }
-            for &continuation in &entry[1..] {
-                self.continuations.push(continuation);
+                let of_host = adapter.is_about_packets(session, entry);
+                requests.push(self.next_stamp.take(), now, entry, of_host);
             }
         }
     }
@@ -286,56 +283,44 @@ impl<F> Dispatch<F> {
     // --- work ---
 
     #[inline]
-    fn heads(&self, can_answer: bool, is_over: bool) -> Heads {
-        let transfer = self.begun.front().filter(|_| is_over);
+    fn heads(&self, ready: impl Fn(SessionId) -> Ready) -> Heads {
         let mut heads = (self.queues.heads())
-            .with(Source::Transfers, transfer.map(|begun| begun.stamp))
             .with(Source::Transmit, self.transmit)
             .with(Source::Timers, self.timers);
-        if !can_answer {
+        // There is mostly one application.
+        let Some((first, others)) = self.requests.split_first() else {
+            return heads;
+        };
+        let oldest = first.oldest(ready(first.session));
+        heads = heads
+            .with(Source::HostSend, oldest.packet)
+            .with(Source::Commands, oldest.command)
+            .with(Source::Transfers, oldest.transfer);
+        for requests in others {
+            let oldest = requests.oldest(ready(requests.session));
             heads = heads
-                .with(Source::HostSend, None)
-                .with(Source::Commands, None);
+                .with_sooner(Source::HostSend, oldest.packet)
+                .with_sooner(Source::Commands, oldest.command)
+                .with_sooner(Source::Transfers, oldest.transfer);
         }
-        match self.cache_commands.front() {
-            Some(&put) => self.in_cache_order(heads, put),
-            None => heads,
-        }
+        heads
     }
 
-    /// Hides requests that are to be carried out after others because of the data cache, the first of whose commands arrived at `put`:
-    /// what stands in a place of it depends on the order of requests, whatever the scheduler says.
-    fn in_cache_order(&self, heads: Heads, put: Stamp) -> Heads {
-        let (packet, command) = (heads.of(Source::HostSend), heads.of(Source::Commands));
-        let is_first_packet = packet.is_some_and(|packet| packet < put);
-        let first = self.queues.host_send.front();
-        let is_cached =
-            first.is_some_and(|request| request.descriptor.opcode() == Ok(Opcode::SendCached));
-        if is_first_packet && command == Some(put) {
-            heads.with(Source::Commands, None)
-        } else if is_cached && !is_first_packet {
-            heads.with(Source::HostSend, None)
-        } else {
-            heads
-        }
-    }
-
-    /// The next piece of work, as the scheduler says. `can_answer`: there is [room](Adapter::room_for_requests) for the answer to a
-    /// request; `is_over`: a transfer of data is; `may_send`: TCP may have something to send.
+    /// The next piece of work, as the scheduler says, of what may be done. `may_send`: TCP may have something to send.
     pub fn next_piece(
         &mut self,
-        can_answer: bool,
-        is_over: bool,
+        ready: impl Fn(SessionId) -> Ready,
         may_send: bool,
     ) -> Option<Piece<F>> {
-        let mut heads = self.heads(can_answer, is_over);
+        let mut heads = self.heads(&ready);
         let mut source = self.order.next(&heads)?;
         if source == Source::Transmit && !may_send {
             self.handle_quiet();
             heads = heads.with(Source::Transmit, None);
             source = self.order.next(&heads)?;
         }
-        self.current = heads.of(source)?;
+        let stamp = heads.of(source)?;
+        self.current = stamp;
         self.owner = Transferred::Connection;
         let piece = match source {
             Source::Arrivals => Piece::Lookup(self.queues.arrivals.pop()?),
@@ -345,27 +330,33 @@ impl<F> Dispatch<F> {
             }
             Source::NicReceive => Piece::Receive(self.queues.nic_receive.pop()?),
             Source::HostSend => {
-                let request = self.queues.host_send.pop()?;
+                let is_first = |requests: &Requests| requests.host_send.head() == Some(stamp);
+                let first = one_of(&mut self.requests, is_first)?;
+                let request = first.host_send.pop()?;
+                self.session = first.session;
                 self.owner = Transferred::FromHost(request.since);
                 self.entry.clear();
                 self.entry.push(request.descriptor);
                 Piece::HostRequest
             }
             Source::Commands => {
-                let head = self.queues.commands.pop()?;
-                self.entry.clear();
-                self.entry.push(head);
-                let continuations = self.continuations.take(head.continuations());
-                self.entry.extend(continuations);
-                match is_of_cache(&head) {
-                    true => {
-                        self.cache_commands.pop();
-                        Piece::CacheCommand
-                    }
+                let is_first = |requests: &Requests| requests.commands.head() == Some(stamp);
+                let first = one_of(&mut self.requests, is_first)?;
+                self.session = first.session;
+                match first.pop_command(&mut self.entry)? {
+                    true => Piece::CacheCommand,
                     false => Piece::Request(self.entry.len() as u32),
                 }
             }
-            Source::Transfers => Piece::Transfer,
+            Source::Transfers => {
+                let is_first = |requests: &Requests| {
+                    let is_over = ready(requests.session).is_over;
+                    let begun = requests.begun.front().filter(|_| is_over);
+                    begun.is_some_and(|begun| begun.stamp == stamp)
+                };
+                self.session = one_of(&mut self.requests, is_first)?.session;
+                Piece::Transfer
+            }
             Source::Transmit => Piece::Transmit,
             Source::Timers => {
                 self.timers = None;
@@ -391,7 +382,7 @@ impl<F> Dispatch<F> {
         Ok(())
     }
 
-    /// Takes note of the transfer that is over; gives what it was about.
+    /// Takes note of the transfer that is over; gives what it was about, or nothing if there is none after all.
     ///
     /// # Errors
     /// The application is gone or broke the rules.
@@ -401,17 +392,22 @@ impl<F> Dispatch<F> {
         adapter: &mut Adapter<P>,
         stack: &mut Stack<P>,
         link: &mut L,
-    ) -> Result<Transferred, LinkError>
+    ) -> Result<Option<Transferred>, LinkError>
     where
         P: Payload + Inline,
         L: AdapterLink<Data = P>,
     {
-        finish_transfer(now, adapter, stack, self.session, link)?;
-        let begun = self.begun.pop();
-        Ok(begun.map_or(Transferred::Connection, |begun| begun.owner))
+        let session = self.session;
+        if !finish_transfer(now, adapter, stack, session, link)? {
+            return Ok(None);
+        }
+        let requests = self.requests_of(session);
+        let begun = requests.and_then(|requests| requests.begun.pop());
+        Ok(begun.map(|begun| begun.owner))
     }
 
-    /// Ends the piece under way: begins the transfers of data that it asks for, and gives the host the responses that are due.
+    /// Ends the piece under way for an application: begins the transfers of data that it asks for, and gives the host the responses that
+    /// are due. True when it did something.
     ///
     /// # Errors
     /// The application is gone or broke the rules.
@@ -419,24 +415,36 @@ impl<F> Dispatch<F> {
         &mut self,
         now: Time,
         adapter: &mut Adapter<P>,
+        session: SessionId,
         link: &mut L,
-    ) -> Result<(), LinkError>
+    ) -> Result<bool, LinkError>
     where
         P: Payload + Inline,
         L: AdapterLink<Data = P>,
     {
         let (stamp, owner) = (self.current, self.owner);
-        for _ in 0..begin_transfers(now, adapter, self.session, link)? {
-            self.begun.push(Begun { stamp, owner });
+        let count = begin_transfers(now, adapter, session, link)?;
+        if count > 0
+            && let Some(requests) = self.requests_of(session)
+        {
+            for _ in 0..count {
+                requests.begun.push(Begun { stamp, owner });
+            }
         }
-        put_responses(now, adapter, self.session, link)?;
-        Ok(())
+        Ok(put_responses(now, adapter, session, link)? | (count > 0))
     }
 }
 
-/// Whether a request is a command of the data cache.
-fn is_of_cache(request: &Descriptor) -> bool {
-    request.opcode().is_ok_and(Opcode::is_of_cache)
+/// The first for which this holds, of applications for one of which it does.
+#[inline]
+fn one_of(all: &mut [Requests], is_it: impl Fn(&Requests) -> bool) -> Option<&mut Requests> {
+    match all {
+        [only] => {
+            debug_assert!(is_it(only), "it is attached");
+            Some(only)
+        }
+        all => all.iter_mut().find(|requests| is_it(requests)),
+    }
 }
 
 #[cfg(test)]

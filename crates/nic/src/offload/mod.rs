@@ -57,7 +57,7 @@ mod socket;
 mod stats;
 
 pub use config::{AdapterConfig, AdapterConfigError};
-pub use dispatch::{Dispatch, Piece, Transferred};
+pub use dispatch::{Dispatch, Piece, Ready, Transferred};
 pub use dma::DmaRequest;
 pub use on_board::OnBoardMemory;
 pub use packets::{HostPacket, PacketSocket};

@@ -2,6 +2,9 @@ use super::*;
 use crate::config::Scheduler;
 use baton_bus::descriptor::{Action, Buffer, Request, write_inline};
 
+const FIRST: SessionId = SessionId(0);
+const SECOND: SessionId = SessionId(1);
+
 fn dispatch(scheduler: Scheduler) -> Dispatch<char> {
     let config = Config {
         scheduler,
@@ -9,7 +12,29 @@ fn dispatch(scheduler: Scheduler) -> Dispatch<char> {
         receive_queue_packets: 1,
         ..Config::default()
     };
-    Dispatch::new(&config, SessionId(0))
+    let mut dispatch = Dispatch::new(&config);
+    dispatch.attach(FIRST);
+    dispatch
+}
+
+/// The first application has asked for something.
+fn ask(dispatch: &mut Dispatch<char>, entry: &[Descriptor], of_host: bool) {
+    ask_of(dispatch, FIRST, entry, of_host);
+}
+
+fn ask_of(dispatch: &mut Dispatch<char>, of: SessionId, entry: &[Descriptor], of_host: bool) {
+    let stamp = dispatch.next_stamp.take();
+    let requests = dispatch.requests_of(of).unwrap();
+    requests.push(stamp, Time::ZERO, entry, of_host);
+}
+
+/// An application for which everything may be done, but for answers, and no transfer is over.
+fn answerable(can_answer: bool) -> impl Fn(SessionId) -> Ready {
+    let is_over = false;
+    move |_| Ready {
+        can_answer,
+        is_over,
+    }
 }
 
 /// A SEND with its data, if it has any.
@@ -36,7 +61,7 @@ fn send(inline_bytes: u16) -> Vec<Descriptor> {
 /// All pieces that are there, with packets of small letters for the host.
 fn pieces(dispatch: &mut Dispatch<char>, can_answer: bool) -> Vec<Piece<char>> {
     let mut all = Vec::new();
-    while let Some(piece) = dispatch.next_piece(can_answer, false, true) {
+    while let Some(piece) = dispatch.next_piece(answerable(can_answer), true) {
         dispatch.check();
         if let Piece::Lookup(frame) = piece {
             // A drop is counted.
@@ -77,10 +102,10 @@ fn packets_of_the_host_and_commands_wait_apart() {
         ),
     ] {
         let mut dispatch = dispatch(scheduler);
-        dispatch.handle_request(Time::ZERO, &send(100), false);
-        dispatch.handle_request(Time::ZERO, &send(0), false);
+        ask(&mut dispatch, &send(100), false);
+        ask(&mut dispatch, &send(0), false);
         dispatch.handle_frame('A').unwrap();
-        dispatch.handle_request(Time::ZERO, &send(0), true);
+        ask(&mut dispatch, &send(0), true);
         dispatch.handle_frame('b').unwrap();
         assert_eq!(dispatch.handle_frame('c'), Err(Drop::ArrivalQueue));
         assert_eq!(pieces(&mut dispatch, true), expected);
@@ -103,10 +128,10 @@ fn a_full_receive_queue_drops_by_name() {
 #[test]
 fn requests_wait_until_they_can_be_answered() {
     let mut dispatch = dispatch(Scheduler::Fcfs);
-    dispatch.handle_request(Time::ZERO, &send(0), true);
-    dispatch.handle_request(Time::ZERO, &send(0), false);
+    ask(&mut dispatch, &send(0), true);
+    ask(&mut dispatch, &send(0), false);
     assert_eq!(pieces(&mut dispatch, false), []);
-    assert!(dispatch.has_work(true, false) && !dispatch.has_work(false, true));
+    assert!(dispatch.has_work(answerable(true)) && !dispatch.has_work(answerable(false)));
     assert_eq!(pieces(&mut dispatch, true).len(), 2);
 }
 
@@ -116,21 +141,24 @@ fn output_counts_as_arrived_with_what_caused_it() {
     dispatch.handle_frame('A').unwrap();
     dispatch.handle_timers();
     assert_eq!(
-        dispatch.next_piece(true, false, true),
+        dispatch.next_piece(answerable(true), true),
         Some(Piece::Lookup('A'))
     );
     dispatch.sort('A', true).unwrap();
     assert_eq!(
-        dispatch.next_piece(true, false, true),
+        dispatch.next_piece(answerable(true), true),
         Some(Piece::Receive('A'))
     );
     dispatch.handle_output();
     assert_eq!(
-        dispatch.next_piece(true, false, true),
+        dispatch.next_piece(answerable(true), true),
         Some(Piece::Transmit)
     );
-    assert_eq!(dispatch.next_piece(true, false, false), Some(Piece::Timers));
-    assert_eq!(dispatch.next_piece(true, false, true), None);
+    assert_eq!(
+        dispatch.next_piece(answerable(true), false),
+        Some(Piece::Timers)
+    );
+    assert_eq!(dispatch.next_piece(answerable(true), true), None);
 }
 
 #[test]
@@ -146,7 +174,7 @@ fn cache_commands_are_told_apart_and_keep_their_place() {
         },
     };
     for entry in [vec![insert.encode()], send(0), vec![insert.encode()]] {
-        dispatch.handle_request(Time::ZERO, &entry, false);
+        ask(&mut dispatch, &entry, false);
     }
     let expected = [Piece::CacheCommand, Piece::Request(1), Piece::CacheCommand];
     assert_eq!(pieces(&mut dispatch, true), expected);
@@ -182,7 +210,7 @@ fn cache_commands_and_packets_from_the_cache_keep_their_order() {
         (entry(insert), false),
         (send(0), true),
     ] {
-        dispatch.handle_request(Time::ZERO, &entry, of_host);
+        ask(&mut dispatch, &entry, of_host);
     }
     let expected = [
         Piece::Request(1),
@@ -192,4 +220,48 @@ fn cache_commands_and_packets_from_the_cache_keep_their_order() {
         Piece::CacheCommand,
     ];
     assert_eq!(pieces(&mut dispatch, true), expected);
+}
+
+/// They go in the order in which they came; one that takes no answers keeps up only itself.
+#[test]
+fn two_applications_get_their_turns() {
+    let mut dispatch = dispatch(Scheduler::HostFirst);
+    dispatch.attach(SECOND);
+    for _ in 0..2 {
+        ask_of(&mut dispatch, FIRST, &send(0), false);
+        ask_of(&mut dispatch, SECOND, &send(100), false);
+    }
+    ask_of(&mut dispatch, SECOND, &send(0), true);
+    assert_eq!(dispatch.queue_lengths().commands, 4);
+    let turns = |dispatch: &mut Dispatch<char>, patient: SessionId, most: usize| {
+        let ready = |session| Ready {
+            can_answer: session != patient,
+            is_over: false,
+        };
+        let turns = std::iter::from_fn(|| {
+            let piece = dispatch.next_piece(ready, true)?;
+            dispatch.check();
+            Some((dispatch.session(), piece))
+        });
+        turns.take(most).collect::<Vec<_>>()
+    };
+    let nobody = SessionId(9);
+    assert_eq!(
+        turns(&mut dispatch, nobody, 2),
+        [(SECOND, Piece::HostRequest), (FIRST, Piece::Request(1))]
+    );
+    assert_eq!(
+        turns(&mut dispatch, SECOND, 9),
+        [(FIRST, Piece::Request(1))]
+    );
+    ask_of(&mut dispatch, FIRST, &send(0), false);
+    assert_eq!(
+        turns(&mut dispatch, nobody, 1),
+        [(SECOND, Piece::Request(4))]
+    );
+    dispatch.detach(SECOND);
+    assert_eq!(
+        turns(&mut dispatch, nobody, 9),
+        [(FIRST, Piece::Request(1))]
+    );
 }

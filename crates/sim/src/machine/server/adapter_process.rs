@@ -56,7 +56,8 @@ impl AdapterProcess {
         let waiting = match config.piece {
             Piece::All => Waiting::All(VecDeque::new()),
             Piece::One => {
-                let mut dispatch = Dispatch::new(&experiment.nic.firmware, engine.session);
+                let mut dispatch = Dispatch::new(&experiment.nic.firmware);
+                dispatch.attach(engine.session);
                 if let Some(schedule) = schedule {
                     dispatch.set_schedule(schedule);
                 }
@@ -166,7 +167,8 @@ impl AdapterProcess {
     fn take_requests(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
         match &mut self.waiting {
             Waiting::One(dispatch) if link.has_requests() => {
-                dispatch.take_requests(now, &self.engine.adapter, link)
+                let (adapter, session) = (&self.engine.adapter, self.engine.session);
+                dispatch.take_requests(now, adapter, session, link)
             }
             Waiting::One(_) | Waiting::All(_) => Ok(()),
         }
@@ -182,9 +184,7 @@ impl AdapterProcess {
                         || link.has_moved_data()
                         || link.has_requests() && may_answer()
                 }
-                Waiting::One(dispatch) => {
-                    dispatch.has_work(self.engine.takes_requests(link), link.has_moved_data())
-                }
+                Waiting::One(dispatch) => dispatch.has_work(|_| self.engine.readiness(link)),
             }
     }
 

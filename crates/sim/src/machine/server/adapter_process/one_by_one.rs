@@ -7,7 +7,7 @@ use super::super::link::SimulatedLink;
 use super::Received;
 use super::engine::{Engine, charge_link};
 use baton_bus::link::LinkError;
-use baton_nic::offload::{Dispatch, Piece, Transferred};
+use baton_nic::offload::{Dispatch, Piece, Ready, Transferred};
 use baton_nic::{Meter, Task};
 use baton_wire::Time;
 
@@ -51,7 +51,7 @@ impl Engine {
                 dispatch.handle_output();
             }
             self.control_load(now, dispatch);
-            dispatch.end_piece(now, &mut self.adapter, link)?;
+            dispatch.end_piece(now, &mut self.adapter, self.session, link)?;
             let mut tally = link.take_adapter_tally();
             (tally.requests, tally.cache_commands) = (requests, cache_commands);
             if done == Done::ForHost {
@@ -68,8 +68,16 @@ impl Engine {
         dispatch: &mut Dispatch<Received>,
         link: &SimulatedLink,
     ) -> Option<Piece<Received>> {
-        let may_send = self.stack.may_transmit();
-        dispatch.next_piece(self.takes_requests(link), link.has_moved_data(), may_send)
+        dispatch.next_piece(|_| self.readiness(link), self.stack.may_transmit())
+    }
+
+    /// What may be done now for the host.
+    #[inline]
+    pub(super) fn readiness(&self, link: &SimulatedLink) -> Ready {
+        Ready {
+            can_answer: self.takes_requests(link),
+            is_over: link.has_moved_data(),
+        }
     }
 
     fn do_piece(
@@ -123,12 +131,12 @@ impl Engine {
             Piece::Transfer => {
                 let (adapter, stack) = (&mut self.adapter, &mut self.stack);
                 let since = match dispatch.finish_transfer(now, adapter, stack, link)? {
-                    Transferred::Connection => None,
-                    Transferred::ToHost => {
+                    None | Some(Transferred::Connection) => None,
+                    Some(Transferred::ToHost) => {
                         done = Done::ForHost;
                         None
                     }
-                    Transferred::FromHost(since) => {
+                    Some(Transferred::FromHost(since)) => {
                         done = Done::ForHost;
                         Some(since)
                     }
