@@ -1,5 +1,9 @@
 //! An interface and a stack joined: frames in, frames out, connections between.
 
+mod lookup;
+
+pub use lookup::LookedUp;
+
 use crate::icmp::Quote;
 use crate::interface::{Received, Run, empty_segment, packet_of, push_data};
 use crate::{ConfigError, Interface, InterfaceConfig, Medium, Refusal, SendRefusal, Sent};
@@ -354,17 +358,9 @@ impl Host {
     ) -> usize {
         let mut count = 0;
         while count < most {
-            if self.interface.poll_frame(now, frames) {
-                end(frames);
-                count += 1;
-                continue;
-            }
-            if let Some(packet) = self.outgoing.pop_front() {
-                if self.interface.send_packet(now, &packet, frames) == Sent::Frame {
-                    end(frames);
-                    count += 1;
-                }
-                continue;
+            count += self.poll_packets(now, most - count, frames, &mut end);
+            if count == most {
+                break;
             }
             let limit = RunLimit {
                 segments: (most - count).min(MOST_RUN) as u32,
@@ -397,6 +393,32 @@ impl Host {
                     let refused = RefusedSegment::new(&run.first, reason);
                     self.report_refused(now, refused);
                 }
+            }
+        }
+        count
+    }
+
+    /// The same for frames that are no segments of the stack: what the interface sends by itself, and packets made elsewhere.
+    #[inline]
+    pub fn poll_packets<B: Buffer>(
+        &mut self,
+        now: Time,
+        most: usize,
+        frames: &mut B,
+        mut end: impl FnMut(&mut B),
+    ) -> usize {
+        let mut count = 0;
+        while count < most {
+            if self.interface.poll_frame(now, frames) {
+                end(frames);
+                count += 1;
+            } else if let Some(packet) = self.outgoing.pop_front() {
+                if self.interface.send_packet(now, &packet, frames) == Sent::Frame {
+                    end(frames);
+                    count += 1;
+                }
+            } else {
+                break;
             }
         }
         count

@@ -2,7 +2,7 @@
 //! happens to them on their way.
 
 use crate::common::{V4, V6, interface};
-use baton_inet::{Host, Stats, Unclaimed};
+use baton_inet::{Arrived, Host, LookedUp, Stats, Unclaimed};
 use baton_tcp::{Config, ConnId, EcnMode, Event};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
@@ -121,7 +121,13 @@ impl World {
                     host.handle_frames(self.now, frames);
                 } else {
                     for frame in frames {
-                        host.handle_frame(self.now, frame);
+                        // Looking first changes nothing, and finds what is found afterwards.
+                        let looked_up = host.look_up(self.now, &frame);
+                        match host.handle_frame(self.now, frame) {
+                            Arrived::Unclaimed => assert_ne!(looked_up, LookedUp::Own),
+                            Arrived::Segment(_) => assert_ne!(looked_up, LookedUp::Other),
+                            _ => {}
+                        }
                     }
                 }
             }

@@ -1,0 +1,53 @@
+//! Whose a frame is that is handled later (handoff-policies 2).
+
+use super::Host;
+use crate::Medium;
+use baton_wire::{Ecn, Endpoint, Flow, Time, decode_tcp};
+use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber, LaxIpSlice};
+
+/// What lookup has found a frame to be, by its headers alone: nothing is verified, counted or answered before it is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookedUp {
+    /// A segment that the stack knows something of.
+    Own,
+    /// A segment of this connection, of which the stack knows nothing.
+    Unclaimed(Flow),
+    /// No segment, or no right frame.
+    Other,
+}
+
+impl Host {
+    /// Finds out whose a frame is.
+    pub fn look_up(&mut self, now: Time, frame: &[u8]) -> LookedUp {
+        if self.read_headers(frame).is_none() {
+            return LookedUp::Other;
+        }
+        match self.stack.claims(now, &self.arrived) {
+            true => LookedUp::Own,
+            false => LookedUp::Unclaimed(self.arrived.flow_at_receiver()),
+        }
+    }
+
+    /// Reads the headers of a segment, if it is one.
+    fn read_headers(&mut self, frame: &[u8]) -> Option<()> {
+        let packet = match self.interface.config().medium {
+            Medium::Ip => frame,
+            Medium::Ethernet => {
+                let ethernet = Ethernet2HeaderSlice::from_slice(frame).ok()?;
+                let is_ip = matches!(ethernet.ether_type(), EtherType::IPV4 | EtherType::IPV6);
+                is_ip.then(|| &frame[ethernet.slice().len()..])?
+            }
+        };
+        let (ip, _) = LaxIpSlice::from_slice(packet).ok()?;
+        let carried = ip.payload();
+        if carried.ip_number != IpNumber::TCP || carried.fragmented {
+            return None;
+        }
+        let segment = &mut self.arrived;
+        let tcp = decode_tcp(None, carried.payload, &mut segment.header).ok()?;
+        segment.src = Endpoint::new(ip.source_addr(), tcp.src_port);
+        segment.dst = Endpoint::new(ip.destination_addr(), tcp.dst_port);
+        segment.ecn = Ecn::NotCapable;
+        Some(())
+    }
+}
