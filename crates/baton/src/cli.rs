@@ -8,7 +8,7 @@ mod descriptors;
 mod live;
 
 #[cfg(live)]
-pub use adapter::{AdapterArgs, OnExit, ReliefName};
+pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
 #[cfg(live)]

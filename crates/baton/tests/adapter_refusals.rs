@@ -55,6 +55,25 @@ fn batching_that_cannot_work() {
 }
 
 #[test]
+fn queues_that_cannot_work() {
+    let bench = Workbench::new();
+    adapter(&bench, &["--scheduler", "lifo"]).refused(&["--scheduler", "fcfs", "host-first"]);
+    for queue in [
+        "--arrival-queue-packets",
+        "--receive-queue-packets",
+        "--descriptor-queue-entries",
+    ] {
+        adapter(&bench, &["--scheduler", "fcfs", queue, "0"]).refused(&[queue, "1..=1048576"]);
+        adapter(&bench, &[queue, "64"]).refused(&["--scheduler <ORDER>"]);
+    }
+    adapter(
+        &bench,
+        &["--scheduler", "fcfs", "--transmit-burst-segments", "65"],
+    )
+    .refused(&["--transmit-burst-segments", "1..=64"]);
+}
+
+#[test]
 fn batching_of_descriptors_without_an_adapter() {
     let bench = Workbench::new();
     for option in [["--level", "4"], ["--batching", "fixed"]] {

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::vec::Drain;
 
 /// Frames that are gathered before the port is given them.
 const TRANSMIT_BATCH: usize = 64;
@@ -18,14 +19,39 @@ const MOST_BATCHES: usize = 4;
 /// The loop looks at least so often whether it is to end.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
-/// What runs on an engine.
+/// What runs on an engine. In each turn it is called in the order of its methods.
 pub trait Application {
+    /// Frames have come, and timers may be due: by default the host is given all of them at once, and runs its timers.
+    fn receive(&mut self, now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
+        take_in(now, host, frames);
+    }
+
     /// Takes note of what happened to connections, and acts. Called after frames came in and timers ran.
     fn handle(&mut self, now: Time, host: &mut Host);
+
+    /// Appends what is to be sent to `frames`, at most `most` frames, and calls `end` after each: by default what the host has.
+    fn poll_frames(
+        &mut self,
+        now: Time,
+        host: &mut Host,
+        most: usize,
+        frames: &mut Vec<u8>,
+        end: &mut dyn FnMut(&mut Vec<u8>),
+    ) {
+        host.poll_frames(now, most, frames, end);
+    }
 
     /// When it must next be called even if nothing comes in, if ever.
     fn poll_timeout(&self) -> Option<Time> {
         None
+    }
+}
+
+/// Frames have come for a host, and its timers may be due.
+pub(crate) fn take_in(now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
+    host.handle_frames(now, frames);
+    if host.poll_timeout().is_some_and(|due| due <= now) {
+        host.handle_timeouts(now);
     }
 }
 
@@ -126,22 +152,19 @@ impl<T: Port> Engine<T> {
         self.port.receive(now, &mut self.received)?;
         self.busy = !self.received.is_empty();
         let full = self.received.len() >= crate::port::RECEIVE_BATCH;
-        self.host.handle_frames(now, self.received.drain(..));
-        if self.host.poll_timeout().is_some_and(|due| due <= now) {
-            self.host.handle_timeouts(now);
-        }
+        application.receive(now, &mut self.host, self.received.drain(..));
         application.handle(now, &mut self.host);
-        let more = self.transmit(now)?;
+        let more = self.transmit(now, application)?;
         Ok(full || more)
     }
 
-    /// Sends what the host has to send; true when it has more.
-    fn transmit(&mut self, now: Time) -> io::Result<bool> {
+    /// Sends what there is to send; true when there is more.
+    fn transmit(&mut self, now: Time, application: &mut impl Application) -> io::Result<bool> {
         for _ in 0..MOST_BATCHES {
             let host = &mut self.host;
             let room = TRANSMIT_BATCH.saturating_sub(self.batch.len());
             self.batch
-                .push_many(|frames, end| host.poll_frames(now, room, frames, end));
+                .push_many(|frames, end| application.poll_frames(now, host, room, frames, end));
             let last = self.batch.len() < TRANSMIT_BATCH;
             let waiting = self.batch.len();
             self.port.send(now, &mut self.batch)?;

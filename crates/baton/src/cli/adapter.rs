@@ -3,6 +3,7 @@
 use super::{DescriptorArgs, LinkArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Where `baton live adapter` takes applications in.
@@ -20,6 +21,7 @@ Examples:
   baton live stat --control /run/baton-adapter.sock
 
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton.sock --core 3 --batching adaptive
+  baton live adapter --iface eth1 --addr 192.0.2.7/24 --scheduler host-first --hiwat 1024 --lowat 256
 
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
@@ -51,10 +53,17 @@ pub struct AdapterArgs {
     /// Data cache for each application that uses one (see `baton live serve --nic-cache`), bytes, as in 64M or 1G; 0 is none
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
     pub nic_cache: u32,
-    /// Load control: Soft_Limit falls when more segments than this wait at a turn [default: no load control]
+    /// Does one piece of work at a time, in this order, what waits stands in queues, and what finds one full is dropped by name: as the
+    /// firmware of the handoff papers. Slower than all at once, in bulk [default: all at once]
+    #[arg(long, value_name = "ORDER")]
+    pub scheduler: Option<SchedulerName>,
+    /// Queues and burst of that.
+    #[command(flatten)]
+    pub queues: QueueArgs,
+    /// Load control: Soft_Limit falls when more segments than this wait, at a turn or in queue [default: no load control]
     #[arg(long, value_name = "SEGMENTS", requires = "lowat")]
     pub hiwat: Option<u32>,
-    /// Load control: Soft_Limit rises when fewer segments than this wait at a turn
+    /// Load control: Soft_Limit rises when fewer segments than this wait
     #[arg(long, value_name = "SEGMENTS", requires = "hiwat")]
     pub lowat: Option<u32>,
     /// What load control does beside: wait for connections to end, or ask the hosts to take the busiest back
@@ -85,6 +94,35 @@ fn parse_size(text: &str) -> Result<u32, String> {
     let bytes = digits.parse::<u64>().ok();
     let bytes = bytes.and_then(|number| u32::try_from(number.checked_mul(1 << shift)?).ok());
     bytes.ok_or_else(|| "expected bytes below 4G, as in 65536, 64K, 64M or 1G".to_owned())
+}
+
+/// Lengths of the firmware's queues, and how much it sends at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct QueueArgs {
+    /// Received frames that may wait for lookup [default: 512]
+    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(QUEUE))]
+    pub arrival_queue_packets: Option<u32>,
+    /// Received frames that may wait after lookup: so many for hosts, and so many for TCP here [default: 2048]
+    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(QUEUE))]
+    pub receive_queue_packets: Option<u32>,
+    /// Packets of each application that may wait to be sent, and as many of its commands that may wait [default: 512]
+    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(QUEUE))]
+    pub descriptor_queue_entries: Option<u32>,
+    /// Segments that TCP sends in one piece of work [default: 1]
+    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub transmit_burst_segments: Option<u32>,
+}
+
+/// Lengths that queues may have.
+const QUEUE: RangeInclusive<i64> = 1..=1 << 20;
+
+/// In which order work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchedulerName {
+    /// First come, first served over all queues.
+    Fcfs,
+    /// Packets of hosts before commands, commands before segments of connections here.
+    HostFirst,
 }
 
 /// How the adapter gets out of overload.

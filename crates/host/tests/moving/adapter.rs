@@ -6,11 +6,27 @@ use baton_host::layer::AdapterEnd;
 use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_host::{NicCacheConfig, SocketId};
 use baton_inet::Host;
+use baton_live::adapter::{Links, OneByOne, Parts};
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::{Config, QueueLengths, Scheduler};
 use baton_testkit::Random;
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
+
+/// Pieces of work that are done before something else happens, at most.
+const MOST_PIECES: usize = 5;
+
+/// A link with the only application.
+struct OnlyLink<'a>(SessionId, &'a mut MemoryAdapter<Bytes>);
+
+impl Links for OnlyLink<'_> {
+    type Link = MemoryAdapter<Bytes>;
+
+    fn link(&mut self, session: SessionId) -> Option<&mut Self::Link> {
+        (session == self.0).then_some(&mut *self.1)
+    }
+}
 
 /// The host's end of an adapter.
 pub type End = AdapterEnd<Bytes, MemoryHost<Bytes>>;
@@ -39,6 +55,8 @@ pub struct AdapterSide {
     pub adapter: Adapter<Bytes>,
     session: SessionId,
     end: MemoryAdapter<Bytes>,
+    /// It does one piece of work at a time; none: all that is there.
+    one_by_one: Option<OneByOne>,
     pub faults: Faults,
     /// The socket through which the host has its packets.
     pub packets: SocketId,
@@ -81,6 +99,10 @@ impl AdapterSide {
         let session = adapter.attach().expect("the first");
         let mut host = host(vec![address(number)], tcp_config(random), random.draw());
         host.pass_unclaimed(true);
+        let mut one_by_one = random.percent(50).then(|| one_by_one(random));
+        if let Some(one_by_one) = &mut one_by_one {
+            one_by_one.attach(session);
+        }
         let mut os = OsLayer::new(os_config).expect("right parameters");
         let at = Endpoint::new(address(number), PORT);
         let packets = os.packet_socket(Time::ZERO, at);
@@ -89,6 +111,7 @@ impl AdapterSide {
             adapter,
             session,
             end,
+            one_by_one,
             faults: link.faults(),
             packets: packets.expect("the first socket"),
             is_lost: false,
@@ -96,15 +119,52 @@ impl AdapterSide {
         (side, End { os, link })
     }
 
-    /// What the host asks for and what comes of it; true when there was something.
+    /// A frame has come.
+    pub fn receive(&mut self, now: Time, frame: Bytes) {
+        if let Some(one_by_one) = &mut self.one_by_one {
+            one_by_one.receive(now, &mut self.adapter, [frame]);
+        } else {
+            self.host.handle_frame(now, frame);
+        }
+    }
+
+    /// What the host asks for and what comes of it, or its way into the queues; true when there was something.
     pub fn pump(&mut self, now: Time) -> bool {
-        let stack = self.host.stack_mut();
-        let did = pump(now, &mut self.adapter, stack, self.session, &mut self.end);
+        let (adapter, session, end) = (&mut self.adapter, self.session, &mut self.end);
+        let did = if let Some(one_by_one) = &mut self.one_by_one {
+            let did = one_by_one.look_at(now, adapter, session, end);
+            let waits = one_by_one.queue_lengths() != QueueLengths::default();
+            did.map(|did| did || waits)
+        } else {
+            pump(now, adapter, self.host.stack_mut(), session, end)
+        };
         did.expect("the host keeps the rules")
+    }
+
+    /// Some pieces of work are done.
+    fn work(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
+        let Some(one_by_one) = &mut self.one_by_one else {
+            return;
+        };
+        one_by_one.look(now, &mut self.host, &mut self.adapter);
+        let mut parts = Parts {
+            host: &mut self.host,
+            adapter: &mut self.adapter,
+            links: &mut OnlyLink(self.session, &mut self.end),
+            quiet: false,
+        };
+        let mut end = |frame: &mut Vec<u8>| send(std::mem::take(frame).into());
+        let mut frame = Vec::new();
+        let did = one_by_one.work(now, &mut parts, MOST_PIECES, &mut frame, &mut end);
+        did.expect("the host keeps the rules");
+        one_by_one.check();
     }
 
     /// Packets go to whom they are for; frames go to `send`.
     pub fn settle(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
+        if self.one_by_one.is_some() {
+            return self.work(now, send);
+        }
         while let Some(packet) = self.adapter.poll_packet() {
             let to_wire = packet.to_wire;
             let packet = packet.joined().expect("bytes can be joined");
@@ -145,6 +205,9 @@ impl AdapterSide {
     }
 
     pub fn handle_timeouts(&mut self, now: Time) {
+        if self.one_by_one.is_some() {
+            return;
+        }
         self.host.handle_timeouts(now);
         self.adapter.handle_timeouts(now, self.host.stack_mut());
     }
@@ -155,5 +218,25 @@ impl AdapterSide {
         self.faults.cut();
         let stack = self.host.stack_mut();
         self.adapter.detach(now, stack, self.session, Ending::Reset);
+        if let Some(one_by_one) = &mut self.one_by_one {
+            one_by_one.detach(self.session);
+        }
     }
+}
+
+/// Any scheduler, with queues that may be short.
+fn one_by_one(random: &mut Random) -> OneByOne {
+    let scheduler = match random.percent(50) {
+        true => Scheduler::Fcfs,
+        false => Scheduler::HostFirst,
+    };
+    let mut length = || 1 + random.below(40) as u32;
+    OneByOne::new(&Config {
+        scheduler,
+        arrival_queue_packets: length(),
+        receive_queue_packets: length(),
+        descriptor_queue_entries: length(),
+        transmit_burst_segments: length(),
+        ..Config::default()
+    })
 }

@@ -230,7 +230,7 @@ impl Machine {
             self.host_takes(frame);
             self.host_settles();
         } else {
-            side.host.handle_frame(self.now, frame);
+            side.receive(self.now, frame);
             self.adapter_settles(number);
         }
         true

@@ -1,5 +1,6 @@
 //! One application that is attached.
 
+use super::one_by_one::Links;
 use super::rows::{ApplicationRow, BusRow, RingRow};
 use super::wakeups::Wakeups;
 use baton_bus::link::{Counted, LinkError};
@@ -57,6 +58,17 @@ pub(super) struct Attached {
     pub(super) asleep: bool,
     /// What its file descriptor is waited for.
     interest: PollFlags,
+}
+
+impl Links for Vec<Option<Attached>> {
+    type Link = Counted<AnyAdapterLink>;
+
+    fn link(&mut self, session: SessionId) -> Option<&mut Self::Link> {
+        let application = self.get_mut(session.0 as usize)?.as_mut()?;
+        // Who uses a link need not be rung for: it is to be told again before the next sleep.
+        application.asleep = false;
+        Some(&mut application.link)
+    }
 }
 
 impl Attached {

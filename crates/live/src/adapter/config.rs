@@ -1,6 +1,7 @@
 //! Parameters of the adapter process.
 
 use baton_iolib::Limits;
+use baton_nic::Config;
 use baton_nic::offload::{AdapterConfig, Ending};
 
 /// What the process does for applications, and how much of it.
@@ -8,6 +9,9 @@ use baton_nic::offload::{AdapterConfig, Ending};
 pub struct AdapterServiceConfig {
     /// The adapter's parameters; the addresses are those of the host that it works with.
     pub adapter: AdapterConfig,
+    /// The firmware's scheduler, lengths of queues and burst of segments, for an adapter that does one piece of work at a time; none: it does
+    /// all that is there at once. Everything else is in `adapter`.
+    pub firmware: Option<Config>,
     /// The most that one application gets of rings and buffers.
     pub limits: Limits,
     /// What becomes of the connections of an application that is gone.
@@ -24,6 +28,7 @@ impl Default for AdapterServiceConfig {
                 ..Limits::default()
             },
             adapter,
+            firmware: None,
             on_exit: Ending::Reset,
         }
     }

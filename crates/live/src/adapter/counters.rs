@@ -3,9 +3,36 @@
 use super::rows::ApplicationRow;
 use super::service::AdapterService;
 use crate::snapshot::{SnapshotSource, add_fields, snake_case};
+use baton_nic::Drops;
 use baton_tcp::ConnId;
 use baton_wire::Time;
 use std::collections::BTreeMap;
+
+impl AdapterService {
+    /// What waits and was dropped, where there are queues.
+    fn add_queues(&self, counters: &mut BTreeMap<String, u64>) {
+        let Some(one_by_one) = &self.one_by_one else {
+            return;
+        };
+        let drops = Drops {
+            memory: self.adapter().packets_without_memory(),
+            ..one_by_one.drops().clone()
+        };
+        for (reason, count) in drops.iter() {
+            counters.insert(format!("adapter.dropped.{reason}"), count);
+        }
+        let lengths = one_by_one.queue_lengths();
+        for (queue, len) in [
+            ("arrivals", lengths.arrivals),
+            ("host_receive", lengths.host_receive),
+            ("nic_receive", lengths.nic_receive),
+            ("host_send", lengths.host_send),
+            ("commands", lengths.commands),
+        ] {
+            counters.insert(format!("adapter.waiting.{queue}"), len as u64);
+        }
+    }
+}
 
 impl SnapshotSource for AdapterService {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
@@ -54,6 +81,7 @@ impl SnapshotSource for AdapterService {
             }
         }
         counters.insert("adapter.orphans".to_owned(), adapter.orphans() as u64);
+        self.add_queues(counters);
     }
 
     fn applications(&self, now: Time) -> Vec<ApplicationRow> {

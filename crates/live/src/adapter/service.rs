@@ -5,15 +5,18 @@ use super::config::AdapterServiceConfig;
 use super::cutoff::CutOffs;
 use super::listeners::Listeners;
 use super::notice::Notice;
+use super::one_by_one::{OneByOne, Parts};
+use super::passing;
 use super::wakeups::Wakeups;
-use crate::engine::Application;
+use crate::engine::{Application, take_in};
 use crate::error::LiveError;
 use crate::throttle::Throttle;
-use baton_bus::Batching;
 use baton_bus::link::LinkError;
-use baton_inet::{Host, Unclaimed};
+use baton_bus::{Batching, BatchingRule};
+use baton_inet::Host;
 use baton_iolib::AnyAdapterLink;
 use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::{Config, Governor, Schedule};
 use baton_tcp::Stack;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
@@ -22,6 +25,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::vec::Drain;
 
 /// Connections under way at the end are waited for so long at most.
 const LONGEST_END: Span = Span::from_secs(5);
@@ -34,6 +38,9 @@ pub(super) const QUIET_START: Span = Span::from_secs(2);
 const FEW: usize = 4;
 /// Notices that wait to be told of at most; those that come after are not told of.
 const MOST_NOTICES: usize = 256;
+
+/// Makes a rule for an application's ring of so many descriptors.
+type MakeBatching = dyn Fn(u32) -> Box<dyn BatchingRule>;
 
 /// What the service counts of applications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +64,9 @@ pub struct ApplicationStats {
 /// [`AdapterService::awake`] after it.
 pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
+    /// Does one piece of work at a time; none: all that is there.
+    pub(super) one_by_one: Option<OneByOne>,
+    batching: Option<Box<MakeBatching>>,
     on_exit: Ending,
     /// None once the end has begun.
     listeners: Option<Listeners>,
@@ -101,6 +111,8 @@ impl AdapterService {
             Adapter::new(adapter).map_err(|error| LiveError::BadInput(error.to_string()))?;
         Ok(Self {
             adapter,
+            one_by_one: config.firmware.as_ref().map(OneByOne::new),
+            batching: None,
             on_exit: config.on_exit,
             listeners: Some(listeners),
             applications: Vec::new(),
@@ -156,6 +168,31 @@ impl AdapterService {
         self.relief_ends_at.is_none() && self.ends_at.is_some_and(is_over)
     }
 
+    /// How often those that are attached were woken.
+    fn doorbells_rung(&self) -> u64 {
+        self.attached().map(Attached::doorbells_rung).sum()
+    }
+
+    // --- mutators: policies of the caller's own, before there are applications ---
+
+    /// Which piece of work is done next (handoff-policies 3.1). An adapter that was to do all at once does one at a time with it, with the
+    /// usual lengths of queues.
+    pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
+        let one_by_one = &mut self.one_by_one;
+        let one_by_one = one_by_one.get_or_insert_with(|| OneByOne::new(&Config::default()));
+        one_by_one.set_schedule(schedule);
+    }
+
+    /// How many connections may be here (handoff-policies 3.2).
+    pub fn set_governor(&mut self, governor: Box<dyn Governor>) {
+        self.adapter.set_governor(governor);
+    }
+
+    /// When answers are transferred (batching 3.1): made for each application's ring of so many descriptors.
+    pub fn set_batching(&mut self, make: impl Fn(u32) -> Box<dyn BatchingRule> + 'static) {
+        self.batching = Some(Box::new(make));
+    }
+
     // --- effects out ---
 
     /// The next thing to tell the operator.
@@ -203,6 +240,13 @@ impl AdapterService {
             self.stats.not_attached += 1;
             return;
         };
+        if let Some(make) = &self.batching {
+            self.adapter
+                .set_batching(session, make(geometry.ring_depth));
+        }
+        if let Some(one_by_one) = &mut self.one_by_one {
+            one_by_one.attach(session);
+        }
         self.stats.attached += 1;
         self.busy = true;
         self.tell(Notice::Attached(application.about.clone()));
@@ -215,7 +259,7 @@ impl AdapterService {
 
     // --- applications work ---
 
-    /// Moves what can be moved between applications and the stack, for each a bounded amount.
+    /// Moves what can be moved between applications and the stack, or the firmware's queues, for each a bounded amount.
     fn pump_all(&mut self, now: Time, stack: &mut Stack<Bytes>) {
         let mut failed: SmallVec<[(SessionId, LinkError); 2]> = SmallVec::new();
         for application in self.applications.iter_mut().flatten() {
@@ -225,13 +269,12 @@ impl AdapterService {
             }
             application.asleep = false;
             let rung = application.doorbells_rung();
-            match pump(
-                now,
-                &mut self.adapter,
-                stack,
-                session,
-                &mut application.link,
-            ) {
+            let (adapter, link) = (&mut self.adapter, &mut application.link);
+            let pumped = match &mut self.one_by_one {
+                Some(one_by_one) => one_by_one.look_at(now, adapter, session, link),
+                None => pump(now, adapter, stack, session, link),
+            };
+            match pumped {
                 Ok(did) => {
                     self.busy |= did;
                     self.rang |= application.doorbells_rung() > rung;
@@ -253,23 +296,11 @@ impl AdapterService {
         now < until || self.ends_at.is_some()
     }
 
-    /// Passes packets of no connection here to the hosts that want them; others the stack answers.
+    /// Passes the packets that have come at once; load control sees what of them was for TCP here.
     fn pass_packets(&mut self, now: Time, host: &mut Host) {
         let quiet = self.is_quiet(now);
         host.pass_unclaimed(quiet || self.adapter.passes_packets());
-        let mut waiting = 0;
-        while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
-            waiting += 1;
-            match self.adapter.host_for(flow.local) {
-                Some(socket) => self.adapter.pass(socket, packet),
-                None if quiet => {
-                    host.handle_packet(now, packet);
-                }
-                None => {
-                    host.handle_stray(now, packet);
-                }
-            }
-        }
+        let waiting = passing::pass_packets(now, host, &mut self.adapter, quiet);
         self.busy |= waiting > 0;
         let received = host.interface().stats().segments_received;
         let arrived = received - self.segments_received;
@@ -283,20 +314,19 @@ impl AdapterService {
         }
     }
 
-    /// Sends what hosts want sent.
-    fn take_packets(&mut self, now: Time, host: &mut Host) {
-        while let Some(packet) = self.adapter.poll_packet() {
-            self.busy = true;
-            let to_wire = packet.to_wire;
-            let Some(packet) = packet.joined() else {
-                unreachable!("bytes can be joined");
-            };
-            if to_wire {
-                host.send_packet(packet);
-            } else {
-                host.handle_packet(now, packet);
-            }
+    /// Everything that is there, at once.
+    fn do_all(&mut self, now: Time, host: &mut Host) {
+        let stack = host.stack_mut();
+        while let Some((conn, event)) = stack.poll_event() {
+            self.adapter.handle_event(now, stack, conn, &event);
         }
+        self.pass_packets(now, host);
+        let stack = host.stack_mut();
+        if self.poll_timeout().is_some_and(|due| due <= now) {
+            self.adapter.handle_timeouts(now, stack);
+        }
+        self.pump_all(now, stack);
+        self.busy |= passing::take_packets(now, host, &mut self.adapter);
     }
 
     // --- applications go ---
@@ -334,7 +364,7 @@ impl AdapterService {
                 Ending::Reset
             }
         };
-        self.adapter.detach(now, stack, session, ending);
+        self.detach(now, stack, session, ending);
         // There are resets and ends to send.
         self.busy = true;
     }
@@ -356,10 +386,17 @@ impl AdapterService {
             return;
         }
         self.relief_ends_at = None;
-        for application in self.applications.drain(..).flatten() {
+        for application in std::mem::take(&mut self.applications).into_iter().flatten() {
             let session = application.session;
             self.stats.reclaimed_bytes += application.memory_bytes();
-            self.adapter.detach(now, stack, session, Ending::Drain);
+            self.detach(now, stack, session, Ending::Drain);
+        }
+    }
+
+    fn detach(&mut self, now: Time, stack: &mut Stack<Bytes>, session: SessionId, ending: Ending) {
+        self.adapter.detach(now, stack, session, ending);
+        if let Some(one_by_one) = &mut self.one_by_one {
+            one_by_one.detach(session);
         }
     }
 
@@ -419,23 +456,54 @@ impl AdapterService {
 }
 
 impl Application for AdapterService {
+    fn receive(&mut self, now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
+        match &mut self.one_by_one {
+            Some(one_by_one) => one_by_one.receive(now, &mut self.adapter, frames),
+            None => take_in(now, host, frames),
+        }
+    }
+
     fn handle(&mut self, now: Time, host: &mut Host) {
         self.busy = false;
-        let stack = host.stack_mut();
         if self.listeners_throttle.is_due(now) {
-            self.welcome(now, stack);
+            self.welcome(now, host.stack_mut());
         }
-        while let Some((conn, event)) = stack.poll_event() {
-            self.adapter.handle_event(now, stack, conn, &event);
+        if let Some(one_by_one) = &mut self.one_by_one {
+            one_by_one.look(now, host, &mut self.adapter);
+            self.pump_all(now, host.stack_mut());
+        } else {
+            self.do_all(now, host);
         }
-        self.pass_packets(now, host);
-        let stack = host.stack_mut();
-        if self.poll_timeout().is_some_and(|due| due <= now) {
-            self.adapter.handle_timeouts(now, stack);
-        }
-        self.pump_all(now, stack);
-        self.take_packets(now, host);
         self.part_with_relieved(now, host.stack_mut());
+    }
+
+    fn poll_frames(
+        &mut self,
+        now: Time,
+        host: &mut Host,
+        most: usize,
+        frames: &mut Vec<u8>,
+        end: &mut dyn FnMut(&mut Vec<u8>),
+    ) {
+        let (quiet, rung) = match self.one_by_one {
+            Some(_) => (self.is_quiet(now), self.doorbells_rung()),
+            None => (false, 0),
+        };
+        let Some(one_by_one) = &mut self.one_by_one else {
+            host.poll_frames(now, most, frames, end);
+            return;
+        };
+        let mut parts = Parts {
+            host,
+            adapter: &mut self.adapter,
+            links: &mut self.applications,
+            quiet,
+        };
+        match one_by_one.work(now, &mut parts, most, frames, end) {
+            Ok(did) => self.busy |= did,
+            Err((session, error)) => self.part_with(now, host.stack_mut(), session, &error),
+        }
+        self.rang |= self.doorbells_rung() > rung;
     }
 
     fn poll_timeout(&self) -> Option<Time> {

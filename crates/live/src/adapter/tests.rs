@@ -4,23 +4,28 @@ use super::*;
 use crate::port::{MemoryPort, memory_pair};
 use crate::snapshot::{Snapshot, SnapshotSource};
 use crate::{Application, Clock, Engine};
-use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
 use baton_bus::link::{HostLink, LinkError};
+use baton_bus::{BatchingRule, Descriptor, Urgency};
+use baton_cache::Replacement;
 use baton_inet::{Host, InterfaceConfig};
-use baton_iolib::{ConnectError, Geometry, Refusal, ShmHost};
-use baton_tcp::{CloseReason, Config, Event};
+use baton_iolib::{AdapterAddress, ConnectError, Geometry, Refusal, ShmHost};
+use baton_nic::{Config, Governor, LoadState, Step};
+use baton_sockets::{Driver, DriverConfig};
+use baton_tcp::{CloseReason, Event};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use rustix::event::{PollFd, Timespec, poll};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use tempfile::TempDir;
 
 fn host_of(mac: [u8; 6], address: &str) -> Host {
     let addresses = vec![address.parse().expect("an address")];
     let interface = InterfaceConfig::new(mac, addresses);
-    Host::new(interface, Config::default(), 1).expect("a host")
+    Host::new(interface, baton_tcp::Config::default(), 1).expect("a host")
 }
 
 /// Whoever only lets TCP work.
@@ -43,14 +48,25 @@ struct Desk {
     network: Engine<MemoryPort>,
 }
 
+/// All at once, and one by one.
+fn both_ways() -> [Option<Config>; 2] {
+    [None, Some(Config::default())]
+}
+
 impl Desk {
     fn new(most_applications: u32) -> Self {
+        Self::with(most_applications, None)
+    }
+
+    fn with(most_applications: u32, firmware: Option<Config>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (port, network) = memory_pair([[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]], 1500);
         let mut host = host_of([2, 0, 0, 0, 0, 1], "10.9.0.2/24");
         let other = host_of([2, 0, 0, 0, 0, 2], "10.9.0.1/24");
         let mut config = AdapterServiceConfig::default();
         config.limits.applications = most_applications;
+        config.firmware = firmware;
+        config.adapter.cache_bytes = 1 << 16;
         let path = folder.path().join("adapter");
         let listeners = Listeners::open(&path, None, config.limits).expect("a socket");
         let service = AdapterService::new(config, listeners, &mut host).expect("an adapter");
@@ -153,76 +169,111 @@ fn answers(host: &mut ShmHost) -> Result<Vec<Response>, LinkError> {
 
 #[test]
 fn an_application_is_served_until_it_is_gone() {
-    let mut desk = Desk::new(2);
-    let mut host = desk.attach().expect("there is room");
-    ask(&mut host, socket(5));
-    desk.turn();
-    let made = Response {
-        socket: 5,
-        tag: 7,
-        status: Status::Ok,
-        outcome: Outcome::Done(Opcode::Socket),
-    };
-    assert_eq!(answers(&mut host), Ok(vec![made]));
-    let snapshot = Snapshot::take(&desk.engine, &desk.service);
-    let [row] = &snapshot.applications[..] else {
-        panic!("one application, not {:?}", snapshot.applications);
-    };
-    assert_eq!(row.pid, Some(std::process::id()));
-    assert_eq!((row.sockets, row.link.as_str()), (1, "shared memory"));
-    assert_eq!(row.bus.requests.per_transfer.entries, 1);
-    assert_eq!(row.bus.crossings.crossings(), 2);
-    assert_eq!(row.bus.memory_bytes, Geometry::default().pool_bytes());
-
-    drop(host);
-    while desk.counters()["applications.left"] == 0 {
+    for firmware in both_ways() {
+        let mut desk = Desk::with(2, firmware);
+        let mut host = desk.attach().expect("there is room");
+        ask(&mut host, socket(5));
         desk.turn();
+        let made = Response {
+            socket: 5,
+            tag: 7,
+            status: Status::Ok,
+            outcome: Outcome::Done(Opcode::Socket),
+        };
+        assert_eq!(answers(&mut host), Ok(vec![made]));
+        let snapshot = Snapshot::take(&desk.engine, &desk.service);
+        let [row] = &snapshot.applications[..] else {
+            panic!("one application, not {:?}", snapshot.applications);
+        };
+        assert_eq!(row.pid, Some(std::process::id()));
+        assert_eq!((row.sockets, row.link.as_str()), (1, "shared memory"));
+        assert_eq!(row.bus.requests.per_transfer.entries, 1);
+        assert_eq!(row.bus.crossings.crossings(), 2);
+        assert_eq!(row.bus.memory_bytes, Geometry::default().pool_bytes());
+
+        drop(host);
+        while desk.counters()["applications.left"] == 0 {
+            desk.turn();
+        }
+        let counters = desk.counters();
+        assert_eq!(counters["applications.shared_bytes"], 0);
+        assert_eq!(
+            counters["applications.reclaimed_bytes"],
+            Geometry::default().pool_bytes()
+        );
+        let notices = desk.notices();
+        assert!(notices[0].ends_with("has attached"), "{notices:?}");
+        assert!(
+            notices[1].ends_with("is gone; its 1 sockets are reset"),
+            "{notices:?}"
+        );
     }
-    let counters = desk.counters();
-    assert_eq!(counters["applications.shared_bytes"], 0);
-    assert_eq!(
-        counters["applications.reclaimed_bytes"],
-        Geometry::default().pool_bytes()
-    );
-    let notices = desk.notices();
-    assert!(notices[0].ends_with("has attached"), "{notices:?}");
-    assert!(
-        notices[1].ends_with("is gone; its 1 sockets are reset"),
-        "{notices:?}"
-    );
 }
 
 #[test]
 fn one_that_sleeps_is_woken_by_the_doorbell() {
-    let mut desk = Desk::new(2);
-    let (mut host, mut other) = (desk.attach().expect("room"), desk.attach().expect("room"));
-    desk.turn();
-    assert!(desk.service.prepare_to_sleep(), "there is nothing to do");
-    let is_woken = |desk: &Desk| {
-        let fds = desk.service.fds();
-        let fds = fds
-            .iter()
-            .map(|&(fd, interest)| PollFd::from_borrowed_fd(fd, interest));
-        let mut fds: Vec<_> = fds.collect();
-        poll(&mut fds, Some(&Timespec::default())) == Ok(1)
-    };
-    assert!(!is_woken(&desk));
-    ask(&mut other, socket(1));
-    assert!(is_woken(&desk));
-    desk.turn();
-    assert_eq!(answers(&mut other), Ok(vec![]), "it was not looked at");
-    desk.awake();
-    desk.turn();
-    assert!(desk.service.was_busy());
-    assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));
-    // One is awake, and looked at before it is told to sleep; one still sleeps.
-    ask(&mut other, socket(2));
-    assert!(!desk.service.prepare_to_sleep(), "there is something to do");
-    desk.turn();
-    assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));
-    assert!(desk.service.prepare_to_sleep());
-    ask(&mut host, socket(1));
-    assert!(is_woken(&desk));
+    for firmware in both_ways() {
+        let mut desk = Desk::with(2, firmware);
+        let (mut host, mut other) = (desk.attach().expect("room"), desk.attach().expect("room"));
+        desk.turn();
+        assert!(desk.service.prepare_to_sleep(), "there is nothing to do");
+        let is_woken = |desk: &Desk| {
+            let fds = desk.service.fds();
+            let fds = fds
+                .iter()
+                .map(|&(fd, interest)| PollFd::from_borrowed_fd(fd, interest));
+            let mut fds: Vec<_> = fds.collect();
+            poll(&mut fds, Some(&Timespec::default())) == Ok(1)
+        };
+        assert!(!is_woken(&desk));
+        ask(&mut other, socket(1));
+        assert!(is_woken(&desk));
+        desk.turn();
+        assert_eq!(answers(&mut other), Ok(vec![]), "it was not looked at");
+        desk.awake();
+        desk.turn();
+        assert!(desk.service.was_busy());
+        assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));
+        // One is awake, and looked at before it is told to sleep; one still sleeps.
+        ask(&mut other, socket(2));
+        assert!(!desk.service.prepare_to_sleep(), "there is something to do");
+        desk.turn();
+        assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));
+        assert!(desk.service.prepare_to_sleep());
+        ask(&mut host, socket(1));
+        assert!(is_woken(&desk));
+    }
+}
+
+/// An answer that comes of a frame goes to an application that was to ring: from then on it need not, until it is told to again.
+#[test]
+fn one_that_is_answered_is_listened_to_again() {
+    for firmware in both_ways() {
+        let mut desk = Desk::with(2, firmware);
+        let mut host = desk.attach().expect("room");
+        ask(&mut host, socket(5));
+        let nobody = Endpoint::new([10, 9, 0, 1].into(), 9);
+        let connect = Request {
+            socket: 5,
+            tag: 8,
+            action: Action::Connect(nobody),
+        };
+        ask(&mut host, connect.encode());
+        // A question for the Ethernet address, and its answer; then a SYN.
+        desk.turn();
+        let network = desk.network.turn(&mut Nobody);
+        network.expect("memory does not fail");
+        desk.turn();
+        assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
+        assert!(desk.service.prepare_to_sleep(), "there is nothing to do");
+        let network = desk.network.turn(&mut Nobody);
+        network.expect("memory does not fail");
+        desk.turn();
+        let refused = answers(&mut host).expect("the adapter is there");
+        assert_eq!(refused[0].status, Status::Refused);
+        ask(&mut host, socket(6));
+        assert!(!desk.service.prepare_to_sleep(), "there is something to do");
+    }
 }
 
 #[test]
@@ -244,36 +295,138 @@ fn one_too_many_is_refused_and_counted() {
 
 #[test]
 fn the_end_closes_the_listeners_and_lets_go_of_everyone() {
-    let mut desk = Desk::new(2);
-    let mut host = desk.attach().expect("there is room");
-    ask(&mut host, socket(1));
-    desk.turn();
-    let now = desk.engine.now();
-    desk.service.begin_end(now, desk.engine.host_mut());
-    assert!(!desk.path().exists());
-    assert!(desk.service.has_ended(now, desk.engine.host()));
-    assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
-    // It looks now and then.
-    let later = Time::ZERO + Span::from_secs(1);
-    let lost = host.get(later, &mut Vec::new());
-    assert_eq!(lost, Err(LinkError::Gone));
-    desk.turn();
+    for firmware in both_ways() {
+        let mut desk = Desk::with(2, firmware);
+        let mut host = desk.attach().expect("there is room");
+        ask(&mut host, socket(1));
+        desk.turn();
+        let now = desk.engine.now();
+        desk.service.begin_end(now, desk.engine.host_mut());
+        assert!(!desk.path().exists());
+        assert!(desk.service.has_ended(now, desk.engine.host()));
+        assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
+        // It looks now and then.
+        let later = Time::ZERO + Span::from_secs(1);
+        let lost = host.get(later, &mut Vec::new());
+        assert_eq!(lost, Err(LinkError::Gone));
+        desk.turn();
+    }
 }
 
 /// Hosts find an adapter again after it was started anew, and take their connections back before it ends: what is theirs is not refused.
 #[test]
 fn nothing_is_refused_at_the_start_and_at_the_end() {
-    let mut desk = Desk::new(1);
-    let start = Time::ZERO + Span::from_secs(1);
-    desk.engine
-        .turn_at(start, &mut desk.service)
-        .expect("memory does not fail");
-    assert!(!desk.refuses(start));
-    let later = start + service::QUIET_START;
-    assert!(desk.refuses(later));
-    desk.service.begin_end(later, desk.engine.host_mut());
-    desk.engine
-        .turn_at(later, &mut desk.service)
-        .expect("memory does not fail");
-    assert!(!desk.refuses(later));
+    for firmware in both_ways() {
+        let mut desk = Desk::with(1, firmware);
+        let start = Time::ZERO + Span::from_secs(1);
+        desk.engine
+            .turn_at(start, &mut desk.service)
+            .expect("memory does not fail");
+        assert!(!desk.refuses(start));
+        let later = start + service::QUIET_START;
+        assert!(desk.refuses(later));
+        desk.service.begin_end(later, desk.engine.host_mut());
+        desk.engine
+            .turn_at(later, &mut desk.service)
+            .expect("memory does not fail");
+        assert!(!desk.refuses(later));
+    }
+}
+
+/// So many connections, whatever happens.
+#[derive(Debug)]
+struct Steady(u32);
+
+impl Governor for Steady {
+    fn run(&mut self, _qlen: u32, _cnum: u32) -> Step {
+        Step::None
+    }
+
+    fn soft_limit(&self) -> u32 {
+        self.0
+    }
+
+    fn state(&self) -> LoadState {
+        LoadState::Monitor
+    }
+}
+
+/// All goes at once; it tells when something does.
+#[derive(Debug)]
+struct Told(Arc<AtomicUsize>);
+
+impl BatchingRule for Told {
+    fn queued(&mut self, now: Time, _flow: u32, _urgency: Urgency) -> Time {
+        now
+    }
+
+    fn most_waiting(&self) -> u32 {
+        1
+    }
+
+    fn taken(&mut self, _now: Time) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn clear(&mut self) {}
+}
+
+/// The newest block goes.
+#[derive(Debug, Default)]
+struct Newest(Vec<u32>);
+
+impl Replacement for Newest {
+    fn inserted(&mut self, slot: u32, _key: u64, _bytes: u32) {
+        self.0.push(slot);
+    }
+
+    fn used(&mut self, _slot: u32) {}
+
+    fn removed(&mut self, slot: u32) {
+        self.0.retain(|&other| other != slot);
+    }
+
+    fn victim(&mut self) -> Option<u32> {
+        self.0.pop()
+    }
+
+    fn check(&self) {}
+}
+
+/// Load control and batching are given to the adapter, replacement to the host beside it.
+#[test]
+fn policies_come_from_outside() {
+    let mut desk = Desk::new(2);
+    desk.service.set_governor(Box::new(Steady(7)));
+    let transfers = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&transfers);
+    desk.service
+        .set_batching(move |_depth| Box::new(Told(Arc::clone(&told))));
+    let mut host = desk.attach().expect("there is room");
+    assert_eq!(desk.service.adapter().soft_limit(), 7);
+    ask(&mut host, socket(5));
+    desk.turn();
+    assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
+    assert_eq!(transfers.load(Ordering::Relaxed), 1);
+
+    let (path, mut config) = (desk.path(), DriverConfig::default());
+    config.os.nic_cache.enabled = true;
+    let blocks = Arc::new(AtomicUsize::new(0));
+    let made_for = Arc::clone(&blocks);
+    let opening = thread::spawn(move || {
+        let mut driver = Driver::open(AdapterAddress::Unix(path), config).expect("an adapter");
+        driver.os_mut().set_replacement(move |blocks| {
+            made_for.store(blocks as usize, Ordering::Relaxed);
+            Box::new(Newest::default())
+        });
+        while driver.os().nic_cache_blocks().1 == 0 {
+            driver.turn();
+        }
+    });
+    while !opening.is_finished() {
+        desk.turn();
+        desk.awake();
+    }
+    opening.join().expect("no panic");
+    assert_eq!(blocks.load(Ordering::Relaxed), (1 << 16) / 4096);
 }

@@ -2,14 +2,14 @@
 
 use super::descriptors::batching;
 use super::engine;
-use crate::cli::{AdapterArgs, OnExit, ReliefName};
+use crate::cli::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners, run_adapter};
 use baton_live::{ControlSocket, Snapshot, pin_to_core};
 use baton_nic::offload::{AdapterConfig, Ending};
-use baton_nic::{LoadControl, Relief};
+use baton_nic::{Config, LoadControl, Relief, Scheduler};
 use baton_report::grouped;
 use std::panic::resume_unwind;
 use std::thread;
@@ -48,12 +48,38 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
             load_control: load_control(arguments)?,
             ..usual.adapter
         },
+        firmware: arguments
+            .scheduler
+            .map(|name| firmware(name, arguments.queues)),
         limits,
         on_exit: match arguments.on_exit {
             OnExit::Reset => Ending::Reset,
             OnExit::Drain => Ending::Drain,
         },
     })
+}
+
+/// The firmware's scheduler and queues, with what was given of them.
+fn firmware(scheduler: SchedulerName, queues: QueueArgs) -> Config {
+    let usual = Config::default();
+    let or = |given: Option<u32>, usual| given.unwrap_or(usual);
+    Config {
+        scheduler: match scheduler {
+            SchedulerName::Fcfs => Scheduler::Fcfs,
+            SchedulerName::HostFirst => Scheduler::HostFirst,
+        },
+        arrival_queue_packets: or(queues.arrival_queue_packets, usual.arrival_queue_packets),
+        receive_queue_packets: or(queues.receive_queue_packets, usual.receive_queue_packets),
+        descriptor_queue_entries: or(
+            queues.descriptor_queue_entries,
+            usual.descriptor_queue_entries,
+        ),
+        transmit_burst_segments: or(
+            queues.transmit_burst_segments,
+            usual.transmit_burst_segments,
+        ),
+        ..usual
+    }
 }
 
 /// The NIC's load control, with the watermarks that were given.

@@ -1,0 +1,308 @@
+//! Small pieces of work, as the firmware of the handoff papers does them: one frame, one request, a few segments.
+
+use super::passing::{pass_packets, take_packets};
+use baton_bus::link::{AdapterLink, LinkError};
+use baton_inet::{Host, LookedUp};
+use baton_nic::offload::{Adapter, Dispatch, Piece, Ready, SessionId};
+use baton_nic::{Config, Drops, QueueLengths, Schedule};
+use baton_wire::Time;
+use bytes::Bytes;
+
+/// The links of the applications that an adapter serves.
+pub trait Links {
+    /// One of them.
+    type Link: AdapterLink<Data = Bytes>;
+
+    /// That of an application, to be used now.
+    fn link(&mut self, session: SessionId) -> Option<&mut Self::Link>;
+}
+
+/// What the work is done with.
+pub struct Parts<'a, L> {
+    /// TCP, and the interface.
+    pub host: &'a mut Host,
+    /// The sockets.
+    pub adapter: &'a mut Adapter<Bytes>,
+    /// Their applications.
+    pub links: &'a mut L,
+    /// Packets that nobody wants are dropped, not answered.
+    pub quiet: bool,
+}
+
+/// The firmware's queues and scheduler around an adapter and the host that it works with ([`Dispatch`]), live: time passes by itself.
+///
+/// Order of calls: [`OneByOne::receive`] when frames have come, [`OneByOne::look`], [`OneByOne::look_at`] for each link where something may
+/// have happened, and [`OneByOne::work`], again and again.
+#[derive(Debug)]
+pub struct OneByOne {
+    dispatch: Dispatch<Bytes>,
+    attached: Vec<SessionId>,
+    /// Segments that TCP sends in one piece of work.
+    burst: usize,
+    /// Cnum, when load control last looked at it.
+    imported: u32,
+    /// Applications none of whose transfers was over when that was last asked. Their links are to be looked at before it is asked again.
+    moving: Vec<SessionId>,
+}
+
+impl OneByOne {
+    /// Without applications. Of the parameters it uses the scheduler, the lengths of queues and the burst of segments.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            dispatch: Dispatch::new(config),
+            attached: Vec::new(),
+            burst: config.transmit_burst_segments.max(1) as usize,
+            imported: 0,
+            moving: Vec::new(),
+        }
+    }
+
+    // --- getters ---
+
+    /// Frames that were dropped.
+    pub fn drops(&self) -> &Drops {
+        self.dispatch.drops()
+    }
+
+    /// How much waits.
+    pub fn queue_lengths(&self) -> QueueLengths {
+        self.dispatch.queue_lengths()
+    }
+
+    /// Asserts what always holds.
+    pub fn check(&self) {
+        self.dispatch.check();
+    }
+
+    // --- mutators ---
+
+    /// A scheduler of the caller's own, before there is any work.
+    pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
+        self.dispatch.set_schedule(schedule);
+    }
+
+    /// Serves another application of the adapter.
+    pub fn attach(&mut self, session: SessionId) {
+        self.dispatch.attach(session);
+        self.attached.push(session);
+    }
+
+    /// An application is gone.
+    pub fn detach(&mut self, session: SessionId) {
+        self.dispatch.detach(session);
+        self.attached.retain(|&attached| attached != session);
+        self.has_moved(session);
+    }
+
+    // --- events in ---
+
+    /// Frames have come. Those for which there is no room are dropped, and counted.
+    pub fn receive(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<Bytes>,
+        frames: impl IntoIterator<Item = Bytes>,
+    ) {
+        for frame in frames {
+            let bytes = frame.len() as u32;
+            let may_wait = self.dispatch.has_room_for_frame();
+            if !may_wait || adapter.take_packet(now, bytes) {
+                // It says why it drops one, and counts it.
+                self.dispatch.handle_frame(frame).ok();
+            }
+        }
+    }
+
+    /// Timers may be due, and TCP may have been told something between pieces of work.
+    pub fn look(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
+        handle_events(now, host, adapter);
+        let timers = [host.poll_timeout(), adapter.poll_timeout()];
+        if timers.into_iter().flatten().any(|due| due <= now) {
+            self.dispatch.handle_timers();
+        }
+        if host.stack().may_transmit() {
+            self.dispatch.handle_output();
+        }
+    }
+
+    /// Takes the requests that have come on an application's link, and puts there what waited for room; true when it did the latter.
+    ///
+    /// # Errors
+    /// The application is gone or broke the rules.
+    pub fn look_at<L: AdapterLink<Data = Bytes>>(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<Bytes>,
+        session: SessionId,
+        link: &mut L,
+    ) -> Result<bool, LinkError> {
+        self.has_moved(session);
+        self.dispatch.take_requests(now, adapter, session, link)?;
+        self.dispatch.end_piece(now, adapter, session, link)
+    }
+
+    /// Transfers of an application may be over.
+    fn has_moved(&mut self, session: SessionId) {
+        self.moving.retain(|&moving| moving != session);
+    }
+
+    // --- work ---
+
+    /// Does pieces of work, as the scheduler says, until there is none or `most` are done, or as many frames have come of them: these it
+    /// appends to `frames`, each followed by a call of `end`. True when it did anything.
+    ///
+    /// # Errors
+    /// This application is gone or broke the rules. There may be more to do.
+    pub fn work<L: Links>(
+        &mut self,
+        now: Time,
+        parts: &mut Parts<'_, L>,
+        most: usize,
+        frames: &mut Vec<u8>,
+        end: &mut dyn FnMut(&mut Vec<u8>),
+    ) -> Result<bool, (SessionId, LinkError)> {
+        let mut sent = parts.host.poll_packets(now, most, frames, &mut *end);
+        let mut did = sent > 0;
+        for _ in 0..most {
+            let room = most - sent;
+            let Some(piece) = (room > 0).then(|| self.next_piece(parts)).flatten() else {
+                break;
+            };
+            if piece == Piece::Transmit {
+                let burst = self.burst.min(room);
+                let count = parts.host.poll_frames(now, burst, frames, &mut *end);
+                if count < burst {
+                    self.dispatch.handle_quiet();
+                }
+                sent += count;
+                did |= count > 0;
+            } else {
+                did |= self.do_piece(now, piece, parts)?;
+            }
+            self.end_piece(now, parts)?;
+            sent += (parts.host).poll_packets(now, most - sent, frames, &mut *end);
+        }
+        Ok(did)
+    }
+
+    fn next_piece<L>(&mut self, parts: &Parts<'_, L>) -> Option<Piece<Bytes>> {
+        let (adapter, moving) = (&*parts.adapter, &self.moving);
+        let ready = |session| Ready {
+            can_answer: adapter.room_for_requests(session) > 0,
+            is_over: !moving.contains(&session),
+        };
+        let may_send = parts.host.stack().may_transmit();
+        self.dispatch.next_piece(ready, may_send)
+    }
+
+    /// Does a piece other than to transmit; false if there was nothing to it.
+    fn do_piece<L: Links>(
+        &mut self,
+        now: Time,
+        piece: Piece<Bytes>,
+        parts: &mut Parts<'_, L>,
+    ) -> Result<bool, (SessionId, LinkError)> {
+        let session = self.dispatch.session();
+        let failed = |error| (session, error);
+        match piece {
+            Piece::Lookup(frame) => {
+                let looked_up = parts.host.look_up(now, &frame);
+                if looked_up != LookedUp::Other {
+                    self.sort(now, frame, looked_up, parts);
+                    return Ok(true);
+                }
+                take_in(now, frame, parts);
+            }
+            // It is looked up again: its connection may have come or gone since.
+            Piece::HostReceive(frame) | Piece::Receive(frame) => take_in(now, frame, parts),
+            Piece::HostRequest | Piece::CacheCommand | Piece::Request(_) => {
+                let stack = parts.host.stack_mut();
+                let carried_out = self.dispatch.carry_out(now, parts.adapter, stack);
+                carried_out.map_err(failed)?;
+            }
+            Piece::Transfer => {
+                if let Some(link) = parts.links.link(session) {
+                    let (adapter, stack) = (&mut *parts.adapter, parts.host.stack_mut());
+                    let finished = self.dispatch.finish_transfer(now, adapter, stack, link);
+                    if finished.map_err(failed)?.is_none() {
+                        self.moving.push(session);
+                        return Ok(false);
+                    }
+                }
+                take_packets(now, parts.host, parts.adapter);
+            }
+            Piece::Timers => {
+                parts.host.handle_timeouts(now);
+                (parts.adapter).handle_timeouts(now, parts.host.stack_mut());
+                // What comes of it is another piece.
+                self.dispatch.handle_output();
+                return Ok(false);
+            }
+            Piece::Transmit => return Ok(false),
+        }
+        self.dispatch.handle_output();
+        Ok(true)
+    }
+
+    /// Lookup has found whose a frame is. Load control runs when one has arrived (handoff-policies 3.2).
+    fn sort<L>(&mut self, now: Time, frame: Bytes, looked_up: LookedUp, parts: &mut Parts<'_, L>) {
+        let adapter = &mut *parts.adapter;
+        let is_wanted = |local| adapter.host_for(local).is_some();
+        let of_host = matches!(looked_up, LookedUp::Unclaimed(flow) if is_wanted(flow.local));
+        let bytes = frame.len() as u32;
+        if self.dispatch.sort(frame, !of_host).is_err() {
+            adapter.free_packet(bytes);
+            adapter.settle_memory(now, parts.host.stack_mut());
+        }
+        if adapter.passes_packets() {
+            adapter.control_load(now, self.dispatch.qlen());
+        }
+    }
+
+    /// What TCP has to tell goes to the adapter, and what that has to tell to the applications. Load control runs when a connection was
+    /// imported or has left, too.
+    fn end_piece<L: Links>(
+        &mut self,
+        now: Time,
+        parts: &mut Parts<'_, L>,
+    ) -> Result<(), (SessionId, LinkError)> {
+        let adapter = &mut *parts.adapter;
+        handle_events(now, parts.host, adapter);
+        let imported = adapter.imported();
+        if std::mem::replace(&mut self.imported, imported) != imported {
+            adapter.control_load(now, self.dispatch.qlen());
+        }
+        for index in 0..self.attached.len() {
+            let session = self.attached[index];
+            if adapter.has_work(session)
+                && let Some(link) = parts.links.link(session)
+            {
+                self.has_moved(session);
+                let ended = self.dispatch.end_piece(now, adapter, session, link);
+                ended.map_err(|error| (session, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What TCP has to tell goes to the adapter.
+fn handle_events(now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
+    let stack = host.stack_mut();
+    while let Some((conn, event)) = stack.poll_event() {
+        adapter.handle_event(now, stack, conn, &event);
+    }
+}
+
+/// TCP input, or on to the host if it is of no connection here.
+fn take_in<L>(now: Time, frame: Bytes, parts: &mut Parts<'_, L>) {
+    let (adapter, host) = (&mut *parts.adapter, &mut *parts.host);
+    adapter.free_packet(frame.len() as u32);
+    adapter.settle_memory(now, host.stack_mut());
+    host.pass_unclaimed(parts.quiet || adapter.passes_packets());
+    host.handle_frame(now, frame);
+    pass_packets(now, host, adapter, parts.quiet);
+}
+
+#[cfg(test)]
+mod tests;

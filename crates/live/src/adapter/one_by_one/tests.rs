@@ -1,0 +1,469 @@
+//! The order of pieces of work, and what does not fit into queues, with applications on links in memory.
+
+use super::*;
+use baton_bus::HostLink;
+use baton_bus::descriptor::{Action, Buffer, Request};
+use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_inet::{InterfaceConfig, Medium};
+use baton_nic::offload::{AdapterConfig, OnBoardMemory};
+use baton_nic::{Heads, Scheduler, Source};
+use baton_testkit::{Random, endpoint, for_each_seed};
+use baton_wire::{Ecn, Endpoint, Flags, Header, Packet, SeqNr, encode_packet};
+use std::sync::{Arc, Mutex};
+
+/// Packets to this port are for the first application's host; it sends packets of its own, too.
+const HOST_PORT: u16 = 80;
+/// At this one the adapter listens.
+const NIC_PORT: u16 = 81;
+const PACKETS: u32 = 1;
+const LISTENER: u32 = 2;
+
+/// One of the paper's schedulers, and what it has said.
+#[derive(Clone, Debug)]
+struct Recorder {
+    known: Scheduler,
+    said: Arc<Mutex<Vec<Source>>>,
+}
+
+impl Recorder {
+    fn new(known: Scheduler) -> Self {
+        let said = Arc::default();
+        Self { known, said }
+    }
+
+    fn take(&self) -> Vec<Source> {
+        std::mem::take(&mut self.said.lock().expect("no panic"))
+    }
+}
+
+impl Schedule for Recorder {
+    fn next(&self, heads: &Heads) -> Option<Source> {
+        let next = self.known.next(heads);
+        self.said.lock().expect("no panic").extend(next);
+        next
+    }
+
+    fn looks_up_first(&self) -> bool {
+        self.known.looks_up_first()
+    }
+}
+
+/// What comes.
+#[derive(Clone, Copy, Debug)]
+enum Arrival {
+    /// A frame for the host, or for TCP here.
+    Frame { port: u16 },
+    /// A packet that the host sends.
+    HostPacket,
+    /// A command.
+    Command,
+}
+
+fn packet(src: Endpoint, dst: Endpoint) -> Bytes {
+    let header = Header {
+        seq: SeqNr(7),
+        flags: Flags::SYN,
+        window: 1000,
+        ..Header::default()
+    };
+    let packet = Packet {
+        src,
+        dst,
+        ecn: Ecn::NotCapable,
+        header,
+    };
+    let mut bytes = Vec::new();
+    encode_packet(&packet, b"", &mut bytes).expect("it fits");
+    bytes.into()
+}
+
+struct App {
+    session: SessionId,
+    host: MemoryHost<Bytes>,
+    link: MemoryAdapter<Bytes>,
+    /// The next number that is free.
+    next: u32,
+}
+
+struct Apps(Vec<App>);
+
+impl Links for Apps {
+    type Link = MemoryAdapter<Bytes>;
+
+    fn link(&mut self, session: SessionId) -> Option<&mut Self::Link> {
+        Some(&mut self.0[session.0 as usize].link)
+    }
+}
+
+/// An adapter with its queues and applications.
+struct Desk {
+    host: Host,
+    adapter: Adapter<Bytes>,
+    apps: Apps,
+    one_by_one: OneByOne,
+    next_port: u16,
+}
+
+impl Desk {
+    fn new(firmware: &Config, memory: Option<OnBoardMemory>, applications: usize) -> Self {
+        let address = endpoint(1, 0).addr;
+        let interface = InterfaceConfig {
+            medium: Medium::Ip,
+            ..InterfaceConfig::new([0; 6], vec!["10.0.0.1/24".parse().expect("a network")])
+        };
+        let config = AdapterConfig {
+            addresses: vec![address],
+            memory,
+            ..AdapterConfig::default()
+        };
+        let mut desk = Self {
+            host: Host::new(interface, baton_tcp::Config::default(), 1).expect("a host"),
+            adapter: Adapter::new(config).expect("right parameters"),
+            apps: Apps(Vec::new()),
+            one_by_one: OneByOne::new(firmware),
+            next_port: 1000,
+        };
+        for _ in 0..applications {
+            let session = desk.adapter.attach().expect("there is room");
+            desk.one_by_one.attach(session);
+            let (host, link) = memory_link(MemoryConfig {
+                ring_depth: 512,
+                buffers: 600,
+                buffer_bytes: 2048,
+            });
+            let next = 10;
+            desk.apps.0.push(App {
+                session,
+                host,
+                link,
+                next,
+            });
+        }
+        let at = |port| Action::Bind(endpoint(1, port));
+        for (number, action) in [
+            (PACKETS, Action::PacketSocket),
+            (PACKETS, at(HOST_PORT)),
+            (LISTENER, Action::Socket),
+            (LISTENER, at(NIC_PORT)),
+            (LISTENER, Action::Listen { backlog: 100 }),
+        ] {
+            desk.ask(0, number, action);
+            desk.run();
+        }
+        for _ in 0..200 {
+            let address = desk.apps.0[0].host.reserve().expect("a free buffer");
+            let len = 2048;
+            desk.ask(0, PACKETS, Action::Receive { address, len });
+            desk.run();
+        }
+        desk
+    }
+
+    fn ask(&mut self, app: usize, socket: u32, action: Action) {
+        let request = Request {
+            socket,
+            tag: 0,
+            action,
+        };
+        let put = self.apps.0[app].host.put(Time::ZERO, &[request.encode()]);
+        assert_eq!(put, Ok(1));
+    }
+
+    /// A new socket.
+    fn command(&mut self, app: usize) {
+        let number = self.apps.0[app].next;
+        self.apps.0[app].next += 1;
+        self.ask(app, number, Action::Socket);
+    }
+
+    fn arrive(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Frame { port } => {
+                let frame = self.frame(port);
+                let adapter = &mut self.adapter;
+                self.one_by_one.receive(Time::ZERO, adapter, [frame]);
+            }
+            Arrival::HostPacket => {
+                let data = packet(endpoint(1, HOST_PORT), endpoint(2, 1000));
+                let address = self.apps.0[0].host.place(data).expect("a free buffer");
+                let (data, more) = (Buffer::Memory { address, len: 40 }, false);
+                self.ask(0, PACKETS, Action::Send { data, more });
+                self.look();
+            }
+            Arrival::Command => {
+                self.command(0);
+                self.look();
+            }
+        }
+    }
+
+    /// The first segment of a connection.
+    fn frame(&mut self, port: u16) -> Bytes {
+        self.next_port += 1;
+        packet(endpoint(2, self.next_port), endpoint(1, port))
+    }
+
+    fn look(&mut self) {
+        for app in &mut self.apps.0 {
+            let (adapter, link) = (&mut self.adapter, &mut app.link);
+            let looked = (self.one_by_one).look_at(Time::ZERO, adapter, app.session, link);
+            looked.expect("it keeps the rules");
+        }
+    }
+
+    /// Does so many pieces of work; gives the frames that they sent.
+    fn work(&mut self, most: usize) -> usize {
+        let mut parts = Parts {
+            host: &mut self.host,
+            adapter: &mut self.adapter,
+            links: &mut self.apps,
+            quiet: false,
+        };
+        let mut sent = 0;
+        let mut end = |_: &mut Vec<u8>| sent += 1;
+        let mut frames = Vec::new();
+        let did = (self.one_by_one).work(Time::ZERO, &mut parts, most, &mut frames, &mut end);
+        did.expect("they keep the rules");
+        self.one_by_one.check();
+        self.adapter.check();
+        sent
+    }
+
+    /// Does all there is to do.
+    fn run(&mut self) {
+        self.look();
+        self.work(10_000);
+        let waiting = self.one_by_one.queue_lengths();
+        assert_eq!(waiting, QueueLengths::default());
+    }
+
+    /// Sockets that an application has made.
+    fn sockets(&self, app: usize) -> usize {
+        self.adapter.row(self.apps.0[app].session).sockets
+    }
+}
+
+fn firmware(scheduler: Scheduler) -> Config {
+    Config {
+        scheduler,
+        ..Config::default()
+    }
+}
+
+/// What comes of pieces is done between those that have arrived.
+fn is_arrived(source: &Source) -> bool {
+    !matches!(
+        source,
+        Source::Transfers | Source::Transmit | Source::Timers
+    )
+}
+
+/// The order of the papers (handoff-policies 3.1): a packet of the host that comes last overtakes what waits for the NIC, or does not.
+#[test]
+fn packets_of_the_host_overtake_if_they_may() {
+    use Source::*;
+    let host_first = [
+        Arrivals,
+        Arrivals,
+        Arrivals,
+        HostSend,
+        HostReceive,
+        Commands,
+        NicReceive,
+        NicReceive,
+    ];
+    let fcfs = [
+        Arrivals,
+        NicReceive,
+        Arrivals,
+        NicReceive,
+        Commands,
+        HostSend,
+        Arrivals,
+        HostReceive,
+    ];
+    for (scheduler, expected) in [(Scheduler::HostFirst, host_first), (Scheduler::Fcfs, fcfs)] {
+        let mut desk = Desk::new(&firmware(scheduler), None, 1);
+        let recorder = Recorder::new(scheduler);
+        desk.one_by_one.set_schedule(Box::new(recorder.clone()));
+        let (nic, host) = (
+            Arrival::Frame { port: NIC_PORT },
+            Arrival::Frame { port: HOST_PORT },
+        );
+        for arrival in [nic, nic, Arrival::Command, Arrival::HostPacket, host] {
+            desk.arrive(arrival);
+        }
+        let sent = desk.work(10_000);
+        let said = recorder.take().into_iter().filter(is_arrived);
+        assert_eq!(said.collect::<Vec<_>>(), expected, "{scheduler:?}");
+        assert_eq!(sent, 3, "two answers to SYNs and a packet of the host");
+        assert_eq!(desk.adapter.stats().packets_passed, 1);
+    }
+}
+
+/// Whatever arrives, the live adapter takes up work in the order in which the queues that the simulated one has give it out.
+#[test]
+fn the_live_order_is_the_simulated_one() {
+    for_each_seed(100, |seed| {
+        let mut random = Random::new(seed);
+        let scheduler = match random.percent(50) {
+            true => Scheduler::Fcfs,
+            false => Scheduler::HostFirst,
+        };
+        let config = Config {
+            arrival_queue_packets: 1 + random.below(12) as u32,
+            receive_queue_packets: 1 + random.below(8) as u32,
+            ..firmware(scheduler)
+        };
+        let mut live = Desk::new(&config, None, 1);
+        let live_order = Recorder::new(scheduler);
+        live.one_by_one.set_schedule(Box::new(live_order.clone()));
+        // Its requests are taken in, and never carried out.
+        let mut other = Desk::new(&config, None, 1);
+        let order = Recorder::new(scheduler);
+        let mut simulated: Dispatch<u16> = Dispatch::new(&config);
+        simulated.set_schedule(Box::new(order.clone()));
+        let session = other.apps.0[0].session;
+        simulated.attach(session);
+        for _ in 0..10 {
+            for _ in 0..random.below(20) {
+                let arrival = match random.below(4) {
+                    0 => Arrival::Frame { port: NIC_PORT },
+                    1 => Arrival::Frame { port: HOST_PORT },
+                    2 => Arrival::HostPacket,
+                    _ => Arrival::Command,
+                };
+                live.arrive(arrival);
+                if let Arrival::Frame { port } = arrival {
+                    simulated.handle_frame(port).ok();
+                    continue;
+                }
+                match arrival {
+                    Arrival::Command => other.command(0),
+                    _ => {
+                        let (data, more) = (
+                            Buffer::Memory {
+                                address: 0,
+                                len: 40,
+                            },
+                            false,
+                        );
+                        other.ask(0, PACKETS, Action::Send { data, more });
+                    }
+                }
+                let link = &mut other.apps.0[0].link;
+                let taken = simulated.take_requests(Time::ZERO, &other.adapter, session, link);
+                taken.expect("it keeps the rules");
+            }
+            live.work(10_000);
+            let ready = |_| Ready {
+                can_answer: true,
+                is_over: false,
+            };
+            while let Some(piece) = simulated.next_piece(ready, false) {
+                if let Piece::Lookup(port) = piece {
+                    simulated.sort(port, port == NIC_PORT).ok();
+                }
+            }
+            let [live_order, order] = [&live_order, &order].map(|recorder| {
+                let said = recorder.take().into_iter().filter(is_arrived);
+                said.collect::<Vec<_>>()
+            });
+            assert_eq!(live_order, order);
+            assert_eq!(live.one_by_one.drops(), simulated.drops());
+            let mut answers = Vec::new();
+            let got = live.apps.0[0].host.get(Time::ZERO, &mut answers);
+            got.expect("the adapter is there");
+        }
+    });
+}
+
+#[test]
+fn each_queue_drops_by_its_name() {
+    let config = Config {
+        arrival_queue_packets: 5,
+        receive_queue_packets: 2,
+        ..firmware(Scheduler::HostFirst)
+    };
+    let mut desk = Desk::new(&config, None, 1);
+    let arrive = |desk: &mut Desk, ports: &[u16]| {
+        for &port in ports {
+            desk.arrive(Arrival::Frame { port });
+        }
+    };
+    arrive(&mut desk, &[NIC_PORT; 5]);
+    arrive(&mut desk, &[HOST_PORT; 3]);
+    desk.run();
+    arrive(&mut desk, &[HOST_PORT; 4]);
+    desk.run();
+    let drops = Drops {
+        arrival_queue: 3,
+        host_receive_queue: 2,
+        nic_receive_queue: 3,
+        memory: 0,
+    };
+    assert_eq!(desk.one_by_one.drops(), &drops);
+    assert_eq!(desk.adapter.stats().packets_passed, 2);
+    assert_eq!(desk.host.stack().stats().segments_received, 2);
+}
+
+/// What is waiting takes on-board memory, whatever becomes of it.
+#[test]
+fn frames_without_memory_are_dropped_by_name() {
+    let config = Config {
+        receive_queue_packets: 100,
+        ..firmware(Scheduler::HostFirst)
+    };
+    let memory = OnBoardMemory {
+        kib: 16,
+        connection_bytes: 1024,
+    };
+    let mut desk = Desk::new(&config, Some(memory), 1);
+    for round in 1..3 {
+        for _ in 0..500 {
+            desk.arrive(Arrival::Frame { port: HOST_PORT });
+        }
+        let dropped = desk.adapter.packets_without_memory();
+        assert_eq!(dropped, round * (500 - 16 * 1024 / 40));
+        desk.run();
+        assert_eq!(desk.one_by_one.drops().arrival_queue, 0);
+        assert_eq!(desk.one_by_one.drops().host_receive_queue, round * 309);
+    }
+}
+
+/// One that asks for much keeps the other waiting for no more than its queue holds, and one that takes no answers not at all.
+#[test]
+fn two_applications_get_their_turns() {
+    let config = Config {
+        descriptor_queue_entries: 8,
+        ..firmware(Scheduler::HostFirst)
+    };
+    let mut desk = Desk::new(&config, None, 2);
+    for _ in 0..100 {
+        desk.command(0);
+    }
+    let before = desk.sockets(0);
+    desk.command(1);
+    desk.look();
+    assert_eq!(desk.one_by_one.queue_lengths().commands, 9);
+    desk.work(9);
+    assert_eq!((desk.sockets(0), desk.sockets(1)), (before + 8, 1));
+    while desk.sockets(0) < before + 100 {
+        desk.look();
+        desk.work(100);
+    }
+    // So many answers that its ring and its queue are full.
+    desk.apps.0[0].host.faults().refuse_responses(true);
+    for _ in 0..400 {
+        desk.command(0);
+        desk.look();
+        desk.work(100);
+    }
+    let first = desk.apps.0[0].session;
+    assert_eq!(desk.adapter.room_for_requests(first), 0);
+    let stuck = desk.sockets(0);
+    desk.command(1);
+    desk.look();
+    desk.work(100);
+    assert_eq!((desk.sockets(0), desk.sockets(1)), (stuck, 2));
+}
