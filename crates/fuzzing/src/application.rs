@@ -5,7 +5,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
 use baton_bus::link::{Dma, DmaId};
 use baton_bus::{Descriptor, HostLink};
-use baton_nic::offload::Ending;
+use baton_nic::adapter::Ending;
 use baton_tcp::{ConnId, Event};
 use baton_testkit::symbolic;
 use baton_wire::{Endpoint, Span, Symbolic};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use world::{ADAPTER, ANY, App, Heard, PEER, PEER_V6, World, accept, set};
 
 #[allow(dead_code, reason = "dialogues with the adapter use more of it")]
-#[path = "../../nic/tests/offload/world.rs"]
+#[path = "../../nic/tests/adapter/world.rs"]
 mod world;
 
 /// Steps of one run at most.

@@ -4,7 +4,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, entries};
 use baton_bus::link::{DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
-use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::{FileContent, FileId, NicCacheConfig, Ready, SocketId, Sockets};
 use baton_testkit::symbolic;
 use baton_wire::{Endpoint, Span, Symbolic, Time};

@@ -1,10 +1,11 @@
 //! The operating system's half: sockets on a stack of its own or on adapters, files, the selection policies, and what of it is modelled.
 //!
-//! All of it is sans-I/O. [`layer::SocketLayer`] has the sockets of a host with a stack of its own, [`offload::OsLayer`] those on one adapter.
+//! All of it is sans-I/O. [`layer::SocketLayer`] has the sockets of a host with a stack of its own, [`adapter::OsLayer`] those on one adapter.
 //! [`FileSystem`] and [`NetworkMemory`] are what a kernel keeps beside them: a [`Meter`] hears of every operation and every structure touched,
 //! so that a simulated machine can charge them; live there is none. Applications see [`Sockets`] and never learn which connections are on
 //! a NIC.
 
+pub mod adapter;
 mod affinity;
 mod config;
 mod driver;
@@ -15,7 +16,6 @@ mod memory;
 mod meter;
 mod network_memory;
 mod nic_cache;
-pub mod offload;
 mod pcb_lists;
 mod reasons;
 mod selection;

@@ -4,7 +4,7 @@ use crate::adapter::{ApplicationRow, BusRow, RingRow};
 use crate::snapshot::{SnapshotSource, add_fields, snake_case};
 use crate::world::SocketWorld;
 use baton_bus::descriptor::Status;
-use baton_host::offload::{Calls, OsLayer};
+use baton_host::adapter::{Calls, OsLayer};
 use baton_host::{Ready, SocketId};
 use baton_sockets::{Driver, HostEnd};
 use baton_wire::{Endpoint, Time};

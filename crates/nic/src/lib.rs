@@ -1,16 +1,16 @@
 //! NIC firmware: lookup, queues, scheduler, load control, data cache, and the sockets that hosts have here.
 //!
-//! [`offload::Adapter`] is sans-I/O: frames, requests and time go in; frames and responses come out. [`offload::Dispatch`] lets it do one piece
+//! [`adapter::Adapter`] is sans-I/O: frames, requests and time go in; frames and responses come out. [`adapter::Dispatch`] lets it do one piece
 //! of work at a time, as the firmware of the papers does. A [`Meter`] hears of every task, so that a simulated machine can charge it.
 
 mod activity;
+pub mod adapter;
 mod blocks;
 mod config;
 mod drops;
 mod load_control;
 mod memory;
 mod meter;
-pub mod offload;
 mod queues;
 mod scheduler;
 

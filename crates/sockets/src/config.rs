@@ -1,7 +1,7 @@
 //! Parameters of an application's side.
 
 use baton_bus::Batching;
-use baton_host::offload::OsLayerConfig;
+use baton_host::adapter::OsLayerConfig;
 use baton_iolib::Geometry;
 use serde::{Deserialize, Serialize};
 

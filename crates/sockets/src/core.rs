@@ -4,7 +4,7 @@ use crate::driver::Driver;
 use crate::error::error_of;
 use crate::poll::{Polls, Registration};
 use crate::waiter::{Parker, Waiter, Waiters};
-use baton_host::offload::NotSubmitted;
+use baton_host::adapter::NotSubmitted;
 use baton_host::{Ready, Receive, SocketId, Sockets};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;

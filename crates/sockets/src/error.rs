@@ -1,7 +1,7 @@
 //! What can go wrong, and what it is called in the terms of the standard library.
 
 use baton_bus::descriptor::Status;
-use baton_host::offload::OsLayerConfigError;
+use baton_host::adapter::OsLayerConfigError;
 use baton_iolib::ConnectError;
 use std::io::{Error, ErrorKind};
 

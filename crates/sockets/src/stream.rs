@@ -8,7 +8,7 @@ use crate::poll::sealed::Sealed;
 use crate::waiter::Waiter;
 use baton_bus::descriptor::SocketOption;
 use baton_host::SocketId;
-use baton_host::offload::NotSubmitted;
+use baton_host::adapter::NotSubmitted;
 use baton_iolib::Arena;
 use baton_wire::Endpoint;
 use bytes::Bytes;

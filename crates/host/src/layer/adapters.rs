@@ -1,7 +1,7 @@
 //! The adapters of a layer: what is lent to each call, and what is known here of each.
 
 use crate::SocketId;
-use crate::offload::OsLayer;
+use crate::adapter::OsLayer;
 use baton_wire::Flow;
 use rustc_hash::FxHashMap;
 

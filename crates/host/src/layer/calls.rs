@@ -2,8 +2,8 @@
 
 use super::socket::{Place, Socket, Wish};
 use super::{AdapterEnd, AdapterId, SocketLayer};
+use crate::adapter::{Calls, FileChange};
 use crate::files::pages;
-use crate::offload::{Calls, FileChange};
 use crate::{
     Borrower, Borrowers, FileContent, FromCache, Gone, NotOffloaded, Receive, SocketId, Sockets,
     Unread,

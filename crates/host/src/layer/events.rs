@@ -2,7 +2,7 @@
 
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, AdapterId, Away, SocketLayer};
-use crate::offload::MoveNews;
+use crate::adapter::MoveNews;
 use crate::{Ready, SocketId};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;

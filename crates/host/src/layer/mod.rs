@@ -2,7 +2,7 @@
 //!
 //! The application sees [`Sockets`](crate::Sockets) and never learns where a connection lives. A [`Selection`] decides which ones the
 //! adapter is handed; those it asks to be relieved of, and all of them when it stops, come back. The stack belongs to whoever
-//! drives it, and so do the adapter's sockets ([`OsLayer`](crate::offload::OsLayer)) and their link: they are lent to each call.
+//! drives it, and so do the adapter's sockets ([`OsLayer`](crate::adapter::OsLayer)) and their link: they are lent to each call.
 //!
 //! There may be several adapters. A connection is of the one on whose address it came, the only one that it may be handed to; each has
 //! a Soft_Limit of its own, and is lost for itself.

@@ -2,7 +2,7 @@
 
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, Away, SocketLayer};
-use crate::offload::OsLayer;
+use crate::adapter::OsLayer;
 use crate::{Decision, NotOffloaded, SocketId, View};
 use baton_bus::HostLink;
 use baton_bus::descriptor::Status;

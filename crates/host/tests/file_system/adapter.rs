@@ -4,8 +4,8 @@ use super::Random;
 use baton_bus::AdapterLink;
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status, entries};
 use baton_bus::link::{Dma, DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterId;
-use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_host::{
     Borrowers, Buffers, Destination, DiskRead, FileCacheConfig, FileContent, FileId, FileStore,
     FileSystem, Gone, NicCacheConfig, NoMeter, SocketId,

@@ -2,12 +2,12 @@
 
 use crate::machine::{PORT, host, tcp_config};
 use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
+use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterEnd;
-use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_host::{NicCacheConfig, SocketId};
 use baton_inet::Host;
 use baton_live::adapter::{Links, OneByOne, Parts};
-use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_nic::{Config, QueueLengths, Scheduler};
 use baton_testkit::Random;
 use baton_wire::{Endpoint, Time};

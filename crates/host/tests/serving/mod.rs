@@ -2,9 +2,9 @@
 //! body of 1 KB, as the requests of the batching study have.
 
 use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
-use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::{FileContent, FileId, NicCacheConfig, Ready, Receive, SocketId, Sockets};
-use baton_nic::offload::{Adapter, AdapterConfig, SessionId, pump};
+use baton_nic::adapter::{Adapter, AdapterConfig, SessionId, pump};
 use baton_tcp::{Config, ConnId, Event, Stack};
 use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use std::net::{IpAddr, Ipv4Addr};

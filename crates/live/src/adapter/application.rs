@@ -5,7 +5,7 @@ use super::rows::{ApplicationRow, BusRow, RingRow};
 use super::wakeups::Wakeups;
 use baton_bus::link::{Counted, LinkError};
 use baton_iolib::{AnyAdapterLink, Application as Peer, LiveLink};
-use baton_nic::offload::{Adapter, SessionId};
+use baton_nic::adapter::{Adapter, SessionId};
 use baton_wire::Time;
 use bytes::Bytes;
 use rustix::event::PollFlags;

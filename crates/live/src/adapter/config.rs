@@ -2,7 +2,7 @@
 
 use baton_iolib::Limits;
 use baton_nic::Config;
-use baton_nic::offload::{AdapterConfig, Ending};
+use baton_nic::adapter::{AdapterConfig, Ending};
 
 /// What the process does for applications, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::application::About;
 use baton_bus::link::Violation;
-use baton_nic::offload::Ending;
+use baton_nic::adapter::Ending;
 use std::fmt::{self, Display};
 
 /// One event in the life of an application.

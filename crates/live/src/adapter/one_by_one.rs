@@ -3,7 +3,7 @@
 use super::passing::{pass_packets, take_packets};
 use baton_bus::link::{AdapterLink, LinkError};
 use baton_inet::{Host, LookedUp};
-use baton_nic::offload::{Adapter, Dispatch, Piece, Ready, SessionId};
+use baton_nic::adapter::{Adapter, Dispatch, Piece, Ready, SessionId};
 use baton_nic::{Config, Drops, QueueLengths, Schedule};
 use baton_wire::Time;
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! Packets of no connection here: to hosts, and from them.
 
 use baton_inet::{Host, Unclaimed};
-use baton_nic::offload::Adapter;
+use baton_nic::adapter::Adapter;
 use baton_wire::Time;
 use bytes::Bytes;
 

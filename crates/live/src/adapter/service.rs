@@ -15,7 +15,7 @@ use baton_bus::link::LinkError;
 use baton_bus::{Batching, BatchingRule};
 use baton_inet::Host;
 use baton_iolib::AnyAdapterLink;
-use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_nic::{Config, Governor, Schedule};
 use baton_tcp::Stack;
 use baton_wire::{Span, Time};

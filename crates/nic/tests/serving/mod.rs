@@ -4,7 +4,7 @@
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, Request, Response, entries};
 use baton_bus::link::Dma;
-use baton_nic::offload::{Adapter, AdapterConfig, DmaRequest, SessionId};
+use baton_nic::adapter::{Adapter, AdapterConfig, DmaRequest, SessionId};
 use baton_tcp::{Config, ConnId, Event, Segment, Stack};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;

@@ -3,8 +3,8 @@
 
 use super::{Experiment, Invalid, one_to};
 use baton_host::AffinityConfig;
-use baton_host::offload::OsLayerConfig;
-use baton_nic::offload::AdapterConfig;
+use baton_host::adapter::OsLayerConfig;
+use baton_nic::adapter::AdapterConfig;
 use serde::{Deserialize, Serialize};
 
 /// What host and adapters say to each other, and how long it takes them to notice.

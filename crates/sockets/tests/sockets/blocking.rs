@@ -2,7 +2,7 @@
 
 use crate::network::{Network, Side, nowhere};
 use crate::{LONG, adapter, listening, pair, pattern, spawn_until_it_waits};
-use baton_nic::offload::AdapterConfig;
+use baton_nic::adapter::AdapterConfig;
 use baton_sockets::{TcpListener, TcpStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};

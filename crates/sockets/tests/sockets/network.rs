@@ -2,7 +2,7 @@
 
 use baton_bus::Batching;
 use baton_iolib::{AdapterListener, Geometry, Limits, ShmAdapter};
-use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::{Config, Segment, Stack};
 use baton_wire::{Span, Time};
 use bytes::Bytes;

@@ -8,7 +8,7 @@ use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners, run_adapter};
 use baton_live::{ControlSocket, Snapshot, pin_to_core};
-use baton_nic::offload::{AdapterConfig, Ending};
+use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, Relief, Scheduler};
 use baton_report::grouped;
 use std::panic::resume_unwind;

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_bus::descriptor::Status;
-use baton_host::offload::OsLayerConfig;
+use baton_host::adapter::OsLayerConfig;
 use baton_host::{NicCacheConfig, SelectionConfig};
 use baton_live::http::HttpConfig;
 use baton_live::{

@@ -5,7 +5,7 @@ use baton_bus::HostLink;
 use baton_bus::descriptor::{Action, Buffer, Request};
 use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_inet::{InterfaceConfig, Medium};
-use baton_nic::offload::{AdapterConfig, OnBoardMemory};
+use baton_nic::adapter::{AdapterConfig, OnBoardMemory};
 use baton_nic::{Heads, Scheduler, Source};
 use baton_testkit::{Random, endpoint, for_each_seed};
 use baton_wire::{Ecn, Endpoint, Flags, Header, Packet, SeqNr, encode_packet};

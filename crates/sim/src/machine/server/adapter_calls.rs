@@ -3,7 +3,7 @@
 use super::End;
 use super::data::LinkData;
 use super::link::SimulatedLink;
-use baton_host::offload::Calls;
+use baton_host::adapter::Calls;
 use baton_host::{FileContent, FromCache, Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_wire::Time;
 

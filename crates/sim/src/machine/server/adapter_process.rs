@@ -11,7 +11,7 @@ use super::worker::Worker;
 use crate::config::{Experiment, Invalid, OffloadAdapterConfig, Piece};
 use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
-use baton_nic::offload::{Dispatch, SessionStats};
+use baton_nic::adapter::{Dispatch, SessionStats};
 use baton_nic::{Drops, Governor, Schedule};
 use baton_tcp::Segment;
 use baton_wire::{Symbolic, Time};

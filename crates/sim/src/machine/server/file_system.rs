@@ -4,8 +4,8 @@ use super::End;
 use super::adapter_calls::AdapterCalls;
 use super::data::LinkData;
 use super::link::SimulatedLink;
+use baton_host::adapter::FileChange;
 use baton_host::layer::{AdapterId, LayerCalls};
-use baton_host::offload::FileChange;
 use baton_host::{Borrowers, Destination, FileContent, Gone, NotOffloaded, SocketId, Sockets};
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
@@ -27,7 +27,7 @@ pub(super) trait FileSockets: Sockets<LinkData> {
     fn answer_elsewhere(&mut self, socket: SocketId);
     /// Those who refer to what a socket was given last.
     fn borrowers(&mut self, socket: SocketId) -> Borrowers;
-    /// A file changes: see [`Calls::file_changed`](baton_host::offload::Calls::file_changed).
+    /// A file changes: see [`Calls::file_changed`](baton_host::adapter::Calls::file_changed).
     fn file_changed(
         &mut self,
         change: &FileChange,

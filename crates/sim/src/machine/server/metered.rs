@@ -10,10 +10,10 @@ use super::file_system::{FileSockets, ToSocket};
 use super::host_stack::Around;
 use super::link::{HostWork, SimulatedLink};
 use baton_apps::symbolic;
+use baton_host::adapter::FileChange;
 use baton_host::footprint::{
     self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET, CLUSTER_BYTES,
 };
-use baton_host::offload::FileChange;
 use baton_host::{
     Access, FileContent, FileId, FileSystem, Gone, Layer, Meter, NetworkMemory, Op, Owner, Pool,
     Receive, SocketId, Sockets, Unread,

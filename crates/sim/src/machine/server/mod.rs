@@ -1,7 +1,7 @@
 //! The server: its host, its adapters, and what lies between. All of TCP is on the adapters (full offload, the batching paper), or the
 //! connections that the host has handed off (handoff-policies).
 //!
-//! Host and adapters are the live ones' code, [`baton_host::offload`] and [`baton_nic::offload`]; here they meet over a link on which
+//! Host and adapters are the live ones' code, [`baton_host::adapter`] and [`baton_nic::adapter`]; here they meet over a link on which
 //! crossings take time and are counted, and each is a process that sleeps, wakes up, and works: all that is there in one piece, as in the
 //! batching paper, or one thing at a time, as the firmware of the handoff papers. What a piece of work sends leaves when it is done.
 
@@ -31,8 +31,8 @@ use adapter_process::AdapterProcess;
 use baton_bus::BytesByCategory;
 use baton_bus::interconnect::{DeviceId, InterconnectConfig};
 use baton_bus::link::LinkError;
+use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterEnd;
-use baton_host::offload::{OsLayer, OsLayerConfig};
 use baton_host::{DiskRead, FileCacheStats};
 use baton_tcp::Segment;
 use baton_wire::{Span, Symbolic, Time};

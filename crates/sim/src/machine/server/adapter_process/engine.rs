@@ -7,7 +7,7 @@ use super::super::link::{AdapterTally, SimulatedLink};
 use super::{MOST_FRAMES, Received};
 use crate::config::{Experiment, Invalid};
 use baton_bus::link::LinkError;
-use baton_nic::offload::{
+use baton_nic::adapter::{
     Adapter, AdapterConfig, HostPacket, OnBoardMemory, PacketSocket, SessionId, pump,
 };
 use baton_nic::{Governor, LINE_BYTES, Meter, Task, Transmit};

@@ -7,7 +7,7 @@ use super::super::link::SimulatedLink;
 use super::Received;
 use super::engine::{Engine, charge_link};
 use baton_bus::link::LinkError;
-use baton_nic::offload::{Dispatch, Piece, Ready, Transferred};
+use baton_nic::adapter::{Dispatch, Piece, Ready, Transferred};
 use baton_nic::{Meter, Task};
 use baton_wire::Time;
 

@@ -3,7 +3,7 @@
 use crate::world::*;
 use baton_bus::HostLink;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Response, Status};
-use baton_nic::offload::Ending;
+use baton_nic::adapter::Ending;
 use baton_tcp::ConnId;
 use baton_testkit::{Random, for_each_seed, symbolic};
 use baton_wire::{Payload, Span, Symbolic};

@@ -3,7 +3,7 @@
 use super::script::{CLIENT, SERVER, Script, endpoint, no_batching, response, small_link};
 use baton_bus::descriptor::{Action, Outcome, Peer, Request, Status, write_peer};
 use baton_bus::link::MemoryConfig;
-use baton_host::offload::OsLayerConfig;
+use baton_host::adapter::OsLayerConfig;
 use baton_host::{Ready, SocketId, Sockets};
 
 /// Listens, and answers all but the ACCEPTs, which it gives.

@@ -64,7 +64,7 @@ fn a_buffer_is_the_one_that_was_posted_and_not_longer() {
 #[test]
 fn a_bulk_accept_has_the_numbers_that_were_reserved() {
     for numbers in [&[0_u32, 1][..], &[1, 3], &[1, 2, 3]] {
-        let config = baton_host::offload::OsLayerConfig {
+        let config = baton_host::adapter::OsLayerConfig {
             bulk_accept: 2,
             ..no_batching()
         };

@@ -23,7 +23,7 @@ pub struct FileChange {
 impl<P: Inline> OsLayer<P> {
     /// A file changes. What the coherence protocol says becomes of its blocks; the lazy one need not be told. `block` gives what so many
     /// bytes of the file from an offset on are now: fewer if it ends before, nothing if they are not at hand.
-    pub(in crate::offload) fn file_changed<L: HostLink<Data = P>>(
+    pub(in crate::adapter) fn file_changed<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,

@@ -1,4 +1,4 @@
-//! The adapter's half of full offload: sockets by descriptors (batching 2, "Event-driven TCP").
+//! The adapter: the sockets that hosts have on it, by descriptors (batching 2, "Event-driven TCP").
 //!
 //! An [`Adapter`] serves any number of applications over one TCP [`Stack`], which its owner lends to each call. It is
 //! sans-I/O: whole entries of the request ring, transfers of data that are over, and events of the stack go in; transfers to begin

@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Outcome, Status};
-use baton_nic::offload::{AttachError, Ending};
+use baton_nic::adapter::{AttachError, Ending};
 use baton_tcp::{CloseReason, Event};
 use baton_wire::Span;
 

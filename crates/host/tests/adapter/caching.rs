@@ -3,7 +3,7 @@
 use super::script::{Script, no_batching, small_link};
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
 use baton_bus::link::{LinkError, Violation, memory_link};
-use baton_host::offload::{FileChange, OsLayer, OsLayerConfig, OsLayerConfigError};
+use baton_host::adapter::{FileChange, OsLayer, OsLayerConfig, OsLayerConfigError};
 use baton_host::{
     CoherenceConfig, FileContent, FileId, FromCache, NicCacheConfig, SocketId, Sockets,
 };

@@ -3,7 +3,7 @@
 use super::script::{CLIENT, Script, no_batching};
 use baton_bus::descriptor::{Action, Outcome, SocketInfo, SocketOption, Status};
 use baton_host::Ready;
-use baton_host::offload::{Completed, Completion, NotSubmitted};
+use baton_host::adapter::{Completed, Completion, NotSubmitted};
 
 #[test]
 fn a_state_is_told_when_it_comes() {

@@ -3,7 +3,7 @@
 use baton_bus::descriptor::{Action, Buffer, Close, Outcome, Request, Response, Status, entries};
 use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
-use baton_host::offload::{Calls, OsLayer, OsLayerConfig};
+use baton_host::adapter::{Calls, OsLayer, OsLayerConfig};
 use baton_host::{Ready, SocketId, Sockets};
 pub use baton_testkit::endpoint;
 use baton_wire::{Endpoint, Span, Time};

@@ -7,7 +7,7 @@ use baton_bus::descriptor::{
 };
 use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::link::{HostLink, LinkError, embed, extract};
-use baton_nic::offload::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::{Config, ConnId, Event, ListenerId, Stack};
 use baton_testkit::symbolic;
 use baton_wire::{Endpoint, Flow, Payload, Span, Symbolic, Time};

@@ -11,7 +11,7 @@ use baton_wire::Time;
 
 impl<P: Inline> OsLayer<P> {
     /// Sends what of `content` stands in the cache, from its start on.
-    pub(in crate::offload) fn send_cached<L: HostLink<Data = P>>(
+    pub(in crate::adapter) fn send_cached<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
@@ -42,7 +42,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Sends `data`, with which `content` begins: by reference what stands in the cache or goes there now, the rest as it is.
-    pub(in crate::offload) fn send_file<L: HostLink<Data = P>>(
+    pub(in crate::adapter) fn send_file<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
@@ -115,7 +115,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// What of content lies in one block, from `from` on.
-    pub(in crate::offload) fn part(
+    pub(in crate::adapter) fn part(
         &self,
         content: &FileContent,
         from: u64,
@@ -161,7 +161,7 @@ impl<P: Inline> OsLayer<P> {
 
     /// Where content stands in the cache; the block of what is not there may be put there now, if `block` gives all of it: from this byte
     /// of the file on, at most a block. So many SENDs are to find room after that.
-    pub(in crate::offload) fn find_or_insert<L: HostLink<Data = P>>(
+    pub(in crate::adapter) fn find_or_insert<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
@@ -285,7 +285,7 @@ impl<P: Inline> OsLayer<P> {
     }
 
     /// Queues a SEND of what stands at `offset` of the cache; there is room for it.
-    pub(in crate::offload) fn queue_cached(
+    pub(in crate::adapter) fn queue_cached(
         &mut self,
         now: Time,
         number: u32,

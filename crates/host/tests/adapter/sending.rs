@@ -4,7 +4,7 @@ use super::script::{CLOSE, Script, batching, no_batching, response, sends, small
 use baton_bus::Batching;
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
 use baton_bus::link::MemoryConfig;
-use baton_host::offload::OsLayerConfig;
+use baton_host::adapter::OsLayerConfig;
 use baton_host::{Ready, Sockets};
 use bytes::Bytes;
 

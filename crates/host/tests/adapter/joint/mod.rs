@@ -33,7 +33,7 @@ trait Application: Debug {
 /// What a run came to: the same for the same seed.
 #[derive(Debug, PartialEq, Eq)]
 struct Summary {
-    host: baton_host::offload::OsLayerStats,
+    host: baton_host::adapter::OsLayerStats,
     transfers: u64,
     ended_at: baton_wire::Time,
 }

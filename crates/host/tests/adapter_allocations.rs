@@ -5,7 +5,7 @@ mod serving;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
 use baton_bus::link::{LinkError, Violation};
 use baton_bus::{Descriptor, HostLink};
-use baton_host::offload::{OsLayer, OsLayerConfig};
+use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_testkit::{Counting, allocations_of, in_use};
 use baton_wire::{Endpoint, Symbolic, Time};
 use serving::Service;

@@ -2,7 +2,7 @@
 
 use super::script::{CLIENT, CLOSE, SERVER, Script, no_batching};
 use baton_bus::descriptor::{Action, Close, Outcome, Status};
-use baton_host::offload::OsLayerConfig;
+use baton_host::adapter::OsLayerConfig;
 use baton_host::{Receive, Sockets};
 
 const ABORT: Action = Action::Close(Close::Abort);

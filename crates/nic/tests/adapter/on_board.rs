@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Close, Opcode, Outcome, Status};
-use baton_nic::offload::OnBoardMemory;
+use baton_nic::adapter::OnBoardMemory;
 use baton_wire::Endpoint;
 
 /// Memory for one connection and 16 KiB of packets.

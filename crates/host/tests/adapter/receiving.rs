@@ -2,7 +2,7 @@
 
 use super::script::{Script, no_batching, response};
 use baton_bus::descriptor::{Action, Buffer, Outcome, Status, write_inline};
-use baton_host::offload::OsLayerConfig;
+use baton_host::adapter::OsLayerConfig;
 use baton_host::{Ready, Receive, Unread};
 
 fn posted(actions: &[Action]) -> usize {

@@ -1,5 +1,5 @@
-//! OSLayer: the host's half of full offload (batching 2.1). It gives applications sockets, and maps them to the requests that the
-//! adapter understands.
+//! OSLayer: the host's half of an adapter (batching 2.1). It gives applications sockets, and maps them to the requests that the adapter
+//! understands.
 //!
 //! Everything is asynchronous. What an application does becomes requests that wait in a queue; responses become [`Ready`](crate::Ready). A piece of work
 //! of the application ends with [`OsLayer::pump`], which transfers what waits if the batching rule says so: what one piece of work has

@@ -1,0 +1,12 @@
+//! The host's half of an adapter: descriptor by descriptor against an adapter that the test plays, and together with the real one.
+
+mod accepting;
+mod caching;
+mod closing;
+mod control;
+mod joint;
+mod losing;
+mod receiving;
+mod script;
+mod sending;
+mod trust;
