@@ -1,4 +1,4 @@
-//! What sockets of the adapter, and bodies from its data cache, cost in memory. A binary of its own with one test, because it counts what the whole process allocates.
+//! What sockets of the adapter, and bodies from its data cache, cost in memory.
 
 mod serving;
 

@@ -1,5 +1,5 @@
 //! In steady state a segment costs no allocation: neither in bulk nor in ping-pong, from the application through frames to the
-//! application. A binary of its own with one test, because it counts what the whole process allocates.
+//! application.
 
 mod common;
 

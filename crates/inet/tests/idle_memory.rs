@@ -1,5 +1,4 @@
-//! An idle connection takes at most 1 KiB, its part of every table included. A binary of its own, because it counts what the
-//! whole process has in use.
+//! An idle connection takes at most 1 KiB, its part of every table included.
 
 use baton_tcp::{Config, Event, Stack};
 use baton_testkit::{Counting, in_use};

@@ -1,5 +1,4 @@
-//! In steady state a request served over the adapter's sockets costs no allocation. A binary of its own with one test, because it
-//! counts what the whole process allocates.
+//! In steady state a request served over the adapter's sockets costs no allocation.
 
 mod serving;
 

@@ -15,7 +15,7 @@ mod random;
 mod seeds;
 mod segment;
 
-pub use counting::{Counting, allocations, allocations_of, in_use};
+pub use counting::{Counting, allocations_of, in_use};
 pub use names::{endpoint, symbolic};
 pub use network::Network;
 pub use pattern::Pattern;
