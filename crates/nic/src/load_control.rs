@@ -14,28 +14,19 @@ pub enum LoadState {
     Increase,
 }
 
-/// What one run of load control did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Soft_Limit is as before.
-    None,
-    /// Overload: Soft_Limit was lowered.
-    Lowered,
-    /// Underload: Soft_Limit was raised.
-    Raised,
-}
-
 /// Load control: finds Soft_Limit, the most connections that may be on the NIC. [`Watermarks`] is the paper's.
 pub trait Governor: Debug + Send {
     /// Looks at Qlen, the NIC packets that wait, and Cnum, the connections on the NIC. It runs when a packet has arrived, a connection was
     /// handed off or one has left, and only then.
-    fn run(&mut self, qlen: u32, cnum: u32) -> Step;
+    fn run(&mut self, qlen: u32, cnum: u32);
 
     /// Soft_Limit. What is above Hard_Limit counts as that.
     fn soft_limit(&self) -> u32;
 
     /// While it is [`LoadState::Decrease`] connections that are too many may be asked to leave.
-    fn state(&self) -> LoadState;
+    fn state(&self) -> LoadState {
+        LoadState::Monitor
+    }
 
     /// How many connections must leave before DECREASE is over.
     fn surplus(&self, cnum: u32) -> u32 {
@@ -70,55 +61,38 @@ impl Watermarks {
     }
 
     /// Soft_Limit falls below Cnum, but not below one: at zero no Cnum could ever be below it.
-    fn lower(&mut self, cnum: u32) -> Step {
+    fn lower(&mut self, cnum: u32) {
         self.state = LoadState::Decrease;
         let lowered = cnum
             .saturating_sub(share(cnum, self.config.decrease_percent))
             .max(1);
-        if lowered >= self.soft_limit {
-            return Step::None;
-        }
-        self.soft_limit = lowered;
-        Step::Lowered
+        self.soft_limit = self.soft_limit.min(lowered);
     }
 
     /// Soft_Limit rises, but not above Hard_Limit; already there, nothing is raised and MONITOR goes on.
-    fn raise(&mut self) -> Step {
-        if self.soft_limit == self.hard_limit {
-            return Step::None;
+    fn raise(&mut self) {
+        if self.soft_limit < self.hard_limit {
+            let step = share(self.hard_limit, self.config.increase_percent);
+            self.soft_limit = self.soft_limit.saturating_add(step).min(self.hard_limit);
+            self.state = LoadState::Increase;
         }
-        let step = share(self.hard_limit, self.config.increase_percent);
-        self.soft_limit = self.soft_limit.saturating_add(step).min(self.hard_limit);
-        self.state = LoadState::Increase;
-        Step::Raised
     }
 }
 
 impl Governor for Watermarks {
     /// At most one transition a run.
-    fn run(&mut self, qlen: u32, cnum: u32) -> Step {
+    fn run(&mut self, qlen: u32, cnum: u32) {
         if !self.config.enabled {
-            return Step::None;
+            return;
         }
         let overloaded = qlen > self.config.high_water_packets;
         let underloaded = qlen < self.config.low_water_packets;
         match self.state {
-            LoadState::Monitor if overloaded => self.lower(cnum),
+            LoadState::Monitor | LoadState::Increase if overloaded => self.lower(cnum),
             LoadState::Monitor if underloaded => self.raise(),
-            LoadState::Monitor => Step::None,
-            LoadState::Decrease => {
-                if cnum < self.soft_limit {
-                    self.state = LoadState::Monitor;
-                }
-                Step::None
-            }
-            LoadState::Increase if overloaded => self.lower(cnum),
-            LoadState::Increase => {
-                if cnum >= self.soft_limit {
-                    self.state = LoadState::Monitor;
-                }
-                Step::None
-            }
+            LoadState::Decrease if cnum < self.soft_limit => self.state = LoadState::Monitor,
+            LoadState::Increase if cnum >= self.soft_limit => self.state = LoadState::Monitor,
+            LoadState::Monitor | LoadState::Decrease | LoadState::Increase => {}
         }
     }
 
@@ -174,97 +148,54 @@ mod tests {
         }
     }
 
-    /// Before: state, Soft_Limit. Seen: Qlen, Cnum. After: state, Soft_Limit, step.
-    type Row = ((LoadState, u32), (u32, u32), (LoadState, u32, Step));
+    /// Before: state, Soft_Limit. Seen: Qlen, Cnum. After: state, Soft_Limit.
+    type Row = ((LoadState, u32), (u32, u32), (LoadState, u32));
 
     #[test]
     fn every_transition() {
         let table: &[Row] = &[
             // MONITOR: between the watermarks, both included, nothing happens.
-            ((Monitor, 800), (LOWAT, 700), (Monitor, 800, Step::None)),
-            ((Monitor, 800), (HIWAT, 700), (Monitor, 800, Step::None)),
+            ((Monitor, 800), (LOWAT, 700), (Monitor, 800)),
+            ((Monitor, 800), (HIWAT, 700), (Monitor, 800)),
             // MONITOR, overload: to Cnum less 10 %.
-            (
-                (Monitor, 1000),
-                (HIWAT + 1, 1000),
-                (Decrease, 900, Step::Lowered),
-            ),
-            (
-                (Monitor, 1000),
-                (HIWAT + 1, 500),
-                (Decrease, 450, Step::Lowered),
-            ),
-            (
-                (Monitor, 1000),
-                (HIWAT + 1, 5),
-                (Decrease, 4, Step::Lowered),
-            ),
-            (
-                (Monitor, 1000),
-                (HIWAT + 1, 0),
-                (Decrease, 1, Step::Lowered),
-            ),
+            ((Monitor, 1000), (HIWAT + 1, 1000), (Decrease, 900)),
+            ((Monitor, 1000), (HIWAT + 1, 500), (Decrease, 450)),
+            ((Monitor, 1000), (HIWAT + 1, 5), (Decrease, 4)),
+            ((Monitor, 1000), (HIWAT + 1, 0), (Decrease, 1)),
             // Nothing left to lower.
-            ((Monitor, 1), (HIWAT + 1, 0), (Decrease, 1, Step::None)),
+            ((Monitor, 1), (HIWAT + 1, 0), (Decrease, 1)),
             // MONITOR, underload: up by 2 % of Hard_Limit.
-            (
-                (Monitor, 800),
-                (LOWAT - 1, 800),
-                (Increase, 820, Step::Raised),
-            ),
-            (
-                (Monitor, 990),
-                (LOWAT - 1, 990),
-                (Increase, 1000, Step::Raised),
-            ),
+            ((Monitor, 800), (LOWAT - 1, 800), (Increase, 820)),
+            ((Monitor, 990), (LOWAT - 1, 990), (Increase, 1000)),
             // Nothing left to raise.
-            ((Monitor, 1000), (0, 1000), (Monitor, 1000, Step::None)),
+            ((Monitor, 1000), (0, 1000), (Monitor, 1000)),
             // DECREASE waits for Cnum whatever Qlen is.
-            (
-                (Decrease, 900),
-                (HIWAT + 1, 900),
-                (Decrease, 900, Step::None),
-            ),
-            ((Decrease, 900), (0, 900), (Decrease, 900, Step::None)),
-            (
-                (Decrease, 900),
-                (HIWAT + 1, 899),
-                (Monitor, 900, Step::None),
-            ),
-            ((Decrease, 900), (0, 899), (Monitor, 900, Step::None)),
+            ((Decrease, 900), (HIWAT + 1, 900), (Decrease, 900)),
+            ((Decrease, 900), (0, 900), (Decrease, 900)),
+            ((Decrease, 900), (HIWAT + 1, 899), (Monitor, 900)),
+            ((Decrease, 900), (0, 899), (Monitor, 900)),
             // INCREASE waits for Cnum.
-            ((Increase, 820), (0, 819), (Increase, 820, Step::None)),
-            ((Increase, 820), (HIWAT, 819), (Increase, 820, Step::None)),
-            ((Increase, 820), (0, 820), (Monitor, 820, Step::None)),
+            ((Increase, 820), (0, 819), (Increase, 820)),
+            ((Increase, 820), (HIWAT, 819), (Increase, 820)),
+            ((Increase, 820), (0, 820), (Monitor, 820)),
             // INCREASE, overload: lowered again, even when Cnum has just arrived.
-            (
-                (Increase, 820),
-                (HIWAT + 1, 810),
-                (Decrease, 729, Step::Lowered),
-            ),
-            (
-                (Increase, 820),
-                (HIWAT + 1, 820),
-                (Decrease, 738, Step::Lowered),
-            ),
+            ((Increase, 820), (HIWAT + 1, 810), (Decrease, 729)),
+            ((Increase, 820), (HIWAT + 1, 820), (Decrease, 738)),
         ];
         for ((state, soft), (qlen, cnum), after) in table {
             let mut governor = governor(*state, *soft);
-            let step = governor.run(*qlen, *cnum);
+            governor.run(*qlen, *cnum);
             governor.check();
             let row = (state, soft, qlen, cnum);
-            assert_eq!(
-                (governor.state, governor.soft_limit, step),
-                *after,
-                "from {row:?}"
-            );
+            let now = (governor.state, governor.soft_limit);
+            assert_eq!(now, *after, "from {row:?}");
         }
     }
 
     #[test]
     fn switched_off_it_stays_at_the_hard_limit() {
         let mut governor = Watermarks::new(LoadControl::default(), HARD);
-        assert_eq!(governor.run(1_000_000, HARD), Step::None);
+        governor.run(1_000_000, HARD);
         assert_eq!((governor.state(), governor.soft_limit()), (Monitor, HARD));
     }
 
@@ -288,7 +219,7 @@ mod tests {
             },
             0,
         );
-        assert_eq!(governor.run(0, 0), Step::None);
+        governor.run(0, 0);
         governor.check();
     }
 }

@@ -7,9 +7,7 @@ use baton_wire::{Span, Time};
 
 /// What somebody waits for goes at once, everything else after a millisecond.
 #[derive(Debug, Default)]
-struct Awaited {
-    due: Option<Time>,
-}
+struct Awaited(Option<Time>);
 
 impl BatchingRule for Awaited {
     fn queued(&mut self, now: Time, _flow: u32, urgency: Urgency) -> Time {
@@ -17,18 +15,13 @@ impl BatchingRule for Awaited {
             Urgency::Lazy => now + Span::from_ms(1),
             Urgency::Awaited | Urgency::AtOnce => now,
         };
-        *self
-            .due
-            .insert(self.due.map_or(due, |other| other.min(due)))
-    }
-    fn most_waiting(&self) -> u32 {
-        64
+        *self.0.insert(self.0.map_or(due, |other| other.min(due)))
     }
     fn taken(&mut self, _now: Time) {
-        self.due = None;
+        self.0 = None;
     }
     fn clear(&mut self) {
-        self.due = None;
+        self.0 = None;
     }
 }
 
@@ -38,9 +31,7 @@ fn main() -> Result<(), RunError> {
     experiment.clients.connections = 16;
     let machine = Machine::builder(&experiment).batching(|_depth| Awaited::default());
     let results = machine.build()?.run("", &mut NoObserver)?;
-    println!(
-        "{:.2} crossings for a response",
-        results.crossings_per_response()
-    );
+    let crossings = results.crossings_per_response();
+    println!("{crossings:.2} crossings for a response");
     Ok(())
 }

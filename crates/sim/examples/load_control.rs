@@ -1,6 +1,6 @@
 //! Load control of one's own: `cargo run --release -p baton-sim --example load_control`.
 
-use baton_nic::{Governor, LoadState, Step};
+use baton_nic::Governor;
 use baton_sim::config::Experiment;
 use baton_sim::{Machine, NoObserver, RunError};
 
@@ -9,38 +9,23 @@ use baton_sim::{Machine, NoObserver, RunError};
 struct Halving(u32);
 
 impl Governor for Halving {
-    fn run(&mut self, qlen: u32, _cnum: u32) -> Step {
+    fn run(&mut self, qlen: u32, _cnum: u32) {
         match qlen {
             0..8 => self.0 = self.0.saturating_add(1),
-            8..=64 => return Step::None,
+            8..=64 => {}
             _ => self.0 = (self.0 / 2).max(1),
-        }
-        if qlen < 8 {
-            Step::Raised
-        } else {
-            Step::Lowered
         }
     }
 
     fn soft_limit(&self) -> u32 {
         self.0
     }
-
-    fn state(&self) -> LoadState {
-        LoadState::Monitor
-    }
 }
 
 fn main() -> Result<(), RunError> {
     let experiment = Experiment::default();
-    let machine = Machine::builder(&experiment)
-        .load_control(Halving)
-        .build()?;
-    let results = machine.run("", &mut NoObserver)?;
-    let lost: u64 = results.nic.drops.values().sum();
-    println!(
-        "{:.0} requests/s, {lost} frames lost",
-        results.clients.request_rate
-    );
+    let machine = Machine::builder(&experiment).load_control(Halving);
+    let results = machine.build()?.run("", &mut NoObserver)?;
+    println!("{:.0} requests/s", results.clients.request_rate);
     Ok(())
 }

@@ -140,8 +140,10 @@ pub trait BatchingRule: Debug + Send {
     /// An entry about the socket `flow` was queued at `now`: until when all that waits may wait at the latest.
     fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time;
 
-    /// Entries that do not wait for more.
-    fn most_waiting(&self) -> u32;
+    /// Entries that do not wait for more; by default as many as the timer lets wait.
+    fn most_waiting(&self) -> u32 {
+        u32::MAX
+    }
 
     /// All that waited was taken at `now`.
     fn taken(&mut self, now: Time);
