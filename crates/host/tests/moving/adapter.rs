@@ -7,7 +7,7 @@ use baton_host::layer::AdapterEnd;
 use baton_host::{NicCacheConfig, SocketId};
 use baton_inet::Host;
 use baton_live::adapter::{Links, OneByOne, Parts};
-use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
+use baton_nic::adapter::{Adapter, AdapterConfig, Ending, OnBoardMemory, SessionId, pump};
 use baton_nic::{Config, QueueLengths, Scheduler};
 use baton_testkit::Random;
 use baton_wire::{Endpoint, Time};
@@ -92,6 +92,11 @@ impl AdapterSide {
             cumulative_sends: random.percent(50),
             hard_limit: 1 + random.below(20) as u32,
             cache_bytes: 40_000 * random.below(3) as u32,
+            // Room for one connection.
+            memory: random.percent(50).then_some(OnBoardMemory {
+                kib: 64,
+                connection_bytes: 30_000,
+            }),
             ..AdapterConfig::default()
         };
         adapter_config.batching.max_transfer_bytes = transfer;

@@ -18,34 +18,37 @@ pub struct Script {
 #[derive(Clone, Debug)]
 pub struct Side {
     pub says: Script,
-    pub hears: Script,
+    pub expects: Script,
     pub said: usize,
-    pub heard: usize,
+    pub received: usize,
     pub shut: bool,
-    pub heard_end: bool,
+    pub received_end: bool,
 }
 
 impl Side {
-    pub fn new(says: Script, hears: Script) -> Self {
+    pub fn new(says: Script, expects: Script) -> Self {
         Self {
             says,
-            hears,
+            expects,
             said: 0,
-            heard: 0,
+            received: 0,
             shut: false,
-            heard_end: false,
+            received_end: false,
         }
     }
 
-    pub fn hear(&mut self, data: &[u8]) {
-        self.hears.bytes.check(self.heard as u64, data);
-        self.heard += data.len();
-        assert!(self.heard <= self.hears.len, "no more than was sent");
+    pub fn receive(&mut self, data: &[u8]) {
+        self.expects.bytes.check(self.received as u64, data);
+        self.received += data.len();
+        assert!(self.received <= self.expects.len, "no more than was sent");
     }
 
-    pub fn hear_end(&mut self) {
-        assert_eq!(self.heard, self.hears.len, "the end comes after all of it");
-        self.heard_end = true;
+    pub fn receive_end(&mut self) {
+        assert_eq!(
+            self.received, self.expects.len,
+            "the end comes after all of it"
+        );
+        self.received_end = true;
     }
 
     pub fn next(&self, most: usize) -> Bytes {

@@ -150,6 +150,15 @@ impl Machine {
         (lost, self.adapters.len() - lost)
     }
 
+    /// Asserts that the host knows that each adapter takes connections again.
+    fn check_soft_limits(&self) {
+        for (side, end) in self.adapters.iter().zip(&self.ends) {
+            if let Some(known) = end.os.soft_limit().filter(|_| !side.is_lost) {
+                assert_eq!(known, side.adapter.soft_limit());
+            }
+        }
+    }
+
     /// SENDs from the adapters' caches.
     pub fn cached_sends(&self) -> u64 {
         let ends = self.ends.iter();
@@ -167,7 +176,8 @@ impl Machine {
             self.event();
             if self.is_done() {
                 assert_eq!(self.layer.len(), 0, "no socket is left");
-                return;
+                while self.pump_all() {}
+                return self.check_soft_limits();
             }
         }
         let states: Vec<_> = self.layer.states().collect();

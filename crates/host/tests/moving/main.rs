@@ -36,9 +36,21 @@ fn conversations_survive_any_handoff_and_restore() {
         let sum =
             |count: fn(&LayerStats) -> u64| runs.iter().map(|(run, _)| count(run)).sum::<u64>();
         let cached: u64 = runs.iter().map(|(_, cached)| cached).sum();
-        assert!(cached > 1_000, "{cached} sends from the cache");
+        assert!(cached > 500, "{cached} sends from the cache");
         let handed_off = sum(|run| run.handoffs_accepted);
         let (restored, kept) = (sum(|run| run.restored), sum(|run| run.packets_kept));
+        let refused = |why| {
+            let reasons = runs.iter().flat_map(|(run, _)| run.not_offloaded.iter());
+            let counts = reasons.filter_map(|(reason, count)| (reason == why).then_some(count));
+            counts.sum::<u64>()
+        };
+        // An adapter that has refused one tells a Soft_Limit of 0, and the host tries no other until it has room again.
+        let by_adapter = refused(NotOffloaded::RefusedMemory);
+        let by_host = refused(NotOffloaded::Memory);
+        assert!(
+            by_adapter > 50 && by_host > 50,
+            "{by_adapter} refused for want of memory, {by_host} not tried"
+        );
         assert!(
             handed_off > 2_000 && restored > 1_000 && kept > 100,
             "{handed_off} handoffs, {restored} restores, {kept} packets kept"

@@ -33,11 +33,11 @@ impl Machine {
         let remote = Endpoint::new(address(adapter), PORT);
         let flow = Flow { local, remote };
         let says = self.script(None);
-        let hears = self.file();
-        self.scripts.insert(local.port, (says, hears));
+        let expects = self.file();
+        self.scripts.insert(local.port, (says, expects));
         let conn = self.peers.stack_mut().connect(self.now, flow);
         let conn = conn.expect("the four-tuple is free");
-        let side = Side::new(says, hears);
+        let side = Side::new(says, expects);
         self.clients.insert(conn.0, Client { side, adapter });
     }
 
@@ -74,11 +74,11 @@ impl Machine {
         let mut acted = false;
         while let Some(data) = stack.read(conn, 1 + self.random.below(20_000) as usize) {
             stack.consume(conn, data.len());
-            side.hear(&data);
+            side.receive(&data);
             acted = true;
         }
-        if !side.heard_end && stack.peer_closed(conn) && stack.readable_len(conn) == 0 {
-            side.hear_end();
+        if !side.received_end && stack.peer_closed(conn) && stack.readable_len(conn) == 0 {
+            side.receive_end();
             acted = true;
         }
         if !side.has_said_all() {
@@ -92,7 +92,7 @@ impl Machine {
             side.shut = true;
             stack.shutdown(conn);
         }
-        if side.shut && side.heard_end {
+        if side.shut && side.received_end {
             stack.close(conn);
             self.clients.remove(&conn.0);
         }
@@ -110,7 +110,7 @@ impl Machine {
                 if let Event::Closed(reason) = event
                     && let Some(Client { side, adapter }) = self.clients.remove(&conn.0)
                 {
-                    let is_complete = side.shut && side.heard == side.hears.len;
+                    let is_complete = side.shut && side.received == side.expects.len;
                     // An old acknowledgment that comes after the last one is answered by a reset (RFC 9293 3.10.7.1).
                     let reset = reason == CloseReason::Reset && is_complete;
                     let in_order = reason == CloseReason::Normal && is_complete;

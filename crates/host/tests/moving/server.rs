@@ -133,11 +133,11 @@ impl Machine {
         if readable {
             loop {
                 match calls.receive(id, 1 + self.random.below(5000) as usize) {
-                    Receive::Data(data) => side.hear(&data),
+                    Receive::Data(data) => side.receive(&data),
                     Receive::WouldBlock => break,
                     Receive::EndOfStream => {
-                        if !side.heard_end {
-                            side.hear_end();
+                        if !side.received_end {
+                            side.receive_end();
                         }
                         break;
                     }
@@ -191,7 +191,7 @@ impl Machine {
             side.shut = true;
             calls.shutdown(id);
         }
-        if side.has_said_all() && side.heard_end {
+        if side.has_said_all() && side.received_end {
             calls.close(id);
             return;
         }
