@@ -10,7 +10,7 @@ use baton_tcp::{ConnId, Event};
 use baton_testkit::symbolic;
 use baton_wire::{Endpoint, Span, Symbolic};
 use std::collections::{BTreeMap, BTreeSet};
-use world::{ADAPTER, ANY, App, Heard, PEER, PEER_V6, World, accept, set};
+use world::{ADAPTER, ANY, App, PEER, PEER_V6, Received, World, accept, set};
 
 #[allow(dead_code, reason = "dialogues with the adapter use more of it")]
 #[path = "../../nic/tests/adapter/world.rs"]
@@ -656,13 +656,13 @@ impl Play {
                 self.replace(index, Ending::Reset);
                 continue;
             }
-            for heard in self.world.heard(model.app) {
+            for received in self.world.received(model.app) {
                 if !model.is_unruly {
-                    model.hear(&mut self.world.apps[model.app], &self.peers, &heard);
+                    model.handle_response(&mut self.world.apps[model.app], &self.peers, &received);
                 }
             }
         }
-        for (id, event) in std::mem::take(&mut self.world.told) {
+        for (id, event) in std::mem::take(&mut self.world.peer_events) {
             match event {
                 Event::Acceptable(listener) => {
                     while let Some(id) = self.world.peer.accept(listener) {
@@ -764,8 +764,8 @@ impl Play {
 }
 
 impl Model {
-    fn hear(&mut self, app: &mut App, peers: &[PeerConn], heard: &Heard) {
-        let (response, socket) = (heard.response, heard.response.socket);
+    fn handle_response(&mut self, app: &mut App, peers: &[PeerConn], received: &Received) {
+        let (response, socket) = (received.response, received.response.socket);
         if response.tag == 0 {
             match response.outcome {
                 Outcome::PeerClosed => self.check_complete(peers, socket),
@@ -807,7 +807,7 @@ impl Model {
             }
             (Outcome::Received(Buffer::Inline { .. }), Waiting::Receive { address }) => {
                 app.link.free(address);
-                self.take_in(socket, heard.inline.expect("it is there"));
+                self.take_in(socket, received.inline.expect("it is there"));
             }
             (Outcome::Done(_), Waiting::Close) => {
                 if response.status != Status::WrongState {
@@ -841,7 +841,8 @@ impl Model {
                 self.open.insert(first);
             }
             (Outcome::AcceptedBulk { .. }, Waiting::Accept { .. }) => {
-                self.open.extend(heard.peers.iter().map(|peer| peer.socket));
+                self.open
+                    .extend(received.peers.iter().map(|peer| peer.socket));
             }
             (_, Waiting::Plain | Waiting::Accept { .. }) => {}
             other => panic!("{other:?} does not fit"),

@@ -235,9 +235,9 @@ struct Peer {
     flow: Flow,
     id: Option<ConnId>,
     /// What the stack sent last.
-    heard: Header,
+    received: Header,
     /// The number after the last that the stack sent.
-    heard_end: SeqNr,
+    received_end: SeqNr,
     /// Bytes taken by `read` and not yet consumed.
     unconsumed: usize,
     offset: u64,
@@ -248,8 +248,8 @@ impl Peer {
         Self {
             flow,
             id: None,
-            heard: Header::default(),
-            heard_end: SeqNr(0),
+            received: Header::default(),
+            received_end: SeqNr(0),
             unconsumed: 0,
             offset: 0,
         }
@@ -368,7 +368,7 @@ impl Conversation {
             Start::CloseWait => self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual()),
             Start::Closing => {
                 // The FIN crosses ours: it does not acknowledge it.
-                let ack = self.peer().heard_end - 1;
+                let ack = self.peer().received_end - 1;
                 self.send_acknowledging(ack, PEER_ISS + 1, Flags::ACK | Flags::FIN, 0);
             }
             Start::LastAck => {
@@ -548,8 +548,8 @@ impl Conversation {
             Reported::PortUnreachable => PathError::PortUnreachable,
             Reported::TimeExceeded => PathError::TimeExceeded,
         };
-        let Peer { flow, heard, .. } = &self.peers[self.current];
-        let seq = seq.from(heard.seq);
+        let Peer { flow, received, .. } = &self.peers[self.current];
+        let seq = seq.from(received.seq);
         let _ = self.stack.handle_path_error(self.now, flow, seq, error);
     }
 
@@ -573,17 +573,17 @@ impl Conversation {
     }
 
     fn peer_next(&self) -> SeqNr {
-        let heard = &self.peers[self.current].heard;
-        if heard.flags.contains(Flags::ACK) {
-            heard.ack
+        let received = &self.peers[self.current].received;
+        if received.flags.contains(Flags::ACK) {
+            received.ack
         } else {
             PEER_ISS
         }
     }
 
     fn timestamps(&self, later: i16) -> Option<Timestamps> {
-        let heard = &self.peers[self.current].heard;
-        let echo = heard.options.timestamps.map_or(0, |sent| sent.value);
+        let received = &self.peers[self.current].received;
+        let echo = received.options.timestamps.map_or(0, |sent| sent.value);
         Some(Timestamps {
             value: 1_000_u32.wrapping_add_signed(later.into()),
             echo,
@@ -600,7 +600,7 @@ impl Conversation {
     fn send(&mut self, seq: SeqNr, flags: Flags, len: u16, options: Options) {
         let header = Header {
             seq,
-            ack: self.peer().heard_end,
+            ack: self.peer().received_end,
             flags,
             window: 20_000,
             options,
@@ -620,13 +620,13 @@ impl Conversation {
     }
 
     fn send_any(&mut self, sent: &Sent) {
-        let heard_end = self.peer().heard_end;
+        let received_end = self.peer().received_end;
         let blocks = sent
             .sack
             .iter()
             .flatten()
             .map(|(start, len)| {
-                let start = start.from(heard_end);
+                let start = start.from(received_end);
                 SackBlock {
                     start,
                     end: SeqNr(start.0.wrapping_add_signed((*len).into())),
@@ -635,7 +635,7 @@ impl Conversation {
             .collect();
         let header = Header {
             seq: sent.seq.from(self.peer_next()),
-            ack: sent.ack.from(heard_end),
+            ack: sent.ack.from(received_end),
             flags: Flags::from_bits_truncate(sent.flags),
             window: sent.window,
             options: Options {
@@ -697,8 +697,8 @@ impl Conversation {
             assert!(count < MOST_OUTPUT, "a stack stops sending");
             let mut peers = self.peers.iter_mut();
             if let Some(peer) = peers.find(|peer| peer.flow.remote == segment.dst) {
-                peer.heard_end = segment.header.seq + segment.sequence_len();
-                peer.heard = segment.header;
+                peer.received_end = segment.header.seq + segment.sequence_len();
+                peer.received = segment.header;
             }
         }
         self.stack.check();

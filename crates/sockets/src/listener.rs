@@ -38,7 +38,7 @@ pub struct TcpListener {
     local: SocketAddr,
     nonblocking: AtomicBool,
     /// Losses of the adapter that it has told of.
-    losses_told: AtomicU64,
+    losses_reported: AtomicU64,
 }
 
 impl TcpListener {
@@ -62,7 +62,7 @@ impl TcpListener {
             socket,
             local,
             nonblocking: AtomicBool::new(false),
-            losses_told: AtomicU64::new(losses),
+            losses_reported: AtomicU64::new(losses),
         };
         let handle = &listener.handle;
         let listening = handle.block(Timeout::Endless, |core, waiter| {
@@ -98,8 +98,8 @@ impl TcpListener {
 
     /// The adapter was lost, and nobody has been told yet.
     pub(crate) fn tell_loss<T>(&self, losses: u64) -> Option<Result<T>> {
-        let told = self.losses_told.swap(losses, Ordering::Relaxed);
-        (told != losses).then(|| Err(ErrorKind::ConnectionAborted.into()))
+        let reported = self.losses_reported.swap(losses, Ordering::Relaxed);
+        (reported != losses).then(|| Err(ErrorKind::ConnectionAborted.into()))
     }
 
     pub(crate) fn stream(

@@ -82,18 +82,18 @@ impl<P: Payload + Inline> Cache<P> {
         found.ok_or(Status::NotCached)
     }
 
-    /// Whether all of it has been fetched; if not, the socket in `slot` hears when it has. `heard` is the last INSERT of which it will
+    /// Whether all of it has been fetched; if not, the socket in `slot` hears when it has. `waits_for` is the last INSERT of which it will
     /// hear: those before it are over by then.
     pub(super) fn is_here(
         &mut self,
         parts: &References<P>,
         slot: u32,
-        heard: &mut Option<u64>,
+        waits_for: &mut Option<u64>,
     ) -> bool {
         let Some(awaited) = parts.iter().filter_map(|part| part.awaits()).max() else {
             return true;
         };
-        if heard.is_some_and(|heard| heard >= awaited) {
+        if waits_for.is_some_and(|insert| insert >= awaited) {
             return false;
         }
         let behind = (self.next_insert - awaited) as usize;
@@ -101,7 +101,7 @@ impl<P: Payload + Inline> Cache<P> {
         let insert = index.and_then(|index| self.inserts.get_mut(index));
         debug_assert!(insert.is_some(), "what is not here is being fetched");
         if let Some(insert) = insert {
-            *heard = Some(awaited);
+            *waits_for = Some(awaited);
             insert.waiting.push(slot);
         }
         false

@@ -119,7 +119,7 @@ impl<P: Payload + Inline> Session<P> {
             }
             Phase::Connected(_) => {
                 assert!(
-                    !receiving.told_end || receiving.posted.is_empty(),
+                    !receiving.end_reported || receiving.posted.is_empty(),
                     "after the end nothing waits for data"
                 );
             }

@@ -135,8 +135,8 @@ impl<P: Payload + Inline> Session<P> {
             self.respond(work.now, number, tag, Status::Ok, done);
         }
         let closing = &mut self.sockets[slot as usize].closing;
-        if closing.both.is_some() && !closing.told {
-            closing.told = true;
+        if closing.both.is_some() && !closing.begun {
+            closing.begun = true;
             work.stack.close(conn);
         }
     }
@@ -186,7 +186,7 @@ impl<P: Payload + Inline> Session<P> {
             self.respond(now, number, tag, Status::Ok, done);
         }
         if !closing.is_whole() {
-            self.tell(now, number, status, Outcome::Over);
+            self.notify(now, number, status, Outcome::Over);
         }
         self.free(slot);
     }
@@ -207,7 +207,7 @@ impl<P: Payload + Inline> Session<P> {
                     }
                     // An end in order would say that everything had been sent.
                     let is_whole = socket.sending.is_done();
-                    let may_drain = socket.closing.told || ending == Ending::Drain;
+                    let may_drain = socket.closing.begun || ending == Ending::Drain;
                     if is_whole && may_drain && work.shared.owners.drain(conn, until) {
                         work.stack.close(conn);
                     } else {

@@ -16,7 +16,7 @@ pub(super) struct Limits {
     /// No more are taken: the adapter is going to stop.
     closed: bool,
     /// Soft_Limit as the hosts know it.
-    told: u32,
+    announced: u32,
 }
 
 impl Limits {
@@ -28,7 +28,7 @@ impl Limits {
             hard_limit,
             connections: 0,
             closed: false,
-            told: hard_limit,
+            announced: hard_limit,
         }
     }
 
@@ -94,12 +94,12 @@ impl Limits {
     }
 
     /// Soft_Limit, if the hosts know another; 0 while there is `no_memory` for any connection.
-    pub(super) fn untold(&mut self, no_memory: bool) -> Option<u32> {
+    pub(super) fn soft_limit_change(&mut self, no_memory: bool) -> Option<u32> {
         let now = match no_memory {
             true => 0,
             false => self.soft_limit(),
         };
-        (std::mem::replace(&mut self.told, now) != now).then_some(now)
+        (std::mem::replace(&mut self.announced, now) != now).then_some(now)
     }
 
     pub(super) fn check(&self) {

@@ -137,7 +137,7 @@ impl<P: Payload + Inline> Adapter<P> {
         let on_board = &mut self.shared.on_board;
         if on_board.is_short {
             on_board.is_short = on_board.room() == 0;
-            self.tell_soft_limit(now);
+            self.announce_soft_limit(now);
         }
         let on_board = &mut self.shared.on_board;
         if on_board.room() == 0 {

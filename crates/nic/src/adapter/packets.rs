@@ -116,7 +116,7 @@ impl<P: Payload + Inline> Session<P> {
         let done = Outcome::Done(Opcode::PacketSocket);
         self.respond(work.now, number, tag, Status::Ok, done);
         let connections = work.shared.limits.soft_limit();
-        self.tell(
+        self.notify(
             work.now,
             number,
             Status::Ok,

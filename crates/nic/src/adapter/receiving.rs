@@ -63,7 +63,7 @@ impl<P: Payload + Inline> Session<P> {
             | Phase::Exported => return Err(Status::WrongState),
         }
         let receiving = &mut socket.receiving;
-        if receiving.told_end {
+        if receiving.end_reported {
             return Err(Status::EndOfStream);
         }
         if socket.closing.is_whole() {
@@ -94,7 +94,7 @@ impl<P: Payload + Inline> Session<P> {
                 self.begin_fill(work, slot, conn);
             }
         }
-        self.tell_end_when_delivered(work, slot);
+        self.report_end_when_delivered(work, slot);
     }
 
     /// Asks for the oldest posted buffer to be filled. What lies in several pieces takes a transfer each.
@@ -192,7 +192,7 @@ impl<P: Payload + Inline> Session<P> {
             self.respond(work.now, number, receive.tag, Status::Ok, outcome);
             self.count_received(len);
         }
-        self.tell_end_when_delivered(work, slot);
+        self.report_end_when_delivered(work, slot);
         self.leave_when_quiet(work, slot);
         self.finish_if_quiet(work.now, slot);
     }
@@ -204,7 +204,7 @@ impl<P: Payload + Inline> Session<P> {
 
     /// When the peer has closed and all it has sent has been delivered, RECVs that wait are answered, and the host is told. A reset
     /// that has followed took away what was not delivered.
-    pub(super) fn tell_end_when_delivered(&mut self, work: &mut Work<'_, P>, slot: u32) {
+    pub(super) fn report_end_when_delivered(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let receiving = &mut socket.receiving;
         let Phase::Connected(conn) = socket.phase else {
@@ -213,7 +213,7 @@ impl<P: Payload + Inline> Session<P> {
         let reason = work.stack.ended(conn);
         let is_cut_off = reason.is_some_and(|reason| reason != CloseReason::Normal);
         if !receiving.peer_closed
-            || receiving.told_end
+            || receiving.end_reported
             || is_cut_off
             || socket.closing.is_whole()
             || socket.moving.is_some()
@@ -222,10 +222,10 @@ impl<P: Payload + Inline> Session<P> {
         {
             return;
         }
-        receiving.told_end = true;
+        receiving.end_reported = true;
         let number = socket.number;
         self.answer_receives(work.now, slot, Status::EndOfStream);
-        self.tell(work.now, number, Status::Ok, Outcome::PeerClosed);
+        self.notify(work.now, number, Status::Ok, Outcome::PeerClosed);
     }
 
     /// RECVs that wait come back.

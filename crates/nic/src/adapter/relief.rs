@@ -16,7 +16,7 @@ impl<P: Payload + Inline> Adapter<P> {
         if surplus > 0 {
             self.ask_for_relief(now, surplus as usize);
         }
-        self.tell_soft_limit(now);
+        self.announce_soft_limit(now);
     }
 
     /// Whether connections of hosts are here, or on their way back to them.
@@ -28,7 +28,7 @@ impl<P: Payload + Inline> Adapter<P> {
     /// Takes no more connections, and asks the hosts for those that are here.
     pub fn stop_imports(&mut self, now: Time) {
         self.shared.limits.close();
-        self.tell_soft_limit(now);
+        self.announce_soft_limit(now);
         self.ask_for_relief(now, usize::MAX);
     }
 
@@ -52,16 +52,16 @@ impl<P: Payload + Inline> Adapter<P> {
         }
     }
 
-    pub(super) fn tell_soft_limit(&mut self, now: Time) {
+    pub(super) fn announce_soft_limit(&mut self, now: Time) {
         let no_memory = self.shared.on_board.is_short;
-        let Some(connections) = self.shared.limits.untold(no_memory) else {
+        let Some(connections) = self.shared.limits.soft_limit_change(no_memory) else {
             return;
         };
         let outcome = Outcome::SoftLimit { connections };
         for wanted in &self.shared.wanted {
             let session = &mut self.sessions[wanted.place.session as usize];
             let number = session.sockets[wanted.place.slot as usize].number;
-            session.tell(now, number, Status::Ok, outcome);
+            session.notify(now, number, Status::Ok, outcome);
         }
     }
 }
@@ -88,6 +88,6 @@ impl<P: Payload + Inline> Session<P> {
         socket.relief_asked = true;
         let number = socket.number;
         self.stats.relief_asked += 1;
-        self.tell(now, number, Status::Ok, Outcome::Relief);
+        self.notify(now, number, Status::Ok, Outcome::Relief);
     }
 }

@@ -180,8 +180,8 @@ impl<P: Payload + Inline> Session<P> {
                 }
                 let tag = send.tag;
                 if let SendData::Cached(parts) = &send.data {
-                    let heard = &mut sending.awaited_insert;
-                    if !self.cache.is_here(parts, slot, heard) {
+                    let waits_for = &mut sending.awaited_insert;
+                    if !self.cache.is_here(parts, slot, waits_for) {
                         return false;
                     }
                 }

@@ -227,10 +227,10 @@ impl<P: Payload + Inline> Session<P> {
                 self.set_option(work, slot, tag, option, value)
             }
             (Action::Status, Some(slot)) => {
-                self.tell_status(work, slot, tag);
+                self.respond_with_status(work, slot, tag);
                 Ok(())
             }
-            (Action::Name, Some(slot)) => self.tell_name(work, slot, tag),
+            (Action::Name, Some(slot)) => self.respond_with_name(work, slot, tag),
             (Action::Cancel { target }, Some(slot)) => self.cancel(work, slot, tag, target),
             (Action::Send { data, more }, Some(slot)) => {
                 let data = self.data_of(data, entry)?;
@@ -289,7 +289,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 
     /// STATUS.
-    fn tell_status(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) {
+    fn respond_with_status(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) {
         let info = self.info(work.stack, slot);
         let number = self.sockets[slot as usize].number;
         let outcome = Outcome::Status(info);
@@ -297,7 +297,12 @@ impl<P: Payload + Inline> Session<P> {
     }
 
     /// NAME.
-    fn tell_name(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) -> Result<(), Status> {
+    fn respond_with_name(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+    ) -> Result<(), Status> {
         let socket = &self.sockets[slot as usize];
         let local = match socket.phase {
             Phase::Connecting { conn, .. } | Phase::Connected(conn) => {
@@ -370,7 +375,7 @@ impl<P: Payload + Inline> Session<P> {
             }
             Event::PeerClosed => {
                 self.sockets[slot as usize].receiving.peer_closed = true;
-                self.tell_end_when_delivered(work, slot);
+                self.report_end_when_delivered(work, slot);
             }
             Event::Closed(reason) => {
                 work.shared.forget(conn);
@@ -439,7 +444,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 
     /// Tells what was not asked.
-    pub(super) fn tell(&mut self, now: Time, socket: u32, status: Status, outcome: Outcome) {
+    pub(super) fn notify(&mut self, now: Time, socket: u32, status: Status, outcome: Outcome) {
         self.respond(now, socket, 0, status, outcome);
     }
 }

@@ -89,7 +89,7 @@ pub(super) struct Receiving {
     /// The peer will send no more.
     pub(super) peer_closed: bool,
     /// The host knows.
-    pub(super) told_end: bool,
+    pub(super) end_reported: bool,
 }
 
 /// What the host has asked for to end the connection: the tags of its CLOSEs that are not answered.
@@ -97,8 +97,8 @@ pub(super) struct Receiving {
 pub(super) struct Closing {
     /// Nothing more may be sent.
     pub(super) shut: bool,
-    /// The connection has been told.
-    pub(super) told: bool,
+    /// The stack closes the connection.
+    pub(super) begun: bool,
     /// CLOSE of the sending direction.
     pub(super) write: Option<u32>,
     /// CLOSE of both.

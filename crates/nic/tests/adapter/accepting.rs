@@ -51,11 +51,11 @@ fn a_bulk_accept_is_answered_when_all_are_there() {
     assert_eq!(world.answers(0), []);
     let last = world.peer_connects(80);
     world.run();
-    let heard = world.heard(0);
-    assert_eq!(heard.len(), 1);
+    let responses = world.received(0);
+    assert_eq!(responses.len(), 1);
     let bulk = Outcome::AcceptedBulk { count: 3 };
-    assert_eq!(heard[0].response, answer(1, tag, Status::Ok, bulk));
-    let remotes: Vec<(u32, Endpoint)> = heard[0]
+    assert_eq!(responses[0].response, answer(1, tag, Status::Ok, bulk));
+    let remotes: Vec<(u32, Endpoint)> = responses[0]
         .peers
         .iter()
         .map(|peer| (peer.socket, peer.remote))
@@ -83,19 +83,22 @@ fn a_bulk_accept_times_out() {
     world.wait(Span::from_us(4_999));
     assert_eq!(world.answers(0), []);
     world.wait(Span::from_us(1));
-    let heard = world.heard(0);
+    let responses = world.received(0);
     let bulk = Outcome::AcceptedBulk { count: 2 };
-    assert_eq!(heard[0].response, answer(1, tag, Status::Partial, bulk));
-    let sockets: Vec<u32> = heard[0].peers.iter().map(|peer| peer.socket).collect();
+    assert_eq!(responses[0].response, answer(1, tag, Status::Partial, bulk));
+    let sockets: Vec<u32> = responses[0].peers.iter().map(|peer| peer.socket).collect();
     assert_eq!(sockets, [10, 11]);
     // The socket that is not needed is free, and its buffer comes back.
     assert_eq!(
-        heard[1].response,
+        responses[1].response,
         received(12, receive, Status::Cancelled, 0)
     );
     let tag = world.ask(0, 12, Action::Status);
-    let heard = world.answers(0);
-    assert_eq!((heard[0].tag, heard[0].status), (tag, Status::NoSuchSocket));
+    let responses = world.answers(0);
+    assert_eq!(
+        (responses[0].tag, responses[0].status),
+        (tag, Status::NoSuchSocket)
+    );
 }
 
 #[test]
@@ -117,9 +120,9 @@ fn of_a_bulk_accept_one_may_be_left() {
         world.wait(Span::from_us(600));
         peer
     });
-    let heard = world.heard(0);
-    assert_eq!(heard[0].response.tag, tag);
-    assert_eq!(heard[0].peers.len(), peers.len());
+    let responses = world.received(0);
+    assert_eq!(responses[0].response.tag, tag);
+    assert_eq!(responses[0].peers.len(), peers.len());
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn a_connection_that_ends_while_it_waits_is_not_counted() {
         world.peer_connects(80);
     }
     world.run();
-    assert_eq!(world.heard(0)[0].peers.len(), 2);
+    assert_eq!(world.received(0)[0].peers.len(), 2);
 }
 
 #[test]
@@ -149,10 +152,10 @@ fn reserved_sockets_take_receives() {
     let peer = world.peer_connects(80);
     world.run();
     world.peer_sends(peer, data(0, 700));
-    let heard = world.answers(0);
-    assert!(matches!(heard[0].outcome, Outcome::Accepted(_)));
-    assert_eq!(heard[1..], [received(10, receive, Status::Ok, 700)]);
-    assert_eq!(world.take(0, heard[1].outcome), data(0, 700));
+    let responses = world.answers(0);
+    assert!(matches!(responses[0].outcome, Outcome::Accepted(_)));
+    assert_eq!(responses[1..], [received(10, receive, Status::Ok, 700)]);
+    assert_eq!(world.take(0, responses[1].outcome), data(0, 700));
 }
 
 #[test]
@@ -184,8 +187,11 @@ fn what_cannot_be_accepted_is_refused() {
     let refused = not_accepted(1, tag, Status::TooManyRequests);
     assert_eq!(world.answers(0), [refused]);
     let tag = world.ask(0, 10, Action::Socket);
-    let heard = world.answers(0);
-    assert_eq!((heard[0].tag, heard[0].status), (tag, Status::SocketInUse));
+    let responses = world.answers(0);
+    assert_eq!(
+        (responses[0].tag, responses[0].status),
+        (tag, Status::SocketInUse)
+    );
 }
 
 #[test]
@@ -231,7 +237,10 @@ fn a_listener_that_closes_answers_its_accepts() {
         ]
     );
     let reset = baton_tcp::Event::Closed(baton_tcp::CloseReason::Reset);
-    assert!(world.peer_was_told(peer, &reset), "nobody will accept it");
+    assert!(
+        world.peer_was_notified(peer, &reset),
+        "nobody will accept it"
+    );
     assert_eq!(world.adapter.poll_timeout(), None);
     assert_eq!(
         world.adapter.sessions().next().map(|row| row.sockets),
@@ -247,12 +256,12 @@ fn connections_are_accepted_over_both_versions() {
     world.post(0, 1, Action::Listen { backlog: 4 });
     world.post(0, 1, accept(2, 1, 0));
     world.run();
-    world.heard(0);
+    world.received(0);
     let peer = world.peer_connects_to(Endpoint::new(ADAPTER_V6, 80));
     world.run();
     let remote = world.peer.flow(peer).local;
-    let heard = world.answers(0);
-    assert_eq!(heard[0].outcome, Outcome::Accepted(remote));
+    let responses = world.answers(0);
+    assert_eq!(responses[0].outcome, Outcome::Accepted(remote));
     let stack = &world.stack;
     let session = world.apps[0].session.expect("it is there");
     let mut rows: Vec<_> = world.adapter.sockets(stack, session).collect();

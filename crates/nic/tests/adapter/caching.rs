@@ -78,9 +78,9 @@ fn a_send_from_the_cache_sends_what_was_inserted_before_it() {
         inserted(second, Status::Ok),
         sent(2, last, Status::Ok, 2000),
     ];
-    let mut heard = world.answers(0);
-    heard.sort_by_key(|response| response.tag);
-    assert_eq!(heard, expected);
+    let mut responses = world.answers(0);
+    responses.sort_by_key(|response| response.tag);
+    assert_eq!(responses, expected);
     let stream = [
         data(0, 1000),
         data(88, 100),
@@ -199,14 +199,14 @@ fn a_connection_may_end_while_its_send_waits_for_an_insert() {
     world.turn();
     world.peer.abort(peer);
     world.run();
-    let mut heard = world.answers(0);
-    heard.sort_by_key(|response| response.tag);
+    let mut responses = world.answers(0);
+    responses.sort_by_key(|response| response.tag);
     let expected = [
         over(2, Status::Reset),
         inserted(insert, Status::Ok),
         sent(2, send, Status::Reset, 4096),
     ];
-    assert_eq!(heard, expected);
+    assert_eq!(responses, expected);
 }
 
 // --- any order, against a model ---
@@ -329,8 +329,8 @@ fn any_order(seed: u64) -> u64 {
             assert_eq!(model.expected.remove(&one.tag), Some(one.status), "{one:?}");
         }
         assert_eq!(model.expected.len(), 0, "all was answered");
-        let received = joined(std::mem::take(&mut read[app]));
-        assert_eq!(received, joined(std::mem::take(&mut model.stream)));
+        let stream = joined(std::mem::take(&mut read[app]));
+        assert_eq!(stream, joined(std::mem::take(&mut model.stream)));
     }
     world.adapter.stats().cache_sends
 }

@@ -20,8 +20,8 @@ fn closed(tag: u32, status: Status) -> Response {
 /// Whether socket 2 is no more: everything said to it is refused.
 fn is_free(world: &mut World) -> bool {
     world.ask(0, 2, Action::Status);
-    let heard = world.answers(0);
-    heard.len() == 1 && heard[0].status == Status::NoSuchSocket
+    let responses = world.answers(0);
+    responses.len() == 1 && responses[0].status == Status::NoSuchSocket
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_close_is_answered_when_the_connection_is_over() {
     let close = world.ask(0, 2, close());
     assert_eq!(world.answers(0), [sent(2, send, Status::Ok, 3000)]);
     assert_eq!(world.peer_reads(peer), [data(0, 3000)]);
-    assert!(world.peer_was_told(peer, &Event::PeerClosed));
+    assert!(world.peer_was_notified(peer, &Event::PeerClosed));
     world.peer.close(peer);
     world.run();
     assert_eq!(
@@ -55,7 +55,7 @@ fn what_was_sent_before_the_close_goes_before_the_end() {
     world.post(0, 2, close());
     world.run();
     assert_eq!(world.peer_reads(peer), [data(0, 20 * 4096)]);
-    assert!(world.peer_was_told(peer, &Event::PeerClosed));
+    assert!(world.peer_was_notified(peer, &Event::PeerClosed));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn the_peer_closes_first() {
     let tag = world.ask(0, 2, close());
     assert_eq!(world.answers(0), [closed(tag, Status::Ok)]);
     let normal = Event::Closed(CloseReason::Normal);
-    assert!(world.peer_was_told(peer, &normal));
+    assert!(world.peer_was_notified(peer, &normal));
     assert!(is_free(&mut world));
 }
 
@@ -82,9 +82,9 @@ fn both_directions_end_without_a_close_of_both() {
     world.run();
     world.peer.close(peer);
     world.run();
-    let heard = world.answers(0);
+    let responses = world.answers(0);
     assert_eq!(
-        heard,
+        responses,
         [
             received(2, receive, Status::EndOfStream, 0),
             peer_closed(2),
@@ -185,15 +185,15 @@ fn an_end_waits_for_the_transfers_that_are_under_way() {
         "a RECV is answered after those before it"
     );
     world.run();
-    let mut heard = world.answers(0);
-    assert_eq!(heard.pop(), Some(over(2, Status::Reset)));
+    let mut responses = world.answers(0);
+    assert_eq!(responses.pop(), Some(over(2, Status::Reset)));
     for receive in [late, receives[1]] {
         let nothing = received(2, receive, Status::Reset, 0);
-        assert_eq!(heard.pop(), Some(nothing));
+        assert_eq!(responses.pop(), Some(nothing));
     }
-    assert!(heard.contains(&received(2, receives[0], Status::Ok, 60)));
-    assert!(heard.contains(&sent(2, send, Status::Ok, 700)));
-    assert_eq!(heard.len(), 2);
+    assert!(responses.contains(&received(2, receives[0], Status::Ok, 60)));
+    assert!(responses.contains(&sent(2, send, Status::Ok, 700)));
+    assert_eq!(responses.len(), 2);
     assert!(is_free(&mut world));
 }
 
@@ -231,7 +231,7 @@ fn an_abort_ends_at_once() {
         ]
     );
     let reset = Event::Closed(CloseReason::Reset);
-    assert!(world.peer_was_told(peer, &reset));
+    assert!(world.peer_was_notified(peer, &reset));
     assert!(is_free(&mut world));
     assert_eq!((world.adapter.orphans(), world.stack.len()), (0, 0));
 }
@@ -262,14 +262,14 @@ fn closing_with_data_unread_resets() {
     let tag = world.ask(0, 2, close());
     assert_eq!(world.answers(0), [closed(tag, Status::Aborted)]);
     let reset = Event::Closed(CloseReason::Reset);
-    assert!(world.peer_was_told(peer, &reset));
+    assert!(world.peer_was_notified(peer, &reset));
 }
 
 #[test]
 fn data_that_waits_outlives_the_connection() {
     let (mut world, peer) = connected();
     world.ask(0, 2, Action::Close(Close::Write));
-    world.heard(0);
+    world.received(0);
     assert_eq!(world.peer.write(peer, data(0, 100)), Ok(100));
     world.peer.close(peer);
     world.run();
@@ -279,9 +279,9 @@ fn data_that_waits_outlives_the_connection() {
     assert_eq!(world.answers(0), [received(2, receive, Status::Ok, 64)]);
     let receive = world.post_receive(0, 2, 64);
     world.run();
-    let heard = world.answers(0);
-    assert_eq!(heard[0], received(2, receive, Status::Ok, 36));
-    assert_eq!(heard.last(), Some(&over(2, Status::Ok)));
+    let responses = world.answers(0);
+    assert_eq!(responses[0], received(2, receive, Status::Ok, 36));
+    assert_eq!(responses.last(), Some(&over(2, Status::Ok)));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_peer_that_does_not_answer_is_given_up() {
         2,
         set(baton_bus::descriptor::SocketOption::UserTimeout, 3000),
     );
-    world.heard(0);
+    world.received(0);
     world.is_cut = true;
     world.post_send(0, 2, data(0, 10));
     let tag = world.post(0, 2, close());

@@ -51,7 +51,7 @@ fn sends_and_receives_may_follow_at_once() {
     );
     let peer = world.peer_accepts(listener);
     assert_eq!(world.peer_reads(peer), [data(0, 500)]);
-    assert!(world.peer_was_told(peer, &Event::PeerClosed));
+    assert!(world.peer_was_notified(peer, &Event::PeerClosed));
     world.peer_sends(peer, data(9, 50));
     assert_eq!(world.answers(0), [received(1, receive, Status::Ok, 50)]);
 }
@@ -105,7 +105,7 @@ fn a_connect_is_cancelled_or_closed() {
         let connect = world.post(0, 1, Action::Connect(remote));
         let receive = world.post_receive(0, 1, 64);
         world.run();
-        world.heard(0);
+        world.received(0);
         let (tag, opcode) = match close {
             None => {
                 let target = connect;
@@ -126,7 +126,7 @@ fn a_connect_is_cancelled_or_closed() {
         );
         if close.is_none() {
             world.ask(0, 1, Action::Close(Close::Both));
-            world.heard(0);
+            world.received(0);
         }
         assert!(world.stack.is_empty() && world.adapter.orphans() == 0);
     }
@@ -141,8 +141,8 @@ fn a_bound_socket_has_the_port_it_asked_for_unless_it_is_taken() {
         world.post(0, socket, Action::Socket);
         world.post(0, socket, Action::Bind(Endpoint::new(ADAPTER, 5000)));
         let tag = world.ask(0, socket, Action::Connect(remote));
-        let heard = world.answers(0);
-        assert_eq!(heard.last(), Some(&connected(socket, tag, status)));
+        let responses = world.answers(0);
+        assert_eq!(responses.last(), Some(&connected(socket, tag, status)));
     }
     let session = world.apps[0].session.expect("it is there");
     let rows: Vec<_> = world.adapter.sockets(&world.stack, session).collect();
@@ -169,8 +169,8 @@ fn ports_run_out_for_one_peer_but_not_for_another() {
     ] {
         world.post(0, socket, Action::Socket);
         let tag = world.ask(0, socket, Action::Connect(remote));
-        let heard = world.answers(0);
-        assert_eq!(heard.last(), Some(&connected(socket, tag, status)));
+        let responses = world.answers(0);
+        assert_eq!(responses.last(), Some(&connected(socket, tag, status)));
     }
 }
 
@@ -182,7 +182,7 @@ fn nonsense_is_not_connected_to() {
     world.post(0, 2, Action::Socket);
     world.post(0, 2, Action::Bind(Endpoint::new(ADAPTER, 0)));
     world.run();
-    world.heard(0);
+    world.received(0);
     for (socket, remote, status) in [
         (1, Endpoint::new(PEER, 0), Status::BadValue),
         (1, Endpoint::new(ANY, 80), Status::BadValue),

@@ -88,16 +88,16 @@ fn every_request_in_the_wrong_state_is_refused() {
     world.listen(0, 2, 80);
     world.ask(0, 1, Action::Socket);
     world.ask(0, 2, accept(3, 1, 0));
-    world.heard(0);
+    world.received(0);
     let remote = Endpoint::new(PEER, 80);
     let (idle, listening, reserved) = (1, 2, 3);
     let wrong = |world: &mut World, socket, action| {
         let tag = world.ask(0, socket, action);
-        let heard = world.answers(0);
-        assert_eq!(heard.len(), 1, "{action:?}: {heard:?}");
-        assert_eq!((heard[0].socket, heard[0].tag), (socket, tag));
+        let responses = world.answers(0);
+        assert_eq!(responses.len(), 1, "{action:?}: {responses:?}");
+        assert_eq!((responses[0].socket, responses[0].tag), (socket, tag));
         assert_eq!(
-            heard[0].status,
+            responses[0].status,
             Status::WrongState,
             "{action:?} of {socket}"
         );
@@ -146,7 +146,7 @@ fn sockets_are_bound_once_to_addresses_of_the_adapter() {
         ),
     ] {
         world.ask(0, socket, Action::Socket);
-        world.heard(0);
+        world.received(0);
         let tag = world.ask(0, socket, Action::Bind(local));
         assert_eq!(world.answers(0), [done(socket, tag, status, Opcode::Bind)]);
     }
@@ -169,7 +169,7 @@ fn one_listens_at_an_address_whoever_it_is() {
             (13, Endpoint::new(ADAPTER, 81), Status::Ok),
         ] {
             world.ask(app, socket, Action::Socket);
-            world.heard(app);
+            world.received(app);
             let tag = world.ask(app, socket, Action::Bind(local));
             assert_eq!(
                 world.answers(app),
@@ -184,7 +184,7 @@ fn one_listens_at_an_address_whoever_it_is() {
     }
     // When the listener is gone the address is free.
     world.ask(other, 13, close());
-    world.heard(other);
+    world.received(other);
     let tag = world.ask(0, 13, Action::Listen { backlog: 1 });
     assert_eq!(
         world.answers(0),
@@ -272,7 +272,7 @@ fn options_that_are_set_before_have_effect_from_the_start() {
     world.post(0, 1, Action::Bind(Endpoint::new(ANY, 80)));
     world.post(0, 1, set(SocketOption::ReceiveBuffer, 1 << 20));
     world.ask(0, 1, Action::Listen { backlog: 4 });
-    world.heard(0);
+    world.received(0);
     let peer = world.connection(0, 1, 2, 80);
     // A window of a megabyte needs a larger scale than the usual one of 256 KB.
     let shift = world.peer.info(world.now, peer).send_shift;

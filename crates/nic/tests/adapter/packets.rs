@@ -78,15 +78,15 @@ fn nothing_is_sent_of_a_packet_of_which_a_part_is_refused() {
     let skipped = post_part(&mut world, data(300, 80), false);
     let next = post_part(&mut world, data(400, 60), false);
     world.run();
-    let mut heard = world.answers(0);
-    heard.sort_by_key(|response| response.tag);
+    let mut responses = world.answers(0);
+    responses.sort_by_key(|response| response.tag);
     let expected = [
         answered(first, Status::BadValue, 54, true),
         answered(missing, Status::NotCached, 500, false),
         answered(skipped, Status::BadValue, 80, false),
         answered(next, Status::Ok, 60, false),
     ];
-    assert_eq!(heard, expected);
+    assert_eq!(responses, expected);
     assert_eq!(packets(&mut world), [vec![data(400, 60)]]);
 }
 
@@ -96,9 +96,9 @@ fn a_packet_that_is_not_complete_ends_with_its_socket() {
     let first = post_part(&mut world, data(0, 54), true);
     world.run();
     world.ask(0, PACKETS, Action::Close(Close::Both));
-    let heard = world.answers(0);
-    assert_eq!(heard[0], answered(first, Status::BadValue, 54, true));
-    assert_eq!(heard[1].status, Status::Ok);
+    let responses = world.answers(0);
+    assert_eq!(responses[0], answered(first, Status::BadValue, 54, true));
+    assert_eq!(responses[1].status, Status::Ok);
     assert_eq!(packets(&mut world), Vec::<Vec<Symbolic>>::new());
 }
 

@@ -18,23 +18,23 @@ fn buffers_wait_for_data_and_data_for_buffers() {
     world.run();
     assert_eq!(world.answers(0), []);
     world.peer_sends(peer, data(0, 1000));
-    let heard = world.answers(0);
-    assert_eq!(heard, [received(2, first, Status::Ok, 1000)]);
-    assert_eq!(world.take(0, heard[0].outcome), data(0, 1000));
+    let responses = world.answers(0);
+    assert_eq!(responses, [received(2, first, Status::Ok, 1000)]);
+    assert_eq!(world.take(0, responses[0].outcome), data(0, 1000));
     world.peer_sends(peer, data(1000, 6000));
     assert_eq!(world.answers(0), []);
     let rest = [0, 1].map(|_| world.post_receive(0, 2, 4096));
     world.run();
-    let heard = world.answers(0);
+    let responses = world.answers(0);
     assert_eq!(
-        heard,
+        responses,
         [
             received(2, rest[0], Status::Ok, 4096),
             received(2, rest[1], Status::Ok, 1904)
         ]
     );
-    assert_eq!(world.take(0, heard[0].outcome), data(1000, 4096));
-    assert_eq!(world.take(0, heard[1].outcome), data(5096, 1904));
+    assert_eq!(world.take(0, responses[0].outcome), data(1000, 4096));
+    assert_eq!(world.take(0, responses[1].outcome), data(5096, 1904));
     let stats = world.adapter.stats();
     assert_eq!(
         (stats.receives, stats.received_bytes, stats.writes),
@@ -81,13 +81,13 @@ fn small_data_travels_inside_the_response() {
     for len in [1, 16, 17, 100] {
         let (tag, _) = world.post_receive(0, 2, 4096);
         world.peer_sends(peer, data(0, len));
-        let heard = world.heard(0);
-        assert_eq!(heard.len(), 1);
+        let responses = world.received(0);
+        assert_eq!(responses.len(), 1);
         assert_eq!(
-            (heard[0].response.tag, heard[0].response.status),
+            (responses[0].response.tag, responses[0].response.status),
             (tag, Status::Ok)
         );
-        assert_eq!(heard[0].inline, Some(data(0, len)));
+        assert_eq!(responses[0].inline, Some(data(0, len)));
     }
     assert_eq!(world.adapter.stats().writes, 0);
     let large = world.post_receive(0, 2, 4096);

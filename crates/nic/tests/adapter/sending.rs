@@ -78,11 +78,11 @@ fn a_send_is_fetched_when_the_connection_has_room() {
         .collect();
     assert_eq!(world.answers(0), first, "there is room for two");
     let status = world.ask(0, 2, Action::Status);
-    let heard = world.answers(0);
-    let Outcome::Status(info) = heard[0].outcome else {
-        panic!("{heard:?}");
+    let responses = world.answers(0);
+    let Outcome::Status(info) = responses[0].outcome else {
+        panic!("{responses:?}");
     };
-    assert_eq!(heard[0].tag, status);
+    assert_eq!(responses[0].tag, status);
     assert_eq!((info.send_room, info.sends_waiting), (10_000 - 8192, 3));
     world.is_cut = false;
     world.wait(baton_wire::Span::from_secs(3));
@@ -138,12 +138,12 @@ fn one_answer_may_stand_for_all_before_it() {
     let send = world.post_send(0, 2, data(2100, 50));
     let close = world.post(0, 2, Action::Close(Close::Abort));
     world.run();
-    let heard = world.answers(0);
+    let responses = world.answers(0);
     assert_eq!(
-        heard.last(),
+        responses.last(),
         Some(&done(2, close, Status::Ok, Opcode::Close))
     );
-    let of_send: Vec<_> = heard.iter().filter(|one| one.tag == send).collect();
+    let of_send: Vec<_> = responses.iter().filter(|one| one.tag == send).collect();
     assert_eq!(of_send.len(), 1);
 }
 

@@ -40,9 +40,9 @@ fn an_application_that_leaves_is_reset() {
     world.detach(0, Ending::Reset);
     world.run();
     let reset = Event::Closed(CloseReason::Reset);
-    assert!(world.peer_was_told(lost, &reset));
-    assert!(world.peer_was_told(waiting, &reset));
-    assert!(!world.peer_was_told(kept, &reset));
+    assert!(world.peer_was_notified(lost, &reset));
+    assert!(world.peer_was_notified(waiting, &reset));
+    assert!(!world.peer_was_notified(kept, &reset));
     assert_eq!((world.stack.len(), world.stack.listeners().count()), (1, 1));
     assert_eq!(world.adapter.orphans(), 0);
     assert_eq!(world.adapter.poll_timeout(), None);
@@ -72,10 +72,10 @@ fn an_application_that_leaves_is_drained() {
     world.detach(0, Ending::Drain);
     world.wait(Span::from_secs(2));
     assert_eq!(world.peer_reads(whole), [data(0, 4000)]);
-    assert!(world.peer_was_told(whole, &Event::PeerClosed));
+    assert!(world.peer_was_notified(whole, &Event::PeerClosed));
     let reset = Event::Closed(CloseReason::Reset);
     assert!(
-        world.peer_was_told(partial, &reset),
+        world.peer_was_notified(partial, &reset),
         "an end in order would say that all of it came"
     );
     assert_eq!(world.adapter.orphans(), 1);
@@ -95,7 +95,7 @@ fn draining_takes_no_longer_than_it_may() {
     world.wait(Span::from_ms(1));
     assert_eq!((world.adapter.orphans(), world.stack.len()), (0, 0));
     let reset = Event::Closed(CloseReason::Reset);
-    assert!(world.peer_was_told(peer, &reset));
+    assert!(world.peer_was_notified(peer, &reset));
     assert_eq!(world.adapter.poll_timeout(), None);
 }
 
@@ -124,7 +124,7 @@ fn what_the_application_has_closed_goes_on_to_its_end() {
     world.peer.close(peer);
     world.run();
     let normal = Event::Closed(CloseReason::Normal);
-    assert!(world.peer_was_told(peer, &normal));
+    assert!(world.peer_was_notified(peer, &normal));
     assert_eq!(world.adapter.orphans(), 0);
 }
 
@@ -162,14 +162,14 @@ fn a_slow_application_stops_only_itself() {
     // When it takes them again everything comes, in order.
     world.apps[0].faults.refuse_responses(false);
     world.run();
-    let heard = world.answers(0);
-    assert_eq!(heard.len(), 34);
-    let infos = heard
+    let responses = world.answers(0);
+    assert_eq!(responses.len(), 34);
+    let infos = responses
         .iter()
         .filter(|one| matches!(one.outcome, Outcome::Status(_)));
     let tags: Vec<u32> = infos.map(|one| one.tag).collect();
     assert!(tags.is_sorted() && tags.len() == 30);
-    assert!(heard.iter().all(|one| one.status == Status::Ok));
+    assert!(responses.iter().all(|one| one.status == Status::Ok));
 }
 
 #[test]

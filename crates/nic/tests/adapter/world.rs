@@ -27,7 +27,7 @@ const MOST_TURNS: usize = 10_000;
 
 /// One response with what belongs to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct Received {
     pub response: Response,
     /// The peers of a bulk accept.
     pub peers: Vec<Peer>,
@@ -44,7 +44,7 @@ pub struct App {
     /// It may break the rules, and is cut off when it does.
     pub is_unruly: bool,
     /// Responses that have arrived and were not looked at.
-    pub heard: Vec<Heard>,
+    pub received: Vec<Received>,
     next_tag: u32,
 }
 
@@ -56,7 +56,7 @@ pub struct World {
     pub peer: Stack<Symbolic>,
     pub apps: Vec<App>,
     /// What the peer was told.
-    pub told: Vec<(ConnId, Event)>,
+    pub peer_events: Vec<(ConnId, Event)>,
     /// Nothing reaches the other side while set.
     pub is_cut: bool,
     /// So many of 100 segments are lost.
@@ -90,7 +90,7 @@ impl World {
             stack: Stack::new(tcp, 1),
             peer: Stack::new(Config::default(), 2),
             apps: Vec::new(),
-            told: Vec::new(),
+            peer_events: Vec::new(),
             is_cut: false,
             loss_percent: 0,
             chance: 1,
@@ -109,7 +109,7 @@ impl World {
             faults: link.faults(),
             link,
             adapter_end,
-            heard: Vec::new(),
+            received: Vec::new(),
             is_unruly: false,
             next_tag: 1,
         });
@@ -208,15 +208,15 @@ impl World {
         (tag, address)
     }
 
-    /// What the application has heard since the last time.
-    pub fn heard(&mut self, app: usize) -> Vec<Heard> {
-        std::mem::take(&mut self.apps[app].heard)
+    /// What the application has received since the last time.
+    pub fn received(&mut self, app: usize) -> Vec<Received> {
+        std::mem::take(&mut self.apps[app].received)
     }
 
     /// The same, without peers and data.
     pub fn answers(&mut self, app: usize) -> Vec<Response> {
-        let heard = self.heard(app);
-        heard.into_iter().map(|heard| heard.response).collect()
+        let all = self.received(app).into_iter();
+        all.map(|received| received.response).collect()
     }
 
     /// The data of a RECV's response, out of its buffer.
@@ -242,10 +242,10 @@ impl World {
         self.post(app, listener, accept(socket, 1, 0));
         let conn = self.peer_connects(port);
         self.run();
-        let heard = self.answers(app);
-        assert_eq!(heard.len(), 1, "{heard:?}");
-        assert!(matches!(heard[0].outcome, Outcome::Accepted(_)));
-        self.told.clear();
+        let received = self.answers(app);
+        assert_eq!(received.len(), 1, "{received:?}");
+        assert!(matches!(received[0].outcome, Outcome::Accepted(_)));
+        self.peer_events.clear();
         conn
     }
 
@@ -301,8 +301,8 @@ impl World {
     }
 
     /// Whether the peer was told of `event`.
-    pub fn peer_was_told(&self, conn: ConnId, event: &Event) -> bool {
-        self.told.contains(&(conn, event.clone()))
+    pub fn peer_was_notified(&self, conn: ConnId, event: &Event) -> bool {
+        self.peer_events.contains(&(conn, event.clone()))
     }
 
     // --- time ---
@@ -370,7 +370,7 @@ impl World {
         let did = pump(*now, adapter, stack, session, &mut app.adapter_end)?;
         let mut responses = Vec::new();
         app.link.get(*now, &mut responses)?;
-        app.heard.extend(decode(&responses));
+        app.received.extend(decode(&responses));
         Ok(did | !responses.is_empty())
     }
 
@@ -417,17 +417,17 @@ impl World {
             );
             adapter.check();
         }
-        while let Some(told) = self.peer.poll_event() {
+        while let Some(event) = self.peer.poll_event() {
             did = true;
-            self.told.push(told);
+            self.peer_events.push(event);
         }
         did
     }
 }
 
 /// The responses of a transfer.
-pub fn decode(transfer: &[Descriptor]) -> Vec<Heard> {
-    let heard = |entry: Result<&[Descriptor], _>| {
+pub fn decode(transfer: &[Descriptor]) -> Vec<Received> {
+    let read = |entry: Result<&[Descriptor], _>| {
         let entry = entry.expect("whole entries");
         let response = Response::decode(&entry[0]).expect("a response");
         let inline = match response.outcome {
@@ -441,13 +441,13 @@ pub fn decode(transfer: &[Descriptor]) -> Vec<Heard> {
             }
             _ => Vec::new(),
         };
-        Heard {
+        Received {
             response,
             peers,
             inline,
         }
     };
-    entries(transfer).map(heard).collect()
+    entries(transfer).map(read).collect()
 }
 
 /// `len` bytes from `offset` on of what everybody sends here.

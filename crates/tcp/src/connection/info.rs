@@ -67,7 +67,7 @@ impl<P: Payload> Connection<P> {
             retransmitted: self.sent_again(),
             last_data_sent: self.last_sent.elapsed(now),
             last_data_received: self.last_data_at.elapsed(now),
-            last_ack_received: self.last_heard_at.elapsed(now),
+            last_ack_received: self.last_received_at.elapsed(now),
             slow_start_threshold: self.congestion.threshold(),
             congestion_window: self.congestion.window() - inflation,
             srtt: smoothed.map(|(srtt, _)| srtt),

@@ -160,7 +160,7 @@ impl<P: Payload> Connection<P> {
         }
         self.take_ack(cx, header, carries, effects)?;
         // Only now: a segment whose ACK is not acceptable may come from anybody.
-        self.last_heard_at = Past::at(cx.now);
+        self.last_received_at = Past::at(cx.now);
         self.timers.keepalive_probes = 0;
         self.take_timestamp(cx.now, header);
         if effects.end.is_none() {

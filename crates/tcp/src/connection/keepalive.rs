@@ -12,7 +12,7 @@ impl<P: Payload> Connection<P> {
         self.timers.keepalive = match config.keepalive {
             Some(keepalive) if self.is_synchronized() => {
                 let idle = Span::from_ms(keepalive.idle_ms.into());
-                now + idle.saturating_sub(self.last_heard_at.elapsed(now))
+                now + idle.saturating_sub(self.last_received_at.elapsed(now))
             }
             _ => Time::NEVER,
         };
@@ -30,7 +30,7 @@ impl<P: Payload> Connection<P> {
             self.timers.keepalive = cx.now + idle;
             return;
         }
-        let silence = self.last_heard_at.elapsed(cx.now);
+        let silence = self.last_received_at.elapsed(cx.now);
         if silence < idle {
             self.timers.keepalive_probes = 0;
             self.timers.keepalive = cx.now + (idle - silence);

@@ -192,7 +192,7 @@ pub(crate) struct Connection<P> {
     /// When data last arrived.
     last_data_at: Past,
     /// When the peer was last heard.
-    last_heard_at: Past,
+    last_received_at: Past,
     /// When an ACK was last sent in answer to a segment that was not acceptable.
     last_refusal_at: Past,
     /// Since when what is first in the send buffer waits to be acknowledged or sent.
@@ -316,7 +316,7 @@ impl<P: Payload> Connection<P> {
             recent_at: Past::at(now),
             last_sent: Past::at(now),
             last_data_at: Past::at(now),
-            last_heard_at: Past::at(now),
+            last_received_at: Past::at(now),
             last_refusal_at: Past::long_ago(now),
             waiting_since: Past::at(now),
             timed: None,

@@ -102,23 +102,23 @@ impl<P: Payload> Connection<P> {
         }
         match self.feedback {
             None => self.new_data_as(cx, false, out),
-            Some(_) => self.new_data_told(cx, out),
+            Some(_) => self.new_data_with_feedback(cx, out),
         }
     }
 
-    /// The same where the controller is told of it and may hold it back. Apart, so that others do not pay for it.
+    /// The same where the controller wants feedback and may hold it back. Apart, so that others do not pay for it.
     #[inline(never)]
-    fn new_data_told(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
+    fn new_data_with_feedback(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         !self.is_paced_out(cx) && self.new_data_as(cx, true, out)
     }
 
     #[inline(always)]
-    fn new_data_as(&mut self, cx: &mut Context<'_>, told: bool, out: &mut Departure) -> bool {
+    fn new_data_as(&mut self, cx: &mut Context<'_>, feedback: bool, out: &mut Departure) -> bool {
         let limit = self.tx.window.min(self.congestion.window());
         let Some(run) = self.next_run(cx, limit) else {
             return false;
         };
-        self.send_run_as(cx, run, false, told, out);
+        self.send_run_as(cx, run, false, feedback, out);
         true
     }
 
@@ -371,18 +371,18 @@ impl<P: Payload> Connection<P> {
 
     /// Sends a run and keeps the books.
     fn send_run(&mut self, cx: &mut Context<'_>, run: Run, out: &mut Departure) {
-        let (again, told) = (run.seq.before(self.tx.max), self.feedback.is_some());
-        self.send_run_as(cx, run, again, told, out);
+        let (again, feedback) = (run.seq.before(self.tx.max), self.feedback.is_some());
+        self.send_run_as(cx, run, again, feedback, out);
     }
 
-    /// The same, of which is known whether it is sent again, and whether the controller is told.
+    /// The same, of which is known whether it is sent again, and whether the controller wants feedback.
     #[inline(always)]
     fn send_run_as(
         &mut self,
         cx: &mut Context<'_>,
         run: Run,
         again: bool,
-        told: bool,
+        feedback: bool,
         out: &mut Departure,
     ) {
         if let Some(idle) = self.idle_time(cx) {
@@ -406,7 +406,7 @@ impl<P: Payload> Connection<P> {
         if self.flight() == 0 {
             self.start_waiting(cx.now);
         }
-        let in_network = if told { self.pipe_to_tell() } else { 0 };
+        let in_network = if feedback { self.pipe_to_tell() } else { 0 };
         self.note_sent(cx, run, again);
         if run.len > 0 && run.len < self.data_room() {
             self.tx.partial_end = self.tx.partial_end.latest(end);
@@ -418,7 +418,7 @@ impl<P: Payload> Connection<P> {
         self.tx.max = self.tx.max.latest(self.tx.next);
         self.congestion
             .sent(self.tx.max - self.tx.una, self.tx.una, self.tx.max);
-        if told {
+        if feedback {
             self.tell_sent(cx, run, again, in_network);
         }
         self.last_sent = Past::at(cx.now);

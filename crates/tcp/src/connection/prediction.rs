@@ -95,7 +95,7 @@ impl<P: Payload> Connection<P> {
         } else {
             self.take_predicted_ack(cx, header, window, effects);
         }
-        self.last_heard_at = Past::at(cx.now);
+        self.last_received_at = Past::at(cx.now);
         self.timers.keepalive_probes = 0;
         self.take_timestamp(cx.now, header);
         if len > 0 {
