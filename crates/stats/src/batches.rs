@@ -1,0 +1,113 @@
+//! A run in batches.
+
+use crate::per_request::PerRequest;
+use crate::{is_correlated, per_request};
+
+/// What happened in a part of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Requests that were served.
+    pub requests: f64,
+    /// Bytes that were delivered, for them or for others.
+    pub bytes: f64,
+    /// Of the quantity that is estimated: seconds that passed, bytes that crossed a bus.
+    pub value: f64,
+}
+
+impl Batch {
+    /// All of them together.
+    pub fn sum(parts: &[Self]) -> Self {
+        parts.iter().fold(Self::default(), |sum, part| Self {
+            requests: sum.requests + part.requests,
+            bytes: sum.bytes + part.bytes,
+            value: sum.value + part.value,
+        })
+    }
+}
+
+/// Batches that a run is divided into at first; fewer, and so larger ones if they turn out to depend on each other.
+pub const MOST_BATCHES: usize = 32;
+/// With fewer, an interval says little.
+const LEAST_BATCHES: usize = 8;
+
+/// The quantity for each request, from `parts` of a run in order, all of about as many requests; `mean_bytes` is the mean size of the
+/// workload's responses. The second is false if even few large batches depend on each other: then the interval is too narrow. None if
+/// there are too few parts to say anything.
+pub fn batches(parts: &[Batch], mean_bytes: f64) -> Option<(PerRequest, bool)> {
+    let mut count = MOST_BATCHES.min(parts.len());
+    loop {
+        if count < LEAST_BATCHES {
+            return None;
+        }
+        let edge = |n: usize| n * parts.len() / count;
+        let joined: Vec<Batch> = (0..count)
+            .map(|n| Batch::sum(&parts[edge(n)..edge(n + 1)]))
+            .collect();
+        let fitted = per_request(&joined, mean_bytes)?;
+        let independent = !is_correlated(&fitted.residuals);
+        if independent || count / 2 < LEAST_BATCHES {
+            return Some((fitted, independent));
+        }
+        count /= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_distr::{Distribution, Normal, Pareto};
+    use rand_pcg::Pcg64;
+
+    const MEAN_BYTES: f64 = 30_000.0;
+
+    /// A link that serves requests one after the other: each takes 20 us and 2 ns a byte.
+    fn run(seed: u64, parts: usize) -> Vec<Batch> {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let sizes = Pareto::new(MEAN_BYTES / 6.0, 1.2).unwrap();
+        let noise = Normal::new(0.0, 2e-6).unwrap();
+        let part = |_| {
+            let sizes = (0..50).map(|_| f64::min(sizes.sample(&mut random), 1e8));
+            let bytes: f64 = sizes.sum();
+            let noise: f64 = noise.sample(&mut random) * random.random::<f64>();
+            Batch {
+                requests: 50.0,
+                bytes,
+                value: 50.0 * (20e-6 + noise) + 2e-9 * bytes,
+            }
+        };
+        (0..parts).map(part).collect()
+    }
+
+    #[test]
+    fn the_mean_size_is_known_so_that_rare_giants_need_not_have_been_seen() {
+        let truth = 20e-6 + 2e-9 * MEAN_BYTES;
+        let covered = (0..400).filter(|&seed| {
+            let (fitted, _) = batches(&run(seed, 128), MEAN_BYTES).unwrap();
+            assert!((fitted.mean.mean / truth - 1.0).abs() < 0.05);
+            fitted.mean.covers(truth)
+        });
+        let covered = covered.count();
+        assert!(covered >= 372, "{covered} of 400");
+    }
+
+    #[test]
+    fn batches_that_depend_on_each_other_are_joined() {
+        // A slow wave: neighbours are alike.
+        let parts: Vec<Batch> = (0..256_u32)
+            .map(|n| Batch {
+                requests: 10.0,
+                bytes: 1000.0 + f64::from(n * 7 % 13),
+                value: 5.0 + (f64::from(n) / 20.0).sin(),
+            })
+            .collect();
+        let (fitted, _) = batches(&parts, 100.0).unwrap();
+        assert!(fitted.residuals.len() < MOST_BATCHES);
+    }
+
+    #[test]
+    fn few_parts_say_nothing() {
+        assert!(batches(&run(1, 7), MEAN_BYTES).is_none());
+        assert!(batches(&[], MEAN_BYTES).is_none());
+    }
+}

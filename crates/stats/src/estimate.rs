@@ -1,0 +1,136 @@
+//! A mean, and how far off it may be.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean, and how far off it may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of its 95 % confidence interval; none where nothing says how far off it may be, as of a single run.
+    pub half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// Without an interval.
+    pub const fn of_one(mean: f64) -> Self {
+        Self {
+            mean,
+            half_width: None,
+        }
+    }
+
+    /// Of independent values; none of none.
+    pub fn of_independent(values: &[f64]) -> Option<Self> {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        match values.len() {
+            0 => None,
+            1 => Some(Self::of_one(mean)),
+            _ => {
+                let freedom = count - 1.0;
+                let squares = values.iter().map(|value| (value - mean).powi(2));
+                let variance = squares.sum::<f64>() / freedom;
+                Some(Self {
+                    mean,
+                    half_width: Some(student(freedom) * (variance / count).sqrt()),
+                })
+            }
+        }
+    }
+
+    /// By how much `others` differ from `these`, pair by pair, per cent of the mean of `these`: what both had in common, as the same
+    /// requests, does not widen the interval. None without pairs, or where there is nothing to compare with.
+    pub fn of_difference_percent(these: &[f64], others: &[f64]) -> Option<Self> {
+        let pairs = these.iter().zip(others);
+        let differences: Vec<f64> = pairs.map(|(this, other)| other - this).collect();
+        let base = Self::of_independent(&these[..differences.len()])?.mean;
+        let difference = Self::of_independent(&differences)?;
+        (base != 0.0).then(|| difference.times(100.0 / base.abs()))
+    }
+
+    /// By how much another estimate differs from this one, per cent of this one, where both are independent of each other. None where there
+    /// is nothing to compare with.
+    pub fn difference_percent(self, other: Self) -> Option<Self> {
+        let ratio = other.mean / self.mean;
+        let errors = self.half_width.zip(other.half_width);
+        let half_width = errors.map(|(of_this, of_other)| (ratio * of_this).hypot(of_other));
+        (self.mean != 0.0).then(|| Self {
+            mean: 100.0 * (ratio - 1.0),
+            half_width: half_width.map(|half| 100.0 * half / self.mean.abs()),
+        })
+    }
+
+    /// In another unit.
+    pub fn times(self, factor: f64) -> Self {
+        Self {
+            mean: self.mean * factor,
+            half_width: self.half_width.map(|half| half * factor.abs()),
+        }
+    }
+
+    /// Half of the interval's width as a share of the mean; none where one of them is not known.
+    pub fn relative(&self) -> Option<f64> {
+        let half_width = self.half_width?;
+        (self.mean != 0.0).then(|| half_width / self.mean.abs())
+    }
+
+    /// Whether a value lies in the interval.
+    pub fn covers(&self, value: f64) -> bool {
+        self.half_width
+            .is_some_and(|half| (value - self.mean).abs() <= half)
+    }
+}
+
+/// Student's t for a two-sided interval of 95 %.
+pub(crate) fn student(freedom: f64) -> f64 {
+    quantile(freedom, 0.975)
+}
+
+/// Quantile of Student's t distribution; infinite without a degree of freedom.
+pub(crate) fn quantile(freedom: f64, at: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_student_s() {
+        let estimate = Estimate::of_independent(&[9.0, 10.0, 11.0]).unwrap();
+        assert_eq!(estimate.mean, 10.0);
+        let half_width = estimate.half_width.unwrap();
+        assert!((half_width - 4.302_653 / 3_f64.sqrt()).abs() < 1e-6);
+        assert!(estimate.covers(12.4) && !estimate.covers(12.5));
+    }
+
+    #[test]
+    fn one_value_has_no_interval_and_none_no_mean() {
+        let one = Estimate::of_independent(&[7.0]);
+        assert_eq!(one, Some(Estimate::of_one(7.0)));
+        assert_eq!(one.unwrap().relative(), None);
+        assert_eq!(Estimate::of_independent(&[]), None);
+    }
+
+    #[test]
+    fn what_both_have_in_common_does_not_widen_the_interval_of_the_difference() {
+        let these = [100.0, 200.0, 300.0];
+        let others = these.map(|value| value + 10.0);
+        let difference = Estimate::of_difference_percent(&these, &others).unwrap();
+        assert_eq!(difference.mean, 5.0);
+        assert!(difference.half_width.unwrap() < 1e-12);
+        let apart = Estimate::of_independent(&these).unwrap();
+        let apart = apart.difference_percent(Estimate::of_independent(&others).unwrap());
+        assert!(
+            (apart.unwrap().mean - 5.0).abs() < 1e-9 && apart.unwrap().half_width > Some(100.0)
+        );
+        assert_eq!(
+            Estimate::of_one(0.0).difference_percent(Estimate::of_one(1.0)),
+            None
+        );
+        assert_eq!(Estimate::of_difference_percent(&[], &[]), None);
+        assert_eq!(Estimate::of_difference_percent(&[0.0], &[1.0]), None);
+    }
+}

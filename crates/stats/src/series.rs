@@ -1,0 +1,67 @@
+//! Whether the parts of a run depend on each other, or on the time.
+
+use crate::estimate::quantile;
+
+/// Whether neighbours of a series are more alike than chance makes them in one of twenty (von Neumann's ratio, by the correlation of
+/// each with the next).
+pub fn is_correlated(series: &[f64]) -> bool {
+    let count = series.len() as f64;
+    let mean = series.iter().sum::<f64>() / count;
+    let squares: f64 = series.iter().map(|value| (value - mean).powi(2)).sum();
+    let products = series
+        .windows(2)
+        .map(|pair| (pair[0] - mean) * (pair[1] - mean));
+    products.sum::<f64>() > 1.645 / count.sqrt() * squares
+}
+
+/// Whether a series grows or falls more than chance makes it in one of a hundred (the slope of its regression on the time).
+pub fn is_trending(series: &[f64]) -> bool {
+    if series.len() < 3 {
+        return false;
+    }
+    let count = series.len() as f64;
+    let (mean, middle) = (series.iter().sum::<f64>() / count, (count - 1.0) / 2.0);
+    let times = || (0..series.len()).map(|n| n as f64 - middle);
+    let products: f64 = times()
+        .zip(series)
+        .map(|(time, value)| time * (value - mean))
+        .sum();
+    let spread: f64 = times().map(|time| time * time).sum();
+    let slope = products / spread;
+    let rest: f64 = times()
+        .zip(series)
+        .map(|(time, value)| (value - mean - slope * time).powi(2))
+        .sum();
+    let freedom = count - 2.0;
+    let error = (rest / freedom / spread).sqrt();
+    slope.abs() > quantile(freedom, 0.995) * error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    /// How many of a thousand series of chance alone are found.
+    fn found(test: impl Fn(&[f64]) -> bool) -> usize {
+        let mut random = Pcg64::seed_from_u64(7);
+        let mut series = || -> Vec<f64> { (0..32).map(|_| random.random()).collect() };
+        (0..1000).filter(|_| test(&series())).count()
+    }
+
+    #[test]
+    fn chance_is_found_as_often_as_it_may_be() {
+        let (correlated, trending) = (found(is_correlated), found(is_trending));
+        assert!((20..70).contains(&correlated), "{correlated}");
+        assert!((2..25).contains(&trending), "{trending}");
+    }
+
+    #[test]
+    fn a_wave_is_correlated_and_a_slope_trends() {
+        let wave: Vec<f64> = (0..32).map(|n| (f64::from(n) / 3.0).sin()).collect();
+        assert!(is_correlated(&wave) && !is_trending(&[]));
+        let slope: Vec<f64> = (0..32).map(|n| f64::from(n) + f64::from(n % 5)).collect();
+        assert!(is_trending(&slope));
+    }
+}
