@@ -28,7 +28,7 @@ pub use log::{Log, LogError};
 pub use micro::{Fixed, FixedSpec};
 pub use on_demand::{OnDemand, OnDemandError, OnDemandSpec, TitleClass};
 pub use remote_files::{RemoteFiles, RemoteFilesSpec};
-pub use replay::Replay;
+pub use replay::{Order, Replay};
 pub use session::{SessionRule, Sessions};
 pub use source::{Demand, FileSet, RequestSpec, Throttle, Workload};
 pub use specweb::{SpecWeb, SpecWebSpec};

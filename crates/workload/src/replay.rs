@@ -3,13 +3,32 @@
 use crate::log::{Log, NotReplayable};
 use crate::session::{SessionRule, Sessions};
 use crate::source::{FileSet, RequestSpec, Workload};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// In which order the connections of a log are replayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// As in the log, whatever the seed.
+    Log,
+    /// In blocks of the log, in an order that the seed draws, anew for each pass. Every pass has all of the log, so that sizes stay those
+    /// of the log; within a block, files are asked for as close together as in the log.
+    #[default]
+    Drawn,
+}
+
+/// Blocks that a log is cut into where their order is drawn: few enough to keep nearly all of its locality.
+const BLOCKS: usize = 32;
 
 /// A log turned into connection scripts, handed out in order of each connection's first request.
 ///
 /// Demand is infinite: times in the log decide which requests share a connection, and in which order connections
-/// come, but not when they are sent. When the log ends it starts again from its first connection.
+/// come, but not when they are sent. When the log ends it starts again; see [`Order`].
 ///
 /// Every request is replayed as a request for static content, as in the papers' replayers, with the content bytes
 /// that the log gives for it: see [`crate::log`] for the rule.
@@ -17,11 +36,15 @@ use std::sync::Arc;
 pub struct Replay {
     /// All scripts of the log, one after the other.
     specs: Arc<[RequestSpec]>,
-    /// Where in them the script of each connection lies.
+    /// Where in them the script of each connection lies, in the order of the log.
     scripts: Vec<Range<u32>>,
+    /// Connections of this pass, in their order; empty where that is the log's.
+    order: Vec<u32>,
     files: Arc<FileSet>,
     next: usize,
     laps: u64,
+    /// Draws the order of each pass; none where it is the log's.
+    drawn: Option<Pcg64>,
 }
 
 impl Replay {
@@ -42,10 +65,32 @@ impl Replay {
         Ok(Self {
             specs: specs.into(),
             scripts,
+            order: Vec::new(),
             files: Arc::new(log.files.clone()),
             next: 0,
             laps: 0,
+            drawn: None,
         })
+    }
+
+    /// Replays it in an order that `seed` draws.
+    pub fn drawn(mut self, seed: u64) -> Self {
+        self.drawn = Some(Pcg64::seed_from_u64(seed));
+        self.begin_pass();
+        self
+    }
+
+    /// Draws the order of the next pass: cuts it somewhere else each time, so that no two connections are always parted.
+    fn begin_pass(&mut self) {
+        let Some(random) = &mut self.drawn else {
+            return;
+        };
+        let count = self.scripts.len();
+        let mut log: Vec<u32> = (0..count as u32).collect();
+        log.rotate_left(random.random_range(0..count));
+        let mut blocks: Vec<&[u32]> = log.chunks(count.div_ceil(BLOCKS)).collect();
+        blocks.shuffle(random);
+        self.order = blocks.concat();
     }
 
     /// Deals the log out to `parts` replayers, connection by connection: each connection goes to the replayer with the fewest
@@ -67,9 +112,11 @@ impl Replay {
         let replayers = shares.into_iter().map(|(_, scripts)| Self {
             specs: Arc::clone(&self.specs),
             scripts,
+            order: Vec::new(),
             files: Arc::clone(&self.files),
             next: 0,
             laps: 0,
+            drawn: None,
         });
         replayers
             .filter(|replayer| !replayer.scripts.is_empty())
@@ -99,13 +146,18 @@ impl Replay {
 
 impl Workload for Replay {
     fn next_connection(&mut self, script: &mut Vec<RequestSpec>) {
-        let Range { start, end } = self.scripts[self.next];
+        let number = self
+            .order
+            .get(self.next)
+            .map_or(self.next, |&number| number as usize);
+        let Range { start, end } = self.scripts[number];
         script.clear();
         script.extend_from_slice(&self.specs[start as usize..end as usize]);
         self.next += 1;
         if self.next == self.connections() {
             self.next = 0;
             self.laps += 1;
+            self.begin_pass();
         }
     }
 

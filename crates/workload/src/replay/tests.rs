@@ -89,3 +89,60 @@ fn replayers_get_equal_shares_and_together_everything() {
 fn a_log_has_no_more_replayers_than_connections() {
     assert_eq!(replay(SessionRule::PAPERS).split(9).len(), 3);
 }
+
+/// A log of connections of one request each, whose sizes are 1, 2, 3 and so on.
+fn numbered(connections: u32) -> Replay {
+    let line = |n: u32| format!("{n},30/Apr/1998,22:00:00,/{n},200,{n}\n");
+    let text: String = (1..=connections).map(line).collect();
+    let log = Log::from_reader(Path::new("test"), text.as_bytes(), None).unwrap();
+    Replay::new(&log, SessionRule::PAPERS).unwrap()
+}
+
+fn pass(replay: &mut Replay) -> Vec<u64> {
+    let mut script = Vec::new();
+    let mut next = || {
+        replay.next_connection(&mut script);
+        script[0].bytes
+    };
+    (0..1000).map(|_| next()).collect()
+}
+
+#[test]
+fn each_seed_draws_an_order_of_blocks_and_each_pass_has_all_of_the_log() {
+    let [mut first, mut again, mut other] = [1, 1, 2].map(|seed| numbered(1000).drawn(seed));
+    let passes = [pass(&mut first), pass(&mut first)];
+    assert_eq!(passes, [pass(&mut again), pass(&mut again)]);
+    assert_ne!(passes[0], pass(&mut other));
+    assert_ne!(passes[0], passes[1]);
+    for drawn in passes {
+        let neighbours = drawn
+            .windows(2)
+            .filter(|pair| pair[0] % 1000 + 1 == pair[1]);
+        assert!(neighbours.count() >= 1000 - 2 * BLOCKS, "blocks are kept");
+        let mut all = drawn;
+        all.sort_unstable();
+        assert_eq!(all, (1..=1000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_is_dealt_out_can_be_drawn_too() {
+    let parts = numbered(10).split(3);
+    let drawn = parts
+        .into_iter()
+        .zip(0..)
+        .map(|(part, seed)| part.drawn(seed));
+    let mut bytes: Vec<u64> = drawn
+        .flat_map(|mut part| {
+            let mut script = Vec::new();
+            let count = part.connections();
+            let mut next = move || {
+                part.next_connection(&mut script);
+                script[0].bytes
+            };
+            (0..count).map(|_| next()).collect::<Vec<_>>()
+        })
+        .collect();
+    bytes.sort_unstable();
+    assert_eq!(bytes, (1..=10).collect::<Vec<_>>());
+}
