@@ -105,6 +105,76 @@ pub struct DemoArgs {
     pub threads: ThreadsArg,
 }
 
+/// How much is measured.
+#[derive(Debug, Args)]
+pub struct LengthArgs {
+    /// Packets that are measured (run.measured_packets)
+    #[arg(
+        long,
+        value_name = "N",
+        group = "length",
+        allow_negative_numbers = true
+    )]
+    pub packets: Option<u64>,
+    /// Responses that are measured (run.measured_responses)
+    #[arg(
+        long,
+        value_name = "N",
+        group = "length",
+        allow_negative_numbers = true
+    )]
+    pub requests: Option<u64>,
+    /// Simulated seconds that are measured (run.measured_seconds)
+    #[arg(
+        long,
+        value_name = "S",
+        group = "length",
+        allow_negative_numbers = true
+    )]
+    pub seconds: Option<f64>,
+    /// Passes over the log that are measured (run.measured_passes)
+    #[arg(
+        long,
+        value_name = "P",
+        group = "length",
+        allow_negative_numbers = true
+    )]
+    pub passes: Option<f64>,
+    /// Measure on until half of the 95 % interval is this narrow, as in ci=2% (run.until_ci_percent)
+    #[arg(long, value_name = "ci=PERCENT", value_parser = parse_until)]
+    pub until: Option<f64>,
+}
+
+impl LengthArgs {
+    fn settings(&self) -> Vec<Setting> {
+        let counts = [
+            ("--packets", "run.measured_packets", self.packets),
+            ("--requests", "run.measured_responses", self.requests),
+        ];
+        let numbers = [
+            ("--seconds", "run.measured_seconds", self.seconds),
+            ("--passes", "run.measured_passes", self.passes),
+            ("--until", "run.until_ci_percent", self.until),
+        ];
+        let counts = counts
+            .into_iter()
+            .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
+        let numbers = numbers.into_iter().filter_map(|(flag, path, value)| {
+            Some(Setting::of_flag(flag, path, format!("{:?}", value?)))
+        });
+        counts.chain(numbers).collect()
+    }
+}
+
+fn parse_until(text: &str) -> Result<f64, String> {
+    let percent = text
+        .strip_prefix("ci=")
+        .and_then(|rest| rest.strip_suffix('%'));
+    let percent = percent.and_then(|number| number.trim().parse::<f64>().ok());
+    let percent = percent.filter(|percent| *percent > 0.0 && percent.is_finite());
+    percent.ok_or_else(|| "expected ci=PERCENT%, as in ci=2%".to_owned())
+}
+
 /// What of an experiment may be changed from the command line.
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
@@ -120,9 +190,9 @@ pub struct ExperimentArgs {
     /// Packets before measurement starts (run.warmup_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
-    /// Packets that are measured (run.measured_packets)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub packets: Option<u64>,
+    /// Length of the measured part.
+    #[command(flatten)]
+    pub length: LengthArgs,
     /// Name or path of a machine, in place of the experiment's own
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
@@ -134,12 +204,15 @@ impl ExperimentArgs {
         let flags = [
             ("--seed", "run.seed", self.seed),
             ("--warmup", "run.warmup_packets", self.warmup),
-            ("--packets", "run.measured_packets", self.packets),
         ];
         let given = flags
             .into_iter()
             .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
-        given.chain(self.set.iter().cloned()).collect()
+        let length = self.length.settings().into_iter();
+        given
+            .chain(length)
+            .chain(self.set.iter().cloned())
+            .collect()
     }
 }
 
@@ -166,6 +239,9 @@ pub struct RunArgs {
     /// Changes.
     #[command(flatten)]
     pub changes: ExperimentArgs,
+    /// Run with so many seeds, one after the other from the seed on, and show means with 95 % intervals over them
+    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
+    pub seeds: NonZeroUsize,
     /// Run only this variant of the file; may be given again
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,

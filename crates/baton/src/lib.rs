@@ -9,6 +9,7 @@ pub mod config;
 mod failure;
 mod output;
 mod runner;
+mod summary;
 mod tables;
 
 use clap::Parser;

@@ -1,12 +1,15 @@
 //! From results to the rows of tables.
 
 mod server;
+mod steadiness;
 
+use crate::summary::Summary;
 use baton_bus::Category;
 use baton_host::LAYERS;
 use baton_report as report;
 use baton_sim::config::{EstablishedBy, Length};
 use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
+use baton_stats::Estimate;
 use std::collections::BTreeMap;
 
 /// What crosses a bus, and what tables call it.
@@ -23,13 +26,19 @@ const CATEGORIES: [(&str, Category); 7] = [
 /// Columns of a drawn time series.
 const SERIES_WIDTH: usize = 60;
 
-/// All runs side by side; of a single run, or if asked for, all its details too.
-pub fn describe(results: &[Results], details: bool) -> String {
-    let rows: Vec<report::RunRow> = results.iter().map(run_row).collect();
-    let mut text = common_facts(results) + &report::runs_table(&rows);
+/// All configurations side by side, each with all its seeds; of a single run, or if asked for, all its details too.
+pub fn describe(groups: &[&[Results]], summaries: &[Summary], details: bool) -> String {
+    let row = |runs: &&[Results]| {
+        let rows: Vec<report::RunRow> = runs.iter().map(run_row).collect();
+        report::RunRow::over_seeds(&rows)
+    };
+    let rows: Vec<report::RunRow> = groups.iter().filter_map(row).collect();
+    let results = &groups.concat();
+    let mut text = common_facts(results) + &report::runs_table(&rows) + &differences(summaries);
     for result in results {
         text.push_str(&ended_note(result));
     }
+    text.push_str(&steadiness::notes(results));
     if details || results.len() == 1 {
         for result in results {
             text.push('\n');
@@ -44,6 +53,34 @@ pub fn describe(results: &[Results], details: bool) -> String {
     text
 }
 
+/// How each configuration differs from the first, where both serve the same requests.
+fn differences(summaries: &[Summary]) -> String {
+    let Some(first) = summaries.first() else {
+        return String::new();
+    };
+    let mut table = report::Table::new(vec![
+        report::Column::words(format!("against {}", first.name)),
+        report::Column::numbers("requests/s"),
+        report::Column::numbers("Mb/s"),
+    ]);
+    let others = summaries
+        .iter()
+        .filter_map(|other| Some((other, other.against_first?)));
+    let mut is_empty = true;
+    for (other, difference) in others {
+        is_empty = false;
+        table.row(vec![
+            other.name.clone(),
+            report::difference(difference.request_rate_percent),
+            report::difference(difference.content_mbps_percent),
+        ]);
+    }
+    match is_empty {
+        true => String::new(),
+        false => "\n".to_owned() + &table.render(),
+    }
+}
+
 /// What several runs share: workload, seed, length. Nothing if they differ, or for a single run, whose details say it.
 fn common_facts(results: &[Results]) -> String {
     let [first, rest @ ..] = results else {
@@ -56,23 +93,23 @@ fn common_facts(results: &[Results]) -> String {
     }
     let mut facts: Vec<(String, String)> = first.workload.iter().map(workload_fact).collect();
     facts.push(("seed".to_owned(), run.seed.to_string()));
-    let [warmup, measured] = run.lengths();
     facts.push((
-        unit(measured).to_owned(),
+        "length".to_owned(),
         format!(
             "{} measured, after {} of warm-up",
-            report::grouped(measured.count()),
-            report::grouped(warmup.count())
+            length_text(run.measured()),
+            length_text(run.warmup())
         ),
     ));
     report::facts_table("All runs", &facts) + "\n"
 }
 
-/// What a length counts.
-fn unit(length: Length) -> &'static str {
+fn length_text(length: Length) -> String {
     match length {
-        Length::Packets(_) => "packets",
-        Length::Responses(_) => "responses",
+        Length::Packets(packets) => format!("{} packets", report::grouped(packets)),
+        Length::Responses(responses) => format!("{} responses", report::grouped(responses)),
+        Length::Seconds(seconds) => format!("{seconds} s"),
+        Length::Passes(passes) => format!("{passes} passes over the log"),
     }
 }
 
@@ -80,35 +117,33 @@ fn unit(length: Length) -> &'static str {
 pub fn run_row(result: &Results) -> report::RunRow {
     let Results {
         experiment,
+        long_run,
         clients,
         host,
         nic,
         handoff,
         ..
     } = result;
+    let of_one = Estimate::of_one;
     report::RunRow {
         name: experiment.name.clone(),
-        request_rate: clients.request_rate,
-        content_mbps: clients.content_mbps,
-        mean_ms: clients.response_ms.mean,
-        p99_ms: clients.response_ms.p99,
-        host_idle_percent: host.idle_percent,
-        nic_idle_percent: nic.idle_percent,
-        send_delay_us: nic.send_delay_us.p50,
-        receive_delay_us: nic.receive_delay_us.p50,
-        offloaded_percent: handoff.offloaded_packets_percent,
-        drops: nic.drops.values().sum(),
+        is_steady: long_run.not_steady.is_empty(),
+        request_rate: result.request_rate(),
+        content_mbps: result.content_mbps(),
+        mean_ms: of_one(clients.response_ms.mean),
+        p99_ms: of_one(clients.response_ms.p99),
+        host_idle_percent: of_one(host.idle_percent),
+        nic_idle_percent: of_one(nic.idle_percent),
+        send_delay_us: of_one(nic.send_delay_us.p50),
+        receive_delay_us: of_one(nic.receive_delay_us.p50),
+        offloaded_percent: of_one(handoff.offloaded_packets_percent),
+        drops: of_one(nic.drops.values().sum::<u64>() as f64),
     }
 }
 
 /// Says so if a run is shorter than it was to be.
 fn ended_note(result: &Results) -> String {
     let experiment = &result.experiment;
-    let [_, wanted] = experiment.run.lengths();
-    let measured = match wanted {
-        Length::Packets(_) => result.packets,
-        Length::Responses(_) => result.clients.responses,
-    };
     let why = match result.ended {
         Ended::Complete => return String::new(),
         Ended::TimeLimit => format!(
@@ -118,11 +153,11 @@ fn ended_note(result: &Results) -> String {
         Ended::Quiet => "nothing more could happen".to_owned(),
     };
     format!(
-        "note: {} measured {} of {} {}: {why}\n",
+        "note: {} measured {} packets and {} responses of {}: {why}\n",
         experiment.name,
-        report::grouped(measured),
-        report::grouped(wanted.count()),
-        unit(wanted),
+        report::grouped(result.packets),
+        report::grouped(result.clients.responses),
+        length_text(experiment.run.measured()),
     )
 }
 
@@ -172,6 +207,10 @@ fn facts(result: &Results) -> Vec<(String, String)> {
         ),
     );
     fact("responses", report::grouped(clients.responses));
+    if let Some(passes) = result.long_run.passes {
+        fact("passes over the log", steadiness::passes(passes));
+        fact("mean response", steadiness::sizes(result));
+    }
     for (name, ms) in [
         ("response time, ms", &clients.response_ms),
         ("to its first byte, ms", &clients.first_byte_ms),

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("wire", &[]),
     ("testkit", &["wire"]),
     ("cache", &[]),
@@ -20,13 +20,14 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("host", &["bus", "cache", "tcp", "wire"]),
     ("apps", &["host", "wire"]),
     ("workload", &["cache"]),
+    ("stats", &[]),
     (
         "sim",
         &[
-            "apps", "bus", "cache", "host", "nic", "tcp", "wire", "workload",
+            "apps", "bus", "cache", "host", "nic", "stats", "tcp", "wire", "workload",
         ],
     ),
-    ("report", &[]),
+    ("report", &["stats"]),
     // From here on it takes Linux.
     ("iolib", &["bus", "wire"]),
     ("sockets", &["bus", "host", "iolib", "wire"]),
@@ -40,8 +41,8 @@ const LAYERS: [(&str, &[&str]); 18] = [
     (
         "baton",
         &[
-            "bus", "cache", "host", "inet", "live", "nic", "report", "sim", "sockets", "tcp",
-            "wire", "workload",
+            "bus", "cache", "host", "inet", "live", "nic", "report", "sim", "sockets", "stats",
+            "tcp", "wire", "workload",
         ],
     ),
     (

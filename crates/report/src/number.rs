@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use baton_stats::Estimate;
+
 /// A whole number with its digits in groups of three: `1,234,567`.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
@@ -45,6 +47,30 @@ pub fn significant(value: f64) -> String {
     } else {
         format!("{}<0.001", if value < 0.0 { "-" } else { "" })
     }
+}
+
+/// A number with half of its 95 % interval, per cent, if that is known: `23,031 ±0.6 %`.
+pub fn estimated(estimate: Estimate) -> String {
+    let mean = significant(estimate.mean);
+    match estimate.relative() {
+        Some(share) if share < 0.0005 => format!("{mean} ±<0.1 %"),
+        Some(share) => format!("{mean} ±{}", percent(100.0 * share)),
+        None => mean,
+    }
+}
+
+/// A share in per cent, with half of its 95 % interval if that is known: `61.7 ±1.2 %`.
+pub fn estimated_percent(estimate: Estimate) -> String {
+    match estimate.half_width {
+        Some(half_width) => format!("{:.1} ±{half_width:.1} %", estimate.mean),
+        None => percent(estimate.mean),
+    }
+}
+
+/// A difference in per cent, with half of its 95 % interval if that is known: `+12.4 ±1.2 %`.
+pub fn difference(percent: Estimate) -> String {
+    let interval = percent.half_width.map(|half| format!(" ±{half:.1}"));
+    format!("{:+.1}{} %", percent.mean, interval.unwrap_or_default())
 }
 
 /// A size in bytes with a binary unit: `52.1 MiB`.
@@ -95,6 +121,17 @@ mod tests {
         assert_eq!(significant(-0.00123), "-0.0012");
         assert_eq!(significant(0.000_04), "<0.001");
         assert_eq!(significant(f64::NAN), "-");
+    }
+
+    #[test]
+    fn an_interval_is_told_in_per_cent_if_there_is_one() {
+        let of = |half_width| Estimate {
+            mean: 23_031.2,
+            half_width,
+        };
+        assert_eq!(estimated(of(None)), "23,031");
+        assert_eq!(estimated(of(Some(129.0))), "23,031 ±0.6 %");
+        assert_eq!(estimated(of(Some(5.0))), "23,031 ±<0.1 %");
     }
 
     #[test]

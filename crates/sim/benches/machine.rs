@@ -38,11 +38,7 @@ fn warm_machine(experiment: &Experiment) -> Machine {
         .build()
         .expect("the experiment is valid");
     machine
-        .run_until(
-            Length::Packets(100_000),
-            Length::Packets(100_000),
-            &mut NoObserver,
-        )
+        .run_until(Length::Packets(100_000), &mut NoObserver)
         .expect("nothing is violated");
     machine
 }
@@ -54,7 +50,7 @@ fn bench_packets(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, experimen
             |mut machine| {
                 let until = Length::Packets(machine.packets() + PACKETS);
                 machine
-                    .run_until(until, until, &mut NoObserver)
+                    .run_until(until, &mut NoObserver)
                     .expect("nothing is violated");
                 machine
             },
@@ -153,7 +149,7 @@ fn shares(_: &mut Criterion) {
                 let until = Length::Packets(machine.packets() + SLICE);
                 let started = Instant::now();
                 machine
-                    .run_until(until, until, &mut NoObserver)
+                    .run_until(until, &mut NoObserver)
                     .expect("nothing is violated");
                 *best = started.elapsed().min(*best);
             }

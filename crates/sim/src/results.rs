@@ -1,8 +1,13 @@
 //! What a run measured. Everything here is serialised as it is; equal experiments give equal bytes.
 
+mod long_run;
+
+pub use long_run::{LongRun, NotSteady};
+
 use crate::config::Experiment;
 use baton_bus::interconnect::Usage;
 use baton_bus::{ByCategory, Category, EntriesPerTransfer};
+use baton_stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +30,8 @@ pub struct Results {
     pub packets: u64,
     /// Why the run ended.
     pub ended: Ended,
+    /// What it says about the long run.
+    pub long_run: LongRun,
     /// What clients saw.
     pub clients: ClientResults,
     /// Where host cycles went.
@@ -54,6 +61,18 @@ pub struct Results {
 }
 
 impl Results {
+    /// Complete responses a second, in the long run; of a run too short for that, as they were counted.
+    pub fn request_rate(&self) -> Estimate {
+        let counted = Estimate::of_one(self.clients.request_rate);
+        self.long_run.request_rate.unwrap_or(counted)
+    }
+
+    /// Content that clients receive, in the long run, Mb/s; of a run too short for that, as it was counted.
+    pub fn content_mbps(&self) -> Estimate {
+        let counted = Estimate::of_one(self.clients.content_mbps);
+        self.long_run.content_mbps.unwrap_or(counted)
+    }
+
     /// DMA operations for each response.
     pub fn crossings_per_response(&self) -> f64 {
         self.bus.crossings() as f64 / self.clients.responses.max(1) as f64

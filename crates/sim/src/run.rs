@@ -5,7 +5,7 @@ use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
 use baton_workload::{
-    Fixed, GeneratorSpec, Log, OnDemand, Preset, RemoteFiles, Replay, SessionRule, SpecWeb,
+    Fixed, GeneratorSpec, Log, OnDemand, Order, Preset, RemoteFiles, Replay, SessionRule, SpecWeb,
     SpecWebSpec, Workload,
 };
 use std::collections::BTreeMap;
@@ -47,6 +47,7 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
             path,
             persistent_s,
             pipeline_s,
+            order,
         } => {
             let mut log = Log::read(path).map_err(|error| RunError::Workload(error.to_string()))?;
             let left_out = leave_out_giants(&mut log)?;
@@ -58,7 +59,8 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
                 facts.insert("responses_left_out".to_owned(), why);
             }
             let rule = rule(*persistent_s, *pipeline_s);
-            Ok((replay(&log, rule, replayers)?, facts))
+            let drawn = (*order == Order::Drawn).then_some(seed);
+            Ok((replay(&log, rule, replayers, drawn)?, facts))
         }
         WorkloadConfig::Generated {
             preset,
@@ -71,7 +73,7 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
             let log = generate(&preset.spec(), seed, *requests)?;
             let mut facts = facts(&log);
             facts.insert("generator".to_owned(), preset.name().to_owned());
-            Ok((replay(&log, rule, replayers)?, facts))
+            Ok((replay(&log, rule, replayers, None)?, facts))
         }
         WorkloadConfig::Generator {
             spec,
@@ -81,7 +83,7 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
         } => {
             let rule = rule(*persistent_s, *pipeline_s);
             let log = generate(spec, seed, *requests)?;
-            Ok((replay(&log, rule, replayers)?, facts(&log)))
+            Ok((replay(&log, rule, replayers, None)?, facts(&log)))
         }
         WorkloadConfig::Specweb(spec) => {
             let load: Load = vec![Box::new(SpecWeb::new(*spec, seed))];
@@ -156,9 +158,19 @@ fn generate(spec: &GeneratorSpec, seed: u64, requests: u32) -> Result<Log, RunEr
         .map_err(|error| RunError::Workload(error.to_string()))
 }
 
-fn replay(log: &Log, rule: SessionRule, replayers: u32) -> Result<Load, RunError> {
+/// The log, dealt out; in an order that the seed draws, if one is given.
+fn replay(
+    log: &Log,
+    rule: SessionRule,
+    replayers: u32,
+    drawn: Option<u64>,
+) -> Result<Load, RunError> {
     let replay = Replay::new(log, rule).map_err(|error| RunError::Workload(error.to_string()))?;
-    let parts = replay.split(replayers as usize).into_iter();
+    let parts = (0..).zip(replay.split(replayers as usize));
+    let parts = parts.map(|(number, part)| match drawn {
+        Some(seed) => part.drawn(seed ^ number << 48),
+        None => part,
+    });
     Ok(parts.map(|part| Box::new(part) as _).collect())
 }
 

@@ -167,13 +167,13 @@ fn open_connections(result: &Results) -> f64 {
 fn rate(result: &Results) -> String {
     format!(
         "{} requests/s",
-        report::grouped(result.clients.request_rate.round() as u64)
+        report::grouped(result.request_rate().mean.round() as u64)
     )
 }
 
 /// What handoff does to the request rate, in words.
 fn change(from: &Results, to: &Results) -> String {
-    let percent = 100.0 * (to.clients.request_rate / from.clients.request_rate.max(1.0) - 1.0);
+    let percent = 100.0 * (to.request_rate().mean / from.request_rate().mean.max(1.0) - 1.0);
     format!("{} {}", change_in_words(percent), rate(to))
 }
 

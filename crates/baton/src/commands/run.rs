@@ -5,6 +5,7 @@ use crate::config::{self, Plan, Planned, Request};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, Pending, print, spare, tell};
 use crate::runner::{Interrupt, Job, run_all};
+use crate::summary::{self, Summary};
 use crate::tables;
 use baton_sim::config::WorkloadConfig;
 use baton_sim::results::Results;
@@ -16,6 +17,8 @@ use std::path::Path;
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     /// One per variant, in the order of the experiment file.
+    summary: &'a [Summary],
+    /// All with all seeds, in the order of variants and then of seeds.
     runs: &'a [Results],
 }
 
@@ -32,7 +35,10 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
         settings: changes.settings(),
         variants: arguments.variant.clone(),
     };
-    let plan = config::plan(&request)?;
+    let mut plan = config::plan(&request)?;
+    plan.runs
+        .iter_mut()
+        .for_each(Planned::measure_logs_long_enough);
     if let Some(how) = arguments.print_config {
         return print_config(&plan, how);
     }
@@ -45,18 +51,28 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     for note in &plan.notes {
         tell(&format!("note: {note}\n"));
     }
+    let seeds = arguments.seeds.get();
     let jobs: Vec<Job> = plan
         .runs
         .iter()
-        .map(|run| job(run, &request, arguments, capture.as_ref()))
+        .flat_map(|run| (0..seeds as u64).map(move |seed| (run, seed)))
+        .map(|(run, seed)| job(run, seed, &request, arguments, capture.as_ref()))
         .collect();
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
-    let text = tables::describe(&results, arguments.details);
+    let groups: Vec<&[Results]> = results.chunks(seeds).collect();
+    let summaries = summary::of(&groups);
+    let text = tables::describe(&groups, &summaries, arguments.details);
     if let Some(capture) = capture {
         capture.commit()?;
     }
     match json {
-        Some(json) => json.write(&Document { runs: &results }, &text),
+        Some(json) => json.write(
+            &Document {
+                summary: &summaries,
+                runs: &results,
+            },
+            &text,
+        ),
         None => print(&text),
     }
 }
@@ -106,6 +122,11 @@ fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, 
     let Some(path) = &arguments.pcap else {
         return Ok(None);
     };
+    if arguments.seeds.get() > 1 {
+        return Err(Failure::BadInput(
+            "--pcap: there are several seeds; expected a single run".to_owned(),
+        ));
+    }
     let [run] = plan.runs.as_slice() else {
         return Err(Failure::BadInput(format!(
             "--pcap: {} has {} variants; expected a single run: choose one with --variant NAME",
@@ -139,14 +160,23 @@ fn same_file(path: &Path, target: &Path) -> bool {
     path == target || std::path::absolute(path).ok() == std::path::absolute(target).ok()
 }
 
-fn job(run: &Planned, request: &Request, arguments: &RunArgs, capture: Option<&Pending>) -> Job {
+/// A run with a seed that comes so many after the experiment's own.
+fn job(
+    run: &Planned,
+    later: u64,
+    request: &Request,
+    arguments: &RunArgs,
+    capture: Option<&Pending>,
+) -> Job {
     let captures = capture.map(|file| Capture {
         link: arguments.pcap_link,
         path: file.path().to_owned(),
     });
+    let mut experiment = run.experiment.clone();
+    experiment.run.seed = experiment.run.seed.wrapping_add(later);
     Job {
-        experiment: run.experiment.clone(),
-        captures: captures.into_iter().collect(),
         replay: request.command(run.is_variant.then_some(run.experiment.name.as_str())),
+        captures: captures.into_iter().collect(),
+        experiment,
     }
 }

@@ -52,6 +52,9 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
+/// Half of the 95 % interval to which a log is measured where nobody says how long, per cent.
+const UNTIL_CI_PERCENT: f64 = 2.0;
+
 /// One experiment.
 #[derive(Clone, Debug)]
 pub struct Planned {
@@ -61,6 +64,23 @@ pub struct Planned {
     pub is_variant: bool,
     /// What stands for it in an experiment file: all that neither default nor profile says.
     pub short: toml::Table,
+}
+
+impl Planned {
+    /// Measures a log until it is known well enough, if nobody says how long: how long it takes depends on what is in it.
+    pub fn measure_logs_long_enough(&mut self) {
+        let is_log = matches!(self.experiment.workload, WorkloadConfig::Log { .. });
+        let run = self.short.entry("run").or_insert(toml::Table::new().into());
+        let Some(run) = run.as_table_mut() else {
+            return;
+        };
+        let says_how_long =
+            |key: &String| key.starts_with("measured_") || key.starts_with("until_");
+        if is_log && !run.keys().any(says_how_long) {
+            self.experiment.run.until_ci_percent = Some(UNTIL_CI_PERCENT);
+            run.insert("until_ci_percent".to_owned(), UNTIL_CI_PERCENT.into());
+        }
+    }
 }
 
 /// Joins all layers.

@@ -33,6 +33,11 @@ impl Setting {
         }
     }
 
+    /// Replays a log as it stands, as the papers did.
+    pub fn log_in_order() -> Self {
+        Self::of_set("workload.order", "log")
+    }
+
     /// The flag as it was written.
     pub fn flag(&self) -> &str {
         &self.flag

@@ -148,7 +148,8 @@ fn a_log_is_sought_beside_the_file_that_names_it() {
         WorkloadConfig::Log {
             path: log,
             persistent_s: 5,
-            pipeline_s: None
+            pipeline_s: None,
+            order: Default::default(),
         }
     );
     let other = folder.path().join("other.log");
@@ -159,7 +160,8 @@ fn a_log_is_sought_beside_the_file_that_names_it() {
         WorkloadConfig::Log {
             path: other,
             persistent_s: 5,
-            pipeline_s: None
+            pipeline_s: None,
+            order: Default::default(),
         }
     );
 }

@@ -41,9 +41,7 @@ pub fn run_all(
     threads: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<Results>, Failure> {
-    let packets =
-        |job: &Job| job.experiment.run.warmup_packets + job.experiment.run.measured_packets;
-    let progress = Progress::of("packets", jobs.len(), jobs.iter().map(packets).sum());
+    let progress = Progress::of_shares(jobs.len());
     let outcomes: Vec<Mutex<Option<Result<Results, Failure>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -158,8 +156,8 @@ struct Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn progress(&mut self, done: u64, _total: u64) {
-        self.progress.set(self.job, done);
+    fn progress(&mut self, share: f64) {
+        self.progress.set_share(self.job, share);
     }
 
     fn cancelled(&self) -> bool {

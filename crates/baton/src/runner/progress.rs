@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Nobody misses a bar before this.
 const DELAY: Duration = Duration::from_secs(1);
 
+/// What of a job is counted, where it says only what share of it is done.
+const SHARES: u64 = 1000;
+
 /// What all jobs together have done.
 #[derive(Debug)]
 pub struct Progress {
@@ -19,9 +22,19 @@ pub struct Progress {
 impl Progress {
     /// For so many jobs of `total` things together; `unit` is what the things are.
     pub fn of(unit: &'static str, jobs: usize, total: u64) -> Self {
+        Self::new(&format!("{{human_len}} {unit}"), jobs, total)
+    }
+
+    /// For so many jobs that take about as long each.
+    pub fn of_shares(jobs: usize) -> Self {
+        let runs = if jobs == 1 { "run" } else { "runs" };
+        Self::new(&format!("{jobs} {runs}"), jobs, SHARES * jobs as u64)
+    }
+
+    fn new(all: &str, jobs: usize, total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template(&format!(
-            "{{bar:40}} {{percent:>3}} % of {{human_len}} {unit}, {{eta}} left"
+            "{{bar:40}} {{percent:>3}} % of {all}, {{eta}} left"
         ));
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self {
@@ -45,6 +58,11 @@ impl Progress {
                 .map(|done| done.load(Ordering::Relaxed))
                 .sum(),
         );
+    }
+
+    /// `job` has done this share of its work.
+    pub fn set_share(&self, job: usize, share: f64) {
+        self.set(job, (share.clamp(0.0, 1.0) * SHARES as f64) as u64);
     }
 
     /// Takes the bar away.

@@ -122,8 +122,11 @@ fn nic_row(number: usize, port: &PortResults) -> Vec<String> {
 pub(super) fn facts(result: &Results) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     if result.nics.iter().any(|port| port.cache.is_some()) {
-        let kept = result.content_kept_off_bus_percent();
-        facts.push(("content kept off the bus".to_owned(), report::percent(kept)));
+        let kept = match result.long_run.content_kept_off_bus_percent {
+            Some(kept) => super::steadiness::kept(kept),
+            None => report::percent(result.content_kept_off_bus_percent()),
+        };
+        facts.push(("content kept off the bus".to_owned(), kept));
     }
     if let Some(cache) = &result.file_cache {
         let looked_up = (cache.hits + cache.misses).max(1) as f64;

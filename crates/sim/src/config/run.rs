@@ -1,7 +1,11 @@
 //! How long to run, and the seed.
 
-use super::{Invalid, positive};
+use super::{Invalid, one_to, positive};
 use serde::{Deserialize, Serialize};
+
+/// Of seconds, passes and per cent.
+const MOST: f64 = 1e9;
+const MOST_LENGTHS: u32 = 1_000_000;
 
 /// How long to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +23,18 @@ pub struct RunConfig {
     /// Responses that are measured; in place of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_responses: Option<u64>,
+    /// Simulated seconds that are measured; in place of packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_seconds: Option<f64>,
+    /// Passes over the log that are measured; in place of packets. Only for workloads that are logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_passes: Option<f64>,
+    /// Measure on until half of the 95 % interval of the request rate, and of the content kept off the bus, is at most this much, per
+    /// cent, and the run is steady; what was measured before it was is warm-up. At most `most_lengths` times the length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_ci_percent: Option<f64>,
+    /// How many times the length is measured at most, where `until_ci_percent` decides.
+    pub most_lengths: u32,
     /// Interval of the time series, microseconds of simulated time.
     pub sample_us: u64,
     /// Simulated seconds after which the run ends even if it saw fewer packets.
@@ -40,6 +56,10 @@ impl Default for RunConfig {
             measured_packets: 600_000,
             warmup_responses: None,
             measured_responses: None,
+            measured_seconds: None,
+            measured_passes: None,
+            until_ci_percent: None,
+            most_lengths: 20,
             sample_us: 10_000,
             limit_s: 600,
             preload: true,
@@ -49,39 +69,36 @@ impl Default for RunConfig {
     }
 }
 
-/// How far a run goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How long a part of a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
     /// So many frames at the server's NICs, both directions.
     Packets(u64),
     /// So many complete responses.
     Responses(u64),
-}
-
-impl Length {
-    /// How many.
-    pub const fn count(self) -> u64 {
-        match self {
-            Self::Packets(count) | Self::Responses(count) => count,
-        }
-    }
-
-    /// As far as this goes if it begins at the end of `earlier`, which counts the same.
-    pub fn after(self, earlier: Self) -> Self {
-        match self {
-            Self::Packets(count) => Self::Packets(earlier.count() + count),
-            Self::Responses(count) => Self::Responses(earlier.count() + count),
-        }
-    }
+    /// So much simulated time, seconds.
+    Seconds(f64),
+    /// So many times as many responses as the log has requests.
+    Passes(f64),
 }
 
 impl RunConfig {
-    /// What comes before measurement, and what is measured.
-    pub fn lengths(&self) -> [Length; 2] {
-        match self.measured_responses {
-            Some(measured) => [self.warmup_responses.unwrap_or(0), measured].map(Length::Responses),
-            None => [self.warmup_packets, self.measured_packets].map(Length::Packets),
+    /// What comes before measurement.
+    pub fn warmup(&self) -> Length {
+        match (self.measured_responses, self.warmup_responses) {
+            (_, Some(responses)) => Length::Responses(responses),
+            (Some(_), None) => Length::Responses(0),
+            (None, None) => Length::Packets(self.warmup_packets),
         }
+    }
+
+    /// What is measured.
+    pub fn measured(&self) -> Length {
+        let responses = self.measured_responses.map(Length::Responses);
+        let seconds = self.measured_seconds.map(Length::Seconds);
+        let passes = self.measured_passes.map(Length::Passes);
+        let given = responses.or(seconds).or(passes);
+        given.unwrap_or(Length::Packets(self.measured_packets))
     }
 
     /// The seed of all that is drawn at this NIC. The first one's is the run's own; those of the others differ in bits that no other
@@ -95,10 +112,28 @@ impl RunConfig {
         positive("run.measured_packets", self.measured_packets)?;
         if let Some(responses) = self.measured_responses {
             positive("run.measured_responses", responses)?;
-        } else if let Some(responses) = self.warmup_responses {
-            let expected = "run.measured_responses beside it";
-            return Err(Invalid::new("run.warmup_responses", responses, expected));
         }
+        let others = [
+            ("run.measured_seconds", self.measured_seconds),
+            ("run.measured_passes", self.measured_passes),
+            ("run.until_ci_percent", self.until_ci_percent),
+        ];
+        for (path, value) in others {
+            if value.is_some_and(|value| !(value > 0.0 && value <= MOST)) {
+                let expected = format!("more than 0, at most {MOST}");
+                return Err(Invalid::new(path, value.unwrap_or_default(), &expected));
+            }
+        }
+        let lengths = [
+            self.measured_responses.is_some(),
+            self.measured_seconds.is_some(),
+            self.measured_passes.is_some(),
+        ];
+        if lengths.into_iter().filter(|&given| given).count() > 1 {
+            let expected = "one length: measured_responses, measured_seconds or measured_passes";
+            return Err(Invalid::new("run", "several lengths", expected));
+        }
+        one_to(MOST_LENGTHS, "run.most_lengths", self.most_lengths)?;
         positive("run.sample_us", self.sample_us)?;
         positive("run.limit_s", self.limit_s)
     }

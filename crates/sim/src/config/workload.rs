@@ -3,7 +3,7 @@
 use super::{Invalid, one_to, positive};
 use baton_apps::symbolic::{CONTENT_LIMIT, FILES};
 use baton_workload::{
-    FixedSpec, GeneratorSpec, OnDemandSpec, RemoteFilesSpec, SpecWebSpec, Throttle,
+    FixedSpec, GeneratorSpec, OnDemandSpec, Order, RemoteFilesSpec, SpecWebSpec, Throttle,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -22,6 +22,9 @@ pub enum WorkloadConfig {
         /// Requests of one connection closer than this are pipelined, seconds; absent: never.
         #[serde(default)]
         pipeline_s: Option<u32>,
+        /// In which order its connections are replayed: `drawn` by the seed, or as in the `log`.
+        #[serde(default)]
+        order: Order,
     },
     /// Replay a synthetic log of a named or written-out generator.
     Generated {

@@ -29,6 +29,8 @@ struct Outstanding {
     /// When the first byte of the response came.
     first_byte: Option<Time>,
     file: FileId,
+    /// Content that it asks for, bytes.
+    bytes: u64,
     reader: ResponseReader,
 }
 
@@ -77,14 +79,38 @@ pub(super) struct Clients {
     server_closes: bool,
     /// What became of the files they ask for.
     changes: Changes,
+    pub(super) log: Option<LogFacts>,
+    /// When the last of them has begun.
+    pub(super) all_started: Time,
     pub(super) measured: Measured,
+}
+
+/// A workload that has an end and begins again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogFacts {
+    pub(super) requests: u64,
+    /// Content of all responses.
+    pub(super) bytes: u64,
+}
+
+impl LogFacts {
+    /// Of a workload without end there are none.
+    fn of(workload: &dyn Workload) -> Option<Self> {
+        let references = workload.references();
+        (!references.is_empty()).then(|| Self {
+            requests: references.len() as u64,
+            bytes: references.iter().map(|request| request.bytes).sum(),
+        })
+    }
 }
 
 /// What clients measure.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) responses: u64,
-    /// By NIC.
+    /// Content of complete responses.
+    pub(super) served_bytes: u64,
+    /// Of all that came, by NIC.
     content_bytes: Vec<u64>,
     connections: u64,
     failed: BTreeMap<&'static str, u64>,
@@ -105,12 +131,14 @@ impl Clients {
         let mut wakeups = EventQueue::new();
         let demand = workloads[0].demand();
         let mut idle = Vec::new();
+        let mut all_started = Time::ZERO;
         match demand {
             Demand::Infinite => {
                 let interval = Span::from_us(experiment.clients.start_interval_us);
                 let first = first_connection(experiment.offload.established_by);
                 for number in 0..count {
-                    wakeups.push(first + interval * u64::from(number), number);
+                    all_started = first + interval * u64::from(number);
+                    wakeups.push(all_started, number);
                 }
             }
             Demand::Rate { .. } => idle.extend((0..count).rev()),
@@ -124,6 +152,8 @@ impl Clients {
             owner_of: Vec::new(),
             demand,
             throttle: workloads[0].throttle(),
+            log: LogFacts::of(&*workloads[0]),
+            all_started,
             workloads,
             wakeups,
             idle,
@@ -270,6 +300,7 @@ impl Clients {
                 sent: now,
                 first_byte: None,
                 file: FileId(spec.file),
+                bytes: spec.bytes,
                 reader: ResponseReader::new(request),
             });
             if let Some(throttle) = self.throttle {
@@ -353,7 +384,7 @@ impl Clients {
         ClientResults {
             responses: this.responses,
             request_rate: this.responses as f64 / seconds,
-            content_mbps: this.content_bytes.iter().sum::<u64>() as f64 * 8e-6 / seconds,
+            content_mbps: this.content_bytes() as f64 * 8e-6 / seconds,
             connections: this.connections,
             failed: this
                 .failed
@@ -432,6 +463,7 @@ impl Client {
                     changes.check(response.file, revisions, response.sent)?;
                 }
                 measured.responses += 1;
+                measured.served_bytes += response.bytes;
                 measured.response.record(now - response.sent);
                 measured.first_byte.record(first_byte - response.sent);
                 measured.transfer.record(now - first_byte);
@@ -443,9 +475,15 @@ impl Client {
 }
 
 impl Measured {
+    /// Content of complete responses and others.
+    pub(super) fn content_bytes(&self) -> u64 {
+        self.content_bytes.iter().sum()
+    }
+
     fn new(nics: u32) -> Self {
         Self {
             responses: 0,
+            served_bytes: 0,
             content_bytes: vec![0; nics as usize],
             connections: 0,
             failed: BTreeMap::new(),

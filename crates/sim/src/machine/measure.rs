@@ -2,6 +2,7 @@
 
 use super::Machine;
 use super::cache_counts::of_file_cache;
+use super::marks::Marks;
 use super::names::since;
 use super::nic_processor::NicProcessor;
 use super::tick::Tick;
@@ -12,11 +13,19 @@ use baton_wire::{Span, Time};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// When measurement began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Started {
+    pub(super) at: Time,
+    /// Frames at the server's NICs until then.
+    pub(super) packets: u64,
+}
+
 impl Machine {
     pub(super) fn sample(&mut self) {
         let sample = Sample {
             time_us: self.now.as_ps() / 1_000_000,
-            responses: self.responses_before + self.clients.measured.responses,
+            responses: self.responses(),
             ..self.server.sample()
         };
         self.series.push(sample);
@@ -27,7 +36,7 @@ impl Machine {
     }
 
     pub(super) fn restart_counts(&mut self) {
-        self.responses_before = self.clients.measured.responses;
+        self.responses_before = self.responses();
         self.handoffs_before = self.server.handoffs().unwrap_or_default();
         self.host.restart_counts(self.now);
         for port in &mut self.ports {
@@ -38,6 +47,7 @@ impl Machine {
         let file_cache = self.server.file_cache_stats();
         self.file_cache_before = file_cache.copied().unwrap_or_default();
         self.server.restart_counts(self.now);
+        self.marks = Marks::new(self.mark());
     }
 
     pub(super) fn handoffs_measured(&self) -> HandoffResults {
@@ -99,8 +109,10 @@ impl Machine {
     pub(super) fn results(
         &mut self,
         commit: &str,
-        started: Time,
-        packets_before: u64,
+        Started {
+            at: started,
+            packets: packets_before,
+        }: Started,
         ended: Ended,
     ) -> Results {
         let measured = self.now - started;
@@ -131,6 +143,7 @@ impl Machine {
             measured_s: measured.as_secs_f64(),
             packets: self.packets - packets_before,
             ended,
+            long_run: self.long_run(started),
             clients: self.clients.results(measured),
             host,
             nic,

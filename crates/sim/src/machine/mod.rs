@@ -11,7 +11,10 @@ mod capture;
 mod changes;
 mod clients;
 mod delay;
+mod goal;
 mod host_processor;
+mod long_run;
+mod marks;
 mod measure;
 mod meter;
 mod names;
@@ -34,14 +37,17 @@ pub(crate) use tick::MOST_NICS;
 pub use violation::Violation;
 
 use crate::config::{Experiment, Invalid, Length};
-use crate::results::{Ended, HandoffResults, Results, Sample};
+use crate::results::{Ended, HandoffResults, NotSteady, Results, Sample};
 use crate::run::Load;
 use baton_host::FileCacheStats;
 use baton_wire::{Span, Time};
 use builder::Policies;
 use capture::Taps;
 use clients::Clients;
+use goal::Goal;
 use host_processor::HostProcessor;
+use marks::{Mark, Marks};
+use measure::Started;
 use port::Port;
 use server::Server;
 use storage::Storage;
@@ -53,8 +59,8 @@ const OBSERVE_EVERY: u64 = 16_384;
 
 /// Watches a run and may end it.
 pub trait Observer {
-    /// `done` of `total` packets, or responses, have been simulated.
-    fn progress(&mut self, done: u64, total: u64);
+    /// This share of the run has been simulated, as far as is known now.
+    fn progress(&mut self, share: f64);
     /// The run is to stop without a result.
     fn cancelled(&self) -> bool {
         false
@@ -66,7 +72,7 @@ pub trait Observer {
 pub struct NoObserver;
 
 impl Observer for NoObserver {
-    fn progress(&mut self, _done: u64, _total: u64) {}
+    fn progress(&mut self, _share: f64) {}
 }
 
 /// Why a run gave no result.
@@ -108,6 +114,7 @@ pub struct Machine {
     taps: Taps,
     packets: u64,
     series: Vec<Sample>,
+    marks: Marks,
     responses_before: u64,
     handoffs_before: HandoffResults,
     file_cache_before: FileCacheStats,
@@ -141,11 +148,23 @@ impl Machine {
             taps: Taps::new(captures, experiment)?,
             packets: 0,
             series: Vec::new(),
+            marks: Marks::new(Mark {
+                at: Time::ZERO,
+                responses: 0,
+                bytes: 0,
+                bus_bytes: 0,
+            }),
             responses_before: 0,
             handoffs_before: HandoffResults::default(),
             file_cache_before: FileCacheStats::default(),
             experiment: experiment.clone(),
         };
+        if let (Length::Passes(passes), None) =
+            (machine.experiment.run.measured(), machine.clients.log)
+        {
+            let expected = "another length: this workload is no log";
+            return Err(Invalid::new("run.measured_passes", passes, expected).into());
+        }
         machine.arm(Tick::ClientTimer, machine.clients.poll_timeout());
         machine.arm(
             Tick::ClientOpen,
@@ -174,33 +193,68 @@ impl Machine {
     /// # Errors
     /// The observer cancelled it, an end-to-end check failed, or a capture could not be written.
     pub fn run(mut self, commit: &str, observer: &mut dyn Observer) -> Result<Results, RunError> {
-        let [warmup, measured] = self.experiment.run.lengths();
-        let total = measured.after(warmup);
-        let early = self.run_until(warmup, total, observer)?;
-        let started = self.now;
-        let packets_before = self.packets;
-        self.restart_counts();
-        let ended = match early {
-            Ended::Complete => self.run_until(total, total, observer)?,
+        let run = self.experiment.run.clone();
+        let warmup = self.goal(run.warmup());
+        let mut goal = self.goal(run.measured());
+        let early = self.run_to(warmup, Some(goal), observer)?;
+        let mut started = self.begin_measurement();
+        let length = goal;
+        goal = self.after_now(length);
+        let mut ended = match early {
+            Ended::Complete => self.run_to(goal, None, observer)?,
             ended => ended,
         };
+        if let Some(percent) = run.until_ci_percent {
+            for _ in 1..run.most_lengths {
+                let found = self.long_run(started.at);
+                if ended != Ended::Complete || found.is_known_to(percent) {
+                    break;
+                }
+                let is_warming_up = |why: &NotSteady| {
+                    matches!(why, NotSteady::ClientsStarting | NotSteady::StillWarmingUp)
+                };
+                if found.not_steady.iter().any(is_warming_up) {
+                    started = self.begin_measurement();
+                }
+                goal = self.after_now(length);
+                ended = self.run_to(goal, None, observer)?;
+            }
+        }
         self.taps.finish()?;
-        Ok(self.results(commit, started, packets_before, ended))
+        Ok(self.results(commit, started, ended))
     }
 
-    /// Runs until the length from the start of the run is `length`; the observer is told how much of `total` that is.
+    /// Measurement begins.
+    fn begin_measurement(&mut self) -> Started {
+        self.restart_counts();
+        Started {
+            at: self.now,
+            packets: self.packets,
+        }
+    }
+
+    /// Runs until it is this long, from the start.
     ///
     /// # Errors
     /// As [`Machine::run`].
     pub fn run_until(
         &mut self,
         length: Length,
-        total: Length,
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, RunError> {
+        self.run_to(self.goal(length), None, observer)
+    }
+
+    /// Runs until `goal`; what comes after it is known to the observer alone.
+    fn run_to(
+        &mut self,
+        goal: Goal,
+        after: Option<Goal>,
         observer: &mut dyn Observer,
     ) -> Result<Ended, RunError> {
         let limit = Time::ZERO + Span::from_secs(self.experiment.run.limit_s);
         let mut events = 0u64;
-        while self.done(length) < length.count() {
+        while !self.has_reached(goal) {
             let Some((time, tick)) = self.timetable.take_next() else {
                 return Ok(Ended::Quiet);
             };
@@ -211,12 +265,15 @@ impl Machine {
             self.handle(tick)
                 .map_err(|violation| self.violated(violation))?;
             self.taps.error()?;
+            if self.marks.is_due(self.clients.measured.responses) {
+                self.marks.push(self.mark());
+            }
             if self.experiment.run.check {
                 self.check();
             }
             events += 1;
             if events.is_multiple_of(OBSERVE_EVERY) {
-                observer.progress(self.done(total), total.count());
+                observer.progress(self.share(goal, after));
                 if observer.cancelled() {
                     return Err(RunError::Cancelled);
                 }
@@ -225,13 +282,9 @@ impl Machine {
         Ok(Ended::Complete)
     }
 
-    /// What there has been of what `length` counts.
-    #[inline]
-    fn done(&self, length: Length) -> u64 {
-        match length {
-            Length::Packets(_) => self.packets,
-            Length::Responses(_) => self.responses_before + self.clients.measured.responses,
-        }
+    /// Responses since the start.
+    fn responses(&self) -> u64 {
+        self.responses_before + self.clients.measured.responses
     }
 
     /// Asserts every invariant of host, NICs and clients.

@@ -118,14 +118,15 @@ fn inputs(arguments: &CalibrateArgs) -> impl Iterator<Item = &Path> {
 
 /// Any experiment on the machine, to look at that.
 fn machine_of(arguments: &CalibrateArgs) -> Request {
-    Request {
-        log: None,
-        ..request(arguments)
-    }
+    request_with(arguments, None)
 }
 
 /// What all runs share.
 fn request(arguments: &CalibrateArgs) -> Request {
+    request_with(arguments, arguments.log.as_deref())
+}
+
+fn request_with(arguments: &CalibrateArgs, log: Option<&Path>) -> Request {
     let flags = [
         ("--seed", "run.seed", Some(arguments.seed)),
         ("--warmup", "run.warmup_packets", arguments.warmup),
@@ -137,8 +138,10 @@ fn request(arguments: &CalibrateArgs) -> Request {
     Request {
         experiment: PUBLISHED[0].config.to_owned(),
         profile: Some(arguments.profile.clone()),
-        log: arguments.log.clone(),
-        settings: settings.collect(),
+        log: log.map(Into::into),
+        settings: settings
+            .chain(log.map(|_| Setting::log_in_order()))
+            .collect(),
         variants: Vec::new(),
     }
 }

@@ -104,15 +104,13 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// The four rows on the log that was given, or on the generated one.
 fn jobs_of(context: &Context<'_>, on_log: bool) -> Result<Vec<Job>, Failure> {
     let job = |published: &Published| {
+        let log = context.log.filter(|_| on_log);
         let request = Request {
             experiment: published.config.to_owned(),
-            log: if on_log {
-                context.log.map(Into::into)
-            } else {
-                None
-            },
+            log: log.map(Into::into),
             settings: std::iter::once(Setting::of_flag("--seed", "run.seed", context.seed))
                 .chain(context.packets())
+                .chain(log.map(|_| Setting::log_in_order()))
                 .collect(),
             ..Request::default()
         };

@@ -3,7 +3,7 @@
 use super::*;
 use baton_sim::config::Experiment;
 use baton_sim::results::{
-    ClientResults, Cycles, Distribution, Ended, HandoffResults, HostResults, NicResults,
+    ClientResults, Cycles, Distribution, Ended, HandoffResults, HostResults, LongRun, NicResults,
     OffloadResults, Results, TaskResults,
 };
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ fn run() -> Results {
         measured_s: 1.0,
         packets: 1000,
         ended: Ended::Complete,
+        long_run: LongRun::default(),
         clients: ClientResults {
             responses: 100,
             ..ClientResults::default()

@@ -136,7 +136,7 @@ impl Bench for Lab<'_> {
             self.machine_name,
             self.seeds,
             self.context.seed,
-            self.machine.run.lengths()[1].count(),
+            self.machine.run.measured_responses.unwrap_or_default(),
         )
     }
 }

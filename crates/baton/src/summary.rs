@@ -1,0 +1,114 @@
+//! What several runs of one configuration say together, and how configurations differ.
+
+use baton_sim::results::Results;
+use baton_stats::Estimate;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Of a result: what is no measured number.
+const LEFT_OUT: [&str; 4] = ["version", "experiment", "commit", "series"];
+
+/// One configuration with all its seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// What the experiment calls it.
+    pub name: String,
+    /// Seeds that it was run with.
+    pub seeds: usize,
+    /// Every number of its results, by its path: means over the seeds, with 95 % intervals where there are several seeds.
+    pub metrics: BTreeMap<String, Estimate>,
+    /// How it differs from the first configuration; none of the first itself, or where the requests are others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against_first: Option<Difference>,
+}
+
+/// How a configuration differs from another that serves the same requests, per cent of the other.
+///
+/// With several seeds, each is compared with the other's run of the same seed, so that what both have in common does not widen the
+/// interval. With one, the intervals of both runs are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Of the request rate.
+    pub request_rate_percent: Estimate,
+    /// Of the throughput.
+    pub content_mbps_percent: Estimate,
+}
+
+/// Of all configurations, in order, from the runs of each with each seed.
+pub fn of(groups: &[&[Results]]) -> Vec<Summary> {
+    let first = groups.first().copied().unwrap_or_default();
+    let summary = |(number, runs): (usize, &&[Results])| {
+        let is_other = number > 0 && serve_the_same(first, runs);
+        Some(Summary {
+            name: runs.first()?.experiment.name.clone(),
+            seeds: runs.len(),
+            metrics: metrics(runs),
+            against_first: is_other.then(|| difference(first, runs)).flatten(),
+        })
+    };
+    groups.iter().enumerate().filter_map(summary).collect()
+}
+
+fn serve_the_same(these: &[Results], others: &[Results]) -> bool {
+    these.len() == others.len()
+        && these.iter().zip(others).all(|(this, other)| {
+            this.workload == other.workload
+                && this.experiment.workload == other.experiment.workload
+                && this.experiment.run.seed == other.experiment.run.seed
+        })
+}
+
+fn difference(these: &[Results], others: &[Results]) -> Option<Difference> {
+    let of = |value: fn(&Results) -> Estimate| match (these, others) {
+        ([this], [other]) => value(this).difference_percent(value(other)),
+        _ => {
+            let means =
+                |runs: &[Results]| -> Vec<f64> { runs.iter().map(|run| value(run).mean).collect() };
+            Estimate::of_difference_percent(&means(these), &means(others))
+        }
+    };
+    Some(Difference {
+        request_rate_percent: of(Results::request_rate)?,
+        content_mbps_percent: of(Results::content_mbps)?,
+    })
+}
+
+fn metrics(runs: &[Results]) -> BTreeMap<String, Estimate> {
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        if let Ok(Value::Object(object)) = serde_json::to_value(run) {
+            for (name, value) in object {
+                if !LEFT_OUT.contains(&name.as_str()) {
+                    gather(&mut values, name, &value);
+                }
+            }
+        }
+    }
+    values.retain(|_, values| values.len() == runs.len());
+    let estimates = values.into_iter();
+    let estimates =
+        estimates.filter_map(|(path, values)| Some((path, Estimate::of_independent(&values)?)));
+    estimates.collect()
+}
+
+/// Adds all numbers of a value under their paths.
+fn gather(values: &mut BTreeMap<String, Vec<f64>>, path: String, value: &Value) {
+    match value {
+        Value::Number(number) => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            values.entry(path).or_default().push(number);
+        }
+        Value::Object(object) => {
+            for (name, value) in object {
+                gather(values, format!("{path}.{name}"), value);
+            }
+        }
+        Value::Array(array) => {
+            for (index, value) in array.iter().enumerate() {
+                gather(values, format!("{path}.{index}"), value);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}

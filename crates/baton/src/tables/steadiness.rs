@@ -1,0 +1,62 @@
+//! Whether runs were steady, and what to do about those that were not.
+
+use baton_report as report;
+use baton_sim::results::{NotSteady, Results};
+use baton_stats::Estimate;
+
+/// A line for each run that was not steady, and what to do; nothing if all were.
+pub(super) fn notes(results: &[Results]) -> String {
+    let doubtful = results
+        .iter()
+        .filter(|run| !run.long_run.not_steady.is_empty());
+    let mut text: String = doubtful.map(note).collect();
+    if !text.is_empty() {
+        text.push_str(
+            "* not steady: measure longer, as with --until ci=2%, or warm up longer (--warmup)\n",
+        );
+    }
+    text
+}
+
+fn note(result: &Results) -> String {
+    let why: Vec<&str> = result
+        .long_run
+        .not_steady
+        .iter()
+        .map(|why| why.text())
+        .collect();
+    let mut text = format!("* {}: {}", result.experiment.name, why.join("; "));
+    if result.long_run.not_steady.contains(&NotSteady::OtherSizes) {
+        text.push_str(&format!(" ({})", sizes(result)));
+    }
+    text + "\n"
+}
+
+/// Mean sizes of what was served, and of the log.
+pub(super) fn sizes(result: &Results) -> String {
+    let long_run = &result.long_run;
+    format!(
+        "{} served, {} in the log",
+        report::bytes(long_run.served_response_bytes as u64),
+        report::bytes(long_run.mean_response_bytes as u64),
+    )
+}
+
+/// A share of content, with half of its interval.
+pub(super) fn kept(percent: Estimate) -> String {
+    let interval = percent.half_width.map(|half| format!(" ±{half:.1}"));
+    format!("{:.1}{} %", percent.mean, interval.unwrap_or_default())
+}
+
+/// How often the log was replayed.
+pub(super) fn passes(passes: f64) -> String {
+    match passes {
+        passes if passes < 1.0 => {
+            format!("{}, the rest was not replayed", report::significant(passes))
+        }
+        passes => format!(
+            "{}, from its beginning again after each",
+            report::significant(passes)
+        ),
+    }
+}

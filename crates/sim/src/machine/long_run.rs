@@ -1,0 +1,109 @@
+//! From a run's marks to what they say about the long run.
+
+use super::Machine;
+use super::marks::Mark;
+use crate::results::{LongRun, NotSteady};
+use baton_stats::{Batch, Estimate, batches, is_trending, warm_up};
+use baton_wire::Time;
+
+/// Points at which warm-up may end: MSER-5 takes means of several observations.
+const POINTS: usize = 100;
+/// Served responses may be so much larger or smaller than those of the log.
+const OTHER_SIZES: f64 = 0.1;
+
+impl Machine {
+    /// How far the run has got.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            at: self.now,
+            responses: self.clients.measured.responses,
+            bytes: self.clients.measured.content_bytes(),
+            bus_bytes: self.server.accounting().to_nic.bytes.content,
+        }
+    }
+
+    /// What was measured since `started` says about the long run.
+    pub(super) fn long_run(&self, started: Time) -> LongRun {
+        let measured = &self.clients.measured;
+        let log = self.clients.log;
+        let served = mean(measured.served_bytes, measured.responses);
+        let mut found = LongRun {
+            mean_response_bytes: log.map_or(served, |log| mean(log.bytes, log.requests)),
+            served_response_bytes: served,
+            passes: log.map(|log| self.responses() as f64 / log.requests as f64),
+            ..LongRun::default()
+        };
+        if self.clients.all_started > started {
+            found.not_steady.push(NotSteady::ClientsStarting);
+        }
+        self.estimate(&mut found);
+        let ratio = found.served_response_bytes / found.mean_response_bytes;
+        if ratio < 1.0 - OTHER_SIZES || ratio > 1.0 + OTHER_SIZES {
+            found.not_steady.push(NotSteady::OtherSizes);
+        }
+        found
+    }
+
+    fn estimate(&self, found: &mut LongRun) {
+        let bytes = found.mean_response_bytes;
+        let seconds = self.marks.seconds();
+        let Some(cut) = warm_up_of(&seconds, bytes) else {
+            found.not_steady.push(NotSteady::TooShort);
+            return;
+        };
+        let Some((each, independent)) = batches(&seconds[cut..], bytes) else {
+            found.not_steady.push(NotSteady::TooShort);
+            return;
+        };
+        if 2 * cut >= seconds.len() - seconds.len() / POINTS {
+            found.not_steady.push(NotSteady::StillWarmingUp);
+        }
+        if is_trending(&each.residuals) {
+            found.not_steady.push(NotSteady::Trend);
+        }
+        if !independent {
+            found.not_steady.push(NotSteady::BatchesDepend);
+        }
+        found.cut_percent = 100.0 * cut as f64 / seconds.len() as f64;
+        found.batches = each.residuals.len() as u32;
+        let rate = inverse(each.mean);
+        found.request_rate = Some(rate);
+        found.content_mbps = Some(rate.times(bytes * 8e-6));
+        let crossed = batches(&self.marks.bus_bytes()[cut..], bytes);
+        found.content_kept_off_bus_percent = crossed.filter(|_| bytes > 0.0).map(|(crossed, _)| {
+            let share = crossed.mean.times(100.0 / bytes);
+            Estimate {
+                mean: 100.0 - share.mean,
+                ..share
+            }
+        });
+    }
+}
+
+/// How many parts at the start are warm-up, by the time that a request of the mean size takes; none of too few parts.
+fn warm_up_of(parts: &[Batch], mean_bytes: f64) -> Option<usize> {
+    let (fitted, _) = batches(parts, mean_bytes)?;
+    let points = POINTS.min(parts.len());
+    let edge = |point: usize| point * parts.len() / points;
+    let series: Vec<f64> = (0..points)
+        .map(|point| {
+            let part = Batch::sum(&parts[edge(point)..edge(point + 1)]);
+            let excess = part.bytes - mean_bytes * part.requests;
+            (part.value - fitted.per_byte * excess) / part.requests
+        })
+        .collect();
+    Some(edge(warm_up(&series)))
+}
+
+/// Of a time for each, how many in a second.
+fn inverse(each: Estimate) -> Estimate {
+    let rate = 1.0 / each.mean;
+    Estimate {
+        mean: rate,
+        half_width: each.half_width.map(|half| half * rate * rate),
+    }
+}
+
+fn mean(sum: u64, count: u64) -> f64 {
+    sum as f64 / count.max(1) as f64
+}

@@ -1,0 +1,118 @@
+//! How far a run had got at some of its moments, evenly spaced in responses.
+
+use baton_stats::Batch;
+use baton_wire::Time;
+
+/// Marks that are kept at most; with as many, every second is dropped, and they come half as often.
+const MOST: usize = 1024;
+
+/// How far a run had got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) at: Time,
+    /// Responses that were complete.
+    pub(super) responses: u64,
+    /// Bytes of content that clients had received, of complete responses and others.
+    pub(super) bytes: u64,
+    /// Bytes of content that had crossed to NICs.
+    pub(super) bus_bytes: u64,
+}
+
+/// Marks since measurement began, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Marks {
+    marks: Vec<Mark>,
+    /// Responses from one mark to the next.
+    every: u64,
+    /// Responses at which the next is due.
+    next: u64,
+}
+
+impl Marks {
+    /// With the first.
+    pub(super) fn new(first: Mark) -> Self {
+        Self {
+            marks: vec![first],
+            every: 1,
+            next: first.responses + 1,
+        }
+    }
+
+    /// Whether the next is due.
+    #[inline]
+    pub(super) fn is_due(&self, responses: u64) -> bool {
+        responses >= self.next
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, mark: Mark) {
+        self.marks.push(mark);
+        if self.marks.len() >= MOST {
+            let mut number = 0;
+            self.marks.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.every *= 2;
+        }
+        self.next = mark.responses + self.every;
+    }
+
+    /// What happened from each to the next: seconds.
+    pub(super) fn seconds(&self) -> Vec<Batch> {
+        self.parts(|from, to| (to.at - from.at).as_secs_f64())
+    }
+
+    /// The same: bytes of content that crossed to NICs.
+    pub(super) fn bus_bytes(&self) -> Vec<Batch> {
+        self.parts(|from, to| (to.bus_bytes - from.bus_bytes) as f64)
+    }
+
+    fn parts(&self, value: impl Fn(&Mark, &Mark) -> f64) -> Vec<Batch> {
+        let part = |pair: &[Mark]| Batch {
+            requests: (pair[1].responses - pair[0].responses) as f64,
+            bytes: (pair[1].bytes - pair[0].bytes) as f64,
+            value: value(&pair[0], &pair[1]),
+        };
+        self.marks.windows(2).map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(responses: u64) -> Mark {
+        Mark {
+            at: Time::from_ps(responses * 1_000_000_000_000),
+            responses,
+            bytes: responses * 100,
+            bus_bytes: responses * 10,
+        }
+    }
+
+    #[test]
+    fn however_long_the_run_there_are_some_hundred_evenly_spaced() {
+        let mut marks = Marks::new(mark(0));
+        for responses in 1..=100_000 {
+            if marks.is_due(responses) {
+                marks.push(mark(responses));
+            }
+        }
+        let parts = marks.seconds();
+        assert!(
+            (MOST / 2 - 1..MOST).contains(&parts.len()),
+            "{}",
+            parts.len()
+        );
+        let each = parts[0].requests;
+        assert!(parts.iter().all(|part| part.requests == each), "{parts:?}");
+        assert!(
+            parts
+                .iter()
+                .all(|part| part.bytes == 100.0 * each && part.value == each)
+        );
+        let whole = Batch::sum(&marks.bus_bytes());
+        assert!(whole.requests + each > 100_000.0 && whole.value == 10.0 * whole.requests);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a run says about the long run.
+
+use baton_stats::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// What a run says about the long run: what it would measure if it went on, with 95 % intervals of batch means, after the warm-up that
+/// MSER finds.
+///
+/// A response counts once, when its last byte has come, whenever it was asked for; a connection when it has ended; a byte when it has
+/// come. At both ends of a run some work is under way, whose bytes and requests are not counted together. The estimates are free of that:
+/// they are for responses of the mean size [`LongRun::mean_response_bytes`], which is a control variate
+/// ([`baton_stats::per_request`]). So throughput divided by request rate is that size, and what a byte costs is known well before the
+/// largest responses have come as often as in the log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LongRun {
+    /// Complete responses per second of simulated time.
+    pub request_rate: Option<Estimate>,
+    /// Content of these responses per second, Mb/s.
+    pub content_mbps: Option<Estimate>,
+    /// Share of the content that did not cross a bus to a NIC, per cent; below 0 where content crossed more often than it arrived.
+    pub content_kept_off_bus_percent: Option<Estimate>,
+    /// Mean size of the responses for which this holds: of all requests in a log; of a workload without end, of those that were served.
+    pub mean_response_bytes: f64,
+    /// Mean size of the responses that were served.
+    pub served_response_bytes: f64,
+    /// Passes over the log, warm-up included; none of a workload without end.
+    pub passes: Option<f64>,
+    /// Share of the measured part that is still warm-up, and left out here, per cent.
+    pub cut_percent: f64,
+    /// Batches of which the interval of the request rate was made.
+    pub batches: u32,
+    /// Why all this may not hold; nothing if the run was steady.
+    pub not_steady: Vec<NotSteady>,
+}
+
+/// Why a run was not steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotSteady {
+    /// There were too few responses to say anything.
+    TooShort,
+    /// Clients were still starting when measurement began.
+    ClientsStarting,
+    /// MSER would rather cut more than half of what was measured.
+    StillWarmingUp,
+    /// The time that a request takes grew or fell all along.
+    Trend,
+    /// The mean size of the responses that were served differs from the log's by more than a tenth. Estimates are corrected for that; what
+    /// was counted (responses, delays, cycles) is not.
+    OtherSizes,
+    /// Even large batches depend on each other: intervals are too narrow.
+    BatchesDepend,
+}
+
+impl NotSteady {
+    /// What was found.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::TooShort => "too few responses to tell",
+            Self::ClientsStarting => "clients were still starting",
+            Self::StillWarmingUp => "still warming up",
+            Self::Trend => "still getting slower or faster",
+            Self::OtherSizes => "responses served are not like the log's in the mean",
+            Self::BatchesDepend => {
+                "parts of the run depend on each other: intervals are too narrow"
+            }
+        }
+    }
+}
+
+impl LongRun {
+    /// Whether the request rate, and what is kept off the bus, are known to so many per cent, and the run was steady but for sizes, for
+    /// which they are corrected.
+    pub fn is_known_to(&self, percent: f64) -> bool {
+        let rate = self.request_rate.and_then(|rate| rate.relative());
+        let kept = self
+            .content_kept_off_bus_percent
+            .and_then(|kept| kept.half_width);
+        let is_near = rate.is_some_and(|share| 100.0 * share <= percent)
+            && kept.is_none_or(|half| half <= percent);
+        is_near
+            && self
+                .not_steady
+                .iter()
+                .all(|why| *why == NotSteady::OtherSizes)
+    }
+}

@@ -1,0 +1,203 @@
+//! What a run says about the long run, and how long runs are.
+
+use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_sim::results::{NotSteady, Results};
+use baton_sim::{Load, Machine, NoObserver, RunError};
+use baton_workload::{FileSet, FixedSpec, RequestSpec, Workload};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Pareto};
+use rand_pcg::Pcg64;
+
+/// A log of heavy-tailed responses on connections of one to eight requests, replayed from one of its connections on.
+struct HeavyTailed {
+    specs: Vec<RequestSpec>,
+    /// Where each connection ends.
+    ends: Vec<usize>,
+    next: usize,
+    files: FileSet,
+}
+
+impl HeavyTailed {
+    fn new(requests: usize, from: usize) -> Self {
+        let mut random = Pcg64::seed_from_u64(14);
+        let sizes = Pareto::new(2_000.0, 1.2).expect("a distribution");
+        let mut size = || f64::min(sizes.sample(&mut random), 3e6) as u64;
+        let sizes: Vec<u64> = (0..requests).map(|_| size()).collect();
+        let specs = (0..).zip(&sizes);
+        let specs: Vec<RequestSpec> = specs
+            .map(|(file, &size)| RequestSpec::fixed(file, size))
+            .collect();
+        let mut ends = vec![0];
+        while *ends.last().expect("one") < requests {
+            let end = ends.last().expect("one") + random.random_range(1..=8);
+            ends.push(end.min(requests));
+        }
+        let next = from % (ends.len() - 1);
+        Self {
+            specs,
+            ends,
+            next,
+            files: FileSet::new(sizes),
+        }
+    }
+}
+
+impl Workload for HeavyTailed {
+    fn next_connection(&mut self, script: &mut Vec<RequestSpec>) {
+        script.clear();
+        script.extend_from_slice(&self.specs[self.ends[self.next]..self.ends[self.next + 1]]);
+        self.next = (self.next + 1) % (self.ends.len() - 1);
+    }
+
+    fn files(&self) -> &FileSet {
+        &self.files
+    }
+
+    fn references(&self) -> &[RequestSpec] {
+        &self.specs
+    }
+}
+
+const REQUESTS: usize = 4_000;
+
+fn experiment() -> Experiment {
+    let mut experiment = Experiment::default();
+    experiment.clients.connections = 64;
+    experiment.run.warmup_packets = 5_000;
+    experiment.run.measured_packets = 25_000;
+    experiment
+}
+
+fn results(experiment: &Experiment, load: Load) -> Result<Results, RunError> {
+    let machine = Machine::builder(experiment).load(load).build()?;
+    machine.run("test", &mut NoObserver)
+}
+
+fn heavy_tailed(experiment: &Experiment, from: usize) -> Results {
+    let load: Load = vec![Box::new(HeavyTailed::new(REQUESTS, from))];
+    results(experiment, load).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn throughput_divided_by_request_rate_is_the_mean_size() {
+    let heavy = heavy_tailed(&experiment(), 0).long_run;
+    let fixed = Experiment {
+        workload: WorkloadConfig::Fixed(FixedSpec::httperf(10_000, 3, None)),
+        ..experiment()
+    };
+    let fixed = baton_sim::run(&fixed, "test", &[], &mut NoObserver)
+        .expect("it runs")
+        .long_run;
+    assert_eq!(
+        (fixed.served_response_bytes, fixed.mean_response_bytes),
+        (10_000.0, 10_000.0)
+    );
+    assert_eq!((fixed.passes, &fixed.not_steady[..]), (None, &[][..]));
+    for long_run in [heavy, fixed] {
+        let rate = long_run.request_rate.expect("a rate").mean;
+        let bytes_per_s = long_run.content_mbps.expect("a rate").mean / 8e-6;
+        assert!((bytes_per_s / rate / long_run.mean_response_bytes - 1.0).abs() < 1e-9);
+    }
+}
+
+/// What short parts of a heavy-tailed log say agrees with a run of fifty times their length; what was counted does not.
+#[test]
+fn short_runs_agree_with_a_long_one() {
+    let mut long = experiment();
+    long.run.measured_packets *= 50;
+    let long = heavy_tailed(&long, 0);
+    let truth = long.request_rate().mean;
+    assert!(long.request_rate().relative() < Some(0.01));
+    let short: Vec<Results> = (0..20)
+        .map(|part| heavy_tailed(&experiment(), 89 * part))
+        .collect();
+    let covered = short
+        .iter()
+        .filter(|run| run.request_rate().covers(truth))
+        .count();
+    let near = |rate: f64, within: f64| (rate / truth - 1.0).abs() < within;
+    let counted = short
+        .iter()
+        .filter(|run| near(run.clients.request_rate, 0.03))
+        .count();
+    let rates: Vec<_> = short.iter().map(Results::request_rate).collect();
+    assert!(
+        covered >= 17 && counted <= 10,
+        "{covered} cover {truth}, {counted} were near: {rates:?}"
+    );
+    assert!(
+        rates.iter().all(|rate| near(rate.mean, 0.03)),
+        "{truth}: {rates:?}"
+    );
+}
+
+#[test]
+fn a_run_goes_on_until_its_rate_is_known() {
+    let mut experiment = experiment();
+    experiment.run.until_ci_percent = Some(1.0);
+    let run = heavy_tailed(&experiment, 0);
+    assert!(run.long_run.is_known_to(1.0), "{:?}", run.long_run);
+    assert!(run.packets > experiment.run.measured_packets);
+    experiment.run.most_lengths = 1;
+    let run = heavy_tailed(&experiment, 0);
+    assert!(run.packets < experiment.run.measured_packets + 100);
+}
+
+#[test]
+fn a_run_may_be_as_long_as_responses_seconds_or_passes_say() {
+    let run = |set: fn(&mut Experiment)| {
+        let mut experiment = experiment();
+        set(&mut experiment);
+        heavy_tailed(&experiment, 0)
+    };
+    let responses = run(|experiment| experiment.run.measured_responses = Some(700));
+    assert!((700..710).contains(&responses.clients.responses));
+    let seconds = run(|experiment| experiment.run.measured_seconds = Some(0.05));
+    assert!(
+        (seconds.measured_s - 0.05).abs() < 1e-3,
+        "{}",
+        seconds.measured_s
+    );
+    let passes = run(|experiment| experiment.run.measured_passes = Some(0.5));
+    assert!((2_000..2_010).contains(&passes.clients.responses));
+    assert!(passes.long_run.passes > Some(0.5));
+}
+
+#[test]
+fn lengths_that_cannot_be_are_refused() {
+    let mut experiment = experiment();
+    experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(10_000, 3, None));
+    experiment.run.measured_passes = Some(1.0);
+    let refused = baton_sim::run(&experiment, "test", &[], &mut NoObserver);
+    let refused = refused.expect_err("a workload without end").to_string();
+    assert!(refused.contains("run.measured_passes"), "{refused}");
+    experiment.run.measured_seconds = Some(1.0);
+    assert!(experiment.validate().is_err(), "two lengths");
+    experiment.run.measured_passes = None;
+    for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        experiment.run.measured_seconds = Some(seconds);
+        assert!(experiment.validate().is_err(), "{seconds}");
+    }
+}
+
+#[test]
+fn a_run_says_why_it_is_not_steady() {
+    let mut starting = experiment();
+    starting.clients.start_interval_us = 20_000;
+    assert!(
+        heavy_tailed(&starting, 0)
+            .long_run
+            .not_steady
+            .contains(&NotSteady::ClientsStarting)
+    );
+    let mut short = experiment();
+    short.run.measured_packets = 30;
+    let run = heavy_tailed(&short, 0);
+    assert!(
+        run.long_run.not_steady.contains(&NotSteady::TooShort),
+        "{:?}",
+        run.long_run
+    );
+    assert_eq!((run.long_run.request_rate, run.long_run.batches), (None, 0));
+    assert_eq!(run.request_rate().half_width, None);
+}
