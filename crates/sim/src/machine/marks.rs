@@ -55,7 +55,8 @@ impl Marks {
             });
             self.every *= 2;
         }
-        self.next = mark.responses + self.every;
+        let last = self.marks.last().unwrap_or(&mark);
+        self.next = last.responses + self.every;
     }
 
     /// What happened from each to the next: seconds.
