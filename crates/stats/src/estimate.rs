@@ -55,7 +55,7 @@ impl Estimate {
     pub fn difference_percent(self, other: Self) -> Option<Self> {
         let ratio = other.mean / self.mean;
         let errors = self.half_width.zip(other.half_width);
-        let half_width = errors.map(|(of_this, of_other)| (ratio * of_this).hypot(of_other));
+        let half_width = errors.map(|(of_this, of_other)| ((ratio * of_this).powi(2) + of_other.powi(2)).sqrt());
         (self.mean != 0.0).then(|| Self {
             mean: 100.0 * (ratio - 1.0),
             half_width: half_width.map(|half| 100.0 * half / self.mean.abs()),
@@ -88,9 +88,13 @@ pub(crate) fn student(freedom: f64) -> f64 {
     quantile(freedom, 0.975)
 }
 
-/// Quantile of Student's t distribution; infinite without a degree of freedom.
+/// Quantile of Student's t distribution; infinite without a degree of freedom. Rounded, since logarithms differ in their last bits from one
+/// machine to another, and results must not.
 pub(crate) fn quantile(freedom: f64, at: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(at))
+    const ROUND: f64 = 1e9;
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| {
+        (t.inverse_cdf(at) * ROUND).round() / ROUND
+    })
 }
 
 #[cfg(test)]

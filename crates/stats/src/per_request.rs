@@ -74,7 +74,7 @@ pub fn per_request(batches: &[Batch], mean_bytes: f64) -> Option<PerRequest> {
     Some(PerRequest {
         mean: Estimate {
             mean,
-            half_width: Some(by_chance.hypot(beyond)),
+            half_width: Some((by_chance.powi(2) + beyond.powi(2)).sqrt()),
         },
         per_byte,
         residuals,

@@ -116,7 +116,7 @@ fn variants_come_in_the_order_of_the_file_or_as_chosen() {
     let bench = Workbench::new();
     bench.write("x.toml", VARIANTS);
     let ran = bench.run_short("x.toml", &["--json", "all.json"]).ok();
-    ran.says(&["2,000 measured, after 1,000 of warm-up"]);
+    ran.says(&["2,000 packets measured, after 1,000 packets of warm-up"]);
     let all = json(&bench, "all.json");
     let names: Vec<&str> = all["runs"]
         .as_array()
