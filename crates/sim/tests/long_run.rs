@@ -56,6 +56,10 @@ impl Workload for HeavyTailed {
     fn references(&self) -> &[RequestSpec] {
         &self.specs
     }
+
+    fn connections_in_pass(&self) -> u64 {
+        self.ends.len() as u64 - 1
+    }
 }
 
 const REQUESTS: usize = 4_000;

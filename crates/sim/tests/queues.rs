@@ -1,7 +1,7 @@
 //! Queues made of the simulator's own parts, against the waiting times of textbooks (Kleinrock, *Queueing Systems*, volume 1).
 
 use baton_sim::hardware::{NicProcessor, NicProcessorConfig, Wire, WireConfig};
-use baton_stats::{Batch, Estimate, batches};
+use baton_stats::{Batch, Estimate, Mix, batches};
 use baton_wire::{Span, Time};
 use rand::SeedableRng;
 use rand_distr::{Distribution, Exp};
@@ -29,11 +29,11 @@ fn mean_wait(seed: u64, mut departure: impl FnMut(Time, &mut Pcg64) -> (Time, Sp
     let waits: Vec<f64> = (0..CUSTOMERS).map(|_| wait()).collect();
     let part = |waits: &[f64]| Batch {
         requests: waits.len() as f64,
-        bytes: 0.0,
         value: waits.iter().sum(),
+        ..Batch::default()
     };
     let parts: Vec<Batch> = waits[WARM_UP..].chunks(PART).map(part).collect();
-    let (each, _) = batches(&parts, 0.0).expect("enough of them");
+    let (each, _) = batches(&parts, Mix::default()).expect("enough of them");
     each.mean
 }
 

@@ -1,7 +1,7 @@
 //! A run in batches.
 
-use crate::per_request::PerRequest;
-use crate::{is_correlated, per_request};
+use crate::is_correlated;
+use crate::per_request::{Mix, PerRequest, per_request};
 
 /// What happened in a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -10,6 +10,8 @@ pub struct Batch {
     pub requests: f64,
     /// Bytes that were delivered, for them or for others.
     pub bytes: f64,
+    /// Connections, each half where it was opened and half where it ended.
+    pub connections: f64,
     /// Of the quantity that is estimated: seconds that passed, bytes that crossed a bus.
     pub value: f64,
 }
@@ -20,6 +22,7 @@ impl Batch {
         parts.iter().fold(Self::default(), |sum, part| Self {
             requests: sum.requests + part.requests,
             bytes: sum.bytes + part.bytes,
+            connections: sum.connections + part.connections,
             value: sum.value + part.value,
         })
     }
@@ -30,10 +33,10 @@ pub const MOST_BATCHES: usize = 32;
 /// With fewer, an interval says little.
 const LEAST_BATCHES: usize = 8;
 
-/// The quantity for each request, from `parts` of a run in order, all of about as many requests; `mean_bytes` is the mean size of the
-/// workload's responses. The second is false if even few large batches depend on each other: then the interval is too narrow. None if
+/// The quantity for each request, from `parts` of a run in order, all of about as many requests; `mix` is what those of the long run are
+/// like. The second is false if even few large batches depend on each other: then the interval is too narrow. None if
 /// there are too few parts to say anything.
-pub fn batches(parts: &[Batch], mean_bytes: f64) -> Option<(PerRequest, bool)> {
+pub fn batches(parts: &[Batch], mix: Mix) -> Option<(PerRequest, bool)> {
     let mut count = MOST_BATCHES.min(parts.len());
     loop {
         if count < LEAST_BATCHES {
@@ -43,7 +46,7 @@ pub fn batches(parts: &[Batch], mean_bytes: f64) -> Option<(PerRequest, bool)> {
         let joined: Vec<Batch> = (0..count)
             .map(|n| Batch::sum(&parts[edge(n)..edge(n + 1)]))
             .collect();
-        let fitted = per_request(&joined, mean_bytes)?;
+        let fitted = per_request(&joined, mix)?;
         let independent = !is_correlated(&fitted.residuals);
         if independent || count / 2 < LEAST_BATCHES {
             return Some((fitted, independent));
@@ -60,6 +63,10 @@ mod tests {
     use rand_pcg::Pcg64;
 
     const MEAN_BYTES: f64 = 30_000.0;
+    const MIX: Mix = Mix {
+        bytes: MEAN_BYTES,
+        connections: 0.0,
+    };
 
     /// A link that serves requests one after the other: each takes 20 us and 2 ns a byte.
     fn run(seed: u64, parts: usize) -> Vec<Batch> {
@@ -73,6 +80,7 @@ mod tests {
             Batch {
                 requests: 50.0,
                 bytes,
+                connections: 0.0,
                 value: 50.0 * (20e-6 + noise) + 2e-9 * bytes,
             }
         };
@@ -83,7 +91,7 @@ mod tests {
     fn the_mean_size_is_known_so_that_rare_giants_need_not_have_been_seen() {
         let truth = 20e-6 + 2e-9 * MEAN_BYTES;
         let covered = (0..400).filter(|&seed| {
-            let (fitted, _) = batches(&run(seed, 128), MEAN_BYTES).unwrap();
+            let (fitted, _) = batches(&run(seed, 128), MIX).unwrap();
             assert!((fitted.mean.mean / truth - 1.0).abs() < 0.05);
             fitted.mean.covers(truth)
         });
@@ -98,16 +106,17 @@ mod tests {
             .map(|n| Batch {
                 requests: 10.0,
                 bytes: 1000.0 + f64::from(n * 7 % 13),
+                connections: 0.0,
                 value: 5.0 + (f64::from(n) / 20.0).sin(),
             })
             .collect();
-        let (fitted, _) = batches(&parts, 100.0).unwrap();
+        let (fitted, _) = batches(&parts, MIX).unwrap();
         assert!(fitted.residuals.len() < MOST_BATCHES);
     }
 
     #[test]
     fn few_parts_say_nothing() {
-        assert!(batches(&run(1, 7), MEAN_BYTES).is_none());
-        assert!(batches(&[], MEAN_BYTES).is_none());
+        assert!(batches(&run(1, 7), MIX).is_none());
+        assert!(batches(&[], MIX).is_none());
     }
 }

@@ -55,7 +55,8 @@ impl Estimate {
     pub fn difference_percent(self, other: Self) -> Option<Self> {
         let ratio = other.mean / self.mean;
         let errors = self.half_width.zip(other.half_width);
-        let half_width = errors.map(|(of_this, of_other)| ((ratio * of_this).powi(2) + of_other.powi(2)).sqrt());
+        let half_width =
+            errors.map(|(of_this, of_other)| ((ratio * of_this).powi(2) + of_other.powi(2)).sqrt());
         (self.mean != 0.0).then(|| Self {
             mean: 100.0 * (ratio - 1.0),
             half_width: half_width.map(|half| 100.0 * half / self.mean.abs()),

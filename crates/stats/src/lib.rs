@@ -1,17 +1,18 @@
 //! What the output of a run says about the long run, and how sure that is.
 //!
 //! The methods are those of textbooks on simulation (Law, *Simulation Modeling and Analysis*): warm-up is cut where MSER says, intervals
-//! come from batch means, and the known mean size of a workload's responses is a control variate, without which a heavy-tailed workload
-//! takes millions of requests to show its mean.
+//! come from batch means, and what is known of a workload (the mean size of its responses, the mean length of its connections) are control
+//! variates, without which a heavy-tailed workload takes millions of requests to show its mean.
 
 mod batches;
 mod estimate;
+mod least_squares;
 mod per_request;
 mod series;
 mod warm_up;
 
 pub use batches::{Batch, MOST_BATCHES, batches};
 pub use estimate::Estimate;
-pub use per_request::{PerRequest, per_request};
+pub use per_request::{Mix, PerRequest, per_request};
 pub use series::{is_correlated, is_trending};
 pub use warm_up::warm_up;

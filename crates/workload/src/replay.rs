@@ -168,6 +168,10 @@ impl Workload for Replay {
     fn references(&self) -> &[RequestSpec] {
         &self.specs
     }
+
+    fn connections_in_pass(&self) -> u64 {
+        self.scripts.len() as u64
+    }
 }
 
 /// Appends the script of one connection, given as indices into the log's requests.

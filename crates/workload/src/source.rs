@@ -149,6 +149,11 @@ pub trait Workload {
         &[]
     }
 
+    /// Connections on which this replayer replays its part of one pass over a log; 0 where a load has no end of its own.
+    fn connections_in_pass(&self) -> u64 {
+        0
+    }
+
     /// When connections are opened.
     fn demand(&self) -> Demand {
         Demand::Infinite
@@ -171,6 +176,10 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn references(&self) -> &[RequestSpec] {
         (**self).references()
+    }
+
+    fn connections_in_pass(&self) -> u64 {
+        (**self).connections_in_pass()
     }
 
     fn demand(&self) -> Demand {

@@ -91,15 +91,29 @@ pub(super) struct LogFacts {
     pub(super) requests: u64,
     /// Content of all responses.
     pub(super) bytes: u64,
+    /// Connections that these requests come on.
+    pub(super) connections: u64,
 }
 
 impl LogFacts {
-    /// Of a workload without end there are none.
-    fn of(workload: &dyn Workload) -> Option<Self> {
-        let references = workload.references();
-        (!references.is_empty()).then(|| Self {
-            requests: references.len() as u64,
+    /// Of a workload without end there are none. Replayers have parts of the same log; some have a connection for each request.
+    fn of(replayers: &[Box<dyn Workload + Send>], is_one_request_each: bool) -> Option<Self> {
+        let references = replayers.first()?.references();
+        let requests = references.len() as u64;
+        let of_log = || {
+            replayers
+                .iter()
+                .map(|part| part.connections_in_pass())
+                .sum()
+        };
+        (requests > 0).then(|| Self {
+            requests,
             bytes: references.iter().map(|request| request.bytes).sum(),
+            connections: if is_one_request_each {
+                requests
+            } else {
+                of_log()
+            },
         })
     }
 }
@@ -110,6 +124,8 @@ pub(super) struct Measured {
     pub(super) responses: u64,
     /// Content of complete responses.
     pub(super) served_bytes: u64,
+    /// Connections that were begun.
+    pub(super) opened: u64,
     /// Of all that came, by NIC.
     content_bytes: Vec<u64>,
     connections: u64,
@@ -152,7 +168,7 @@ impl Clients {
             owner_of: Vec::new(),
             demand,
             throttle: workloads[0].throttle(),
-            log: LogFacts::of(&*workloads[0]),
+            log: LogFacts::of(&workloads, experiment.application.closes()),
             all_started,
             workloads,
             wakeups,
@@ -242,6 +258,7 @@ impl Clients {
             }
         };
         client.conn = Some(conn);
+        self.measured.opened += 1;
         let slot = conn.0 as usize;
         if self.owner_of.len() <= slot {
             self.owner_of.resize(slot + 1, NOBODY);
@@ -475,6 +492,11 @@ impl Client {
 }
 
 impl Measured {
+    /// Connections that ended, however.
+    pub(super) fn ended(&self) -> u64 {
+        self.connections + self.failed.values().sum::<u64>()
+    }
+
     /// Content of complete responses and others.
     pub(super) fn content_bytes(&self) -> u64 {
         self.content_bytes.iter().sum()
@@ -484,6 +506,7 @@ impl Measured {
         Self {
             responses: 0,
             served_bytes: 0,
+            opened: 0,
             content_bytes: vec![0; nics as usize],
             connections: 0,
             failed: BTreeMap::new(),

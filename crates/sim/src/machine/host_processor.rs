@@ -6,7 +6,7 @@ use crate::config::{Experiment, Invalid};
 use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
 use baton_host::{FileId, LAYERS, footprint};
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 use baton_workload::Workload;
 
 /// The server's processor.
@@ -48,6 +48,11 @@ impl HostProcessor {
         self.meter.restart_counts();
         self.processor.start_measurement(now);
         self.interrupts = 0;
+    }
+
+    /// Time for which it has worked since counts began.
+    pub(super) fn busy(&self, now: Time) -> Span {
+        self.processor.busy(now)
     }
 
     pub(super) fn results(&self, now: Time, host_packets: u64, nic_packets: u64) -> HostResults {

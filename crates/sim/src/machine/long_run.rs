@@ -3,7 +3,7 @@
 use super::Machine;
 use super::marks::Mark;
 use crate::results::{LongRun, NotSteady};
-use baton_stats::{Batch, Estimate, batches, is_trending, warm_up};
+use baton_stats::{Batch, Estimate, Mix, batches, is_trending, warm_up};
 use baton_wire::Time;
 
 /// Points at which warm-up may end: MSER-5 takes means of several observations.
@@ -18,7 +18,10 @@ impl Machine {
             at: self.now,
             responses: self.clients.measured.responses,
             bytes: self.clients.measured.content_bytes(),
+            opened: self.clients.measured.opened,
+            ended: self.clients.measured.ended(),
             bus_bytes: self.server.accounting().to_nic.bytes.content,
+            host_busy: self.host.busy(self.now),
         }
     }
 
@@ -27,8 +30,19 @@ impl Machine {
         let measured = &self.clients.measured;
         let log = self.clients.log;
         let served = mean(measured.served_bytes, measured.responses);
+        let ends = measured.opened + measured.ended();
+        let mix = log.map_or_else(
+            || Mix {
+                bytes: served,
+                connections: mean(ends, measured.responses) / 2.0,
+            },
+            |log| Mix {
+                bytes: mean(log.bytes, log.requests),
+                connections: mean(log.connections, log.requests),
+            },
+        );
         let mut found = LongRun {
-            mean_response_bytes: log.map_or(served, |log| mean(log.bytes, log.requests)),
+            mean_response_bytes: mix.bytes,
             served_response_bytes: served,
             passes: log.map(|log| self.responses() as f64 / log.requests as f64),
             ..LongRun::default()
@@ -36,7 +50,7 @@ impl Machine {
         if self.clients.all_started > started {
             found.not_steady.push(NotSteady::ClientsStarting);
         }
-        self.estimate(&mut found);
+        self.estimate(&mut found, mix);
         let ratio = found.served_response_bytes / found.mean_response_bytes;
         if ratio < 1.0 - OTHER_SIZES || ratio > 1.0 + OTHER_SIZES {
             found.not_steady.push(NotSteady::OtherSizes);
@@ -44,14 +58,14 @@ impl Machine {
         found
     }
 
-    fn estimate(&self, found: &mut LongRun) {
-        let bytes = found.mean_response_bytes;
+    fn estimate(&self, found: &mut LongRun, mix: Mix) {
+        let bytes = mix.bytes;
         let seconds = self.marks.seconds();
-        let Some(cut) = warm_up_of(&seconds, bytes) else {
+        let Some(cut) = warm_up_of(&seconds, mix) else {
             found.not_steady.push(NotSteady::TooShort);
             return;
         };
-        let Some((each, independent)) = batches(&seconds[cut..], bytes) else {
+        let Some((each, independent)) = batches(&seconds[cut..], mix) else {
             found.not_steady.push(NotSteady::TooShort);
             return;
         };
@@ -69,7 +83,9 @@ impl Machine {
         let rate = inverse(each.mean);
         found.request_rate = Some(rate);
         found.content_mbps = Some(rate.times(bytes * 8e-6));
-        let crossed = batches(&self.marks.bus_bytes()[cut..], bytes);
+        let busy = batches(&self.marks.host_seconds()[cut..], mix);
+        found.host_us_per_request = busy.map(|(busy, _)| busy.mean.times(1e6));
+        let crossed = batches(&self.marks.bus_bytes()[cut..], mix);
         found.content_kept_off_bus_percent = crossed.filter(|_| bytes > 0.0).map(|(crossed, _)| {
             let share = crossed.mean.times(100.0 / bytes);
             Estimate {
@@ -80,16 +96,15 @@ impl Machine {
     }
 }
 
-/// How many parts at the start are warm-up, by the time that a request of the mean size takes; none of too few parts.
-fn warm_up_of(parts: &[Batch], mean_bytes: f64) -> Option<usize> {
-    let (fitted, _) = batches(parts, mean_bytes)?;
+/// How many parts at the start are warm-up, by the time that a request of the long run's mix takes; none of too few parts.
+fn warm_up_of(parts: &[Batch], mix: Mix) -> Option<usize> {
+    let (fitted, _) = batches(parts, mix)?;
     let points = POINTS.min(parts.len());
     let edge = |point: usize| point * parts.len() / points;
     let series: Vec<f64> = (0..points)
         .map(|point| {
             let part = Batch::sum(&parts[edge(point)..edge(point + 1)]);
-            let excess = part.bytes - mean_bytes * part.requests;
-            (part.value - fitted.per_byte * excess) / part.requests
+            fitted.as_in_the_long_run(&part)
         })
         .collect();
     Some(edge(warm_up(&series)))

@@ -1,7 +1,7 @@
 //! How far a run had got at some of its moments, evenly spaced in responses.
 
 use baton_stats::Batch;
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 
 /// Marks that are kept at most; with as many, every second is dropped, and they come half as often.
 const MOST: usize = 1024;
@@ -14,8 +14,20 @@ pub(super) struct Mark {
     pub(super) responses: u64,
     /// Bytes of content that clients had received, of complete responses and others.
     pub(super) bytes: u64,
+    /// Connections that clients had opened, and those that had ended.
+    pub(super) opened: u64,
+    pub(super) ended: u64,
     /// Bytes of content that had crossed to NICs.
     pub(super) bus_bytes: u64,
+    /// Time for which the host had worked.
+    pub(super) host_busy: Span,
+}
+
+impl Mark {
+    /// Each connection has two.
+    const fn connection_ends(&self) -> u64 {
+        self.opened + self.ended
+    }
 }
 
 /// Marks since measurement began, in order.
@@ -64,6 +76,11 @@ impl Marks {
         self.parts(|from, to| (to.at - from.at).as_secs_f64())
     }
 
+    /// The same: seconds for which the host worked.
+    pub(super) fn host_seconds(&self) -> Vec<Batch> {
+        self.parts(|from, to| (to.host_busy - from.host_busy).as_secs_f64())
+    }
+
     /// The same: bytes of content that crossed to NICs.
     pub(super) fn bus_bytes(&self) -> Vec<Batch> {
         self.parts(|from, to| (to.bus_bytes - from.bus_bytes) as f64)
@@ -73,6 +90,7 @@ impl Marks {
         let part = |pair: &[Mark]| Batch {
             requests: (pair[1].responses - pair[0].responses) as f64,
             bytes: (pair[1].bytes - pair[0].bytes) as f64,
+            connections: (pair[1].connection_ends() - pair[0].connection_ends()) as f64 / 2.0,
             value: value(&pair[0], &pair[1]),
         };
         self.marks.windows(2).map(part).collect()
@@ -88,7 +106,10 @@ mod tests {
             at: Time::from_ps(responses * 1_000_000_000_000),
             responses,
             bytes: responses * 100,
+            opened: responses / 2,
+            ended: responses / 2,
             bus_bytes: responses * 10,
+            host_busy: Span::from_ms(responses),
         }
     }
 
@@ -115,5 +136,8 @@ mod tests {
         );
         let whole = Batch::sum(&marks.bus_bytes());
         assert!(whole.requests + each > 100_000.0 && whole.value == 10.0 * whole.requests);
+        let whole = Batch::sum(&marks.host_seconds());
+        assert!((whole.value / whole.requests - 1e-3).abs() < 1e-9);
+        assert!((whole.connections / whole.requests - 0.5).abs() < 1e-3);
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// A response counts once, when its last byte has come, whenever it was asked for; a connection when it has ended; a byte when it has
 /// come. At both ends of a run some work is under way, whose bytes and requests are not counted together. The estimates are free of that:
-/// they are for responses of the mean size [`LongRun::mean_response_bytes`], which is a control variate
-/// ([`baton_stats::per_request`]). So throughput divided by request rate is that size, and what a byte costs is known well before the
+/// they are for responses of the mean size [`LongRun::mean_response_bytes`] on connections of the log's mean length, which are control
+/// variates ([`baton_stats::per_request`]). So throughput divided by request rate is that size, and what a byte costs is known well before the
 /// largest responses have come as often as in the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LongRun {
@@ -17,6 +17,8 @@ pub struct LongRun {
     pub request_rate: Option<Estimate>,
     /// Content of these responses per second, Mb/s.
     pub content_mbps: Option<Estimate>,
+    /// Time for which the host works for a response, microseconds.
+    pub host_us_per_request: Option<Estimate>,
     /// Share of the content that did not cross a bus to a NIC, per cent; below 0 where content crossed more often than it arrived.
     pub content_kept_off_bus_percent: Option<Estimate>,
     /// Mean size of the responses for which this holds: of all requests in a log; of a workload without end, of those that were served.
