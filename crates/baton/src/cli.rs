@@ -48,6 +48,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Derive the fitted constants of a machine again from published numbers
     Calibrate(CalibrateArgs),
+    /// Say whether handoff, a cache on the NIC or batching would help with the traffic of a log
+    Advise(AdviseArgs),
     /// Say what is in an access log
     Trace(TraceArgs),
     /// Write a synthetic access log
@@ -100,6 +102,44 @@ pub struct DemoArgs {
         allow_negative_numbers = true
     )]
     pub seed: u64,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
+}
+
+/// `baton advise`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton advise --log access.log.gz
+  baton advise --log access.log.gz --machine dcache-2002 --json verdict.json
+  baton advise --log access.log.gz --set clients.connections=512 --set nic.mips=800
+
+The ways that are compared are those of experiments/advise.toml.")]
+pub struct AdviseArgs {
+    /// The access log
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: PathBuf,
+    /// Name or path of the machine [default: handoff-2006]
+    #[arg(long, value_name = "PROFILE")]
+    pub machine: Option<String>,
+    /// Set one value of all runs, as in --set nic.mips=600; may be given again
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
+    /// Begin no further question after so many seconds, and say what was left out
+    #[arg(long, value_name = "S", default_value_t = 40)]
+    pub seconds: u64,
+    /// Seed of everything that is drawn
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
+    pub seed: u64,
+    /// Write the verdict, with all numbers, to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
     /// Threads.
     #[command(flatten)]
     pub threads: ThreadsArg,

@@ -36,6 +36,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => commands::run::execute(&arguments, &interrupt),
         Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &interrupt),
         Command::Calibrate(arguments) => commands::calibrate::execute(&arguments, &interrupt),
+        Command::Advise(arguments) => commands::advise::execute(&arguments, &interrupt),
         Command::Trace(arguments) => commands::trace::execute(&arguments, &interrupt),
         Command::Generate(arguments) => commands::generate::execute(&arguments, &interrupt),
         #[cfg(live)]

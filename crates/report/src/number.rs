@@ -73,6 +73,12 @@ pub fn difference(percent: Estimate) -> String {
     format!("{:+.1}{} %", percent.mean, interval.unwrap_or_default())
 }
 
+/// The size of a difference in per cent, whose direction is said in words: `12.4 ±1.2 %`.
+pub fn difference_size(percent: Estimate) -> String {
+    let text = difference(percent);
+    text.trim_start_matches(['+', '-']).to_owned()
+}
+
 /// A size in bytes with a binary unit: `52.1 MiB`.
 pub fn bytes(value: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub mod advise;
 pub mod calibrate;
 mod curves;
 pub mod demo;

@@ -22,7 +22,11 @@ pub struct Base {
 }
 
 /// Experiments by name, as in `experiments/*.toml`.
-const EXPERIMENTS: [(&str, &str); 4] = [
+const EXPERIMENTS: [(&str, &str); 5] = [
+    (
+        "advise",
+        include_str!("../../../../experiments/advise.toml"),
+    ),
     (
         "batching",
         include_str!("../../../../experiments/batching.toml"),

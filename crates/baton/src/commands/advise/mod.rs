@@ -1,0 +1,183 @@
+//! `baton advise`: what would help a server with the traffic of a log, and what would not.
+
+mod text;
+mod verdict;
+
+use crate::cli::AdviseArgs;
+use crate::config::{self, Planned, Request, Setting};
+use crate::failure::Failure;
+use crate::output::{JsonOutput, print, spare};
+use crate::runner::{Interrupt, Job, Spinner, run_all};
+use baton_sim::results::Results;
+use baton_workload::analyse::Analysis;
+use baton_workload::{Log, SessionRule};
+use std::time::{Duration, Instant};
+use verdict::{BreakEven, Effect, LogFacts, MachineFacts, Point, Verdict, Way, advised};
+
+/// The ways, as an experiment: the first is the server without handoff.
+const WAYS: &str = "advise";
+const NIC_CACHE: &str = "NIC cache";
+const NIC_MIPS: &str = "nic.mips";
+const CONNECTIONS: &str = "nic.firmware.hard_limit";
+const CACHE_KIB: &str = "nic.firmware.cache.kib";
+const MEMORY_KIB: &str = "nic.firmware.memory_kib";
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a failed run, an interrupt.
+pub fn execute(arguments: &AdviseArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    spare(&arguments.log, "--json", arguments.json.as_deref())?;
+    let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let adviser = Adviser {
+        arguments,
+        interrupt,
+        until: Instant::now() + Duration::from_secs(arguments.seconds),
+    };
+    let ways = adviser.plan(&[], &[])?;
+    let log = adviser.log()?;
+    let verdict = adviser.verdict(log, &ways)?;
+    let text = text::of(&verdict);
+    match json {
+        Some(json) => json.write(&verdict, &text),
+        None => print(&text),
+    }
+}
+
+struct Adviser<'a> {
+    arguments: &'a AdviseArgs,
+    interrupt: &'a Interrupt,
+    /// When no more questions are begun.
+    until: Instant,
+}
+
+impl Adviser<'_> {
+    /// Some of the ways, or all, with these values.
+    fn plan(&self, names: &[&str], values: &[Setting]) -> Result<Vec<Job>, Failure> {
+        let seed = Setting::of_flag("--seed", "run.seed", self.arguments.seed);
+        let request = Request {
+            experiment: WAYS.to_owned(),
+            profile: self.arguments.machine.clone(),
+            log: Some(self.arguments.log.clone()),
+            settings: std::iter::once(seed)
+                .chain(self.arguments.set.iter().cloned())
+                .chain(values.iter().cloned())
+                .collect(),
+            variants: names.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let job = |run: Planned| Job {
+            replay: request.command(Some(&run.experiment.name)),
+            captures: Vec::new(),
+            experiment: run.experiment,
+        };
+        Ok(config::plan(&request)?.runs.into_iter().map(job).collect())
+    }
+
+    fn run(&self, jobs: &[Job]) -> Result<Vec<Results>, Failure> {
+        run_all(jobs, self.arguments.threads.get(), self.interrupt)
+    }
+
+    fn log(&self) -> Result<LogFacts, Failure> {
+        let _spinner = Spinner::new("reading the log");
+        let path = &self.arguments.log;
+        let log = Log::read(path).map_err(|error| Failure::BadInput(error.to_string()))?;
+        log.replayable()
+            .map_err(|reason| Failure::BadInput(format!("{}: {reason}", path.display())))?;
+        let analysis = Analysis::of(&log, SessionRule::PAPERS);
+        Ok(LogFacts::of(path.clone(), &analysis))
+    }
+
+    fn verdict(&self, log: LogFacts, ways: &[Job]) -> Result<Verdict, Failure> {
+        let results = self.run(ways)?;
+        if let Some(empty) = results.iter().find(|result| result.clients.responses == 0) {
+            return Err(Failure::Failed(format!(
+                "{}: no response was complete within {} packets; measure longer, as with --set run.measured_packets=2000000",
+                empty.experiment.name, empty.packets
+            )));
+        }
+        let [baseline, others @ ..] = results.as_slice() else {
+            return Err(Failure::Failed("no way was run".to_owned()));
+        };
+        let others = others.iter().map(|result| Way::of(result, Some(baseline)));
+        let ways: Vec<Way> = std::iter::once(Way::of(baseline, None))
+            .chain(others)
+            .collect();
+        let mut verdict = Verdict {
+            log,
+            machine: MachineFacts::of(self.machine(), baseline),
+            advised: advised(&ways),
+            break_even: Vec::new(),
+            left_out: Vec::new(),
+            assumed: text::assumed(baseline),
+            ways,
+        };
+        let handoff = best_handoff(&verdict.ways).to_owned();
+        for (key, way, values) in [
+            (NIC_MIPS, &*handoff, mips(baseline.experiment.nic.mips)),
+            (CONNECTIONS, &handoff, vec![64, 256, 1024, 4096]),
+            (CACHE_KIB, NIC_CACHE, vec![1024, 4096, 16_384, 65_536]),
+        ] {
+            if Instant::now() >= self.until {
+                verdict.left_out.push(text::question(key).to_owned());
+                continue;
+            }
+            let points = self.points(key, way, &values, baseline)?;
+            verdict.break_even.push(BreakEven::new(key, way, points));
+        }
+        Ok(verdict)
+    }
+
+    /// What each value of a setting brings to a way.
+    fn points(
+        &self,
+        key: &'static str,
+        way: &str,
+        values: &[u32],
+        baseline: &Results,
+    ) -> Result<Vec<Point>, Failure> {
+        let mut jobs = Vec::new();
+        for &value in values {
+            let mut settings = vec![Setting::of_set(key, value)];
+            if key == CACHE_KIB {
+                // A larger cache comes with as much more memory.
+                let memory = baseline
+                    .experiment
+                    .nic
+                    .firmware
+                    .memory_kib
+                    .saturating_add(value);
+                settings.push(Setting::of_set(MEMORY_KIB, memory));
+            }
+            jobs.append(&mut self.plan(&[way], &settings)?);
+        }
+        let base = baseline.request_rate();
+        let point = |(&value, result): (&u32, &Results)| {
+            Some(Point {
+                value: f64::from(value),
+                gain_percent: base.difference_percent(result.request_rate())?,
+            })
+        };
+        let results = self.run(&jobs)?;
+        Ok(values.iter().zip(&results).filter_map(point).collect())
+    }
+
+    fn machine(&self) -> &str {
+        self.arguments.machine.as_deref().unwrap_or("handoff-2006")
+    }
+}
+
+/// Slower and faster NICs than the machine's.
+fn mips(own: u32) -> Vec<u32> {
+    [25, 50, 75, 100, 150, 200, 400]
+        .map(|percent| (u64::from(own) * percent / 100).max(1) as u32)
+        .to_vec()
+}
+
+/// The way that hands connections off which serves most requests.
+fn best_handoff(ways: &[Way]) -> &str {
+    let handoff = ways
+        .iter()
+        .filter(|way| way.effect != Effect::Baseline && way.connections_on_nic > 0.0);
+    let best = handoff.max_by(|a, b| a.request_rate.mean.total_cmp(&b.request_rate.mean));
+    best.map_or("handoff, host first", |way| &way.name)
+}

@@ -1,0 +1,345 @@
+//! The verdict in words: every number and every comparison is taken from it.
+
+use super::verdict::{BreakEven, Effect, Limit, Point, Verdict, Way, sign};
+use super::{CACHE_KIB, CONNECTIONS, NIC_MIPS};
+use baton_report::{self as report, Column, Table};
+use baton_sim::results::Results;
+use std::fmt::Write as _;
+
+/// Columns of the sentences.
+const WIDTH: usize = 100;
+
+/// All of it.
+pub fn of(verdict: &Verdict) -> String {
+    let mut text = headline(verdict) + "\n";
+    text += &paragraph(&log(verdict));
+    text += &paragraph(&machine(verdict));
+    text.push('\n');
+    text += &table(&verdict.ways);
+    text.push('\n');
+    for way in &verdict.ways {
+        text += &paragraph(&sentence(verdict, way));
+    }
+    if !verdict.break_even.is_empty() {
+        text += "\nWhere it pays:\n";
+        for found in &verdict.break_even {
+            text += &paragraph(&break_even(found));
+        }
+    }
+    if !verdict.left_out.is_empty() {
+        let left_out = verdict.left_out.join("; ");
+        text += &paragraph(&format!(
+            "- Left out, as the time was over (--seconds): {left_out}."
+        ));
+    }
+    text += "\nWhat was assumed:\n";
+    for assumption in &verdict.assumed {
+        text += &paragraph(&format!("- {assumption}."));
+    }
+    text
+}
+
+fn paragraph(text: &str) -> String {
+    report::wrapped(text, WIDTH, 2)
+}
+
+fn headline(verdict: &Verdict) -> String {
+    let baseline = &verdict.ways[0];
+    let advised = verdict.advised.map(|number| &verdict.ways[number]);
+    let text = match advised {
+        Some(way) if way.effect == Effect::Faster => format!(
+            "Verdict: `{}` serves this traffic faster than no handoff, by {}.",
+            way.name,
+            change(way)
+        ),
+        Some(way) => format!(
+            "Verdict: nothing that was tried serves more of this traffic; {}. `{}` serves as much, as far as can be told, and the host works \
+             {} less for it.",
+            limited(baseline),
+            way.name,
+            way.host_time_saved_percent
+                .map(report::difference_size)
+                .unwrap_or_default()
+        ),
+        None => format!(
+            "Verdict: keep this traffic on the host. Nothing that was tried serves more of it or frees the host; {}.",
+            limited(baseline)
+        ),
+    };
+    paragraph(&text)
+}
+
+/// What keeps a way from serving more, as a clause.
+fn limited(way: &Way) -> String {
+    let name = |limit: &Limit| match limit {
+        Limit::HostProcessor => "the host's processor",
+        Limit::NicProcessor => "the NIC's processor",
+        Limit::Link => "the link",
+        Limit::Bus => "the bus between host and NIC",
+        Limit::Disks => "the disks",
+    };
+    let names: Vec<&str> = way.limits.iter().map(name).collect();
+    match names.as_slice() {
+        [] => "nothing is always busy: the clients are too few to ask for more".to_owned(),
+        [name] => format!("{name} is the limit"),
+        names => format!("{} are the limits", names.join(" and ")),
+    }
+}
+
+fn log(verdict: &Verdict) -> String {
+    let log = &verdict.log;
+    let mut text = format!(
+        "The log {} ({}) has {} requests of {} clients on {} connections; {} a response in the mean, {} the largest; {} of content from \
+         {} of files.",
+        log.path.display(),
+        log.format,
+        report::grouped(log.requests),
+        report::grouped(log.clients),
+        report::grouped(log.connections),
+        report::bytes(log.mean_response_bytes.round() as u64),
+        report::bytes(log.largest_response_bytes),
+        report::bytes(log.content_bytes),
+        report::bytes(log.footprint_bytes),
+    );
+    if log.lines_skipped > 0 {
+        let _ = write!(
+            text,
+            " {} lines were skipped.",
+            report::grouped(log.lines_skipped)
+        );
+    }
+    let cache = log
+        .lru_hits
+        .iter()
+        .find(|point| point.cache_bytes >= 16 << 20);
+    if let Some(point) = cache.or(log.lru_hits.last()) {
+        let _ = write!(
+            text,
+            " A cache of {} that sees its requests in order finds {} of the content (LRU).",
+            report::bytes(point.cache_bytes),
+            report::percent(point.hit_percent)
+        );
+    }
+    text
+}
+
+fn machine(verdict: &Verdict) -> String {
+    let machine = &verdict.machine;
+    let nics = match machine.nics {
+        1 => "a NIC".to_owned(),
+        nics => format!("{nics} NICs"),
+    };
+    format!(
+        "It was replayed by {} clients, each asking as soon as it has its answer, on the machine `{}`: a host of {} MHz, {nics} of {} MIPS and \
+         {} Mb/s.",
+        report::grouped(u64::from(machine.clients)),
+        machine.profile,
+        report::grouped(u64::from(machine.host_mhz)),
+        report::grouped(u64::from(machine.nic_mips)),
+        report::grouped(machine.link_mbps),
+    )
+}
+
+/// The ways side by side.
+fn table(ways: &[Way]) -> String {
+    let mut table = Table::new(vec![
+        Column::words("way"),
+        Column::numbers("requests/s"),
+        Column::numbers("against\nno handoff"),
+        Column::numbers("host us\na request"),
+        Column::numbers("host\nbusy"),
+        Column::numbers("NIC\nbusy"),
+        Column::numbers("NIC\nMIPS"),
+        Column::numbers("NIC\nmemory"),
+    ]);
+    for way in ways {
+        table.row(vec![
+            way.name.clone() + if way.not_steady.is_empty() { "" } else { " *" },
+            report::grouped(way.request_rate.mean.round() as u64),
+            way.gain_percent
+                .map_or_else(|| "-".to_owned(), report::difference),
+            report::significant(way.host_us_per_request.mean),
+            report::percent(way.host_busy_percent),
+            report::percent(way.nic_busy_percent),
+            report::grouped(way.nic_mips_used.round() as u64),
+            report::bytes(way.nic_memory_bytes),
+        ]);
+    }
+    let mut text = table.render();
+    for way in ways.iter().filter(|way| !way.not_steady.is_empty()) {
+        let reasons: Vec<&str> = way.not_steady.iter().map(|why| why.text()).collect();
+        text += &paragraph(&format!("* {}: {}", way.name, reasons.join("; ")));
+    }
+    text
+}
+
+/// What is to be said of one way.
+fn sentence(verdict: &Verdict, way: &Way) -> String {
+    let mut text = format!("- {}: ", way.name);
+    text += &match way.effect {
+        Effect::Baseline => format!(
+            "{} requests/s; {}; the network stack takes {} of the host's cycles",
+            report::estimated(way.request_rate),
+            limited(way),
+            report::percent(way.network_stack_percent)
+        ),
+        Effect::Faster => format!("faster, {}; {}", change(way), next_limit(verdict, way)),
+        Effect::Slower => format!("slower, {}; {}", change(way), next_limit(verdict, way)),
+        Effect::FreesHost => format!(
+            "as fast, as far as can be told ({}), and the host works {} less for a response; {}",
+            change(way),
+            way.host_time_saved_percent
+                .map(report::difference_size)
+                .unwrap_or_default(),
+            limited(way)
+        ),
+        Effect::None => format!(
+            "no difference that can be told from chance ({}); {}",
+            change(way),
+            limited(way)
+        ),
+    };
+    if way.connections_on_nic > 0.0 {
+        let _ = write!(
+            text,
+            "; {} connections on the NIC in the mean",
+            report::significant(way.connections_on_nic)
+        );
+    }
+    if let Some(kept) = way.kept_off_bus_percent.filter(|kept| sign(*kept) > 0) {
+        let _ = write!(
+            text,
+            "; {} of the content stays off the bus",
+            report::estimated_percent(kept)
+        );
+    }
+    if way.frames_dropped > 0 {
+        let _ = write!(
+            text,
+            "; the NIC dropped {} frames",
+            report::grouped(way.frames_dropped)
+        );
+    }
+    text + "."
+}
+
+/// How the request rate differs from that without handoff, with its interval.
+fn change(way: &Way) -> String {
+    let gain = way.gain_percent.map(report::difference).unwrap_or_default();
+    format!(
+        "{gain}, {} requests/s",
+        report::grouped(way.request_rate.mean.round() as u64)
+    )
+}
+
+fn next_limit(verdict: &Verdict, way: &Way) -> String {
+    let is_same = way.limits == verdict.ways[0].limits;
+    limited(way)
+        + if is_same {
+            " as without handoff"
+        } else {
+            " now"
+        }
+}
+
+/// A question about a setting, as a clause.
+pub fn question(key: &str) -> &'static str {
+    match key {
+        NIC_MIPS => "how fast the NIC has to be",
+        CONNECTIONS => "how many connections it may hold",
+        CACHE_KIB => "how large its cache has to be",
+        _ => "another setting",
+    }
+}
+
+fn break_even(found: &BreakEven) -> String {
+    let value = |value: f64| match found.key {
+        NIC_MIPS => format!("{} MIPS", report::grouped(value as u64)),
+        CONNECTIONS => format!("{} connections", report::grouped(value as u64)),
+        _ => report::bytes(value as u64 * 1024),
+    };
+    let what = match found.key {
+        NIC_MIPS => "NIC speed",
+        CONNECTIONS => "connections that a NIC may hold",
+        _ => "cache on a NIC",
+    };
+    let points: Vec<String> = found
+        .points
+        .iter()
+        .map(|point| {
+            format!(
+                "{} at {}",
+                report::difference(point.gain_percent),
+                value(point.value)
+            )
+        })
+        .collect();
+    let pays = match pays(found) {
+        Pays::Nowhere => "at no value that was tried is it faster than no handoff".to_owned(),
+        Pays::Everywhere => "it is faster than no handoff at all that were tried".to_owned(),
+        Pays::From(from) => format!("it is faster than no handoff from {} on", value(from)),
+        Pays::Between(from, to) => {
+            format!(
+                "it is faster than no handoff from {} to {}",
+                value(from),
+                value(to)
+            )
+        }
+        Pays::At(values) => {
+            let values: Vec<String> = values.iter().copied().map(value).collect();
+            format!("it is faster than no handoff at {}", values.join(", "))
+        }
+    };
+    format!(
+        "- {what} (`{}`): {pays} ({}).",
+        found.way,
+        points.join(", ")
+    )
+}
+
+/// Where a way pays, among the values that were tried.
+enum Pays<'a> {
+    Nowhere,
+    Everywhere,
+    From(f64),
+    Between(f64, f64),
+    At(&'a [f64]),
+}
+
+fn pays(found: &BreakEven) -> Pays<'_> {
+    let does = |point: &Point| found.pays_at.contains(&point.value);
+    let first = found.points.iter().position(does);
+    let last = found.points.iter().rposition(does);
+    let (Some(first), Some(last)) = (first, last) else {
+        return Pays::Nowhere;
+    };
+    let is_end = last + 1 == found.points.len();
+    let [from, to] = [first, last].map(|number| found.points[number].value);
+    match (found.points[first..=last].iter().all(does), first, is_end) {
+        (false, ..) => Pays::At(&found.pays_at),
+        (true, 0, true) => Pays::Everywhere,
+        (true, _, true) => Pays::From(from),
+        (true, ..) if first == last => Pays::At(&found.pays_at),
+        (true, ..) => Pays::Between(from, to),
+    }
+}
+
+/// What was taken for granted, from the run without handoff.
+pub fn assumed(baseline: &Results) -> Vec<String> {
+    let experiment = &baseline.experiment;
+    vec![
+        "the machine is the profile's, with the constants that were fitted to its paper; another host, NIC or operating system differs"
+            .to_owned(),
+        format!(
+            "demand is infinite: {} clients, each asking as soon as it has its answer, so that rates are what the server can do and response \
+             times only follow from them",
+            report::grouped(u64::from(experiment.clients.connections))
+        ),
+        "requests of one client within 15 s share a connection; all content is static and its size is the one that the log gives".to_owned(),
+        format!(
+            "connections come in blocks of the log in an order that the seed draws ({}); intervals are for 95 %, from batch means of one run, \
+             for responses of the log's mean size on connections of its mean length",
+            experiment.run.seed
+        ),
+    ]
+}

@@ -1,0 +1,355 @@
+//! What was found for a log: numbers, and what follows from them. `--json` writes it as it is, and the text is made of it.
+
+use baton_sim::results::{NotSteady, Results};
+use baton_stats::Estimate;
+use baton_workload::analyse::Analysis;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Everything that is said about a log.
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    /// What is in the log.
+    pub log: LogFacts,
+    /// What it was replayed against.
+    pub machine: MachineFacts,
+    /// The ways in which the server could work, no handoff first.
+    pub ways: Vec<Way>,
+    /// The number of the way that is advised; none where nothing is better than no handoff.
+    pub advised: Option<usize>,
+    /// Where the ways begin to pay.
+    pub break_even: Vec<BreakEven>,
+    /// What was left out for want of time.
+    pub left_out: Vec<String>,
+    /// What was taken for granted.
+    pub assumed: Vec<String>,
+}
+
+/// What is in the log.
+#[derive(Debug, Serialize)]
+pub struct LogFacts {
+    pub path: PathBuf,
+    pub format: String,
+    pub requests: u64,
+    pub clients: u64,
+    pub connections: u64,
+    /// Requests a second, by the log's own times.
+    pub requests_per_s: f64,
+    pub mean_response_bytes: f64,
+    pub largest_response_bytes: u64,
+    pub content_bytes: u64,
+    pub footprint_bytes: u64,
+    pub lines_skipped: u64,
+    /// Share of the content that LRU caches of blocks find, by their size: what a cache on the NIC could keep off the bus.
+    pub lru_hits: Vec<CachePoint>,
+}
+
+/// What an LRU cache of this size finds.
+#[derive(Debug, Serialize)]
+pub struct CachePoint {
+    pub cache_bytes: u64,
+    pub hit_percent: f64,
+}
+
+impl LogFacts {
+    pub fn of(path: PathBuf, analysis: &Analysis) -> Self {
+        let totals = &analysis.totals;
+        let point = |point: &baton_workload::analyse::CachePoint| CachePoint {
+            cache_bytes: point.cache_bytes,
+            hit_percent: 100.0 * point.byte_hits,
+        };
+        Self {
+            path,
+            format: analysis.format.to_string(),
+            requests: totals.requests,
+            clients: totals.clients,
+            connections: analysis.connections.requests.count,
+            requests_per_s: totals.requests_per_s(),
+            mean_response_bytes: totals.mean_bytes(),
+            largest_response_bytes: analysis.sizes.as_ref().map_or(0, |s| s.responses.max),
+            content_bytes: totals.content_bytes,
+            footprint_bytes: totals.footprint_bytes,
+            lines_skipped: analysis.skipped.total(),
+            lru_hits: analysis.locality.caches.iter().map(point).collect(),
+        }
+    }
+}
+
+/// What the log was replayed against.
+#[derive(Debug, Serialize)]
+pub struct MachineFacts {
+    pub profile: String,
+    pub host_mhz: u32,
+    pub nics: u32,
+    /// Of each NIC.
+    pub nic_mips: u32,
+    /// Of each NIC.
+    pub link_mbps: u64,
+    pub clients: u32,
+}
+
+impl MachineFacts {
+    pub fn of(profile: &str, result: &Results) -> Self {
+        let experiment = &result.experiment;
+        Self {
+            profile: profile.to_owned(),
+            host_mhz: experiment.host.clock_mhz,
+            nics: experiment.nics.count(),
+            nic_mips: experiment.nic.mips,
+            link_mbps: u64::from(experiment.wire.rate_mbps),
+            clients: experiment.clients.connections,
+        }
+    }
+}
+
+/// One way in which the server could work.
+#[derive(Clone, Debug, Serialize)]
+pub struct Way {
+    pub name: String,
+    /// Responses a second with as many clients as there are, each asking as soon as it has its answer.
+    pub request_rate: Estimate,
+    pub content_mbps: Estimate,
+    /// Time for which the host works for a response, microseconds.
+    pub host_us_per_request: Estimate,
+    /// Share of the content that does not cross the bus to the NIC, per cent; none where NICs have no caches.
+    pub kept_off_bus_percent: Option<Estimate>,
+    /// By how much more requests are served than without handoff, per cent; none of that itself.
+    pub gain_percent: Option<Estimate>,
+    /// By how much less the host works for a response than without handoff, per cent; none of that itself.
+    pub host_time_saved_percent: Option<Estimate>,
+    pub effect: Effect,
+    pub host_busy_percent: f64,
+    pub network_stack_percent: f64,
+    pub nic_busy_percent: f64,
+    /// Of all NICs, what the processors really do.
+    pub nic_mips_used: f64,
+    /// Of all NICs: connections that they have in the mean, and their caches.
+    pub nic_memory_bytes: u64,
+    pub connections_on_nic: f64,
+    pub frames_dropped: u64,
+    /// What would have to be faster for more; nothing if the clients are too few to ask for more.
+    pub limits: Vec<Limit>,
+    /// Why the estimates may not hold. That other sizes were served than the log's is none: they are corrected for it.
+    pub not_steady: Vec<NotSteady>,
+}
+
+/// How a way compares with no handoff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It is no handoff.
+    Baseline,
+    /// More requests: the whole interval is above 0.
+    Faster,
+    /// As many requests, as far as can be told, for which the host works less: that whole interval is above 0.
+    FreesHost,
+    /// No difference that can be told from chance.
+    None,
+    /// Fewer requests: the whole interval is below 0.
+    Slower,
+}
+
+impl Effect {
+    fn of(gain: Option<Estimate>, saved: Option<Estimate>) -> Self {
+        let Some(gain) = gain else {
+            return Self::Baseline;
+        };
+        match (sign(gain), saved.map_or(0, sign)) {
+            (1, _) => Self::Faster,
+            (-1, _) => Self::Slower,
+            (_, 1) => Self::FreesHost,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Of a difference: 1 or -1 if the whole interval is on one side of 0.
+pub fn sign(difference: Estimate) -> i8 {
+    let half = difference.half_width.unwrap_or(f64::INFINITY);
+    match difference.mean {
+        mean if mean > half => 1,
+        mean if mean < -half => -1,
+        _ => 0,
+    }
+}
+
+/// What is busy nearly all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    HostProcessor,
+    NicProcessor,
+    /// The link's rate.
+    Link,
+    /// The interconnect between host and NICs.
+    Bus,
+    Disks,
+}
+
+/// What is busy for at least this share of the time limits.
+const FULL_PERCENT: f64 = 95.0;
+/// A segment's frame with preamble, gap, headers and timestamps, over its data.
+const FRAME_PER_CONTENT: f64 = 1538.0 / 1448.0;
+
+impl Limit {
+    fn all_of(result: &Results) -> Vec<Self> {
+        let nics = f64::from(result.experiment.nics.count());
+        let link = f64::from(result.experiment.wire.rate_mbps) * nics;
+        let content = result.clients.content_mbps;
+        let disks = result.disk.as_ref();
+        let busiest_disk = disks.map_or(0.0, |disk| {
+            disk.utilisation_percent.iter().copied().fold(0.0, f64::max)
+        });
+        let bus = result.interconnect.as_ref();
+        let uses = [
+            (Self::HostProcessor, 100.0 - result.host.idle_percent),
+            (Self::NicProcessor, 100.0 - result.nic.idle_percent),
+            (Self::Link, 100.0 * content * FRAME_PER_CONTENT / link),
+            (Self::Bus, bus.map_or(0.0, |bus| bus.utilisation_percent)),
+            (Self::Disks, busiest_disk),
+        ];
+        let full = uses
+            .into_iter()
+            .filter(|(_, percent)| *percent >= FULL_PERCENT);
+        full.map(|(limit, _)| limit).collect()
+    }
+}
+
+impl Way {
+    /// What a run says about it; `baseline` is the run without handoff, none if it is that itself.
+    pub fn of(result: &Results, baseline: Option<&Results>) -> Self {
+        let nic = &result.experiment.nic;
+        let nics = f64::from(result.experiment.nics.count());
+        let difference = |value: fn(&Results) -> Estimate| {
+            baseline.and_then(|baseline| value(baseline).difference_percent(value(result)))
+        };
+        let gain = difference(Results::request_rate);
+        let saved = difference(host_us).map(|more| more.times(-1.0));
+        let connections = result.nic.connections_mean;
+        let caches = match result.nics.iter().any(|port| port.cache.is_some()) {
+            true => u64::from(nic.firmware.cache.kib) * 1024 * nics as u64,
+            false => 0,
+        };
+        let busy = 100.0 - result.nic.idle_percent;
+        let not_steady = result.long_run.not_steady.iter().copied();
+        Self {
+            name: result.experiment.name.clone(),
+            request_rate: result.request_rate(),
+            content_mbps: result.content_mbps(),
+            host_us_per_request: host_us(result),
+            kept_off_bus_percent: result
+                .long_run
+                .content_kept_off_bus_percent
+                .filter(|_| caches > 0),
+            gain_percent: gain,
+            host_time_saved_percent: saved,
+            effect: Effect::of(gain, saved),
+            host_busy_percent: 100.0 - result.host.idle_percent,
+            network_stack_percent: result.host.network_stack_percent,
+            nic_busy_percent: busy,
+            nic_mips_used: busy / 100.0 * f64::from(nic.mips) * nics,
+            nic_memory_bytes: (connections * f64::from(nic.firmware.connection_bytes)) as u64
+                + caches,
+            connections_on_nic: connections,
+            frames_dropped: result.nic.drops.values().sum(),
+            limits: Limit::all_of(result),
+            not_steady: not_steady
+                .filter(|why| *why != NotSteady::OtherSizes)
+                .collect(),
+        }
+    }
+}
+
+/// Time for which the host works for a response, microseconds; of a run too short for that, as it was counted.
+fn host_us(result: &Results) -> Estimate {
+    let busy_us = result.measured_s * 1e6 * (1.0 - result.host.idle_percent / 100.0);
+    let counted = Estimate::of_one(busy_us / result.clients.responses.max(1) as f64);
+    result.long_run.host_us_per_request.unwrap_or(counted)
+}
+
+/// The way that serves most, if the whole interval says that it is better than no handoff; else the one that frees most of the host.
+pub fn advised(ways: &[Way]) -> Option<usize> {
+    let best = |effect: Effect, value: fn(&Way) -> Option<Estimate>| {
+        let of_effect = ways
+            .iter()
+            .enumerate()
+            .filter(|(_, way)| way.effect == effect);
+        let mean = |way: &Way| value(way).map_or(0.0, |estimate| estimate.mean);
+        let best = of_effect.max_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
+        best.map(|(number, _)| number)
+    };
+    best(Effect::Faster, |way| way.gain_percent)
+        .or_else(|| best(Effect::FreesHost, |way| way.host_time_saved_percent))
+}
+
+/// What one value of a setting brings.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Point {
+    pub value: f64,
+    /// By how much more requests are served than without handoff, per cent.
+    pub gain_percent: Estimate,
+}
+
+/// At which values of a setting a way pays.
+#[derive(Clone, Debug, Serialize)]
+pub struct BreakEven {
+    /// The setting, as `--set` takes it.
+    pub key: &'static str,
+    /// The way that it is about.
+    pub way: String,
+    /// In order of the values.
+    pub points: Vec<Point>,
+    /// The values at which more requests are served than without handoff: the whole interval is above 0.
+    pub pays_at: Vec<f64>,
+}
+
+impl BreakEven {
+    pub fn new(key: &'static str, way: &str, points: Vec<Point>) -> Self {
+        let faster = points.iter().filter(|point| sign(point.gain_percent) > 0);
+        Self {
+            key,
+            way: way.to_owned(),
+            pays_at: faster.map(|point| point.value).collect(),
+            points,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn estimate(mean: f64, half: f64) -> Estimate {
+        Estimate {
+            mean,
+            half_width: Some(half),
+        }
+    }
+
+    #[test]
+    fn an_effect_is_one_that_the_whole_interval_says() {
+        let effect = |gain, saved| Effect::of(Some(gain), Some(saved));
+        assert_eq!(
+            effect(estimate(5.0, 4.9), estimate(0.0, 1.0)),
+            Effect::Faster
+        );
+        assert_eq!(
+            effect(estimate(-5.0, 4.9), estimate(9.0, 1.0)),
+            Effect::Slower
+        );
+        assert_eq!(
+            effect(estimate(5.0, 5.1), estimate(9.0, 1.0)),
+            Effect::FreesHost
+        );
+        assert_eq!(
+            effect(estimate(-5.0, 5.1), estimate(0.9, 1.0)),
+            Effect::None
+        );
+        assert_eq!(Effect::of(None, None), Effect::Baseline);
+        assert_eq!(
+            sign(Estimate::of_one(50.0)),
+            0,
+            "of one run nothing is known"
+        );
+    }
+}

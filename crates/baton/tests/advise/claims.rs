@@ -1,0 +1,209 @@
+//! The claims of a verdict's text against its numbers.
+
+use libtest_mimic::Failed;
+use serde_json::Value;
+
+/// Compares every sentence about a way, and every one about a setting.
+///
+/// # Errors
+/// A claim is not true of the numbers.
+pub fn check(text: &str, verdict: &Value) -> Result<(), Failed> {
+    let claims = Claims(text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let ways = array(&verdict["ways"]);
+    for (number, way) in ways.iter().enumerate() {
+        claims.way(way, number == 0)?;
+    }
+    claims.headline(verdict, ways)?;
+    for found in array(&verdict["break_even"]) {
+        claims.break_even(found)?;
+    }
+    claims.says(&format!(
+        "has {} requests",
+        grouped(&verdict["log"]["requests"])
+    ))?;
+    claims.says(&format!(
+        "replayed by {} clients",
+        grouped(&verdict["machine"]["clients"])
+    ))
+}
+
+/// The text, in one line.
+struct Claims(String);
+
+impl Claims {
+    fn says(&self, what: &str) -> Result<(), Failed> {
+        says(&self.0, what)
+    }
+
+    /// The item of a list that begins so.
+    fn item(&self, begin: &str) -> Result<&str, Failed> {
+        let (_, after) = self
+            .0
+            .split_once(begin)
+            .ok_or(format!("nothing is said of {begin}"))?;
+        // The next item begins with a dash, the next paragraph with one of these.
+        let ends = [" - ", " Where it pays:", " What was assumed:"];
+        let end = ends.iter().filter_map(|end| after.find(end)).min();
+        Ok(&after[..end.unwrap_or(after.len())])
+    }
+
+    fn way(&self, way: &Value, is_baseline: bool) -> Result<(), Failed> {
+        let sentence = self.item(&format!(" - {}: ", text(&way["name"])))?;
+        says(sentence, &grouped(&way["request_rate"]["mean"]))?;
+        for (busy, name) in [
+            ("host_busy_percent", "the host's processor"),
+            ("nic_busy_percent", "the NIC's processor"),
+        ] {
+            let is_full = number(&way[busy]) >= 95.0;
+            if sentence.contains(name) != is_full {
+                return Err(format!("{busy} is {}: {sentence}", way[busy]).into());
+            }
+        }
+        if is_baseline {
+            return Ok(());
+        }
+        says(sentence, &difference(&way["gain_percent"]))?;
+        let (gain, saved) = (
+            sign(&way["gain_percent"]),
+            sign(&way["host_time_saved_percent"]),
+        );
+        let begin = match (gain, saved) {
+            (1, _) => "faster, ",
+            (-1, _) => "slower, ",
+            (_, 1) => "as fast, as far as can be told",
+            _ => "no difference that can be told from chance",
+        };
+        if !sentence.starts_with(begin) {
+            return Err(format!("{} is no {begin}: {sentence}", way["gain_percent"]).into());
+        }
+        match number(&way["frames_dropped"]) {
+            0.0 if sentence.contains("dropped") => {
+                Err(format!("nothing dropped: {sentence}").into())
+            }
+            0.0 => Ok(()),
+            _ => says(
+                sentence,
+                &format!("dropped {} frames", grouped(&way["frames_dropped"])),
+            ),
+        }
+    }
+
+    /// The way that is advised is the best of those that are better; without one, none is.
+    fn headline(&self, verdict: &Value, ways: &[Value]) -> Result<(), Failed> {
+        let headline = self.0.split(" The log ").next().unwrap_or_default();
+        let mean = |way: &Value| number(&way["gain_percent"]["mean"]);
+        let faster: Vec<&Value> = ways[1..]
+            .iter()
+            .filter(|way| sign(&way["gain_percent"]) > 0)
+            .collect();
+        let freeing = || {
+            ways[1..].iter().filter(|way| {
+                sign(&way["gain_percent"]) == 0 && sign(&way["host_time_saved_percent"]) > 0
+            })
+        };
+        let advised = verdict["advised"]
+            .as_u64()
+            .map(|number| &ways[number as usize]);
+        let Some(advised) = advised else {
+            if !faster.is_empty() || freeing().next().is_some() {
+                return Err("something is better and not advised".into());
+            }
+            return says(headline, "keep this traffic on the host");
+        };
+        says(headline, text(&advised["name"]))?;
+        if faster.is_empty() {
+            let saved = |way: &Value| number(&way["host_time_saved_percent"]["mean"]);
+            assert!(freeing().all(|way| saved(way) <= saved(advised)));
+            return says(headline, "less for it");
+        }
+        assert!(faster.iter().all(|way| mean(way) <= mean(advised)));
+        says(headline, "faster than no handoff")?;
+        says(headline, &difference(&advised["gain_percent"]))
+    }
+
+    fn break_even(&self, found: &Value) -> Result<(), Failed> {
+        let what = match text(&found["key"]) {
+            "nic.mips" => "NIC speed",
+            "nic.firmware.hard_limit" => "connections that a NIC may hold",
+            _ => "cache on a NIC",
+        };
+        let sentence = self.item(&format!(" - {what} (`{}`): ", text(&found["way"])))?;
+        let points = array(&found["points"]);
+        for point in points {
+            says(
+                sentence,
+                &format!("{} at ", difference(&point["gain_percent"])),
+            )?;
+        }
+        let pays: Vec<bool> = points
+            .iter()
+            .map(|point| sign(&point["gain_percent"]) > 0)
+            .collect();
+        let begin = match (pays.iter().any(|&pays| pays), pays.iter().all(|&pays| pays)) {
+            (false, _) => "at no value that was tried",
+            (true, true) => "it is faster than no handoff at all",
+            (true, false) => "it is faster than no handoff",
+        };
+        says(sentence, begin)?;
+        let first = pays.iter().position(|&pays| pays);
+        if let (Some(first), true) = (first, sentence.contains(" on (")) {
+            let is_suffix = pays[first..].iter().all(|&pays| pays);
+            assert!(is_suffix && first > 0, "{sentence}");
+            // The values stand behind the gains in the order of the values.
+            let from = sentence
+                .split(" from ")
+                .nth(1)
+                .and_then(|rest| rest.split(" on (").next());
+            says(
+                sentence,
+                &format!(
+                    "{} at {}",
+                    difference(&points[first]["gain_percent"]),
+                    from.unwrap_or("?")
+                ),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn says(text: &str, what: &str) -> Result<(), Failed> {
+    match text.contains(what) {
+        true => Ok(()),
+        false => Err(format!("{what:?} is not said: {text}").into()),
+    }
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+/// On which side of 0 the whole interval is; on none without an interval.
+fn sign(estimate: &Value) -> i8 {
+    let mean = number(&estimate["mean"]);
+    let half = estimate["half_width"].as_f64().unwrap_or(f64::INFINITY);
+    i8::from(mean - half > 0.0) - i8::from(mean + half < 0.0)
+}
+
+/// As tables show it.
+fn difference(estimate: &Value) -> String {
+    let half = estimate["half_width"].as_f64();
+    let half = half.map(|half| format!(" ±{half:.1}")).unwrap_or_default();
+    format!("{:+.1}{half} %", number(&estimate["mean"]))
+}
+
+/// Digits in groups of three.
+fn grouped(value: &Value) -> String {
+    let digits = format!("{:.0}", number(value));
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    let groups = groups.iter().map(|group| String::from_utf8_lossy(group));
+    groups.collect::<Vec<_>>().join(",")
+}
