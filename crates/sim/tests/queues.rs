@@ -54,10 +54,7 @@ fn check(truth: f64, wait: impl Fn(u64) -> Estimate) {
 /// Exponential service: a processor with random work.
 #[test]
 fn a_processor_with_random_work_is_an_m_m_1_queue() {
-    let config = NicProcessorConfig {
-        mips: 1000,
-        ..NicProcessorConfig::default()
-    };
+    let config = NicProcessorConfig { mips: 1000 };
     let work = Exp::new(1.0 / (MEAN_SERVICE_S * 1e9)).expect("a rate");
     check(LOAD * MEAN_SERVICE_S / (1.0 - LOAD), |seed| {
         let mut processor = NicProcessor::new(&config).expect("it can be");

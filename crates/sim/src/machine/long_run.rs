@@ -52,7 +52,7 @@ impl Machine {
         }
         self.estimate(&mut found, mix);
         let ratio = found.served_response_bytes / found.mean_response_bytes;
-        if ratio < 1.0 - OTHER_SIZES || ratio > 1.0 + OTHER_SIZES {
+        if !(1.0 - OTHER_SIZES..=1.0 + OTHER_SIZES).contains(&ratio) {
             found.not_steady.push(NotSteady::OtherSizes);
         }
         found
