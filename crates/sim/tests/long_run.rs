@@ -206,3 +206,30 @@ fn a_run_says_why_it_is_not_steady() {
     assert_eq!((run.long_run.request_rate, run.long_run.batches), (None, 0));
     assert_eq!(run.request_rate().half_width, None);
 }
+
+/// Caches on NICs are warm when they are full, or when each block of the log has been asked for.
+#[test]
+fn caches_that_fill_are_warm_up() {
+    let cached = |kib| {
+        let mut experiment = experiment();
+        experiment.host.kernel.nic_cache.enabled = true;
+        experiment.nic.firmware.cache.kib = kib;
+        experiment
+    };
+    let is_filling = |run: &Results| run.long_run.not_steady.contains(&NotSteady::CachesFilling);
+    let small = heavy_tailed(&cached(256), 0);
+    assert!(!is_filling(&small), "{:?}", small.long_run);
+    // Larger than all files.
+    let mut large = cached(65_536);
+    large.nic.firmware.memory_kib = 131_072;
+    let short = heavy_tailed(&large, 0);
+    assert!(is_filling(&short), "{:?}", short.long_run);
+    large.run.until_ci_percent = Some(2.0);
+    let long = heavy_tailed(&large, 0);
+    assert!(!is_filling(&long), "{:?}", long.long_run);
+    let kept = |run: &Results| run.long_run.content_kept_off_bus_percent.expect("a share");
+    assert!(
+        kept(&long).covers(100.0) && kept(&short).mean < 90.0,
+        "{short:?}"
+    );
+}

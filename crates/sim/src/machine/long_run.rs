@@ -2,9 +2,9 @@
 
 use super::Machine;
 use super::marks::Mark;
+use super::measure::Started;
 use crate::results::{LongRun, NotSteady};
 use baton_stats::{Batch, Estimate, Mix, batches, is_trending, warm_up};
-use baton_wire::Time;
 
 /// Points at which warm-up may end: MSER-5 takes means of several observations.
 const POINTS: usize = 100;
@@ -26,7 +26,7 @@ impl Machine {
     }
 
     /// What was measured since `started` says about the long run.
-    pub(super) fn long_run(&self, started: Time) -> LongRun {
+    pub(super) fn long_run(&self, started: Started) -> LongRun {
         let measured = &self.clients.measured;
         let log = self.clients.log;
         let served = mean(measured.served_bytes, measured.responses);
@@ -47,8 +47,11 @@ impl Machine {
             passes: log.map(|log| self.responses() as f64 / log.requests as f64),
             ..LongRun::default()
         };
-        if self.clients.all_started > started {
+        if self.clients.all_started > started.at {
             found.not_steady.push(NotSteady::ClientsStarting);
+        }
+        if started.caches_filling {
+            found.not_steady.push(NotSteady::CachesFilling);
         }
         self.estimate(&mut found, mix);
         let ratio = found.served_response_bytes / found.mean_response_bytes;
@@ -56,6 +59,19 @@ impl Machine {
             found.not_steady.push(NotSteady::OtherSizes);
         }
         found
+    }
+
+    /// Whether NICs' caches have room, in the first pass over a log.
+    pub(super) fn caches_are_filling(&self) -> bool {
+        let is_first_pass = self
+            .clients
+            .log
+            .is_some_and(|log| self.responses() < log.requests);
+        let has_room = |nic| {
+            let cache = self.server.nic_cache(nic);
+            cache.is_some_and(|cache| cache.blocks.0 < cache.blocks.1)
+        };
+        is_first_pass && (0..self.ports.len()).any(has_room)
     }
 
     fn estimate(&self, found: &mut LongRun, mix: Mix) {

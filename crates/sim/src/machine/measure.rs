@@ -19,6 +19,8 @@ pub(super) struct Started {
     pub(super) at: Time,
     /// Frames at the server's NICs until then.
     pub(super) packets: u64,
+    /// Whether caches still got blocks that they will have from the second pass over a log on: they had room, and the first was not over.
+    pub(super) caches_filling: bool,
 }
 
 impl Machine {
@@ -106,15 +108,13 @@ impl Machine {
         }
     }
 
-    pub(super) fn results(
-        &mut self,
-        commit: &str,
-        Started {
+    pub(super) fn results(&mut self, commit: &str, started: Started, ended: Ended) -> Results {
+        let long_run = self.long_run(started);
+        let Started {
             at: started,
             packets: packets_before,
-        }: Started,
-        ended: Ended,
-    ) -> Results {
+            ..
+        } = started;
         let measured = self.now - started;
         let usage = self.server.usage(self.now);
         let from_us = started.as_ps() / 1_000_000;
@@ -143,7 +143,7 @@ impl Machine {
             measured_s: measured.as_secs_f64(),
             packets: self.packets - packets_before,
             ended,
-            long_run: self.long_run(started),
+            long_run,
             clients: self.clients.results(measured),
             host,
             nic,

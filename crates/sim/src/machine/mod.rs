@@ -37,7 +37,7 @@ pub(crate) use tick::MOST_NICS;
 pub use violation::Violation;
 
 use crate::config::{Experiment, Invalid, Length};
-use crate::results::{Ended, HandoffResults, NotSteady, Results, Sample};
+use crate::results::{Ended, HandoffResults, Results, Sample};
 use crate::run::Load;
 use baton_host::FileCacheStats;
 use baton_wire::{Span, Time};
@@ -209,14 +209,11 @@ impl Machine {
         };
         if let Some(percent) = run.until_ci_percent {
             for _ in 1..run.most_lengths {
-                let found = self.long_run(started.at);
+                let found = self.long_run(started);
                 if ended != Ended::Complete || found.is_known_to(percent) {
                     break;
                 }
-                let is_warming_up = |why: &NotSteady| {
-                    matches!(why, NotSteady::ClientsStarting | NotSteady::StillWarmingUp)
-                };
-                if found.not_steady.iter().any(is_warming_up) {
+                if found.not_steady.iter().any(|why| why.is_warm_up()) {
                     started = self.begin_measurement();
                 }
                 goal = self.after_now(length);
@@ -233,6 +230,7 @@ impl Machine {
         Started {
             at: self.now,
             packets: self.packets,
+            caches_filling: self.caches_are_filling(),
         }
     }
 

@@ -43,6 +43,9 @@ pub enum NotSteady {
     TooShort,
     /// Clients were still starting when measurement began.
     ClientsStarting,
+    /// Caches on NICs still had room when measurement began, in the first pass over the log: content crosses the bus that will not from the
+    /// second pass on.
+    CachesFilling,
     /// MSER would rather cut more than half of what was measured.
     StillWarmingUp,
     /// The time that a request takes grew or fell all along.
@@ -55,11 +58,20 @@ pub enum NotSteady {
 }
 
 impl NotSteady {
+    /// Whether what was measured so far is to be left out, as warm-up.
+    pub(crate) const fn is_warm_up(self) -> bool {
+        matches!(
+            self,
+            Self::ClientsStarting | Self::CachesFilling | Self::StillWarmingUp
+        )
+    }
+
     /// What was found.
     pub const fn text(self) -> &'static str {
         match self {
             Self::TooShort => "too few responses to tell",
             Self::ClientsStarting => "clients were still starting",
+            Self::CachesFilling => "caches on NICs were still filling",
             Self::StillWarmingUp => "still warming up",
             Self::Trend => "still getting slower or faster",
             Self::OtherSizes => "responses served are not like the log's in the mean",
