@@ -61,6 +61,10 @@ impl Workload for HeavyTailed {
     fn connections_in_pass(&self) -> u64 {
         self.ends.len() as u64 - 1
     }
+
+    fn requests_per_connection(&self) -> f64 {
+        self.specs.len() as f64 / (self.ends.len() - 1) as f64
+    }
 }
 
 const REQUESTS: usize = 4_000;

@@ -3,15 +3,17 @@
 //!
 //! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
 //! - [`replay`] makes a [`Workload`] of a log; [`specweb`] and [`micro`] make loads of their own.
+//! - [`load`] says when requests are due: open and closed loops.
 //! - [`analyse`] tells what is in a log; [`generate`] makes synthetic logs, [`fit`] finds the parameters that make one
 //!   like a real one.
 //! - [`Workload`] hands out connection scripts; the simulated or live client only follows them.
 //!
-//! Nothing here knows time, sockets or packets: a client applies the rules a script states.
+//! Nothing here has a clock, sockets or packets: a client applies the rules a script states.
 
 pub mod analyse;
 pub mod fit;
 pub mod generate;
+pub mod load;
 pub mod log;
 pub mod micro;
 pub mod on_demand;
@@ -24,6 +26,7 @@ pub mod specweb;
 pub use analyse::Analysis;
 pub use fit::Fit;
 pub use generate::{GeneratorSpec, Preset};
+pub use load::LoadSpec;
 pub use log::{Log, LogError};
 pub use micro::{Fixed, FixedSpec};
 pub use on_demand::{OnDemand, OnDemandError, OnDemandSpec, TitleClass};

@@ -1,6 +1,6 @@
 //! Microloads: every connection the same. Fixed sizes as `httperf` sends them, bulk transfer, ping-pong, churn.
 
-use crate::source::{Demand, FileSet, RequestSpec, Workload};
+use crate::source::{Demand, FileSet, RequestSpec, SECOND_PS, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Connections that all ask `requests` times for the same file.
@@ -26,7 +26,7 @@ pub struct FixedSpec {
     /// Requests of a connection are sent without waiting for responses.
     #[serde(default)]
     pub pipelined: bool,
-    /// Connections opened a second by all clients together; absent for infinite demand.
+    /// Connections opened a second by all clients together, evenly spaced, whether earlier ones are done or not; absent for infinite demand.
     #[serde(default)]
     pub connections_per_s: Option<u32>,
 }
@@ -88,10 +88,11 @@ impl Fixed {
             spec.requests as usize
         ];
         script[0] = first;
-        let demand = match spec.connections_per_s {
-            Some(connections_per_s) => Demand::Rate { connections_per_s },
-            None => Demand::Infinite,
-        };
+        let mut demand = Demand::Closed;
+        if let Some(connections_per_s) = spec.connections_per_s {
+            demand = Demand::PartlyOpen;
+            script[0].wait_ps = SECOND_PS / u64::from(connections_per_s.max(1));
+        }
         Self {
             script,
             files: FileSet::new(vec![spec.bytes]),
@@ -108,6 +109,10 @@ impl Workload for Fixed {
 
     fn files(&self) -> &FileSet {
         &self.files
+    }
+
+    fn requests_per_connection(&self) -> f64 {
+        self.script.len() as f64
     }
 
     fn demand(&self) -> Demand {
@@ -142,11 +147,10 @@ mod tests {
             script.iter().map(|r| r.pipelined).collect::<Vec<_>>(),
             [false, true, true]
         );
+        assert_eq!(load.demand(), Demand::PartlyOpen);
         assert_eq!(
-            load.demand(),
-            Demand::Rate {
-                connections_per_s: 500
-            }
+            script.iter().map(|r| r.wait_ps).collect::<Vec<_>>(),
+            [2_000_000_000, 0, 0]
         );
     }
 }

@@ -154,6 +154,15 @@ impl Workload for OnDemand {
         &self.files
     }
 
+    fn requests_per_connection(&self) -> f64 {
+        let viewers = |class: &TitleClass| f64::from(class.viewers);
+        let all: f64 = self.spec.classes.iter().map(viewers).sum();
+        // From a chunk drawn at random to the last.
+        let requests = |class: &TitleClass| (self.spec.chunks(class) + 1) as f64 / 2.0;
+        let of_viewers = |class| viewers(class) * requests(class);
+        self.spec.classes.iter().map(of_viewers).sum::<f64>() / all
+    }
+
     fn throttle(&self) -> Option<Throttle> {
         Some(Throttle {
             min_bps: 0,

@@ -79,6 +79,10 @@ impl Workload for RemoteFiles {
     fn files(&self) -> &FileSet {
         &self.files
     }
+
+    fn requests_per_connection(&self) -> f64 {
+        self.spec.operations.into()
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Replaying a log: its connections, one after the other, forever.
 
+mod times;
+
 use crate::log::{Log, NotReplayable};
 use crate::session::{SessionRule, Sessions};
 use crate::source::{FileSet, RequestSpec, Workload};
@@ -9,6 +11,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
+use times::Times;
 
 /// In which order the connections of a log are replayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -27,8 +30,8 @@ const BLOCKS: usize = 32;
 
 /// A log turned into connection scripts, handed out in order of each connection's first request.
 ///
-/// Demand is infinite: times in the log decide which requests share a connection, and in which order connections
-/// come, but not when they are sent. When the log ends it starts again; see [`Order`].
+/// Times in the log decide which requests share a connection, and in which order connections come, but not when they are sent: demand is
+/// infinite. A [`Self::timed`] replay hands out waits, too. When the log ends it starts again; see [`Order`].
 ///
 /// Every request is replayed as a request for static content, as in the papers' replayers, with the content bytes
 /// that the log gives for it: see [`crate::log`] for the rule.
@@ -41,6 +44,8 @@ pub struct Replay {
     /// Connections of this pass, in their order; empty where that is the log's.
     order: Vec<u32>,
     files: Arc<FileSet>,
+    /// When connections begin; none where nobody waits.
+    times: Option<Times>,
     next: usize,
     laps: u64,
     /// Draws the order of each pass; none where it is the log's.
@@ -48,11 +53,29 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Prepares `log` for replay under `rule`.
+    /// Prepares `log` for replay under `rule`, without waits.
     ///
     /// # Errors
     /// If the log has no sizes or no request.
     pub fn new(log: &Log, rule: SessionRule) -> Result<Self, NotReplayable> {
+        Self::prepare(log, rule, None)
+    }
+
+    /// The same with the log's own times: the first request of a connection waits after that of the connection before it in the log, the
+    /// others after the previous request of their connection. Where all times are whole seconds, the requests of one second are spread evenly
+    /// over it. From the last connection to the first of the next pass it takes as long as from one to the next in the mean.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn timed(log: &Log, rule: SessionRule) -> Result<Self, NotReplayable> {
+        Self::prepare(log, rule, Some(&times::spread(&log.requests)))
+    }
+
+    fn prepare(
+        log: &Log,
+        rule: SessionRule,
+        times_us: Option<&[u64]>,
+    ) -> Result<Self, NotReplayable> {
         log.replayable()?;
         let sessions = Sessions::new(&log.requests, rule);
         let mut specs = Vec::with_capacity(log.requests.len());
@@ -60,6 +83,9 @@ impl Replay {
         for connection in sessions.iter() {
             let start = specs.len() as u32;
             push_script(log, rule, connection, &mut specs);
+            if let Some(times_us) = times_us {
+                times::set_waits(&mut specs[start as usize..], connection, times_us);
+            }
             scripts.push(start..specs.len() as u32);
         }
         Ok(Self {
@@ -67,6 +93,7 @@ impl Replay {
             scripts,
             order: Vec::new(),
             files: Arc::new(log.files.clone()),
+            times: times_us.map(|times_us| Times::of(&sessions, times_us)),
             next: 0,
             laps: 0,
             drawn: None,
@@ -101,19 +128,20 @@ impl Replay {
     pub fn split(self, parts: usize) -> Vec<Self> {
         assert!(parts > 0, "somebody replays the log");
         let mut shares = vec![(0_u32, Vec::new()); parts];
-        for script in self.scripts {
+        for (number, script) in self.scripts.iter().enumerate() {
             let (requests, share) = shares
                 .iter_mut()
                 .min_by_key(|(requests, _)| *requests)
                 .expect("there is at least one part");
             *requests += script.len() as u32;
-            share.push(script);
+            share.push(number);
         }
-        let replayers = shares.into_iter().map(|(_, scripts)| Self {
+        let replayers = shares.into_iter().map(|(_, share)| Self {
             specs: Arc::clone(&self.specs),
-            scripts,
+            scripts: share.iter().map(|&n| self.scripts[n].clone()).collect(),
             order: Vec::new(),
             files: Arc::clone(&self.files),
+            times: self.times.as_ref().map(|times| times.share(&share)),
             next: 0,
             laps: 0,
             drawn: None,
@@ -131,6 +159,12 @@ impl Replay {
     /// Requests in one pass over the log.
     pub fn requests(&self) -> usize {
         self.scripts.iter().map(Range::len).sum()
+    }
+
+    /// Requests a second in the log, where passes follow each other; none without times, or where all connections begin at the same.
+    pub fn requests_per_s(&self) -> Option<f64> {
+        let pass_s = self.times.as_ref()?.pass_s();
+        (pass_s > 0.0).then(|| self.requests() as f64 / pass_s)
     }
 
     /// How often the log ended and was started again.
@@ -153,6 +187,9 @@ impl Workload for Replay {
         let Range { start, end } = self.scripts[number];
         script.clear();
         script.extend_from_slice(&self.specs[start as usize..end as usize]);
+        if let Some(times) = &self.times {
+            script[0].wait_ps = times.before(number);
+        }
         self.next += 1;
         if self.next == self.connections() {
             self.next = 0;
@@ -171,6 +208,10 @@ impl Workload for Replay {
 
     fn connections_in_pass(&self) -> u64 {
         self.scripts.len() as u64
+    }
+
+    fn requests_per_connection(&self) -> f64 {
+        self.requests() as f64 / self.connections() as f64
     }
 }
 

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Picoseconds in a second.
+pub(crate) const SECOND_PS: u64 = 1_000_000_000_000;
+
 /// One request of a connection script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RequestSpec {
@@ -10,9 +13,8 @@ pub struct RequestSpec {
     pub bytes: u64,
     /// The file asked for, an index into the workload's [`FileSet`].
     pub file: u32,
-    /// Microseconds the client waits after the end of the previous response on this connection (after connection
-    /// establishment, for the first request) before it sends this one. Zero where `pipelined`.
-    pub think_us: u32,
+    /// How long after what comes before it this request is due, picoseconds; [`Demand`] says what that is. Zero where `pipelined`.
+    pub wait_ps: u64,
     /// Produced by a program and copied through the socket layer, instead of `sendfile` from the file cache.
     pub dynamic: bool,
     /// Sent together with the previous request of the connection, without waiting for that one's response.
@@ -29,7 +31,7 @@ impl RequestSpec {
         Self {
             bytes,
             file,
-            think_us: 0,
+            wait_ps: 0,
             dynamic: false,
             pipelined: false,
             write: false,
@@ -78,30 +80,19 @@ impl FileSet {
     }
 }
 
-/// When a client opens its next connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// When the requests of a load are due: each [`RequestSpec::wait_ps`] after what comes before it (the terms are those of Schroeder,
+/// Wierman and Harchol-Balter, *Open Versus Closed: A Cautionary Tale*, NSDI 2006).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Demand {
-    /// Infinite demand: as soon as the previous one is done (a closed loop over the concurrent clients).
-    Infinite,
-    /// All clients together open this many connections a second, evenly spaced, whether earlier ones are done or not
-    /// (an open loop, as `httperf --rate`).
-    Rate {
-        /// Connections a second.
-        connections_per_s: u32,
-    },
-}
-
-impl Demand {
-    /// Picoseconds between two connections of an open loop, `None` for infinite demand.
-    pub fn interval_ps(self) -> Option<u64> {
-        match self {
-            Self::Infinite => None,
-            Self::Rate { connections_per_s } => {
-                Some(1_000_000_000_000 / u64::from(connections_per_s.max(1)))
-            }
-        }
-    }
+    /// A closed loop over the concurrent clients: each waits after its previous response, or before it opens its next connection. Without
+    /// waits it is infinite demand.
+    Closed,
+    /// Connections come whether earlier ones are done or not (as `httperf --rate`): the first request of each is due after that of the
+    /// connection before. The others wait for the previous response.
+    PartlyOpen,
+    /// Requests come whether earlier ones are done or not: the first request of a connection is due after that of the connection before, each
+    /// further one after the previous request of its connection was due.
+    Open,
 }
 
 /// Limits on the bit rate of one client, counted over content bytes.
@@ -154,9 +145,12 @@ pub trait Workload {
         0
     }
 
-    /// When connections are opened.
+    /// Requests of a connection in the mean.
+    fn requests_per_connection(&self) -> f64;
+
+    /// When requests are due.
     fn demand(&self) -> Demand {
-        Demand::Infinite
+        Demand::Closed
     }
 
     /// Limits on each client's bit rate, `None` if clients take what they get.
@@ -182,6 +176,10 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
         (**self).connections_in_pass()
     }
 
+    fn requests_per_connection(&self) -> f64 {
+        (**self).requests_per_connection()
+    }
+
     fn demand(&self) -> Demand {
         (**self).demand()
     }
@@ -205,18 +203,6 @@ mod tests {
         assert_eq!(throttle.request_spacing_ns(50_000), 1_000_000_000);
         assert!(throttle.conforms(40_000, 1_000_000_000));
         assert!(!throttle.conforms(39_999, 1_000_000_000));
-    }
-
-    #[test]
-    fn an_open_loop_has_an_interval() {
-        assert_eq!(
-            Demand::Rate {
-                connections_per_s: 1000
-            }
-            .interval_ps(),
-            Some(1_000_000_000)
-        );
-        assert_eq!(Demand::Infinite.interval_ps(), None);
     }
 
     #[test]

@@ -153,6 +153,11 @@ impl Workload for SpecWeb {
         &self.files
     }
 
+    fn requests_per_connection(&self) -> f64 {
+        let persistent = f64::from(self.persistent_ppm) / 1e6;
+        1.0 + persistent * (mean_persistent_requests() - 1) as f64
+    }
+
     fn throttle(&self) -> Option<Throttle> {
         self.spec.throttle
     }
@@ -173,9 +178,13 @@ fn file_set(directories: u32) -> FileSet {
     FileSet::new(one.repeat(directories as usize))
 }
 
+fn mean_persistent_requests() -> u64 {
+    u64::from(PERSISTENT_REQUESTS.start() + PERSISTENT_REQUESTS.end()) / 2
+}
+
 /// The share of connections that must be persistent so that this percentage of requests is on persistent ones.
 fn persistent_ppm(percent_of_requests: u32) -> u32 {
-    let mean = u64::from(PERSISTENT_REQUESTS.start() + PERSISTENT_REQUESTS.end()) / 2;
+    let mean = mean_persistent_requests();
     let (persistent, single) = (
         u64::from(percent_of_requests),
         u64::from(100 - percent_of_requests),

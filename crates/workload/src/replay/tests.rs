@@ -34,7 +34,7 @@ fn connections_come_in_order_and_start_again() {
             assert!(
                 script
                     .iter()
-                    .all(|r| !r.pipelined && !r.dynamic && r.think_us == 0)
+                    .all(|r| !r.pipelined && !r.dynamic && r.wait_ps == 0)
             );
         }
     }

@@ -1,0 +1,59 @@
+//! How many requests come in a second.
+
+use super::text::{deserialize, positive};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// How many requests come in a second: `2x` is twice as many as in the log, `5000/s` so many, in the mean.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Rate {
+    /// So many times as many as in the log.
+    Times(f64),
+    /// So many requests a second.
+    PerSecond(f64),
+}
+
+/// A text that is no rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("expected {}", Rate::EXPECTED)]
+pub struct NotRate;
+
+impl Rate {
+    /// What a rate looks like.
+    pub const EXPECTED: &str = "a rate: 2x (of the log's) or 5000/s (requests a second)";
+}
+
+impl FromStr for Rate {
+    type Err = NotRate;
+
+    fn from_str(text: &str) -> Result<Self, NotRate> {
+        let times = text.strip_suffix('x').and_then(positive);
+        let per_second = || text.strip_suffix("/s").and_then(positive);
+        let rate = times
+            .map(Self::Times)
+            .or_else(|| per_second().map(Self::PerSecond));
+        rate.ok_or(NotRate)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Times(times) => write!(f, "{times}x"),
+            Self::PerSecond(rate) => write!(f, "{rate}/s"),
+        }
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer, Self::EXPECTED)
+    }
+}

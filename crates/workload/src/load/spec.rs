@@ -1,0 +1,121 @@
+//! What an experiment says about its load.
+
+use super::{Arrivals, OnOffSpec, Rate, Think};
+use serde::{Deserialize, Serialize};
+
+/// When requests are due. Without a rate clients ask in a closed loop: infinite demand, or as fast as they think.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoadSpec {
+    /// Requests come in an open loop, as many a second in the mean: `2x` is twice as many as in the log, `5000/s` so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// When they come: `log` (the default where there is one), `even`, `poisson` (the default without) or `on-off`. All but `log` say when
+    /// connections come; the requests of each follow each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// How long a client thinks between a response and its next request: `7s`, `exponential:7s`, `pareto:7s:1.5` (mean and shape) or `log`.
+    /// In a closed loop also before it opens a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Think>,
+    /// Sources that are on and off, where arrivals are `on-off`.
+    pub on_off: OnOffSpec,
+}
+
+/// What cannot be.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("{field} = {value}: expected {expected}")]
+pub struct LoadError {
+    /// The parameter.
+    pub field: &'static str,
+    /// What it was set to.
+    pub value: String,
+    /// What would have been right.
+    pub expected: &'static str,
+}
+
+impl LoadSpec {
+    /// When connections come, if they do not wait for each other; `is_log` says whether requests have times of their own.
+    pub fn arrivals(&self, is_log: bool) -> Option<Arrivals> {
+        let usual = match is_log {
+            true => Arrivals::Log,
+            false => Arrivals::Poisson,
+        };
+        self.rate.map(|_| self.arrivals.unwrap_or(usual))
+    }
+
+    /// Whether the log's times are needed.
+    pub fn needs_times(&self) -> bool {
+        self.arrivals(true) == Some(Arrivals::Log)
+            || matches!(self.rate, Some(Rate::Times(_)))
+            || self.think == Some(Think::Log)
+    }
+
+    /// Whether it can be; `is_log` says whether requests have times of their own.
+    ///
+    /// # Errors
+    /// Names the parameter, its value and what was expected.
+    pub fn check(&self, is_log: bool) -> Result<(), LoadError> {
+        let refuse = |field, value: String, expected| {
+            Err(LoadError {
+                field,
+                value,
+                expected,
+            })
+        };
+        if !is_log {
+            if let Some(rate @ Rate::Times(_)) = self.rate {
+                let expected = "requests a second, as in 5000/s: this workload is no log";
+                return refuse("rate", rate.to_string(), expected);
+            }
+            if self.arrivals == Some(Arrivals::Log) {
+                let expected = "even, poisson or on-off: this workload is no log";
+                return refuse("arrivals", "log".to_owned(), expected);
+            }
+            if self.think == Some(Think::Log) {
+                let expected = "a time: this workload is no log";
+                return refuse("think", "log".to_owned(), expected);
+            }
+        }
+        if let (None, Some(arrivals)) = (self.rate, self.arrivals) {
+            let expected = "a rate beside it";
+            return refuse("arrivals", format!("{arrivals:?}"), expected);
+        }
+        if let (Some(Arrivals::Log), Some(think)) = (self.arrivals(is_log), self.think) {
+            let expected = "none where requests come at the log's times";
+            return refuse("think", think.to_string(), expected);
+        }
+        self.on_off.check()
+    }
+}
+
+/// Each has a place in a list.
+const MOST_SOURCES: u32 = 1_000_000;
+
+impl OnOffSpec {
+    fn check(&self) -> Result<(), LoadError> {
+        let within =
+            |field, value: f64, low: f64, high: f64, expected| match value > low && value <= high {
+                true => Ok(()),
+                false => Err(LoadError {
+                    field,
+                    value: value.to_string(),
+                    expected,
+                }),
+            };
+        let sources = f64::from(self.sources);
+        within(
+            "on_off.sources",
+            sources,
+            0.0,
+            f64::from(MOST_SOURCES),
+            "1 to 1000000",
+        )?;
+        let positive = "more than 0, at most 1e9";
+        within("on_off.on_ms", self.on_ms, 0.0, 1e9, positive)?;
+        within("on_off.off_ms", self.off_ms, 0.0, 1e9, positive)?;
+        let shape = "more than 1, at most 100";
+        within("on_off.on_shape", self.on_shape, 1.0, 100.0, shape)?;
+        within("on_off.off_shape", self.off_shape, 1.0, 100.0, shape)
+    }
+}
