@@ -2,7 +2,7 @@
 
 mod long_run;
 
-pub use long_run::{LongRun, NotSteady};
+pub use long_run::{LongRun, NotSteady, ResponseTime};
 
 use crate::config::Experiment;
 use baton_bus::interconnect::Usage;
@@ -73,6 +73,35 @@ impl Results {
         self.long_run.content_mbps.unwrap_or(counted)
     }
 
+    /// Mean response time, ms: in an open loop since the request was due, in the long run if that is known, and not a number where more is
+    /// offered than can be served; else since it was sent.
+    pub fn mean_response_ms(&self) -> Estimate {
+        self.response_ms(|long| Some(long.mean), |counted| counted.mean)
+    }
+
+    /// The 99th percentile of the response time, ms, as [`Self::mean_response_ms`].
+    pub fn p99_response_ms(&self) -> Estimate {
+        self.response_ms(|long| long.p99, |counted| counted.p99)
+    }
+
+    fn response_ms(
+        &self,
+        long: impl Fn(&ResponseTime) -> Option<Estimate>,
+        counted: impl Fn(&Distribution) -> f64,
+    ) -> Estimate {
+        if self.long_run.not_steady.contains(&NotSteady::Saturated) {
+            return Estimate::of_one(f64::NAN);
+        }
+        let open = self
+            .clients
+            .open_loop
+            .as_ref()
+            .map(|open| &open.response_ms);
+        let counted = || Estimate::of_one(counted(open.unwrap_or(&self.clients.response_ms)));
+        let long = self.long_run.response_ms.as_ref().and_then(long);
+        long.unwrap_or_else(counted)
+    }
+
     /// DMA operations for each response.
     pub fn crossings_per_response(&self) -> f64 {
         self.bus.crossings() as f64 / self.clients.responses.max(1) as f64
@@ -124,7 +153,8 @@ pub struct ClientResults {
     pub connections: u64,
     /// Connections that failed (reset, timed out), by reason.
     pub failed: BTreeMap<String, u64>,
-    /// Time from sending a request to the last byte of its response.
+    /// Time from sending a request to the last byte of its response. What an open loop waits before it sends is not in it: see
+    /// [`OpenLoopResults`].
     pub response_ms: Distribution,
     /// Of that, until the first byte of the response.
     pub first_byte_ms: Distribution,
@@ -134,6 +164,28 @@ pub struct ClientResults {
     pub retransmissions: u64,
     /// Retransmission timeouts at clients.
     pub timeouts: u64,
+    /// What came by itself; none in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoopResults>,
+}
+
+/// What came by itself, in an open loop.
+///
+/// A request is due when its load says so. It is sent when its client has a connection, and the responses before it on that connection have
+/// come: a server that stalls holds requests back, and would hide most of its stall from whoever counted from sending only ("coordinated
+/// omission").
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoopResults {
+    /// Requests per second of the connections that were due.
+    pub offered_rate: f64,
+    /// Of these, requests that will not be answered, because their connections failed.
+    pub lost: u64,
+    /// Requests under way at the end: the first of a connection from when it is due, others from when they are sent.
+    pub unanswered: u64,
+    /// Time from when a request was due to the last byte of its response.
+    pub response_ms: Distribution,
+    /// Of that, until it was sent.
+    pub wait_ms: Distribution,
 }
 
 /// A distribution in brief; the unit is in the field's name.
@@ -386,4 +438,11 @@ pub struct Sample {
     pub soft_limit: u32,
     /// Responses completed since the start.
     pub responses: u64,
+    /// Requests under way, as [`OpenLoopResults::unanswered`]; 0 in a closed loop.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -4,9 +4,10 @@ use crate::config::{Experiment, WorkloadConfig};
 use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
+use baton_workload::load::{Pace, Paced};
 use baton_workload::{
-    Fixed, GeneratorSpec, Log, OnDemand, Order, Preset, RemoteFiles, Replay, SessionRule, SpecWeb,
-    SpecWebSpec, Workload,
+    Fixed, GeneratorSpec, LoadSpec, Log, OnDemand, Order, Preset, RemoteFiles, Replay, SessionRule,
+    SpecWeb, SpecWebSpec, Workload,
 };
 use std::collections::BTreeMap;
 
@@ -40,6 +41,34 @@ pub fn run(
 /// # Errors
 /// A log that cannot be read or replayed, an unknown generator.
 pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError> {
+    let (load, log_rate, facts) = source(experiment)?;
+    if experiment.load == LoadSpec::default() {
+        return Ok((load, facts));
+    }
+    if experiment.load.needs_times() && experiment.workload.is_log() && log_rate.is_none() {
+        let why = "all requests of the log were made at the same time; expected a log with times, or `load.arrivals`";
+        return Err(RunError::Workload(why.to_owned()));
+    }
+    let shares = load.len();
+    let paced = |(number, share): (u64, Box<dyn Workload + Send>)| {
+        let pace = Pace {
+            log_requests_per_s: log_rate,
+            shares,
+            seed: experiment.run.seed ^ ARRIVALS_SALT ^ number << 48,
+        };
+        Box::new(Paced::new(share, &experiment.load, pace)) as _
+    };
+    Ok(((0..).zip(load).map(paced).collect(), facts))
+}
+
+/// What sets the seed of arrivals apart from others.
+const ARRIVALS_SALT: u64 = 0xa441_7a15;
+
+/// A load without waits, or with those of the log if they are needed, and how many requests the log has a second.
+type Source = (Load, Option<f64>, Facts);
+
+fn source(experiment: &Experiment) -> Result<Source, RunError> {
+    let timed = experiment.load.needs_times();
     let seed = experiment.run.seed;
     let replayers = experiment.clients.replayers;
     match &experiment.workload {
@@ -60,7 +89,8 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
             }
             let rule = rule(*persistent_s, *pipeline_s);
             let drawn = (*order == Order::Drawn).then_some(seed);
-            Ok((replay(&log, rule, replayers, drawn)?, facts))
+            let (load, rate) = replay(&log, rule, replayers, drawn, timed)?;
+            Ok((load, rate, facts))
         }
         WorkloadConfig::Generated {
             preset,
@@ -73,7 +103,8 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
             let log = generate(&preset.spec(), seed, *requests)?;
             let mut facts = facts(&log);
             facts.insert("generator".to_owned(), preset.name().to_owned());
-            Ok((replay(&log, rule, replayers, None)?, facts))
+            let (load, rate) = replay(&log, rule, replayers, None, timed)?;
+            Ok((load, rate, facts))
         }
         WorkloadConfig::Generator {
             spec,
@@ -83,23 +114,24 @@ pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError>
         } => {
             let rule = rule(*persistent_s, *pipeline_s);
             let log = generate(spec, seed, *requests)?;
-            Ok((replay(&log, rule, replayers, None)?, facts(&log)))
+            let (load, rate) = replay(&log, rule, replayers, None, timed)?;
+            Ok((load, rate, facts(&log)))
         }
         WorkloadConfig::Specweb(spec) => {
             let load: Load = vec![Box::new(SpecWeb::new(*spec, seed))];
-            Ok((load, specweb_facts(spec)))
+            Ok((load, None, specweb_facts(spec)))
         }
         WorkloadConfig::OnDemand(spec) => {
             let load: Load = vec![Box::new(OnDemand::new(spec.clone(), seed))];
-            Ok((load, BTreeMap::new()))
+            Ok((load, None, BTreeMap::new()))
         }
         WorkloadConfig::RemoteFiles(spec) => {
             let load: Load = vec![Box::new(RemoteFiles::new(*spec, seed))];
-            Ok((load, BTreeMap::new()))
+            Ok((load, None, BTreeMap::new()))
         }
         WorkloadConfig::Fixed(spec) => {
             let load: Load = vec![Box::new(Fixed::new(*spec))];
-            Ok((load, BTreeMap::new()))
+            Ok((load, None, BTreeMap::new()))
         }
     }
 }
@@ -158,20 +190,26 @@ fn generate(spec: &GeneratorSpec, seed: u64, requests: u32) -> Result<Log, RunEr
         .map_err(|error| RunError::Workload(error.to_string()))
 }
 
-/// The log, dealt out; in an order that the seed draws, if one is given.
+/// The log, dealt out, in an order that the seed draws, if one is given, and its requests a second if its times are needed.
 fn replay(
     log: &Log,
     rule: SessionRule,
     replayers: u32,
     drawn: Option<u64>,
-) -> Result<Load, RunError> {
-    let replay = Replay::new(log, rule).map_err(|error| RunError::Workload(error.to_string()))?;
+    timed: bool,
+) -> Result<(Load, Option<f64>), RunError> {
+    let replay = match timed {
+        true => Replay::timed(log, rule),
+        false => Replay::new(log, rule),
+    };
+    let replay = replay.map_err(|error| RunError::Workload(error.to_string()))?;
+    let rate = replay.requests_per_s();
     let parts = (0..).zip(replay.split(replayers as usize));
     let parts = parts.map(|(number, part)| match drawn {
         Some(seed) => part.drawn(seed ^ number << 48),
         None => part,
     });
-    Ok(parts.map(|part| Box::new(part) as _).collect())
+    Ok((parts.map(|part| Box::new(part) as _).collect(), rate))
 }
 
 fn facts(log: &Log) -> Facts {

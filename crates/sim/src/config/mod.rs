@@ -25,6 +25,7 @@ pub use workload::{ClientsConfig, WorkloadConfig};
 use crate::hardware::{ConfigError, DiskConfig, WireConfig};
 use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
 use baton_host::NicCacheConfig;
+use baton_workload::LoadSpec;
 use serde::{Deserialize, Serialize};
 
 /// Everything a run depends on. Two runs with equal experiments give equal results.
@@ -50,6 +51,8 @@ pub struct Experiment {
     pub run: RunConfig,
     /// What the clients ask for.
     pub workload: WorkloadConfig,
+    /// When they ask: without a rate as soon as they can, in a closed loop.
+    pub load: LoadSpec,
     /// What the server does for them.
     pub application: ApplicationConfig,
     /// Who asks.
@@ -77,6 +80,7 @@ impl Default for Experiment {
             nics: NicsConfig::Alike(1),
             run: RunConfig::default(),
             workload: WorkloadConfig::default(),
+            load: LoadSpec::default(),
             application: ApplicationConfig::default(),
             clients: ClientsConfig::default(),
             tcp: baton_tcp::Config::default(),
@@ -147,6 +151,7 @@ impl Experiment {
             .validate()
             .map_err(|error| of_interconnect(&error))?;
         self.workload.validate()?;
+        self.workload.validate_load(&self.load)?;
         self.application.validate(&self.workload)?;
         self.clients.validate()?;
         self.run.validate()?;

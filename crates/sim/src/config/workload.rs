@@ -3,7 +3,7 @@
 use super::{Invalid, one_to, positive};
 use baton_apps::symbolic::{CONTENT_LIMIT, FILES};
 use baton_workload::{
-    FixedSpec, GeneratorSpec, OnDemandSpec, Order, RemoteFilesSpec, SpecWebSpec, Throttle,
+    FixedSpec, GeneratorSpec, LoadSpec, OnDemandSpec, Order, RemoteFilesSpec, SpecWebSpec, Throttle,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -111,6 +111,31 @@ impl WorkloadConfig {
             Self::RemoteFiles(spec) => remote_files(spec),
         }
     }
+
+    /// Whether it is a log, whose requests have times.
+    pub fn is_log(&self) -> bool {
+        matches!(
+            self,
+            Self::Log { .. } | Self::Generated { .. } | Self::Generator { .. }
+        )
+    }
+
+    /// Whether its requests can come as `load` says.
+    pub(super) fn validate_load(&self, load: &LoadSpec) -> Result<(), Invalid> {
+        if let Self::Fixed(FixedSpec {
+            connections_per_s: Some(rate),
+            ..
+        }) = self
+            && *load != LoadSpec::default()
+        {
+            let expected = "either it or [load]";
+            return Err(Invalid::new("workload.connections_per_s", rate, expected));
+        }
+        load.check(self.is_log()).map_err(|error| {
+            let path = format!("load.{}", error.field);
+            Invalid::new(&path, error.value, error.expected)
+        })
+    }
 }
 
 /// All of them are kept in memory.
@@ -161,7 +186,7 @@ fn percent(path: &str, value: u32) -> Result<(), Invalid> {
     }
 }
 
-/// The clients: one connection each at a time, no cost, infinite demand unless the workload throttles.
+/// The clients: one connection each at a time, no cost. Where requests come at a rate, a connection that is due waits for a client without one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientsConfig {

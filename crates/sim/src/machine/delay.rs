@@ -13,6 +13,12 @@ pub(super) struct Delays {
     histogram: Histogram<u64>,
 }
 
+impl Default for Delays {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Delays {
     pub(super) fn new() -> Self {
         Self {
@@ -39,6 +45,11 @@ impl Delays {
 
     pub(super) fn clear(&mut self) {
         self.histogram.clear();
+    }
+
+    /// The value that this share of them does not exceed, seconds.
+    pub(super) fn quantile(&self, share: f64) -> f64 {
+        self.histogram.value_at_quantile(share) as f64 / 1e9
     }
 
     /// The distribution, in units of `unit_ns` nanoseconds.

@@ -3,7 +3,8 @@
 use super::Machine;
 use super::marks::Mark;
 use super::measure::Started;
-use crate::results::{LongRun, NotSteady};
+use super::response_time::{is_saturated, response_time};
+use crate::results::{LongRun, NotSteady, Sample};
 use baton_stats::{Batch, Estimate, Mix, batches, is_trending, warm_up};
 
 /// Points at which warm-up may end: MSER-5 takes means of several observations.
@@ -58,6 +59,7 @@ impl Machine {
         if !(1.0 - OTHER_SIZES..=1.0 + OTHER_SIZES).contains(&ratio) {
             found.not_steady.push(NotSteady::OtherSizes);
         }
+        self.estimate_response_time(&mut found, started);
         found
     }
 
@@ -72,6 +74,27 @@ impl Machine {
             cache.is_some_and(|cache| cache.blocks.0 < cache.blocks.1)
         };
         is_first_pass && (0..self.ports.len()).any(has_room)
+    }
+
+    /// Of an open loop.
+    fn estimate_response_time(&self, found: &mut LongRun, started: Started) {
+        let Some(arrived) = self.clients.arrived() else {
+            return;
+        };
+        let from_us = started.at.as_ps() / 1_000_000;
+        let before = |sample: &Sample| sample.time_us < from_us;
+        let samples = &self.series[self.series.partition_point(before)..];
+        if is_saturated(arrived, samples) {
+            found.not_steady.push(NotSteady::Saturated);
+            return;
+        }
+        let (time, doubts) = response_time(arrived.sections.full());
+        found.response_ms = time;
+        for doubt in doubts {
+            if !found.not_steady.contains(&doubt) {
+                found.not_steady.push(doubt);
+            }
+        }
     }
 
     fn estimate(&self, found: &mut LongRun, mix: Mix) {

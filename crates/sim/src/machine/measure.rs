@@ -28,6 +28,7 @@ impl Machine {
         let sample = Sample {
             time_us: self.now.as_ps() / 1_000_000,
             responses: self.responses(),
+            unanswered: self.clients.arrived().map_or(0, |all| all.unanswered),
             ..self.server.sample()
         };
         self.series.push(sample);

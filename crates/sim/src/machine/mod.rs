@@ -22,6 +22,7 @@ mod nic_processor;
 mod pages;
 mod port;
 mod program;
+mod response_time;
 mod server;
 mod server_events;
 mod storage;
@@ -37,7 +38,7 @@ pub(crate) use tick::MOST_NICS;
 pub use violation::Violation;
 
 use crate::config::{Experiment, Invalid, Length};
-use crate::results::{Ended, HandoffResults, Results, Sample};
+use crate::results::{Ended, HandoffResults, NotSteady, Results, Sample};
 use crate::run::Load;
 use baton_host::FileCacheStats;
 use baton_wire::{Span, Time};
@@ -169,13 +170,7 @@ impl Machine {
             return Err(Invalid::new("run.measured_passes", passes, expected).into());
         }
         machine.arm(Tick::ClientTimer, machine.clients.poll_timeout());
-        machine.arm(
-            Tick::ClientOpen,
-            machine
-                .clients
-                .open_interval()
-                .map(|interval| Time::ZERO + interval),
-        );
+        machine.arm(Tick::ClientOpen, machine.clients.next_due());
         machine.arm(Tick::Sample, Some(Time::ZERO));
         machine.expect_server();
         Ok(machine)
@@ -210,7 +205,8 @@ impl Machine {
         if let Some(percent) = run.until_ci_percent {
             for _ in 1..run.most_lengths {
                 let found = self.long_run(started);
-                if ended != Ended::Complete || found.is_known_to(percent) {
+                let is_hopeless = found.not_steady.contains(&NotSteady::Saturated);
+                if ended != Ended::Complete || found.is_known_to(percent) || is_hopeless {
                     break;
                 }
                 if found.not_steady.iter().any(|why| why.is_warm_up()) {
@@ -316,11 +312,8 @@ impl Machine {
                 self.clients_acted();
             }
             Tick::ClientOpen => {
-                self.clients.open_one(now);
-                self.arm(
-                    Tick::ClientOpen,
-                    self.clients.open_interval().map(|interval| now + interval),
-                );
+                self.clients.open_due(now);
+                self.arm(Tick::ClientOpen, self.clients.next_due());
                 self.clients_acted();
             }
             Tick::Sample => self.sample(),

@@ -21,6 +21,10 @@ pub struct LongRun {
     pub host_us_per_request: Option<Estimate>,
     /// Share of the content that did not cross a bus to a NIC, per cent; below 0 where content crossed more often than it arrived.
     pub content_kept_off_bus_percent: Option<Estimate>,
+    /// Response time of an open loop, from when a request was due; none in a closed loop, where it follows from the request rate (Little's law),
+    /// or where more was offered than could be served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ms: Option<ResponseTime>,
     /// Mean size of the responses for which this holds: of all requests in a log; of a workload without end, of those that were served.
     pub mean_response_bytes: f64,
     /// Mean size of the responses that were served.
@@ -35,12 +39,30 @@ pub struct LongRun {
     pub not_steady: Vec<NotSteady>,
 }
 
+/// A response time in the long run, ms.
+///
+/// The mean has an interval of batch means. A percentile is that of all responses, and its interval comes from those of as many equal sections
+/// of the run as had independent means, each of them with ten responses or more beyond it ([`baton_stats::sectioned`]). A percentile with
+/// fewer than ten responses beyond it in the whole run is not told; one with fewer than ten in an eighth of the run has no interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ResponseTime {
+    pub mean: Estimate,
+    pub p50: Option<Estimate>,
+    pub p90: Option<Estimate>,
+    pub p99: Option<Estimate>,
+    pub p999: Option<Estimate>,
+}
+
 /// Why a run was not steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotSteady {
     /// There were too few responses to say anything.
     TooShort,
+    /// More requests were offered than could be served: more were under way in each quarter of the run than in the one before, in the end by a
+    /// fiftieth of those that came, or as many were lost. There is no response time in the long run.
+    Saturated,
     /// Clients were still starting when measurement began.
     ClientsStarting,
     /// Caches on NICs still had room when measurement began, in the first pass over the log: content crosses the bus that will not from the
@@ -70,6 +92,7 @@ impl NotSteady {
     pub const fn text(self) -> &'static str {
         match self {
             Self::TooShort => "too few responses to tell",
+            Self::Saturated => "offered more than it can serve",
             Self::ClientsStarting => "clients were still starting",
             Self::CachesFilling => "caches on NICs were still filling",
             Self::StillWarmingUp => "still warming up",

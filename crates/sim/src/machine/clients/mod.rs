@@ -1,64 +1,35 @@
 //! The clients: each keeps one connection at a time, asks for what the workload says, checks every byte it gets, and
 //! costs nothing.
 
+mod arrived;
+mod client;
+mod measured;
+mod open_loop;
+mod sections;
+
+pub(super) use arrived::Arrived;
+pub(super) use client::client_addr;
+pub(super) use sections::Section;
+
 use super::changes::{Change, Changes};
-use super::delay::Delays;
 use super::subnets;
 use super::violation::Violation;
 use crate::EventQueue;
 use crate::config::{ApplicationConfig, EstablishedBy, Experiment};
 use crate::results::ClientResults;
 use crate::run::Load;
-use baton_apps::symbolic::{self, Kind, ResponseReader};
+use baton_apps::symbolic::ResponseReader;
 use baton_host::FileId;
 use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack};
-use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
-use baton_workload::{Demand, RequestSpec, Throttle, Workload};
-use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use baton_wire::{Flow, Span, Symbolic, Time};
+use baton_workload::{Demand, Throttle, Workload};
+use client::{Client, Outstanding, WaitingTo, later, request};
+use measured::Measured;
+use open_loop::{Connection, Due, OpenLoop};
+use std::mem;
 
-/// Lowest port a client uses.
-const FIRST_PORT: u16 = 1024;
 /// In place of a client: nobody goes on with the connection.
 const NOBODY: u32 = u32::MAX;
-
-/// A request that was sent, and what of its response has come.
-#[derive(Debug)]
-struct Outstanding {
-    sent: Time,
-    /// When the first byte of the response came.
-    first_byte: Option<Time>,
-    file: FileId,
-    /// Content that it asks for, bytes.
-    bytes: u64,
-    reader: ResponseReader,
-}
-
-/// One client. Between connections it has no `conn`.
-#[derive(Debug)]
-struct Client {
-    addr: IpAddr,
-    /// The NIC through which it reaches the server.
-    nic: u8,
-    /// Whose share of the workload it replays.
-    replayer: u32,
-    port: u16,
-    conn: Option<ConnId>,
-    script: Vec<RequestSpec>,
-    /// The next request of the script to send.
-    next: usize,
-    outstanding: VecDeque<Outstanding>,
-    /// Earliest time of the next request, for throttled loads.
-    not_before: Time,
-    /// What is to happen when its wake-up comes.
-    waiting_to: Option<WaitingTo>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WaitingTo {
-    Connect,
-    Send,
-}
 
 /// All clients on their side of the wires.
 pub(super) struct Clients {
@@ -71,8 +42,8 @@ pub(super) struct Clients {
     demand: Demand,
     throttle: Option<Throttle>,
     wakeups: EventQueue<u32>,
-    /// Clients without a connection, for open loops.
-    idle: Vec<u32>,
+    /// Connections that come by themselves, if they do.
+    open: Option<OpenLoop>,
     /// Requests are calls of a remote file system, not HTTP.
     calls: bool,
     /// The server ends connections, not the clients: each request has its own.
@@ -118,47 +89,35 @@ impl LogFacts {
     }
 }
 
-/// What clients measure.
-#[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) responses: u64,
-    /// Content of complete responses.
-    pub(super) served_bytes: u64,
-    /// Connections that were begun.
-    pub(super) opened: u64,
-    /// Of all that came, by NIC.
-    content_bytes: Vec<u64>,
-    connections: u64,
-    failed: BTreeMap<&'static str, u64>,
-    response: Delays,
-    first_byte: Delays,
-    transfer: Delays,
-    retransmissions_before: u64,
-    timeouts_before: u64,
-}
-
 impl Clients {
     /// Clients at rest, with `workloads` for their replayers, at least one.
-    pub(super) fn new(experiment: &Experiment, workloads: Load) -> Self {
+    pub(super) fn new(experiment: &Experiment, mut workloads: Load) -> Self {
         let count = experiment.clients.connections;
-        let clients = (0..count)
+        let clients: Vec<Client> = (0..count)
             .map(|number| Client::new(experiment, workloads.len() as u32, number))
             .collect();
         let mut wakeups = EventQueue::new();
         let demand = workloads[0].demand();
-        let mut idle = Vec::new();
+        let first = first_connection(experiment.offload.established_by);
         let mut all_started = Time::ZERO;
-        match demand {
-            Demand::Infinite => {
+        let open = match demand {
+            Demand::Closed => {
                 let interval = Span::from_us(experiment.clients.start_interval_us);
-                let first = first_connection(experiment.offload.established_by);
                 for number in 0..count {
                     all_started = first + interval * u64::from(number);
                     wakeups.push(all_started, number);
                 }
+                None
             }
-            Demand::Rate { .. } => idle.extend((0..count).rev()),
-        }
+            Demand::PartlyOpen | Demand::Open => {
+                let mut idle = vec![Vec::new(); workloads.len()];
+                for number in (0..count).rev() {
+                    let share = clients[number as usize].replayer;
+                    idle[share as usize].push(number);
+                }
+                Some(OpenLoop::new(&mut workloads, idle, first))
+            }
+        };
         Self {
             stack: Stack::new(
                 experiment.clients.tcp.clone(),
@@ -172,17 +131,22 @@ impl Clients {
             all_started,
             workloads,
             wakeups,
-            idle,
+            measured: Measured::new(experiment.nics.count(), open.is_some()),
+            open,
             calls: experiment.application == ApplicationConfig::RemoteFiles,
             server_closes: experiment.application.closes(),
             changes: Changes::default(),
-            measured: Measured::new(experiment.nics.count()),
         }
     }
 
-    /// When clients open connections by themselves at a rate: the interval.
-    pub(super) fn open_interval(&self) -> Option<Span> {
-        self.demand.interval_ps().map(Span::from_ps)
+    /// When a connection comes by itself, if any does.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.open.as_ref()?.next_due()
+    }
+
+    /// What came in an open loop.
+    pub(super) fn arrived(&self) -> Option<&Arrived> {
+        self.measured.arrived.as_deref()
     }
 
     /// Earliest moment at which a client wants to act or one of its timers is due.
@@ -227,18 +191,72 @@ impl Clients {
             let (_, number) = self.wakeups.pop().expect("a wake-up was seen");
             match self.clients[number as usize].waiting_to.take() {
                 Some(WaitingTo::Send) => self.send_requests(now, number),
-                Some(WaitingTo::Connect) | None => self.connect(now, number),
+                Some(WaitingTo::Connect) => self.connect(now, number),
+                Some(WaitingTo::Begin) | None => self.begin(now, number),
             }
         }
         self.handle_events(now)
     }
 
-    /// An open loop's next connection is due; an idle client takes it, if there is one.
-    pub(super) fn open_one(&mut self, now: Time) {
-        match self.idle.pop() {
-            Some(number) => self.connect(now, number),
-            None => *self.measured.failed.entry("no_idle_client").or_default() += 1,
+    /// Connections of an open loop that are due are opened, or wait for a client.
+    pub(super) fn open_due(&mut self, now: Time) {
+        let take = |this: &mut Self| this.open.as_mut()?.take_due(now, &mut this.workloads);
+        while let Some(due) = take(self) {
+            match due {
+                Due::Open(number, connection) => {
+                    self.came(connection.script.len());
+                    self.clients[number as usize].start(connection.due);
+                    self.clients[number as usize].script = connection.script;
+                    self.connect(now, number);
+                }
+                Due::Waits(requests) => self.came(requests),
+                Due::Lost(requests) => {
+                    self.came(requests);
+                    self.lost((requests as u64, 1));
+                    self.measured.opened += 1;
+                    self.measured.failed("too_many_waiting");
+                }
+            }
         }
+    }
+
+    fn came(&mut self, requests: usize) {
+        if let Some(arrived) = &mut self.measured.arrived {
+            arrived.came(requests);
+        }
+    }
+
+    fn lost(&mut self, (requests, under_way): (u64, u64)) {
+        if let Some(arrived) = &mut self.measured.arrived {
+            arrived.lost(requests, under_way);
+        }
+    }
+
+    /// A client without a connection goes on with its script where the server has ended the connection, or begins the next, once it is due.
+    fn begin(&mut self, now: Time, number: u32) {
+        let client = &mut self.clients[number as usize];
+        if !client.has_asked_all() {
+            client.answered(now, self.demand);
+            return self.connect(now, number);
+        }
+        let share = client.replayer;
+        if let Some(open) = &mut self.open {
+            let Some(Connection { due, script }) = open.next_for(number, share) else {
+                return;
+            };
+            client.start(due);
+            open.recycle(share, mem::replace(&mut client.script, script));
+        } else {
+            self.workloads[share as usize].next_connection(&mut client.script);
+            let due = later(now, client.script[0].wait_ps);
+            client.start(due);
+            if due > now {
+                client.waiting_to = Some(WaitingTo::Connect);
+                self.wakeups.push(due, number);
+                return;
+            }
+        }
+        self.connect(now, number);
     }
 
     fn connect(&mut self, now: Time, number: u32) {
@@ -247,7 +265,7 @@ impl Clients {
             client.conn.is_none(),
             "a client has one connection at a time"
         );
-        client.start(&mut *self.workloads[client.replayer as usize]);
+        client.outstanding.clear();
         let conn = loop {
             let flow = Flow {
                 local: client.next_endpoint(),
@@ -288,18 +306,17 @@ impl Clients {
     fn proceed(&mut self, now: Time, number: u32) {
         let client = &mut self.clients[number as usize];
         let Some(conn) = client.conn else { return };
-        let Some(&next) = client.script.get(client.next) else {
+        if client.has_asked_all() {
             if !self.server_closes {
                 self.stack.close(conn);
             }
             return;
-        };
-        let due = client
-            .not_before
-            .max(now + Span::from_us(u64::from(next.think_us)));
-        if due > now {
+        }
+        client.due = client.next_due();
+        let sent = client.due.max(client.not_before);
+        if sent > now {
             client.waiting_to = Some(WaitingTo::Send);
-            self.wakeups.push(due, number);
+            self.wakeups.push(sent, number);
         } else {
             self.send_requests(now, number);
         }
@@ -311,9 +328,13 @@ impl Clients {
         let Some(conn) = client.conn else { return };
         loop {
             let spec = client.script[client.next];
+            if let (1.., Some(arrived)) = (client.next, &mut self.measured.arrived) {
+                arrived.went_on();
+            }
             client.next += 1;
             let (request, upload) = request(&spec, self.calls);
             client.outstanding.push_back(Outstanding {
+                due: client.due,
                 sent: now,
                 first_byte: None,
                 file: FileId(spec.file),
@@ -344,7 +365,9 @@ impl Clients {
             let client = &mut self.clients[number as usize];
             done |= client.take(now, data, &self.changes, &mut self.measured)?;
         }
-        if done && !self.server_closes && self.clients[number as usize].outstanding.is_empty() {
+        let client = &mut self.clients[number as usize];
+        if done && !self.server_closes && client.outstanding.is_empty() {
+            client.answered(now, self.demand);
             self.proceed(now, number);
         }
         Ok(())
@@ -359,176 +382,42 @@ impl Clients {
 
     fn closed(&mut self, now: Time, number: u32, reason: CloseReason) -> Result<(), Violation> {
         let client = &mut self.clients[number as usize];
-        let all_asked = self.server_closes || client.next == client.script.len();
+        let all_asked = self.server_closes || client.has_asked_all();
         let finished = client.outstanding.is_empty() && all_asked;
+        let lost = client.unanswered();
+        client.conn = None;
         match reason {
             CloseReason::Normal if finished => self.measured.connections += 1,
             CloseReason::Normal => return Err(Violation::ShortResponse { client: number }),
             reason => {
-                *self.measured.failed.entry(reason_name(reason)).or_default() += 1;
                 client.next = client.script.len();
+                self.measured.failed(reason_name(reason));
+                self.lost(lost);
             }
         }
-        client.conn = None;
+        let client = &mut self.clients[number as usize];
         if client.waiting_to.is_some() {
-            // The pending wake-up opens the next connection.
-            client.waiting_to = Some(WaitingTo::Connect);
-            return Ok(());
-        }
-        match self.demand {
-            Demand::Infinite => self.connect(now, number),
-            Demand::Rate { .. } => self.idle.push(number),
+            // The pending wake-up begins the next connection.
+            client.waiting_to = Some(WaitingTo::Begin);
+        } else {
+            self.begin(now, number);
         }
         Ok(())
     }
 
     /// Forgets what was measured so far.
     pub(super) fn restart_counts(&mut self) {
-        self.measured = Measured::new(self.measured.content_bytes.len() as u32);
-        self.measured.retransmissions_before = self.stack.stats().retransmissions;
-        self.measured.timeouts_before = self.stack.stats().timeouts;
+        self.measured.restart(self.stack.stats());
     }
 
     /// Content that the clients of one NIC received per second, Mb/s.
     pub(super) fn content_mbps(&self, nic: u8, measured: Span) -> f64 {
-        let seconds = measured.as_secs_f64().max(f64::MIN_POSITIVE);
-        self.measured.content_bytes[nic as usize] as f64 * 8e-6 / seconds
+        self.measured.content_mbps(nic, measured)
     }
 
     pub(super) fn results(&self, measured: Span) -> ClientResults {
-        let seconds = measured.as_secs_f64().max(f64::MIN_POSITIVE);
-        let this = &self.measured;
-        ClientResults {
-            responses: this.responses,
-            request_rate: this.responses as f64 / seconds,
-            content_mbps: this.content_bytes() as f64 * 8e-6 / seconds,
-            connections: this.connections,
-            failed: this
-                .failed
-                .iter()
-                .map(|(name, &count)| ((*name).to_owned(), count))
-                .collect(),
-            response_ms: this.response.distribution(1e6),
-            first_byte_ms: this.first_byte.distribution(1e6),
-            transfer_ms: this.transfer.distribution(1e6),
-            retransmissions: self.stack.stats().retransmissions - this.retransmissions_before,
-            timeouts: self.stack.stats().timeouts - this.timeouts_before,
-        }
+        self.measured.results(self.stack.stats(), measured)
     }
-}
-
-impl Client {
-    fn new(experiment: &Experiment, replayers: u32, number: u32) -> Self {
-        let nic = nic_of_client(experiment, number);
-        Self {
-            addr: subnets::client(nic, number),
-            nic,
-            replayer: number % experiment.clients.replayers % replayers,
-            port: FIRST_PORT,
-            conn: None,
-            script: Vec::new(),
-            next: 0,
-            outstanding: VecDeque::new(),
-            not_before: Time::ZERO,
-            waiting_to: None,
-        }
-    }
-
-    /// Goes on with its script where the server has ended the connection, or begins the next.
-    fn start(&mut self, workload: &mut dyn Workload) {
-        if self.next == self.script.len() {
-            workload.next_connection(&mut self.script);
-            self.next = 0;
-        }
-        self.outstanding.clear();
-    }
-
-    fn next_endpoint(&mut self) -> Endpoint {
-        self.port = if self.port == u16::MAX {
-            FIRST_PORT
-        } else {
-            self.port + 1
-        };
-        Endpoint::new(self.addr, self.port)
-    }
-
-    /// Takes received data into the outstanding responses; true when one was completed.
-    fn take(
-        &mut self,
-        now: Time,
-        mut data: Symbolic,
-        changes: &Changes,
-        measured: &mut Measured,
-    ) -> Result<bool, Violation> {
-        let mut completed = false;
-        while data.len > 0 {
-            let Some(first) = self.outstanding.front_mut() else {
-                return Err(Violation::UnexpectedData { data });
-            };
-            let before = data;
-            let first_byte = *first.first_byte.get_or_insert(now);
-            first
-                .reader
-                .take(&mut data)
-                .map_err(|expected| Violation::WrongData { data, expected })?;
-            if matches!(symbolic::kind(&before), Kind::File | Kind::Dynamic) {
-                measured.content_bytes[self.nic as usize] += u64::from(before.len - data.len);
-            }
-            if first.reader.is_complete() {
-                let response = self.outstanding.pop_front().expect("it was just read");
-                if let Some(revisions) = response.reader.revisions() {
-                    changes.check(response.file, revisions, response.sent)?;
-                }
-                measured.responses += 1;
-                measured.served_bytes += response.bytes;
-                measured.response.record(now - response.sent);
-                measured.first_byte.record(first_byte - response.sent);
-                measured.transfer.record(now - first_byte);
-                completed = true;
-            }
-        }
-        Ok(completed)
-    }
-}
-
-impl Measured {
-    /// Connections that ended, however.
-    pub(super) fn ended(&self) -> u64 {
-        self.connections + self.failed.values().sum::<u64>()
-    }
-
-    /// Content of complete responses and others.
-    pub(super) fn content_bytes(&self) -> u64 {
-        self.content_bytes.iter().sum()
-    }
-
-    fn new(nics: u32) -> Self {
-        Self {
-            responses: 0,
-            served_bytes: 0,
-            opened: 0,
-            content_bytes: vec![0; nics as usize],
-            connections: 0,
-            failed: BTreeMap::new(),
-            response: Delays::new(),
-            first_byte: Delays::new(),
-            transfer: Delays::new(),
-            retransmissions_before: 0,
-            timeouts_before: 0,
-        }
-    }
-}
-
-/// A request, and what is uploaded with it.
-fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symbolic>) {
-    if !calls {
-        return (symbolic::request(spec.file, spec.bytes, spec.dynamic), None);
-    }
-    if !spec.write {
-        return (symbolic::read_call(spec.file, spec.bytes), None);
-    }
-    let [call, data] = symbolic::write_call(spec.file, spec.bytes);
-    (call, Some(data))
 }
 
 /// When the first client connects: once the host's stack can be reached through its NICs.
@@ -538,16 +427,6 @@ fn first_connection(established_by: EstablishedBy) -> Time {
             EstablishedBy::Host => Span::from_us(100),
             EstablishedBy::Adapter => Span::ZERO,
         }
-}
-
-/// The NIC through which the client of this number reaches the server.
-fn nic_of_client(experiment: &Experiment, number: u32) -> u8 {
-    (number % experiment.nics.count()) as u8
-}
-
-/// The address of the client of this number.
-pub(super) fn client_addr(experiment: &Experiment, number: u32) -> IpAddr {
-    subnets::client(nic_of_client(experiment, number), number)
 }
 
 /// Why a connection ended, for counting.

@@ -1,0 +1,108 @@
+//! A run's delays in sections of equally many.
+
+use super::super::delay::Delays;
+use baton_wire::Span;
+
+/// Sections that are kept at most; with as many, each two are joined, and they are twice as long.
+const MOST: usize = 64;
+/// Delays of a section at first.
+const FIRST: u64 = 16;
+
+/// A run's delays in sections of equally many, in order.
+#[derive(Debug)]
+pub(in crate::machine) struct Sections {
+    /// All full but the last.
+    sections: Vec<Section>,
+    /// Delays of a full one.
+    size: u64,
+}
+
+/// Delays that came one after the other.
+#[derive(Clone, Debug, Default)]
+pub(in crate::machine) struct Section {
+    pub(in crate::machine) delays: Delays,
+    pub(in crate::machine) count: u64,
+    /// Their sum, seconds.
+    pub(in crate::machine) sum: f64,
+}
+
+impl Section {
+    /// All of them.
+    pub(in crate::machine) fn joined(parts: &[Self]) -> Self {
+        Self {
+            delays: Delays::joined(parts.iter().map(|part| &part.delays)),
+            count: parts.iter().map(|part| part.count).sum(),
+            sum: parts.iter().map(|part| part.sum).sum(),
+        }
+    }
+}
+
+impl Default for Sections {
+    fn default() -> Self {
+        Self {
+            sections: Vec::new(),
+            size: FIRST,
+        }
+    }
+}
+
+impl Sections {
+    #[inline]
+    pub(super) fn record(&mut self, delay: Span) {
+        if self
+            .sections
+            .last()
+            .is_none_or(|last| last.count == self.size)
+        {
+            self.begin();
+        }
+        let last = self.sections.last_mut().expect("one was begun");
+        last.delays.record(delay);
+        last.count += 1;
+        last.sum += delay.as_secs_f64();
+    }
+
+    fn begin(&mut self) {
+        if self.sections.len() == MOST {
+            let pairs = self.sections.chunks(2);
+            self.sections = pairs.map(Section::joined).collect();
+            self.size *= 2;
+        }
+        self.sections.push(Section::default());
+    }
+
+    /// Those that are full.
+    pub(in crate::machine) fn full(&self) -> &[Section] {
+        match self.sections.split_last() {
+            Some((last, others)) if last.count < self.size => others,
+            _ => &self.sections,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_long_the_run_there_are_some_dozens_of_equal_length() {
+        let mut sections = Sections::default();
+        for delay in 0..1_000_000 {
+            sections.record(Span::from_us(delay));
+        }
+        let full = sections.full();
+        assert!(
+            (MOST / 2 - 1..=MOST).contains(&full.len()),
+            "{}",
+            full.len()
+        );
+        assert!(full.iter().all(|section| section.count == sections.size));
+        let whole = Section::joined(full);
+        let last = full.len() as f64 * sections.size as f64;
+        assert!(
+            (whole.sum / (last * last / 2.0 * 1e-6) - 1.0).abs() < 1e-4,
+            "in order"
+        );
+        assert_eq!(whole.delays.distribution(1.0).count, whole.count);
+    }
+}

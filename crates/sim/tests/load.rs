@@ -1,0 +1,347 @@
+//! Loads that are not infinite: open loops against queueing theory, response times from when a request was due.
+
+use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_sim::results::{NotSteady, OpenLoopResults, ResponseTime, Results};
+use baton_sim::{Load, Machine, NoObserver};
+use baton_workload::load::{Arrivals, Rate, Think};
+use baton_workload::{Demand, FileSet, FixedSpec, LoadSpec, RequestSpec, Workload};
+use rand::SeedableRng;
+use rand_distr::{Distribution, Exp};
+use rand_pcg::Pcg64;
+
+fn open(rate: f64, arrivals: Arrivals) -> LoadSpec {
+    LoadSpec {
+        rate: Some(Rate::PerSecond(rate)),
+        arrivals: Some(arrivals),
+        ..LoadSpec::default()
+    }
+}
+
+/// One request for 1,000 bytes on each connection, so many a second, of a server that takes no time behind a wire of 10 Mb/s.
+fn fixed(rate: f64, arrivals: Arrivals) -> Experiment {
+    let mut experiment = Experiment {
+        workload: WorkloadConfig::Fixed(FixedSpec::httperf(1_000, 1, None)),
+        load: open(rate, arrivals),
+        ..Experiment::default()
+    };
+    experiment.wire.rate_mbps = 10;
+    experiment.run.cost_models = false;
+    experiment.run.warmup_responses = Some(500);
+    experiment.run.measured_responses = Some(20_000);
+    experiment
+}
+
+fn run(experiment: &Experiment) -> Results {
+    baton_sim::run(experiment, "test", &[], &mut NoObserver)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run_load(experiment: &Experiment, load: impl Workload + Send + 'static) -> Results {
+    let load: Load = vec![Box::new(load)];
+    let machine = Machine::builder(experiment).load(load).build();
+    let results = machine.and_then(|machine| machine.run("test", &mut NoObserver));
+    results.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn response_ms(results: &Results) -> ResponseTime {
+    let time = results.long_run.response_ms;
+    time.unwrap_or_else(|| panic!("{:?}", results.long_run))
+}
+
+fn open_loop(results: &Results) -> &OpenLoopResults {
+    results.clients.open_loop.as_ref().expect("an open loop")
+}
+
+/// Long connections, each of which sends requests for one frame as a Poisson process.
+struct Streams {
+    /// From one request of a connection to the next, picoseconds.
+    between: Exp<f64>,
+    /// From one connection to the next, picoseconds.
+    apart_ps: u64,
+    files: FileSet,
+    random: Pcg64,
+}
+
+/// How many of them there are at a time.
+const STREAMS: u32 = 200;
+/// Requests of each.
+const STREAM_REQUESTS: u32 = 50;
+
+impl Streams {
+    fn new(requests_per_s: f64, seed: u64) -> Self {
+        let streams = f64::from(STREAMS);
+        Self {
+            between: Exp::new(requests_per_s / streams * 1e-12).expect("a rate"),
+            apart_ps: (f64::from(STREAM_REQUESTS) / requests_per_s * 1e12) as u64,
+            files: FileSet::new(vec![1_000]),
+            random: Pcg64::seed_from_u64(seed),
+        }
+    }
+}
+
+impl Workload for Streams {
+    fn next_connection(&mut self, script: &mut Vec<RequestSpec>) {
+        script.clear();
+        for _ in 0..STREAM_REQUESTS {
+            script.push(RequestSpec {
+                wait_ps: self.between.sample(&mut self.random) as u64,
+                ..RequestSpec::fixed(0, 1_000)
+            });
+        }
+        script[0].wait_ps = self.apart_ps;
+    }
+
+    fn files(&self) -> &FileSet {
+        &self.files
+    }
+
+    fn requests_per_connection(&self) -> f64 {
+        STREAM_REQUESTS.into()
+    }
+
+    fn demand(&self) -> Demand {
+        Demand::Open
+    }
+}
+
+/// A wire whose frames are all as long, behind a server that takes no time, and requests that come as a Poisson process: what they take longer
+/// than alone is the wait of an M/D/1 queue (Kleinrock, *Queueing Systems*, volume 1, 5.6).
+#[test]
+fn a_machine_behind_a_wire_is_an_m_d_1_queue() {
+    // Ethernet with preamble and gap, IP, TCP with timestamps, HTTP, content.
+    let service_ms = (38.0 + 20.0 + 32.0 + 250.0 + 1_000.0) * 8.0 / 10e3;
+    let of = |load: f64| {
+        let mut experiment = fixed(1.0, Arrivals::Poisson);
+        experiment.clients.connections = 2 * STREAMS;
+        experiment.run.warmup_responses = Some(15_000);
+        experiment.run.measured_responses = Some(60_000);
+        experiment.run.limit_s = 10_000;
+        run_load(&experiment, Streams::new(load / service_ms * 1e3, 3))
+    };
+    let alone = response_ms(&of(0.01)).p50.expect("enough").mean;
+    for load in [0.3, 0.6, 0.8] {
+        let results = of(load);
+        let waited = response_ms(&results).mean.mean - alone;
+        let truth = load * service_ms / (2.0 * (1.0 - load));
+        assert!(
+            (waited / truth - 1.0).abs() < 0.06,
+            "{load}: {waited} {truth}"
+        );
+    }
+}
+
+/// Little's law: as many requests are under way, in the mean over time, as come in the time that one takes.
+#[test]
+fn requests_under_way_are_those_that_came_in_a_response_time() {
+    for (rate, arrivals) in [
+        (100.0, Arrivals::Poisson),
+        (600.0, Arrivals::Poisson),
+        (300.0, Arrivals::OnOff),
+    ] {
+        let mut experiment = fixed(rate, arrivals);
+        experiment.run.sample_us = 500;
+        let results = run(&experiment);
+        let from_us = (results.warmup_s * 1e6) as u64;
+        let samples = results
+            .series
+            .iter()
+            .filter(|sample| sample.time_us >= from_us);
+        let under_way: Vec<f64> = samples.map(|sample| sample.unanswered as f64).collect();
+        let under_way = under_way.iter().sum::<f64>() / under_way.len() as f64;
+        let of_time = results.clients.request_rate * open_loop(&results).response_ms.mean * 1e-3;
+        assert!(
+            (under_way / of_time - 1.0).abs() < 0.02,
+            "{under_way} {of_time}"
+        );
+    }
+}
+
+#[test]
+fn what_is_offered_is_served_where_the_load_is_low() {
+    let mut logs = Experiment {
+        workload: WorkloadConfig::Generated {
+            preset: "demo".to_owned(),
+            requests: 10_000,
+            persistent_s: 15,
+            pipeline_s: None,
+        },
+        ..Experiment::default()
+    };
+    // A part of a log may have another rate than the whole.
+    logs.run.warmup_packets = 200_000;
+    logs.run.measured_passes = Some(2.0);
+    logs.clients.replayers = 3;
+    for arrivals in [Arrivals::Log, Arrivals::Even, Arrivals::Poisson] {
+        logs.load = open(3_000.0, arrivals);
+        let fixed = (arrivals != Arrivals::Log).then(|| fixed(300.0, arrivals));
+        for (experiment, rate) in [(Some(&logs), 3_000.0), (fixed.as_ref(), 300.0)] {
+            let Some(experiment) = experiment else {
+                continue;
+            };
+            let results = run(experiment);
+            let served = results.request_rate();
+            // In one of twenty runs the interval does not cover it.
+            let half_width = 2.0 * served.half_width.expect("an interval") + 1e-3 * rate;
+            assert!(
+                (served.mean - rate).abs() < half_width,
+                "{arrivals:?}: {served:?}"
+            );
+            let offered = open_loop(&results).offered_rate;
+            assert!(
+                (offered / served.mean - 1.0).abs() < 0.05,
+                "{offered} {served:?}"
+            );
+            assert_eq!(results.clients.failed.len(), 0);
+        }
+    }
+}
+
+#[test]
+fn more_than_can_be_served_is_told_and_has_no_response_time() {
+    // A connection takes the wire 1.3 ms.
+    let under = run(&fixed(600.0, Arrivals::Poisson));
+    assert_eq!(under.long_run.not_steady, [], "{:?}", under.long_run);
+    let mut over = fixed(1_000.0, Arrivals::Poisson);
+    over.run.until_ci_percent = Some(0.1);
+    let over = run(&over);
+    assert!(over.long_run.not_steady.contains(&NotSteady::Saturated));
+    assert_eq!(over.long_run.response_ms, None);
+    let offered = open_loop(&over).offered_rate;
+    assert!(offered > 1.1 * over.clients.request_rate, "{offered}");
+    assert!(over.clients.responses < 21_000, "it does not go on in vain");
+}
+
+/// A connection that is due when all clients are busy waits, and its wait counts.
+#[test]
+fn who_finds_no_client_waits_for_one() {
+    let time = |connections| {
+        let mut experiment = fixed(500.0, Arrivals::Poisson);
+        experiment.clients.connections = connections;
+        let results = run(&experiment);
+        assert_eq!(results.clients.failed.len(), 0);
+        let sent = results.clients.response_ms.mean;
+        (response_ms(&results).mean.mean, sent)
+    };
+    let ((many, many_sent), (one, one_sent)) = (time(500), time(1));
+    assert!(one > 1.5 * many, "{one} {many}");
+    assert!(
+        one_sent < many_sent,
+        "{one_sent} {many_sent}: one at a time finds the wire free"
+    );
+}
+
+/// Small responses, and now and then one that keeps the only client for a second.
+struct Stalls {
+    number: u64,
+    files: FileSet,
+}
+
+impl Workload for Stalls {
+    fn next_connection(&mut self, script: &mut Vec<RequestSpec>) {
+        let file = u32::from(self.number % 2_000 == 1_000);
+        self.number += 1;
+        script.clear();
+        script.push(RequestSpec {
+            wait_ps: 10_000_000_000,
+            ..RequestSpec::fixed(file, self.files.size(file))
+        });
+    }
+
+    fn files(&self) -> &FileSet {
+        &self.files
+    }
+
+    fn requests_per_connection(&self) -> f64 {
+        1.0
+    }
+
+    fn demand(&self) -> Demand {
+        Demand::PartlyOpen
+    }
+}
+
+/// Coordinated omission: who counts from when requests were sent sees one slow response for each stall; of those that were due every 10 ms
+/// meanwhile a hundred were slow.
+#[test]
+fn a_stall_shows_in_the_time_from_when_requests_were_due() {
+    let mut experiment = fixed(1.0, Arrivals::Even);
+    experiment.clients.connections = 1;
+    experiment.wire.rate_mbps = 100;
+    let stalls = Stalls {
+        number: 0,
+        files: FileSet::new(vec![1_000, 12_000_000]),
+    };
+    let results = run_load(&experiment, stalls);
+    let (sent, due) = (
+        &results.clients.response_ms,
+        &open_loop(&results).response_ms,
+    );
+    assert!(sent.p99 < 2.0 && sent.max > 900.0, "{sent:?}");
+    assert!(due.p90 < 2.0 && due.p99 > 700.0, "{due:?}");
+    assert!(due.mean > 10.0 * sent.mean, "{due:?}");
+}
+
+/// The response time law of interactive systems: clients that think for Z and wait for R ask N / (R + Z) times a second (Lazowska and others,
+/// *Quantitative System Performance*, 3.5).
+#[test]
+fn clients_that_think_ask_as_the_response_time_law_says() {
+    let thinks = [
+        Think::Constant(0.2),
+        Think::Exponential(0.2),
+        Think::Pareto {
+            mean: 0.2,
+            shape: 2.5,
+        },
+    ];
+    for think in thinks {
+        let mut experiment = fixed(1.0, Arrivals::Even);
+        experiment.clients.connections = 100;
+        experiment.load = LoadSpec {
+            think: Some(think),
+            ..LoadSpec::default()
+        };
+        let results = run(&experiment);
+        // A client that has thought connects first: what that takes is not in the response time.
+        let cycle_s = 100.0 / results.clients.request_rate;
+        let response_s = results.clients.response_ms.mean * 1e-3;
+        let connecting_s = cycle_s - response_s - 0.2;
+        // Of 20,000 thoughts, the mean is off by a few milliseconds.
+        assert!(
+            (-0.005..0.01).contains(&connecting_s),
+            "{think}: {connecting_s}"
+        );
+        assert!(results.clients.open_loop.is_none() && results.long_run.response_ms.is_none());
+    }
+}
+
+/// Servers that are compared see the same requests at the same times.
+#[test]
+fn equal_seeds_give_equal_bits_and_other_servers_the_same_requests() {
+    let of = |mips, seed| {
+        let mut experiment = Experiment {
+            load: open(4_000.0, Arrivals::OnOff),
+            ..Experiment::default()
+        };
+        experiment.run.seed = seed;
+        experiment.run.warmup_packets = 0;
+        experiment.run.measured_seconds = Some(0.3);
+        experiment.nic.mips = mips;
+        run(&experiment)
+    };
+    let this = of(400, 1);
+    assert!(this == of(400, 1));
+    let offered = |results: &Results| open_loop(results).offered_rate * results.measured_s;
+    let (slower, other) = (of(200, 1), of(400, 2));
+    assert!(slower.clients.response_ms != this.clients.response_ms);
+    assert!((offered(&slower) - offered(&this)).abs() < 2.0);
+    assert!((offered(&other) - offered(&this)).abs() > 2.0);
+}
+
+#[test]
+fn loads_that_cannot_be_are_refused() {
+    let refused = |experiment: Experiment| experiment.validate().expect_err("it cannot be").path;
+    let mut twice = fixed(1.0, Arrivals::Even);
+    twice.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1, 1, Some(9)));
+    assert_eq!(refused(twice), "workload.connections_per_s");
+    assert_eq!(refused(fixed(1.0, Arrivals::Log)), "load.arrivals");
+}
