@@ -2,17 +2,21 @@
 
 #[cfg(live)]
 mod adapter;
+mod arrivals;
 #[cfg(live)]
 mod descriptors;
 #[cfg(live)]
 mod live;
+mod load;
 
 #[cfg(live)]
 pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
+pub use arrivals::ArrivalArgs;
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
 #[cfg(live)]
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
+pub use load::LoadArgs;
 
 use crate::config::Setting;
 use baton_sim::Link;
@@ -44,6 +48,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run an experiment: a file, or a shorthand such as W-1024-P-N-FCFS-400
     Run(RunArgs),
+    /// Say how response times grow with the load, where the knee is and which load meets a goal
+    Load(LoadArgs),
     /// Run a published experiment again and compare
     Reproduce(ReproduceArgs),
     /// Derive the fitted constants of a machine again from published numbers
@@ -233,6 +239,9 @@ pub struct ExperimentArgs {
     /// Length of the measured part.
     #[command(flatten)]
     pub length: LengthArgs,
+    /// When requests are due.
+    #[command(flatten)]
+    pub arrivals: ArrivalArgs,
     /// Name or path of a machine, in place of the experiment's own
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
@@ -251,6 +260,7 @@ impl ExperimentArgs {
         let length = self.length.settings().into_iter();
         given
             .chain(length)
+            .chain(self.arrivals.settings())
             .chain(self.set.iter().cloned())
             .collect()
     }
@@ -263,6 +273,7 @@ Examples:
   baton run W-1024-P-N-FCFS-400 --log access.log.xz
   baton run experiments/handoff-table1.toml --json out.json
   baton run W-4096-P-L-FCFS-400 --set nic.mips=600 --set host.l2.size_kib=2048 --seed 7
+  baton run W-1024-P-N-FCFS-400 --rate 20000/s --arrivals poisson
   baton run W-1024-P-N-FCFS-400 --print-config
 
 A shorthand is Workload-Connections-Priority-LoadControl-Selection-MIPS:

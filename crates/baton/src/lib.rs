@@ -34,6 +34,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Demo(arguments) => commands::demo::execute(&arguments, &interrupt),
         Command::Run(arguments) => commands::run::execute(&arguments, &interrupt),
+        Command::Load(arguments) => commands::load::execute(&arguments, &interrupt),
         Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &interrupt),
         Command::Calibrate(arguments) => commands::calibrate::execute(&arguments, &interrupt),
         Command::Advise(arguments) => commands::advise::execute(&arguments, &interrupt),

@@ -1,5 +1,6 @@
 //! From results to the rows of tables.
 
+mod delays;
 mod server;
 mod steadiness;
 
@@ -118,7 +119,6 @@ pub fn run_row(result: &Results) -> report::RunRow {
     let Results {
         experiment,
         long_run,
-        clients,
         host,
         nic,
         handoff,
@@ -130,8 +130,8 @@ pub fn run_row(result: &Results) -> report::RunRow {
         is_steady: long_run.not_steady.is_empty(),
         request_rate: result.request_rate(),
         content_mbps: result.content_mbps(),
-        mean_ms: of_one(clients.response_ms.mean),
-        p99_ms: of_one(clients.response_ms.p99),
+        mean_ms: result.mean_response_ms(),
+        p99_ms: result.p99_response_ms(),
         host_idle_percent: of_one(host.idle_percent),
         nic_idle_percent: of_one(nic.idle_percent),
         send_delay_us: of_one(nic.send_delay_us.p50),
@@ -211,22 +211,8 @@ fn facts(result: &Results) -> Vec<(String, String)> {
         fact("passes over the log", steadiness::passes(passes));
         fact("mean response", steadiness::sizes(result));
     }
-    for (name, ms) in [
-        ("response time, ms", &clients.response_ms),
-        ("to its first byte, ms", &clients.first_byte_ms),
-    ] {
-        fact(
-            name,
-            format!(
-                "mean {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}",
-                report::significant(ms.mean),
-                report::significant(ms.p50),
-                report::significant(ms.p90),
-                report::significant(ms.p99),
-                report::significant(ms.p999),
-                report::significant(ms.max)
-            ),
-        );
+    for (name, value) in delays::facts(result) {
+        fact(name, value);
     }
     fact(
         "network stack",

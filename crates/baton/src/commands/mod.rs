@@ -7,6 +7,7 @@ pub mod demo;
 pub mod generate;
 #[cfg(live)]
 pub mod live;
+pub mod load;
 pub mod reproduce;
 pub mod run;
 pub mod shell;

@@ -67,16 +67,22 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Whether a length of the run is given, in place of the usual.
+    pub fn says_how_long(&self) -> bool {
+        let run = self.short.get("run").and_then(toml::Value::as_table);
+        let says_how_long =
+            |key: &String| key.starts_with("measured_") || key.starts_with("until_");
+        run.is_some_and(|run| run.keys().any(says_how_long))
+    }
+
     /// Measures a log until it is known well enough, if nobody says how long: how long it takes depends on what is in it.
     pub fn measure_logs_long_enough(&mut self) {
         let is_log = matches!(self.experiment.workload, WorkloadConfig::Log { .. });
-        let run = self.short.entry("run").or_insert(toml::Table::new().into());
-        let Some(run) = run.as_table_mut() else {
+        if !is_log || self.says_how_long() {
             return;
-        };
-        let says_how_long =
-            |key: &String| key.starts_with("measured_") || key.starts_with("until_");
-        if is_log && !run.keys().any(says_how_long) {
+        }
+        let run = self.short.entry("run").or_insert(toml::Table::new().into());
+        if let Some(run) = run.as_table_mut() {
             self.experiment.run.until_ci_percent = Some(UNTIL_CI_PERCENT);
             run.insert("until_ci_percent".to_owned(), UNTIL_CI_PERCENT.into());
         }

@@ -10,12 +10,16 @@ pub(super) fn notes(results: &[Results]) -> String {
         .iter()
         .filter(|run| !run.long_run.not_steady.is_empty());
     let mut text: String = doubtful.map(note).collect();
-    if !text.is_empty() {
+    if !text.is_empty() && !results.iter().all(is_saturated) {
         text.push_str(
             "* not steady: measure longer, as with --until ci=2%, or warm up longer (--warmup)\n",
         );
     }
     text
+}
+
+fn is_saturated(result: &Results) -> bool {
+    result.long_run.not_steady.contains(&NotSteady::Saturated)
 }
 
 fn note(result: &Results) -> String {
@@ -28,6 +32,13 @@ fn note(result: &Results) -> String {
     let mut text = format!("* {}: {}", result.experiment.name, why.join("; "));
     if result.long_run.not_steady.contains(&NotSteady::OtherSizes) {
         text.push_str(&format!(" ({})", sizes(result)));
+    }
+    if let (true, Some(open)) = (is_saturated(result), &result.clients.open_loop) {
+        text.push_str(&format!(
+            " ({} requests/s, of which it served {})",
+            report::significant(open.offered_rate),
+            report::significant(result.clients.request_rate)
+        ));
     }
     text + "\n"
 }

@@ -7,6 +7,7 @@ mod bad_input;
 mod calibrate;
 #[cfg(unix)]
 mod interrupts;
+mod load;
 mod locality;
 mod reproduce_dcache;
 mod run;

@@ -1,0 +1,127 @@
+//! Response times over load.
+
+use super::goal::Met;
+use super::laboratory::{Laboratory, Subject};
+use super::metric::Metric;
+use super::point::Point;
+use crate::failure::Failure;
+use baton_sim::results::{NotSteady, Results};
+use baton_stats::Estimate;
+use serde::Serialize;
+
+/// Response times of one configuration over load.
+#[derive(Debug, Serialize)]
+pub struct Curve {
+    /// What the experiment calls it.
+    pub name: String,
+    /// Requests a second that it serves in a closed loop, or that the user says are all.
+    pub capacity: Estimate,
+    /// By rate.
+    pub measured: Vec<Measured>,
+    /// The load at which it is largest divided by the mean response time, requests a second; none if more was offered everywhere than it serves.
+    pub knee_rate: Option<f64>,
+    /// The largest load that meets the goal; none where there is no goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Met>,
+}
+
+/// A run at a load.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    /// Requests a second that were to come.
+    pub rate: f64,
+    /// The same as a share of the capacity, per cent.
+    pub percent: f64,
+    /// Whether it was chosen by the search for a goal, not by the user.
+    pub by_search: bool,
+    /// All that was measured.
+    pub run: Results,
+}
+
+impl Measured {
+    /// A run at `rate`.
+    pub fn new(rate: f64, capacity: Estimate, by_search: bool, run: Results) -> Self {
+        Self {
+            rate,
+            percent: 100.0 * rate / capacity.mean,
+            by_search,
+            run,
+        }
+    }
+
+    /// Whether more was offered than could be served.
+    pub fn is_saturated(&self) -> bool {
+        let not_steady = &self.run.long_run.not_steady;
+        not_steady.contains(&NotSteady::Saturated)
+    }
+
+    /// A response time, ms; none where it is not known.
+    pub fn time(&self, metric: Metric) -> Option<Estimate> {
+        metric.of(self.run.long_run.response_ms.as_ref()?)
+    }
+}
+
+/// Measures all subjects at all loads.
+///
+/// # Errors
+/// A run that fails, an interrupt.
+pub fn measure(
+    laboratory: &Laboratory<'_>,
+    subjects: &[Subject],
+    points: &[Point],
+    capacity: Option<Point>,
+) -> Result<Vec<Curve>, Failure> {
+    let capacities: Vec<Estimate> = match capacity {
+        Some(rate) => vec![Estimate::of_one(rate.rate(0.0)); subjects.len()],
+        None => {
+            let closed = laboratory.run(subjects.iter().map(|subject| (subject, None)))?;
+            closed.iter().map(Results::request_rate).collect()
+        }
+    };
+    let rates = |capacity: &Estimate| {
+        let mut rates: Vec<f64> = points
+            .iter()
+            .map(|point| point.rate(capacity.mean))
+            .collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        rates
+    };
+    let rates: Vec<Vec<f64>> = capacities.iter().map(rates).collect();
+    let loads = subjects.iter().zip(&rates);
+    let loads =
+        loads.flat_map(|(subject, rates)| rates.iter().map(move |&rate| (subject, Some(rate))));
+    let mut runs = laboratory.run(loads)?.into_iter();
+    let curve = |((subject, capacity), rates): ((&Subject, &Estimate), &Vec<f64>)| {
+        let runs = rates.iter().zip(runs.by_ref());
+        let measured: Vec<Measured> = runs
+            .map(|(&rate, run)| Measured::new(rate, *capacity, false, run))
+            .collect();
+        Curve {
+            name: subject.experiment.name.clone(),
+            capacity: *capacity,
+            knee_rate: knee(&measured),
+            measured,
+            goal: None,
+        }
+    };
+    Ok(subjects
+        .iter()
+        .zip(&capacities)
+        .zip(&rates)
+        .map(curve)
+        .collect())
+}
+
+/// The load at which load divided by mean response time, Kleinrock's power, is largest (Kleinrock, *Power and Deterministic Rules of Thumb for
+/// Probabilistic Problems in Computer Communications*, 1979). An M/M/1 queue has it where half of the time is used.
+fn knee(measured: &[Measured]) -> Option<f64> {
+    let power = |measured: &Measured| {
+        Some((
+            measured.rate,
+            measured.rate / measured.time(Metric::Mean)?.mean,
+        ))
+    };
+    let powers = measured.iter().filter_map(power);
+    let (rate, _) = powers.max_by(|one, other| one.1.total_cmp(&other.1))?;
+    Some(rate)
+}

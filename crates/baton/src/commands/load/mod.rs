@@ -1,0 +1,91 @@
+//! `baton load`: response times over load, the knee, and the load that meets a goal.
+
+mod curve;
+mod figure;
+mod goal;
+mod laboratory;
+mod metric;
+mod point;
+mod table;
+
+pub use goal::Goal;
+pub use point::Point;
+
+use crate::cli::LoadArgs;
+use crate::config::{self, Planned, Request, Setting};
+use crate::failure::Failure;
+use crate::output::{JsonOutput, PendingFigure, print, spare, tell};
+use crate::runner::Interrupt;
+use curve::Curve;
+use laboratory::{Laboratory, Subject};
+use serde::Serialize;
+
+/// What `--json` holds.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    /// One for each configuration, in the order of the command line and of experiment files.
+    curves: &'a [Curve],
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a failed run, an interrupt.
+pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let points = point::chosen(arguments)?;
+    let subjects = subjects(arguments)?;
+    for input in subjects.iter().filter_map(Subject::log) {
+        spare(input, "--json", arguments.json.as_deref())?;
+        spare(input, "--figure", arguments.figure.as_deref())?;
+    }
+    let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let figure = arguments.figure.as_deref().map(PendingFigure::new);
+    let figure = figure.transpose()?;
+    let laboratory = Laboratory {
+        threads: arguments.threads.get(),
+        interrupt,
+    };
+    let mut curves = curve::measure(&laboratory, &subjects, &points, arguments.capacity)?;
+    if let Some(goal) = arguments.goal {
+        goal::search(&laboratory, &subjects, &mut curves, goal)?;
+    }
+    let text = table::describe(&curves);
+    if let Some(figure) = figure {
+        let drawn = figure::of(&curves);
+        figure.write(|picture| drawn.draw(picture))?;
+    }
+    match json {
+        Some(json) => json.write(&Document { curves: &curves }, &text),
+        None => print(&text),
+    }
+}
+
+/// All configurations.
+fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
+    let changes = &arguments.changes;
+    if changes.arrivals.rate.is_some() {
+        let expected = "no rate: `baton load` sets it; say --points 5000/s,10000/s";
+        return Err(Failure::BadInput(format!("--rate: expected {expected}")));
+    }
+    let mut subjects = Vec::new();
+    for experiment in &arguments.experiments {
+        let mut request = Request {
+            experiment: experiment.clone(),
+            profile: changes.profile.clone(),
+            log: changes.log.clone(),
+            settings: changes.settings(),
+            variants: arguments.variant.clone(),
+        };
+        // Arrivals alone are no load: the rate follows.
+        let rate = Setting::of_flag("--rate", "load.rate", "1/s");
+        request.settings.insert(0, rate);
+        let plan = config::plan(&request)?;
+        for note in &plan.notes {
+            tell(&format!("note: {note}\n"));
+        }
+        request.settings.remove(0);
+        let subject = |run: Planned| Subject::new(run, &request);
+        subjects.extend(plan.runs.into_iter().map(subject));
+    }
+    Ok(subjects)
+}

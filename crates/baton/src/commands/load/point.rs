@@ -1,0 +1,101 @@
+//! Loads to run at.
+
+use crate::cli::LoadArgs;
+use crate::failure::Failure;
+use std::fmt;
+use std::str::FromStr;
+
+/// A load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Point {
+    /// A share of the capacity, per cent.
+    Share(f64),
+    /// Requests a second.
+    Rate(f64),
+}
+
+/// Of the capacity, per cent, where nobody says.
+const USUAL: [f64; 7] = [10.0, 20.0, 50.0, 70.0, 80.0, 90.0, 95.0];
+/// Loads from `--from` to `--to`.
+const EVENLY: u32 = 8;
+
+impl Point {
+    /// Requests a second, where so many are the capacity.
+    pub fn rate(self, capacity: f64) -> f64 {
+        match self {
+            Self::Share(percent) => capacity * percent / 100.0,
+            Self::Rate(rate) => rate,
+        }
+    }
+}
+
+impl FromStr for Point {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let number: Option<f64> = text.trim().parse().ok();
+            number.filter(|number| *number > 0.0 && *number <= 1e9)
+        };
+        let point = match text.strip_suffix("/s") {
+            Some(rate) => number(rate).map(Self::Rate),
+            None => number(text.strip_suffix('%').unwrap_or(text)).map(Self::Share),
+        };
+        point.ok_or_else(|| {
+            "expected a share of the capacity, as in 80 or 80%, or a rate, as in 5000/s".to_owned()
+        })
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(percent) => write!(f, "{percent}%"),
+            Self::Rate(rate) => write!(f, "{rate}/s"),
+        }
+    }
+}
+
+/// The loads that were asked for.
+///
+/// # Errors
+/// They are no loads.
+pub fn chosen(arguments: &LoadArgs) -> Result<Vec<Point>, Failure> {
+    let refuse = |flag: &str, point: Point, expected: &str| {
+        Err(Failure::BadInput(format!(
+            "{flag} {point}: expected {expected}"
+        )))
+    };
+    if let Some(capacity @ Point::Share(_)) = arguments.capacity {
+        return refuse("--capacity", capacity, "a rate, as in 20000/s");
+    }
+    match (arguments.from, arguments.to) {
+        (Some(Point::Share(from)), Some(Point::Share(to))) if from < to => {
+            let step = (to - from) / f64::from(EVENLY - 1);
+            Ok((0..EVENLY)
+                .map(|n| Point::Share(from + step * f64::from(n)))
+                .collect())
+        }
+        (Some(from), Some(_)) => {
+            refuse("--from", from, "a share of the capacity below that of --to")
+        }
+        _ if arguments.points.is_empty() => Ok(USUAL.map(Point::Share).to_vec()),
+        _ => Ok(arguments.points.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_rates_are_told_apart() {
+        assert_eq!("80".parse(), Ok(Point::Share(80.0)));
+        assert_eq!("12.5%".parse(), Ok(Point::Share(12.5)));
+        assert_eq!("5000/s".parse(), Ok(Point::Rate(5000.0)));
+        assert_eq!(Point::Share(80.0).rate(500.0), 400.0);
+        for text in ["", "0", "-5", "x", "5000/m", "inf", "nan%"] {
+            assert!(text.parse::<Point>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! How long clients waited.
+
+use baton_report as report;
+use baton_sim::results::{Distribution, Results};
+
+/// Response times; of an open loop also what was offered, and from when it was due.
+pub(super) fn facts(result: &Results) -> Vec<(&'static str, String)> {
+    let clients = &result.clients;
+    let mut facts = Vec::new();
+    if let Some(open) = &clients.open_loop {
+        let offered = format!(
+            "{} requests/s, of which {} served; {} under way at the end, {} lost",
+            report::significant(open.offered_rate),
+            report::significant(clients.request_rate),
+            report::grouped(open.unanswered),
+            report::grouped(open.lost),
+        );
+        facts.push(("offered", offered));
+        facts.push(("response time since due, ms", text(&open.response_ms)));
+        facts.push(("of that before it was sent, ms", text(&open.wait_ms)));
+    }
+    facts.push(("response time, ms", text(&clients.response_ms)));
+    facts.push(("to its first byte, ms", text(&clients.first_byte_ms)));
+    facts
+}
+
+fn text(ms: &Distribution) -> String {
+    format!(
+        "mean {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}",
+        report::significant(ms.mean),
+        report::significant(ms.p50),
+        report::significant(ms.p90),
+        report::significant(ms.p99),
+        report::significant(ms.p999),
+        report::significant(ms.max)
+    )
+}
