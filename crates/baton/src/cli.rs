@@ -8,6 +8,7 @@ mod descriptors;
 #[cfg(live)]
 mod live;
 mod load;
+mod log;
 
 #[cfg(live)]
 pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
@@ -17,6 +18,8 @@ pub use descriptors::{BatchingName, DescriptorArgs};
 #[cfg(live)]
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 pub use load::LoadArgs;
+
+pub use log::LogArgs;
 
 use crate::config::Setting;
 use baton_sim::Link;
@@ -126,6 +129,9 @@ pub struct AdviseArgs {
     /// The access log
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: PathBuf,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: LogArgs,
     /// Name or path of the machine [default: handoff-2006]
     #[arg(long, value_name = "PROFILE")]
     pub machine: Option<String>,
@@ -224,9 +230,12 @@ fn parse_until(text: &str) -> Result<f64, String> {
 /// What of an experiment may be changed from the command line.
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
-    /// Replay this access log (Common, Combined, W3C and others; plain, gzip, xz or Zstandard)
+    /// Replay this access log (of nearly any server; plain, bzip2, gzip, xz or Zstandard); `-` for stdin
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: LogArgs,
     /// Set one value, as in --set nic.mips=600 or --set host.l2.size_kib=2048; may be given again
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
@@ -258,7 +267,9 @@ impl ExperimentArgs {
             .into_iter()
             .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
         let length = self.length.settings().into_iter();
-        given
+        self.reading
+            .settings()
+            .chain(given)
             .chain(length)
             .chain(self.arrivals.settings())
             .chain(self.set.iter().cloned())
@@ -351,6 +362,9 @@ pub struct ReproduceArgs {
     /// The log of the published experiment, or an excerpt of it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: LogArgs,
     /// A folder with public excerpts of the published experiments' logs, under their public names
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub data: Option<PathBuf>,
@@ -434,6 +448,9 @@ pub struct CalibrateArgs {
     /// The log of the published experiment, or an excerpt of it; without, a generated one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: LogArgs,
     /// Write constants, and published and simulated values of every round, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
@@ -468,14 +485,21 @@ pub struct CalibrateArgs {
     after_help = "\
 Examples:
   baton trace nasa_http_19950701_first9999.tsv.xz
+  zcat access.log.*.gz | baton trace -
+  baton trace access.json --format json:client=visitor,time=when
+  baton trace app.log --format '%h %t \"%r\" %>s %b'
   baton trace locality nasa_http_19950701_first9999.tsv.xz --figure nasa.svg
 
-The format (Common, Combined, W3C and others) and the compression (gzip, xz, Zstandard) are told by content."
+The format (Combined, JSON lines, CSV, Squid, HAProxy, W3C and others) and the compression (bzip2, gzip, xz, Zstandard) are told by
+content."
 )]
 pub struct TraceArgs {
-    /// The access log
+    /// The access log; `-` for stdin
     #[arg(value_hint = ValueHint::FilePath, required = true)]
     pub log: Option<PathBuf>,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: LogArgs,
     /// Requests of one client closer than this share a connection, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     pub persistent: u32,
@@ -491,7 +515,7 @@ pub struct TraceArgs {
 #[derive(Debug, Subcommand)]
 pub enum TracePart {
     /// Say what share of content caches of all sizes on the NIC would keep off the bus, for many policies
-    Locality(LocalityArgs),
+    Locality(Box<LocalityArgs>),
 }
 
 /// `baton trace locality`.
@@ -505,9 +529,12 @@ Examples:
 Policies: lru, lfu, fifo, sieve, s3-fifo, w-tinylfu, gdsf; `min` hits the most blocks that a cache which knows the future can
 hit, `bound` is more than any policy can hit in bytes. Two caches are two NICs: connections are dealt out in turn.")]
 pub struct LocalityArgs {
-    /// The access log
+    /// The access log; `-` for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub log: PathBuf,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: LogArgs,
     /// Which policies, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub policies: Vec<String>,
@@ -551,6 +578,9 @@ pub struct GenerateArgs {
     /// Fit the generator to this access log instead
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
     pub fit: Option<PathBuf>,
+    /// How that is read.
+    #[command(flatten)]
+    pub reading: LogArgs,
     /// Requests to generate [default: those of the preset, or of the log]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub requests: Option<u32>,
@@ -565,6 +595,9 @@ pub struct GenerateArgs {
     /// The file to write, in Common Log Format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
+    /// Write Combined format instead, referer and user agent `-`
+    #[arg(long)]
+    pub combined: bool,
 }
 
 #[cfg(test)]

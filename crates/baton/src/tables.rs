@@ -8,6 +8,7 @@ use crate::summary::Summary;
 use baton_bus::Category;
 use baton_host::LAYERS;
 use baton_report as report;
+use baton_sim::WARNINGS;
 use baton_sim::config::{EstablishedBy, Length};
 use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
 use baton_stats::Estimate;
@@ -92,7 +93,7 @@ fn common_facts(results: &[Results]) -> String {
     if rest.is_empty() || !rest.iter().all(shared) {
         return String::new();
     }
-    let mut facts: Vec<(String, String)> = first.workload.iter().map(workload_fact).collect();
+    let mut facts = workload_facts(first);
     facts.push(("seed".to_owned(), run.seed.to_string()));
     facts.push((
         "length".to_owned(),
@@ -195,7 +196,7 @@ fn facts(result: &Results) -> Vec<(String, String)> {
         nic,
         ..
     } = result;
-    let mut facts: Vec<(String, String)> = result.workload.iter().map(workload_fact).collect();
+    let mut facts = workload_facts(result);
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
     fact("seed", experiment.run.seed.to_string());
     fact(
@@ -262,12 +263,16 @@ fn facts(result: &Results) -> Vec<(String, String)> {
     facts
 }
 
-/// A fact about the workload, its name as words and its number grouped.
-fn workload_fact((name, value): (&String, &String)) -> (String, String) {
-    let value = value
-        .parse()
-        .map_or_else(|_| value.clone(), report::grouped);
-    (format!("workload: {}", name.replace('_', " ")), value)
+/// The facts about a workload, their names as words and their numbers grouped. Warnings were told when the runs ended.
+fn workload_facts(result: &Results) -> Vec<(String, String)> {
+    let facts = result.workload.iter().filter(|(name, _)| *name != WARNINGS);
+    let words = |(name, value): (&String, &String)| {
+        let value = value
+            .parse()
+            .map_or_else(|_| value.clone(), report::grouped);
+        (format!("workload: {}", name.replace('_', " ")), value)
+    };
+    facts.map(words).collect()
 }
 
 fn cycles(result: &Results) -> Vec<report::CyclesRow> {

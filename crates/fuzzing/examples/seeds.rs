@@ -7,10 +7,12 @@ use baton_bus::descriptor::{
     Action, Buffer, Close, Opcode, Outcome, Peer, Request, Response, SocketInfo, SocketOption,
     Status, write_inline, write_peer,
 };
+use baton_fuzzing::SPELLED;
 use baton_wire::{
     Ecn, Endpoint, Flags, Header, Link, Options, Packet, SackBlock, SeqNr, Timestamps,
     encode_frame, encode_packet,
 };
+use baton_workload::log::Format;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -263,21 +265,48 @@ fn responses() -> Vec<Descriptor> {
 }
 
 fn logs(folder: &Path) -> std::io::Result<()> {
-    let common = "h - - [01/Jul/1998:00:00:01 +0000] \"GET /a HTTP/1.0\" 200 123\n";
-    let combined =
-        "h - - [01/Jul/1998:00:00:01 +0000] \"GET /a HTTP/1.0\" 200 123 \"-\" \"agent\"\n";
-    let epa = "h [29:23:53:25] \"GET /a HTTP/1.0\" 200 1497\n";
-    let tsv = "h\t-\t804571201\tGET\t/a\t200\t1839\t\t\n";
-    let csv = "timestamp,clientID,objectID,size,method,status,type,server\n894981601,1,2,345,GET,200,HTML,s\n";
-    let w3c = "#Fields: date time c-ip cs-method cs-uri-stem sc-status sc-bytes\n1998-07-01 00:00:01 h GET /a 200 5\n";
-    let sdsc = "h: Tue Aug 22 00:00:01 1995 (/a): Sent file\n";
-    let formats = [common, combined, epa, tsv, csv, w3c, sdsc];
-    for (choice, text) in (0_u8..).zip(formats) {
-        for (kind, first) in [("named", choice), ("found", 0xff)] {
-            let mut bytes = vec![first];
-            bytes.extend_from_slice(text.as_bytes());
-            write(folder, &format!("{kind}-{choice}"), &bytes)?;
+    for (choice, format) in (0_u8..).zip(Format::ALL) {
+        let line = format.example().replace("<tab>", "\t");
+        let text = match format {
+            Format::W3c => format!("{line}\n1998-07-01 00:00:01 h GET /a 200 5\n"),
+            Format::Csv => format!("{line}\n893973604,h,GET,\"/a,b\",200,5\n"),
+            Format::LogFormat => {
+                format!("{line}\nh [30/Apr/1998:22:00:04 +0000] \"GET /a HTTP/1.0\" 200 5\n")
+            }
+            _ => format!("{line}\n"),
+        };
+        let name = format.name();
+        let kinds = if format == Format::LogFormat {
+            &[("spelled", SPELLED)][..]
+        } else {
+            &[("named", choice), ("found", 0xff)]
+        };
+        for (kind, first) in kinds {
+            let bytes = [&[*first], text.as_bytes()].concat();
+            write(folder, &format!("{kind}-{name}"), &bytes)?;
         }
+    }
+    let more = [
+        (
+            "json",
+            "json:client=who.ip,time=when\n{\"who\":{\"ip\":[\"h\"]},\"when\":\"1e3\",\"path\":\"/a\"}\n",
+        ),
+        (
+            "csv",
+            "csv:client=who\nwho;time;url;bytes\nh;893973604.5;/a;-\n",
+        ),
+        (
+            "times",
+            "%h %{%d/%b/%Y}t %{%T}t %m %U%q %O %{X-Forwarded-For}i\nh 30/Apr/1998 22:00:04 GET /a?b 9 10.0.0.1, h\n",
+        ),
+        (
+            "nginx",
+            "$remote_addr [$time_iso8601] \"$request\" ${status}\nh [1998-04-30T22:00:04Z] \"GET /\\\"a\" 200\n",
+        ),
+    ];
+    for (name, text) in more {
+        let bytes = [&[SPELLED], text.as_bytes()].concat();
+        write(folder, &format!("spelled-{name}"), &bytes)?;
     }
     Ok(())
 }

@@ -1,25 +1,61 @@
-//! Access logs, compressed or not.
+//! Access logs of any format, compressed or not.
 
 use baton_workload::Log;
-use baton_workload::log::Format;
+use baton_workload::log::{Format, FormatSpec, ReadOptions};
 use std::path::Path;
 
-/// Reads the input as a log: in the format that the first byte names, or in the one that its lines fit.
+/// The first byte of an input whose first line is the format, as `--format` has it.
+pub const SPELLED: u8 = 0xfe;
+
+/// Reads the input as a log: in the format that the first byte names, in the one that its first line spells out, or in the one that its
+/// lines fit.
 pub fn access_log(data: &[u8]) {
     let Some((&choice, text)) = data.split_first() else {
         return;
     };
-    let format = Format::ALL.get(usize::from(choice)).copied();
-    if let Ok(log) = Log::from_reader(Path::new("input"), text, format) {
-        assert!(
-            !log.requests.is_empty(),
-            "a log without a request is an error"
-        );
-        let sum: u64 = log.skipped.reasons().map(|(_, count)| count).sum();
+    let (format, text) = if choice == SPELLED {
+        let end = text.iter().position(|&c| c == b'\n').unwrap_or(text.len());
+        let (spec, text) = text.split_at(end);
+        let Ok(spec) = String::from_utf8_lossy(spec).parse::<FormatSpec>() else {
+            return;
+        };
         assert_eq!(
-            sum,
-            log.skipped.total(),
-            "each skipped line is counted by its reason"
+            spec.to_string().parse(),
+            Ok(spec.clone()),
+            "a format is written as it is read"
         );
+        (Some(spec), text.strip_prefix(b"\n").unwrap_or(text))
+    } else {
+        let named = Format::ALL.get(usize::from(choice)).copied();
+        (named.and_then(FormatSpec::named), text)
+    };
+    let options = ReadOptions {
+        format,
+        allow_skipped: true,
+        cancelled: None,
+    };
+    match Log::from_reader(Path::new("input"), text, &options) {
+        Ok(log) => check(&log),
+        Err(error) => assert!(
+            !error.to_string().chars().any(char::is_control),
+            "what a terminal obeys is not printed"
+        ),
     }
+}
+
+fn check(log: &Log) {
+    assert!(
+        !log.requests.is_empty(),
+        "a log without a request is an error"
+    );
+    let sum: u64 = log.skipped.reasons().map(|(_, found)| found.lines).sum();
+    assert_eq!(
+        sum,
+        log.skipped.total(),
+        "each skipped line is counted by its reason"
+    );
+    assert!((0.0..1.0).contains(&log.skipped.share()));
+    assert!(log.requests.is_sorted_by_key(|request| request.time_us));
+    assert!(log.forwarded <= log.requests.len() as u64);
+    log.warnings();
 }

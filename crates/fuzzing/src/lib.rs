@@ -15,7 +15,7 @@ mod portable;
 mod shared_memory;
 mod stream;
 
-pub use access_log::access_log;
+pub use access_log::{SPELLED, access_log};
 pub use application::application;
 pub use conversation::segments;
 pub use descriptors::descriptors;

@@ -32,7 +32,7 @@ fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment
 }
 
 fn warm_machine(experiment: &Experiment) -> Machine {
-    let (load, _) = load_workload(experiment).expect("the load is made, not read");
+    let (load, _) = load_workload(experiment, &|| false).expect("the load is made, not read");
     let mut machine = Machine::builder(experiment)
         .load(load)
         .build()

@@ -5,14 +5,18 @@ use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
 use baton_workload::load::{Pace, Paced};
+use baton_workload::log::ReadOptions;
 use baton_workload::{
-    Fixed, GeneratorSpec, LoadSpec, Log, OnDemand, Order, Preset, RemoteFiles, Replay, SessionRule,
-    SpecWeb, SpecWebSpec, Workload,
+    Fixed, GeneratorSpec, LoadSpec, Log, LogError, OnDemand, Order, Preset, RemoteFiles, Replay,
+    SessionRule, SpecWeb, SpecWebSpec, Workload,
 };
 use std::collections::BTreeMap;
 
 /// Facts about a workload, in words.
 pub type Facts = BTreeMap<String, String>;
+
+/// The fact that holds what whoever believes the results must know about the log, a line each.
+pub const WARNINGS: &str = "warnings";
 
 /// Sources of connection scripts that can move between threads: one for each replayer, or one for all.
 pub type Load = Vec<Box<dyn Workload + Send>>;
@@ -29,19 +33,23 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Results, RunError> {
     experiment.validate()?;
-    let (load, facts) = load_workload(experiment)?;
+    let (load, facts) = load_workload(experiment, &|| observer.cancelled())?;
     let machine = Machine::builder(experiment).load(load).captures(captures);
     let mut results = machine.build()?.run(commit, observer)?;
     results.workload = facts;
     Ok(results)
 }
 
-/// The workload that an experiment describes, dealt out to its replayers, and facts about it in words.
+/// The workload that an experiment describes, dealt out to its replayers, and facts about it in words. While a log is read, `cancelled`
+/// is asked now and then whether it is still wanted.
 ///
 /// # Errors
-/// A log that cannot be read or replayed, an unknown generator.
-pub fn load_workload(experiment: &Experiment) -> Result<(Load, Facts), RunError> {
-    let (load, log_rate, facts) = source(experiment)?;
+/// A log that cannot be read or replayed, an unknown generator, or it was cancelled.
+pub fn load_workload(
+    experiment: &Experiment,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<(Load, Facts), RunError> {
+    let (load, log_rate, facts) = source(experiment, cancelled)?;
     if experiment.load == LoadSpec::default() {
         return Ok((load, facts));
     }
@@ -67,20 +75,36 @@ const ARRIVALS_SALT: u64 = 0xa441_7a15;
 /// A load without waits, or with those of the log if they are needed, and how many requests the log has a second.
 type Source = (Load, Option<f64>, Facts);
 
-fn source(experiment: &Experiment) -> Result<Source, RunError> {
+fn source(experiment: &Experiment, cancelled: &dyn Fn() -> bool) -> Result<Source, RunError> {
     let timed = experiment.load.needs_times();
     let seed = experiment.run.seed;
     let replayers = experiment.clients.replayers;
     match &experiment.workload {
         WorkloadConfig::Log {
             path,
+            format,
+            allow_skipped,
             persistent_s,
             pipeline_s,
             order,
         } => {
-            let mut log = Log::read(path).map_err(|error| RunError::Workload(error.to_string()))?;
+            let options = ReadOptions {
+                format: format.clone(),
+                allow_skipped: *allow_skipped,
+                cancelled: Some(cancelled),
+            };
+            let mut log = Log::read_with(path, &options).map_err(unread)?;
             let left_out = leave_out_giants(&mut log)?;
             let mut facts = facts(&log);
+            facts.insert("format".to_owned(), log.format.to_string());
+            if log.forwarded > 0 {
+                let of = format!("{} by X-Forwarded-For", log.forwarded);
+                facts.insert("clients_of_requests".to_owned(), of);
+            }
+            let warnings = log.warnings();
+            if !warnings.is_empty() {
+                facts.insert(WARNINGS.to_owned(), warnings.join("\n"));
+            }
             facts.insert("log".to_owned(), path.display().to_string());
             facts.insert("skipped".to_owned(), log.skipped.to_string());
             if left_out > 0 {
@@ -133,6 +157,13 @@ fn source(experiment: &Experiment) -> Result<Source, RunError> {
             let load: Load = vec![Box::new(Fixed::new(*spec))];
             Ok((load, None, BTreeMap::new()))
         }
+    }
+}
+
+fn unread(error: LogError) -> RunError {
+    match error {
+        LogError::Cancelled { .. } => RunError::Cancelled,
+        error => RunError::Workload(error.to_string()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod excerpts;
 
-use baton_workload::log::{Format, LogError, NotReplayable, SkipReason};
+use baton_workload::log::{Format, NotReplayable, SkipReason};
 use baton_workload::{Analysis, Fit, Log, Replay, SessionRule, Workload};
 use libtest_mimic::{Arguments, Trial};
 
@@ -127,7 +127,8 @@ fn epa() {
         ),
         (1, 1, 1796)
     );
-    assert_eq!(log.skipped.first()[0].line, 4531);
+    let first = log.skipped.reasons().next().map(|(_, skipped)| skipped);
+    assert_eq!(first.map(|skipped| skipped.first_line), Some(4531));
     // URLs with spaces in them are told apart by what follows the space, too.
     assert_eq!(log.urls.len(), 2993);
     assert_eq!(bytes(&log), (99_541_814, 41_118_564));
@@ -157,12 +158,11 @@ fn other_files_are_refused() {
     let others = [
         (REQUESTS_PER_MINUTE, "line 1: \"period,count\""),
         (ATM_PACKETS, "line 1: \"time_s,iface,"),
-        (ATM_CAPTURE, "line 1: "),
+        (ATM_CAPTURE, "is a binary file"),
     ];
     for (name, expected) in others {
-        let error = Log::read(&excerpts::path(name)).unwrap_err();
-        assert!(matches!(error, LogError::UnknownFormat { .. }), "{error}");
-        assert!(error.to_string().contains(expected), "{error}");
+        let error = Log::read(&excerpts::path(name)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }
 

@@ -1,13 +1,13 @@
 //! `baton generate`: writes a synthetic access log.
 
 use crate::cli::GenerateArgs;
-use crate::commands::trace;
+use crate::commands::{logs, trace};
 use crate::failure::Failure;
 use crate::output::{Pending, print, spare};
 use crate::runner::{Interrupt, Spinner};
 use baton_report::{self as report, Column, Scale, Table};
 use baton_workload::fit::{FitError, FitRow, Unit};
-use baton_workload::log::write_common_log;
+use baton_workload::log::{Layout, write_log};
 use baton_workload::{Analysis, Fit, Log, Preset, SessionRule};
 use std::path::Path;
 
@@ -21,12 +21,17 @@ pub fn execute(arguments: &GenerateArgs, interrupt: &Interrupt) -> Result<(), Fa
     }
     let out = Pending::new("--out", &arguments.out)?;
     let (log, text) = match (&arguments.fit, &arguments.preset) {
-        (Some(model), _) => fitted(arguments, model)?,
+        (Some(model), _) => fitted(arguments, model, interrupt)?,
         (None, preset) => of_preset(arguments, preset.as_deref().unwrap_or_default())?,
     };
     interrupt.check()?;
+    let layout = if arguments.combined {
+        Layout::Combined
+    } else {
+        Layout::Common
+    };
     let requests = report::grouped(log.requests.len() as u64);
-    out.write_with(|file| write_common_log(&log, file))?;
+    out.write_with(|file| write_log(&log, layout, file))?;
     print(&format!(
         "{text}\nWrote {requests} requests to {}.\n",
         arguments.out.display()
@@ -34,10 +39,14 @@ pub fn execute(arguments: &GenerateArgs, interrupt: &Interrupt) -> Result<(), Fa
 }
 
 /// A log like the one at `model`, and how far it is from that.
-fn fitted(arguments: &GenerateArgs, model: &Path) -> Result<(Log, String), Failure> {
+fn fitted(
+    arguments: &GenerateArgs,
+    model: &Path,
+    interrupt: &Interrupt,
+) -> Result<(Log, String), Failure> {
+    let original = logs::read(model, &arguments.reading, interrupt)?;
     let _spinner = Spinner::new("fitting the generator");
     let bad = |reason: String| Failure::BadInput(format!("--fit {}: {reason}", model.display()));
-    let original = Log::read(model).map_err(|error| Failure::BadInput(error.to_string()))?;
     let rule = SessionRule::PAPERS;
     let fit = Fit::of(&original, rule).map_err(|error| bad(error.to_string()))?;
     let requests = match arguments.requests {

@@ -8,6 +8,7 @@ pub mod generate;
 #[cfg(live)]
 pub mod live;
 pub mod load;
+pub mod logs;
 pub mod reproduce;
 pub mod run;
 pub mod shell;

@@ -2,18 +2,22 @@
 
 mod locality;
 
+use super::logs;
 use crate::cli::{TraceArgs, TracePart};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print, spare};
-use crate::runner::{Interrupt, Spinner};
+use crate::runner::Interrupt;
 use baton_report::{self as report, Column, Table};
+use baton_workload::SessionRule;
 use baton_workload::analyse::{
     Analysis, Connections, Lifetimes, Locality, Popularity, SizePair, Sizes, Totals,
 };
 use baton_workload::log::Skipped;
-use baton_workload::{Log, SessionRule};
 use serde::Serialize;
 use std::path::Path;
+
+/// How much of a skipped line is shown, characters.
+const SHOWN_CHARS: usize = 40;
 
 /// What `--json` holds.
 #[derive(Debug, Serialize)]
@@ -41,15 +45,12 @@ pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failu
 fn analyse(arguments: &TraceArgs, path: &Path, interrupt: &Interrupt) -> Result<(), Failure> {
     spare(path, "--json", arguments.json.as_deref())?;
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
-    let spinner = Spinner::new("reading the log");
-    let log = Log::read(path).map_err(|error| Failure::BadInput(error.to_string()))?;
     let rule = SessionRule {
         persistent_s: arguments.persistent,
         pipeline_s: None,
     };
-    let analysis = Analysis::of(&log, rule);
-    drop(spinner);
-    interrupt.check()?;
+    let analyse = move |log| Ok(Analysis::of(&log, rule));
+    let analysis = logs::read_then(path, &arguments.reading, interrupt, analyse)?;
     let text = describe(path, &analysis);
     match json {
         Some(json) => json.write(
@@ -66,6 +67,7 @@ fn analyse(arguments: &TraceArgs, path: &Path, interrupt: &Interrupt) -> Result<
 /// The whole analysis for people.
 pub fn describe(path: &Path, analysis: &Analysis) -> String {
     let mut parts = vec![
+        logs::warnings(&analysis.warnings),
         report::facts_table(&path.display().to_string(), &facts(analysis)),
         skipped(&analysis.skipped),
         popularity(&analysis.popularity),
@@ -91,7 +93,17 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
     fact("format", analysis.format.to_string());
     fact("requests", report::grouped(totals.requests));
-    fact("clients", report::grouped(totals.clients));
+    let clients = report::grouped(totals.clients);
+    fact(
+        "clients",
+        match totals.forwarded {
+            0 => clients,
+            forwarded => format!(
+                "{clients}, those of {} requests by X-Forwarded-For",
+                report::grouped(forwarded)
+            ),
+        },
+    );
     fact("files (distinct URLs)", report::grouped(totals.urls));
     if analysis.sizes.is_some() {
         let mean = totals.mean_bytes().round() as u64;
@@ -155,22 +167,23 @@ fn skipped(skipped: &Skipped) -> String {
     if skipped.total() == 0 {
         return "No line was skipped.\n".to_owned();
     }
-    let reasons: Vec<report::Count> = skipped
-        .reasons()
-        .map(|(reason, count)| report::Count {
-            name: reason.to_string(),
-            count,
-        })
-        .collect();
-    let mut text = report::counts_table("lines skipped because", &reasons);
-    text.push_str("The first of them:\n");
-    for line in skipped.first() {
-        text.push_str(&format!(
-            "  line {} ({}): {:?}\n",
-            line.line, line.reason, line.text
-        ));
+    let mut table = Table::new(vec![
+        Column::words("lines skipped because"),
+        Column::numbers("lines"),
+        Column::numbers("of the log"),
+        Column::numbers("as line"),
+        Column::words("which begins"),
+    ]);
+    for (reason, found) in skipped.reasons() {
+        table.row(vec![
+            reason.to_string(),
+            report::grouped(found.lines),
+            share(found.lines as f64 / skipped.lines().max(1) as f64),
+            report::grouped(found.first_line),
+            found.first_text.chars().take(SHOWN_CHARS).collect(),
+        ]);
     }
-    text
+    table.render()
 }
 
 fn popularity(popularity: &Popularity) -> String {
@@ -271,9 +284,19 @@ fn connections(connections: &Connections) -> String {
 }
 
 fn lifetimes(lifetimes: &Lifetimes) -> String {
+    format!(
+        "{}{}{}",
+        distribution("per connection", &[("packets sent", &lifetimes.packets)]),
+        curve(lifetimes, "share of packets sent"),
+        compare_lifetimes(lifetimes)
+    )
+}
+
+/// What the longest-lived connections have of all; `packets` is the head of the column of packets.
+fn curve(lifetimes: &Lifetimes, packets: &str) -> String {
     let mut table = Table::new(vec![
         Column::numbers("longest-lived connections"),
-        Column::numbers("share of packets sent"),
+        Column::numbers(packets),
         Column::numbers("share of bytes"),
     ]);
     for point in &lifetimes.curve {
@@ -283,12 +306,7 @@ fn lifetimes(lifetimes: &Lifetimes) -> String {
             share(point.bytes),
         ]);
     }
-    format!(
-        "{}{}{}",
-        distribution("per connection", &[("packets sent", &lifetimes.packets)]),
-        table.render(),
-        compare_lifetimes(lifetimes)
-    )
+    table.render()
 }
 
 /// How far the lifetimes are from those of the handoff-policies paper, figure 4.

@@ -251,6 +251,9 @@ fn check_workload(
 
 /// Whether a log can be opened at all; what is in it is seen when it is read.
 fn check_readable(path: &Path) -> Result<(), String> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
     match file.metadata() {
         Ok(metadata) if metadata.is_dir() => Err("is a directory".to_owned()),

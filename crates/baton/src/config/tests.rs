@@ -147,6 +147,8 @@ fn a_log_is_sought_beside_the_file_that_names_it() {
         workload(&request),
         WorkloadConfig::Log {
             path: log,
+            format: None,
+            allow_skipped: false,
             persistent_s: 5,
             pipeline_s: None,
             order: Default::default(),
@@ -159,6 +161,8 @@ fn a_log_is_sought_beside_the_file_that_names_it() {
         workload(&request),
         WorkloadConfig::Log {
             path: other,
+            format: None,
+            allow_skipped: false,
             persistent_s: 5,
             pipeline_s: None,
             order: Default::default(),

@@ -2,9 +2,14 @@
 
 use crate::failure::Failure;
 use crate::output::remove_all_parts;
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use std::{panic, process, thread};
+
+/// How long an interrupt may go unseen.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Whether the user wants the program to end.
 #[derive(Clone, Debug)]
@@ -33,6 +38,32 @@ impl Interrupt {
     /// Whether the user asked for the end.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Does `work` on a thread of its own. An interrupt leaves that behind, to end with the program: for what has no place to ask in
+    /// between, or waits for input.
+    ///
+    /// # Errors
+    /// The user asked for the end.
+    pub fn during<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Failure> {
+        let (done, result) = mpsc::channel();
+        let worker = thread::spawn(move || {
+            // Nobody waits any more after an interrupt.
+            let _ = done.send(work());
+        });
+        loop {
+            match result.recv_timeout(BETWEEN_LOOKS) {
+                Ok(result) => return Ok(result),
+                Err(RecvTimeoutError::Timeout) => self.check()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    let panic = worker.join().expect_err("it would have sent its result");
+                    panic::resume_unwind(panic);
+                }
+            }
+        }
     }
 
     /// Ends a command between two of its steps.

@@ -8,12 +8,15 @@ pub use interrupt::Interrupt;
 pub use progress::Spinner;
 pub use tasks::for_all;
 
+use crate::commands::logs;
 use crate::failure::Failure;
 use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
 use baton_sim::results::Results;
-use baton_sim::{Capture, Observer, RunError};
+use baton_sim::{Capture, Observer, RunError, WARNINGS};
+use baton_workload::log::standard_input;
 use progress::Progress;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -41,6 +44,12 @@ pub fn run_all(
     threads: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<Results>, Failure> {
+    let on_stdin = |job: &Job| matches!(&job.experiment.workload, WorkloadConfig::Log { path, .. } if path == Path::new("-"));
+    if jobs.iter().any(on_stdin) {
+        // Runs find it read: they do not see an interrupt while they wait for it.
+        let read = interrupt.during(standard_input)?;
+        read.map_err(|error| Failure::BadInput(format!("-: cannot read: {error}")))?;
+    }
     let progress = Progress::of_shares(jobs.len());
     let outcomes: Vec<Mutex<Option<Result<Results, Failure>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
@@ -70,7 +79,10 @@ pub fn run_all(
         }
     });
     progress.finish();
-    collect(outcomes)
+    let results = collect(outcomes)?;
+    let warnings = results.iter().filter_map(|run| run.workload.get(WARNINGS));
+    logs::warn(warnings.flat_map(|text| text.lines().map(str::to_owned)));
+    Ok(results)
 }
 
 /// All results, or the first failure that is not only the echo of another.

@@ -231,7 +231,7 @@ fn logs_that_cannot_be_replayed_are_refused_with_the_reason() {
     run("no-sizes.log").refused(&["no-sizes.log", "has no response sizes"]);
     run("none.log").refused(&["--log none.log:", "none.log", "expected an access log"]);
     run("empty.log").refused(&["empty.log", "empty"]);
-    run("prose.log").refused(&["prose.log", "line 1", "expected one of common"]);
+    run("prose.log").refused(&["prose.log", "line 1", "expected one of vhost-combined"]);
     bench
         .run_short("x.toml", &[])
         .refused(&["x.toml:3:8:", "none.log", "expected an access log"]);

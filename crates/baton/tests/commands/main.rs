@@ -9,5 +9,6 @@ mod calibrate;
 mod interrupts;
 mod load;
 mod locality;
+mod logs;
 mod reproduce_dcache;
 mod run;

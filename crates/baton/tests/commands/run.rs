@@ -307,15 +307,18 @@ fn a_trace_counts_what_it_skips_and_shows_the_first() {
     let ran = bench.baton("trace x.log --json out.json").ok();
     ran.says(&[
         "lines skipped because",
-        "line 3",
+        "too few fields",
         "nonsense",
-        "line 5",
-        "unreadable time",
+        "no time, or an unreadable one",
         "connections",
     ]);
     let analysis = json(&bench, "out.json");
     assert_eq!(analysis["totals"]["requests"], 4);
     assert_eq!(analysis["log"], "x.log");
+    let skipped = &analysis["skipped"];
+    assert_eq!(skipped["lines"], 6);
+    assert_eq!(skipped["reasons"]["missing-fields"]["first_line"], 3);
+    assert_eq!(skipped["reasons"]["time"]["first_line"], 5);
 }
 
 #[test]

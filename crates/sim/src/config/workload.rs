@@ -2,6 +2,7 @@
 
 use super::{Invalid, one_to, positive};
 use baton_apps::symbolic::{CONTENT_LIMIT, FILES};
+use baton_workload::log::FormatSpec;
 use baton_workload::{
     FixedSpec, GeneratorSpec, LoadSpec, OnDemandSpec, Order, RemoteFilesSpec, SpecWebSpec, Throttle,
 };
@@ -14,8 +15,14 @@ use std::path::PathBuf;
 pub enum WorkloadConfig {
     /// Replay an access log.
     Log {
-        /// The log.
+        /// The log; `-` is standard input.
         path: PathBuf,
+        /// Its format, by name or spelled out; absent: the one that its first lines fit.
+        #[serde(default)]
+        format: Option<FormatSpec>,
+        /// Whether it is replayed though more than half of its lines are skipped.
+        #[serde(default)]
+        allow_skipped: bool,
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
         persistent_s: u32,

@@ -153,7 +153,7 @@ impl<'a> MachineBuilder<'a> {
     pub fn build(self) -> Result<Machine, RunError> {
         let load = match self.load {
             Some(load) => load,
-            None => load_workload(self.experiment)?.0,
+            None => load_workload(self.experiment, &|| false)?.0,
         };
         Machine::new(self.experiment, load, self.captures, self.policies)
     }

@@ -28,6 +28,8 @@ pub struct Analysis {
     pub format: Format,
     /// Totals.
     pub totals: Totals,
+    /// What makes all this doubtful, in sentences.
+    pub warnings: Vec<String>,
     /// Lines that were not understood.
     pub skipped: Skipped,
     /// Requests by status, in order of status; status 0: the log has none.
@@ -61,6 +63,8 @@ pub struct Totals {
     pub footprint_bytes: u64,
     /// Requests whose size was logged as `-`.
     pub dashes: u64,
+    /// Requests whose client is the first address of X-Forwarded-For.
+    pub forwarded: u64,
     /// Time of the first request, microseconds since 1970.
     pub first_us: u64,
     /// Time of the last request, microseconds since 1970.
@@ -79,6 +83,7 @@ impl Totals {
             content_bytes: log.content_bytes(),
             footprint_bytes: log.files.footprint(),
             dashes: log.dashes,
+            forwarded: log.forwarded,
             first_us,
             last_us,
             resorted: log.resorted,
@@ -146,6 +151,7 @@ impl Analysis {
         Self {
             format: log.format,
             totals: Totals::of(log),
+            warnings: log.warnings(),
             skipped: log.skipped.clone(),
             statuses: statuses
                 .map(|(status, requests)| StatusCount { status, requests })

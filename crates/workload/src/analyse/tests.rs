@@ -1,6 +1,7 @@
 //! Each number on small examples, and locality against a plain LRU cache.
 
 use super::*;
+use crate::log::ReadOptions;
 use baton_cache::{AdmissionConfig, ByteBound, ReplacementConfig};
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -17,7 +18,7 @@ fn log(requests: &[(u64, u32, u32, u64)]) -> Log {
         )
         .unwrap();
     }
-    Log::from_reader(Path::new("test"), text.as_bytes(), None).unwrap()
+    Log::from_reader(Path::new("test"), text.as_bytes(), &ReadOptions::default()).unwrap()
 }
 
 fn analyse(requests: &[(u64, u32, u32, u64)]) -> Analysis {
@@ -137,7 +138,12 @@ fn lifetimes_rank_connections_by_packets() {
 #[test]
 fn a_log_without_sizes_has_popularity_and_reuse_only() {
     let line = "1+1: Tue Aug 22 00:00:05 1995 (/a): Sent text: GET /a HTTP/1.0\n";
-    let log = Log::from_reader(Path::new("test"), line.repeat(4).as_bytes(), None).unwrap();
+    let log = Log::from_reader(
+        Path::new("test"),
+        line.repeat(4).as_bytes(),
+        &ReadOptions::default(),
+    )
+    .unwrap();
     let a = Analysis::of(&log, SessionRule::PAPERS);
     assert!(a.sizes.is_none() && a.lifetimes.is_none() && a.locality.caches.is_empty());
     assert_eq!(

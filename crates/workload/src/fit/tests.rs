@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::generate::Preset;
+use crate::log::ReadOptions;
 use std::path::Path;
 
 const RULE: SessionRule = SessionRule::PAPERS;
@@ -62,7 +63,8 @@ fn errors_are_absolute_for_shares_and_relative_otherwise() {
 #[test]
 fn a_log_without_sizes_is_not_fitted() {
     let line = "1+1: Tue Aug 22 00:00:05 1995 (/a): Sent text: GET /a HTTP/1.0\n";
-    let log = Log::from_reader(Path::new("test"), line.as_bytes(), None).unwrap();
+    let log =
+        Log::from_reader(Path::new("test"), line.as_bytes(), &ReadOptions::default()).unwrap();
     assert!(matches!(
         Fit::of(&log, RULE),
         Err(NotReplayable::NoSizes { .. })

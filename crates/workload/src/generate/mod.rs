@@ -27,7 +27,7 @@ pub use references::LocalitySpec;
 pub(crate) use files::FileTable;
 pub(crate) use references::references;
 
-use crate::log::{Format, Log, Method, Names, Request, Skipped};
+use crate::log::{Format, Log, Method, Names, Request};
 use crate::source::FileSet;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -134,15 +134,11 @@ fn log(requests: Vec<Request>, sizes: Vec<u64>) -> Log {
         names.insert(format!("c{client}").as_bytes());
     }
     Log {
-        format: Format::Common,
         requests,
         files: FileSet::new(sizes),
         urls,
         clients: names,
-        skipped: Skipped::default(),
-        has_sizes: true,
-        dashes: 0,
-        resorted: false,
+        ..Log::empty(Format::Common)
     }
 }
 

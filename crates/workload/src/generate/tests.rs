@@ -3,7 +3,7 @@
 use super::*;
 use crate::analyse::Analysis;
 use crate::fit::FitError;
-use crate::log::write_common_log;
+use crate::log::{Layout, ReadOptions, write_log};
 use crate::session::{SessionRule, Sessions};
 use std::path::Path;
 
@@ -102,8 +102,13 @@ fn the_first_requests_are_the_same_on_every_machine() {
 fn a_generated_log_written_and_read_is_the_same() {
     let log = Preset::Demo.spec().generate(9, 5000).unwrap();
     let mut text = Vec::new();
-    write_common_log(&log, &mut text).unwrap();
-    let again = Log::from_reader(Path::new("demo.log"), text.as_slice(), None).unwrap();
+    write_log(&log, Layout::Common, &mut text).unwrap();
+    let again = Log::from_reader(
+        Path::new("demo.log"),
+        text.as_slice(),
+        &ReadOptions::default(),
+    )
+    .unwrap();
     assert_eq!(
         (again.format, again.skipped.total(), again.resorted),
         (Format::Common, 0, false)

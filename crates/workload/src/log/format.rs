@@ -1,79 +1,136 @@
-//! Formats and compressions, and how they are told apart.
+//! Formats: what they are called and what they look like.
 
-use super::LogError;
-use super::lines::HeadLine;
-use super::parse::Parser;
-use super::skipped::excerpt;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::Path;
-
-/// How many lines are looked at to tell the format.
-pub(super) const SAMPLE_LINES: usize = 100;
 
 /// An access log format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
+    /// Combined or Common with the virtual host in front, as Apache's `vhost_combined`.
+    VhostCombined,
     /// NCSA Common Log Format.
     Common,
-    /// Common with referer and user agent appended.
+    /// Common with referer and user agent appended, and whatever else servers append.
     Combined,
-    /// `host [DD:HH:MM:SS] "request" status bytes`, as EPA's 1995 log.
-    Epa,
+    /// Squid's native format. Its sizes are with headers.
+    Squid,
+    /// HAProxy's HTTP log format, with or without syslog's prefix. Its sizes are with headers.
+    Haproxy,
+    /// W3C extended log file format, its fields named by `#Fields`.
+    W3c,
+    /// One JSON object a line.
+    Json,
     /// Tab-separated with Unix seconds, as the public NASA 1995 excerpts.
     NasaTsv,
     /// Comma-separated, as the public World Cup 1998 excerpts.
     WorldCupCsv,
-    /// W3C extended log file format, its fields named by `#Fields`.
-    W3c,
+    /// Values between commas, semicolons, tabs or bars, with a header that names the columns.
+    Csv,
+    /// `host [DD:HH:MM:SS] "request" status bytes`, as EPA's 1995 log.
+    Epa,
     /// `client: date (path): action`, as the San Diego Supercomputer Center's 1995 log. No sizes.
     Sdsc,
+    /// Any format that Apache's `LogFormat` or nginx's `log_format` can describe, given by that description.
+    LogFormat,
 }
 
 impl Format {
-    /// All formats.
-    pub const ALL: [Self; 7] = [
+    /// All formats. Of several that fit a log equally well, the earlier is taken.
+    pub const ALL: [Self; 13] = [
+        Self::VhostCombined,
         Self::Common,
         Self::Combined,
-        Self::Epa,
+        Self::Squid,
+        Self::Haproxy,
+        Self::W3c,
+        Self::Json,
         Self::NasaTsv,
         Self::WorldCupCsv,
-        Self::W3c,
+        Self::Csv,
+        Self::Epa,
         Self::Sdsc,
+        Self::LogFormat,
     ];
 
     /// The name used on the command line and in experiment files.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::VhostCombined => "vhost-combined",
             Self::Common => "common",
             Self::Combined => "combined",
-            Self::Epa => "epa",
+            Self::Squid => "squid",
+            Self::Haproxy => "haproxy",
+            Self::W3c => "w3c",
+            Self::Json => "json",
             Self::NasaTsv => "nasa-tsv",
             Self::WorldCupCsv => "world-cup-csv",
-            Self::W3c => "w3c",
+            Self::Csv => "csv",
+            Self::Epa => "epa",
             Self::Sdsc => "sdsc",
+            Self::LogFormat => "log-format",
         }
     }
 
-    /// The format of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|f| f.name() == name)
+    /// What it is, in a line.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::VhostCombined => "Apache, virtual host first: vhost_combined, vhost_common",
+            Self::Common => "NCSA Common Log Format, of nearly every server",
+            Self::Combined => "Common with referer and user agent: nginx, Apache, Traefik",
+            Self::Squid => "Squid's native access.log",
+            Self::Haproxy => "HAProxy, option httplog or httpslog",
+            Self::W3c => "W3C extended: IIS, CloudFront standard logs",
+            Self::Json => "JSON lines: nginx, Caddy, Traefik, Apache, Envoy",
+            Self::NasaTsv => "public NASA 1995 excerpts",
+            Self::WorldCupCsv => "public World Cup 1998 excerpts",
+            Self::Csv => "columns named by a header; comma, semicolon, tab or bar",
+            Self::Epa => "EPA's 1995 log",
+            Self::Sdsc => "San Diego Supercomputer Center's 1995 log; no sizes",
+            Self::LogFormat => "given as Apache's LogFormat or nginx's log_format",
+        }
     }
 
-    /// What a line looks like.
+    /// What a line looks like; of [`Self::LogFormat`], how it is given.
     pub const fn example(self) -> &'static str {
         match self {
+            Self::VhostCombined => {
+                r#"www.example.com:80 host - - [30/Apr/1998:22:00:04 +0000] "GET /a HTTP/1.0" 200 512 "referer" "agent""#
+            }
             Self::Common => r#"host - - [30/Apr/1998:22:00:04 +0000] "GET /a HTTP/1.0" 200 512"#,
             Self::Combined => {
                 r#"host - - [30/Apr/1998:22:00:04 +0000] "GET /a HTTP/1.0" 200 512 "referer" "agent""#
             }
-            Self::Epa => r#"host [30:00:00:04] "GET /a HTTP/1.0" 200 512"#,
+            Self::Squid => {
+                "893973604.123 62 client TCP_HIT/200 512 GET http://host/a - HIER_NONE/- text/html"
+            }
+            Self::Haproxy => {
+                r#"10.0.0.1:33317 [30/Apr/1998:22:00:04.655] front back/srv 10/0/30/69/109 200 512 - - ---- 1/1/1/1/0 0/0 "GET /a HTTP/1.1""#
+            }
+            Self::W3c => "#Fields: date time c-ip cs-method cs-uri-stem sc-status sc-bytes",
+            Self::Json => {
+                r#"{"time_iso8601":"1998-04-30T22:00:04+00:00","remote_addr":"10.0.0.1","request":"GET /a HTTP/1.1","status":200,"body_bytes_sent":512}"#
+            }
             Self::NasaTsv => "host<tab>logname<tab>804571201<tab>GET<tab>/a<tab>200<tab>512",
             Self::WorldCupCsv => "client,30/Apr/1998,22:00:04,/a,200,512",
-            Self::W3c => "#Fields: date time c-ip cs-method cs-uri-stem sc-status sc-bytes",
+            Self::Csv => "time,client,method,url,status,bytes",
+            Self::Epa => r#"host [30:00:00:04] "GET /a HTTP/1.0" 200 512"#,
             Self::Sdsc => "client: Tue Aug 22 00:00:04 1995 (/a): Sent text: GET /a HTTP/1.0",
+            Self::LogFormat => r#"%h %t "%r" %>s %b"#,
         }
+    }
+
+    /// The format of this name, or of a name that a server or a log analyser has for it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        let other = match name.as_str() {
+            "nginx" | "apache" => Some(Self::Combined),
+            "vhost-common" | "vcombined" | "vcommon" => Some(Self::VhostCombined),
+            "cloudfront" | "iis" => Some(Self::W3c),
+            "caddy" | "traefik" | "jsonl" | "ndjson" => Some(Self::Json),
+            _ => None,
+        };
+        Self::ALL.into_iter().find(|f| f.name() == name).or(other)
     }
 
     /// All names, for messages.
@@ -85,74 +142,5 @@ impl Format {
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// The format that fits most of the lines, the earlier in [`Format::ALL`] of equals; it must fit half of them.
-pub(super) fn detect(path: &Path, lines: &[HeadLine]) -> Result<Format, LogError> {
-    let with_text = || {
-        lines
-            .iter()
-            .map(HeadLine::as_raw)
-            .filter(|l| !l.text.is_empty())
-    };
-    let mut best: Option<(usize, Format)> = None;
-
-    for format in Format::ALL {
-        let fits = count_fitting(format, lines);
-        if best.is_none_or(|(most, _)| fits > most) {
-            best = Some((fits, format));
-        }
-    }
-    match best {
-        Some((fits, format)) if fits > 0 && 2 * fits >= with_text().count() => Ok(format),
-        _ => Err(match with_text().next() {
-            Some(line) => LogError::UnknownFormat {
-                path: path.to_owned(),
-                line: line.number,
-                text: excerpt(line.text),
-            },
-            None => LogError::Empty {
-                path: path.to_owned(),
-            },
-        }),
-    }
-}
-
-/// How many of the lines are requests or directives in this format.
-fn count_fitting(format: Format, lines: &[HeadLine]) -> usize {
-    let mut parser = Parser::new(format);
-    lines
-        .iter()
-        .filter(|line| parser.parse(line.as_raw().text).is_ok())
-        .count()
-}
-
-/// How a file is compressed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// gzip, RFC 1952.
-    Gzip,
-    /// xz.
-    Xz,
-    /// Zstandard, RFC 8878.
-    Zstd,
-}
-
-impl Compression {
-    /// Tells it by the first bytes of a file.
-    pub fn of(start: &[u8]) -> Self {
-        if start.starts_with(&[0x1f, 0x8b]) {
-            Self::Gzip
-        } else if start.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-            Self::Xz
-        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            Self::Zstd
-        } else {
-            Self::None
-        }
     }
 }

@@ -5,6 +5,9 @@ use std::io::{self, BufRead};
 /// Longer lines are cut: no server logs a request line of this length.
 pub(super) const MAX_LINE_BYTES: usize = 64 << 10;
 
+/// What some editors put in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// One line without its end.
 #[derive(Clone, Copy)]
 pub(super) struct RawLine<'a> {
@@ -24,6 +27,10 @@ pub(super) struct HeadLine {
 }
 
 impl HeadLine {
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim_ascii().is_empty()
+    }
+
     pub(super) fn as_raw(&self) -> RawLine<'_> {
         RawLine {
             number: self.number,
@@ -81,6 +88,9 @@ impl<R: BufRead> Lines<R> {
         }
         if self.buffer.last() == Some(&b'\r') {
             self.buffer.pop();
+        }
+        if self.number == 0 && self.buffer.starts_with(BYTE_ORDER_MARK) {
+            self.buffer.drain(..BYTE_ORDER_MARK.len());
         }
         self.number += 1;
         Ok(Some(RawLine {

@@ -1,15 +1,12 @@
 //! Lines that were not understood, counted by reason.
 
+use super::text::excerpt;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many skipped lines are kept with their text.
-const KEPT: usize = 5;
-/// How much of a skipped line is kept.
-const KEPT_CHARS: usize = 160;
-
 /// What is wrong with a line of a log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
     /// Nothing on the line.
@@ -22,7 +19,7 @@ pub enum SkipReason {
     ExtraFields,
     /// No client name or address.
     Client,
-    /// The time does not parse.
+    /// The time is not there or does not parse.
     Time,
     /// No request (in quotes, where the format has them), or no URL in it.
     Request,
@@ -30,24 +27,10 @@ pub enum SkipReason {
     Status,
     /// The size is neither a number nor `-`.
     Bytes,
-    /// A W3C extended line before any `#Fields` that names a client, a time and a URL.
+    /// A line before any `#Fields` or header that names time, client and URL.
     NoFields,
-}
-
-impl SkipReason {
-    /// All reasons.
-    pub const ALL: [Self; 10] = [
-        Self::Blank,
-        Self::TooLong,
-        Self::MissingFields,
-        Self::ExtraFields,
-        Self::Client,
-        Self::Time,
-        Self::Request,
-        Self::Status,
-        Self::Bytes,
-        Self::NoFields,
-    ];
+    /// No JSON object.
+    NotJson,
 }
 
 impl fmt::Display for SkipReason {
@@ -58,90 +41,94 @@ impl fmt::Display for SkipReason {
             Self::MissingFields => "too few fields",
             Self::ExtraFields => "too many fields",
             Self::Client => "no client",
-            Self::Time => "unreadable time",
+            Self::Time => "no time, or an unreadable one",
             Self::Request => "no request or no URL in it",
             Self::Status => "status is neither three digits nor `-`",
             Self::Bytes => "size is neither a number nor `-`",
-            Self::NoFields => "no #Fields line with date, time, c-ip and cs-uri-stem before it",
+            Self::NoFields => "no #Fields or header before it that names time, client and URL",
+            Self::NotJson => "no JSON object",
         })
     }
 }
 
-/// A line that was skipped.
+/// Lines skipped for one reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct SkippedLine {
-    /// Its number in the file, from 1.
-    pub line: u64,
-    /// What is wrong with it.
-    pub reason: SkipReason,
-    /// Its start.
-    pub text: String,
+pub struct SkippedFor {
+    /// How many.
+    pub lines: u64,
+    /// The number of the first of them in the file, from 1.
+    pub first_line: u64,
+    /// The start of that one.
+    pub first_text: String,
 }
 
-/// The skipped lines of a log: how many for each reason, and the first few in full.
+/// The skipped lines of a log: how many for each reason, with the first as an example.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Skipped {
-    counts: [u64; SkipReason::ALL.len()],
-    first: Vec<SkippedLine>,
+    /// Lines of the log, skipped or not.
+    lines: u64,
+    reasons: BTreeMap<SkipReason, SkippedFor>,
 }
 
 impl Skipped {
+    /// Counts a line, whatever becomes of it.
+    pub(super) const fn count_line(&mut self) {
+        self.lines += 1;
+    }
+
+    /// Counts a line among the skipped ones.
     pub(super) fn add(&mut self, line: u64, reason: SkipReason, text: &[u8]) {
-        self.counts[reason as usize] += 1;
-        if self.first.len() < KEPT {
-            self.first.push(SkippedLine {
-                line,
-                reason,
-                text: excerpt(text),
-            });
-        }
+        let first = || SkippedFor {
+            lines: 0,
+            first_line: line,
+            first_text: excerpt(text),
+        };
+        self.reasons.entry(reason).or_insert_with(first).lines += 1;
     }
 
     /// Number of skipped lines.
     pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        self.reasons.values().map(|skipped| skipped.lines).sum()
+    }
+
+    /// Number of lines of the log.
+    pub const fn lines(&self) -> u64 {
+        self.lines
     }
 
     /// Number of lines skipped for `reason`.
-    pub const fn count(&self, reason: SkipReason) -> u64 {
-        self.counts[reason as usize]
+    pub fn count(&self, reason: SkipReason) -> u64 {
+        self.reasons.get(&reason).map_or(0, |found| found.lines)
     }
 
-    /// The reasons that occurred, with their counts.
-    pub fn reasons(&self) -> impl Iterator<Item = (SkipReason, u64)> {
-        SkipReason::ALL
-            .into_iter()
-            .zip(self.counts)
-            .filter(|&(_, n)| n > 0)
+    /// The reasons that occurred.
+    pub fn reasons(&self) -> impl Iterator<Item = (SkipReason, &SkippedFor)> {
+        self.reasons.iter().map(|(&reason, found)| (reason, found))
     }
 
-    /// The first few skipped lines.
-    pub fn first(&self) -> &[SkippedLine] {
-        &self.first
+    /// The share of the lines that were skipped, 0 to 1. Blank lines count nowhere.
+    pub fn share(&self) -> f64 {
+        let blank = self.count(SkipReason::Blank);
+        crate::analyse::ratio(self.total() - blank, self.lines.saturating_sub(blank))
     }
 }
 
-/// One line: `3 lines skipped: 2 unreadable time, 1 no client; first: line 7 (unreadable time): "..."`.
+/// One line: `3 of 40 lines skipped: 2 no client (as line 7: "..."), 1 blank line (as line 9: "")`.
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = self.total();
-        write!(
-            f,
-            "{total} {} skipped",
-            if total == 1 { "line" } else { "lines" }
-        )?;
-        for (i, (reason, count)) in self.reasons().enumerate() {
-            write!(f, "{} {count} {reason}", if i == 0 { ":" } else { "," })?;
-        }
-        if let Some(SkippedLine { line, reason, text }) = self.first.first() {
-            write!(f, "; first: line {line} ({reason}): {text:?}")?;
+        write!(f, "{} of {} lines skipped", self.total(), self.lines)?;
+        for (i, (reason, found)) in self.reasons().enumerate() {
+            let SkippedFor {
+                lines,
+                first_line,
+                first_text,
+            } = found;
+            let separator = if i == 0 { ':' } else { ',' };
+            write!(
+                f,
+                "{separator} {lines} {reason} (as line {first_line}: \"{first_text}\")"
+            )?;
         }
         Ok(())
     }
-}
-
-/// The start of a line as text, bad bytes replaced.
-pub(super) fn excerpt(line: &[u8]) -> String {
-    let head = &line[..line.len().min(KEPT_CHARS)];
-    String::from_utf8_lossy(head).into_owned()
 }

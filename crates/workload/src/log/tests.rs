@@ -1,6 +1,7 @@
 //! Whole files: detection, compression, errors, and the public excerpts.
 
 use super::*;
+use std::path::Path;
 
 const LINES: [&str; 3] = [
     "2,30/Apr/1998,22:46:13,/a,200,508",
@@ -9,7 +10,7 @@ const LINES: [&str; 3] = [
 ];
 
 fn read(text: &[u8]) -> Result<Log, LogError> {
-    Log::from_reader(Path::new("some.log"), text, None)
+    Log::from_reader(Path::new("some.log"), text, &ReadOptions::default())
 }
 
 #[test]
@@ -40,10 +41,13 @@ fn compression_is_told_by_content() {
     let text = LINES.join("\r\n");
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(text.as_bytes()).unwrap();
+    let mut bz2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    bz2.write_all(text.as_bytes()).unwrap();
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
     xz.write_all(text.as_bytes()).unwrap();
     let zst = zstd::encode_all(text.as_bytes(), 1).unwrap();
     for bytes in [
+        bz2.finish().unwrap(),
         gz.finish().unwrap(),
         xz.finish().unwrap(),
         zst,
@@ -89,26 +93,134 @@ fn malformed_lines_are_counted_and_the_first_are_kept() {
     assert_eq!(log.requests.len(), 3);
     assert_eq!(log.skipped.total(), 4);
     assert_eq!(log.skipped.count(SkipReason::TooLong), 1);
-    let first: Vec<_> = log
+    let examples: Vec<_> = log
         .skipped
-        .first()
-        .iter()
-        .map(|l| (l.line, l.reason))
+        .reasons()
+        .map(|(reason, skipped)| (skipped.first_line, reason))
         .collect();
     let expected = [
         (4, SkipReason::Blank),
+        (7, SkipReason::TooLong),
         (5, SkipReason::MissingFields),
         (6, SkipReason::Bytes),
-        (7, SkipReason::TooLong),
     ];
-    assert_eq!(first, expected);
+    assert_eq!(examples, expected);
+    assert_eq!(log.skipped.share(), 0.5);
     let shown = log.skipped.to_string();
     assert!(
         shown.starts_with(
-            "4 lines skipped: 1 blank line, 1 line longer than 64 KiB, 1 too few fields"
+            "4 of 7 lines skipped: 1 blank line (as line 4: \"\"), 1 line longer than 64 KiB (as line 7"
         ),
         "{shown}"
     );
+}
+
+#[test]
+fn a_log_that_is_skipped_for_the_most_part_is_refused_unless_that_is_allowed() {
+    let good = LINES.map(|line| format!("{line}\n")).concat().repeat(100);
+    let text = good + &"junk\n".repeat(301);
+    let error = read(text.as_bytes()).unwrap_err();
+    assert!(matches!(error, LogError::MostlySkipped { .. }));
+    let message = error.to_string();
+    let parts = [
+        "301 of 601 lines skipped: 301 too few fields (as line 301: \"junk\")",
+        "--allow-skipped",
+        "workload.allow_skipped",
+    ];
+    for part in parts {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let allowed = ReadOptions {
+        allow_skipped: true,
+        ..ReadOptions::default()
+    };
+    let log = Log::from_reader(Path::new("x"), text.as_bytes(), &allowed).unwrap();
+    assert_eq!(log.requests.len(), 300);
+    let warnings = log.warnings();
+    assert!(
+        warnings[0].starts_with("50.1 % of the log is left out: 301 of 601 lines"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn the_line_that_is_blamed_is_one_that_does_not_fit() {
+    let text = LINES.join("\n") + &"\njunk".repeat(50);
+    let message = read(text.as_bytes()).unwrap_err().to_string();
+    assert!(
+        message.contains("only 3 of the first 53 lines are in a known access log format (world-cup-csv); line 4 is the first that is not: \"junk\""),
+        "{message}"
+    );
+    let allowed = ReadOptions {
+        allow_skipped: true,
+        ..ReadOptions::default()
+    };
+    let log = Log::from_reader(Path::new("x"), text.as_bytes(), &allowed).unwrap();
+    assert_eq!(log.format, Format::WorldCupCsv);
+}
+
+#[test]
+fn few_skipped_lines_and_blank_ones_are_no_warning() {
+    let good = LINES.map(|line| format!("{line}\n\n")).concat().repeat(40);
+    let log = read((good.clone() + "junk\n").as_bytes()).unwrap();
+    assert_eq!(log.skipped.total(), 121);
+    assert_eq!(log.warnings(), Vec::<String>::new());
+    let log = read((good + "junk\njunk\n").as_bytes()).unwrap();
+    assert_eq!(log.warnings().len(), 1);
+}
+
+#[test]
+fn one_client_for_nearly_all_requests_is_a_warning() {
+    let line = |client: &str, at: u32| format!("{client},30/Apr/1998,22:46:{at:02},/a,200,508\n");
+    let of = |proxy: u32, others: u32| -> Vec<String> {
+        let proxy = (0..proxy).map(|at| line("10.0.0.1", at));
+        let others = (0..others).map(|at| line(&at.to_string(), at));
+        let text: String = proxy.chain(others).collect();
+        read(text.as_bytes()).unwrap().warnings()
+    };
+    assert_eq!(of(19, 0).len(), 0);
+    assert_eq!(of(44, 6).len(), 0);
+    let warnings = of(45, 5);
+    assert!(
+        warnings[0].contains("one client, 10.0.0.1, has 90.0 % of the requests"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn a_reader_that_is_not_wanted_any_more_stops() {
+    let text = LINES.join("\n").repeat(2000);
+    let asked = std::cell::Cell::new(0);
+    let cancelled = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 3
+    };
+    let options = ReadOptions {
+        cancelled: Some(&cancelled),
+        ..ReadOptions::default()
+    };
+    let stopped = Log::from_reader(Path::new("x"), text.as_bytes(), &options);
+    assert!(matches!(stopped, Err(LogError::Cancelled { .. })));
+    assert_eq!(asked.get(), 3);
+}
+
+#[test]
+fn other_files_are_named() {
+    let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert_eq!(
+        error(b"PK\x03\x04\x14\x00\x00\x00"),
+        "some.log: is a zip archive, which is not read; unpack it first"
+    );
+    let mut tar = b"access.log\0".repeat(24)[..257].to_vec();
+    tar.extend_from_slice(b"ustar\x0000");
+    assert!(error(&tar).contains("is a tar archive"));
+    assert_eq!(
+        error(&(0..=255).collect::<Vec<u8>>()),
+        "some.log: is a binary file, which is not read; expected an access log"
+    );
+    let binary = error(&[0x80; 300]);
+    assert!(binary.contains(r"\x80\x80"), "{binary}");
+    assert!(binary.is_ascii() && binary.len() < 700, "{binary}");
 }
 
 #[test]
@@ -117,10 +229,13 @@ fn formats_are_told_apart() {
         let line = format.example().replace("<tab>", "\t");
         let text = match format {
             Format::W3c => format!("{line}\n2002-05-02 17:42:15 1.1.1.1 GET /a 200 5\n"),
+            Format::Csv => format!("{line}\n893973604,1.1.1.1,GET,/a,200,5\n"),
+            Format::LogFormat => continue,
             _ => format!("{line}\n{line}\n"),
         };
         let log = read(text.as_bytes()).unwrap();
         assert_eq!(log.format, format);
+        assert_eq!(log.skipped.total(), 0, "{format}");
         assert_eq!(Format::from_name(format.name()), Some(format));
     }
 }
@@ -137,12 +252,16 @@ fn unknown_and_empty_files_are_refused() {
     assert!(message.contains("world-cup-csv"), "{message}");
     assert!(matches!(read(b""), Err(LogError::Empty { .. })));
     assert!(matches!(read(b"\n\n"), Err(LogError::Empty { .. })));
-    let forced = Log::from_reader(Path::new("x"), &b"a b c\n"[..], Some(Format::Common))
+    let common = ReadOptions {
+        format: FormatSpec::named(Format::Common),
+        ..ReadOptions::default()
+    };
+    let forced = Log::from_reader(Path::new("x"), &b"a b c\n"[..], &common)
         .unwrap_err()
         .to_string();
     assert!(forced.contains("no line parses as common"), "{forced}");
     assert!(
-        forced.contains("line 1 (unreadable time): \"a b c\""),
+        forced.contains("1 no time, or an unreadable one (as line 1: \"a b c\")"),
         "{forced}"
     );
     let missing = Log::read(Path::new("/nonexistent/log"))
@@ -173,10 +292,6 @@ fn a_log_without_sizes_is_read_but_not_replayable() {
 #[test]
 fn a_written_log_reads_back_the_same() {
     let log = read(LINES.join("\n").as_bytes()).unwrap();
-    let mut text = Vec::new();
-    write_common_log(&log, &mut text).unwrap();
-    let again = read(&text).unwrap();
-    assert_eq!(again.format, Format::Common);
     let facts = |log: &Log| -> Vec<_> {
         let name = |r: &Request| {
             (
@@ -189,5 +304,14 @@ fn a_written_log_reads_back_the_same() {
             .map(|r| (r.time_us, name(r), r.status, r.bytes, r.method))
             .collect()
     };
-    assert_eq!(facts(&again), facts(&log));
+    for (layout, format) in [
+        (Layout::Common, Format::Common),
+        (Layout::Combined, Format::Combined),
+    ] {
+        let mut text = Vec::new();
+        write_log(&log, layout, &mut text).unwrap();
+        let again = read(&text).unwrap();
+        assert_eq!(again.format, format);
+        assert_eq!(facts(&again), facts(&log));
+    }
 }

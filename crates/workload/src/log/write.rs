@@ -1,16 +1,29 @@
-//! Writing a log in Common Log Format.
+//! Writing a log in Common Log Format, or in Combined.
 
 use super::{Log, Method};
 use std::io::{self, Write};
 
-/// Writes `log` in Common Log Format, times in UTC to the second, in the log's order.
+/// What is written of each request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// Common Log Format.
+    Common,
+    /// Combined: the same with referer and user agent, which are `-`, for a log has neither.
+    Combined,
+}
+
+/// Writes `log`, times in UTC to the second, in the log's order.
 ///
 /// Reading it back gives the same requests, clients and files, if times are whole seconds and every request has a
 /// status (one without is written as 200).
 ///
 /// # Errors
 /// If `out` fails.
-pub fn write_common_log(log: &Log, out: &mut impl Write) -> io::Result<()> {
+pub fn write_log(log: &Log, layout: Layout, out: &mut impl Write) -> io::Result<()> {
+    let end = match layout {
+        Layout::Common => "\n",
+        Layout::Combined => " \"-\" \"-\"\n",
+    };
     for request in &log.requests {
         out.write_all(log.clients.get(request.client))?;
         let (date, time) = (
@@ -31,8 +44,8 @@ pub fn write_common_log(log: &Log, out: &mut impl Write) -> io::Result<()> {
         };
         write!(out, " HTTP/1.0\" {status} ")?;
         match request.bytes {
-            0 => out.write_all(b"-\n")?,
-            bytes => writeln!(out, "{bytes}")?,
+            0 => write!(out, "-{end}")?,
+            bytes => write!(out, "{bytes}{end}")?,
         }
     }
     Ok(())

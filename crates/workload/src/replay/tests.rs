@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::log::Log;
+use crate::log::ReadOptions;
 use std::path::Path;
 
 const TEXT: &str = "\
@@ -13,7 +14,8 @@ const TEXT: &str = "\
 ";
 
 fn replay(rule: SessionRule) -> Replay {
-    let log = Log::from_reader(Path::new("test"), TEXT.as_bytes(), None).unwrap();
+    let log =
+        Log::from_reader(Path::new("test"), TEXT.as_bytes(), &ReadOptions::default()).unwrap();
     Replay::new(&log, rule).unwrap()
 }
 
@@ -94,7 +96,8 @@ fn a_log_has_no_more_replayers_than_connections() {
 fn numbered(connections: u32) -> Replay {
     let line = |n: u32| format!("{n},30/Apr/1998,22:00:00,/{n},200,{n}\n");
     let text: String = (1..=connections).map(line).collect();
-    let log = Log::from_reader(Path::new("test"), text.as_bytes(), None).unwrap();
+    let log =
+        Log::from_reader(Path::new("test"), text.as_bytes(), &ReadOptions::default()).unwrap();
     Replay::new(&log, SessionRule::PAPERS).unwrap()
 }
 

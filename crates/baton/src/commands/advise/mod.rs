@@ -4,13 +4,14 @@ mod text;
 mod verdict;
 
 use crate::cli::AdviseArgs;
+use crate::commands::logs;
 use crate::config::{self, Planned, Request, Setting};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print, spare};
-use crate::runner::{Interrupt, Job, Spinner, run_all};
+use crate::runner::{Interrupt, Job, run_all};
 use baton_sim::results::Results;
+use baton_workload::SessionRule;
 use baton_workload::analyse::Analysis;
-use baton_workload::{Log, SessionRule};
 use std::time::{Duration, Instant};
 use verdict::{BreakEven, Effect, LogFacts, MachineFacts, Point, Verdict, Way, advised};
 
@@ -60,6 +61,7 @@ impl Adviser<'_> {
             profile: self.arguments.machine.clone(),
             log: Some(self.arguments.log.clone()),
             settings: std::iter::once(seed)
+                .chain(self.arguments.reading.settings())
                 .chain(self.arguments.set.iter().cloned())
                 .chain(values.iter().cloned())
                 .collect(),
@@ -78,11 +80,8 @@ impl Adviser<'_> {
     }
 
     fn log(&self) -> Result<LogFacts, Failure> {
-        let _spinner = Spinner::new("reading the log");
         let path = &self.arguments.log;
-        let log = Log::read(path).map_err(|error| Failure::BadInput(error.to_string()))?;
-        log.replayable()
-            .map_err(|reason| Failure::BadInput(format!("{}: {reason}", path.display())))?;
+        let log = logs::read_replayable(path, &self.arguments.reading, self.interrupt)?;
         let analysis = Analysis::of(&log, SessionRule::PAPERS);
         Ok(LogFacts::of(path.clone(), &analysis))
     }

@@ -141,6 +141,7 @@ fn request_with(arguments: &CalibrateArgs, log: Option<&Path>) -> Request {
         log: log.map(Into::into),
         settings: settings
             .chain(log.map(|_| Setting::log_in_order()))
+            .chain(log.into_iter().flat_map(|_| arguments.reading.settings()))
             .collect(),
         variants: Vec::new(),
     }

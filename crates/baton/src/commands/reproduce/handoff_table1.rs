@@ -3,6 +3,7 @@
 //! World Cup log, 2048 concurrent connections, first come, first served selection, NIC of 400 MIPS.
 
 use super::{Context, Outcome, Reproduction, Row, Shown, table};
+use crate::commands::logs;
 use crate::commands::trace::compare_lifetimes;
 use crate::config::{self, Request, Setting};
 use crate::failure::Failure;
@@ -111,6 +112,7 @@ fn jobs_of(context: &Context<'_>, on_log: bool) -> Result<Vec<Job>, Failure> {
             settings: std::iter::once(Setting::of_flag("--seed", "run.seed", context.seed))
                 .chain(context.packets())
                 .chain(log.map(|_| Setting::log_in_order()))
+                .chain(log.into_iter().flat_map(|_| context.reading.settings()))
                 .collect(),
             ..Request::default()
         };
@@ -208,7 +210,7 @@ pub(in crate::commands) fn rows_of(result: &Results, published: &Published) -> [
 fn lifetimes(context: &Context<'_>, jobs: &[Job]) -> Result<String, Failure> {
     let mut text = String::new();
     if let Some(path) = context.log {
-        let log = Log::read(path).map_err(|error| Failure::BadInput(error.to_string()))?;
+        let log = logs::read_then(path, context.reading, context.interrupt, Ok)?;
         text.push_str(&format!(
             "Connection lifetimes in {}:\n{}",
             path.display(),

@@ -8,7 +8,7 @@ pub(super) mod handoff_table1;
 
 pub use batching::STUDIES as BATCHING_STUDIES;
 
-use crate::cli::{BatchingArgs, ReproduceArgs};
+use crate::cli::{BatchingArgs, LogArgs, ReproduceArgs};
 use crate::config::Setting;
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, spare};
@@ -41,6 +41,8 @@ const ALL: [Reproduction; 7] = [
 /// What the user gave.
 pub struct Context<'a> {
     log: Option<&'a Path>,
+    /// How that is read.
+    reading: &'a LogArgs,
     /// A folder with public logs.
     data: Option<&'a Path>,
     seed: u64,
@@ -150,6 +152,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
     let picture = picture.transpose()?;
     let context = Context {
         log: arguments.log.as_deref(),
+        reading: &arguments.reading,
         data: arguments.data.as_deref(),
         seed: arguments.seed,
         warmup: arguments.warmup,

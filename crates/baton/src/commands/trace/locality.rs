@@ -2,12 +2,13 @@
 
 use crate::cli::LocalityArgs;
 use crate::commands::curves::{self, Curve, Request};
+use crate::commands::logs;
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, spare};
-use crate::runner::{Interrupt, Spinner};
+use crate::runner::Interrupt;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
+use baton_workload::SessionRule;
 use baton_workload::analyse::{Blocks, Policy};
-use baton_workload::{Log, SessionRule};
 use serde::Serialize;
 use std::path::Path;
 
@@ -33,8 +34,12 @@ pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Fa
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let figure = arguments.figure.as_deref().map(PendingFigure::new);
     let figure = figure.transpose()?;
-    let log = read(&arguments.log)?;
-    let curves = curves::compute(&log, &request, arguments.threads.get(), interrupt)?;
+    let log = logs::read_replayable(&arguments.log, &arguments.reading, interrupt)?;
+    let (requests, content_bytes) = (log.requests.len(), log.content_bytes());
+    let footprint_bytes = log.files.footprint();
+    let block_bytes = request.block_bytes;
+    let (threads, flag) = (arguments.threads.get(), interrupt.clone());
+    let curves = interrupt.during(move || curves::compute(&log, &request, threads, &flag))??;
     let name = arguments.log.display();
     if let Some(figure) = figure {
         let short = arguments
@@ -47,30 +52,21 @@ pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Fa
     }
     let document = Document {
         log: &arguments.log,
-        requests: log.requests.len(),
-        content_bytes: log.content_bytes(),
-        footprint_bytes: log.files.footprint(),
-        block_bytes: request.block_bytes,
+        requests,
+        content_bytes,
+        footprint_bytes,
+        block_bytes,
         curves: &curves,
     };
     let text = format!(
         "{name}, blocks of {} bytes\n\n{}",
-        request.block_bytes,
+        block_bytes,
         curves::tables(&curves)
     );
     match json {
         Some(json) => json.write(&document, &text),
         None => print(&text),
     }
-}
-
-/// The log, if it can be measured at all.
-fn read(path: &Path) -> Result<Log, Failure> {
-    let _spinner = Spinner::new("reading the log");
-    let log = Log::read(path).map_err(|error| Failure::BadInput(error.to_string()))?;
-    log.replayable()
-        .map_err(|reason| Failure::BadInput(format!("{}: {reason}", path.display())))?;
-    Ok(log)
 }
 
 fn request(arguments: &LocalityArgs) -> Result<Request, Failure> {

@@ -1,7 +1,9 @@
 //! Common Log Format, `host ident user [time] "request" status bytes`, and Combined, which appends
-//! ` "referer" "agent"`.
+//! ` "referer" "agent"`; both also behind the name of a virtual host.
 
-use super::{Entry, SkipReason, bytes, client, date, request_line, split_once, status};
+use super::{
+    Entry, SkipReason, address, bytes, client, date, request_line, rsplit_once, split_once, status,
+};
 
 /// What may follow the size.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,22 +26,84 @@ pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
     let (_, rest) = split_once(rest, b'"').ok_or(SkipReason::Request)?;
     let end = closing_quote(rest).ok_or(SkipReason::Request)?;
     let (method, url) = request_line::parse(&rest[..end])?;
-    let mut fields = rest[end + 1..]
-        .split(|&c| c == b' ')
-        .filter(|f| !f.is_empty());
-    let status = status(fields.next().ok_or(SkipReason::MissingFields)?)?;
-    let bytes = bytes(fields.next().ok_or(SkipReason::MissingFields)?)?;
-    if tail == Tail::None && fields.next().is_some() {
+    let (code, rest) = word(&rest[end + 1..])?;
+    let (size, rest) = word(rest)?;
+    let (status, bytes) = (status(code)?, bytes(size)?);
+    if tail == Tail::None && !rest.trim_ascii().is_empty() {
         return Err(SkipReason::ExtraFields);
     }
+    let forwarded = forwarded(host, rest);
     Ok(Entry {
         time_us,
-        client: client(host)?,
+        client: match forwarded {
+            Some(first) => first,
+            None => address::without_port(client(host)?),
+        },
+        forwarded: forwarded.is_some(),
         method,
         url,
         status,
         bytes,
     })
+}
+
+/// A line with the virtual host in front, with or without its port. Without, what tells it is that an address follows.
+pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
+    let (server, rest) = split_once(line, b' ').ok_or(SkipReason::MissingFields)?;
+    let (client, names) = split_once(rest, b' ').ok_or(SkipReason::MissingFields)?;
+    // Addresses with commas between are X-Forwarded-For.
+    let is_host = !server.ends_with(b",") && (has_port(server) || address::is_address(client));
+    let (names, _) = split_once(names, b'[').ok_or(SkipReason::Time)?;
+    let has_ident_and_user = names.trim_ascii().contains(&b' ');
+    if is_host && client != b"-" && has_ident_and_user {
+        parse(rest, Tail::Any)
+    } else {
+        Err(SkipReason::MissingFields)
+    }
+}
+
+/// Whether a port follows a name or an address; one of version 6 is in brackets then.
+fn has_port(server: &[u8]) -> bool {
+    rsplit_once(server, b':').is_some_and(|(name, port)| {
+        let bracketed = name.starts_with(b"[") && name.ends_with(b"]");
+        super::number(port).is_some() && (bracketed || !name.contains(&b':'))
+    })
+}
+
+/// The next word of the rest, and what follows it.
+fn word(rest: &[u8]) -> Result<(&[u8], &[u8]), SkipReason> {
+    let rest = rest.trim_ascii_start();
+    if rest.is_empty() {
+        return Err(SkipReason::MissingFields);
+    }
+    Ok(rest.split_at(memchr::memchr(b' ', rest).unwrap_or(rest.len())))
+}
+
+/// The client where X-Forwarded-For is logged: in place of the host, which then ends with a comma unless it is one address, or in quotes
+/// behind referer and agent.
+fn forwarded<'a>(host: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
+    if host.ends_with(b",") {
+        return address::forwarded(host);
+    }
+    let mut rest = tail;
+    let mut quoted = b"".as_slice();
+    for _ in 0..3 {
+        (quoted, rest) = next_quoted(rest)?;
+    }
+    address::forwarded(quoted)
+}
+
+/// What is in the next quotes, and what follows them.
+fn next_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start().strip_prefix(b"\"")?;
+    let mut from = 0;
+    loop {
+        let at = from + memchr::memchr2(b'"', b'\\', &text[from..])?;
+        if text[at] == b'"' {
+            return Some((&text[..at], &text[at + 1..]));
+        }
+        from = (at + 2).min(text.len());
+    }
 }
 
 /// Where the request ends: at a quote that a status follows, or else at the first quote. Requests may hold quotes

@@ -1,6 +1,11 @@
 //! Dates and times of logs, to microseconds since 1970 UTC.
 
 use super::{number, split_once};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::fmt::strtime::BrokenDownTime;
+use jiff::fmt::temporal::DateTimeParser;
+use jiff::tz::TimeZone;
 
 pub(super) const SECOND_US: u64 = 1_000_000;
 pub(super) const DAY_S: u64 = 86_400;
@@ -28,13 +33,89 @@ pub(super) fn time_of_day(text: &[u8]) -> Option<u64> {
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// `30/Apr/1998:22:00:04 +0200` (Common Log Format) to microseconds since 1970 UTC. Without a zone, UTC.
+/// `HH:MM:SS` or `HH:MM:SS.fff` to microseconds since midnight.
+pub(super) fn time_of_day_us(text: &[u8]) -> Option<u64> {
+    let (whole, fraction) = split_once(text, b'.').unwrap_or((text, b""));
+    Some(time_of_day(whole)? * SECOND_US + fraction_us(fraction)?)
+}
+
+/// The digits behind a decimal point of seconds.
+fn fraction_us(digits: &[u8]) -> Option<u64> {
+    let mut sum_us = 0;
+    let mut place = SECOND_US / 10;
+    for &c in digits {
+        if !c.is_ascii_digit() {
+            return None;
+        }
+        sum_us += u64::from(c - b'0') * place;
+        place /= 10;
+    }
+    Some(sum_us)
+}
+
+/// `30/Apr/1998:22:00:04 +0200` (Common Log Format), or with a fraction of the second, to microseconds since 1970 UTC. Without a zone,
+/// UTC.
 pub(super) fn clf(text: &[u8]) -> Option<u64> {
     let (date, rest) = split_once(text, b':')?;
     let (time, zone) = split_once(rest, b' ').unwrap_or((rest, b"+0000"));
-    let local_s = day_month_year(date)? * DAY_S + time_of_day(time)?;
-    let utc_s = local_s.checked_add_signed(-zone_s(zone)?)?;
-    Some(utc_s * SECOND_US)
+    let local_us = day_month_year(date)? * (DAY_S * SECOND_US) + time_of_day_us(time)?;
+    local_us.checked_add_signed(-zone_s(zone)? * SECOND_US as i64)
+}
+
+/// Unix time with or without a fraction, to microseconds. How long it is tells seconds from milli-, micro- and nanoseconds: those of
+/// 1973 to 5138 differ.
+pub(super) fn unix(text: &[u8]) -> Option<u64> {
+    let (whole, fraction) = split_once(text, b'.').unwrap_or((text, b""));
+    let count = number(whole)?;
+    let fraction_us = fraction_us(fraction)?;
+    match count {
+        0..100_000_000_000 => Some(count * SECOND_US + fraction_us),
+        100_000_000_000..100_000_000_000_000 => Some(count * 1000 + fraction_us / 1000),
+        100_000_000_000_000..100_000_000_000_000_000 => Some(count),
+        _ => Some(count / 1000),
+    }
+}
+
+/// Any of the forms of a whole time: Unix time, Common Log Format, RFC 3339; brackets around it do not matter.
+pub(super) fn any(text: &[u8]) -> Option<u64> {
+    let text = text.strip_prefix(b"[").unwrap_or(text);
+    let text = text.strip_suffix(b"]").unwrap_or(text);
+    unix(text).or_else(|| clf(text)).or_else(|| rfc3339(text))
+}
+
+/// `1998-04-30T22:00:04.5+02:00`, or with a blank for the `T`. Without a zone, UTC.
+fn rfc3339(text: &[u8]) -> Option<u64> {
+    static PARSER: DateTimeParser = DateTimeParser::new();
+    if text.get(4) != Some(&b'-') {
+        return None;
+    }
+    match PARSER.parse_timestamp(text) {
+        Ok(time) => timestamp_us(time),
+        Err(_) => civil_us(PARSER.parse_datetime(text).ok()?),
+    }
+}
+
+/// A day and a time of that day.
+pub(super) fn day_and_time(day: &[u8], time: &[u8]) -> Option<u64> {
+    let day = year_month_day(day).or_else(|| day_month_year(day))?;
+    Some(day * (DAY_S * SECOND_US) + time_of_day_us(time)?)
+}
+
+/// A time in a format of strptime. Without a zone, UTC.
+pub(super) fn strptime(format: &str, text: &[u8]) -> Option<u64> {
+    let time = BrokenDownTime::parse(format, text).ok()?;
+    match time.to_timestamp() {
+        Ok(time) => timestamp_us(time),
+        Err(_) => civil_us(time.to_datetime().ok()?),
+    }
+}
+
+fn civil_us(time: DateTime) -> Option<u64> {
+    timestamp_us(TimeZone::UTC.to_timestamp(time).ok()?)
+}
+
+fn timestamp_us(time: Timestamp) -> Option<u64> {
+    u64::try_from(time.as_microsecond()).ok()
 }
 
 /// `Aug`, in English, to 8.
@@ -111,6 +192,46 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn all_forms_of_one_moment() {
+        let forms = [
+            "804571201.25",
+            "804571201250",
+            "804571201250000",
+            "804571201250000000",
+            "[01/Jul/1995:00:00:01.25 -0400]",
+            "1995-07-01T04:00:01.250Z",
+            "1995-07-01T00:00:01.25-04:00",
+            "1995-07-01 04:00:01.25",
+        ];
+        for text in forms {
+            assert_eq!(any(text.as_bytes()), Some(804_571_201_250_000), "{text}");
+        }
+        for day in ["1995-07-01", "01/Jul/1995"] {
+            let found = day_and_time(day.as_bytes(), b"04:00:01.25");
+            assert_eq!(found, Some(804_571_201_250_000));
+        }
+        let format = "%d/%b/%Y\n%H:%M:%S";
+        assert_eq!(
+            strptime(format, b"01/Jul/1995\n04:00:01"),
+            Some(804_571_201 * SECOND_US)
+        );
+        assert_eq!(
+            strptime("%Y-%m-%d %T %z", b"1995-07-01 00:00:01 -0400"),
+            Some(804_571_201 * SECOND_US)
+        );
+        for text in [
+            "",
+            "-",
+            "yesterday",
+            "12:00:00",
+            "1e9",
+            "1995-13-01T00:00:00Z",
+        ] {
+            assert_eq!(any(text.as_bytes()), None, "{text}");
         }
     }
 

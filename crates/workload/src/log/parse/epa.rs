@@ -33,6 +33,7 @@ impl Epa {
         Ok(Entry {
             time_us,
             client,
+            forwarded: false,
             method,
             url,
             status,

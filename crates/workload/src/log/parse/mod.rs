@@ -1,14 +1,25 @@
 //! One parser per format: a line's bytes in, its fields out, nothing allocated.
 
+mod address;
 mod clf;
+mod csv;
 mod date;
+mod directives;
 mod epa;
+mod haproxy;
+mod json;
 mod nasa;
+mod record;
 mod request_line;
 mod sdsc;
+mod squid;
 mod w3c;
 mod world_cup;
 
+pub(super) use directives::Directives;
+
+use super::fields::FieldMap;
+use super::spec::{FormatSpec, Kind};
 use super::{Format, Method, SkipReason};
 
 /// The fields of one request, borrowed from the line.
@@ -16,6 +27,8 @@ use super::{Format, Method, SkipReason};
 pub(super) struct Entry<'a> {
     pub time_us: u64,
     pub client: &'a [u8],
+    /// The client is the first address of X-Forwarded-For.
+    pub forwarded: bool,
     pub method: Method,
     pub url: &'a [u8],
     /// 0 if none is logged.
@@ -35,25 +48,48 @@ pub(super) enum Parsed<'a> {
 
 /// A parser with what it remembers from line to line.
 pub(super) enum Parser {
+    VhostCombined,
     Common,
     Combined,
-    Epa(epa::Epa),
+    Squid,
+    Haproxy,
+    W3c(w3c::W3c),
+    Json(Box<json::Json>),
     NasaTsv,
     WorldCupCsv,
-    W3c(w3c::W3c),
+    Csv(Box<csv::Csv>),
+    Epa(epa::Epa),
     Sdsc,
+    LogFormat(directives::LogFormat),
 }
 
 impl Parser {
-    pub(super) fn new(format: Format) -> Self {
+    pub(super) fn new(spec: &FormatSpec) -> Self {
+        match spec.kind() {
+            Kind::Named(format) => Self::named(*format),
+            Kind::Json(map) => Self::Json(Box::new(json::Json::new(map.clone()))),
+            Kind::Csv(map) => Self::Csv(Box::new(csv::Csv::new(map.clone()))),
+            Kind::LogFormat(directives) => {
+                Self::LogFormat(directives::LogFormat::new(directives.clone()))
+            }
+        }
+    }
+
+    fn named(format: Format) -> Self {
         match format {
+            Format::VhostCombined => Self::VhostCombined,
             Format::Common => Self::Common,
             Format::Combined => Self::Combined,
-            Format::Epa => Self::Epa(epa::Epa::default()),
+            Format::Squid => Self::Squid,
+            Format::Haproxy => Self::Haproxy,
+            Format::W3c => Self::W3c(w3c::W3c::default()),
+            Format::Json => Self::Json(Box::new(json::Json::new(FieldMap::default()))),
             Format::NasaTsv => Self::NasaTsv,
             Format::WorldCupCsv => Self::WorldCupCsv,
-            Format::W3c => Self::W3c(w3c::W3c::default()),
+            Format::Csv => Self::Csv(Box::new(csv::Csv::new(FieldMap::default()))),
+            Format::Epa => Self::Epa(epa::Epa::default()),
             Format::Sdsc => Self::Sdsc,
+            Format::LogFormat => unreachable!("is given by its directives, never by name"),
         }
     }
 
@@ -62,21 +98,30 @@ impl Parser {
             return Err(SkipReason::Blank);
         }
         match self {
+            Self::VhostCombined => clf::parse_behind_host(line).map(Parsed::Entry),
             Self::Common => clf::parse(line, clf::Tail::None).map(Parsed::Entry),
             Self::Combined => clf::parse(line, clf::Tail::Any).map(Parsed::Entry),
-            Self::Epa(epa) => epa.parse(line).map(Parsed::Entry),
+            Self::Squid => squid::parse(line).map(Parsed::Entry),
+            Self::Haproxy => haproxy::parse(line).map(Parsed::Entry),
+            Self::W3c(w3c) => w3c.parse(line),
+            Self::Json(json) => json.parse(line).map(Parsed::Entry),
             Self::NasaTsv => nasa::parse(line),
             Self::WorldCupCsv => world_cup::parse(line).map(Parsed::Entry),
-            Self::W3c(w3c) => w3c.parse(line),
+            Self::Csv(csv) => csv.parse(line),
+            Self::Epa(epa) => epa.parse(line).map(Parsed::Entry),
             Self::Sdsc => sdsc::parse(line).map(Parsed::Entry),
+            Self::LogFormat(format) => format.parse(line).map(Parsed::Entry),
         }
     }
 
     /// Whether the lines parsed so far could have had sizes.
-    pub(super) const fn has_sizes(&self) -> bool {
+    pub(super) fn has_sizes(&self) -> bool {
         match self {
             Self::Sdsc => false,
             Self::W3c(w3c) => w3c.has_sizes(),
+            Self::Json(json) => json.has_sizes(),
+            Self::Csv(csv) => csv.has_sizes(),
+            Self::LogFormat(format) => format.has_sizes(),
             _ => true,
         }
     }
@@ -96,10 +141,11 @@ fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A status of three digits, or `-` for none: 0.
+/// A status of three digits; 0 for none, of a request that got no response: `-`, or a number that is no status (Squid's and nginx's 000,
+/// HAProxy's -1).
 fn status(text: &[u8]) -> Result<u16, SkipReason> {
     match (text, number(text)) {
-        (b"-", _) => Ok(0),
+        (b"-" | b"0" | b"000" | b"-1", _) => Ok(0),
         (_, Some(status @ 100..=999)) => Ok(status as u16),
         _ => Err(SkipReason::Status),
     }

@@ -30,6 +30,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Parsed<'_>, SkipReason> {
     Ok(Parsed::Entry(Entry {
         time_us: time_s * SECOND_US,
         client: client(host)?,
+        forwarded: false,
         method: request_line::method(method)?,
         url,
         status: status(code)?,

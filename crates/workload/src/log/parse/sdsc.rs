@@ -16,6 +16,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     Ok(Entry {
         time_us,
         client: client(name)?,
+        forwarded: false,
         method: method(action),
         url: path,
         status: 0,

@@ -19,6 +19,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     Ok(Entry {
         time_us: (days * DAY_S + second) * SECOND_US,
         client: client(name)?,
+        forwarded: false,
         method: Method::Get,
         url,
         status: status(code)?,

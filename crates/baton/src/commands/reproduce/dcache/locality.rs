@@ -49,7 +49,7 @@ impl Measured {
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut measured = Vec::new();
     for source in Source::all(context, &Preset::DATA_CACHING)? {
-        let log = source.read(context.seed)?;
+        let log = source.read(context)?;
         let curves = curves::compute(&log, &request(), context.threads, context.interrupt)?;
         measured.push(Measured { source, curves });
     }

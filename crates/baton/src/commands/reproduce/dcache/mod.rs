@@ -17,9 +17,11 @@ pub(in crate::commands) use calibration::{uncached_job, uncached_rows};
 pub(in crate::commands) use published::Uncached;
 
 use super::Context;
+use crate::cli::LogArgs;
+use crate::commands::logs;
 use crate::failure::Failure;
 use crate::runner::Spinner;
-use baton_workload::{Log, LogError, Preset};
+use baton_workload::{Log, Preset};
 use std::path::{Path, PathBuf};
 
 /// Sizes of the cache of each NIC in tables and figures of the paper.
@@ -82,20 +84,17 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read, or has no sizes.
-    fn read(&self, seed: u64) -> Result<Log, Failure> {
-        let _spinner = Spinner::new("reading or generating a log");
+    fn read(&self, context: &Context<'_>) -> Result<Log, Failure> {
         match self {
-            Self::Excerpt { path, .. } | Self::Own(path) => {
-                let log = Log::read(path)
-                    .map_err(|error: LogError| Failure::BadInput(error.to_string()))?;
-                log.replayable()
-                    .map_err(|reason| Failure::BadInput(format!("{}: {reason}", path.display())))?;
-                Ok(log)
+            Self::Excerpt { path, .. } => {
+                logs::read_replayable(path, &LogArgs::default(), context.interrupt)
             }
-            Self::Generated(preset) => preset
-                .spec()
-                .generate(seed, preset.requests())
-                .map_err(|error| Failure::Failed(format!("{}: {error}", preset.name()))),
+            Self::Own(path) => logs::read_replayable(path, context.reading, context.interrupt),
+            Self::Generated(preset) => {
+                let _spinner = Spinner::new("generating a log");
+                let log = preset.spec().generate(context.seed, preset.requests());
+                log.map_err(|error| Failure::Failed(format!("{}: {error}", preset.name())))
+            }
         }
     }
 }

@@ -129,7 +129,11 @@ fn job(context: &Context<'_>, source: &Source, mib: u32) -> Result<Job, Failure>
         set("nic.firmware.cache.kib", 1024 * mib),
     ];
     let log = match source {
-        Source::Excerpt { path, .. } | Source::Own(path) => Some(path.clone()),
+        Source::Excerpt { path, .. } => Some(path.clone()),
+        Source::Own(path) => {
+            settings.extend(context.reading.settings());
+            Some(path.clone())
+        }
         Source::Generated(preset) => {
             settings.push(set("workload.preset", preset.name()));
             settings.push(set("workload.requests", preset.requests()));

@@ -1,0 +1,137 @@
+//! Why a log cannot be read, or not be replayed.
+
+use super::format::Format;
+use super::skipped::Skipped;
+use crate::analyse::BlocksError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a file could not be read as an access log.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// Opening, reading or decompressing failed.
+    #[error("{}: cannot read{}: {source}", path.display(), after(*line))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The last line that could be read, 0 if none.
+        line: u64,
+        /// What failed.
+        source: io::Error,
+    },
+    /// It is something else than lines of text.
+    #[error("{}: is {what}, which is not read; {remedy}", path.display())]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// No known format fits the first lines.
+    #[error("{}: {}", path.display(), unknown(*line, text, best.as_ref()))]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// The number of the line shown.
+        line: u64,
+        /// Start of the first line that does not fit.
+        text: String,
+        /// The format that fits some lines, but not enough.
+        best: Option<Fitting>,
+    },
+    /// Not one line parsed.
+    #[error("{}: no line parses as {format}, expected lines like `{}`; {skipped}", path.display(), format.example())]
+    NoRequests {
+        /// The file.
+        path: PathBuf,
+        /// The format that was tried.
+        format: Format,
+        /// The lines and what is wrong with them.
+        skipped: Box<Skipped>,
+    },
+    /// More lines were skipped than read.
+    #[error(
+        "{}: over half of the log would be skipped as {format}: {skipped}; expected another --format, or --allow-skipped \
+         (workload.allow_skipped) to go on with what is left",
+        path.display()
+    )]
+    MostlySkipped {
+        /// The file.
+        path: PathBuf,
+        /// The format it was read as.
+        format: Format,
+        /// The lines and what is wrong with them.
+        skipped: Box<Skipped>,
+    },
+    /// Nothing in the file.
+    #[error("{}: the file is empty, expected an access log", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Whoever asked for the log does not want it any more.
+    #[error("{}: reading was cancelled", path.display())]
+    Cancelled {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// How many of the first lines a format fits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fitting {
+    /// The format.
+    pub format: Format,
+    /// Lines that it fits.
+    pub lines: usize,
+    /// Lines that were looked at.
+    pub of: usize,
+}
+
+/// ` after line 7`, or nothing where no line was read.
+fn after(line: u64) -> String {
+    if line == 0 {
+        String::new()
+    } else {
+        format!(" after line {line}")
+    }
+}
+
+fn unknown(line: u64, text: &str, best: Option<&Fitting>) -> String {
+    match best {
+        Some(Fitting { format, lines, of }) => format!(
+            "only {lines} of the first {of} lines are in a known access log format ({format}); line {line} is the first that is not: \
+             \"{text}\"; expected another --format, or --allow-skipped (workload.allow_skipped) to go on with what is left"
+        ),
+        None => format!(
+            "line {line}: \"{text}\" is in no known access log format; expected one of {}; or the format as --format '%h %t \"%r\" %>s %b', \
+             json:client=NAME,time=NAME,url=NAME,bytes=NAME, csv:client=NAME,...",
+            Format::list()
+        ),
+    }
+}
+
+/// Why a log cannot be replayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotReplayable {
+    /// It has no sizes.
+    #[error(
+        "the log ({format}) has no response sizes, so nobody knows how much the server has to send; \
+         expected a log with a byte count per request (its order and popularity can still be analysed)"
+    )]
+    NoSizes {
+        /// The format of the log.
+        format: Format,
+    },
+    /// It has no requests.
+    #[error("the log has no requests")]
+    Empty,
+    /// All responses are empty.
+    #[error("all responses in the log are of 0 bytes, so there is nothing to send")]
+    NoContent,
+    /// The files are larger than any server's.
+    #[error("{0}")]
+    Blocks(BlocksError),
+}

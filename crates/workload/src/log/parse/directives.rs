@@ -1,0 +1,347 @@
+//! Formats spelled out as in Apache's `LogFormat` (`%h %t "%r" %>s %b`) or nginx's `log_format` (`$remote_addr "$request"`): fields with
+//! text between them. A field ends where the text behind it begins.
+
+use super::record::Record;
+use super::{Entry, SkipReason, date};
+use crate::log::fields::{Field, FieldMap, push_normal};
+use crate::log::spec::SpecError;
+
+/// A format, cut into its parts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::log) struct Directives {
+    /// As it was given.
+    text: String,
+    parts: Vec<Part>,
+    /// The format of the time, as of strptime, if it is given; several parts in lines.
+    strptime: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Part {
+    /// Stands in every line.
+    Literal(Vec<u8>),
+    /// Differs.
+    Field(Meaning),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Meaning {
+    /// Nothing that is used.
+    Other,
+    /// A field, and how many directives would be better for it.
+    Of(Field, u8),
+    /// A part of the time, in a format of strptime.
+    TimePart(String),
+}
+
+impl Directives {
+    /// Cuts a format into its parts.
+    ///
+    /// # Errors
+    /// It cannot be told where fields end, or fields are missing.
+    pub(in crate::log) fn parse(text: &str) -> Result<Self, SpecError> {
+        let mut directives = Self {
+            text: text.to_owned(),
+            parts: Vec::new(),
+            strptime: None,
+        };
+        let known = FieldMap::default();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            rest = match first {
+                '%' if rest.starts_with("%%") => {
+                    directives.literal(b"%");
+                    &rest[2..]
+                }
+                '%' => directives.directive(rest)?,
+                '$' => directives.variable(rest, &known)?,
+                '\\' if rest.len() > 1 => directives.escaped(&rest[1..]),
+                _ => {
+                    let (literal, rest) = rest.split_at(first.len_utf8());
+                    directives.literal(literal.as_bytes());
+                    rest
+                }
+            };
+        }
+        directives.keep_the_best();
+        directives.has_enough()?;
+        let times = directives.parts.iter().filter_map(|part| match part {
+            Part::Field(Meaning::TimePart(format)) => Some(format.as_str()),
+            _ => None,
+        });
+        let times: Vec<&str> = times.collect();
+        directives.strptime = (!times.is_empty()).then(|| times.join("\n"));
+        Ok(directives)
+    }
+
+    pub(in crate::log) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn has(&self, field: Field) -> bool {
+        let is =
+            |part: &Part| matches!(part, Part::Field(Meaning::Of(found, _)) if *found == field);
+        self.parts.iter().any(is)
+    }
+
+    fn literal(&mut self, bytes: &[u8]) {
+        match self.parts.last_mut() {
+            Some(Part::Literal(text)) => text.extend_from_slice(bytes),
+            _ => self.parts.push(Part::Literal(bytes.to_vec())),
+        }
+    }
+
+    /// What stands behind a backslash, as in the configuration of a server.
+    fn escaped<'t>(&mut self, rest: &'t str) -> &'t str {
+        let end = rest.chars().next().map_or(0, char::len_utf8);
+        let (text, rest) = rest.split_at(end);
+        self.literal(match text {
+            "t" => b"\t",
+            text => text.as_bytes(),
+        });
+        rest
+    }
+
+    fn field(&mut self, meaning: Meaning, name: &str) -> Result<(), SpecError> {
+        match (self.parts.last(), &meaning) {
+            // The query is part of the URL in front of it, or is not there.
+            (Some(Part::Field(Meaning::Of(Field::Url, _))), Meaning::Of(Field::Query, _)) => {
+                return Ok(());
+            }
+            (Some(Part::Field(_)), _) => return Err(SpecError::NothingBetween(name.to_owned())),
+            _ => {}
+        }
+        self.parts.push(Part::Field(meaning));
+        Ok(())
+    }
+
+    /// `%h`, `%>s`, `%{Referer}i`, `%!200,304{Referer}i`, `%^ti`.
+    fn directive<'t>(&mut self, rest: &'t str) -> Result<&'t str, SpecError> {
+        let wrong = || SpecError::NoDirective(rest.chars().take(20).collect());
+        let modifier = |c: char| c.is_ascii_digit() || "<>!,".contains(c);
+        let after = rest[1..].trim_start_matches(modifier);
+        let modifiers = &rest[1..rest.len() - after.len()];
+        let (argument, after) = match after.strip_prefix('{') {
+            Some(inner) => {
+                let (argument, after) = inner.split_once('}').ok_or_else(wrong)?;
+                (Some(argument), after.trim_start_matches(modifier))
+            }
+            None => (None, after),
+        };
+        let length = if after.starts_with('^') { 3 } else { 1 };
+        let name = after.get(..length).ok_or_else(wrong)?;
+        let last_request = !modifiers.contains('<');
+        match (name, argument) {
+            ("t", None) => {
+                self.literal(b"[");
+                self.field(Meaning::Of(Field::Time, 0), "%t")?;
+                self.literal(b"]");
+            }
+            _ => {
+                let meaning = meaning(name, argument, last_request && modifiers.contains('>'));
+                let end = rest.len() - after.len() + length;
+                self.field(meaning, &rest[..end])?;
+            }
+        }
+        if name.chars().all(|c| c.is_ascii_alphabetic() || c == '^') {
+            Ok(&after[length..])
+        } else {
+            Err(wrong())
+        }
+    }
+
+    /// `$remote_addr`, `${remote_addr}`.
+    fn variable<'t>(&mut self, rest: &'t str, known: &FieldMap) -> Result<&'t str, SpecError> {
+        let wrong = || SpecError::NoDirective(rest.chars().take(20).collect());
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let (name, after) = match rest[1..].strip_prefix('{') {
+            Some(inner) => inner.split_once('}').ok_or_else(wrong)?,
+            None => {
+                let after = rest[1..].trim_start_matches(is_name);
+                (&rest[1..rest.len() - after.len()], after)
+            }
+        };
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        let mut normal = String::new();
+        push_normal(&mut normal, name);
+        let meaning = match known.find(&normal) {
+            Some((field, rank)) => Meaning::Of(field, rank),
+            None => Meaning::Other,
+        };
+        self.field(meaning, &rest[..rest.len() - after.len()])?;
+        Ok(after)
+    }
+
+    /// Of several directives for one field, one counts.
+    fn keep_the_best(&mut self) {
+        for field in Field::ALL {
+            let ranks = self
+                .parts
+                .iter()
+                .enumerate()
+                .filter_map(|(at, part)| match part {
+                    Part::Field(Meaning::Of(found, rank)) if *found == field => Some((*rank, at)),
+                    _ => None,
+                });
+            let best = ranks.min();
+            for (at, part) in self.parts.iter_mut().enumerate() {
+                let is = matches!(part, Part::Field(Meaning::Of(found, _)) if *found == field);
+                if is && best.is_some_and(|(_, best)| best != at) {
+                    *part = Part::Field(Meaning::Other);
+                }
+            }
+        }
+    }
+
+    fn has_enough(&self) -> Result<(), SpecError> {
+        let in_parts = |part: &Part| matches!(part, Part::Field(Meaning::TimePart(_)));
+        if !self.has(Field::Client) && !self.has(Field::Forwarded) {
+            Err(SpecError::Lacks("client (%h, $remote_addr)"))
+        } else if !self.has(Field::Time) && !self.parts.iter().any(in_parts) {
+            Err(SpecError::Lacks("time (%t, $time_local)"))
+        } else if !self.has(Field::Request) && !self.has(Field::Url) {
+            Err(SpecError::Lacks(
+                "request (%r, $request) or URL (%U, $request_uri)",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Cuts a line: fields into the record, parts of the time after each other.
+    fn cut<'a>(&self, line: &'a [u8], time: &mut Vec<u8>) -> Result<Record<'a>, SkipReason> {
+        let mut record = Record::default();
+        let mut rest = line;
+        for (at, part) in self.parts.iter().enumerate() {
+            let meaning = match part {
+                Part::Literal(text) => {
+                    rest = rest
+                        .strip_prefix(text.as_slice())
+                        .ok_or(SkipReason::MissingFields)?;
+                    continue;
+                }
+                Part::Field(meaning) => meaning,
+            };
+            let end = match self.parts.get(at + 1) {
+                Some(Part::Literal(text)) => {
+                    end_of_field(rest, text, meaning).ok_or_else(|| meaning.lacking())?
+                }
+                _ => rest.len(),
+            };
+            let text;
+            (text, rest) = rest.split_at(end);
+            match meaning {
+                Meaning::Of(field, _) => record.set(*field, text),
+                Meaning::TimePart(_) => {
+                    if !time.is_empty() {
+                        time.push(b'\n');
+                    }
+                    time.extend_from_slice(text);
+                }
+                Meaning::Other => {}
+            }
+        }
+        if rest.is_empty() {
+            Ok(record)
+        } else {
+            Err(SkipReason::ExtraFields)
+        }
+    }
+}
+
+impl Meaning {
+    /// What is wrong with a line that does not have it.
+    const fn lacking(&self) -> SkipReason {
+        match self {
+            Self::TimePart(_) | Self::Of(Field::Time, _) => SkipReason::Time,
+            Self::Of(Field::Request | Field::Url, _) => SkipReason::Request,
+            _ => SkipReason::MissingFields,
+        }
+    }
+
+    /// How often the field itself has the text that ends it.
+    fn occurrences(&self, text: &[u8]) -> usize {
+        match self {
+            Self::TimePart(format) => memchr::memmem::find_iter(format.as_bytes(), text).count(),
+            _ => 0,
+        }
+    }
+}
+
+/// What a directive of Apache's means; `%a` is better than `%h`, which is better than `%{c}a`.
+fn meaning(name: &str, argument: Option<&str>, is_final: bool) -> Meaning {
+    let field = match (name, argument) {
+        ("a", None) => (Field::Client, 0),
+        ("h", _) => (Field::Client, 1),
+        ("a", Some(_)) => (Field::Client, 2),
+        ("r", _) => (Field::Request, 0),
+        ("m", _) => (Field::Method, 0),
+        ("U", _) => (Field::Url, 0),
+        ("q", _) => (Field::Query, 0),
+        ("s", _) => (Field::Status, u8::from(!is_final)),
+        ("b" | "B", _) => (Field::Bytes, 0),
+        ("O", _) => (Field::Bytes, 1),
+        ("i", Some(header)) if header.eq_ignore_ascii_case("X-Forwarded-For") => {
+            (Field::Forwarded, 0)
+        }
+        ("t", Some(format)) => return time(format),
+        _ => return Meaning::Other,
+    };
+    Meaning::Of(field.0, field.1)
+}
+
+/// The argument of `%{...}t`.
+fn time(format: &str) -> Meaning {
+    let format = format.strip_prefix("begin:").unwrap_or(format);
+    match format.strip_prefix("end:").unwrap_or(format) {
+        "sec" | "msec" | "usec" => Meaning::Of(Field::Time, 0),
+        "msec_frac" | "usec_frac" => Meaning::Other,
+        format => Meaning::TimePart(format.to_owned()),
+    }
+}
+
+/// Where `text` ends a field: an escaped quote does not.
+fn end_of_field(rest: &[u8], text: &[u8], meaning: &Meaning) -> Option<usize> {
+    let escaped = |at: usize| {
+        let backslashes = rest[..at].iter().rev().take_while(|&&c| c == b'\\');
+        text.starts_with(b"\"") && backslashes.count() % 2 == 1
+    };
+    memchr::memmem::find_iter(rest, text)
+        .filter(|&at| !escaped(at))
+        .nth(meaning.occurrences(text))
+}
+
+/// A parser with what it remembers from line to line.
+pub(in crate::log) struct LogFormat {
+    directives: Directives,
+    /// The parts of the time.
+    time: Vec<u8>,
+    /// The URL with its query.
+    url: Vec<u8>,
+}
+
+impl LogFormat {
+    pub(super) const fn new(directives: Directives) -> Self {
+        Self {
+            directives,
+            time: Vec::new(),
+            url: Vec::new(),
+        }
+    }
+
+    pub(super) fn has_sizes(&self) -> bool {
+        self.directives.has(Field::Bytes)
+    }
+
+    pub(super) fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Entry<'a>, SkipReason> {
+        self.time.clear();
+        let record = self.directives.cut(line, &mut self.time)?;
+        let time_us = match &self.directives.strptime {
+            Some(format) => date::strptime(format, &self.time),
+            None => record.time_us(),
+        };
+        record.entry(time_us, &mut self.url)
+    }
+}

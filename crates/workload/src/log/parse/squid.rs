@@ -1,0 +1,41 @@
+//! Squid's native format: `time elapsed client code/status bytes method URL user hierarchy/host type`, time in Unix seconds with
+//! milliseconds. The bytes are those sent to the client, headers included.
+
+use super::{Entry, SkipReason, address, bytes, client, date, request_line, split_once, status};
+
+pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
+    let mut words = line.split(|&c| c == b' ').filter(|word| !word.is_empty());
+    let mut next = || words.next().ok_or(SkipReason::MissingFields);
+    let [time, elapsed, host, code, size, method, url] = [
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+    ];
+    // User and hierarchy: what has no slash in the latter is no line of Squid's.
+    let [_user, hierarchy] = [next()?, next()?];
+    let (_, code) = split_once(code, b'/').ok_or(SkipReason::Status)?;
+    split_once(hierarchy, b'/').ok_or(SkipReason::MissingFields)?;
+    let time_us = date::unix(time).ok_or(SkipReason::Time)?;
+    // It may be negative, where the clock was set.
+    let digits = elapsed.strip_prefix(b"-").unwrap_or(elapsed);
+    super::number(digits).ok_or(SkipReason::Time)?;
+    let status = status(code)?;
+    let bytes = bytes(size)?;
+    // A connection that asked for nothing is logged all the same.
+    if url.starts_with(b"error:") {
+        return Err(SkipReason::Request);
+    }
+    Ok(Entry {
+        time_us,
+        client: address::without_port(client(host)?),
+        forwarded: false,
+        method: request_line::method(method)?,
+        url,
+        status,
+        bytes,
+    })
+}

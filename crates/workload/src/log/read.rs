@@ -1,0 +1,228 @@
+//! From lines to a [`Log`].
+
+use super::compression::other_than_a_log;
+use super::detect::{SAMPLE_LINES, detect};
+use super::error::LogError;
+use super::lines::{Lines, RawLine};
+use super::names::Names;
+use super::parse::{Entry, Parsed, Parser};
+use super::skipped::{SkipReason, Skipped};
+use super::spec::FormatSpec;
+use super::{Format, Log, Request, open};
+use crate::source::FileSet;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Lines between two looks at whether the log is still wanted.
+const LINES_A_LOOK: u64 = 1024;
+
+/// How a log is read.
+#[derive(Clone, Default)]
+pub struct ReadOptions<'a> {
+    /// The format; the one that the first lines fit if `None`.
+    pub format: Option<FormatSpec>,
+    /// Whether a log is read of which more than half is skipped.
+    pub allow_skipped: bool,
+    /// Whether the log is not wanted any more; asked now and then.
+    pub cancelled: Option<&'a dyn Fn() -> bool>,
+}
+
+impl Log {
+    /// Reads the log at `path`, or standard input if that is `-`. Compression (bzip2, gzip, xz, Zstandard, none) is told by
+    /// content, the format by the first lines.
+    ///
+    /// # Errors
+    /// If it cannot be read, is in no known format, or most lines do not parse.
+    pub fn read(path: &Path) -> Result<Self, LogError> {
+        Self::read_with(path, &ReadOptions::default())
+    }
+
+    /// Reads the log at `path` as `options` say.
+    ///
+    /// # Errors
+    /// As [`Self::read`], or it was cancelled.
+    pub fn read_with(path: &Path, options: &ReadOptions<'_>) -> Result<Self, LogError> {
+        let file = open::open(path).map_err(|source| LogError::Io {
+            path: path.to_owned(),
+            line: 0,
+            source,
+        })?;
+        Self::from_reader(path, file, options)
+    }
+
+    /// Reads a log from `source`; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Self::read_with`].
+    pub fn from_reader(
+        path: &Path,
+        source: impl Read,
+        options: &ReadOptions<'_>,
+    ) -> Result<Self, LogError> {
+        let io_error = |line| {
+            move |source: io::Error| LogError::Io {
+                path: path.to_owned(),
+                line,
+                source,
+            }
+        };
+        let (start, reader) = open::decompress(source).map_err(io_error(0))?;
+        if let Some((what, remedy)) = other_than_a_log(&start) {
+            return Err(LogError::Other {
+                path: path.to_owned(),
+                what,
+                remedy,
+            });
+        }
+        let mut lines = Lines::new(reader);
+        let mut head = Vec::new();
+        let format = match &options.format {
+            Some(format) => format.clone(),
+            None => {
+                head = lines.take_head(SAMPLE_LINES).map_err(io_error(0))?;
+                FormatSpec::detected(detect(path, &head, options.allow_skipped)?)
+            }
+        };
+        let mut builder = LogBuilder::new(&format);
+        for line in &head {
+            builder.line(line.as_raw());
+        }
+        loop {
+            let done = lines.number();
+            if done.is_multiple_of(LINES_A_LOOK) && options.cancelled.is_some_and(|asked| asked()) {
+                return Err(LogError::Cancelled {
+                    path: path.to_owned(),
+                });
+            }
+            match lines.next().map_err(io_error(done))? {
+                Some(line) => builder.line(line),
+                None => break,
+            }
+        }
+        builder.finish().accept(path, options.allow_skipped)
+    }
+
+    /// The log, if it is one.
+    fn accept(self, path: &Path, allow_skipped: bool) -> Result<Self, LogError> {
+        let path = path.to_owned();
+        let format = self.format;
+        if self.skipped.lines() == self.skipped.count(SkipReason::Blank) {
+            return Err(LogError::Empty { path });
+        }
+        if self.requests.is_empty() {
+            let skipped = Box::new(self.skipped);
+            return Err(LogError::NoRequests {
+                path,
+                format,
+                skipped,
+            });
+        }
+        if self.skipped.share() > 0.5 && !allow_skipped {
+            let skipped = Box::new(self.skipped);
+            return Err(LogError::MostlySkipped {
+                path,
+                format,
+                skipped,
+            });
+        }
+        Ok(self)
+    }
+}
+
+/// Collects parsed lines into a [`Log`].
+struct LogBuilder {
+    parser: Parser,
+    log: Log,
+    sizes: Vec<u64>,
+}
+
+impl LogBuilder {
+    fn new(format: &FormatSpec) -> Self {
+        Self {
+            parser: Parser::new(format),
+            log: Log::empty(format.format()),
+            sizes: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, line: RawLine<'_>) {
+        self.log.skipped.count_line();
+        let parsed = if line.truncated {
+            Err(SkipReason::TooLong)
+        } else {
+            self.parser.parse(line.text)
+        };
+        match parsed {
+            Ok(Parsed::Entry(entry)) => add(&mut self.log, &mut self.sizes, &entry),
+            Ok(Parsed::Directive) => {}
+            Err(reason) => self.log.skipped.add(line.number, reason, line.text),
+        }
+    }
+
+    fn finish(mut self) -> Log {
+        let log = &mut self.log;
+        log.has_sizes = self.parser.has_sizes();
+        log.files = FileSet::new(self.sizes);
+        if !log.requests.is_sorted_by_key(|r| r.time_us) {
+            log.requests.sort_by_key(|r| r.time_us);
+            log.resorted = true;
+        }
+        log.requests.shrink_to_fit();
+        self.log
+    }
+}
+
+impl Log {
+    /// A log of this format without requests.
+    pub(crate) fn empty(format: Format) -> Self {
+        Self {
+            format,
+            requests: Vec::new(),
+            files: FileSet::default(),
+            urls: Names::default(),
+            clients: Names::default(),
+            skipped: Skipped::default(),
+            has_sizes: true,
+            dashes: 0,
+            forwarded: 0,
+            resorted: false,
+        }
+    }
+}
+
+/// Appends one parsed line to `log`.
+fn add(log: &mut Log, sizes: &mut Vec<u64>, entry: &Entry<'_>) {
+    let client = log.clients.insert(entry.client);
+    let file = log.urls.insert(entry.url);
+    if file as usize == sizes.len() {
+        sizes.push(0);
+    }
+    log.dashes += u64::from(entry.bytes.is_none());
+    log.forwarded += u64::from(entry.forwarded);
+    let bytes = if has_body(entry.status) {
+        entry.bytes.unwrap_or(0)
+    } else {
+        0
+    };
+    let size = &mut sizes[file as usize];
+    *size = bytes.max(*size);
+    let Entry {
+        time_us,
+        status,
+        method,
+        ..
+    } = *entry;
+    log.requests.push(Request {
+        time_us,
+        bytes,
+        client,
+        file,
+        status,
+        method,
+    });
+}
+
+/// Whether a response with this status may have a body: RFC 9110 section 6.4.1.
+const fn has_body(status: u16) -> bool {
+    !matches!(status, 100..=199 | 204 | 304)
+}

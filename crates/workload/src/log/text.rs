@@ -1,0 +1,51 @@
+//! Parts of logs in messages: never more than a line, never a byte that a terminal would obey.
+
+use std::fmt::Write;
+
+/// How much of a line is shown, bytes.
+const SHOWN_BYTES: usize = 160;
+/// How much of one that is no text.
+const SHOWN_BINARY_BYTES: usize = 24;
+
+/// The start of a line, bytes that are no text as `\xff`.
+pub(super) fn excerpt(line: &[u8]) -> String {
+    let mut shown = &line[..line.len().min(SHOWN_BYTES)];
+    // Escapes are four letters for a byte.
+    if escape(shown).len() > 2 * shown.len() {
+        shown = &shown[..shown.len().min(SHOWN_BINARY_BYTES)];
+    }
+    let end = if shown.len() < line.len() { "..." } else { "" };
+    escape(shown) + end
+}
+
+fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\t' => text.push_str("\\t"),
+                c if c.is_control() => text.extend(c.escape_default()),
+                c => text.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(excerpt(b"a\x1b[31m\tb\x00\xff"), r"a\u{1b}[31m\tb\u{0}\xff");
+        assert_eq!(excerpt("caf\u{e9}".as_bytes()), "caf\u{e9}");
+        let binary: Vec<u8> = (0..=255u8).rev().collect();
+        let shown = excerpt(&binary);
+        assert!(shown.is_ascii() && shown.len() < 110, "{shown}");
+        assert_eq!(excerpt(&[b'x'; 200]).len(), SHOWN_BYTES + 3);
+    }
+}
