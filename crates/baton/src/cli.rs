@@ -489,6 +489,7 @@ Examples:
   baton trace access.json --format json:client=visitor,time=when
   baton trace app.log --format '%h %t \"%r\" %>s %b'
   baton trace locality nasa_http_19950701_first9999.tsv.xz --figure nasa.svg
+  baton trace lifetimes capture.pcapng
 
 The format (Combined, JSON lines, CSV, Squid, HAProxy, W3C and others) and the compression (bzip2, gzip, xz, Zstandard) are told by
 content."
@@ -516,6 +517,25 @@ pub struct TraceArgs {
 pub enum TracePart {
     /// Say what share of content caches of all sizes on the NIC would keep off the bus, for many policies
     Locality(Box<LocalityArgs>),
+    /// Say how long connections live and what they carry, in a packet capture
+    Lifetimes(LifetimesArgs),
+}
+
+/// `baton trace lifetimes`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton trace lifetimes capture.pcapng
+  baton trace lifetimes link.erf.xz --json lifetimes.json
+
+Reads pcap, pcapng and ERF, also compressed. Headers are enough, and so is one direction: what cannot be known then is said.")]
+pub struct LifetimesArgs {
+    /// The capture; `-` for stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub capture: PathBuf,
+    /// Write what was found to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
 }
 
 /// `baton trace locality`.

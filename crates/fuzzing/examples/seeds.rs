@@ -38,6 +38,7 @@ fn main() -> std::io::Result<()> {
     conversations(&corpora.join("shared_memory"))?;
     conversations(&corpora.join("stream"))?;
     logs(&corpora.join("access_log"))?;
+    captures(&corpora.join("capture"))?;
     experiments(&root.join("experiments"), &corpora.join("experiment"))
 }
 
@@ -309,6 +310,82 @@ fn logs(folder: &Path) -> std::io::Result<()> {
         write(folder, &format!("spelled-{name}"), &bytes)?;
     }
     Ok(())
+}
+
+/// A handshake in each format of captures.
+fn captures(folder: &Path) -> std::io::Result<()> {
+    let (client, server) = (
+        Endpoint::new(IpAddr::from([10, 0, 0, 1]), 40_000),
+        Endpoint::new(IpAddr::from([10, 0, 0, 2]), 80),
+    );
+    let segments = [
+        (client, server, Flags::SYN, 1, 0),
+        (server, client, Flags::SYN | Flags::ACK, 10, 2),
+        (client, server, Flags::ACK | Flags::FIN, 2, 11),
+        (server, client, Flags::ACK | Flags::RST, 11, 3),
+    ];
+    let mut packets = Vec::new();
+    for (src, dst, flags, seq, ack) in segments {
+        let packet = Packet {
+            src,
+            dst,
+            ecn: Ecn::Capable0,
+            header: Header {
+                seq: SeqNr(seq),
+                ack: SeqNr(ack),
+                flags,
+                window: 1000,
+                options: Options::default(),
+            },
+        };
+        let mut bytes = Vec::new();
+        encode_packet(&packet, b"abc", &mut bytes).expect("a right packet");
+        packets.push(bytes);
+    }
+    let mut erf = Vec::new();
+    let mut pcap = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    pcap.extend([0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0]);
+    let mut pcapng = vec![0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a];
+    pcapng.extend([
+        1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 28, 0, 0, 0,
+    ]);
+    pcapng.extend([
+        1, 0, 0, 0, 20, 0, 0, 0, 101, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0,
+    ]);
+    for (second, packet) in (0_u8..).zip(&packets) {
+        let len = packet.len() as u8;
+        erf.extend([
+            0,
+            0,
+            0,
+            0,
+            second,
+            0,
+            0,
+            56,
+            22,
+            0,
+            0,
+            16 + len,
+            0,
+            0,
+            0,
+            len,
+        ]);
+        erf.extend_from_slice(packet);
+        pcap.extend([second, 0, 0, 56, 0, 0, 0, 0, len, 0, 0, 0, len, 0, 0, 0]);
+        pcap.extend_from_slice(packet);
+        let padded = len.next_multiple_of(4);
+        let block = 32 + padded;
+        pcapng.extend([6, 0, 0, 0, block, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        pcapng.extend([second, 0, 0, 0, len, 0, 0, 0, len, 0, 0, 0]);
+        pcapng.extend_from_slice(packet);
+        pcapng.resize(pcapng.len() + usize::from(padded - len), 0);
+        pcapng.extend([block, 0, 0, 0]);
+    }
+    write(folder, "erf", &erf)?;
+    write(folder, "pcap", &pcap)?;
+    write(folder, "pcapng", &pcapng)
 }
 
 /// The experiments that come with the program.

@@ -5,6 +5,7 @@
 
 mod access_log;
 mod application;
+mod capture;
 mod conversation;
 mod descriptors;
 mod experiment;
@@ -17,6 +18,7 @@ mod stream;
 
 pub use access_log::{SPELLED, access_log};
 pub use application::application;
+pub use capture::capture;
 pub use conversation::segments;
 pub use descriptors::descriptors;
 pub use experiment::experiment;
@@ -39,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     ("application", application),
     ("descriptors", descriptors),
     ("access_log", access_log),
+    ("capture", capture),
     ("experiment", experiment),
     ("hostile_adapter", hostile_adapter),
     ("shared_memory", shared_memory),

@@ -2,6 +2,7 @@
 //! and microloads, all behind one trait, [`Workload`].
 //!
 //! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
+//! - [`capture`] tells how long the connections of a packet capture live.
 //! - [`replay`] makes a [`Workload`] of a log; [`specweb`] and [`micro`] make loads of their own.
 //! - [`load`] says when requests are due: open and closed loops.
 //! - [`analyse`] tells what is in a log; [`generate`] makes synthetic logs, [`fit`] finds the parameters that make one
@@ -11,6 +12,7 @@
 //! Nothing here has a clock, sockets or packets: a client applies the rules a script states.
 
 pub mod analyse;
+pub mod capture;
 pub mod fit;
 pub mod generate;
 pub mod load;

@@ -2,6 +2,7 @@
 
 mod excerpts;
 
+use baton_workload::capture::{CaptureAnalysis, CaptureFormat, ConnectionCounts};
 use baton_workload::log::{Format, NotReplayable, SkipReason};
 use baton_workload::{Analysis, Fit, Log, Replay, SessionRule, Workload};
 use libtest_mimic::{Arguments, Trial};
@@ -18,7 +19,7 @@ const ATM_CAPTURE: &str = "atm_link_20000125.erf.xz";
 /// A test with its name and the excerpts that it reads.
 type Test = (&'static str, &'static [&'static str], fn());
 
-const ALL: [Test; 9] = [
+const ALL: [Test; 10] = [
     ("nasa_july", &[NASA_JULY], nasa_july),
     ("nasa_august", &[NASA_AUGUST], nasa_august),
     ("world_cup", &[WORLD_CUP], world_cup),
@@ -33,6 +34,7 @@ const ALL: [Test; 9] = [
         &[REQUESTS_PER_MINUTE, ATM_PACKETS, ATM_CAPTURE],
         other_files_are_refused,
     ),
+    ("atm_capture", &[ATM_CAPTURE], atm_capture),
     (
         "every_log_with_sizes_replays_completely",
         &[NASA_JULY, NASA_AUGUST, WORLD_CUP, EPA],
@@ -158,12 +160,36 @@ fn other_files_are_refused() {
     let others = [
         (REQUESTS_PER_MINUTE, "line 1: \"period,count\""),
         (ATM_PACKETS, "line 1: \"time_s,iface,"),
-        (ATM_CAPTURE, "is a binary file"),
+        (ATM_CAPTURE, "is a packet capture"),
     ];
     for (name, expected) in others {
         let error = Log::read(&excerpts::path(name)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// Packets and connections as another program counted them.
+fn atm_capture() {
+    let found = CaptureAnalysis::read(&excerpts::path(ATM_CAPTURE)).unwrap();
+    let packets = found.packets;
+    assert_eq!(
+        (packets.all, packets.tcp, packets.other_ip),
+        (31_249, 27_537, 3712)
+    );
+    assert_eq!(found.format, CaptureFormat::Erf);
+    let counts = ConnectionCounts {
+        all: 2091,
+        whole: 1339,
+        begun_before: 490,
+        not_ended: 383,
+        one_way: 2091,
+    };
+    assert_eq!(found.connections, counts);
+    let lifetime_ms = found.lifetime_ms;
+    assert_eq!(
+        (lifetime_ms.max, lifetime_ms.mean.round()),
+        (64_036, 5820.0)
+    );
 }
 
 fn every_log_with_sizes_replays_completely() {

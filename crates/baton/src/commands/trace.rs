@@ -1,5 +1,6 @@
 //! `baton trace`: what is in an access log.
 
+mod lifetimes;
 mod locality;
 
 use super::logs;
@@ -34,6 +35,7 @@ struct Document<'a> {
 pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     match (&arguments.part, &arguments.log) {
         (Some(TracePart::Locality(arguments)), _) => locality::execute(arguments, interrupt),
+        (Some(TracePart::Lifetimes(arguments)), _) => lifetimes::execute(arguments, interrupt),
         (None, Some(log)) => analyse(arguments, log, interrupt),
         (None, None) => Err(Failure::BadInput(
             "trace: expected an access log".to_owned(),

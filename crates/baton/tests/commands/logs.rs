@@ -241,6 +241,27 @@ fn what_is_no_log_is_named_and_never_printed() {
         .baton("trace x.bin")
         .refused(&["x.bin: is a binary file"]);
     bench.baton("trace x.esc").refused(&[r"\u{1b}[31mred"]);
+    bench
+        .baton("trace lifetimes demo.log")
+        .refused(&["demo.log: is no packet capture; expected pcap, pcapng or ERF"]);
+}
+
+#[test]
+fn the_simulator_s_own_capture_has_its_connections() {
+    let bench = Workbench::new();
+    bench.write("x.toml", crate::common::FIXED);
+    bench.run_short("x.toml", &["--pcap", "x.pcapng"]).ok();
+    bench
+        .baton("trace x.pcapng")
+        .refused(&["is a packet capture", "`baton trace lifetimes` reads it"]);
+    let ran = bench.baton("trace lifetimes x.pcapng --json -").ok();
+    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let connections = &json["connections"];
+    assert!(connections["whole"].as_u64() > Some(16), "{connections}");
+    assert_eq!(connections["one_way"], 0);
+    // Three responses of 4000 bytes, with headers.
+    let bytes = json["server_bytes"]["max"].as_u64().expect("a number");
+    assert!((12_000..13_500).contains(&bytes), "{bytes}");
 }
 
 #[cfg(unix)]
@@ -256,6 +277,7 @@ mod interrupted {
         for command in [
             &["trace", "-"][..],
             &["trace", "locality", "-"],
+            &["trace", "lifetimes", "-"],
             &["run", "W-0-N-N-FCFS-400", "--log", "-"],
             &["generate", "--fit", "-", "--out", "out.log"],
         ] {

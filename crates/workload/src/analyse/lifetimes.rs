@@ -60,13 +60,15 @@ pub struct LifetimePoint {
 impl Lifetimes {
     /// The lifetimes of the connections of `log`.
     pub fn of(log: &Log, sessions: &Sessions) -> Self {
-        let mut connections: Vec<(u64, u64)> = sessions
-            .iter()
-            .map(|requests| {
-                let bytes = || requests.iter().map(|&i| log.requests[i as usize].bytes);
-                (packets_sent(bytes()), bytes().sum())
-            })
-            .collect();
+        let connections = sessions.iter().map(|requests| {
+            let bytes = || requests.iter().map(|&i| log.requests[i as usize].bytes);
+            (packets_sent(bytes()), bytes().sum())
+        });
+        Self::of_connections(connections.collect())
+    }
+
+    /// The lifetimes of connections with so many packets and content bytes each.
+    pub fn of_connections(mut connections: Vec<(u64, u64)>) -> Self {
         connections.sort_unstable_by_key(|&c| std::cmp::Reverse(c));
         let packets = Sizes::of(connections.iter().map(|c| c.0).collect());
         let all = sum(&connections);

@@ -1,5 +1,6 @@
 //! What a file is by its first bytes: how it is compressed, or what else it is than an access log.
 
+use crate::capture::CaptureFormat;
 use serde::Serialize;
 
 /// How a file is compressed.
@@ -94,7 +95,10 @@ pub(super) fn other_than_a_log(start: &[u8]) -> Option<(&'static str, &'static s
         .find(|(magic, ..)| start.starts_with(magic))
         .map(|&(_, what, remedy)| (what, remedy));
     let tar = || (start.get(TAR_MARK) == Some(b"ustar")).then_some(("a tar archive", UNPACK));
-    known.or_else(tar)
+    let capture = || {
+        CaptureFormat::of(start).map(|_| ("a packet capture", "`baton trace lifetimes` reads it"))
+    };
+    known.or_else(tar).or_else(capture)
 }
 
 #[cfg(test)]
@@ -109,6 +113,10 @@ mod tests {
         let mut tar = vec![b'x'; 512];
         tar[TAR_MARK].copy_from_slice(b"ustar");
         assert_eq!(named(&tar), Some("a tar archive"));
+        assert_eq!(
+            named(b"\xd4\xc3\xb2\xa1\x02\0\x04\0"),
+            Some("a packet capture")
+        );
         assert_eq!(named(b"10.0.0.1 - - ["), None);
         assert_eq!(named("caf\u{e9} - - [".as_bytes()), None);
     }

@@ -211,6 +211,7 @@ fn other_files_are_named() {
         error(b"PK\x03\x04\x14\x00\x00\x00"),
         "some.log: is a zip archive, which is not read; unpack it first"
     );
+    assert!(error(b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00").contains("baton trace lifetimes"));
     let mut tar = b"access.log\0".repeat(24)[..257].to_vec();
     tar.extend_from_slice(b"ustar\x0000");
     assert!(error(&tar).contains("is a tar archive"));

@@ -1,0 +1,148 @@
+//! What a capture says of its connections.
+
+use super::connections::Connection;
+use super::{CaptureFormat, Connections, PacketCounts};
+use crate::analyse::{Lifetimes, Sizes};
+use serde::Serialize;
+
+/// What is in a packet capture.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CaptureAnalysis {
+    /// How it is stored.
+    pub format: CaptureFormat,
+    /// Its packets.
+    pub packets: PacketCounts,
+    /// Time of the first segment, microseconds since 1970.
+    pub first_us: u64,
+    /// Time of the last segment, microseconds since 1970.
+    pub last_us: u64,
+    /// Its connections.
+    pub connections: ConnectionCounts,
+    /// From the first to the last segment of those that are there as a whole, milliseconds.
+    pub lifetime_ms: Sizes,
+    /// The same of all others, which lived at least so long.
+    pub at_least_ms: Sizes,
+    /// Bytes that the clients of connections sent, all connections.
+    pub client_bytes: Sizes,
+    /// Bytes that the servers sent.
+    pub server_bytes: Sizes,
+    /// How segments and bytes are spread over connections.
+    pub lifetimes: Lifetimes,
+    /// What cannot be known of this capture, in sentences.
+    pub limits: Vec<String>,
+}
+
+/// Connections of a capture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct ConnectionCounts {
+    /// All of them.
+    pub all: u64,
+    /// Begun and ended within the capture.
+    pub whole: u64,
+    /// Already there when the capture begins.
+    pub begun_before: u64,
+    /// Still there when it ends, as far as one can see.
+    pub not_ended: u64,
+    /// Seen in one direction only.
+    pub one_way: u64,
+}
+
+impl CaptureAnalysis {
+    /// Of these connections; `cut_off` where the capture ends within a packet.
+    pub(super) fn of(
+        format: CaptureFormat,
+        packets: PacketCounts,
+        connections: &Connections,
+        cut_off: bool,
+    ) -> Self {
+        let all = connections.all();
+        let (whole, rest): (Vec<&Connection>, Vec<&Connection>) =
+            all.iter().partition(|one| one.begun && one.ended());
+        let count = |is: fn(&Connection) -> bool| all.iter().filter(|one| is(one)).count() as u64;
+        let counts = ConnectionCounts {
+            all: all.len() as u64,
+            whole: whole.len() as u64,
+            begun_before: count(|one| !one.begun),
+            not_ended: count(|one| !one.ended()),
+            one_way: count(Connection::is_one_way),
+        };
+        let lifetimes_ms = |some: &[&Connection]| {
+            let ms = some.iter().map(|one| (one.last_us - one.first_us) / 1000);
+            Sizes::of(ms.collect())
+        };
+        let bytes = |one: &Connection| one.bytes(0) + one.bytes(1);
+        Self {
+            format,
+            packets,
+            first_us: all.iter().map(|one| one.first_us).min().unwrap_or(0),
+            last_us: all.iter().map(|one| one.last_us).max().unwrap_or(0),
+            connections: counts,
+            lifetime_ms: lifetimes_ms(&whole),
+            at_least_ms: lifetimes_ms(&rest),
+            client_bytes: Sizes::of(all.iter().map(|one| one.bytes(1 - one.server)).collect()),
+            server_bytes: Sizes::of(all.iter().map(|one| one.bytes(one.server)).collect()),
+            lifetimes: Lifetimes::of_connections(
+                all.iter().map(|one| (one.packets(), bytes(one))).collect(),
+            ),
+            limits: limits(&packets, &counts, cut_off),
+        }
+    }
+}
+
+fn limits(packets: &PacketCounts, counts: &ConnectionCounts, cut_off: bool) -> Vec<String> {
+    let ConnectionCounts {
+        all,
+        begun_before,
+        not_ended,
+        one_way,
+        ..
+    } = counts;
+    let PacketCounts {
+        fragments,
+        headers_cut,
+        truncated,
+        ..
+    } = packets;
+    let limit = |holds: bool, text: String| holds.then_some(text);
+    let limits = [
+        limit(
+            *begun_before > 0,
+            format!(
+                "{begun_before} of {all} connections were there when the capture begins: they lived and carried at least what is said here, \
+                 and which end is the server is told by the lesser port"
+            ),
+        ),
+        limit(
+            *not_ended > 0,
+            format!(
+                "{not_ended} of {all} connections had not ended when the capture ends, or their end was not captured: they lived at least so long"
+            ),
+        ),
+        limit(
+            *one_way > 0,
+            format!(
+                "{one_way} of {all} connections were captured in one direction only: what the other end sent is taken from the \
+                 acknowledgments and may be a byte more, its packets are not counted, and it may have gone on after the last segment seen"
+            ),
+        ),
+        limit(
+            *truncated > 0,
+            format!(
+                "{truncated} packets were captured in part: what segments carry is taken from the lengths in their headers, and what is in \
+                 them is unknown, requests among it"
+            ),
+        ),
+        limit(
+            *headers_cut > 0,
+            format!("{headers_cut} segments are left out, whose TCP flags were not captured"),
+        ),
+        limit(
+            *fragments > 0,
+            format!(
+                "{fragments} fragments are left out, of which only the first says to which connection they belong"
+            ),
+        ),
+        limit(cut_off, "the capture ends within a packet".to_owned()),
+    ];
+    limits.into_iter().flatten().collect()
+}

@@ -1,0 +1,169 @@
+//! Endace's Extensible Record Format (ERF), as far as IP is in it. Records follow one another: a time, a type, lengths, and the frame.
+
+use super::link::Link;
+use super::{Captured, Packets, Problem};
+use std::io::{self, BufRead, ErrorKind};
+
+/// A record's header.
+const HEADER_BYTES: usize = 16;
+/// An extension of the header; the first byte says whether another follows.
+const EXTENSION_BYTES: usize = 8;
+/// Says that something follows.
+const MORE: u8 = 0x80;
+
+/// Types of records.
+const HDLC_POS: u8 = 1;
+const ETHERNET: u8 = 2;
+const ATM: u8 = 3;
+const AAL5: u8 = 4;
+const MOST_TYPES: u8 = 48;
+const PAD: u8 = 48;
+const IPV4: u8 = 22;
+const IPV6: u8 = 23;
+
+/// A record's header.
+struct Header {
+    time_us: u64,
+    kind: u8,
+    has_extensions: bool,
+    /// Of the whole record.
+    record_bytes: usize,
+    /// Of the frame on the wire.
+    wire_bytes: usize,
+}
+
+impl Header {
+    fn of(bytes: &[u8; HEADER_BYTES]) -> Self {
+        let [
+            t0,
+            t1,
+            t2,
+            t3,
+            t4,
+            t5,
+            t6,
+            t7,
+            kind,
+            _,
+            r0,
+            r1,
+            _,
+            _,
+            w0,
+            w1,
+        ] = *bytes;
+        // 32 bits of seconds and 32 of their fraction, the only numbers with the least byte first.
+        let time = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
+        let fraction_us = ((time & 0xffff_ffff) * 1_000_000) >> 32;
+        Self {
+            time_us: (time >> 32) * 1_000_000 + fraction_us,
+            kind: kind & !MORE,
+            has_extensions: kind & MORE != 0,
+            record_bytes: u16::from_be_bytes([r0, r1]).into(),
+            wire_bytes: u16::from_be_bytes([w0, w1]).into(),
+        }
+    }
+
+    const fn makes_sense(&self) -> bool {
+        self.kind > 0 && self.kind <= MOST_TYPES && self.record_bytes >= HEADER_BYTES
+    }
+}
+
+/// Whether a file may begin like this: with a record that makes sense, and another one behind it unless it ends there.
+pub(super) fn is_start(start: &[u8]) -> bool {
+    let Some(bytes) = start.first_chunk() else {
+        return false;
+    };
+    let first = Header::of(bytes);
+    let second = start
+        .get(first.record_bytes..)
+        .and_then(|rest| rest.first_chunk())
+        .map(Header::of);
+    let follows = |second: Header| {
+        second.makes_sense() && second.time_us.abs_diff(first.time_us) < 86_400_000_000
+    };
+    // Text may look like a record, and lines of one length like more, but for bytes that are no text.
+    let is_text = bytes
+        .iter()
+        .all(|c| c.is_ascii_graphic() || c.is_ascii_whitespace());
+    !is_text
+        && first.makes_sense()
+        && first.time_us > 0
+        && second.map_or(start.len() == first.record_bytes, follows)
+}
+
+pub(super) struct Erf<R> {
+    reader: R,
+    record: Vec<u8>,
+}
+
+impl<R: BufRead> Erf<R> {
+    pub(super) const fn new(reader: R) -> Self {
+        Self {
+            reader,
+            record: Vec::new(),
+        }
+    }
+
+    /// The next header, none at the end.
+    fn header(&mut self) -> Result<Option<Header>, Problem> {
+        if self.reader.fill_buf().map_err(Problem::Io)?.is_empty() {
+            return Ok(None);
+        }
+        let mut header = [0; HEADER_BYTES];
+        self.reader.read_exact(&mut header).map_err(Problem::Io)?;
+        let header = Header::of(&header);
+        if !header.makes_sense() {
+            let Header {
+                kind, record_bytes, ..
+            } = header;
+            return Err(Problem::Damaged(format!(
+                "a record of type {kind} and {record_bytes} bytes; expected types 1 to {MOST_TYPES} and at least {HEADER_BYTES} bytes"
+            )));
+        }
+        Ok(Some(header))
+    }
+}
+
+impl<R: BufRead> Packets for Erf<R> {
+    fn next(&mut self) -> Result<Option<Captured<'_>>, Problem> {
+        let header = loop {
+            let Some(header) = self.header()? else {
+                return Ok(None);
+            };
+            self.record.resize(header.record_bytes - HEADER_BYTES, 0);
+            self.reader
+                .read_exact(&mut self.record)
+                .map_err(Problem::Io)?;
+            if header.kind != PAD {
+                break header;
+            }
+        };
+        let cut = || Problem::Io(io::Error::from(ErrorKind::InvalidData));
+        let mut rest = self.record.as_slice();
+        let mut more = header.has_extensions;
+        while more {
+            more = rest.first().is_some_and(|first| first & MORE != 0);
+            rest = rest.get(EXTENSION_BYTES..).ok_or_else(cut)?;
+        }
+        // What is in front of the frame, and what of the frame's length on the wire is not stored: an ATM cell's checksum.
+        let (link, before, not_stored) = match header.kind {
+            HDLC_POS => (Link::Hdlc, 0, 0),
+            ETHERNET => (Link::Ethernet, 2, 0),
+            ATM => (Link::LlcSnap, 4, 1 + 4),
+            AAL5 => (Link::LlcSnap, 4, 4),
+            IPV4 | IPV6 => (Link::Ip, 0, 0),
+            other => return Err(Problem::LinkType(format!("ERF {other}"))),
+        };
+        let stored = rest.get(before..).ok_or_else(cut)?;
+        let frame_bytes = header.wire_bytes.saturating_sub(not_stored);
+        Ok(Some(Captured {
+            time_us: header.time_us,
+            link,
+            // Records are padded.
+            data: &stored[..stored.len().min(frame_bytes)],
+            // Of an ATM packet only a cell is in a record, however long that packet is.
+            truncated: stored.len() < frame_bytes || header.kind == ATM,
+        }))
+    }
+}
