@@ -1,6 +1,6 @@
 //! Access logs of any format, wherever a command takes one; captures; what is said about logs that are doubtful.
 
-use crate::common::Workbench;
+use crate::common::{Workbench, root};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -262,6 +262,22 @@ fn the_simulator_s_own_capture_has_its_connections() {
     // Three responses of 4000 bytes, with headers.
     let bytes = json["server_bytes"]["max"].as_u64().expect("a number");
     assert!((12_000..13_500).contains(&bytes), "{bytes}");
+}
+
+/// The command stands in `samples/README.md`.
+#[test]
+fn the_sample_is_what_its_command_makes() {
+    let readme = fs::read_to_string(root().join("samples/README.md")).expect("a file");
+    let command = readme
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("baton generate "))
+        .expect("the command");
+    let bench = Workbench::new();
+    let command = format!("generate {}", command.replace("samples/", ""));
+    bench.baton(&command).ok();
+    let sample = fs::read(root().join("samples/access.log")).expect("a file");
+    assert!(sample.len() < 250_000);
+    assert!(bench.read("access.log").as_bytes() == sample, "{command}");
 }
 
 #[cfg(unix)]
