@@ -96,7 +96,7 @@ pub enum FetchError {
     #[error("no port is free for another connection to {0}")]
     NoPort(Endpoint),
     /// The connection could not be opened.
-    #[error("cannot connect to {remote}: {reason:?}")]
+    #[error("cannot connect to {remote}: {reason}")]
     NotConnected {
         /// The server.
         remote: Endpoint,
@@ -104,7 +104,7 @@ pub enum FetchError {
         reason: CloseReason,
     },
     /// The connection broke.
-    #[error("the connection ended ({reason:?}) after {received} bytes of content")]
+    #[error("the connection ended after {received} bytes of content: {reason}")]
     Broken {
         /// How.
         reason: CloseReason,

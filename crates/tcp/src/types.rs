@@ -2,6 +2,7 @@
 
 use crate::path_error::PathError;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// A connection's slot in its stack. Slots are reused, last freed first, after [`Event::Closed`] or `export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -27,20 +28,26 @@ pub enum State {
 }
 
 /// Why a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Error)]
 pub enum CloseReason {
     /// Both directions closed in order.
+    #[error("it was closed in order")]
     Normal,
     /// The peer sent a reset.
+    #[error("the peer reset it")]
     Reset,
     /// The peer refused the connection (reset in answer to a SYN).
+    #[error("connection refused: nobody listens there")]
     Refused,
     /// Too many retransmissions, or the user timeout.
+    #[error("timed out: there was no answer")]
     TimedOut,
     /// The network says that the peer cannot be reached: at once while opening, otherwise when retransmissions ended
     /// (RFC 9293 3.9.2.2).
+    #[error("{0}")]
     Unreachable(PathError),
     /// This end aborted it.
+    #[error("this end gave it up")]
     Aborted,
 }
 
