@@ -12,6 +12,7 @@ pub use http::{Http, Parsed, Request};
 use baton_host::{Access, Op, Pool, Ready, SocketId, Sockets};
 use baton_wire::Payload;
 use connection::{Connection, Progress};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What one event touches of the server's global data (event list, free lists, clock), bytes.
@@ -22,7 +23,7 @@ const CONNECTION_BYTES: u32 = 192;
 const NEW_CONNECTION_BYTES: u32 = 512;
 
 /// Parameters of the server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Connections accepted at most for one event.

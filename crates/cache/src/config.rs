@@ -4,10 +4,11 @@ use crate::{
     Admission, AdmitAll, Fifo, Gdsf, Lfu, Lru, Replacement, S3Fifo, SecondRequest, Sieve,
     TinyLfuAdmission, WTinyLfu,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which replacement policy a cache has.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplacementConfig {
     /// Least recently used: [`Lru`].
@@ -17,14 +18,14 @@ pub enum ReplacementConfig {
     Lfu,
     /// First in, first out: [`Fifo`].
     Fifo,
-    /// [`Sieve`].
+    /// First in, first out, but spares what was asked for since: [`Sieve`].
     Sieve,
-    /// [`S3Fifo`].
+    /// Three queues: a small one for what is new, the main one, and names of what left: [`S3Fifo`].
     S3Fifo,
-    /// [`WTinyLfu`].
+    /// Least recently used behind a window, entered by counted frequency: [`WTinyLfu`].
     #[serde(rename = "w-tinylfu")]
     WTinyLfu,
-    /// Greedy dual, size and frequency: [`Gdsf`].
+    /// Greedy dual, by size and frequency: [`Gdsf`].
     Gdsf,
 }
 
@@ -73,7 +74,7 @@ impl ReplacementConfig {
 }
 
 /// Which admission policy a cache has.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AdmissionConfig {
     /// Every block: [`AdmitAll`].
@@ -83,6 +84,7 @@ pub enum AdmissionConfig {
     SecondRequest {
         /// Requests remembered, in per cent of the slots: 1 to 10,000.
         #[serde(default = "remembered_percent")]
+        #[schemars(range(min = 1, max = 10000))]
         remembered_percent: u32,
     },
     /// When asked for often enough lately: [`TinyLfuAdmission`].
@@ -90,6 +92,7 @@ pub enum AdmissionConfig {
     TinyLfu {
         /// Requests asked for, the present one included: 1 to 255.
         #[serde(default = "requests")]
+        #[schemars(range(min = 1))]
         requests: u8,
     },
 }

@@ -7,6 +7,7 @@
 
 use crate::nic_cache::NicId;
 use crate::sockets::FileId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -57,15 +58,15 @@ impl Affinity for ByFile {
 }
 
 /// A policy as a configuration names it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AffinityConfig {
     /// The NIC on which the connection came, whatever is cached.
     #[default]
     Arrival,
-    /// [`MostCached`].
+    /// The NIC that has most of the file: [`MostCached`].
     MostCached,
-    /// [`ByFile`].
+    /// Each file has a NIC of its own: [`ByFile`].
     ByFile,
 }
 

@@ -4,23 +4,30 @@ use crate::affinity::AffinityConfig;
 use crate::files::FileCacheConfig;
 use crate::nic_cache::NicCacheConfig;
 use crate::selection::SelectionConfig;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of the kernel. Socket-buffer sizes are TCP's ([`baton_tcp::Config`]): both owners of a connection share them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Connections that may wait for the application to accept them, and as many again whose handshake is not over.
+    #[schemars(range(min = 1), extend("x-unit" = "connections"))]
     pub backlog: u32,
     /// The most mbufs (256-byte buffers) the kernel allocates.
+    #[schemars(range(min = LEAST_BUFFERS))]
     pub mbufs: u32,
     /// The most clusters (2 KiB buffers) the kernel allocates.
+    #[schemars(range(min = LEAST_BUFFERS))]
     pub clusters: u32,
     /// Buckets of the connection hash table.
+    #[schemars(range(min = 1, max = MOST_HASH_BUCKETS))]
     pub hash_buckets: u32,
     /// Entries of the ring from NIC to host, each with a buffer ready for one packet.
+    #[schemars(range(min = 1))]
     pub receive_ring_entries: u32,
     /// Entries of the ring from host to NIC.
+    #[schemars(range(min = 1))]
     pub transmit_ring_entries: u32,
     /// Which connections to hand off.
     pub selection: SelectionConfig,
@@ -70,6 +77,12 @@ pub enum Expected {
     /// Zero, or no less than this.
     #[error("0 or at least {0}")]
     ZeroOrAtLeast(u32),
+    /// No less than this, which is what the receive ring takes and some more.
+    #[error("at least {0}, receive_ring_entries and {LEAST_BUFFERS} more")]
+    Buffers(u32),
+    /// From and to, both included.
+    #[error("{0} to {1}")]
+    Range(u32, u32),
     /// A power of two, and no less than this.
     #[error("a power of two of at least {0}")]
     PowerOfTwo(u32),
@@ -78,11 +91,11 @@ pub enum Expected {
     Words(&'static str),
 }
 
-/// The smallest file cache, KiB: with less a handful of connections could stop all others.
-const LEAST_FILE_CACHE_KIB: u32 = 64;
-
 /// Buffers that a kernel needs beside those on the receive ring, to get anywhere at all.
 const LEAST_BUFFERS: u32 = 64;
+
+/// Buckets are allocated at once: a slip of the finger must not ask for all memory.
+const MOST_HASH_BUCKETS: u32 = 1 << 24;
 
 impl Config {
     /// Whether a kernel can work with these parameters.
@@ -93,7 +106,6 @@ impl Config {
         let buffers = self.receive_ring_entries.saturating_add(LEAST_BUFFERS);
         let fields = [
             ("backlog", self.backlog, 1),
-            ("hash_buckets", self.hash_buckets, 1),
             ("receive_ring_entries", self.receive_ring_entries, 1),
             ("transmit_ring_entries", self.transmit_ring_entries, 1),
             ("mbufs", self.mbufs, buffers),
@@ -104,7 +116,18 @@ impl Config {
             return Err(ConfigError {
                 field,
                 value,
-                expected: Expected::AtLeast(least),
+                expected: match least {
+                    1 => Expected::AtLeast(1),
+                    _ => Expected::Buffers(least),
+                },
+            });
+        }
+        let buckets = self.hash_buckets;
+        if !(1..=MOST_HASH_BUCKETS).contains(&buckets) {
+            return Err(ConfigError {
+                field: "hash_buckets",
+                value: buckets,
+                expected: Expected::Range(1, MOST_HASH_BUCKETS),
             });
         }
         self.validate_caches()
@@ -119,8 +142,8 @@ impl Config {
             })
         };
         let (files, nic) = (&self.file_cache, &self.nic_cache);
-        if (1..LEAST_FILE_CACHE_KIB).contains(&files.kib) {
-            let expected = Expected::ZeroOrAtLeast(LEAST_FILE_CACHE_KIB);
+        if (1..FileCacheConfig::LEAST_KIB).contains(&files.kib) {
+            let expected = Expected::ZeroOrAtLeast(FileCacheConfig::LEAST_KIB);
             return error("file_cache.kib", files.kib, expected);
         }
         if files.read_pages == 0 {
@@ -154,7 +177,10 @@ mod tests {
             ..Config::default()
         };
         let error = config.validate().expect_err("fewer than the ring takes");
-        assert_eq!(error.to_string(), "mbufs = 100: expected at least 576");
+        assert_eq!(
+            error.to_string(),
+            "mbufs = 100: expected at least 576, receive_ring_entries and 64 more"
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::sockets::FileId;
 use baton_cache::{AdmissionConfig, Replacement, ReplacementConfig};
 pub(crate) use directory::Block;
 use directory::Directory;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,12 +28,13 @@ use std::fmt;
 pub struct NicId(pub u8);
 
 /// How the host uses the data caches of its NICs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicCacheConfig {
     /// Whether it uses them at all.
     pub enabled: bool,
     /// Size of a block, bytes: a power of two, at least [`baton_bus::descriptor::CACHE_UNIT_BYTES`].
+    #[schemars(range(min = baton_bus::descriptor::CACHE_UNIT_BYTES), extend("x-power-of-two" = true))]
     pub block_bytes: u32,
     /// Which block goes when a cache is full.
     pub replacement: ReplacementConfig,

@@ -7,6 +7,7 @@
 //! A policy may also change its mind about a connection that is on the NIC ([`Selection::takes_back`]).
 
 use baton_wire::{Endpoint, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -201,25 +202,25 @@ impl Selection for PerPort {
 }
 
 /// A policy as a configuration names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SelectionConfig {
-    /// [`Fcfs`].
+    /// Every connection is attempted as soon as it is established, and only then: [`Fcfs`].
     #[default]
     Fcfs,
-    /// [`Threshold`].
+    /// A connection is attempted at the n-th enqueue to its send buffer, and only then: [`Threshold`].
     Threshold {
-        /// n.
+        /// Which enqueue to the send buffer of a connection makes it be handed off; 0: when it is established.
         enqueues: u32,
     },
-    /// [`Alternate`].
+    /// Every connection changes sides at each n-th enqueue to its send buffer: [`Alternate`].
     Alternate {
-        /// n.
+        /// Enqueues to the send buffer from one change of sides to the next.
         enqueues: u32,
     },
-    /// [`Never`].
+    /// No connection is handed off: [`Never`].
     Never,
-    /// [`PerPort`].
+    /// Policies by local port: [`PerPort`].
     PerPort {
         /// Policies of single ports.
         ports: Vec<PortSelection>,
@@ -229,7 +230,7 @@ pub enum SelectionConfig {
 }
 
 /// The policy of one port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortSelection {
     /// Local TCP port.

@@ -1,9 +1,10 @@
 //! Parameters of the firmware.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// In which order queued work is done (handoff-policies 3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// First come, first served over all queues.
@@ -13,7 +14,7 @@ pub enum Scheduler {
 }
 
 /// What the NIC does to get out of overload (handoff-policies 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relief {
     /// Wait for connections to end.
@@ -23,7 +24,7 @@ pub enum Relief {
 }
 
 /// Load control: Hiwat, Lowat and the step sizes; Qlen, Cnum and Soft_Limit are state, Hard_Limit is `Config::connections`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoadControl {
     /// Whether it runs at all.
@@ -54,7 +55,7 @@ impl Default for LoadControl {
 }
 
 /// How cached data gets from the cache to the wire (data-caching 4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transmit {
     /// The engine that sends gathers a packet from disjoint regions of on-board memory: nothing is copied.
@@ -64,10 +65,11 @@ pub enum Transmit {
 }
 
 /// The data cache (data-caching 4.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
     /// On-board memory set aside for it, KiB; 0: there is no cache.
+    #[schemars(range(max = MOST_CACHE_KIB))]
     pub kib: u32,
     /// How cached data is sent.
     pub transmit: Transmit,
@@ -105,10 +107,11 @@ pub struct ConfigError {
 const MOST_CACHE_KIB: u32 = (1 << 22) - 1;
 
 /// Parameters of the firmware. Times and rates belong to the machine around it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Hard_Limit: the most connections the NIC holds; 0 turns handoff off.
+    #[schemars(extend("x-unit" = "connections"))]
     pub hard_limit: u32,
     /// Scheduler.
     pub scheduler: Scheduler,
@@ -120,12 +123,16 @@ pub struct Config {
     /// Memory of one connection, bytes.
     pub connection_bytes: u32,
     /// Received packets that may wait after lookup, in each of the two queues.
+    #[schemars(range(min = 1))]
     pub receive_queue_packets: u32,
     /// Received packets that may wait for lookup. Under FCFS, where lookup waits its turn, this is *the* receive queue.
+    #[schemars(range(min = 1))]
     pub arrival_queue_packets: u32,
     /// Packets of a host that may wait to be sent, and as many of its commands that may wait to be carried out.
+    #[schemars(range(min = 1))]
     pub descriptor_queue_entries: u32,
     /// Segments that the NIC's TCP sends in one piece of work, which nothing interrupts.
+    #[schemars(range(min = 1))]
     pub transmit_burst_segments: u32,
     /// The data cache, a part of the on-board memory.
     pub cache: CacheConfig,

@@ -320,6 +320,6 @@ fn clients_that_ask_for_something_else_are_refused() {
     experiment.application = ApplicationConfig::default();
     assert_eq!(
         refused(&experiment),
-        "application.kind: web; expected remote-files, for this workload"
+        "application.kind: \"web\"; expected \"remote-files\", where workload.kind is that"
     );
 }

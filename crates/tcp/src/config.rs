@@ -1,27 +1,29 @@
 //! Parameters of an engine.
 
 use crate::congestion::Custom;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Congestion control algorithms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {
-    /// RFC 5681.
+    /// NewReno (RFC 5681, RFC 6582).
     NewReno,
-    /// RFC 9438.
+    /// CUBIC (RFC 9438).
     Cubic,
-    /// RFC 8257: for networks whose queues mark above a low threshold, and whose hosts all use it.
+    /// DCTCP (RFC 8257): for networks whose queues mark above a low threshold, and whose hosts all use it.
     Dctcp,
-    /// draft-ietf-ccwg-bbr-06 (version 3).
+    /// BBR version 3 (draft-ietf-ccwg-bbr-06).
     Bbr,
     /// A controller from outside.
+    #[schemars(skip)]
     Custom(Custom),
 }
 
 /// What a receiver says of marks (RFC 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnEcho {
     /// That there was one, until the peer says that it reduced its window (RFC 3168 6.1.3).
@@ -31,7 +33,7 @@ pub enum EcnEcho {
 }
 
 /// How the congestion window is counted where hosts differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowCounting {
     /// As the RFCs recommend: an acknowledgment counts for a few segments at most in slow start (RFC 3465 2.2, RFC
@@ -44,7 +46,7 @@ pub enum WindowCounting {
 }
 
 /// What the least retransmission timeout bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtoFloor {
     /// The timeout (RFC 6298 2.4).
@@ -54,7 +56,7 @@ pub enum RtoFloor {
 }
 
 /// Whether explicit congestion notification is used (RFC 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnMode {
     /// Never.
@@ -66,14 +68,17 @@ pub enum EcnMode {
 }
 
 /// Probing of a peer that is silent (RFC 9293 3.8.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keepalive {
     /// Silence before the first probe, ms.
+    #[schemars(range(min = 1))]
     pub idle_ms: u32,
     /// Between probes, ms.
+    #[schemars(range(min = 1))]
     pub interval_ms: u32,
     /// Probes without an answer before the connection is given up.
+    #[schemars(range(min = 1))]
     pub probes: u32,
 }
 
@@ -89,7 +94,7 @@ impl Default for Keepalive {
 }
 
 /// When a SYN is answered without keeping anything (RFC 4987 3.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SynCookies {
     /// Never: what does not fit the backlog is dropped.
@@ -101,7 +106,7 @@ pub enum SynCookies {
 }
 
 /// How a window that lets nothing pass is probed (RFC 9293 3.8.6.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowProbe {
     /// A segment without data that lies just before the window, which must be answered: Linux.
@@ -111,7 +116,7 @@ pub enum WindowProbe {
 }
 
 /// When room that the application gave back is worth an ACK of its own (RFC 9293 3.8.6.2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowUpdate {
     /// When the window would open by two segments or half the buffer: BSD.
@@ -121,7 +126,7 @@ pub enum WindowUpdate {
 }
 
 /// Which partial segments wait for an acknowledgment while Nagle's algorithm is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NagleRule {
     /// Those that follow anything unacknowledged (RFC 9293 3.7.4).
@@ -144,14 +149,17 @@ pub struct ConfigError {
 
 /// Parameters that all connections of one stack share unless their owner says otherwise. Defaults are those of a
 /// usual host of today.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Largest segment this end can receive, bytes of data (RFC 9293 3.7.1).
+    #[schemars(range(min = LEAST_MSS), extend("x-unit" = "bytes"))]
     pub mss: u16,
     /// Send buffer, bytes.
+    #[schemars(range(min = 1, max = LARGEST_BUFFER), extend("x-unit" = "bytes"))]
     pub send_buffer: u32,
     /// Receive buffer, bytes; the most that is ever advertised.
+    #[schemars(range(min = 1, max = LARGEST_BUFFER), extend("x-unit" = "bytes"))]
     pub receive_buffer: u32,
     /// Offer window scaling (RFC 7323 2).
     pub window_scaling: bool,
@@ -160,6 +168,7 @@ pub struct Config {
     /// Offer SACK (RFC 2018).
     pub sack: bool,
     /// Initial congestion window, segments (RFC 6928 gives 10, RFC 2581 up to 2).
+    #[schemars(range(min = 1))]
     pub initial_window_segments: u32,
     /// Congestion control.
     pub congestion: Congestion,
@@ -189,16 +198,21 @@ pub struct Config {
     /// What is said of marks that arrive; none: as the congestion control wants it of its peers.
     pub ecn_echo: Option<EcnEcho>,
     /// Retransmission timeout before the first measurement, ms (RFC 6298 2.1 gives 1000, RFC 2988 gave 3000).
+    #[schemars(range(min = 1))]
     pub rto_initial_ms: u32,
     /// Least retransmission timeout, ms (RFC 6298 2.4).
+    #[schemars(range(min = 1))]
     pub rto_min_ms: u32,
-    /// What that bounds.
+    /// What the least retransmission timeout bounds.
     pub rto_floor: RtoFloor,
     /// Largest retransmission timeout, ms (RFC 6298 2.5).
+    #[schemars(range(min = 1))]
     pub rto_max_ms: u32,
     /// Longest delay of an acknowledgment, ms (RFC 9293 3.8.6.3: under 500).
+    #[schemars(range(max = LONGEST_ACK_DELAY_MS))]
     pub delayed_ack_ms: u32,
     /// Acknowledge at least every so many full segments.
+    #[schemars(range(min = 1))]
     pub ack_every_segments: u32,
     /// Nagle's algorithm on new connections (RFC 9293 3.7.4).
     pub nagle: bool,
@@ -218,6 +232,7 @@ pub struct Config {
     pub keepalive: Option<Keepalive>,
     /// Give up when data is unacknowledged, or cannot be sent, for so long, ms (RFC 9293 3.8.3, RFC 5482); none: by the
     /// number of retries only.
+    #[schemars(range(min = 1))]
     pub user_timeout_ms: Option<u32>,
     /// Most challenge ACKs of the whole stack in a second (RFC 5961 7); 0: no limit.
     pub challenge_acks_per_second: u32,
@@ -234,12 +249,15 @@ pub struct Config {
     /// (Linux: 16); 0: none.
     pub quick_acks: u32,
     /// The owner is told of room to write only below so many bytes that were not sent (TCP_NOTSENT_LOWAT).
+    #[schemars(extend("x-unit" = "bytes"))]
     pub not_sent_low_water: u32,
     /// Heed ICMP messages about the path's MTU (RFC 1191, RFC 8201).
     pub path_mtu_discovery: bool,
     /// Offer this window scale; none: what the receive buffer needs.
+    #[schemars(range(max = LARGEST_WINDOW_SCALE))]
     pub window_scale: Option<u8>,
     /// Largest window offered, bytes (TCP_WINDOW_CLAMP).
+    #[schemars(range(min = 1), extend("x-unit" = "bytes"))]
     pub window_clamp: u32,
     /// Closing with data unread resets (RFC 9293 3.6.1: "SHOULD", RFC 2525 2.17).
     pub abort_on_close_with_unread: bool,
@@ -318,6 +336,12 @@ const LEAST_MSS: u64 = 64;
 /// Buffers larger than this do not fit a scaled window (RFC 7323 2.3).
 const LARGEST_BUFFER: u64 = 1 << 30;
 
+/// RFC 9293 3.8.6.3, MUST-40.
+const LONGEST_ACK_DELAY_MS: u64 = 499;
+
+/// RFC 7323 2.3.
+const LARGEST_WINDOW_SCALE: u64 = 14;
+
 impl Config {
     /// Names the first value that makes no sense.
     ///
@@ -366,16 +390,21 @@ impl Config {
             most.into(),
             "1 to rto_max_ms",
         )?;
-        // RFC 9293 3.8.6.3, MUST-40.
         within(
             "delayed_ack_ms",
             self.delayed_ack_ms.into(),
             0,
-            499,
+            LONGEST_ACK_DELAY_MS,
             "less than 500",
         )?;
         let scale = self.window_scale.unwrap_or(0);
-        within("window_scale", scale.into(), 0, 14, "at most 14")?;
+        within(
+            "window_scale",
+            scale.into(),
+            0,
+            LARGEST_WINDOW_SCALE,
+            "at most 14",
+        )?;
         positive("window_clamp", self.window_clamp)?;
         if let Some(keepalive) = self.keepalive {
             positive("keepalive.idle_ms", keepalive.idle_ms)?;

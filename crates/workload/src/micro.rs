@@ -1,6 +1,7 @@
 //! Microloads: every connection the same. Fixed sizes as `httperf` sends them, bulk transfer, ping-pong, churn.
 
 use crate::source::{Demand, FileSet, RequestSpec, SECOND_PS, Workload};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Connections that all ask `requests` times for the same file.
@@ -12,13 +13,15 @@ pub struct Fixed {
 }
 
 /// The parameters of [`Fixed`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixedSpec {
     /// Content bytes of every response.
+    #[schemars(range(max = Self::MOST_BYTES))]
     pub bytes: u64,
     /// Requests on each connection, at least 1.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = Self::MOST_REQUESTS))]
     pub requests: u32,
     /// Responses are produced by a program and copied, not sent from the file cache.
     #[serde(default)]
@@ -28,6 +31,7 @@ pub struct FixedSpec {
     pub pipelined: bool,
     /// Connections opened a second by all clients together, evenly spaced, whether earlier ones are done or not; absent for infinite demand.
     #[serde(default)]
+    #[schemars(range(min = 1))]
     pub connections_per_s: Option<u32>,
 }
 
@@ -36,6 +40,11 @@ const fn one() -> u32 {
 }
 
 impl FixedSpec {
+    /// Most requests on a connection.
+    pub const MOST_REQUESTS: u32 = 1_000_000;
+    /// Largest content of a response, bytes.
+    pub const MOST_BYTES: u64 = (1 << 31) - 1;
+
     /// `httperf --num-calls requests`: connections of `requests` requests for `bytes` bytes each.
     pub const fn httperf(bytes: u64, requests: u32, connections_per_s: Option<u32>) -> Self {
         Self {

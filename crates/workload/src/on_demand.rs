@@ -9,32 +9,38 @@ use crate::source::{FileSet, RequestSpec, Throttle, Workload};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, weighted::WeightedAliasIndex};
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Chunks of all titles together, at most: each is a file of its own.
 const MOST_CHUNKS: u64 = 1 << 24;
 
 /// Titles of one kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TitleClass {
     /// Share of the viewers, in any unit: what counts is the ratio to the other classes.
+    #[schemars(range(min = 1))]
     pub viewers: u32,
     /// How many there are.
+    #[schemars(range(min = 1))]
     pub titles: u32,
     /// Length of each, bytes.
+    #[schemars(range(min = 1))]
     pub bytes: u64,
 }
 
 /// The parameters of [`OnDemand`].
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnDemandSpec {
     /// What there is to play.
     pub classes: Vec<TitleClass>,
     /// Rate at which each client plays, kb/s of content.
+    #[schemars(range(min = 1))]
     pub rate_kbps: u32,
     /// What a client asks for at a time, bytes; the last chunk of a title is shorter.
+    #[schemars(range(min = 1))]
     pub chunk_bytes: u32,
 }
 

@@ -9,20 +9,34 @@ use crate::source::{FileSet, RequestSpec, Workload};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, weighted::WeightedAliasIndex};
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The parameters of [`RemoteFiles`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RemoteFilesSpec {
     /// Ranges there are; at least 1.
+    #[schemars(range(min = 1, max = Self::MOST_RANGES))]
     pub ranges: u32,
     /// Length of each, bytes; at least 1. Usual sizes of NFS are 8 KiB (version 2) and 32 KiB (version 3).
+    #[schemars(range(min = 1, max = Self::MOST_BYTES))]
     pub bytes: u32,
     /// Share of writes in all operations, per cent: 0 to 100.
+    #[schemars(range(max = 100))]
     pub write_percent: u32,
     /// Operations on a connection before the client opens another; at least 1.
+    #[schemars(range(min = 1, max = Self::MOST_OPERATIONS))]
     pub operations: u32,
+}
+
+impl RemoteFilesSpec {
+    /// Most ranges: each is a file.
+    pub const MOST_RANGES: u32 = 1 << 24;
+    /// Longest range, bytes: a client writes it into its send buffer as a whole.
+    pub const MOST_BYTES: u32 = 32 * 1024;
+    /// Most operations on a connection.
+    pub const MOST_OPERATIONS: u32 = 1_000_000;
 }
 
 impl Default for RemoteFilesSpec {

@@ -1,5 +1,6 @@
 //! The interface between a load and the clients that apply it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Picoseconds in a second.
@@ -100,12 +101,13 @@ pub enum Demand {
 /// The rule: a client that began to wait for a response of `B` content bytes at time `t` (when it sent the request)
 /// sends its next request no sooner than `t + B * 8 / max_bps`, on this connection or on its next one, pipelining or
 /// not. A client that is slower than `min_bps` over a run does not conform; that is reported, not enforced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
     /// Slowest conforming rate in bits per second.
     pub min_bps: u64,
     /// Fastest allowed rate in bits per second.
+    #[schemars(range(min = 1))]
     pub max_bps: u64,
 }
 

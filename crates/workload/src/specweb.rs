@@ -21,6 +21,7 @@ use crate::source::{FileSet, RequestSpec, Throttle, Workload};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, weighted::WeightedAliasIndex};
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -34,20 +35,26 @@ const BY_POPULARITY: [u32; FILES_PER_CLASS] = [5, 4, 6, 3, 7, 2, 8, 9, 1];
 const PERSISTENT_REQUESTS: RangeInclusive<u32> = 5..=15;
 
 /// The parameters of [`SpecWeb`].
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpecWebSpec {
     /// Concurrent clients ("simultaneous connections"): the file set grows with them.
+    #[schemars(range(min = 1, max = Self::MOST_CLIENTS))]
     pub clients: u32,
     /// Percent of requests for dynamic content, 0 to 100.
+    #[schemars(range(max = 100))]
     pub dynamic_percent: u32,
     /// Percent of requests on persistent connections, 0 to 100.
+    #[schemars(range(max = 100))]
     pub persistent_percent: u32,
     /// Limits on each client's bit rate; `None` for infinite demand.
     pub throttle: Option<Throttle>,
 }
 
 impl SpecWebSpec {
+    /// Most clients: the file set grows with them.
+    pub const MOST_CLIENTS: u32 = 1_000_000;
+
     /// The rate limits of SPECweb99.
     pub const THROTTLE: Throttle = Throttle {
         min_bps: 320_000,

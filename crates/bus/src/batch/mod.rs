@@ -6,35 +6,42 @@ mod tests;
 
 use adaptive::Adaptive;
 use baton_wire::{Span, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Who finds the level and the timer of batching.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchingPolicy {
     /// The user: they stay as they are set.
     #[default]
     Fixed,
-    /// The queue itself, from what it observes; see [`Urgency`].
+    /// The queue itself, from what it observes.
+    ///
+    /// See [`Urgency`].
     Adaptive,
 }
 
 /// Batching parameters of one side, host or adapter; each side has its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Batching {
     /// Who finds level and timer.
     pub policy: BatchingPolicy,
     /// Descriptors that wait before they are transferred at once; 1 transfers each as soon as it is queued. Fixed batching only.
+    #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
     pub level: u32,
     /// The longest that a descriptor waits for others, microseconds. Set when the first of a batch is queued. Fixed batching only.
     pub timer_us: u32,
     /// What the timer is counted in, microseconds: it runs for whole ticks, as the timers of a process do. Fixed batching only.
+    #[schemars(range(min = 1))]
     pub tick_us: u32,
     /// The most descriptors in one transfer.
+    #[schemars(range(min = 1))]
     pub max_descriptors: u32,
     /// The most bytes in one transfer, of descriptors or of data.
+    #[schemars(range(min = crate::Descriptor::BYTES))]
     pub max_transfer_bytes: u32,
 }
 
@@ -76,6 +83,26 @@ pub enum BatchingError {
         /// Bytes of one descriptor.
         descriptor_bytes: u32,
     },
+}
+
+impl BatchingError {
+    /// The parameter, what it is, and what was expected of it.
+    pub fn parts(&self) -> (&'static str, u32, String) {
+        match *self {
+            Self::Zero(field) => (field, 0, "1 or more".to_owned()),
+            Self::LevelAboveDepth { level, depth } => {
+                ("level", level, format!("1 to ring_depth = {depth}"))
+            }
+            Self::TransferTooSmall {
+                max_transfer_bytes: bytes,
+                descriptor_bytes: least,
+            } => (
+                "max_transfer_bytes",
+                bytes,
+                format!("at least {least}, one descriptor"),
+            ),
+        }
+    }
 }
 
 impl Batching {

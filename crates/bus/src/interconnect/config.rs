@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use super::{
 };
 
 /// An interconnect as data: a table with its `kind`, or the name of a [preset](InterconnectConfig::preset).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum InterconnectConfig {
     /// Takes no time; everything is counted.
@@ -178,7 +179,7 @@ mod tests {
         });
         assert_eq!(
             config.validate().unwrap_err().to_string(),
-            "completion_bytes = 512: expected a power of two, 64 to 256"
+            "completion_bytes = 512: expected read_completion_boundary_bytes = 64 to max_payload_bytes = 256"
         );
         assert_eq!(
             InterconnectConfig::Ideal.build(0).unwrap_err().to_string(),

@@ -4,34 +4,42 @@ use crate::NicCacheConfig;
 use baton_bus::descriptor::CACHE_UNIT_BYTES;
 use baton_bus::descriptor::{Descriptor, INLINE_HEAD_BYTES, MOST_INLINE_BYTES};
 use baton_bus::{Batching, BatchingError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of an [`OsLayer`](super::OsLayer).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OsLayerConfig {
     /// When requests are transferred.
     pub batching: Batching,
     /// Requests that may wait to be transferred, descriptors (batching 3.3: 128).
+    #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
     pub ring_depth: u32,
     /// The longest that a cork holds data back, microseconds (batching 3.1: 1 ms).
     pub cork_timer_us: u32,
     /// Buffers posted for one connection: one at first, more when they come back full, at most so many. What the application has not
     /// read counts among them.
+    #[schemars(range(min = 1))]
     pub receive_buffers: u32,
     /// The longest data that is sent inside descriptors, bytes; 0 sends none so.
+    #[schemars(range(max = MOST_INLINE_BYTES), extend("x-unit" = "bytes"))]
     pub most_inline: u32,
     /// Connections that one ACCEPT waits for.
+    #[schemars(range(min = 1))]
     pub bulk_accept: u16,
     /// The longest that the first connection of a bulk accept waits for the others, microseconds; 0 is without end.
     pub accept_timeout_us: u32,
     /// ACCEPTs that wait on one listener.
+    #[schemars(range(min = 1))]
     pub accepts_posted: u32,
     /// Sends of one connection that may wait to be fetched.
+    #[schemars(range(min = 1))]
     pub most_sends: u32,
     /// Buffers posted for packets, and packets that may wait to be fetched, of one packet socket.
     pub packet_buffers: u32,
     /// Sockets, with those reserved for connections to come.
+    #[schemars(range(min = 2))]
     pub most_sockets: u32,
     /// Whether an application that has said all may close one direction and wait for the peer. If not it closes both at once, which
     /// saves two crossings for each connection.
@@ -104,6 +112,51 @@ pub enum OsLayerConfigError {
         /// Sockets.
         most_sockets: u32,
     },
+}
+
+impl OsLayerConfigError {
+    /// The parameter, with the table that it is in, what it is, and what was expected of it.
+    pub fn parts(&self) -> (String, String, String) {
+        let (field, found, expected) = match self {
+            Self::Batching(error) => {
+                let (field, value, expected) = error.parts();
+                return (format!("batching.{field}"), value.to_string(), expected);
+            }
+            Self::Cache {
+                field,
+                found,
+                expected,
+            } => {
+                return (
+                    format!("nic_cache.{field}"),
+                    found.clone(),
+                    expected.clone(),
+                );
+            }
+            Self::Zero(field) => (*field, 0, "1 or more".to_owned()),
+            Self::Inline(bytes) => ("most_inline", *bytes, format!("0 to {MOST_INLINE_BYTES}")),
+            Self::InlineAboveDepth {
+                most_inline,
+                needed,
+                room,
+            } => (
+                "most_inline",
+                *most_inline,
+                format!(
+                    "sends of no more descriptors than ring_depth = {room}; such a one takes {needed}"
+                ),
+            ),
+            Self::Bulk {
+                bulk_accept,
+                most_sockets,
+            } => (
+                "bulk_accept",
+                u32::from(*bulk_accept),
+                format!("fewer than most_sockets = {most_sockets}"),
+            ),
+        };
+        (field.to_owned(), found.to_string(), expected)
+    }
 }
 
 impl OsLayerConfig {

@@ -4,6 +4,7 @@ use crate::footprint::PAGE_BYTES;
 use crate::sockets::{FileId, SocketId};
 use baton_cache::{Replacement, ReplacementConfig};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -11,10 +12,11 @@ use std::collections::VecDeque;
 use super::disk::DiskRead;
 
 /// The file cache of main memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FileCacheConfig {
     /// Memory for it, KiB; 0: as much as all files take, so that nothing is ever read from the disk.
+    #[schemars(range(min = Self::LEAST_KIB), extend("x-or-zero" = true))]
     pub kib: u32,
     /// Which page goes when it is full. Pages that are being sent stay.
     pub replacement: ReplacementConfig,
@@ -22,8 +24,10 @@ pub struct FileCacheConfig {
     /// writable when the page is there.
     pub blocking: bool,
     /// Most pages that one read of the disk fetches.
+    #[schemars(range(min = 1))]
     pub read_pages: u32,
     /// Most reads that wait for the disk or are under way.
+    #[schemars(range(min = 1))]
     pub reads: u32,
 }
 
@@ -40,6 +44,9 @@ impl Default for FileCacheConfig {
 }
 
 impl FileCacheConfig {
+    /// The smallest, KiB: with less a handful of connections could stop all others.
+    pub(crate) const LEAST_KIB: u32 = 64;
+
     fn pages(&self) -> u32 {
         self.kib / (PAGE_BYTES / 1024)
     }

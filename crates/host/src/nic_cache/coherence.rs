@@ -1,5 +1,6 @@
 //! Keeping cached blocks in step with their files (data-caching 4.2 and 6.3).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -91,15 +92,15 @@ impl Coherence for Update {
 }
 
 /// A protocol as a configuration names it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoherenceConfig {
-    /// [`Lazy`].
+    /// A block of another revision is found out when it is looked up: [`Lazy`].
     #[default]
     Lazy,
-    /// [`Eager`].
+    /// A block leaves the cache when it changes: [`Eager`].
     Eager,
-    /// [`Update`].
+    /// A block is put into the cache again when it changes: [`Update`].
     Update,
 }
 

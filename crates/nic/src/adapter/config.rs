@@ -4,40 +4,51 @@ use super::on_board::OnBoardMemory;
 use crate::config::LoadControl;
 use baton_bus::descriptor::MOST_INLINE_BYTES;
 use baton_bus::{Batching, BatchingError, Descriptor};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// Parameters of an [`Adapter`](super::Adapter).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdapterConfig {
     /// The adapter's addresses. Sockets may be bound to them, and connections that are opened have one of them.
     pub addresses: Vec<IpAddr>,
     /// The first of the ports that are given to connections that are opened without one (RFC 6056 3.2).
+    #[schemars(range(min = 1))]
     pub first_port: u16,
     /// The last of them.
+    #[schemars(range(min = 1))]
     pub last_port: u16,
     /// Makes the choice of ports hard to guess (RFC 6056 3.3.3).
     pub port_seed: u64,
     /// Depth of each application's queue of responses, descriptors.
+    #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
     pub ring_depth: u32,
     /// Sends of a socket that are found fetched together are answered by one response (batching 4).
     pub cumulative_sends: bool,
     /// Received data of at most so many bytes travels inside its response (batching 2.3); 0: never.
+    #[schemars(range(max = MOST_INLINE_BYTES), extend("x-unit" = "bytes"))]
     pub most_inline: u32,
     /// Responses that tell of data do not wait for others.
     pub data_at_once: bool,
     /// Applications at most.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_sessions: u32,
     /// Sockets of one application at most, those reserved by its ACCEPTs among them.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_sockets: u32,
     /// SENDs of one socket that wait to be fetched, at most.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_sends: u32,
     /// RECVs of one socket that wait for data, at most.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_receives: u32,
     /// ACCEPTs of one listener that wait for connections, at most.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_accepts: u32,
     /// Connections that may wait for ACCEPTs at one listener, at most; what LISTEN asks for beyond it is cut.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_backlog: u32,
     /// Largest send or receive buffer that an option may ask for, bytes.
     pub most_buffer_bytes: u32,
@@ -58,11 +69,13 @@ pub struct AdapterConfig {
     /// Largest state of a connection that is imported, its data included, bytes.
     pub most_state_bytes: u32,
     /// RECVs of one packet socket that wait for packets, and SENDs under way, at most.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_packets: u32,
     /// Data cache of each application that asks for one, bytes; 0: there is none.
     #[serde(skip)]
     pub cache_bytes: u32,
     /// INSERTs of one application that wait to be fetched, at most.
+    #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_inserts: u32,
     /// Batching of responses. Its `max_transfer_bytes` is also the longest buffer of a SEND or RECV.
     pub batching: Batching,
@@ -131,6 +144,34 @@ pub enum AdapterConfigError {
         /// What can be.
         limit: u32,
     },
+}
+
+impl AdapterConfigError {
+    /// The parameter, with the table that it is in, what it is, and what was expected of it.
+    pub fn parts(&self) -> (String, u32, String) {
+        match *self {
+            Self::Batching(ref error) => {
+                let (field, value, expected) = error.parts();
+                (format!("batching.{field}"), value, expected)
+            }
+            Self::Zero(field) => (field.to_owned(), 0, "1 or more".to_owned()),
+            Self::Ports { first, last } => (
+                "first_port".to_owned(),
+                first.into(),
+                format!("1 to last_port = {last}"),
+            ),
+            Self::Inline(bytes) => (
+                "most_inline".to_owned(),
+                bytes,
+                format!("at most {MOST_INLINE_BYTES}"),
+            ),
+            Self::TooMany {
+                field,
+                value,
+                limit,
+            } => (field.to_owned(), value, format!("at most {limit}")),
+        }
+    }
 }
 
 /// Most of anything that is counted in slots.

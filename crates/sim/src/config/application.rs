@@ -2,10 +2,11 @@
 
 use super::{Invalid, WorkloadConfig, one_to, positive};
 use baton_apps::web;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the server does for its clients.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum ApplicationConfig {
     /// A web server: files, and content made for each response.
@@ -27,22 +28,25 @@ impl Default for ApplicationConfig {
 }
 
 /// How pages are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PagesConfig {
     /// Bytes that are written at a time.
+    #[schemars(range(min = 1))]
     pub piece_bytes: u32,
     /// Time between two pieces, microseconds.
     pub interval_us: u32,
 }
 
 /// A live stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveConfig {
     /// Bytes of a block.
+    #[schemars(range(min = 1, max = MOST_BLOCK_BYTES))]
     pub block_bytes: u32,
     /// From one block to the next, microseconds.
+    #[schemars(range(min = 1))]
     pub interval_us: u32,
     /// Tell the kernel that a block is not asked for again, so that it leaves a NIC's cache as soon as it is delivered.
     pub evict_delivered: bool,
@@ -61,6 +65,11 @@ impl Default for LiveConfig {
 
 /// A block is one file, kept in memory.
 const MOST_BLOCK_BYTES: u32 = 1 << 30;
+
+/// The kind of a workload, as it is written.
+fn quoted(workload: &WorkloadConfig) -> String {
+    format!("{:?}", workload.kind())
+}
 
 impl ApplicationConfig {
     /// Whether the server closes a connection after its first response; otherwise the client closes it.
@@ -90,20 +99,23 @@ impl ApplicationConfig {
                 }
                 Ok(())
             }
-            (Self::Live(_), _) => Err(Invalid::new(kind, "another", "fixed, for a live stream")),
+            (Self::Live(_), other) => {
+                let expected = "\"fixed\", where application.kind is \"live\"";
+                Err(Invalid::new(kind, quoted(other), expected))
+            }
             (Self::RemoteFiles, WorkloadConfig::RemoteFiles(_)) => Ok(()),
-            (Self::RemoteFiles, _) => {
-                let expected = "remote-files, for a server of remote files";
-                Err(Invalid::new(kind, "another", expected))
+            (Self::RemoteFiles, other) => {
+                let expected = "\"remote-files\", where application.kind is that";
+                Err(Invalid::new(kind, quoted(other), expected))
             }
             (Self::Web(_), WorkloadConfig::RemoteFiles(_)) => {
-                let expected = "remote-files, for this workload";
-                Err(Invalid::new("application.kind", "web", expected))
+                let expected = "\"remote-files\", where workload.kind is that";
+                Err(Invalid::new("application.kind", "\"web\"", expected))
             }
             (Self::Web(_), _) => Ok(()),
             (Self::Pages(_), WorkloadConfig::RemoteFiles(_)) => {
-                let expected = "remote-files, for this workload";
-                Err(Invalid::new("application.kind", "pages", expected))
+                let expected = "\"remote-files\", where workload.kind is that";
+                Err(Invalid::new("application.kind", "\"pages\"", expected))
             }
             (Self::Pages(pages), _) => {
                 positive("application.piece_bytes", pages.piece_bytes.into())

@@ -1,15 +1,17 @@
 //! The server's processor, memory and kernel.
 
-use super::{Invalid, one_to, positive};
+use super::{Invalid, positive};
 use crate::hardware::{CacheConfig, DmaPolicy, DramConfig, MemoryConfig, ProcessorConfig};
 use baton_host::Op;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostConfig {
     /// Processor clock, MHz; one instruction a cycle unless memory stalls it.
+    #[schemars(range(min = 1, max = ProcessorConfig::MOST_MHZ))]
     pub clock_mhz: u32,
     /// Level-1 data cache.
     pub l1: CacheConfig,
@@ -22,6 +24,7 @@ pub struct HostConfig {
     /// What DMA writes do to the level-2 cache.
     pub dma: DmaPolicy,
     /// Most readiness events one wait call returns.
+    #[schemars(range(min = 1))]
     pub wait_events: u32,
     /// Kernel parameters.
     pub kernel: baton_host::Config,
@@ -32,8 +35,9 @@ pub struct HostConfig {
 }
 
 /// Multipliers of instruction counts by group, per cent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(extend("x-unit" = "%"))]
 pub struct HostScale {
     /// Interrupt, driver, IP, TCP, socket layers; but not the driver's directories of NIC caches, whose instructions are counted.
     pub network_stack: u32,
@@ -56,9 +60,9 @@ impl Default for HostScale {
 macro_rules! host_instructions {
     ($($(#[$doc:meta])* $field:ident = $op:ident: $default:literal,)*) => {
         /// Instructions per operation, before scaling. One field per [`Op`].
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
-        #[allow(missing_docs)]
+        #[schemars(extend("x-unit" = "instructions"))]
         pub struct HostInstructions { $($(#[$doc])* pub $field: u32,)* }
 
         impl Default for HostInstructions {
@@ -77,60 +81,97 @@ macro_rules! host_instructions {
 }
 
 host_instructions! {
+    /// Take one interrupt.
     interrupt_entry = InterruptEntry: 600,
+    /// Take one received packet from the ring and replace its buffer.
     driver_receive = DriverReceive: 300,
+    /// Put one packet on the transmit ring.
     driver_transmit = DriverTransmit: 300,
+    /// Free one transmitted packet's buffers.
     driver_complete = DriverComplete: 100,
+    /// Put one command on the ring.
     driver_command = DriverCommand: 200,
+    /// Take one event off the ring.
     driver_event = DriverEvent: 200,
+    /// IP input of one packet.
     ip_input = IpInput: 200,
+    /// IP output of one packet.
     ip_output = IpOutput: 250,
+    /// TCP input of one segment.
     tcp_input = TcpInput: 600,
+    /// TCP output of one segment.
     tcp_output = TcpOutput: 500,
+    /// Make a connection (SYN received).
     tcp_open = TcpOpen: 2000,
+    /// Take a connection apart.
     tcp_close = TcpClose: 1000,
+    /// Run one timer of a connection.
     tcp_timer = TcpTimer: 200,
+    /// Bypass: turn one socket request into a command.
     bypass_request = BypassRequest: 150,
+    /// Bypass: turn one NIC event into a socket operation.
     bypass_event = BypassEvent: 150,
+    /// Pack a connection's state and switch its protocol to the bypass.
     handoff_out = HandoffOut: 1500,
+    /// Unpack a connection's state and switch its protocol back to TCP.
     handoff_back = HandoffBack: 1500,
+    /// Append to or drop from a socket buffer.
     socket_buffer = SocketBuffer: 150,
+    /// Wake the owner of a socket.
     socket_wakeup = SocketWakeup: 300,
+    /// Make or free a socket.
     socket_create = SocketCreate: 800,
+    /// Enter and leave the kernel.
     syscall_entry = SyscallEntry: 300,
+    /// accept: a descriptor for a new connection.
     syscall_accept = SyscallAccept: 800,
+    /// Body of read.
     syscall_read = SyscallRead: 400,
+    /// Body of write.
     syscall_write = SyscallWrite: 500,
+    /// Body of sendfile, per call.
     syscall_sendfile = SyscallSendfile: 600,
+    /// sendfile, per page: look it up, wire it, wrap it.
     syscall_sendfile_page = SyscallSendfilePage: 400,
+    /// Body of close.
     syscall_close = SyscallClose: 600,
+    /// Body of setsockopt.
     syscall_option = SyscallOption: 100,
+    /// Wait for events, per call.
     syscall_wait = SyscallWait: 500,
+    /// Wait for events, per event returned.
     syscall_wait_event = SyscallWaitEvent: 200,
+    /// Application: main loop, per event.
     app_loop = AppLoop: 200,
+    /// Application: take on a new connection.
     app_accept = AppAccept: 800,
+    /// Application: parse one request.
     app_parse = AppParse: 2000,
+    /// Application: translate the name, find the file in its cache.
     app_lookup = AppLookup: 800,
+    /// Application: make the response header.
     app_header = AppHeader: 1000,
+    /// Application: produce dynamic content, per KiB.
     app_dynamic = AppDynamic: 1000,
+    /// Application: log the request, finish.
     app_finish = AppFinish: 800,
-    /// Measured: own directory, callgrind (`nic_cache/costs.rs`): a hit. Not scaled, nor are the next two.
+    /// Driver: look one block up in the directory of a NIC's cache. Measured: own directory, callgrind (`nic_cache/costs.rs`): a hit. Not scaled, nor are cache_insert and cache_remove.
     cache_lookup = CacheLookup: 141,
-    /// Measured likewise: a miss of which a block makes room, 358, less the look-up.
+    /// Driver: give a block a place in the directory of a NIC's cache, and take out the one that makes room. Measured likewise: a miss of which a block makes room, 358, less the look-up.
     cache_insert = CacheInsert: 217,
-    /// Measured likewise.
+    /// Driver: take a block out of a directory. Measured likewise.
     cache_remove = CacheRemove: 126,
-    /// Assumed: a part of the work on a page that memory without limit spares.
+    /// File system: find a page's memory in the file cache. Assumed: a part of the work on a page that memory without limit spares.
     file_page_lookup = FilePageLookup: 100,
-    /// Assumed: down through file system, buffer layer and disk driver.
+    /// File system: start a read of the disk. Assumed: down through file system, buffer layer and disk driver.
     disk_read = DiskRead: 6000,
-    /// Assumed: interrupt, completion, wake-up.
+    /// Disk controller's driver: take the interrupt that ends a read, wake who waits. Assumed: interrupt, completion, wake-up.
     disk_done = DiskDone: 4000,
-    /// Assumed: allocate, enter, queue.
+    /// File system: enter one page that was read into the file cache, or take one out. Assumed: allocate, enter, queue.
     file_page_enter = FilePageEnter: 300,
-    /// Assumed: write a register, and what the driver does around it.
+    /// Driver: begin a transfer of commands, by the doorbell. Assumed: write a register, and what the driver does around it.
     driver_doorbell = DriverDoorbell: 300,
-    /// Assumed: a load and a store for each eight bytes.
+    /// Copy a KiB between the application and a buffer of the link to an adapter. Assumed: a load and a store for each eight bytes.
     copy_kilobyte = CopyKilobyte: 256,
 }
 
@@ -180,11 +221,6 @@ impl HostConfig {
             let path = format!("host.kernel.{}", error.field);
             Invalid::new(&path, error.value, &error.expected.to_string())
         })?;
-        one_to(
-            1 << 24,
-            "host.kernel.hash_buckets",
-            self.kernel.hash_buckets,
-        )?;
         Ok(())
     }
 }

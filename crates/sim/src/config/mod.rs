@@ -26,10 +26,11 @@ use crate::hardware::{ConfigError, DiskConfig, WireConfig};
 use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
 use baton_host::NicCacheConfig;
 use baton_workload::LoadSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything a run depends on. Two runs with equal experiments give equal results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Experiment {
     /// What to call it.
@@ -65,7 +66,8 @@ pub struct Experiment {
     pub nic: NicConfig,
     /// The wire between each NIC and its clients, each direction.
     pub wire: WireConfig,
-    /// What joins host memory, NICs and disks.
+    /// What joins host memory, NICs and disks: a table, or a name such as `pci-64-33` (width and clock), `pci-x-133` or `pcie-4-x16`
+    /// (generation and lanes).
     pub interconnect: InterconnectConfig,
     /// What host and NICs say to each other, and who establishes connections.
     pub offload: OffloadConfig,

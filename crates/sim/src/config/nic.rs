@@ -3,13 +3,15 @@
 use super::{Invalid, one_to, positive};
 use crate::hardware::NicProcessorConfig;
 use baton_nic::Task;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The NIC.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicConfig {
     /// Instruction rate of its processor, millions a second.
+    #[schemars(range(min = 1, max = NicProcessorConfig::MOST_MIPS), extend("x-unit" = "MIPS"))]
     pub mips: u32,
     /// Firmware parameters.
     pub firmware: baton_nic::Config,
@@ -22,8 +24,9 @@ pub struct NicConfig {
 }
 
 /// Multipliers of instruction counts by group, per cent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(extend("x-unit" = "%"))]
 pub struct NicScale {
     /// Lookup, and passing packets of host connections on.
     pub host: u32,
@@ -42,21 +45,27 @@ impl Default for NicScale {
 
 /// How a NIC uses the interconnect. Without effect where that is ideal.
 /// What goes together is said by [batching](crate::config::OffloadConfig).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DmaConfig {
     /// Bytes of an entry of the driver's ring: one contiguous piece of host memory.
+    #[schemars(range(min = 1, max = MOST_ENTRY_BYTES))]
     pub descriptor_bytes: u32,
     /// Bytes of an entry of the host's ring, and of the descriptor of a receive buffer.
+    #[schemars(range(min = 1, max = MOST_ENTRY_BYTES))]
     pub event_bytes: u32,
     /// Reads of packet data under way at a time. If that is more than one and takes no set-up, the parts of a packet are taken up
     /// together, and their places are free for others when all are there.
+    #[schemars(range(min = 1, max = MOST_IN_FLIGHT))]
     pub reads_in_flight: u32,
     /// From the end of a read of packet data to the next, while the DMA engine is set up for that, nanoseconds.
+    #[schemars(range(max = MOST_SETUP_NS))]
     pub read_setup_ns: u32,
     /// Packets that may wait for data from host memory, and as many for a write to it; the firmware pauses meanwhile.
+    #[schemars(range(min = 1, max = MOST_IN_FLIGHT))]
     pub packets_in_flight: u32,
     /// Registers of the NIC that the driver writes while it handles an interrupt.
+    #[schemars(range(max = MOST_REGISTER_WRITES))]
     pub interrupt_register_writes: u32,
 }
 
@@ -75,14 +84,17 @@ impl Default for DmaConfig {
 
 /// A millisecond: more is no engine.
 const MOST_SETUP_NS: u32 = 1_000_000;
+const MOST_ENTRY_BYTES: u32 = 4096;
+const MOST_IN_FLIGHT: u32 = 65_536;
+const MOST_REGISTER_WRITES: u32 = 1000;
 
 impl DmaConfig {
     fn validate(&self) -> Result<(), Invalid> {
         for (name, value, most) in [
-            ("descriptor_bytes", self.descriptor_bytes, 4096),
-            ("event_bytes", self.event_bytes, 4096),
-            ("reads_in_flight", self.reads_in_flight, 65_536),
-            ("packets_in_flight", self.packets_in_flight, 65_536),
+            ("descriptor_bytes", self.descriptor_bytes, MOST_ENTRY_BYTES),
+            ("event_bytes", self.event_bytes, MOST_ENTRY_BYTES),
+            ("reads_in_flight", self.reads_in_flight, MOST_IN_FLIGHT),
+            ("packets_in_flight", self.packets_in_flight, MOST_IN_FLIGHT),
         ] {
             one_to(most, &format!("nic.dma.{name}"), value)?;
         }
@@ -91,10 +103,11 @@ impl DmaConfig {
             let path = "nic.dma.read_setup_ns";
             return Err(Invalid::new(path, self.read_setup_ns, &expected));
         }
-        if self.interrupt_register_writes > 1000 {
+        if self.interrupt_register_writes > MOST_REGISTER_WRITES {
             let path = "nic.dma.interrupt_register_writes";
             let found = self.interrupt_register_writes;
-            return Err(Invalid::new(path, found, "0 to 1000"));
+            let expected = format!("0 to {MOST_REGISTER_WRITES}");
+            return Err(Invalid::new(path, found, &expected));
         }
         Ok(())
     }
@@ -103,9 +116,9 @@ impl DmaConfig {
 macro_rules! nic_instructions {
     ($($(#[$doc:meta])* $field:ident = $task:ident: $default:literal,)*) => {
         /// Instructions per firmware task. One field per [`Task`].
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
-        #[allow(missing_docs)]
+        #[schemars(extend("x-unit" = "instructions"))]
         pub struct NicInstructions { $($(#[$doc])* pub $field: u32,)* }
 
         impl Default for NicInstructions {
@@ -124,27 +137,37 @@ macro_rules! nic_instructions {
 }
 
 nic_instructions! {
+    /// Decide whether a received packet belongs to a connection on the NIC.
     lookup = Lookup: 100,
+    /// Pass a received packet to the host.
     host_receive = HostReceive: 500,
+    /// Send a packet of the host.
     host_send = HostSend: 600,
+    /// TCP input of a NIC packet.
     receive = Receive: 1800,
+    /// TCP output of one segment.
     transmit = Transmit: 2200,
+    /// Read and carry out a command other than handoff and restore.
     command = Command: 800,
+    /// Take over a connection.
     handoff = Handoff: 3000,
+    /// Give a connection back.
     restore = Restore: 3000,
+    /// Post an event to the host.
     event = Event: 400,
+    /// Run a timer of a connection.
     timer = Timer: 300,
-    /// Assumed: half of what a packet of the host costs.
+    /// Carry out a nic_cache_init or nic_cache_insert. Assumed: half of what a packet of the host costs.
     cache_insert = CacheInsert: 300,
-    /// Assumed: read a descriptor, start a transfer.
+    /// Append a part in host memory to a packet, headers aside. Assumed: read a descriptor, start a transfer.
     append_memory = AppendMemory: 100,
-    /// Assumed: read a descriptor, add to what the transmit engine gathers.
+    /// Append a part in the cache to a packet. Assumed: read a descriptor, add to what the transmit engine gathers.
     append_cache = AppendCache: 100,
-    /// Assumed: a load and a store for each four bytes.
+    /// Copy 64 bytes within on-board memory, where the transmit engine cannot gather. Assumed: a load and a store for each four bytes.
     copy_line = CopyLine: 32,
-    /// Assumed: half of what an event costs.
+    /// Begin a transfer of responses to the host. Assumed: half of what an event costs.
     transfer = Transfer: 200,
-    /// Assumed: the same.
+    /// Begin a transfer of data, or take note that it is over. Assumed: half of what an event costs.
     dma = Dma: 200,
 }
 
@@ -209,13 +232,13 @@ impl NicConfig {
                 "less than high_water_packets",
             ));
         }
-        let needed = u64::from(firmware.hard_limit) * u64::from(firmware.connection_bytes);
-        if needed > u64::from(firmware.memory_kib) * 1024 {
-            return Err(Invalid::new(
-                "nic.firmware.hard_limit",
-                firmware.hard_limit,
-                "connections that fit into memory_kib at connection_bytes each",
-            ));
+        let memory = u64::from(firmware.memory_kib) * 1024;
+        let fitting = memory.checked_div(firmware.connection_bytes.into());
+        if let Some(most) = fitting.filter(|&most| u64::from(firmware.hard_limit) > most) {
+            let expected =
+                format!("at most {most}, which fit into memory_kib at connection_bytes each");
+            let path = "nic.firmware.hard_limit";
+            return Err(Invalid::new(path, firmware.hard_limit, &expected));
         }
         firmware.validate().map_err(|error| {
             let path = format!("nic.firmware.{}", error.field);

@@ -1,7 +1,8 @@
 //! The NICs of a server: all alike, or of several kinds.
 
-use super::{Experiment, Invalid, one_to};
+use super::{Experiment, Invalid, NicConfig, OffloadAdapterConfig, one_to};
 use crate::machine::MOST_NICS;
+use schemars::JsonSchema;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
@@ -9,29 +10,33 @@ use std::fmt;
 use toml::{Table, Value};
 
 /// The NICs of a server: `nics = 2`, or `[[nics]]` for each kind.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum NicsConfig {
     /// So many, all as [`Experiment::nic`] says.
-    Alike(u32),
+    Alike(#[schemars(range(min = 1, max = MOST_NICS))] u32),
     /// These, in order.
     Kinds(Vec<NicKind>),
 }
 
 /// NICs of one kind. All keys but the first three are those of [`Experiment::nic`] in which it differs from that.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-differs-from" = "nic"))]
 pub struct NicKind {
     /// What results call it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// How many of it.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = MOST_NICS))]
     pub count: u32,
     /// In what it differs from `offload.adapter`.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
+    #[schemars(with = "OffloadAdapterConfig", extend("x-differs-from" = "offload.adapter"))]
     pub adapter: Table,
     /// In what it differs from `nic`.
     #[serde(flatten)]
+    #[schemars(with = "NicConfig")]
     pub nic: Table,
 }
 

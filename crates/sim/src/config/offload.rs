@@ -5,13 +5,14 @@ use super::{Experiment, Invalid, one_to};
 use baton_host::AffinityConfig;
 use baton_host::adapter::OsLayerConfig;
 use baton_nic::adapter::AdapterConfig;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What host and adapters say to each other, and how long it takes them to notice.
 ///
 /// Each NIC is an adapter. A connection is of the one on whose address it came, and that one answers it, unless
 /// `host.kernel.affinity` chooses another. What their work costs is in [`host`](Experiment::host) and [`nic`](Experiment::nic).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
     /// Where connections are established.
@@ -25,7 +26,7 @@ pub struct OffloadConfig {
 }
 
 /// Where connections are established.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EstablishedBy {
     /// On the adapter, which has all of TCP.
@@ -36,7 +37,7 @@ pub enum EstablishedBy {
 }
 
 /// The host's half.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadHostConfig {
     /// Batching, cork and everything else about descriptors.
@@ -70,7 +71,7 @@ impl Default for OffloadHostConfig {
 const RING_DEPTH: u32 = 4096;
 
 /// The adapter's half.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadAdapterConfig {
     /// Batching and everything else about descriptors.
@@ -83,7 +84,7 @@ pub struct OffloadAdapterConfig {
 }
 
 /// How much a side does in one piece of work: what that sends leaves when it is done, and nothing comes between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Piece {
     /// All that is there, as a process does that wakes up (the batching paper).
@@ -111,22 +112,24 @@ impl Default for OffloadAdapterConfig {
 }
 
 /// From the arrival of something at a side that sleeps until it works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WakeUpConfig {
-    /// Nanoseconds.
+    /// From the arrival until it works.
     pub ns: u32,
     /// How much shorter or longer that may be, evenly drawn, per cent.
+    #[schemars(range(max = 100))]
     pub jitter_percent: u32,
 }
 
 /// What lies between adapter and host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkConfig {
     /// What a crossing takes besides its time on the interconnect, nanoseconds: until the other side can see it.
     pub latency_ns: u32,
     /// Buffers in host memory, each of the size of the largest transfer.
+    #[schemars(range(min = 1, max = MOST_BUFFERS))]
     pub buffers: u32,
 }
 
@@ -138,6 +141,9 @@ impl Default for LinkConfig {
         }
     }
 }
+
+/// Buffers are allocated at once.
+const MOST_BUFFERS: u32 = 1 << 20;
 
 /// IP and TCP headers with all options, bytes.
 const MOST_HEADER_BYTES: u32 = 100;
@@ -159,9 +165,17 @@ impl OffloadConfig {
                 "arrival, where adapters establish connections: each answers what came on it";
             return Err(Invalid::new(path, kernel.affinity.name(), expected));
         }
-        let interface = self.adapter.interface.validate();
-        interface.map_err(|error| {
-            Invalid::new("offload.adapter.interface", error, "one that can work")
+        self.adapter.interface.validate().map_err(|error| {
+            let (field, found, expected) = error.parts();
+            Invalid::new(
+                &format!("offload.adapter.interface.{field}"),
+                found,
+                &expected,
+            )
+        })?;
+        self.host.interface.validate().map_err(|error| {
+            let (field, found, expected) = error.parts();
+            Invalid::new(&format!("offload.host.interface.{field}"), found, &expected)
         })?;
         if self.established_by == EstablishedBy::Host {
             let longest = longest_packet(experiment);
@@ -171,13 +185,14 @@ impl OffloadConfig {
             ] {
                 if batching.max_transfer_bytes < longest {
                     let path = format!("offload.{side}.interface.batching.max_transfer_bytes");
-                    let expected = format!("at least {longest}, the longest packet");
+                    let expected =
+                        format!("at least {longest}, the longest packet with the larger tcp.mss");
                     return Err(Invalid::new(&path, batching.max_transfer_bytes, &expected));
                 }
             }
         }
         self.validate_cache(experiment)?;
-        one_to(1 << 20, "offload.link.buffers", self.link.buffers)?;
+        one_to(MOST_BUFFERS, "offload.link.buffers", self.link.buffers)?;
         for (side, wake_up) in [
             ("adapter", self.adapter.wake_up),
             ("host", self.host.wake_up),

@@ -1,6 +1,7 @@
 //! How long to run, and the seed.
 
 use super::{Invalid, one_to, positive};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Of seconds, passes and per cent.
@@ -8,7 +9,7 @@ const MOST: f64 = 1e9;
 const MOST_LENGTHS: u32 = 1_000_000;
 
 /// How long to run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunConfig {
     /// Seed of everything that is drawn.
@@ -16,28 +17,36 @@ pub struct RunConfig {
     /// Frames at the server's NIC before measurement starts, with full timing (handoff-policies 4.2).
     pub warmup_packets: u64,
     /// Frames at the server's NIC that are measured.
+    #[schemars(range(min = 1))]
     pub measured_packets: u64,
     /// Responses before measurement starts, where the length is given in responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup_responses: Option<u64>,
     /// Responses that are measured; in place of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub measured_responses: Option<u64>,
     /// Simulated seconds that are measured; in place of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST))]
     pub measured_seconds: Option<f64>,
     /// Passes over the log that are measured; in place of packets. Only for workloads that are logs.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST))]
     pub measured_passes: Option<f64>,
     /// Measure on until half of the 95 % interval of the request rate, and of the content kept off the bus, is at most this much, per
     /// cent, and the run is steady; what was measured before it was is warm-up. At most `most_lengths` times the length.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST))]
     pub until_ci_percent: Option<f64>,
     /// How many times the length is measured at most, where `until_ci_percent` decides.
+    #[schemars(range(min = 1, max = MOST_LENGTHS))]
     pub most_lengths: u32,
     /// Interval of the time series, microseconds of simulated time.
+    #[schemars(range(min = 1))]
     pub sample_us: u64,
     /// Simulated seconds after which the run ends even if it saw fewer packets.
+    #[schemars(range(min = 1))]
     pub limit_s: u64,
     /// Begin with a warm file cache: as if the log, or each file, had been asked for once. Without effect where the file cache
     /// has no limit.

@@ -6,11 +6,12 @@ use baton_workload::log::FormatSpec;
 use baton_workload::{
     FixedSpec, GeneratorSpec, LoadSpec, OnDemandSpec, Order, RemoteFilesSpec, SpecWebSpec, Throttle,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// What the clients ask for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum WorkloadConfig {
     /// Replay an access log.
@@ -25,6 +26,7 @@ pub enum WorkloadConfig {
         allow_skipped: bool,
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
+        #[schemars(range(min = 1))]
         persistent_s: u32,
         /// Requests of one connection closer than this are pipelined, seconds; absent: never.
         #[serde(default)]
@@ -39,9 +41,11 @@ pub enum WorkloadConfig {
         preset: String,
         /// Requests in the log; replay starts again at its end.
         #[serde(default = "two_hundred_thousand")]
+        #[schemars(range(min = 1, max = MOST_REQUESTS))]
         requests: u32,
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
+        #[schemars(range(min = 1))]
         persistent_s: u32,
         /// Requests of one connection closer than this are pipelined, seconds; absent: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,9 +57,11 @@ pub enum WorkloadConfig {
         spec: Box<GeneratorSpec>,
         /// Requests in the log; replay starts again at its end.
         #[serde(default = "two_hundred_thousand")]
+        #[schemars(range(min = 1, max = MOST_REQUESTS))]
         requests: u32,
         /// Requests of one client closer than this share a connection, seconds.
         #[serde(default = "fifteen")]
+        #[schemars(range(min = 1))]
         persistent_s: u32,
         /// Requests of one connection closer than this are pipelined, seconds; absent: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,21 +97,45 @@ impl Default for WorkloadConfig {
 }
 
 impl WorkloadConfig {
+    /// Its `kind`, as it is written.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Log { .. } => "log",
+            Self::Generated { .. } => "generated",
+            Self::Generator { .. } => "generator",
+            Self::Specweb(_) => "specweb",
+            Self::Fixed(_) => "fixed",
+            Self::OnDemand(_) => "on-demand",
+            Self::RemoteFiles(_) => "remote-files",
+        }
+    }
+
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         match self {
             Self::Log { persistent_s, .. } => {
                 positive("workload.persistent_s", u64::from(*persistent_s))
             }
-            Self::Generated { requests, .. } => {
+            Self::Generated {
+                requests,
+                persistent_s,
+                ..
+            } => {
+                positive("workload.persistent_s", u64::from(*persistent_s))?;
                 one_to(MOST_REQUESTS, "workload.requests", *requests)
             }
-            Self::Generator { requests, spec, .. } => {
+            Self::Generator {
+                requests,
+                persistent_s,
+                spec,
+                ..
+            } => {
+                positive("workload.persistent_s", u64::from(*persistent_s))?;
                 spec.check()
                     .map_err(|error| Invalid::new("workload.spec", error, "a log that can be"))?;
                 one_to(MOST_REQUESTS, "workload.requests", *requests)
             }
             Self::Specweb(spec) => {
-                one_to(MOST_CLIENTS, "workload.clients", spec.clients)?;
+                one_to(SpecWebSpec::MOST_CLIENTS, "workload.clients", spec.clients)?;
                 percent("workload.dynamic_percent", spec.dynamic_percent)?;
                 percent("workload.persistent_percent", spec.persistent_percent)?;
                 spec.throttle.map_or(Ok(()), throttle)
@@ -148,10 +178,7 @@ impl WorkloadConfig {
 /// All of them are kept in memory.
 const MOST_REQUESTS: u32 = 100_000_000;
 
-/// Requests of one connection, all the same.
-const MOST_FIXED_REQUESTS: u32 = 1_000_000;
-
-/// Each has an address of its own in 10/8, and the file set of SPECweb99 grows with them.
+/// Each has an address of its own in 10/8.
 pub(crate) const MOST_CLIENTS: u32 = 1_000_000;
 
 fn throttle(Throttle { min_bps, max_bps }: Throttle) -> Result<(), Invalid> {
@@ -164,26 +191,35 @@ fn throttle(Throttle { min_bps, max_bps }: Throttle) -> Result<(), Invalid> {
 }
 
 fn fixed(spec: &FixedSpec) -> Result<(), Invalid> {
-    one_to(MOST_FIXED_REQUESTS, "workload.requests", spec.requests)?;
+    one_to(FixedSpec::MOST_REQUESTS, "workload.requests", spec.requests)?;
     if let Some(rate) = spec.connections_per_s {
         positive("workload.connections_per_s", u64::from(rate))?;
     }
-    if spec.bytes >= CONTENT_LIMIT {
-        let expected = format!("less than {CONTENT_LIMIT}");
+    if spec.bytes > FixedSpec::MOST_BYTES {
+        let expected = format!("0 to {}", FixedSpec::MOST_BYTES);
         return Err(Invalid::new("workload.bytes", spec.bytes, &expected));
     }
     Ok(())
 }
 
 fn remote_files(spec: &RemoteFilesSpec) -> Result<(), Invalid> {
-    one_to(FILES, "workload.ranges", spec.ranges)?;
-    one_to(MOST_RANGE_BYTES, "workload.bytes", spec.bytes)?;
-    one_to(MOST_FIXED_REQUESTS, "workload.operations", spec.operations)?;
+    for (most, path, value) in [
+        (RemoteFilesSpec::MOST_RANGES, "workload.ranges", spec.ranges),
+        (RemoteFilesSpec::MOST_BYTES, "workload.bytes", spec.bytes),
+        (
+            RemoteFilesSpec::MOST_OPERATIONS,
+            "workload.operations",
+            spec.operations,
+        ),
+    ] {
+        one_to(most, path, value)?;
+    }
     percent("workload.write_percent", spec.write_percent)
 }
 
-/// A client writes a range into its send buffer as a whole.
-const MOST_RANGE_BYTES: u32 = 32 * 1024;
+/// What can be asked for can be named.
+const _: () =
+    assert!(FixedSpec::MOST_BYTES < CONTENT_LIMIT && RemoteFilesSpec::MOST_RANGES <= FILES);
 
 fn percent(path: &str, value: u32) -> Result<(), Invalid> {
     if value > 100 {
@@ -194,13 +230,15 @@ fn percent(path: &str, value: u32) -> Result<(), Invalid> {
 }
 
 /// The clients: one connection each at a time, no cost. Where requests come at a rate, a connection that is due waits for a client without one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientsConfig {
     /// Clients, and so concurrent connections.
+    #[schemars(range(min = 1, max = MOST_CLIENTS))]
     pub connections: u32,
     /// Trace replayers: the log is split equally among them, and so are the clients. NICs and replayers are dealt out to the
     /// clients in turn, so that where there are as many replayers as NICs, or a multiple, each replayer uses one NIC.
+    #[schemars(range(min = 1))]
     pub replayers: u32,
     /// At the start, one client follows another after this many microseconds.
     pub start_interval_us: u64,
@@ -222,6 +260,10 @@ impl Default for ClientsConfig {
 impl ClientsConfig {
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         one_to(MOST_CLIENTS, "clients.connections", self.connections)?;
-        one_to(self.connections, "clients.replayers", self.replayers)
+        if !(1..=self.connections).contains(&self.replayers) {
+            let expected = format!("1 to clients.connections = {}", self.connections);
+            return Err(Invalid::new("clients.replayers", self.replayers, &expected));
+        }
+        Ok(())
     }
 }

@@ -1,21 +1,26 @@
 //! The tags of one set-associative cache.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wide::u32x4;
 
 use super::config_error::{ConfigError, check_range};
 
 /// Geometry and speed of one cache level.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheConfig {
     /// Capacity, KiB.
+    #[schemars(range(min = 1, max = 1 << 20))]
     pub size_kib: u32,
     /// Lines in a set, 1 to 64.
+    #[schemars(range(min = 1, max = MAX_WAYS))]
     pub ways: u32,
     /// Bytes in a line, a power of two from 16 to 4096.
+    #[schemars(range(min = 16, max = 4096), extend("x-power-of-two" = true))]
     pub line_bytes: u32,
     /// Processor cycles from the request to the data, on a hit in this level.
+    #[schemars(range(min = 1, max = 10000))]
     pub latency_cycles: u32,
 }
 

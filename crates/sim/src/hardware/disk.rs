@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use baton_wire::{Span, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config_error::{ConfigError, check_range};
 
 /// Which waiting request a disk serves next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskQueue {
     /// First come, first served.
@@ -19,25 +20,33 @@ pub enum DiskQueue {
 }
 
 /// The server's disks, all alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskConfig {
     /// How many.
+    #[schemars(range(min = 1, max = 64))]
     pub disks: u32,
     /// Size of each, GB (10^9 bytes).
+    #[schemars(range(min = 1, max = 100000))]
     pub capacity_gb: u32,
     /// Revolutions a minute.
+    #[schemars(range(min = 1000, max = 100000), extend("x-unit" = "revolutions/min"))]
     pub rpm: u32,
     /// Sustained rate from the medium, MB/s (10^6 bytes).
+    #[schemars(range(min = 1, max = 100000))]
     pub transfer_mb_per_s: u32,
     /// Surfaces: tracks that need no seek from one to the other.
+    #[schemars(range(min = 1, max = 256))]
     pub heads: u32,
     /// Seek to the next cylinder, microseconds.
+    #[schemars(range(max = 1000000))]
     pub seek_track_us: u32,
     /// Seek over all cylinders, microseconds. Between the two it grows with the root of the distance: the arm spends most of a seek
     /// speeding up and slowing down (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
+    #[schemars(range(max = 10000000))]
     pub seek_full_us: u32,
     /// Command, controller and bus settling for each request, microseconds.
+    #[schemars(range(max = 1000000))]
     pub overhead_us: u32,
     /// Which request is next.
     pub queue: DiskQueue,

@@ -1,25 +1,32 @@
 //! Main memory behind the caches: latency, open rows, and one channel's bandwidth.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config_error::{ConfigError, check_range};
 
 /// Speed and geometry of main memory. All times are cycles of the host processor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DramConfig {
     /// From a miss to its data when a row has to be opened first: the common case with many connections
     /// (195, handoff-policies, Table 2).
+    #[schemars(range(min = 1, max = 100000))]
     pub latency_cycles: u32,
     /// From a miss to its data when its row is open. DDR333 opens a row in 18 ns: 36 cycles at 2 GHz less.
+    #[schemars(range(min = 1, max = 100000))]
     pub open_page_latency_cycles: u32,
     /// Independent banks, each with one open row; a power of two.
+    #[schemars(range(min = 1, max = 1024), extend("x-power-of-two" = true))]
     pub banks: u32,
     /// Bytes in a row, a power of two.
+    #[schemars(range(min = 256, max = 1 << 20), extend("x-power-of-two" = true))]
     pub row_bytes: u32,
     /// Time for which moving one cache line occupies the channel. DDR333 moves 64 bytes in 24 ns.
+    #[schemars(range(max = 100000))]
     pub line_transfer_cycles: u32,
     /// Lines of write-backs, prefetches and DMA that the controller holds back in favour of the processor's misses.
+    #[schemars(range(min = 1, max = 65536))]
     pub buffer_lines: u32,
 }
 
@@ -43,21 +50,19 @@ impl DramConfig {
     /// Says which field no such memory can have, and what was expected.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("latency_cycles", self.latency_cycles.into(), 1, 100_000)?;
-        check_range(
-            "open_page_latency_cycles",
-            self.open_page_latency_cycles.into(),
-            1,
-            self.latency_cycles.into(),
-        )?;
         check_range("banks", self.banks.into(), 1, 1024)?;
         check_range("row_bytes", self.row_bytes.into(), 256, 1 << 20)?;
-        check_range(
-            "line_transfer_cycles",
-            self.line_transfer_cycles.into(),
-            0,
-            self.open_page_latency_cycles.into(),
-        )?;
         check_range("buffer_lines", self.buffer_lines.into(), 1, 65_536)?;
+        let (open, latency) = (self.open_page_latency_cycles, self.latency_cycles);
+        if !(1..=latency).contains(&open) {
+            let expected = format!("1 to latency_cycles = {latency}");
+            return Err(ConfigError::new("open_page_latency_cycles", open, expected));
+        }
+        if self.line_transfer_cycles > open {
+            let expected = format!("0 to open_page_latency_cycles = {open}");
+            let found = self.line_transfer_cycles;
+            return Err(ConfigError::new("line_transfer_cycles", found, expected));
+        }
         for (field, value) in [("banks", self.banks), ("row_bytes", self.row_bytes)] {
             if !value.is_power_of_two() {
                 return Err(ConfigError::new(field, value, "a power of two"));

@@ -2,6 +2,7 @@
 
 use std::ops::{Add, AddAssign};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, CacheConfig, Outcome};
@@ -9,7 +10,7 @@ use super::config_error::ConfigError;
 use super::dram::{Dram, DramConfig, DramCounters};
 
 /// What a device's write does to the caches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DmaPolicy {
     /// The data goes to main memory; cached lines of it are dropped.

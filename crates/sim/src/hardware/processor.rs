@@ -27,12 +27,15 @@ impl Default for ProcessorConfig {
 }
 
 impl ProcessorConfig {
+    /// Fastest clock, MHz.
+    pub const MOST_MHZ: u32 = 100_000;
+
     /// Whether such a processor can be built.
     ///
     /// # Errors
     /// Says which field no such processor can have, and what was expected.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check_range("clock_mhz", self.clock_mhz.into(), 1, 100_000)?;
+        check_range("clock_mhz", self.clock_mhz.into(), 1, Self::MOST_MHZ.into())?;
         check_range(
             "instructions_per_cycle",
             self.instructions_per_cycle.into(),
@@ -58,12 +61,15 @@ impl Default for NicProcessorConfig {
 }
 
 impl NicProcessorConfig {
+    /// Highest rate, millions a second.
+    pub const MOST_MIPS: u32 = 1_000_000;
+
     /// Whether such a processor can be built.
     ///
     /// # Errors
     /// Says which field no such processor can have, and what was expected.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check_range("mips", self.mips.into(), 1, 1_000_000)
+        check_range("mips", self.mips.into(), 1, Self::MOST_MIPS.into())
     }
 }
 

@@ -4,6 +4,7 @@ use baton_bus::Fifo;
 use baton_wire::{Span, Time, line_len};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config_error::{ConfigError, check_range};
@@ -11,20 +12,25 @@ use super::pace::Pace;
 use crate::EventQueue;
 
 /// Speed and faults of one direction of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WireConfig {
     /// Rate, Mb/s.
+    #[schemars(range(min = 1, max = 1000000))]
     pub rate_mbps: u32,
     /// Propagation delay, nanoseconds.
     pub delay_ns: u32,
     /// Frames that may be on the wire or wait for it; one more is dropped and counted.
+    #[schemars(range(min = 1))]
     pub queue_frames: u32,
     /// Probability that a frame is lost.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
     pub loss: f64,
     /// Probability that a frame arrives twice.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
     pub duplicate: f64,
     /// Probability that a frame is late by `reorder_delay_us`, so that others overtake it.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
     pub reorder: f64,
     /// How late such a frame is, microseconds.
     pub reorder_delay_us: u32,

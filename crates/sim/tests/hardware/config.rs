@@ -85,7 +85,7 @@ fn impossible_memory_names_the_field() {
             open_page_latency_cycles: 200,
             ..DramConfig::default()
         }),
-        "dram.open_page_latency_cycles = 200: expected 1 to 195"
+        "dram.open_page_latency_cycles = 200: expected 1 to latency_cycles = 195"
     );
 }
 

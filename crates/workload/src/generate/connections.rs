@@ -3,6 +3,7 @@
 use super::{Distribution, SpecError};
 use rand::RngExt;
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +14,7 @@ const LONGEST_PAUSE_US: u64 = 13_000_000;
 const SILENCE_US: u64 = 17_000_000;
 
 /// Connections of a generated log.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionSpec {
     /// Requests per connection.
@@ -21,8 +22,10 @@ pub struct ConnectionSpec {
     /// Seconds between requests of a connection, cut at 13.
     pub pause_s: Distribution,
     /// Mean connections per client.
+    #[schemars(range(min = 1.0))]
     pub per_client: f64,
     /// Mean requests per second of the whole log.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub requests_per_s: f64,
 }
 

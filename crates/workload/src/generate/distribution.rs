@@ -3,10 +3,11 @@
 //! The mathematics is `libm`'s, in software, so that a seed gives the same log on every machine.
 
 use super::SpecError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A distribution of positive numbers: sizes in bytes, requests per connection, seconds, requests between references.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
     /// Always this value.
@@ -38,7 +39,7 @@ pub enum Distribution {
 }
 
 /// A value and the share of values that are (about) equal to it.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Share of all values, 0 to 1.

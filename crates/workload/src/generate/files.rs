@@ -1,23 +1,27 @@
 //! How popular and how big files are.
 
 use super::{Distribution, SpecError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most files of one kind, so that a slip of the pen does not fill the memory.
 const MAX_FILES: u32 = 10_000_000;
 
 /// Popularity and sizes of all files.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Files {
     /// The `k`-th most popular file gets requests in proportion to `k^-exponent`; its size does not depend on `k`.
     Zipf {
         /// Number of files.
+        #[schemars(range(min = 1, max = MAX_FILES))]
         count: u32,
         /// Exponent.
+        #[schemars(range(min = 0.0))]
         exponent: f64,
         /// Share of requests answered with status 304 and no content, 0 to 1.
         #[serde(default)]
+        #[schemars(range(min = 0.0, max = 1.0))]
         not_modified: f64,
         /// Sizes in bytes.
         size: Distribution,
@@ -27,15 +31,17 @@ pub enum Files {
 }
 
 /// Files of about the same popularity.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileClass {
     /// Number of files.
+    #[schemars(range(min = 1, max = MAX_FILES))]
     pub count: u32,
     /// Requests for all of them together, relative to those of other classes.
     pub requests: f64,
     /// Share of requests answered with status 304 and no content, 0 to 1.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub not_modified: f64,
     /// Their sizes in bytes.
     pub size: Distribution,

@@ -31,6 +31,7 @@ use crate::log::{Format, Log, Method, Names, Request};
 use crate::source::FileSet;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The start of generated logs: 1998-05-01 00:00:00 UTC, in seconds since 1970.
@@ -38,7 +39,7 @@ const START_S: u64 = 893_980_800;
 
 /// What a generated log is like. Written by hand as TOML, chosen as a [`Preset`], or fitted to a log
 /// ([`crate::fit::Fit`]).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GeneratorSpec {
     /// Order of references.

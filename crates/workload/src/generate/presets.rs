@@ -1,9 +1,12 @@
 //! Ready-made generators.
 
+use schemars::JsonSchema;
+
 use super::{ConnectionSpec, Distribution, Files, GeneratorSpec, LocalitySpec};
 
 /// A generator that ships with the project.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
 pub enum Preset {
     /// A small log for a first look.
     Demo,
@@ -16,8 +19,10 @@ pub enum Preset {
     /// A stand-in for the trace of Rice's CS department, which is not public.
     Rice,
     /// A stand-in for the World Cup trace as the data caching paper used it.
+    #[schemars(rename = "worldcup")]
     WorldCup,
     /// World Cup sizes and locality, with the published connection lifetimes, which the public excerpt does not have.
+    #[schemars(rename = "worldcup-lifetimes")]
     WorldCupLifetimes,
     /// What a node of a content delivery network is asked for. Nothing is fitted.
     Cdn,

@@ -3,13 +3,15 @@
 use super::{Distribution, FileTable, SpecError};
 use rand::RngExt;
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Temporal locality beyond what popularity alone makes.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LocalitySpec {
     /// Share of a file's references that come shortly after its previous one, 0 (none) to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub burst_share: f64,
     /// How shortly: requests (for any file) in between.
     pub gap: Distribution,

@@ -4,6 +4,7 @@
 //! to chipsets and devices. Clocks are bus clocks.
 
 use baton_wire::Span;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interconnect::InterconnectError;
@@ -12,51 +13,71 @@ use crate::interconnect::error::{check_power_of_two, check_range};
 /// No phase of a transaction is longer than this many clocks.
 const MOST_CLOCKS: u32 = 4_096;
 
+/// A millisecond: no memory is slower.
+const MOST_NS: u32 = 1_000_000;
+
 /// A conventional PCI bus, between a host bridge and its devices.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PciConfig {
     /// Data lines: 32 or 64 (PCI 3.8).
+    #[schemars(extend("enum" = [32, 64]))]
     pub width_bits: u32,
     /// Clock, MHz: 33 or 66 (PCI 7). They stand for 33 1/3 and 66 2/3.
+    #[schemars(extend("enum" = [33, 66]))]
     pub clock_mhz: u32,
     /// Addresses above 4 GiB: transactions have a second address phase (PCI 3.9).
     pub dual_address_cycle: bool,
     /// From a request on an idle bus to the transaction, clocks (PCI 3.4; the number is assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub arbitration_clocks: u32,
     /// Whether the next master is chosen while the bus is busy (PCI 3.4: it may be). If not, arbitration adds to each transaction.
     pub hidden_arbitration: bool,
     /// Idle clocks after each transaction, for the change of drivers (PCI 3.3.1, 3.4.3 without fast back-to-back).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub idle_clocks: u32,
     /// Between the address phase and the data of a read, for the change of drivers of the address lines (PCI 3.3.1).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub read_turnaround_clocks: u32,
     /// Wait states of the bridge before the first word of a write into its buffer (medium decoding; assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub write_wait_clocks: u32,
     /// Wait states before the first word of a read of memory (PCI 3.5.1.1: at most 16, for a host bridge 32; the number is assumed).
     /// With delayed reads: from the first attempt until the bridge has the data.
+    #[schemars(range(max = MOST_CLOCKS))]
     pub read_wait_clocks: u32,
     /// The same for the further bursts of one transfer, which a bridge may have read ahead (assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub read_next_wait_clocks: u32,
     /// Wait states in each data phase (assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub data_wait_clocks: u32,
     /// Bytes after which the bridge disconnects a write (PCI 3.3.3.2; the number is assumed).
+    #[schemars(range(min = 16, max = 1 << 20), extend("x-power-of-two" = true))]
     pub write_burst_bytes: u32,
     /// Bytes after which the bridge disconnects a read, having fetched no more (assumed).
+    #[schemars(range(min = 16, max = 1 << 20), extend("x-power-of-two" = true))]
     pub read_burst_bytes: u32,
     /// Clocks after the start of a transaction when its master must leave the bus to another that wants it (PCI 3.5.4; 64 is
     /// what firmware sets for network cards; assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub latency_timer_clocks: u32,
     /// Whether the bridge answers a read with retry and fetches the data meanwhile (PCI 3.3.3.3), instead of adding wait states.
     pub delayed_reads: bool,
     /// Length of an attempt that is answered with retry: address, decoding, stop (PCI 3.3.3.2).
+    #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub retry_clocks: u32,
     /// From such an attempt to the next of the same master (assumed).
+    #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub retry_interval_clocks: u32,
     /// Wait states of a device whose register the processor writes (assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub register_write_wait_clocks: u32,
     /// Wait states of a device whose register the processor reads (assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub register_read_wait_clocks: u32,
     /// From the bridge's buffer to memory, nanoseconds: a write is done so much after its last data phase (assumed).
+    #[schemars(range(max = MOST_NS))]
     pub posted_write_ns: u32,
 }
 
@@ -120,46 +141,60 @@ impl PciConfig {
         ])?;
         check_power_of_two("write_burst_bytes", self.write_burst_bytes, 16, 1 << 20)?;
         check_power_of_two("read_burst_bytes", self.read_burst_bytes, 16, 1 << 20)?;
-        check_range("posted_write_ns", self.posted_write_ns, 0, 1_000_000)
+        check_range("posted_write_ns", self.posted_write_ns, 0, MOST_NS)
     }
 }
 
 /// A PCI-X bus: split transactions instead of retries, and bursts that end where the address is a multiple of 128.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PciXConfig {
     /// Data lines: 32 or 64.
+    #[schemars(extend("enum" = [32, 64]))]
     pub width_bits: u32,
     /// Clock, MHz: 66, 100 or 133. 66 and 133 stand for 66 2/3 and 133 1/3.
+    #[schemars(extend("enum" = [66, 100, 133]))]
     pub clock_mhz: u32,
     /// Addresses above 4 GiB: transactions have a second address phase.
     pub dual_address_cycle: bool,
     /// From a request on an idle bus to the transaction, clocks (assumed; signals are registered, so one more than on PCI).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub arbitration_clocks: u32,
     /// Whether the next master is chosen while the bus is busy.
     pub hidden_arbitration: bool,
     /// Idle clocks after each transaction, for the change of drivers (PCI-X 2.2).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub idle_clocks: u32,
     /// The attribute phase: who asks, and for how many bytes (PCI-X 2.3).
+    #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub attribute_clocks: u32,
     /// From the attribute phase to the first word of a write or of a completion, or to the split response (PCI-X 2.9: decoding
     /// takes one to three clocks, the response one).
+    #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub response_clocks: u32,
     /// Wait states before the first word of a write or completion, always an even number on PCI-X (assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub initial_wait_clocks: u32,
     /// Clocks after the start of a transaction when its master must leave the bus at the next multiple of 128 bytes (PCI-X 4.4: 64).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub latency_timer_clocks: u32,
     /// Bytes after which a target disconnects: a multiple of 128 (assumed).
+    #[schemars(range(min = 128, max = 1 << 20), extend("x-power-of-two" = true))]
     pub burst_bytes: u32,
     /// Most bytes that one read asks for (PCI-X 7.2.3: 512 to 4096).
+    #[schemars(range(min = 512, max = 4096), extend("x-power-of-two" = true))]
     pub max_read_bytes: u32,
     /// Reads of one device that may wait for their data (PCI-X 7.2.3: 1 to 32).
+    #[schemars(range(min = 1, max = 32))]
     pub outstanding_splits: u32,
     /// From the end of the request until the bridge has the data, nanoseconds (assumed).
+    #[schemars(range(max = MOST_NS))]
     pub memory_latency_ns: u32,
     /// Wait states of a device whose register the processor reads (assumed).
+    #[schemars(range(max = MOST_CLOCKS))]
     pub register_read_wait_clocks: u32,
     /// From the bridge's buffer to memory, nanoseconds (assumed).
+    #[schemars(range(max = MOST_NS))]
     pub posted_write_ns: u32,
 }
 
@@ -211,8 +246,8 @@ impl PciXConfig {
         check_power_of_two("burst_bytes", self.burst_bytes, 128, 1 << 20)?;
         check_power_of_two("max_read_bytes", self.max_read_bytes, 512, 4_096)?;
         check_range("outstanding_splits", self.outstanding_splits, 1, 32)?;
-        check_range("memory_latency_ns", self.memory_latency_ns, 0, 1_000_000)?;
-        check_range("posted_write_ns", self.posted_write_ns, 0, 1_000_000)
+        check_range("memory_latency_ns", self.memory_latency_ns, 0, MOST_NS)?;
+        check_range("posted_write_ns", self.posted_write_ns, 0, MOST_NS)
     }
 }
 
