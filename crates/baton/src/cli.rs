@@ -3,27 +3,34 @@
 #[cfg(live)]
 mod adapter;
 mod arrivals;
+mod complete;
 #[cfg(live)]
 mod descriptors;
+mod found;
 #[cfg(live)]
 mod live;
 mod load;
 mod log;
+mod refusal;
 
 #[cfg(live)]
 pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 pub use arrivals::ArrivalArgs;
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
+pub use found::{Group, KeysArgs, ListArgs};
 #[cfg(live)]
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 pub use load::LoadArgs;
 
 pub use log::LogArgs;
 
+pub use refusal::explain;
+
 use crate::config::Setting;
 use baton_sim::Link;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -39,6 +46,9 @@ use std::path::PathBuf;
     after_help = "Example:\n  baton demo\n\nExit codes: 0 done, 1 failed, 2 bad input, 130 interrupted."
 )]
 pub struct Cli {
+    /// Show neither progress nor notes
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -49,7 +59,7 @@ pub struct Cli {
 pub enum Command {
     /// Tell the whole story in one table; needs no input, writes nothing
     Demo(DemoArgs),
-    /// Run an experiment: a file, or a shorthand such as W-1024-P-N-FCFS-400
+    /// Run an experiment: a name, a file, or a shorthand such as W-1024-P-N-FCFS-400
     Run(RunArgs),
     /// Say how response times grow with the load, where the knee is and which load meets a goal
     Load(LoadArgs),
@@ -67,8 +77,14 @@ pub enum Command {
     /// Use the engine on a real interface: serve files, fetch one, look at connections
     #[command(subcommand, after_help = live::EXAMPLE)]
     Live(Box<LiveCommand>),
+    /// List what has a name: experiments, profiles, presets, policies, formats of logs, reproductions
+    List(ListArgs),
+    /// List the keys of experiments: what each means, and what it may be
+    Keys(KeysArgs),
     /// Print a completion script for a shell
-    #[command(after_help = "Example:\n  baton completions bash > /etc/bash_completion.d/baton")]
+    #[command(
+        after_help = "Example:\n  baton completions bash > /etc/bash_completion.d/baton\n\nThe script asks baton itself: for names, keys of --set and files."
+    )]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -87,7 +103,7 @@ pub enum Command {
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ThreadsArg {
     /// Runs at the same time; results do not depend on it [default: all processors]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
 }
 
@@ -236,8 +252,8 @@ pub struct ExperimentArgs {
     /// How it is read.
     #[command(flatten)]
     pub reading: LogArgs,
-    /// Set one value, as in --set nic.mips=600 or --set host.l2.size_kib=2048; may be given again
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Set one value, as in --set nic.mips=600 or --set host.l2.size_kib=2048; may be given again; `baton keys` lists all
+    #[arg(long, value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::settings))]
     pub set: Vec<Setting>,
     /// Seed of everything that is drawn (run.seed)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -252,7 +268,7 @@ pub struct ExperimentArgs {
     #[command(flatten)]
     pub arrivals: ArrivalArgs,
     /// Name or path of a machine, in place of the experiment's own
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(complete::profiles))]
     pub profile: Option<String>,
 }
 
@@ -282,7 +298,7 @@ impl ExperimentArgs {
 #[command(after_help = "\
 Examples:
   baton run W-1024-P-N-FCFS-400 --log access.log.xz
-  baton run experiments/handoff-table1.toml --json out.json
+  baton run handoff-table1 --json out.json
   baton run W-4096-P-L-FCFS-400 --set nic.mips=600 --set host.l2.size_kib=2048 --seed 7
   baton run W-1024-P-N-FCFS-400 --rate 20000/s --arrivals poisson
   baton run W-1024-P-N-FCFS-400 --print-config
@@ -295,8 +311,8 @@ A shorthand is Workload-Connections-Priority-LoadControl-Selection-MIPS:
   Selection     FCFS, or Tn: at the n-th enqueue to the send buffer
   MIPS          the NIC's instruction rate")]
 pub struct RunArgs {
-    /// An experiment file (TOML) or a shorthand
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// An experiment: a name that `baton list experiments` shows, a file (TOML), or a shorthand
+    #[arg(add = ArgValueCompleter::new(complete::experiments))]
     pub experiment: String,
     /// Changes.
     #[command(flatten)]
@@ -358,6 +374,7 @@ Examples:
   baton reproduce batching --study connections --study adaptive --out figures/")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
+    #[arg(add = ArgValueCandidates::new(complete::reproductions))]
     pub name: Option<String>,
     /// The log of the published experiment, or an excerpt of it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -411,7 +428,7 @@ pub struct BatchingArgs {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
     pub out: Option<PathBuf>,
     /// Name or path of the machine: batching (the paper's) or offload-pcie [default: batching]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(complete::profiles))]
     pub profile: Option<String>,
     /// Runs of each configuration, with seeds one after the other [default: 5, with --live 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -443,7 +460,7 @@ published numbers of `baton reproduce handoff-table1`, each from those that it m
 end when they bring nothing new. No file is changed: copy the lines that are printed last into the profile.")]
 pub struct CalibrateArgs {
     /// Name or path of the machine
-    #[arg(default_value = "handoff-2006", value_hint = ValueHint::FilePath)]
+    #[arg(default_value = "handoff-2006", add = ArgValueCompleter::new(complete::profiles))]
     pub profile: String,
     /// The log of the published experiment, or an excerpt of it; without, a generated one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -593,7 +610,7 @@ Examples:
   baton generate --fit access.log.xz --requests 100000 --seed 7 --out like-mine.log")]
 pub struct GenerateArgs {
     /// A preset: demo, berkeley, ibm, nasa, rice, worldcup, worldcup-lifetimes, cdn
-    #[arg(required_unless_present = "fit", conflicts_with = "fit")]
+    #[arg(required_unless_present = "fit", conflicts_with = "fit", add = ArgValueCandidates::new(complete::presets))]
     pub preset: Option<String>,
     /// Fit the generator to this access log instead
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]

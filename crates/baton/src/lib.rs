@@ -12,7 +12,8 @@ mod runner;
 mod summary;
 mod tables;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use cli::{Cli, Command};
 pub use failure::Failure;
 use runner::Interrupt;
@@ -20,7 +21,11 @@ use std::process::ExitCode;
 
 /// Does what the process's arguments say.
 pub fn run() -> ExitCode {
-    match dispatch(Cli::parse().command) {
+    // A shell that asks for completions is answered, and that is all.
+    CompleteEnv::with_factory(Cli::command).complete();
+    let cli = Cli::try_parse().unwrap_or_else(|error| cli::explain(error).exit());
+    output::set_quiet(cli.quiet);
+    match dispatch(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::tell(&format!("{failure}\n"));
@@ -42,6 +47,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Generate(arguments) => commands::generate::execute(&arguments, &interrupt),
         #[cfg(live)]
         Command::Live(command) => commands::live::execute(&command, &interrupt),
+        Command::List(arguments) => commands::list::execute(&arguments),
+        Command::Keys(arguments) => commands::keys::execute(&arguments),
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { command } => commands::shell::man(&command),
     }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::NamedTempFile;
 
 /// Prints to stdout. That nobody reads on (as in `baton ... | head`) is no failure.
@@ -25,7 +26,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::Failed(format!("cannot write to stdout: {error}")))
+            let reason = reason(&error);
+            Err(Failure::Failed(format!("cannot write to stdout: {reason}")))
         }
         _ => Ok(()),
     }
@@ -34,6 +36,36 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints to stderr, for people. Nothing depends on it, so that it cannot be written is no failure.
 pub fn tell(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Whether the user wants to see neither progress nor notes.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Shows neither progress nor notes from now on, or both.
+pub fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Whether neither progress nor notes are to be shown.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// What the user should know, on stderr.
+pub fn note(text: &str) {
+    if !is_quiet() {
+        tell(&format!("note: {text}\n"));
+    }
+}
+
+/// Why something cannot be read or written, without numbers and names that say nothing to the user.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at path ").next().unwrap_or_default();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Refuses to write over what the command reads; `flag` is what the user asked for `output` with.
@@ -95,11 +127,11 @@ impl Pending {
                 OpenOptions::new()
                     .write(true)
                     .open(&resolved)
-                    .map_err(|error| refuse(error.to_string()))?;
+                    .map_err(|error| refuse(reason(&error)))?;
                 Place::Target
             }
             _ => {
-                let file = beside(&resolved).map_err(|error| refuse(error.to_string()))?;
+                let file = beside(&resolved).map_err(|error| refuse(reason(&error)))?;
                 Place::Beside(Part::new(file))
             }
         };
@@ -165,7 +197,7 @@ impl Pending {
                         "{} {}: cannot write: {}",
                         self.flag,
                         self.target.display(),
-                        error.error
+                        reason(&error.error)
                     ))
                 }),
             Place::Target => Ok(()),
@@ -174,11 +206,23 @@ impl Pending {
 
     fn failed(&self, error: &io::Error) -> Failure {
         Failure::Failed(format!(
-            "{} {}: cannot write: {error}",
+            "{} {}: cannot write: {}",
             self.flag,
-            self.target.display()
+            self.target.display(),
+            reason(error)
         ))
     }
+}
+
+/// `value` as JSON, with a newline at its end.
+///
+/// # Errors
+/// It cannot be JSON.
+pub fn to_json(value: &impl Serialize) -> Result<String, Failure> {
+    let mut json = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::Failed(format!("cannot write JSON: {error}")))?;
+    json.push('\n');
+    Ok(json)
 }
 
 /// Where `--json` goes.
@@ -208,10 +252,7 @@ impl JsonOutput {
     /// # Errors
     /// One of the two cannot be written.
     pub fn write(self, value: &impl Serialize, tables: &str) -> Result<(), Failure> {
-        let mut json = serde_json::to_string_pretty(value).map_err(|error| {
-            Failure::Failed(format!("cannot write the results as JSON: {error}"))
-        })?;
-        json.push('\n');
+        let json = to_json(value)?;
         match self {
             Self::Stdout => {
                 tell(tables);

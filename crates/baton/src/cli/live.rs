@@ -1,6 +1,7 @@
 //! What can be typed after `baton live`.
 
 use super::DescriptorArgs;
+use crate::config::keys;
 use baton_cache::ReplacementConfig;
 use baton_host::SelectionConfig;
 use baton_inet::Cidr;
@@ -8,6 +9,7 @@ use baton_live::Url;
 use baton_live::port::FaultSpec;
 use baton_sockets::AdapterAddress;
 use baton_tcp::Congestion;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -68,11 +70,13 @@ pub struct LinkArgs {
     /// Write all frames to this file (pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub pcap: Option<PathBuf>,
-    /// Make the link worse, as in `rx:loss=1%,reorder=2%;tx:duplicate=1%,delay=10ms`
+    /// Make the link worse, as in `rx:loss=1%,reorder=2%;tx:duplicate=1%,delay=10ms`, for what is received (rx), sent (tx) or both: loss,
+    /// duplicate, reorder, corrupt (shares), burst=ENTER/LEAVE (shares), reorder-by (frames), delay, jitter (as in 10ms), rate (as in
+    /// 100mbit), queue (frames)
     #[arg(long, value_name = "SPEC")]
     pub fault: Option<FaultSpec>,
-    /// Congestion control: new-reno, or another that the engine knows [default: the engine's]
-    #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
+    /// Congestion control [default: the engine's]
+    #[arg(long, value_name = "NAME", value_parser = congestion())]
     pub congestion: Option<Congestion>,
     /// Send buffer of a connection, KiB
     #[arg(long, value_name = "KIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
@@ -144,7 +148,7 @@ pub struct ServeArgs {
     pub handoff: Option<SelectionConfig>,
     /// Send content of files from the adapter's data cache, of which this replacement policy decides what stays there: lru, lfu, fifo,
     /// sieve, s3-fifo, w-tinylfu or gdsf [default with no value: lru]
-    #[arg(long, value_name = "POLICY", requires = "adapter", num_args = 0..=1, require_equals = true, default_missing_value = "lru", value_parser = parse_replacement)]
+    #[arg(long, value_name = "POLICY", requires = "adapter", num_args = 0..=1, require_equals = true, default_missing_value = "lru", hide_possible_values = true, value_parser = replacement())]
     pub nic_cache: Option<ReplacementConfig>,
     /// Size of a block in the data cache, bytes: a power of two
     #[arg(
@@ -234,17 +238,22 @@ impl StatArgs {
     }
 }
 
-fn parse_replacement(text: &str) -> Result<ReplacementConfig, String> {
-    ReplacementConfig::from_name(text).ok_or_else(|| {
-        let names = ReplacementConfig::ALL.map(ReplacementConfig::name);
-        format!("expected one of {}", names.join(", "))
-    })
+/// Names of policies, which are those of experiment files.
+fn replacement() -> impl TypedValueParser<Value = ReplacementConfig> {
+    let names = ReplacementConfig::ALL.map(ReplacementConfig::name);
+    let known = |name: String| ReplacementConfig::from_name(&name).ok_or("no such policy");
+    PossibleValuesParser::new(names).try_map(known)
 }
 
-/// The names are those of experiment files.
-fn parse_congestion(text: &str) -> Result<Congestion, String> {
-    let name: StrDeserializer<'_, ValueError> = text.into_deserializer();
-    Congestion::deserialize(name).map_err(|error| error.to_string())
+/// Names of algorithms, which are those of experiment files, with what they say there.
+fn congestion() -> impl TypedValueParser<Value = Congestion> {
+    let names = keys::names_of("tcp.congestion").iter();
+    let values =
+        names.map(|named| PossibleValue::new(named.name.as_str()).help(named.meaning.as_str()));
+    PossibleValuesParser::new(values).try_map(|name| {
+        let name: StrDeserializer<'_, ValueError> = name.as_str().into_deserializer();
+        Congestion::deserialize(name)
+    })
 }
 
 #[cfg(test)]
@@ -253,10 +262,22 @@ mod tests {
 
     #[test]
     fn congestion_control_has_the_names_of_experiment_files() {
-        assert_eq!(parse_congestion("new-reno"), Ok(Congestion::NewReno));
-        let error = parse_congestion("vegas").expect_err("no such algorithm");
+        let parse = |name: &str| {
+            let command =
+                clap::Command::new("x").arg(clap::Arg::new("cc").value_parser(congestion()));
+            let matches = command
+                .try_get_matches_from(["x", name])
+                .map_err(|error| error.to_string())?;
+            Ok(matches
+                .get_one::<Congestion>("cc")
+                .copied()
+                .expect("a value"))
+        };
+        assert_eq!(parse("new-reno"), Ok(Congestion::NewReno));
+        assert_eq!(parse("bbr"), Ok(Congestion::Bbr));
+        let error: String = parse("vegas").expect_err("no such algorithm");
         assert!(
-            error.contains("unknown variant `vegas`, expected"),
+            error.contains("[possible values: new-reno, cubic"),
             "{error}"
         );
     }

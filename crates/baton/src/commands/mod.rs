@@ -5,6 +5,8 @@ pub mod calibrate;
 mod curves;
 pub mod demo;
 pub mod generate;
+pub mod keys;
+pub mod list;
 #[cfg(live)]
 pub mod live;
 pub mod load;

@@ -3,7 +3,7 @@
 use crate::cli::{PrintConfig, RunArgs};
 use crate::config::{self, Plan, Planned, Request};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, Pending, print, spare, tell};
+use crate::output::{JsonOutput, Pending, note, print, spare, tell};
 use crate::runner::{Interrupt, Job, run_all};
 use crate::summary::{self, Summary};
 use crate::tables;
@@ -40,7 +40,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
         .iter_mut()
         .for_each(Planned::measure_logs_long_enough);
     if let Some(how) = arguments.print_config {
-        return print_config(&plan, how);
+        return print(&config::to_text(&plan, how == PrintConfig::Full)?);
     }
     for input in inputs(arguments, &plan) {
         spare(input, "--json", arguments.json.as_deref())?;
@@ -48,8 +48,9 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let capture = prepare_capture(arguments, &plan)?;
-    for note in &plan.notes {
-        tell(&format!("note: {note}\n"));
+    plan.notes.iter().for_each(|text| note(text));
+    for warning in plan.without_effect() {
+        tell(&format!("warning: {warning}\n"));
     }
     let seeds = arguments.seeds.get();
     let jobs: Vec<Job> = plan
@@ -75,30 +76,6 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
         ),
         None => print(&text),
     }
-}
-
-fn print_config(plan: &Plan, how: PrintConfig) -> Result<(), Failure> {
-    let mut texts = Vec::with_capacity(plan.runs.len());
-    for run in &plan.runs {
-        let text = match how {
-            PrintConfig::Short => toml::to_string(&run.short),
-            PrintConfig::Full => toml::to_string(&run.experiment),
-        };
-        texts.push(text.map_err(|error| {
-            Failure::Failed(format!("cannot write the experiment as TOML: {error}"))
-        })?);
-    }
-    if let [only] = texts.as_slice() {
-        return print(only);
-    }
-    let mut all = String::new();
-    for (run, text) in plan.runs.iter().zip(texts) {
-        all.push_str(&format!(
-            "# ---- variant {:?}\n{text}\n",
-            run.experiment.name
-        ));
-    }
-    print(&all)
 }
 
 /// All files that the runs read.

@@ -4,14 +4,21 @@ use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::output::print;
 use clap::CommandFactory;
+use clap_complete::env::Shells;
 
-/// Prints a completion script.
+/// Prints a completion script, which asks the program itself for what it offers.
 ///
 /// # Errors
 /// Stdout cannot be written.
 pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    let shells = Shells::builtins();
+    let completer = shells
+        .completer(&shell.to_string())
+        .ok_or_else(|| Failure::Failed(format!("completions {shell}: there are none")))?;
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "baton", &mut script);
+    completer
+        .write_registration("COMPLETE", "baton", "baton", "baton", &mut script)
+        .map_err(|error| Failure::Failed(format!("cannot make the script: {error}")))?;
     print(&String::from_utf8_lossy(&script))
 }
 

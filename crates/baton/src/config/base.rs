@@ -1,56 +1,26 @@
 //! An experiment file or a shorthand, taken apart.
 
-use super::shorthand::{Shorthand, WorkloadLetter};
+use super::shipped::{self, EXPERIMENTS, Shipped};
+use super::shorthand::{NotShorthand, Shorthand, WorkloadLetter};
 use super::source::{Diagnostic, Kind, Sources};
 use super::tree::{Node, Value};
 use super::variants::Variant;
-use super::{Request, machine, variants};
+use super::{Request, machine, suggest, variants};
 use crate::failure::Failure;
+use crate::output;
 use std::fs;
 use std::path::Path;
 
 /// An experiment file or shorthand, taken apart.
 pub struct Base {
-    /// Name or path of the profile, if any.
-    pub profile_name: Option<String>,
+    /// Name or path of the profile.
+    pub profile_name: String,
     /// The program's defaults with the profile over them.
     pub machine: Node,
     /// The document itself.
     pub document: Node,
     /// At least one.
     pub variants: Vec<Variant>,
-}
-
-/// Experiments by name, as in `experiments/*.toml`.
-const EXPERIMENTS: [(&str, &str); 5] = [
-    (
-        "advise",
-        include_str!("../../../../experiments/advise.toml"),
-    ),
-    (
-        "batching",
-        include_str!("../../../../experiments/batching.toml"),
-    ),
-    (
-        "combinations",
-        include_str!("../../../../experiments/combinations.toml"),
-    ),
-    (
-        "dcache-2002",
-        include_str!("../../../../experiments/dcache-2002.toml"),
-    ),
-    (
-        "dcache-modern",
-        include_str!("../../../../experiments/dcache-modern.toml"),
-    ),
-];
-
-/// The text of the built-in experiment of this name.
-fn experiment_text(name: &str) -> Option<&'static str> {
-    EXPERIMENTS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, text)| *text)
 }
 
 /// Reads the experiment that was asked for, and the machine it is for.
@@ -64,24 +34,24 @@ pub fn load(
 ) -> Result<Base, Failure> {
     let bad = |diagnostic: Diagnostic| Failure::BadInput(diagnostic.to_string());
     let path = Path::new(&request.experiment);
-    let is_file = path.is_file();
-    let mut document = if is_file {
+    let shipped = shipped::find(EXPERIMENTS, &request.experiment);
+    let is_file = shipped.is_none() && path.exists() && !path.is_dir();
+    let mut document = if let Some(Shipped { name, text }) = shipped {
+        let title = format!("experiments/{name}.toml (built in)");
+        Node::parse(sources, Kind::File, &title, text).map_err(bad)?
+    } else if is_file {
         read_document(sources, path)?
-    } else if let Some(text) = experiment_text(&request.experiment) {
-        let name = format!("experiments/{}.toml (built in)", request.experiment);
-        Node::parse(sources, Kind::File, &name, text).map_err(bad)?
     } else {
         read_shorthand(sources, request, notes)?
     };
-    let folder = if is_file {
-        path.parent().unwrap_or(Path::new(""))
-    } else {
-        Path::new("")
+    let folder = match path.parent() {
+        Some(folder) if is_file => folder,
+        _ => Path::new(""),
     };
     let profile = document.take("profile");
     let variants = variants::take(sources, &mut document).map_err(bad)?;
     let variants = variants::choose(variants, request)?;
-    if is_file || experiment_text(&request.experiment).is_some() {
+    if is_file || shipped.is_some() {
         let stem = path
             .file_stem()
             .unwrap_or_default()
@@ -96,7 +66,7 @@ pub fn load(
         }
         resolve_log(&mut document, folder);
     }
-    let (profile_name, machine) = machine::load(sources, request, profile, folder)?;
+    let (profile_name, machine) = machine::load(sources, request, profile, &document, folder)?;
     let variants = variants
         .into_iter()
         .map(|mut variant| {
@@ -116,7 +86,8 @@ fn read_document(sources: &mut Sources, path: &Path) -> Result<Node, Failure> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::BadInput(format!(
-            "{name}: {error}; expected an experiment file (TOML)"
+            "{name}: {}; expected an experiment file (TOML)",
+            output::reason(&error)
         ))
     })?;
     Node::parse(sources, Kind::File, &name, &text)
@@ -129,7 +100,8 @@ fn read_shorthand(
     notes: &mut Vec<String>,
 ) -> Result<Node, Failure> {
     let name = &request.experiment;
-    let path_like = name.contains(['/', '\\']) || name.ends_with(".toml");
+    let path_like =
+        name.contains(['/', '\\']) || name.ends_with(".toml") || Path::new(name).is_dir();
     if path_like {
         let what = if Path::new(name).is_dir() {
             "is a directory"
@@ -141,9 +113,12 @@ fn read_shorthand(
         )));
     }
     let shorthand: Shorthand = name.parse().map_err(|error| {
-        Failure::BadInput(format!(
-            "{error}\n(and there is no experiment file of this name)"
-        ))
+        Failure::BadInput(match error {
+            // Was it meant as one?
+            NotShorthand::Part { .. } => error.to_string(),
+            NotShorthand::Parts { .. } if WorkloadLetter::begins(name) => error.to_string(),
+            NotShorthand::Parts { .. } => unknown(name),
+        })
     })?;
     if request.log.is_some() && !shorthand.workload.is_log() {
         return Err(Failure::BadInput(format!(
@@ -163,6 +138,17 @@ fn read_shorthand(
     }
     Node::parse(sources, Kind::Shorthand, name, &text)
         .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
+}
+
+/// Says that nothing is called `name`.
+fn unknown(name: &str) -> String {
+    let meant = suggest::name(name, EXPERIMENTS.iter().map(|shipped| shipped.name));
+    let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+    format!(
+        "{name}: no experiment, file or shorthand is called that{meant}\n\
+         Expected a file (TOML), a name that `baton list experiments` shows, or \
+         WORKLOAD-CONNECTIONS-PRIORITY-LOADCONTROL-SELECTION-MIPS, as in W-1024-P-N-FCFS-400"
+    )
 }
 
 /// Marks, in the name of a run, that a generated log took the place of the real one.

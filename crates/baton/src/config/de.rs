@@ -217,7 +217,7 @@ fn describe_unexpected(found: &Unexpected<'_>) -> String {
 }
 
 /// A value in the words of [`describe_unexpected`].
-fn describe(value: &Value) -> String {
+pub fn describe(value: &Value) -> String {
     describe_unexpected(&match value {
         Value::String(text) => Unexpected::Str(text),
         Value::Integer(number) => Unexpected::Signed(*number),

@@ -1,66 +1,66 @@
 //! The machine of an experiment: a profile over the program's defaults.
 
-use super::Request;
+use super::shipped::{self, PROFILES};
 use super::source::{Diagnostic, Kind, Origin, Sources};
 use super::tree::{Entry, Node};
+use super::{Request, suggest};
 use crate::failure::Failure;
+use crate::output;
 use baton_sim::config::Experiment;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Profiles by name, as in `profiles/*.toml`.
-pub(super) const PROFILES: [(&str, &str); 5] = [
-    (
-        "handoff-2006",
-        include_str!("../../../../profiles/handoff-2006.toml"),
-    ),
-    (
-        "dcache-2002",
-        include_str!("../../../../profiles/dcache-2002.toml"),
-    ),
-    (
-        "dcache-modern",
-        include_str!("../../../../profiles/dcache-modern.toml"),
-    ),
-    (
-        "batching",
-        include_str!("../../../../profiles/batching.toml"),
-    ),
-    (
-        "offload-pcie",
-        include_str!("../../../../profiles/offload-pcie.toml"),
-    ),
-];
 
 const NOT_A_NAME: &str = "profile: expected the name or path of a profile in quotes";
 
 /// The text of the profile of this name.
 fn text(name: &str) -> Option<&'static str> {
-    PROFILES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, text)| *text)
+    shipped::find(PROFILES, name).map(|profile| profile.text)
 }
 
 /// All names, for messages.
 fn names() -> String {
-    PROFILES.map(|(name, _)| name).join(", ")
+    let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+    names.join(", ")
 }
 
-/// The profile from the flag, else the document's; over the defaults. Also returns its name.
+/// Says that a document names no profile.
+fn missing(sources: &Sources, document: &Node) -> Diagnostic {
+    let message = format!(
+        "`profile` is missing, the machine to run on; expected profile = \"NAME\" with one of {} (see `baton list profiles`), or the \
+         path of a profile file",
+        names()
+    );
+    // A key that is no key may be a misspelt one.
+    let keys = document.table().into_iter().flatten();
+    let misspelt = keys.map(|(key, entry)| (suggest::distance(key, "profile"), entry));
+    match misspelt
+        .filter(|(distance, _)| *distance <= 2)
+        .min_by_key(|(distance, _)| *distance)
+    {
+        Some((_, entry)) => sources.diagnose(
+            &entry.key,
+            format!("unknown key; did you mean `profile`? {message}"),
+        ),
+        None => sources.diagnose(&document.origin, message),
+    }
+}
+
+/// The profile from the flag, else the one that `document`, from which it was taken, names; over the defaults. Also returns its name, as
+/// it is from the current folder.
 ///
 /// # Errors
-/// It cannot be used.
+/// There is none, or it cannot be used.
 pub fn load(
     sources: &mut Sources,
     request: &Request,
     profile: Option<Entry>,
+    document: &Node,
     folder: &Path,
-) -> Result<(Option<String>, Node), Failure> {
+) -> Result<(String, Node), Failure> {
     let defaults = toml::Value::try_from(Experiment::default())
         .map_err(|error| Failure::Failed(format!("the built-in defaults are no TOML: {error}")))?;
     let mut machine = Node::from_default(&defaults);
-    let (name, origin, folder) = match (&request.profile, profile) {
+    let (mut name, origin, folder) = match (&request.profile, profile) {
         (Some(name), _) => {
             let flag = sources.add(Kind::Flag, format!("--profile {name}"), name.as_str());
             (
@@ -78,12 +78,18 @@ pub fn load(
             };
             (name.to_owned(), origin, folder)
         }
-        (None, None) => return Ok((None, machine)),
+        (None, None) => {
+            let missing = missing(sources, document);
+            return Err(Failure::BadInput(missing.to_string()));
+        }
     };
     for layer in load_layers(sources, (&name, &origin), folder)? {
         machine.merge(layer);
     }
-    Ok((Some(name), machine))
+    if text(&name).is_none() {
+        name = folder.join(name).display().to_string();
+    }
+    Ok((name, machine))
 }
 
 /// Profiles that a profile is laid over, one over the other, at most.
@@ -143,10 +149,13 @@ fn load_profile(sources: &mut Sources, name: &str, folder: &Path) -> Result<Node
         return Node::parse(sources, Kind::Profile, &title, text).map_err(ProfileProblem::Content);
     }
     let path = folder.join(name);
+    let meant = suggest::name(name, PROFILES.iter().map(|profile| profile.name));
     let text = fs::read_to_string(&path).map_err(|error| {
         ProfileProblem::Missing(format!(
-            "there is no profile {name:?} ({}: {error}); expected one of {}, or the path of a profile file",
+            "there is no profile {name:?} ({}: {}){}; expected one of {} (see `baton list profiles`), or the path of a profile file",
             path.display(),
+            output::reason(&error),
+            meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?")),
             names()
         ))
     })?;

@@ -7,23 +7,29 @@
 mod base;
 mod command;
 mod de;
+pub mod keys;
 mod machine;
 mod setting;
+pub mod shipped;
 mod shorthand;
 mod source;
-mod suggest;
+pub(crate) mod suggest;
+mod text;
 mod tree;
 mod variants;
 
 pub use setting::Setting;
+pub use text::to_text;
 
 use crate::failure::Failure;
 use base::Base;
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_workload::Preset;
 use de::{Mismatch, Wrong};
+use keys::Condition;
 use serde::Deserialize;
 use source::{Diagnostic, Kind, Origin, Sources};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tree::{Node, Value};
@@ -64,6 +70,54 @@ pub struct Planned {
     pub is_variant: bool,
     /// What stands for it in an experiment file: all that neither default nor profile says.
     pub short: toml::Table,
+    /// What the user set.
+    set: Vec<Set>,
+}
+
+/// A key that the user set.
+#[derive(Clone, Debug)]
+struct Set {
+    path: String,
+    /// Where, for messages.
+    place: String,
+    /// In which layer.
+    kind: Kind,
+    /// Whether the machine has another value.
+    is_change: bool,
+}
+
+impl Plan {
+    /// Keys that were set and change nothing in any run, because of what other keys say.
+    pub fn without_effect(&self) -> Vec<String> {
+        let mut in_effect = BTreeSet::new();
+        let mut without = BTreeMap::new();
+        for run in &self.runs {
+            let Ok(experiment) = toml::Value::try_from(&run.experiment) else {
+                continue;
+            };
+            for set in run.set.iter().filter(|set| set.is_change) {
+                let Set { path, place, .. } = set;
+                // Who sets the other key as well, in the same place or above, knows what it does.
+                let is_known = |condition: &Condition| {
+                    let mut others = run.set.iter();
+                    others.any(|other| other.path == condition.path && other.kind >= set.kind)
+                };
+                match keys::without_effect(&experiment, path) {
+                    Some(condition) if !is_known(condition) => {
+                        without.insert((path, place), condition);
+                    }
+                    _ => {
+                        in_effect.insert((path, place));
+                    }
+                }
+            }
+        }
+        without.retain(|key, _| !in_effect.contains(key));
+        let said = without.iter().map(|((path, place), condition)| {
+            format!("{place}: {path} has no effect, for that needs {condition}")
+        });
+        said.collect()
+    }
 }
 
 impl Planned {
@@ -165,11 +219,13 @@ pub fn profile(name: &str) -> Result<Experiment, Failure> {
         profile: Some(name.to_owned()),
         ..Request::default()
     };
-    let (profile_name, machine) = machine::load(&mut sources, &request, None, Path::new(""))?;
+    let document = Node::empty(Sources::default_origin());
+    let folder = Path::new("");
+    let (profile_name, machine) = machine::load(&mut sources, &request, None, &document, folder)?;
     let base = Base {
         profile_name,
         machine,
-        document: Node::empty(Sources::default_origin()),
+        document,
         variants: Vec::new(),
     };
     complete(&sources, &base, base.document.clone(), false)
@@ -186,8 +242,10 @@ fn complete(
 ) -> Result<Planned, Diagnostic> {
     let mut tree = base.machine.clone();
     tree.merge(own.clone());
-    let experiment =
-        Experiment::deserialize(&tree).map_err(|mismatch| explain(sources, &tree, &mismatch))?;
+    let explain = |mismatch| explain(sources, &tree, &mismatch);
+    let wrong = keys::out_of_range(&tree).or_else(|| keys::of_another_kind(&tree));
+    wrong.map_or(Ok(()), |mismatch| Err(explain(mismatch)))?;
+    let experiment = Experiment::deserialize(&tree).map_err(explain)?;
     experiment.validate().map_err(|invalid| {
         let message = format!(
             "{}: found {}; expected {}",
@@ -200,13 +258,23 @@ fn complete(
         toml::Value::Table(table) => table,
         _ => toml::Table::new(),
     };
-    if let Some(name) = &base.profile_name {
-        short.insert("profile".to_owned(), toml::Value::String(name.clone()));
-    }
+    let profile = toml::Value::String(base.profile_name.clone());
+    short.insert("profile".to_owned(), profile);
+    let set = own.paths().into_iter().map(|path| {
+        let origin = own.origin_of(&path);
+        let value = |tree: &Node| tree.get(&path).map(Node::to_toml);
+        Set {
+            place: sources.place(origin),
+            kind: sources.source(origin).kind,
+            is_change: value(&own) != value(&base.machine),
+            path,
+        }
+    });
     Ok(Planned {
         experiment,
         is_variant,
         short,
+        set: set.collect(),
     })
 }
 
@@ -267,7 +335,11 @@ fn explain(sources: &Sources, tree: &Node, mismatch: &Mismatch) -> Diagnostic {
     let origin = mismatch.origin.as_ref().unwrap_or(&tree.origin);
     let message = match &mismatch.wrong {
         Wrong::UnknownKey { key, known } => {
-            match suggest::nearest(key, known, &mismatch.path, tree) {
+            let mut known = known.clone();
+            if mismatch.path.is_empty() {
+                known.extend(["profile", "variants"]);
+            }
+            match suggest::nearest(key, &known, &mismatch.path, tree) {
                 Some(meant) => format!("{}; did you mean `{meant}`?", mismatch.unknown_key()),
                 None => mismatch.to_string(),
             }

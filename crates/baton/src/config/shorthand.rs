@@ -166,6 +166,12 @@ impl WorkloadLetter {
         }
     }
 
+    /// Whether a text begins with one, as shorthands do.
+    pub fn begins(text: &str) -> bool {
+        let first = text.split('-').next();
+        first.is_some_and(|letter| Self::from_text(letter).is_some())
+    }
+
     /// Whether it is the replay of a log.
     pub const fn is_log(self) -> bool {
         matches!(self, Self::WorldCup | Self::Ibm)

@@ -78,9 +78,23 @@ impl Sources {
         &self.0[origin.source]
     }
 
+    /// Where in its text a place begins, bytes.
+    pub const fn start(&self, origin: &Origin) -> usize {
+        origin.span.start
+    }
+
     /// How late in the order of layers a value was written.
     pub fn rank(&self, origin: &Origin) -> (Kind, usize) {
         (self.source(origin).kind, origin.source)
+    }
+
+    /// How messages name a place, as `FILE:LINE:COLUMN` or by the flag.
+    pub fn place(&self, origin: &Origin) -> String {
+        let Diagnostic { source, place, .. } = self.diagnose(origin, "");
+        match place {
+            Some(Place { line, column, .. }) => format!("{source}:{line}:{column}"),
+            None => source,
+        }
     }
 
     /// A diagnostic about what stands at `origin`.

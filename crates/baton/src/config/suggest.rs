@@ -4,13 +4,7 @@ use super::tree::Node;
 
 /// The key of the same table that is written most alike or, failing that, the path at which such a key exists.
 pub fn nearest(key: &str, known: &[&str], table: &[String], tree: &Node) -> Option<String> {
-    let alike = known
-        .iter()
-        .map(|k| (strsim::damerau_levenshtein(key, k), *k))
-        .min();
-    if let Some((distance, meant)) = alike
-        && distance <= (key.len() / 3).clamp(1, 3)
-    {
+    if let Some(meant) = name(key, known.iter().copied()) {
         return Some(meant.to_owned());
     }
     // Of several such paths, rather one inside the same table.
@@ -28,4 +22,16 @@ pub fn nearest(key: &str, known: &[&str], table: &[String], tree: &Node) -> Opti
         .find(|path| path.starts_with(&inside))
         .or(first)
         .cloned()
+}
+
+/// Of several names the one that is written most alike, if it is alike at all.
+pub fn name<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let alike = known.map(|name| (distance(written, name), name)).min();
+    let (distance, meant) = alike?;
+    (distance <= (written.len() / 3).clamp(1, 3)).then_some(meant)
+}
+
+/// In how many letters two names differ.
+pub fn distance(one: &str, other: &str) -> usize {
+    strsim::damerau_levenshtein(one, other)
 }

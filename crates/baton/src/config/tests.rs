@@ -1,4 +1,5 @@
 use super::*;
+use shipped::Shipped;
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
@@ -84,7 +85,8 @@ fn a_profile_lies_over_the_one_that_it_names() {
         ..
     } = &run.experiment;
     assert_eq!((host.clock_mhz, nic.mips, of_run.seed), (3, 2, 7));
-    assert_eq!(run.short["profile"].as_str(), Some("faster.toml"));
+    let path = folder.path().join("faster.toml").display().to_string();
+    assert_eq!(run.short["profile"].as_str(), Some(path.as_str()));
 
     let refused = |text: &str| {
         write("sub/bottom.toml", text);
@@ -124,8 +126,11 @@ fn an_experiment_is_called_as_it_says_or_as_its_file() {
             .name
             .clone()
     };
-    assert_eq!(name(""), "x");
-    assert_eq!(name("name = \"my run\"\n"), "my run");
+    assert_eq!(name("profile = \"defaults\"\n"), "x");
+    assert_eq!(
+        name("profile = \"defaults\"\nname = \"my run\"\n"),
+        "my run"
+    );
 }
 
 #[test]
@@ -135,7 +140,7 @@ fn a_log_is_sought_beside_the_file_that_names_it() {
     fs::write(&log, "a log").expect("a file");
     let mut request = request(
         &folder,
-        "[workload]\nkind = \"log\"\npath = \"x.log\"\npersistent_s = 5\n",
+        "profile = \"defaults\"\n[workload]\nkind = \"log\"\npath = \"x.log\"\npersistent_s = 5\n",
     );
     let workload = |request: &Request| {
         plan(request).expect("a plan").runs[0]
@@ -186,9 +191,8 @@ fn short_says_only_what_machine_and_defaults_do_not() {
 fn the_defaults_and_all_profiles_are_sound() {
     let folder = folder();
     let mut request = request(&folder, "");
-    plan(&request).expect("the defaults");
-    for (name, _) in machine::PROFILES {
-        request.profile = Some(name.to_owned());
+    for Shipped { name, .. } in shipped::PROFILES {
+        request.profile = Some((*name).to_owned());
         plan(&request).unwrap_or_else(|failure| panic!("{name}: {failure}"));
     }
 }

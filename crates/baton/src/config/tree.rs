@@ -177,6 +177,45 @@ impl Node {
         path.split('.').try_fold(self, Self::child)
     }
 
+    /// All that stands at a dotted path in which `[]` means each item of a list, with the paths to them below `above`.
+    pub fn find<'a>(
+        &'a self,
+        path: &str,
+        above: &mut Vec<String>,
+        found: &mut Vec<(Vec<String>, &'a Self)>,
+    ) {
+        let (name, rest) = path
+            .split_once('.')
+            .map_or((path, None), |(name, rest)| (name, Some(rest)));
+        let (key, each) = name
+            .strip_suffix("[]")
+            .map_or((name, false), |key| (key, true));
+        let Some(child) = self.child(key) else {
+            return;
+        };
+        above.push(key.to_owned());
+        let items: Vec<(Option<String>, &Self)> = match &child.value {
+            Value::Array(items) if each => {
+                let numbered = items.iter().enumerate();
+                numbered
+                    .map(|(number, item)| (Some(number.to_string()), item))
+                    .collect()
+            }
+            _ if each => Vec::new(),
+            _ => vec![(None, child)],
+        };
+        for (number, item) in items {
+            let depth = above.len();
+            above.extend(number);
+            match rest {
+                Some(rest) => item.find(rest, above, found),
+                None => found.push((above.clone(), item)),
+            }
+            above.truncate(depth);
+        }
+        above.pop();
+    }
+
     /// As [`Self::get`], to change it.
     pub fn get_mut(&mut self, path: &str) -> Option<&mut Self> {
         path.split('.')
@@ -292,7 +331,7 @@ fn mark_keys(node: &mut Node, path: &str, origin: &Origin) {
 }
 
 /// Keys that say of what kind a table is, and so which other keys it may have.
-const TAGS: [&str; 2] = ["kind", "policy"];
+pub const TAGS: [&str; 2] = ["kind", "policy"];
 
 fn kind_changes(lower: &Table, upper: &Table) -> bool {
     TAGS.iter()

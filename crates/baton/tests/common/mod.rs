@@ -21,9 +21,8 @@ pub struct Ran {
 /// Flags that make any run short.
 pub const SHORT: [&str; 4] = ["--warmup", "1000", "--packets", "2000"];
 
-/// An experiment that needs neither log nor profile.
-pub const FIXED: &str =
-    "[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 16\n";
+/// An experiment that needs no log, on the program's defaults.
+pub const FIXED: &str = "profile = \"defaults\"\n[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 16\n";
 
 impl Workbench {
     pub fn new() -> Self {

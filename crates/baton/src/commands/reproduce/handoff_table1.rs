@@ -18,6 +18,7 @@ use baton_workload::{Log, Preset, SessionRule, Sessions};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "handoff-table1",
     about: "request rate, idle time and packet delays with 0, 256 and 1024 connections on the NIC (OSDI 2006, Table 1)",
+    figure: false,
     run,
 };
 

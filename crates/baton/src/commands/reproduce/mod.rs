@@ -9,7 +9,7 @@ pub(super) mod handoff_table1;
 pub use batching::STUDIES as BATCHING_STUDIES;
 
 use crate::cli::{BatchingArgs, LogArgs, ReproduceArgs};
-use crate::config::Setting;
+use crate::config::{Setting, suggest};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, spare};
 use crate::runner::Interrupt;
@@ -20,15 +20,17 @@ use std::path::Path;
 /// A published experiment.
 pub struct Reproduction {
     /// What the user types.
-    name: &'static str,
+    pub name: &'static str,
     /// What it is.
-    about: &'static str,
+    pub about: &'static str,
+    /// Whether it can be drawn.
+    figure: bool,
     /// Runs it.
     run: fn(&Context<'_>) -> Result<Outcome, Failure>,
 }
 
 /// All that can be run again.
-const ALL: [Reproduction; 7] = [
+pub const ALL: [Reproduction; 7] = [
     handoff_table1::REPRODUCTION,
     dcache::locality::REPRODUCTION,
     dcache::bus::REPRODUCTION,
@@ -74,7 +76,7 @@ pub struct Outcome {
     rows: Vec<Row>,
     /// For people.
     text: String,
-    /// For `--figure`; `None` if there is nothing to draw.
+    /// For `--figure`; `None` if there is nothing to draw, or what the options asked for has other figures.
     figure: Option<Figure>,
 }
 
@@ -138,12 +140,14 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
     };
     let reproduction = ALL.iter().find(|r| r.name == name).ok_or_else(|| {
         let list = list();
+        let meant = suggest::name(name, ALL.iter().map(|one| one.name));
         Failure::BadInput(format!(
-            "reproduce {name}: no such experiment; expected one of\n{}",
+            "reproduce {name}: no such experiment{}; expected one of\n{}",
+            meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?")),
             list.trim_end()
         ))
     })?;
-    refuse_what_it_has_not(arguments, name)?;
+    refuse_what_it_has_not(arguments, reproduction)?;
     if let Some(log) = &arguments.log {
         spare(log, "--json", arguments.json.as_deref())?;
     }
@@ -162,12 +166,8 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         interrupt,
     };
     let Outcome { rows, text, figure } = (reproduction.run)(&context)?;
-    match (picture, figure) {
-        (Some(picture), Some(figure)) => picture.write(|kind| figure.draw(kind))?,
-        (Some(_), None) => {
-            return Err(Failure::BadInput(format!("--figure: {name} has no figure")));
-        }
-        (None, _) => {}
+    if let (Some(picture), Some(figure)) = (picture, figure) {
+        picture.write(|kind| figure.draw(kind))?;
     }
     match json {
         Some(json) if arguments.batching.measures_this_machine() => {
@@ -180,7 +180,24 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
 }
 
 /// Options that this experiment does not have are refused.
-fn refuse_what_it_has_not(arguments: &ReproduceArgs, name: &str) -> Result<(), Failure> {
+fn refuse_what_it_has_not(
+    arguments: &ReproduceArgs,
+    reproduction: &Reproduction,
+) -> Result<(), Failure> {
+    let name = reproduction.name;
+    if arguments.figure.is_some() && !reproduction.figure {
+        let drawn = ALL.iter().filter(|one| one.figure).map(|one| one.name);
+        return Err(Failure::BadInput(format!(
+            "--figure: {name} has no figure; {} have one",
+            drawn.collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let studies = &arguments.batching.study;
+    if arguments.figure.is_some() && (studies.len() > 1 || studies.iter().any(|one| one == "all")) {
+        let message =
+            "--figure: each study has a figure of its own; expected one --study, or --out FOLDER";
+        return Err(Failure::BadInput(message.to_owned()));
+    }
     let is_batching = name == batching::REPRODUCTION.name;
     let only = &arguments.batching;
     let of_others = [

@@ -26,6 +26,7 @@ use live::LiveBench;
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "batching",
     about: "response time and bus crossings with batching on host and adapter (IBM Research), and studies it leaves open (--study)",
+    figure: true,
     run,
 };
 

@@ -12,6 +12,7 @@ use baton_report::figure::{Bar, Bars, Figure};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "dcache-bus",
     about: "utilisation of the PCI bus by category, without a cache (ASPLOS 2002, Figure 4)",
+    figure: true,
     run,
 };
 

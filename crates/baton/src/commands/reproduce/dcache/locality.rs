@@ -22,6 +22,7 @@ use baton_workload::{Preset, SessionRule};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "dcache-locality",
     about: "content that caches of 64 KB to 16 MB on one and two NICs keep off the bus (ASPLOS 2002, Figure 3)",
+    figure: true,
     run,
 };
 

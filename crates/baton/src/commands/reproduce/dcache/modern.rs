@@ -13,6 +13,7 @@ use baton_sim::results::Results;
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "dcache-modern",
     about: "where caches on NICs still pay: 2 x 100 GbE, PCI Express, a log like that of a delivery network (no publication)",
+    figure: true,
     run,
 };
 

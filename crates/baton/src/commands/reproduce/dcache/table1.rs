@@ -11,6 +11,7 @@ use baton_report::{Column, Scale, Table, significant};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "dcache-table1",
     about: "reduction of bus traffic, throughput and request rate with caches of 0, 4, 8 and 16 MB (ASPLOS 2002, Table 1)",
+    figure: false,
     run,
 };
 

@@ -12,6 +12,7 @@ use baton_report::{Column, Scale, Table};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "dcache-traffic",
     about: "traffic on the PCI bus with caches of 0, 4, 8 and 16 MB on each NIC (ASPLOS 2002, Figure 7)",
+    figure: true,
     run,
 };
 

@@ -1,0 +1,186 @@
+//! `baton list`: everything that has a name. All of it comes from where it is defined.
+
+use crate::cli::{Group, ListArgs};
+use crate::commands::reproduce;
+use crate::config::keys::{self, Allowed, Key, Named};
+use crate::config::shipped::{EXPERIMENTS, PROFILES, Shipped};
+use crate::failure::Failure;
+use crate::output::{print, to_json};
+use baton_report::wrapped;
+use baton_workload::Preset;
+use baton_workload::log::Format;
+use clap::ValueEnum;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Something that has a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// The keys whose value it may be, of a policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+}
+
+impl Entry {
+    fn new(name: impl Into<String>, about: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            about: about.into(),
+            keys: Vec::new(),
+        }
+    }
+}
+
+/// All of one group.
+pub fn entries(group: Group) -> Vec<Entry> {
+    let shipped = |all: &[Shipped]| {
+        let entry = |one: &Shipped| Entry::new(one.name, one.about());
+        all.iter().map(entry).collect()
+    };
+    match group {
+        Group::Experiments => shipped(EXPERIMENTS),
+        Group::Profiles => shipped(PROFILES),
+        Group::Presets => presets(),
+        Group::Policies => policies(),
+        Group::Formats => Format::ALL
+            .map(|format| Entry::new(format.name(), format.example()))
+            .into(),
+        Group::Reproductions => {
+            let all = reproduce::ALL.iter();
+            all.map(|one| Entry::new(one.name, one.about)).collect()
+        }
+    }
+}
+
+/// Generated logs, with their doc comments.
+fn presets() -> Vec<Entry> {
+    let about = |preset: Preset| {
+        let text = keys::meanings_of::<Preset>();
+        let named = text.into_iter().find(|named| named.name == preset.name());
+        named.map_or(String::new(), |named| named.meaning)
+    };
+    Preset::ALL
+        .map(|preset| Entry::new(preset.name(), about(preset)))
+        .into()
+}
+
+/// Names that values of keys may have: once for all keys that have the same.
+fn policies() -> Vec<Entry> {
+    let keys = keys::all().iter().filter_map(|key| match &key.value {
+        Allowed::OneOf(names) => Some((key, names)),
+        _ => None,
+    });
+    let mut all: Vec<(&Vec<Named>, Vec<&Key>)> = Vec::new();
+    for (key, names) in keys {
+        match all.iter_mut().find(|(known, _)| *known == names) {
+            Some((_, keys)) => keys.push(key),
+            None => all.push((names, vec![key])),
+        }
+    }
+    let entries = all.into_iter().flat_map(|(names, keys)| {
+        names.iter().map(move |named| Entry {
+            name: named.name.clone(),
+            about: named.meaning.clone(),
+            keys: keys.iter().map(|key| key.path.clone()).collect(),
+        })
+    });
+    entries.collect()
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Stdout cannot be written.
+pub fn execute(arguments: &ListArgs) -> Result<(), Failure> {
+    let groups = match arguments.group {
+        Some(group) => vec![group],
+        None => Group::value_variants().to_vec(),
+    };
+    let of_group = |group: &Group| (name(*group), entries(*group));
+    let all: BTreeMap<String, Vec<Entry>> = groups.iter().map(of_group).collect();
+    if arguments.json {
+        return print(&to_json(&all)?);
+    }
+    let texts: Vec<String> = groups.iter().map(|group| text(*group)).collect();
+    print(&texts.join("\n"))
+}
+
+fn name(group: Group) -> String {
+    let value = group.to_possible_value().expect("no group is hidden");
+    value.get_name().to_owned()
+}
+
+/// Columns of a line.
+const WIDTH: usize = 80;
+
+fn text(group: Group) -> String {
+    let value = group.to_possible_value().expect("no group is hidden");
+    let about = value
+        .get_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let entries = entries(group);
+    let widest = entries
+        .iter()
+        .map(|entry| entry.name.len())
+        .max()
+        .unwrap_or(0);
+    let mut text = format!("{} ({about}):\n", capitalised(value.get_name()));
+    let mut keys: &[String] = &[];
+    for entry in &entries {
+        if entry.keys != keys {
+            keys = &entry.keys;
+            text.push_str(&wrapped(&keys.join(", "), WIDTH, 2).replacen("", "  ", 1));
+        }
+        let indent = if keys.is_empty() { 2 } else { 4 };
+        let name = format!("{:indent$}{:widest$}  ", "", entry.name);
+        // `wrapped` takes blanks for gaps between words.
+        let about = wrapped(&entry.about, WIDTH.saturating_sub(name.len()), 0);
+        let next = format!("\n{:width$}", "", width = name.len());
+        text.push_str(&format!(
+            "{name}{}\n",
+            about.trim_end().replace('\n', &next)
+        ));
+    }
+    text
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_has_a_name_of_its_own_and_says_what_it_is() {
+        for group in Group::value_variants() {
+            let entries = entries(*group);
+            assert!(entries.len() >= 6, "{group:?}");
+            for entry in &entries {
+                assert!(!entry.about.is_empty(), "{group:?}: {}", entry.name);
+                let same = |other: &&Entry| other.name == entry.name && other.keys == entry.keys;
+                assert_eq!(entries.iter().filter(same).count(), 1, "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_as_wide_as_a_terminal() {
+        for group in Group::value_variants()
+            .iter()
+            .filter(|group| **group != Group::Formats)
+        {
+            for line in text(*group).lines() {
+                assert!(line.chars().count() <= WIDTH, "{line}");
+            }
+        }
+    }
+}

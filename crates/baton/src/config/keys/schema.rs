@@ -1,0 +1,356 @@
+//! Reads the keys out of the schema that the configuration structs give.
+
+use super::{Allowed, Choice, Key, Named, Range};
+use crate::config::tree::TAGS;
+use baton_sim::config::Experiment;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// All keys.
+pub(super) fn keys() -> Vec<Key> {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let schema = settings
+        .into_generator()
+        .into_root_schema_for::<Experiment>();
+    let defaults = toml::Value::try_from(Experiment::default()).expect("defaults are TOML");
+    let mut reader = Reader {
+        defaults,
+        keys: Vec::new(),
+    };
+    reader.read(schema.as_value(), &Place::default());
+    reader.keys.sort_by(|a, b| a.path.cmp(&b.path));
+    reader.keys
+}
+
+/// Where in the schema the reader is.
+#[derive(Clone, Default)]
+struct Place {
+    path: String,
+    only_where: Vec<Choice>,
+    /// What is said of it further up, where it says nothing itself.
+    meaning: Option<String>,
+    unit: Option<String>,
+    required: bool,
+    optional: bool,
+}
+
+impl Place {
+    /// The place of a key of this table.
+    fn key(&self, name: &str, table: &Value) -> Self {
+        let required = table.get("required").and_then(Value::as_array);
+        Self {
+            path: match self.path.as_str() {
+                "" => name.to_owned(),
+                path => format!("{path}.{name}"),
+            },
+            only_where: self.only_where.clone(),
+            meaning: None,
+            unit: text(table, "x-unit"),
+            required: required.is_some_and(|names| names.iter().any(|one| one == name)),
+            optional: false,
+        }
+    }
+
+    /// The same place where `tag`, beside it, is `name`.
+    fn where_is(&self, tag: &str, name: &str) -> Self {
+        let mut place = self.clone();
+        place.only_where.push(Choice {
+            path: format!("{}.{tag}", self.path),
+            values: vec![name.to_owned()],
+        });
+        place
+    }
+}
+
+struct Reader {
+    defaults: toml::Value,
+    keys: Vec<Key>,
+}
+
+impl Reader {
+    fn read(&mut self, schema: &Value, place: &Place) {
+        let mut place = place.clone();
+        place.meaning = place.meaning.or_else(|| meaning(schema));
+        place.optional |= is_type(schema, "null");
+        if let Some(variants) = schema.get("oneOf").and_then(Value::as_array) {
+            return self.read_variants(schema, variants, &place);
+        }
+        if let Some(variants) = schema.get("anyOf").and_then(Value::as_array) {
+            let (nothing, some): (Vec<&Value>, Vec<&Value>) = variants
+                .iter()
+                .partition(|variant| variant.get("type").is_some_and(|kind| kind == "null"));
+            place.optional |= !nothing.is_empty();
+            return some
+                .into_iter()
+                .for_each(|variant| self.read(variant, &place));
+        }
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            let differs = schema.get("x-differs-from").is_some();
+            if place.optional || differs {
+                self.add(schema, &place, Allowed::Table);
+            }
+            if differs {
+                return;
+            }
+            for (name, property) in properties {
+                self.read(property, &place.key(name, schema));
+            }
+        } else if is_type(schema, "array") {
+            self.read_list(schema, place);
+        } else {
+            let value = match schema {
+                _ if is_type(schema, "integer") => Allowed::Number(Range::of(schema, true)),
+                _ if is_type(schema, "number") => Allowed::Number(Range::of(schema, false)),
+                _ if is_type(schema, "boolean") => Allowed::Boolean,
+                _ if is_type(schema, "string") => Allowed::Text,
+                _ => Allowed::Table,
+            };
+            self.add(schema, &place, value);
+        }
+    }
+
+    fn read_list(&mut self, schema: &Value, mut place: Place) {
+        let items = &schema["items"];
+        if !self.keys.iter().any(|key| key.path == place.path) {
+            self.add(schema, &place, Allowed::List);
+        }
+        if items.get("properties").is_none() {
+            return;
+        }
+        place.path.push_str("[]");
+        let of_general = text(items, "x-differs-from");
+        for (name, property) in properties(items) {
+            // What differs from another table has all keys of that one.
+            let is_general = of_general.as_ref().is_some_and(|table| {
+                let path = format!("{table}.{name}");
+                let inside = |key: &Key| key.path.strip_prefix(&path).is_some_and(is_end_of_name);
+                self.keys.iter().any(inside)
+            });
+            if !is_general {
+                self.read(property, &place.key(name, items));
+            }
+        }
+    }
+
+    fn read_variants(&mut self, schema: &Value, variants: &[Value], place: &Place) {
+        let named = |name: fn(&Value) -> Option<String>| -> Option<Vec<Named>> {
+            let named = variants.iter().map(|variant| {
+                Some(Named {
+                    name: name(variant)?,
+                    meaning: meaning(variant).unwrap_or_default(),
+                })
+            });
+            named.collect()
+        };
+        if let Some(names) = named(|variant| text(variant, "const")) {
+            return self.add(schema, place, Allowed::OneOf(names));
+        }
+        if let Some(names) = named(|variant| tag(variant).map(|(_, name)| name)) {
+            let (tag_name, _) = tag(&variants[0]).expect("all have one");
+            let mut of_tag = place.key(tag_name, &variants[0]);
+            of_tag.meaning.clone_from(&place.meaning);
+            self.add(schema, &of_tag, Allowed::OneOf(names));
+            for variant in variants {
+                let (tag_name, name) = tag(variant).expect("all have one");
+                let inside = place.where_is(tag_name, &name);
+                for (name, property) in properties(variant).filter(|(name, _)| *name != tag_name) {
+                    self.read(property, &inside.key(name, variant));
+                }
+            }
+            return;
+        }
+        let only_key = |variant: &Value| properties(variant).map(|(name, _)| name.clone()).next();
+        let names = named(only_key).unwrap_or_default();
+        self.add(schema, place, Allowed::TableOf(names));
+        for variant in variants {
+            for (name, property) in properties(variant) {
+                let mut inside = place.key(name, variant);
+                inside.meaning = meaning(variant);
+                inside.required = false;
+                self.read(property, &inside);
+            }
+        }
+    }
+
+    /// Adds a key, or says of one that is known already where else it is.
+    fn add(&mut self, schema: &Value, place: &Place, value: Allowed) {
+        let key = Key {
+            path: place.path.clone(),
+            only_where: place.only_where.clone(),
+            meaning: place.meaning.clone().unwrap_or_default(),
+            value,
+            unit: unit(schema, place),
+            default: self.default_of(schema, place),
+            required: place.required,
+        };
+        let same = |other: &&mut Key| {
+            let only_where = other.only_where.clone();
+            **other
+                == Key {
+                    only_where,
+                    ..key.clone()
+                }
+        };
+        match self.keys.iter_mut().find(same) {
+            Some(other) => {
+                for (choice, more) in other.only_where.iter_mut().zip(key.only_where) {
+                    choice.values.extend(more.values);
+                    choice.values.dedup();
+                }
+            }
+            None => self.keys.push(key),
+        }
+    }
+
+    /// The program's default or, in a table of a kind that is not the default, that of the kind.
+    fn default_of(&self, schema: &Value, place: &Place) -> Option<toml::Value> {
+        let at = |path: &str| {
+            let mut names = path.split('.');
+            names.try_fold(&self.defaults, |table, name| table.get(name))
+        };
+        let is_default = place.only_where.iter().all(|choice| {
+            let name = at(&choice.path).and_then(toml::Value::as_str);
+            name.is_some_and(|name| choice.values.iter().any(|value| value == name))
+        });
+        let known = at(&place.path).filter(|_| is_default);
+        let of_kind = || toml::Value::try_from(schema.get("default")?).ok();
+        known.cloned().or_else(of_kind)
+    }
+}
+
+/// Whether what follows the name of a key is not more of the name.
+fn is_end_of_name(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with(['.', '['])
+}
+
+/// The names of an enum without values.
+pub(super) fn names(schema: &Value) -> Vec<Named> {
+    let variants = schema.get("oneOf").and_then(Value::as_array);
+    let named = |variant: &Value| {
+        Some(Named {
+            name: text(variant, "const")?,
+            meaning: meaning(variant).unwrap_or_default(),
+        })
+    };
+    variants.into_iter().flatten().filter_map(named).collect()
+}
+
+/// The tag of a table that is one of several kinds.
+fn tag(variant: &Value) -> Option<(&'static str, String)> {
+    TAGS.iter().find_map(|tag| {
+        let name = text(variant.get("properties")?.get(tag)?, "const")?;
+        Some((*tag, name))
+    })
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flat_map(Map::iter)
+}
+
+fn text(schema: &Value, key: &str) -> Option<String> {
+    schema.get(key)?.as_str().map(str::to_owned)
+}
+
+fn is_type(schema: &Value, name: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind == name,
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == name),
+        _ => false,
+    }
+}
+
+/// Names of units at the end of keys, longest first, and how they are written.
+const UNITS: [(&str, &str); 27] = [
+    ("per_second", "1/s"),
+    ("mb_per_s", "MB/s"),
+    ("per_s", "1/s"),
+    ("responses", "responses"),
+    ("segments", "segments"),
+    ("descriptors", "descriptors"),
+    ("packets", "packets"),
+    ("entries", "entries"),
+    ("percent", "%"),
+    ("buckets", "buckets"),
+    ("seconds", "s"),
+    ("cycles", "cycles"),
+    ("clocks", "bus clocks"),
+    ("frames", "frames"),
+    ("passes", "passes"),
+    ("bytes", "bytes"),
+    ("lines", "lines"),
+    ("pages", "pages"),
+    ("bits", "bits"),
+    ("mbps", "Mb/s"),
+    ("kbps", "kb/s"),
+    ("bps", "bit/s"),
+    ("mhz", "MHz"),
+    ("kib", "KiB"),
+    ("gb", "GB"),
+    ("ns", "ns"),
+    ("us", "us"),
+];
+
+/// What a number is counted in: as it says itself, or its table, or its name, whose last part is the unit.
+fn unit(schema: &Value, place: &Place) -> Option<String> {
+    if !is_type(schema, "integer") && !is_type(schema, "number") {
+        return None;
+    }
+    if let Some(unit) = text(schema, "x-unit").or_else(|| place.unit.clone()) {
+        return Some(unit);
+    }
+    let name = place.path.rsplit('.').next()?;
+    let ends_with = |unit: &str| {
+        let before = name.strip_suffix(unit);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('_'))
+    };
+    let short = [("ms", "ms"), ("s", "s")];
+    let found = UNITS.iter().chain(&short).find(|(end, _)| ends_with(end));
+    found.map(|(_, unit)| (*unit).to_owned())
+}
+
+/// The first paragraph of a doc comment, as someone reads it who does not see the code.
+fn meaning(schema: &Value) -> Option<String> {
+    let text = text(schema, "description")?;
+    let first = text.split("\n\n").next().unwrap_or_default();
+    Some(without_links(
+        &first.split_whitespace().collect::<Vec<_>>().join(" "),
+    ))
+}
+
+/// Takes links to code out of a doc comment: of one with words the words stay.
+fn without_links(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('[') {
+        let Some((label, behind)) = after.split_once(']') else {
+            break;
+        };
+        plain.push_str(before);
+        let target = behind
+            .strip_prefix('(')
+            .and_then(|target| target.split_once(')'));
+        match target {
+            Some((_, behind)) => {
+                plain.push_str(label);
+                rest = behind;
+            }
+            None if label.starts_with('`') => {
+                // The name of a type behind a colon says nothing to who does not see the code.
+                match plain.strip_suffix(": ") {
+                    Some(stem) => plain.truncate(stem.len()),
+                    None => plain.push_str(label),
+                }
+                rest = behind;
+            }
+            None => {
+                plain.push('[');
+                plain.push_str(label);
+                plain.push(']');
+                rest = behind;
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
+}

@@ -1,0 +1,76 @@
+//! What ships with the program: experiments and profiles, which the build finds in their folders.
+
+/// A TOML file that is part of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// Its name without `.toml`.
+    pub name: &'static str,
+    /// What is in it.
+    pub text: &'static str,
+}
+
+include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// The profile that says nothing.
+pub const DEFAULTS: &str = "defaults";
+
+impl Shipped {
+    /// What the comment at its head says first, a sentence.
+    pub fn about(&self) -> String {
+        let head = self.text.lines().map_while(|line| line.strip_prefix('#'));
+        let paragraph: Vec<&str> = head
+            .map(str::trim)
+            .take_while(|line| !line.is_empty())
+            .collect();
+        first_sentence(&paragraph.join(" ")).to_owned()
+    }
+}
+
+/// The text up to the first full stop or question mark that ends a sentence, or all of it.
+pub fn first_sentence(text: &str) -> &str {
+    let ends = text.match_indices(['.', '?']).map(|(at, _)| at + 1);
+    // Abbreviations and numbers go on.
+    let mut ends = ends.filter(|&end| {
+        let mut rest = text[end..].chars();
+        let abbreviated = text[..end].ends_with("al.");
+        match (rest.next(), rest.next()) {
+            (None, _) => true,
+            (Some(' '), Some(next)) => !abbreviated && !next.is_lowercase(),
+            _ => false,
+        }
+    });
+    ends.next()
+        .map_or(text, |end| text[..end].trim_end_matches('.'))
+}
+
+/// The one of this name.
+pub fn find(all: &[Shipped], name: &str) -> Option<Shipped> {
+    all.iter().copied().find(|shipped| shipped.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_ends_before_the_next() {
+        for (text, first) in [
+            ("One. Two.", "One"),
+            ("Which (3.1)? Tn waits.", "Which (3.1)?"),
+            ("By Freimuth et al. in 2004", "By Freimuth et al. in 2004"),
+            ("No stop", "No stop"),
+        ] {
+            assert_eq!(first_sentence(text), first);
+        }
+    }
+
+    #[test]
+    fn what_ships_says_what_it_is() {
+        for shipped in EXPERIMENTS.iter().chain(PROFILES) {
+            let about = shipped.about();
+            assert!(about.len() > 20, "{}: {about:?}", shipped.name);
+        }
+        assert!(find(EXPERIMENTS, "handoff-table1").is_some());
+        assert!(find(PROFILES, "handoff-2006").is_some());
+    }
+}
