@@ -1,5 +1,6 @@
 //! Runs experiments on several threads. Results come in the order of the experiments, whatever finished first.
 
+mod estimate;
 mod interrupt;
 mod progress;
 mod tasks;
@@ -50,7 +51,8 @@ pub fn run_all(
         let read = interrupt.during(standard_input)?;
         read.map_err(|error| Failure::BadInput(format!("-: cannot read: {error}")))?;
     }
-    let progress = Progress::of_shares(jobs.len());
+    let threads = threads.clamp(1, jobs.len().max(1));
+    let progress = Progress::new("runs", jobs.len(), threads);
     let outcomes: Vec<Mutex<Option<Result<Results, Failure>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -64,7 +66,9 @@ pub fn run_all(
                 interrupt,
                 stop: &stop,
             };
+            progress.begin(index);
             let outcome = run_one(job, watch);
+            progress.end(index);
             if outcome.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -74,7 +78,7 @@ pub fn run_all(
         }
     };
     thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+        for _ in 0..threads {
             scope.spawn(work);
         }
     });
@@ -169,7 +173,7 @@ struct Watch<'a> {
 
 impl Observer for Watch<'_> {
     fn progress(&mut self, share: f64) {
-        self.progress.set_share(self.job, share);
+        self.progress.advance(self.job, share);
     }
 
     fn cancelled(&self) -> bool {

@@ -1,73 +1,135 @@
-//! A progress bar on stderr, only if that is a terminal, only for what takes long enough to want one.
+//! Progress on stderr, only of what takes long enough to want it: a bar on a terminal, elsewhere a line every so often.
 
+use super::estimate::Estimate;
+use crate::output::{is_quiet, tell};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::io::{IsTerminal, stderr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Nobody misses a bar before this.
-const DELAY: Duration = Duration::from_secs(1);
+const BAR_AFTER: Duration = Duration::from_secs(1);
 
-/// What of a job is counted, where it says only what share of it is done.
-const SHARES: u64 = 1000;
+/// From one line to the next, where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Steps of the bar.
+const STEPS: f64 = 1000.0;
 
 /// What all jobs together have done.
 #[derive(Debug)]
 pub struct Progress {
-    bar: ProgressBar,
-    done: Vec<AtomicU64>,
-    shown: Once,
+    unit: &'static str,
+    jobs: usize,
+    start: Instant,
+    /// On a terminal.
+    bar: Option<ProgressBar>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    estimate: Estimate,
+    /// When to draw the bar or write a line.
+    due: Duration,
 }
 
 impl Progress {
-    /// For so many jobs of `total` things together; `unit` is what the things are.
-    pub fn of(unit: &'static str, jobs: usize, total: u64) -> Self {
-        Self::new(&format!("{{human_len}} {unit}"), jobs, total)
-    }
-
-    /// For so many jobs that take about as long each.
-    pub fn of_shares(jobs: usize) -> Self {
-        let runs = if jobs == 1 { "run" } else { "runs" };
-        Self::new(&format!("{jobs} {runs}"), jobs, SHARES * jobs as u64)
-    }
-
-    fn new(all: &str, jobs: usize, total: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template(&format!(
-            "{{bar:40}} {{percent:>3}} % of {all}, {{eta}} left"
-        ));
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    /// For so many jobs on so many threads; `unit` is what they are.
+    pub fn new(unit: &'static str, jobs: usize, threads: usize) -> Self {
+        let on_terminal = stderr().is_terminal() && !is_quiet();
+        let bar = on_terminal.then(|| {
+            let target = ProgressDrawTarget::hidden();
+            let bar = ProgressBar::with_draw_target(Some(STEPS as u64), target);
+            let style = ProgressStyle::with_template("{bar:30} {msg}");
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        let due = if bar.is_some() { BAR_AFTER } else { LINE_EVERY };
+        let estimate = Estimate::new(jobs, threads);
         Self {
+            unit,
+            jobs,
+            start: Instant::now(),
             bar,
-            done: (0..jobs).map(|_| AtomicU64::new(0)).collect(),
-            shown: Once::new(),
+            state: Mutex::new(State { estimate, due }),
         }
     }
 
-    /// `job` has done this many.
-    pub fn set(&self, job: usize, done: u64) {
-        self.done[job].store(done, Ordering::Relaxed);
-        if self.bar.elapsed() > DELAY {
-            // Draws nothing if stderr is no terminal.
-            self.shown
-                .call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
-        }
-        self.bar.set_position(
-            self.done
-                .iter()
-                .map(|done| done.load(Ordering::Relaxed))
-                .sum(),
-        );
+    /// A job begins.
+    pub fn begin(&self, job: usize) {
+        let now = self.now();
+        self.state().estimate.begin(job, now);
     }
 
     /// `job` has done this share of its work.
-    pub fn set_share(&self, job: usize, share: f64) {
-        self.set(job, (share.clamp(0.0, 1.0) * SHARES as f64) as u64);
+    pub fn advance(&self, job: usize, share: f64) {
+        let now = self.now();
+        let mut state = self.state();
+        state.estimate.advance(job, share, now);
+        self.show(&mut state);
+    }
+
+    /// A job is done.
+    pub fn end(&self, job: usize) {
+        let now = self.now();
+        let mut state = self.state();
+        state.estimate.end(job, now);
+        self.show(&mut state);
     }
 
     /// Takes the bar away.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+
+    fn now(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, state: &mut State) {
+        let elapsed = self.start.elapsed();
+        if elapsed < state.due || is_quiet() {
+            return;
+        }
+        let text = self.text(&state.estimate, elapsed.as_secs_f64());
+        let Some(bar) = &self.bar else {
+            tell(&format!("progress: {text}\n"));
+            state.due = elapsed + LINE_EVERY;
+            return;
+        };
+        if state.due == BAR_AFTER {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        state.due = elapsed + Duration::from_millis(100);
+        bar.set_message(text);
+        bar.set_position((state.estimate.share() * STEPS) as u64);
+    }
+
+    /// `45 %, 5 of 12 runs done, 20 s left`.
+    fn text(&self, estimate: &Estimate, now: f64) -> String {
+        let percent = estimate.share() * 100.0;
+        let (done, jobs, unit) = (estimate.done(), self.jobs, self.unit);
+        let done = match jobs {
+            1 => String::new(),
+            _ => format!(", {done} of {jobs} {unit} done"),
+        };
+        let left = estimate.left(now);
+        let left = left.map_or(String::new(), |left| format!(", {} left", duration(left)));
+        format!("{percent:.0} %{done}{left}")
+    }
+}
+
+/// Seconds as people say them.
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
 }
 
@@ -78,6 +140,9 @@ pub struct Spinner(ProgressBar);
 impl Spinner {
     /// Starts to turn.
     pub fn new(doing: &'static str) -> Self {
+        if is_quiet() {
+            return Self(ProgressBar::hidden());
+        }
         let spinner = ProgressBar::new_spinner().with_message(doing);
         spinner.enable_steady_tick(Duration::from_millis(100));
         Self(spinner)
@@ -87,5 +152,24 @@ impl Spinner {
 impl Drop for Spinner {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_says_which_of_how_many_and_how_long() {
+        let progress = Progress::new("runs", 4, 2);
+        let mut estimate = Estimate::new(4, 2);
+        estimate.begin(0, 0.0);
+        assert_eq!(progress.text(&estimate, 1.0), "0 %, 0 of 4 runs done");
+        estimate.end(0, 100.0);
+        assert_eq!(
+            progress.text(&estimate, 100.0),
+            "25 %, 1 of 4 runs done, 3 min 20 s left"
+        );
+        assert_eq!(duration(7384.0), "2 h 3 min");
     }
 }

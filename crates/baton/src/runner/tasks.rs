@@ -19,22 +19,24 @@ pub fn for_all<T: Sync, R: Send>(
     interrupt: &Interrupt,
     work: impl Fn(&T) -> R + Sync,
 ) -> Result<Vec<R>, Failure> {
-    let progress = Progress::of(unit, tasks.len(), tasks.len() as u64);
+    let threads = threads.clamp(1, tasks.len().max(1));
+    let progress = Progress::new(unit, tasks.len(), threads);
     let results: Vec<Mutex<Option<R>>> = tasks.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let worker = || {
         while !interrupt.requested() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = tasks.get(index) else { break };
+            progress.begin(index);
             let result = work(task);
             *results[index]
                 .lock()
                 .expect("no thread panics while it holds this") = Some(result);
-            progress.set(index, 1);
+            progress.end(index);
         }
     };
     thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, tasks.len().max(1)) {
+        for _ in 0..threads {
             scope.spawn(worker);
         }
     });
