@@ -1,26 +1,13 @@
 //! `baton demo`: the whole story in one table, and in sentences that its numbers say.
 
 use crate::cli::DemoArgs;
-use crate::config::{self, Request, Setting};
+use crate::config::{self, Planned, Request, Setting};
 use crate::failure::Failure;
 use crate::output::print;
 use crate::runner::{Interrupt, Job, run_all};
 use crate::tables;
 use baton_report as report;
 use baton_sim::results::{Results, Sample};
-
-/// The configurations, each a step of the story: its shorthand and what the table calls it.
-const STEPS: [(&str, &str); 5] = [
-    ("W-0-N-N-FCFS-400", "no handoff"),
-    ("W-1024-N-N-FCFS-400", "1024 on NIC, arrival order"),
-    ("W-1024-P-N-FCFS-400", "1024 on NIC, host first"),
-    ("W-4096-P-N-FCFS-400", "4096 on NIC, host first"),
-    ("W-4096-P-L-FCFS-400", "the same, load control"),
-];
-
-/// Enough to show the effects; the published experiments take two to four times as many.
-const WARMUP_PACKETS: u64 = 200_000;
-const MEASURED_PACKETS: u64 = 300_000;
 
 /// Columns of the sentences.
 const WIDTH: usize = 110;
@@ -33,10 +20,7 @@ const NEXT: &str = "Next: baton run W-1024-P-N-FCFS-400, or the same on a log of
 /// # Errors
 /// A failed run, an interrupt.
 pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let jobs = STEPS
-        .iter()
-        .map(|step| job(step, arguments.seed))
-        .collect::<Result<Vec<_>, _>>()?;
+    let jobs = jobs(arguments.seed)?;
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
     let rows: Vec<report::RunRow> = results.iter().map(tables::run_row).collect();
     let [none, in_order, host_first, too_many, load_control] = results.as_slice() else {
@@ -59,23 +43,20 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
     print(&format!("{INTRODUCTION}\n\n{table}\n{story}\n{NEXT}\n"))
 }
 
-fn job((shorthand, name): &(&str, &str), seed: u64) -> Result<Job, Failure> {
+/// A step of the story each, in order.
+fn jobs(seed: u64) -> Result<Vec<Job>, Failure> {
     let request = Request {
-        experiment: (*shorthand).to_owned(),
-        settings: vec![
-            Setting::of_flag("--seed", "run.seed", seed),
-            Setting::of_flag("--warmup", "run.warmup_packets", WARMUP_PACKETS),
-            Setting::of_flag("--packets", "run.measured_packets", MEASURED_PACKETS),
-        ],
+        experiment: "demo".to_owned(),
+        settings: vec![Setting::of_flag("--seed", "run.seed", seed)],
         ..Request::default()
     };
-    let mut experiment = config::plan_one(&request)?;
-    experiment.name = (*name).to_owned();
-    Ok(Job {
-        experiment,
+    let job = |run: Planned| Job {
+        replay: request.command(Some(&run.experiment.name)),
+        experiment: run.experiment,
         captures: Vec::new(),
-        replay: request.command(None),
-    })
+    };
+    let plan = config::plan(&request)?;
+    Ok(plan.runs.into_iter().map(job).collect())
 }
 
 fn without(none: &Results) -> String {
@@ -217,15 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn every_step_of_the_story_is_an_experiment() {
-        for step in &STEPS {
-            let job = job(step, 7).expect("an experiment");
+    fn every_step_of_the_story_is_a_run() {
+        let jobs = jobs(7).expect("an experiment");
+        assert_eq!(jobs.len(), 5);
+        for job in jobs {
             assert_eq!(job.experiment.run.seed, 7);
-            assert!(
-                job.replay.contains(step.0) && job.replay.contains("--seed 7"),
-                "{}",
-                job.replay
-            );
+            let again = format!("--variant '{}' --seed 7", job.experiment.name);
+            assert!(job.replay.ends_with(&again), "{}", job.replay);
         }
     }
 }
