@@ -20,6 +20,7 @@ pub enum WorkloadConfig {
         path: PathBuf,
         /// Its format, by name or spelled out; absent: the one that its first lines fit.
         #[serde(default)]
+        #[schemars(with = "Option<String>")]
         format: Option<FormatSpec>,
         /// Whether it is replayed though more than half of its lines are skipped.
         #[serde(default)]

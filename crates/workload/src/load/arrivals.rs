@@ -5,10 +5,11 @@ use super::{exponential, picoseconds};
 use crate::source::SECOND_PS;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When connections come in an open loop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// At the log's own times, scaled, as do the requests on each.

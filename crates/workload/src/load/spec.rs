@@ -1,14 +1,16 @@
 //! What an experiment says about its load.
 
 use super::{Arrivals, OnOffSpec, Rate, Think};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When requests are due. Without a rate clients ask in a closed loop: infinite demand, or as fast as they think.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoadSpec {
     /// Requests come in an open loop, as many a second in the mean: `2x` is twice as many as in the log, `5000/s` so many.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub rate: Option<Rate>,
     /// When they come: `log` (the default where there is one), `even`, `poisson` (the default without) or `on-off`. All but `log` say when
     /// connections come; the requests of each follow each other.
@@ -17,6 +19,7 @@ pub struct LoadSpec {
     /// How long a client thinks between a response and its next request: `7s`, `exponential:7s`, `pareto:7s:1.5` (mean and shape) or `log`.
     /// In a closed loop also before it opens a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub think: Option<Think>,
     /// Sources that are on and off, where arrivals are `on-off`.
     pub on_off: OnOffSpec,
