@@ -68,17 +68,17 @@ impl Drop for SocketFile {
     }
 }
 
-/// Why nobody could be reached at a socket, and what to do: `server` is the command that would answer there, `option` the one
-/// that names another path.
+/// Why nobody could be reached at a socket, and what to do: `server` is the command that would answer there, in backticks, `option` the
+/// one that names another path.
 pub fn explain(error: &io::Error, server: &str, option: &str) -> String {
     match error.kind() {
         ErrorKind::NotFound => {
-            format!("nothing there; start `{server}` first, or give its {option}")
+            format!("nothing there; start {server} first, or give its {option}")
         }
         ErrorKind::ConnectionRefused => format!(
-            "left behind by a process that is gone; start `{server}` again, it replaces the file"
+            "left behind by a process that is gone; start {server} again, it replaces the file"
         ),
-        ErrorKind::PermissionDenied => format!("no permission; run as the user of `{server}`"),
+        ErrorKind::PermissionDenied => format!("no permission; run as the user of {server}"),
         _ => error.to_string(),
     }
 }

@@ -94,14 +94,14 @@ impl Client {
     }
 }
 
-/// Asks the process that answers at `path`; gives its answer.
+/// Asks the process that answers at `path`; gives its answer. `server` is the command that would have started it, in backticks.
 ///
 /// # Errors
 /// None answers there, or the answer is cut off.
-pub fn ask(path: &Path) -> Result<Vec<u8>, LiveError> {
+pub fn ask(path: &Path, server: &str) -> Result<Vec<u8>, LiveError> {
     let shown = path.display();
     let mut stream = UnixStream::connect(path).map_err(|error| {
-        let reason = unix_socket::explain(&error, "baton live serve", "--control");
+        let reason = unix_socket::explain(&error, server, "--control");
         LiveError::BadInput(format!("--control {shown}: {reason}"))
     })?;
     let mut answer = Vec::new();
@@ -118,16 +118,18 @@ mod tests {
     use std::fs;
     use std::os::unix::net::UnixListener;
 
+    const SERVER: &str = "`baton live adapter`";
+
     #[test]
     fn clients_get_the_answer_and_the_file_goes() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
-        assert!(ask(&path).is_err(), "nobody is there");
+        assert!(ask(&path, SERVER).is_err(), "nobody is there");
         let mut socket = ControlSocket::bind(&path).expect("a socket");
         let text = vec![b'x'; 3_000_000];
         let asking = std::thread::spawn({
             let path = path.clone();
-            move || ask(&path)
+            move || ask(&path, SERVER)
         });
         while !asking.is_finished() {
             socket.serve(|| text.clone());
@@ -145,8 +147,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         drop(UnixListener::bind(&path).expect("a socket"));
-        let stale = ask(&path).expect_err("nobody answers");
-        assert!(stale.to_string().contains("left behind"), "{stale}");
+        let stale = ask(&path, SERVER).expect_err("nobody answers");
+        let advice = format!("left behind by a process that is gone; start {SERVER} again");
+        assert!(stale.to_string().contains(&advice), "{stale}");
         drop(ControlSocket::bind(&path).expect("replaced"));
         fs::write(&path, "text").expect("a file");
         let refused = ControlSocket::bind(&path).expect_err("no socket");

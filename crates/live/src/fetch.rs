@@ -96,7 +96,7 @@ pub enum FetchError {
     #[error("no port is free for another connection to {0}")]
     NoPort(Endpoint),
     /// The connection could not be opened.
-    #[error("cannot connect to {remote}: {reason}")]
+    #[error("cannot connect to {remote}: {reason}{}", advice(*reason))]
     NotConnected {
         /// The server.
         remote: Endpoint,
@@ -104,7 +104,7 @@ pub enum FetchError {
         reason: CloseReason,
     },
     /// The connection broke.
-    #[error("the connection ended after {received} bytes of content: {reason}")]
+    #[error("the connection broke after {received} bytes of content: {reason}")]
     Broken {
         /// How.
         reason: CloseReason,
@@ -127,6 +127,17 @@ pub enum FetchError {
     /// The content cannot be written.
     #[error("cannot write the content: {0}")]
     Output(io::Error),
+}
+
+/// What may help who could not connect.
+fn advice(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Refused => "; start a server there, or name another port",
+        CloseReason::Unreachable(_) | CloseReason::TimedOut => {
+            "; see whether the server has this address and is on this link"
+        }
+        _ => "",
+    }
 }
 
 /// One GET over one connection.

@@ -31,23 +31,23 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Error)]
 pub enum CloseReason {
     /// Both directions closed in order.
-    #[error("it was closed in order")]
+    #[error("closed in order")]
     Normal,
     /// The peer sent a reset.
-    #[error("the peer reset it")]
+    #[error("connection reset by the peer")]
     Reset,
     /// The peer refused the connection (reset in answer to a SYN).
-    #[error("connection refused: nobody listens there")]
+    #[error("connection refused")]
     Refused,
     /// Too many retransmissions, or the user timeout.
-    #[error("timed out: there was no answer")]
+    #[error("connection timed out")]
     TimedOut,
     /// The network says that the peer cannot be reached: at once while opening, otherwise when retransmissions ended
     /// (RFC 9293 3.9.2.2).
     #[error("{0}")]
     Unreachable(PathError),
     /// This end aborted it.
-    #[error("this end gave it up")]
+    #[error("connection aborted")]
     Aborted,
 }
 

@@ -39,7 +39,7 @@ impl ShmHost {
     /// # Errors
     /// Says why not, and what to do.
     pub fn connect(path: &Path, wishes: &Geometry) -> Result<Self, ConnectError> {
-        let server = format!("baton live adapter --listen {}", path.display());
+        let server = format!("`baton live adapter --listen {}`", path.display());
         let stream = UnixStream::connect(path).map_err(|error| {
             ConnectError::Unreachable(unix_socket::explain(&error, &server, "path"))
         })?;

@@ -14,7 +14,7 @@ const LINK: epoll::EventData = epoll::EventData::new_u64(0);
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     /// The link was lost.
-    #[error("the adapter is lost: {0}")]
+    #[error("{}", lost(.0))]
     Lost(LinkError),
     /// No other was found.
     #[error("no adapter: {0}")]
@@ -22,6 +22,14 @@ pub enum Trouble {
     /// There is no room for another link.
     #[error("no room for the link: {0}")]
     NoRoom(io::Error),
+}
+
+/// How the link was lost, as an application sees it.
+fn lost(error: &LinkError) -> String {
+    match error {
+        LinkError::Gone => "the adapter is gone".to_owned(),
+        LinkError::Violation(violation) => format!("the adapter broke the rules: {violation}"),
+    }
 }
 
 impl Driver {

@@ -16,6 +16,8 @@ use tempfile::TempDir;
 pub(super) const ENGINE: &str = "10.9.0.2";
 /// The kernel's end of the link.
 const KERNEL: &str = "10.9.0.1/24";
+/// What answers at the control sockets.
+const SERVER: &str = "`baton live adapter` or `baton live serve`";
 /// The processes are ready within this time.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// What nothing has crossed for so long is at rest; longer than any timer of batching that is tried.
@@ -59,7 +61,7 @@ impl Stage {
             .arg("--control")
             .arg(&control);
         let mut adapter = Process::start("adapter", &mut command, folder.path())?;
-        until(interrupt, &mut adapter, || ask(&control).is_ok())?;
+        until(interrupt, &mut adapter, || ask(&control, SERVER).is_ok())?;
         let mut command = baton()?;
         command
             .args(["serve", "--adapter"])
@@ -136,7 +138,7 @@ fn batching(setting: Setting) -> [String; 4] {
 
 /// What the adapter tells of its application, the web server.
 fn application(control: &Path) -> Result<ApplicationRow, Failure> {
-    let snapshot: Snapshot = serde_json::from_slice(&ask(control)?)
+    let snapshot: Snapshot = serde_json::from_slice(&ask(control, SERVER)?)
         .map_err(|error| Failure::Failed(format!("the adapter's answer: {error}")))?;
     let application = snapshot.applications.into_iter().next();
     application.ok_or_else(|| Failure::Failed("the web server has left the adapter".to_owned()))
