@@ -19,6 +19,11 @@ const MOST_BATCHES: usize = 4;
 /// The loop looks at least so often whether it is to end.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
+/// After resets the loop goes on for so long: an interface that goes takes with it what the kernel has not looked at yet.
+const LINGER: Span = Span::from_ms(20);
+/// And for so long at most, where the port holds frames back.
+const LONGEST_LINGER: Span = Span::from_secs(1);
+
 /// What runs on an engine. In each turn it is called in the order of its methods.
 pub trait Application {
     /// Frames have come, and timers may be due: by default the host is given all of them at once, and runs its timers.
@@ -178,6 +183,34 @@ impl<T: Port> Engine<T> {
             }
         }
         Ok(true)
+    }
+
+    /// Resets all connections that the application does not end by itself in a turn, and sees to it that the resets leave.
+    ///
+    /// # Errors
+    /// The port is gone.
+    pub fn reset_all(&mut self, application: &mut impl Application) -> io::Result<()> {
+        let start = self.clock.now();
+        let is_empty = self.host.stack().is_empty();
+        self.turn(application)?;
+        let stack = self.host.stack_mut();
+        let left: SmallVec<[_; 16]> = stack.connections().collect();
+        for conn in left {
+            stack.abort(conn);
+        }
+        loop {
+            self.turn(application)?;
+            let now = self.clock.now();
+            let is_held_back = !self.batch.is_empty() || self.port.poll_timeout().is_some();
+            let linger = match is_held_back {
+                true => LONGEST_LINGER,
+                false => LINGER,
+            };
+            if is_empty || now >= start + linger {
+                return Ok(());
+            }
+            self.wait(Some(start + linger), &[])?;
+        }
     }
 
     /// Waits until something can have happened: on the port, by a timer, by `due`, or on one of `others`; at most a tenth

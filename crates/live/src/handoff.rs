@@ -251,8 +251,16 @@ impl<N: FnMut(&LinkNews)> SocketWorld for HandoffSockets<N> {
         }
     }
 
-    fn is_drained(&self) -> bool {
-        self.host.stack().is_empty()
+    fn undrained(&self) -> usize {
+        self.host.stack().len()
+    }
+
+    fn reset_all(&mut self) {
+        let stack = self.host.stack_mut();
+        let left: Vec<_> = stack.connections().collect();
+        for conn in left {
+            stack.abort(conn);
+        }
     }
 
     fn wait(&mut self, due: Time) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The web server on an engine.
 
 use crate::control::ControlSocket;
+use crate::ending::{Stop, Waiting};
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
 use crate::http::FileHttp;
@@ -54,12 +55,16 @@ impl WebService {
         self.web.server()
     }
 
-    /// Takes no more connections and ends those there are: idle ones at once, others when their response is complete.
-    pub fn begin_end(&mut self, now: Time, host: &mut Host) {
-        for listener in self.sockets.take_listeners() {
-            host.stack_mut().unlisten(now, listener);
+    /// Does what it is asked for; true when the end begins by that: it takes no more connections and ends those there are, idle ones at
+    /// once, others when their response is complete.
+    pub fn handle_stop(&mut self, now: Time, host: &mut Host, stop: Stop) -> bool {
+        let begins = self.web.handle_stop(now, stop);
+        if begins {
+            for listener in self.sockets.take_listeners() {
+                host.stack_mut().unlisten(now, listener);
+            }
         }
-        self.web.begin_end(now);
+        begins
     }
 
     /// Whether the end was asked for and nothing is left.
@@ -115,7 +120,7 @@ impl SnapshotSource for WebService {
     }
 }
 
-/// Serves until `stop` says so, then ends what is under way; answers who asks at `control`.
+/// Serves until `stop` says so, then ends what is under way, and tells `operator` if that takes a while; answers who asks at `control`.
 ///
 /// # Errors
 /// The port is gone.
@@ -123,11 +128,11 @@ pub fn serve<T: Port>(
     engine: &mut Engine<T>,
     service: &mut WebService,
     mut control: Option<&mut ControlSocket>,
-    stop: impl Fn() -> bool,
+    stop: impl Fn() -> Stop,
+    mut operator: impl FnMut(&Waiting),
 ) -> Result<(), LiveError> {
     let gone = || LiveError::failed("the interface can no longer be used");
     let mut throttle = Throttle::default();
-    let mut ending = false;
     loop {
         let more = engine.turn(service).map_err(gone())?;
         if let Some(control) = &mut control
@@ -135,15 +140,16 @@ pub fn serve<T: Port>(
         {
             control.serve(|| Snapshot::take(engine, service).to_line());
         }
-        if !ending && stop() {
-            ending = true;
-            let now = engine.now();
-            service.begin_end(now, engine.host_mut());
+        let now = engine.now();
+        if service.handle_stop(now, engine.host_mut(), stop()) {
             continue;
         }
-        if service.has_ended(engine.host()) || service.web.is_overdue(engine.now()) {
-            // Once more for the resets of what was cut off.
-            engine.turn(service).map_err(gone())?;
+        let left = engine.host().stack().len();
+        if let Some(waiting) = service.web.poll_waiting(now, left) {
+            operator(&waiting);
+        }
+        if service.has_ended(engine.host()) || service.web.is_overdue(now) {
+            engine.reset_all(service).map_err(gone())?;
             return engine
                 .port_mut()
                 .flush()

@@ -101,7 +101,7 @@ fn a_file_comes_over_either_version_of_ip() {
     assert_eq!(refused, "the server answered 404 Not Found");
     let refused = world.fetch("http://10.9.0.2:81/").expect_err("no listener");
     assert!(
-        refused.contains("connection refused: nobody listens there"),
+        refused.contains("connection refused"),
         "{refused}"
     );
 }
@@ -205,7 +205,7 @@ fn the_end_waits_for_responses_and_then_takes_no_more() {
     assert_eq!(fetch.into_inner().len(), content.len());
     let refused = world.fetch("http://10.9.0.2/data.bin").expect_err("closed");
     assert!(
-        refused.contains("connection refused: nobody listens there"),
+        refused.contains("connection refused"),
         "{refused}"
     );
     assert!(world.service.has_ended(world.server.host()));

@@ -1,5 +1,6 @@
 //! The web server with its clock and its end, on whatever sockets.
 
+use crate::ending::{End, Stop, Waiting};
 use crate::http::{FileHttp, HttpConfig, Status};
 use crate::snapshot::add_fields;
 use baton_apps::web::{Config, Server};
@@ -9,9 +10,6 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::SystemTime;
-
-/// Responses under way at the end are waited for so long at most.
-const LONGEST_END: Span = Span::from_secs(5);
 
 /// Parameters of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +45,7 @@ pub(crate) struct Web {
     idle_timeout_s: u32,
     /// When the clock is looked at next.
     next_second: Time,
-    /// When what is left is cut off.
-    ends_at: Option<Time>,
+    end: End,
 }
 
 impl Web {
@@ -66,7 +63,7 @@ impl Web {
             server: Server::with_config(web, http),
             idle_timeout_s: config.idle_timeout_s,
             next_second: Time::ZERO,
-            ends_at: None,
+            end: End::default(),
         })
     }
 
@@ -88,7 +85,7 @@ impl Web {
             self.server.http_mut().set_clock(SystemTime::now());
             self.server.close_idle(calls, self.idle_timeout_s);
         }
-        if self.ends_at.is_some() {
+        if self.is_ending() {
             self.server.close_all(calls, self.is_overdue(now));
         }
     }
@@ -98,24 +95,31 @@ impl Web {
         self.next_second
     }
 
-    /// From now on connections are closed: idle ones at once, others when their response is complete.
-    pub(crate) fn begin_end(&mut self, now: Time) {
-        self.ends_at = Some(now + LONGEST_END);
+    /// Does what it is asked for; true when the end begins by that: from now on connections are closed, idle ones at once, others when
+    /// their response is complete.
+    pub(crate) fn handle_stop(&mut self, now: Time, stop: Stop) -> bool {
+        self.end.handle(now, stop)
+    }
+
+    /// What to say of the wait for the end, of connections of its own and of `closing` others.
+    pub(crate) fn poll_waiting(&mut self, now: Time, closing: usize) -> Option<Waiting> {
+        let left = closing.max(self.server.connections() as usize);
+        self.end.poll_waiting(now, left)
     }
 
     /// Whether the end was asked for.
     pub(crate) fn is_ending(&self) -> bool {
-        self.ends_at.is_some()
+        self.end.has_begun()
     }
 
     /// Whether the end was asked for and no connection is left.
     pub(crate) fn is_done(&self) -> bool {
-        self.ends_at.is_some() && self.server.connections() == 0
+        self.is_ending() && self.server.connections() == 0
     }
 
-    /// Whether what is left is to be left alone.
+    /// Whether what is left is to be reset.
     pub(crate) fn is_overdue(&self, now: Time) -> bool {
-        self.ends_at.is_some_and(|limit| limit <= now)
+        self.end.is_over(now)
     }
 
     /// Adds what the server has counted.

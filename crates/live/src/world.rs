@@ -2,6 +2,7 @@
 
 use crate::adapter::ApplicationRow;
 use crate::control::ControlSocket;
+use crate::ending::{Stop, Waiting};
 use crate::error::LiveError;
 use crate::http::FileHttp;
 use crate::places::PlaceRow;
@@ -46,10 +47,13 @@ pub trait SocketWorld: SnapshotSource {
     /// Accepts no more connections.
     fn unlisten(&mut self);
 
-    /// Whether nothing is left that has to be sent for connections that the application has closed.
-    fn is_drained(&self) -> bool {
-        true
+    /// Connections for which something may have to be sent, those that the application has closed among them.
+    fn undrained(&self) -> usize {
+        0
     }
+
+    /// Resets them.
+    fn reset_all(&mut self) {}
 
     /// Waits until something has happened, or until `due`.
     ///
@@ -90,33 +94,42 @@ impl<W: SocketWorld> WorldService<W> {
         Snapshot::of_sockets(self.world.now(), self.world.name(), self)
     }
 
-    /// Serves until `stop` says so, then ends what is under way; answers who asks at `control`.
+    /// Serves until `stop` says so, then ends what is under way, and tells `operator` if that takes a while; answers who asks at `control`.
     ///
     /// # Errors
     /// There are no more sockets.
     pub fn serve(
         &mut self,
         mut control: Option<&mut ControlSocket>,
-        stop: impl Fn() -> bool,
+        stop: impl Fn() -> Stop,
+        mut operator: impl FnMut(&Waiting),
     ) -> Result<(), LiveError> {
+        let no_more = || LiveError::failed("there are no more sockets");
         let mut heard_at = Time::ZERO;
         loop {
-            self.turn()
-                .map_err(LiveError::failed("there are no more sockets"))?;
+            self.turn().map_err(no_more())?;
             let now = self.world.now();
-            let is_done = self.web.is_done() && self.world.is_drained();
-            if is_done || self.web.is_overdue(now) {
+            let undrained = self.world.undrained();
+            if self.web.is_done() && undrained == 0 {
                 return Ok(());
+            }
+            if self.web.is_overdue(now) {
+                // What the server resets is asked for by a turn, what it has closed already is not.
+                self.turn().map_err(no_more())?;
+                self.world.reset_all();
+                return self.world.turn().map_err(no_more());
             }
             if now >= heard_at {
                 heard_at = now + CONTROL_INTERVAL;
                 if let Some(control) = &mut control {
                     control.serve(|| self.snapshot().to_line());
                 }
-                if !self.web.is_ending() && stop() {
+                if self.web.handle_stop(now, stop()) {
                     self.world.unlisten();
-                    self.web.begin_end(now);
                     continue;
+                }
+                if let Some(waiting) = self.web.poll_waiting(now, undrained) {
+                    operator(&waiting);
                 }
             }
             let due = heard_at.min(self.web.poll_timeout());

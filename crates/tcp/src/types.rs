@@ -138,7 +138,7 @@ pub struct WriteFlags {
 }
 
 /// Why a write took nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
     /// This direction is closed.
     #[error("the connection is closed for writing")]

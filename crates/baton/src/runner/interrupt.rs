@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::remove_all_parts;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use std::{panic, process, thread};
@@ -13,18 +13,31 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Whether the user wants the program to end.
 #[derive(Clone, Debug)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<Signals>);
+
+#[derive(Debug)]
+struct Signals {
+    /// How many have come.
+    count: AtomicU32,
+    /// The one that ends the program wherever it is.
+    last: AtomicU32,
+}
 
 impl Interrupt {
-    /// Listens for SIGINT, SIGTERM and SIGHUP. The first asks for an orderly end, the second ends at once.
+    /// Listens for SIGINT, SIGTERM and SIGHUP. The first asks for an orderly end, the second ends at once, unless
+    /// [`Interrupt::handle_second`] leaves that to the third.
     ///
     /// # Errors
     /// The system refuses it.
     pub fn listen() -> Result<Self, Failure> {
-        let requested = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&requested);
+        let signals = Arc::new(Signals {
+            count: AtomicU32::new(0),
+            last: AtomicU32::new(2),
+        });
+        let seen = Arc::clone(&signals);
         ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::Relaxed) {
+            let before = seen.count.fetch_add(1, Ordering::Relaxed);
+            if before + 1 >= seen.last.load(Ordering::Relaxed) {
                 remove_all_parts();
                 #[cfg(live)]
                 baton_live::remove_all_namespaces();
@@ -32,12 +45,23 @@ impl Interrupt {
             }
         })
         .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-        Ok(Self(requested))
+        Ok(Self(signals))
+    }
+
+    /// The command itself ends quickly when it is asked a second time; only the third ends it wherever it is.
+    #[cfg(live)]
+    pub fn handle_second(&self) {
+        self.0.last.store(3, Ordering::Relaxed);
+    }
+
+    /// How often the user asked for the end.
+    pub fn count(&self) -> u32 {
+        self.0.count.load(Ordering::Relaxed)
     }
 
     /// Whether the user asked for the end.
     pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.count() > 0
     }
 
     /// Does `work` on a thread of its own. An interrupt leaves that behind, to end with the program: for what has no place to ask in

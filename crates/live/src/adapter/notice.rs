@@ -1,11 +1,12 @@
 //! What an operator is told of applications as it happens.
 
 use super::application::About;
+use crate::ending::Waiting;
 use baton_bus::link::Violation;
 use baton_nic::adapter::Ending;
 use std::fmt::{self, Display};
 
-/// One event in the life of an application.
+/// One event in the life of an application, or the end of all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// It has attached.
@@ -26,6 +27,8 @@ pub enum Notice {
         /// What it did.
         violation: Violation,
     },
+    /// It is to end, and connections are left.
+    Waiting(Waiting),
 }
 
 impl Display for Notice {
@@ -46,6 +49,7 @@ impl Display for Notice {
                 };
                 write!(out, "{about} is gone; its {sockets} sockets are {fate}")
             }
+            Self::Waiting(waiting) => waiting.fmt(out),
             Self::CutOff { about, violation } => {
                 write!(out, "{about} is cut off, it broke the rules: {violation}")
             }

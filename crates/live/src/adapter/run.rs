@@ -3,6 +3,7 @@
 use super::notice::Notice;
 use super::service::AdapterService;
 use crate::control::ControlSocket;
+use crate::ending::Stop;
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
 use crate::port::Port;
@@ -24,22 +25,19 @@ pub fn run_adapter<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
     control: &mut ControlSocket,
-    stop: impl Fn() -> bool,
+    stop: impl Fn() -> Stop,
     mut operator: impl FnMut(&Notice),
 ) -> Result<(), LiveError> {
     let gone = || LiveError::failed("the interface can no longer be used");
     let mut spin = Spin::new(LONGEST_SPIN);
     let mut throttle = Throttle::default();
-    let mut ending = false;
     loop {
         let more = engine.turn(service).map_err(gone())?;
         let now = engine.now();
         while let Some(notice) = service.poll_notice() {
             operator(&notice);
         }
-        if !ending && stop() {
-            ending = true;
-            service.begin_end(now, engine.host_mut());
+        if service.handle_stop(now, engine.host_mut(), stop()) {
             continue;
         }
         if service.has_ended(now, engine.host()) {
@@ -79,13 +77,8 @@ fn sleep<T: Port>(
 
 /// Resets what has not come to its end, and writes out what is to be kept.
 fn finish<T: Port>(engine: &mut Engine<T>, service: &mut AdapterService) -> Result<(), LiveError> {
-    let stack = engine.host_mut().stack_mut();
-    let left: Vec<_> = stack.connections().collect();
-    for conn in left {
-        stack.abort(conn);
-    }
     engine
-        .turn(service)
+        .reset_all(service)
         .map_err(LiveError::failed("the interface can no longer be used"))?;
     engine
         .port_mut()

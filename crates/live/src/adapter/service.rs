@@ -8,6 +8,7 @@ use super::notice::Notice;
 use super::one_by_one::{OneByOne, Parts};
 use super::passing;
 use super::wakeups::Wakeups;
+use crate::ending::{End, Stop};
 use crate::engine::{Application, take_in};
 use crate::error::LiveError;
 use crate::throttle::Throttle;
@@ -27,8 +28,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::vec::Drain;
 
-/// Connections under way at the end are waited for so long at most.
-const LONGEST_END: Span = Span::from_secs(5);
 /// The longest that hosts have for taking their connections back at the end.
 const LONGEST_RELIEF: Span = Span::from_secs(3);
 /// After its start an adapter refuses nothing for so long: hosts whose last adapter has stopped have yet to attach, and look every half
@@ -85,8 +84,7 @@ pub struct AdapterService {
     segments_received: u64,
     /// When the quiet after the start ends; none before the first turn.
     quiet_until: Option<Time>,
-    /// When what is left is cut off.
-    ends_at: Option<Time>,
+    end: End,
     /// When hosts have had time enough to take their connections back.
     relief_ends_at: Option<Time>,
 }
@@ -125,7 +123,7 @@ impl AdapterService {
             rang: false,
             segments_received: 0,
             quiet_until: None,
-            ends_at: None,
+            end: End::default(),
             relief_ends_at: None,
         })
     }
@@ -164,8 +162,8 @@ impl AdapterService {
 
     /// Whether the end was asked for and nothing is left, or what is left is to be left alone.
     pub fn has_ended(&self, now: Time, host: &Host) -> bool {
-        let is_over = |limit| limit <= now || host.stack().is_empty();
-        self.relief_ends_at.is_none() && self.ends_at.is_some_and(is_over)
+        let is_empty = self.relief_ends_at.is_none() && host.stack().is_empty();
+        self.end.has_begun() && (is_empty || self.end.is_over(now))
     }
 
     /// How often those that are attached were woken.
@@ -293,7 +291,7 @@ impl AdapterService {
     /// would end its connections.
     fn is_quiet(&mut self, now: Time) -> bool {
         let until = *self.quiet_until.get_or_insert(now + QUIET_START);
-        now < until || self.ends_at.is_some()
+        now < until || self.end.has_begun()
     }
 
     /// Passes the packets that have come at once; load control sees what of them was for TCP here.
@@ -369,10 +367,22 @@ impl AdapterService {
         self.busy = true;
     }
 
-    /// Takes no more applications, and parts with those there are: what they have sent goes out, then their connections are closed.
-    pub fn begin_end(&mut self, now: Time, host: &mut Host) {
+    /// Does what it is asked for; true when the end begins by that: it takes no more applications, and parts with those there are. What
+    /// they have sent goes out, then their connections are closed.
+    pub fn handle_stop(&mut self, now: Time, host: &mut Host, stop: Stop) -> bool {
+        let begins = self.end.handle(now, stop);
+        if begins {
+            self.begin_end(now, host);
+        }
+        let left = host.stack().len();
+        if let Some(waiting) = self.end.poll_waiting(now, left) {
+            self.tell(Notice::Waiting(waiting));
+        }
+        begins
+    }
+
+    fn begin_end(&mut self, now: Time, host: &mut Host) {
         self.listeners = None;
-        self.ends_at = Some(now + LONGEST_END);
         // Hosts take their connections back; after that, or when that takes too long, all part.
         self.adapter.stop_imports(now);
         self.relief_ends_at = Some(now + LONGEST_RELIEF);

@@ -1,6 +1,7 @@
 //! The service with applications in the same process, over real shared memory.
 
 use super::*;
+use crate::ending::Stop;
 use crate::port::{MemoryPort, memory_pair};
 use crate::snapshot::{Snapshot, SnapshotSource};
 use crate::{Application, Clock, Engine};
@@ -301,7 +302,8 @@ fn the_end_closes_the_listeners_and_lets_go_of_everyone() {
         ask(&mut host, socket(1));
         desk.turn();
         let now = desk.engine.now();
-        desk.service.begin_end(now, desk.engine.host_mut());
+        desk.service
+            .handle_stop(now, desk.engine.host_mut(), Stop::InOrder);
         assert!(!desk.path().exists());
         assert!(desk.service.has_ended(now, desk.engine.host()));
         assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
@@ -325,7 +327,8 @@ fn nothing_is_refused_at_the_start_and_at_the_end() {
         assert!(!desk.refuses(start));
         let later = start + service::QUIET_START;
         assert!(desk.refuses(later));
-        desk.service.begin_end(later, desk.engine.host_mut());
+        desk.service
+            .handle_stop(later, desk.engine.host_mut(), Stop::InOrder);
         desk.engine
             .turn_at(later, &mut desk.service)
             .expect("memory does not fail");

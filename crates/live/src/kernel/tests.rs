@@ -1,6 +1,7 @@
 //! The web server on the kernel's sockets, over the loopback interface.
 
 use crate::clock::Clock;
+use crate::ending::Stop;
 use crate::http::HttpConfig;
 use crate::kernel::KernelSockets;
 use crate::web::ServiceConfig;
@@ -48,7 +49,14 @@ fn with_server(
             let config = ServiceConfig::new(HttpConfig::new(root.path()));
             let mut service = WorldService::start(&config, sockets).expect("a folder");
             service
-                .serve(None, || stop.load(Ordering::Relaxed))
+                .serve(
+                    None,
+                    || match stop.load(Ordering::Relaxed) {
+                        true => Stop::InOrder,
+                        false => Stop::No,
+                    },
+                    |waiting| panic!("nothing is under way: {waiting}"),
+                )
                 .expect("sockets last");
             service.snapshot()
         });

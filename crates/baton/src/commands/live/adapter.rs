@@ -1,7 +1,7 @@
 //! `baton live adapter`: the engine serves applications of other processes.
 
 use super::descriptors::batching;
-use super::engine;
+use super::{engine, stop};
 use crate::cli::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
 use crate::output::{print, tell};
@@ -131,7 +131,7 @@ fn run(
         engine,
         &mut service,
         &mut control,
-        || interrupt.requested(),
+        stop(interrupt),
         |notice| tell(&format!("{notice}\n")),
     )?;
     print(&totals(&Snapshot::take(engine, &service)))

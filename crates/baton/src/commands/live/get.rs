@@ -92,7 +92,10 @@ fn run<T: Port, W: Write>(
                 .map_err(|error| Failure::Failed(format!("--pcap: cannot write: {error}")))?;
             return Ok(end);
         }
-        interrupt.check()?;
+        if interrupt.requested() {
+            engine.reset_all(fetch).map_err(gone)?;
+            return Err(Failure::Interrupted);
+        }
         if !more {
             engine.wait(None, &[]).map_err(gone)?;
         }

@@ -10,7 +10,7 @@ mod stat;
 use crate::cli::LiveCommand;
 use crate::failure::Failure;
 use crate::runner::Interrupt;
-use baton_live::LiveError;
+use baton_live::{LiveError, Stop};
 
 /// Runs the command.
 ///
@@ -22,6 +22,16 @@ pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failu
         LiveCommand::Serve(arguments) => serve::execute(arguments, interrupt),
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
         LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),
+    }
+}
+
+/// What a server is asked to do: the first interrupt ends it in order, the second at once.
+fn stop(interrupt: &Interrupt) -> impl Fn() -> Stop {
+    interrupt.handle_second();
+    move || match interrupt.count() {
+        0 => Stop::No,
+        1 => Stop::InOrder,
+        _ => Stop::AtOnce,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `baton live serve`: a web server on the engine, or on somebody else's TCP.
 
 use super::descriptors::batching;
-use super::engine;
+use super::{engine, stop};
 use crate::cli::{DescriptorArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::{print, tell};
@@ -12,7 +12,7 @@ use baton_host::{NicCacheConfig, SelectionConfig};
 use baton_live::http::HttpConfig;
 use baton_live::{
     AdapterSockets, CannotListen, Clock, ControlSocket, HandoffConfig, HandoffSockets,
-    KernelSockets, LinkNews, ServiceConfig, Snapshot, WebService, WorldService,
+    KernelSockets, LinkNews, ServiceConfig, Snapshot, Waiting, WebService, WorldService,
 };
 use baton_report::grouped;
 use baton_sockets::{AdapterAddress, Driver, DriverConfig};
@@ -64,9 +64,13 @@ fn on_engine(
     for address in &arguments.link.addr {
         announce(arguments, Endpoint::new(address.addr(), arguments.port));
     }
-    baton_live::serve(engine, &mut service, Some(control), || {
-        interrupt.requested()
-    })?;
+    baton_live::serve(
+        engine,
+        &mut service,
+        Some(control),
+        stop(interrupt),
+        tell_wait,
+    )?;
     let snapshot = Snapshot::take(engine, &service);
     Ok(totals(&snapshot) + &link_totals(&snapshot))
 }
@@ -94,7 +98,7 @@ fn on_adapter(
     }
     let mut service =
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
-    service.serve(Some(control), || interrupt.requested())?;
+    service.serve(Some(control), stop(interrupt), tell_wait)?;
     Ok(totals(&service.snapshot()))
 }
 
@@ -123,7 +127,7 @@ fn with_handoff(
     }
     let mut service =
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
-    service.serve(Some(control), || interrupt.requested())?;
+    service.serve(Some(control), stop(interrupt), tell_wait)?;
     let snapshot = service.snapshot();
     Ok(totals(&snapshot) + &handoff_totals(&snapshot))
 }
@@ -148,6 +152,11 @@ fn tell_news(address: &AdapterAddress) -> impl FnMut(&LinkNews) + use<> {
         LinkNews::Lost(why) => tell(&format!("{why}; looking for another at {named}\n")),
         LinkNews::Attached => tell(&format!("attached to the adapter at {named} again\n")),
     }
+}
+
+/// Tells the operator what keeps the server from ending.
+fn tell_wait(waiting: &Waiting) {
+    tell(&format!("{waiting}\n"));
 }
 
 /// What the adapter says, and what to do.
@@ -207,7 +216,7 @@ fn on_kernel(
     for endpoint in listening {
         announce(arguments, endpoint);
     }
-    service.serve(Some(control), || interrupt.requested())?;
+    service.serve(Some(control), stop(interrupt), tell_wait)?;
     Ok(totals(&service.snapshot()))
 }
 

@@ -1,0 +1,117 @@
+//! How servers end: connections under way have some time, and what is left then is reset.
+
+use baton_wire::{Span, Time};
+use std::fmt::{self, Display};
+
+/// Connections under way at the end are waited for so long at most.
+const LONGEST: Span = Span::from_secs(5);
+/// What takes no longer than this to come to its end is not worth a word.
+const UNTOLD: Span = Span::from_ms(200);
+
+/// What a server is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// To go on.
+    No,
+    /// To end when what is under way has come to its end.
+    InOrder,
+    /// To end now.
+    AtOnce,
+}
+
+/// What a server that is to end waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Connections that are left.
+    pub connections: usize,
+}
+
+impl Display for Waiting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = LONGEST.as_us() / 1_000_000;
+        let (what, them) = match self.connections {
+            1 => ("1 connection".to_owned(), "it"),
+            count => (format!("{count} connections"), "them"),
+        };
+        write!(
+            out,
+            "waiting up to {seconds} s for {what}; interrupt again to reset {them}"
+        )
+    }
+}
+
+/// The end of a server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct End {
+    /// When what is left is reset; none before the end begins.
+    limit: Option<Time>,
+    /// When to say that there is a wait; none before the end, and after it was said.
+    tell_at: Option<Time>,
+}
+
+impl End {
+    /// Does what it is asked for; true when the end begins by that.
+    pub(crate) fn handle(&mut self, now: Time, stop: Stop) -> bool {
+        let begins = stop != Stop::No && self.limit.is_none();
+        if begins {
+            self.limit = Some(now + LONGEST);
+            self.tell_at = Some(now + UNTOLD);
+        }
+        if stop == Stop::AtOnce {
+            self.limit = self.limit.map(|limit| limit.min(now));
+            self.tell_at = None;
+        }
+        begins
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Whether what is left is to be reset.
+    pub(crate) fn is_over(&self, now: Time) -> bool {
+        self.limit.is_some_and(|limit| limit <= now)
+    }
+
+    /// What to say of the wait for so many connections: once, if it takes longer than a moment.
+    pub(crate) fn poll_waiting(&mut self, now: Time, connections: usize) -> Option<Waiting> {
+        self.tell_at.take_if(|at| *at <= now && connections > 0)?;
+        Some(Waiting { connections })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_of_once_and_cut_short_when_asked_again() {
+        let mut end = End::default();
+        let start = Time::ZERO + Span::from_secs(1);
+        assert!(!end.handle(start, Stop::No));
+        assert!(!end.has_begun() && !end.is_over(start));
+        assert!(end.handle(start, Stop::InOrder));
+        assert!(!end.handle(start, Stop::InOrder), "it has begun");
+        assert_eq!(end.poll_waiting(start, 1), None, "only a moment");
+        let later = start + UNTOLD;
+        assert_eq!(end.poll_waiting(later, 0), None, "for nothing");
+        let waiting = end.poll_waiting(later, 1).expect("it takes long");
+        let text = "waiting up to 5 s for 1 connection; interrupt again to reset it";
+        assert_eq!(waiting.to_string(), text);
+        assert_eq!(end.poll_waiting(later, 1), None, "it was told");
+        assert!(!end.is_over(later));
+        assert!(!end.handle(later, Stop::AtOnce));
+        assert!(end.is_over(later));
+    }
+
+    #[test]
+    fn it_is_over_after_its_time() {
+        let mut end = End::default();
+        end.handle(Time::ZERO, Stop::InOrder);
+        assert!(!end.is_over(Time::ZERO + UNTOLD));
+        assert!(end.is_over(Time::ZERO + LONGEST));
+        let mut at_once = End::default();
+        assert!(at_once.handle(Time::ZERO, Stop::AtOnce), "without a wait");
+        assert!(at_once.is_over(Time::ZERO));
+    }
+}
