@@ -19,6 +19,16 @@ pub enum CongestionPhase {
 }
 
 impl CongestionPhase {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Disorder => "disorder",
+            Self::Recovery => "recovery",
+            Self::Loss => "loss",
+        }
+    }
+
     pub(crate) fn of(phase: Phase, duplicates: bool) -> Self {
         match phase {
             Phase::Open if duplicates => Self::Disorder,
@@ -29,7 +39,37 @@ impl CongestionPhase {
     }
 }
 
-/// Everything that a line of `ss -ti` or Linux's `tcp_info` shows. Sizes are in bytes unless a name says segments.
+/// What keeps a connection from sending more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// All that was written has been sent.
+    Application,
+    /// The peer offers no more room.
+    PeerWindow,
+    /// Congestion control lets no more into the network.
+    CongestionWindow,
+    /// The next segment waits for its time.
+    Pacing,
+    /// A partial segment waits for more data or for an acknowledgment (Nagle's algorithm, cork).
+    Coalescing,
+}
+
+impl Limit {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::PeerWindow => "peer's window",
+            Self::CongestionWindow => "congestion window",
+            Self::Pacing => "pacing",
+            Self::Coalescing => "coalescing",
+        }
+    }
+}
+
+/// Everything that a line of `ss -ti` or Linux's `tcp_info` shows. Sizes are in bytes unless a name says segments. Serialised, times are
+/// whole microseconds, and their names say so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// State of RFC 9293 3.3.2.
@@ -55,8 +95,10 @@ pub struct Info {
     /// Shift of our windows.
     pub receive_shift: u8,
     /// Retransmission timeout as it stands.
+    #[serde(rename = "rto_us", with = "microseconds")]
     pub rto: Span,
     /// Longest delay of an acknowledgment.
+    #[serde(rename = "ato_us", with = "microseconds")]
     pub ato: Span,
     /// Most data in a segment that is sent.
     pub send_mss: u32,
@@ -75,20 +117,26 @@ pub struct Info {
     /// Bytes sent again and not yet acknowledged.
     pub retransmitted: u32,
     /// Time since data was last sent.
+    #[serde(rename = "last_data_sent_us", with = "microseconds")]
     pub last_data_sent: Span,
     /// Time since data last arrived.
+    #[serde(rename = "last_data_received_us", with = "microseconds")]
     pub last_data_received: Span,
     /// Time since an acknowledgment last arrived.
+    #[serde(rename = "last_ack_received_us", with = "microseconds")]
     pub last_ack_received: Span,
     /// Slow start threshold; `u32::MAX` before the first loss.
     pub slow_start_threshold: u32,
     /// Congestion window.
     pub congestion_window: u32,
     /// Smoothed round-trip time; none before the first measurement.
+    #[serde(rename = "srtt_us", with = "microseconds::optional")]
     pub srtt: Option<Span>,
     /// Its variation.
+    #[serde(rename = "rttvar_us", with = "microseconds::optional")]
     pub rttvar: Option<Span>,
     /// Least round-trip time seen; none before the first measurement.
+    #[serde(rename = "min_rtt_us", with = "microseconds::optional")]
     pub min_rtt: Option<Span>,
     /// Duplicate acknowledgments that mean a loss.
     pub reordering_segments: u32,
@@ -100,6 +148,8 @@ pub struct Info {
     pub receive_window: u32,
     /// Written and not yet sent.
     pub not_sent: u32,
+    /// What keeps it from sending more; none where there is nothing more to come.
+    pub limited_by: Option<Limit>,
     /// Data acknowledged by the peer since the start.
     pub bytes_acked: u64,
     /// Data received in order since the start.
@@ -127,7 +177,39 @@ pub struct Info {
     /// Reports that something arrived twice (RFC 2883).
     pub duplicate_sacks: u32,
     /// Rate at which data left the network lately, bytes a second; 0 before it is known.
+    #[serde(rename = "delivery_rate_bytes_per_second")]
     pub delivery_rate: u64,
+}
+
+/// Lengths of time as tools read them.
+mod microseconds {
+    use baton_wire::Span;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(span: &Span, serializer: S) -> Result<S::Ok, S::Error> {
+        span.as_us().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(source: D) -> Result<Span, D::Error> {
+        u64::deserialize(source).map(Span::from_us)
+    }
+
+    pub(super) mod optional {
+        use super::*;
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            span: &Option<Span>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            span.map(Span::as_us).serialize(serializer)
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            source: D,
+        ) -> Result<Option<Span>, D::Error> {
+            Ok(Option::<u64>::deserialize(source)?.map(Span::from_us))
+        }
+    }
 }
 
 /// Counts of one connection since its start, for [`Info`].

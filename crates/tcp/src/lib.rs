@@ -58,7 +58,7 @@ pub use congestion::{
     Ack, Acked, CloneController, Controller, Custom, Factory, Loss, Lost, Needs, RateSample, Start,
     Window,
 };
-pub use info::{CongestionPhase, Info};
+pub use info::{CongestionPhase, Info, Limit};
 pub use moved::Moved;
 pub use path_error::PathError;
 pub use portable::{DecodeError, Portable};

@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::config::Config;
 use crate::congestion::DUPLICATE_THRESHOLD;
-use crate::info::{CongestionPhase, Info};
+use crate::info::{CongestionPhase, Info, Limit};
 use crate::types::State;
 use baton_wire::{Payload, Span, Time};
 use std::net::IpAddr;
@@ -28,6 +28,29 @@ impl<P: Payload> Connection<P> {
             self.state,
             State::CloseWait | State::Closing | State::LastAck | State::TimeWait
         )
+    }
+
+    /// What keeps it from sending more, once it has sent what it may.
+    fn limited_by(&self) -> Option<Limit> {
+        let not_sent = self.not_sent();
+        if not_sent == 0 || !self.is_synchronized() {
+            return self.may_write().then_some(Limit::Application);
+        }
+        let wanted = not_sent.min(self.smss());
+        let flight = self.flight();
+        let in_network = (flight + self.sent_again()).saturating_sub(self.reported() + self.lost());
+        let offered = self.tx.window.saturating_sub(flight);
+        let allowed = self.congestion.window().saturating_sub(in_network);
+        Some(if offered.min(allowed) >= wanted {
+            match self.feedback {
+                Some(_) => Limit::Pacing,
+                None => Limit::Coalescing,
+            }
+        } else if offered <= allowed {
+            Limit::PeerWindow
+        } else {
+            Limit::CongestionWindow
+        })
     }
 
     /// Everything about it.
@@ -78,6 +101,7 @@ impl<P: Payload> Connection<P> {
             send_window: self.tx.window,
             receive_window: self.rx.edge.saturating_since(self.rx.next),
             not_sent: self.not_sent(),
+            limited_by: self.limited_by(),
             bytes_acked: counts.bytes_acked,
             bytes_received: counts.bytes_received,
             bytes_sent: counts.bytes_sent,

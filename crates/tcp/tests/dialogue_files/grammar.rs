@@ -73,6 +73,7 @@ pub enum Check {
     SendSpace(usize),
     AcceptQueue(usize),
     SoftError(Option<PathError>),
+    LimitedBy(String),
     TimeWait,
     Gone,
 }
@@ -285,21 +286,22 @@ fn parse_check(text: &str) -> Result<Check, String> {
         ["accept-queue", len] => Check::AcceptQueue(count(len)?),
         ["soft-error", "none"] => Check::SoftError(None),
         ["soft-error", name] => Check::SoftError(Some(path_error(name)?)),
+        ["limited-by", name @ ..] => Check::LimitedBy(name.join(" ")),
         ["time-wait"] => Check::TimeWait,
         ["gone"] => Check::Gone,
         _ => {
             return Err(format!(
                 "expected state, refused, taken, info, stat, refusals, unread, not-sent, send-space, accept-queue, \
-                 soft-error, time-wait or gone, found `{text}`"
+                 soft-error, limited-by, time-wait or gone, found `{text}`"
             ));
         }
     })
 }
 
-/// A number, or milliseconds as in `200ms`, which are compared in picoseconds.
+/// A number, or milliseconds as in `200ms`, which are compared in microseconds.
 fn parse_value(text: &str) -> Result<u64, String> {
     match text.strip_suffix("ms") {
-        Some(ms) => Ok(Span::from_ms(number(Some(ms))?).as_ps()),
+        Some(ms) => Ok(Span::from_ms(number(Some(ms))?).as_us()),
         None => number(Some(text)),
     }
 }

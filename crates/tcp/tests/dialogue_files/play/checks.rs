@@ -2,7 +2,7 @@
 
 use super::Player;
 use crate::grammar::Check;
-use baton_tcp::{CloseReason, Event, PathError, Refusal};
+use baton_tcp::{CloseReason, Event, Limit, PathError, Refusal};
 use serde_json::Value;
 
 /// Events of which a dialogue need not speak.
@@ -106,6 +106,11 @@ impl Player {
             }
             Check::SoftError(error) => {
                 same("soft error", error, &self.stack.soft_error(self.id()?))
+            }
+            Check::LimitedBy(name) => {
+                let limit = self.stack.info(self.now, self.id()?).limited_by;
+                let limit = limit.map_or("nothing", Limit::name);
+                same("limited by", &name.as_str(), &limit)
             }
             Check::TimeWait => {
                 let flow = self.peer().flow;
