@@ -8,6 +8,8 @@ mod complete;
 mod descriptors;
 mod found;
 #[cfg(live)]
+mod filter;
+#[cfg(live)]
 mod live;
 mod load;
 mod log;
@@ -19,6 +21,8 @@ pub use arrivals::ArrivalArgs;
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
 pub use found::{Group, KeysArgs, ListArgs};
+#[cfg(live)]
+pub use filter::FilterArgs;
 #[cfg(live)]
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 pub use load::LoadArgs;

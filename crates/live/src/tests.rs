@@ -2,7 +2,7 @@
 
 use crate::http::HttpConfig;
 use crate::port::{Capture, Faults, MemoryPort, Port, memory_pair};
-use crate::{Application, Clock, Engine, Fetch, ServiceConfig, Snapshot, WebService};
+use crate::{Application, Clock, Engine, Fetch, ServiceConfig, Snapshot, Stop, WebService};
 use baton_inet::{Host, InterfaceConfig};
 use baton_tcp::Config;
 use baton_wire::{Span, Time};
@@ -100,10 +100,8 @@ fn a_file_comes_over_either_version_of_ip() {
         .expect_err("no such file");
     assert_eq!(refused, "the server answered 404 Not Found");
     let refused = world.fetch("http://10.9.0.2:81/").expect_err("no listener");
-    assert!(
-        refused.contains("connection refused"),
-        "{refused}"
-    );
+    let text = "cannot connect to 10.9.0.2:81: connection refused; start a server there, or name another port";
+    assert_eq!(refused, text);
 }
 
 #[test]
@@ -177,7 +175,11 @@ fn a_snapshot_shows_the_connection_and_survives_json() {
     );
     let text = serde_json::to_string(&snapshot).expect("JSON");
     let read: Snapshot = serde_json::from_str(&text).expect("a snapshot");
-    assert_eq!(read, snapshot);
+    let again = serde_json::to_string(&read).expect("JSON");
+    assert_eq!(again, text);
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let rto = &value["connections"][0]["info"]["rto_us"];
+    assert_eq!(rto, 200_000, "times are whole microseconds");
 }
 
 #[test]
@@ -194,7 +196,8 @@ fn the_end_waits_for_responses_and_then_takes_no_more() {
         world.step(&mut fetch);
     }
     let now = world.now;
-    world.service.begin_end(now, world.server.host_mut());
+    let server = world.server.host_mut();
+    assert!(world.service.handle_stop(now, server, Stop::InOrder));
     let outcome = loop {
         world.step(&mut fetch);
         if let Some(outcome) = fetch.outcome() {
@@ -204,9 +207,42 @@ fn the_end_waits_for_responses_and_then_takes_no_more() {
     outcome.expect("the response is complete");
     assert_eq!(fetch.into_inner().len(), content.len());
     let refused = world.fetch("http://10.9.0.2/data.bin").expect_err("closed");
-    assert!(
-        refused.contains("connection refused"),
-        "{refused}"
-    );
+    assert!(refused.contains("connection refused"), "{refused}");
     assert!(world.service.has_ended(world.server.host()));
+}
+
+#[test]
+fn what_is_left_at_the_end_is_reset() {
+    let root = root_with("data.bin", &pattern(20_000_000));
+    let (left, right) = ports();
+    let spec = "tx:delay=30ms".parse().expect("a description");
+    let World {
+        mut server,
+        mut service,
+        mut client,
+        ..
+    } = World::new(root.path(), Faults::new(left, &spec, 3), right);
+    let url = "http://10.9.0.2/data.bin".parse().expect("a URL");
+    let mut fetch =
+        Fetch::start(url, Vec::new(), 7, client.now(), client.host_mut()).expect("a way");
+    while fetch.received() == 0 {
+        server.turn(&mut service).expect("memory does not fail");
+        client.turn(&mut fetch).expect("memory does not fail");
+    }
+    let (now, host) = (server.now(), server.host_mut());
+    assert!(service.handle_stop(now, host, Stop::AtOnce));
+    server
+        .reset_all(&mut service)
+        .expect("memory does not fail");
+    assert!(server.host().stack().is_empty());
+    // The server is gone: what it has sent is all there will be.
+    drop((server, service));
+    let outcome = loop {
+        client.turn(&mut fetch).expect("memory does not fail");
+        if let Some(outcome) = fetch.outcome() {
+            break outcome;
+        }
+    };
+    let error = outcome.expect_err("the response is cut off").to_string();
+    assert!(error.contains("connection reset by the peer"), "{error}");
 }

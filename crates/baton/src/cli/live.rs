@@ -1,6 +1,6 @@
 //! What can be typed after `baton live`.
 
-use super::DescriptorArgs;
+use super::{DescriptorArgs, FilterArgs};
 use crate::config::keys;
 use baton_cache::ReplacementConfig;
 use baton_host::SelectionConfig;
@@ -190,8 +190,10 @@ pub struct ServeArgs {
 /// `baton live get`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  baton live get http://10.9.0.1/file --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 -o file
+Example, from a server on the kernel's TCP in the same namespace:
+  ip netns add demo
+  ip netns exec demo python3 -m http.server 8000 &
+  baton live get http://10.9.1.1:8000/file --tap baton1 --addr 10.9.1.2/24 --netns demo --host-addr 10.9.1.1/24 -o file
 
 The server is named by its address; names are not looked up.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
@@ -208,9 +210,18 @@ pub struct GetArgs {
 
 /// `baton live stat`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  baton live stat\n  baton live stat --control /run/baton-adapter.sock --json | jq .applications\n  baton live stat --watch"
-)]
+#[command(after_help = "\
+Examples:
+  baton live stat
+  baton live stat --watch --port 80
+  baton live stat --state established --state close-wait --peer 10.9.0.0/24 --rows 20
+  baton live stat --control /run/baton-adapter.sock --json | jq .applications
+  baton live stat --glossary | less
+
+Columns as in `ss -ti`: cwnd in segments, rtt and rto in milliseconds, send-q, acked and received in bytes. `limited by` is what keeps a
+connection from sending more at this moment: the application (all it wrote is sent), the peer's window, the congestion window, pacing, or
+coalescing (a partial segment waits for more). With --watch what counts is shown per second. In JSON names end in their unit; sizes without
+one are bytes.")]
 pub struct StatArgs {
     /// Where the process answers [default: as `baton live serve` does, or if nothing is there, as `baton live adapter` does]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -224,6 +235,15 @@ pub struct StatArgs {
     /// Show counters that are 0, too
     #[arg(long)]
     pub all: bool,
+    /// Connections shown at most; JSON has all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub rows: usize,
+    /// Which connections.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Say what the names of the counters mean, and ask nobody
+    #[arg(long, exclusive = true)]
+    pub glossary: bool,
 }
 
 impl StatArgs {
@@ -235,6 +255,15 @@ impl StatArgs {
             let mut there = usual.into_iter().filter(|path| path.exists());
             there.next().unwrap_or(usual[0])
         })
+    }
+
+    /// The command whose process answers there, as far as the path tells.
+    pub fn server(&self) -> &'static str {
+        match self.control().to_str() {
+            Some(CONTROL) => "`baton live serve`",
+            Some(super::adapter::CONTROL) => "`baton live adapter`",
+            _ => "`baton live serve` or `baton live adapter`",
+        }
     }
 }
 

@@ -1,0 +1,127 @@
+//! Which connections are shown.
+
+use crate::cli::FilterArgs;
+use baton_live::Snapshot;
+use baton_tcp::State;
+use baton_wire::Endpoint;
+
+/// Leaves what is asked for in the snapshot.
+pub fn apply(filter: &FilterArgs, snapshot: &mut Snapshot) {
+    snapshot.connections.retain(|row| {
+        is_in(filter, Some(row.info.state)) && is_between(filter, row.local, Some(row.remote))
+    });
+    snapshot
+        .listeners
+        .retain(|row| is_in(filter, None) && is_between(filter, row.local, None));
+    snapshot
+        .places
+        .retain(|row| is_between(filter, row.local, Some(row.remote)));
+}
+
+/// Whether anything was asked for.
+pub fn is_given(filter: &FilterArgs) -> bool {
+    let FilterArgs {
+        state,
+        peer,
+        port,
+        sport,
+        dport,
+    } = filter;
+    let ports = [port, sport, dport];
+    !state.is_empty() || !peer.is_empty() || ports.iter().any(|ports| !ports.is_empty())
+}
+
+/// Whether a connection in this state is asked for; a listener has none.
+fn is_in(filter: &FilterArgs, state: Option<State>) -> bool {
+    let mut states = filter.state.iter();
+    filter.state.is_empty() || states.any(|name| name.of_connection() == state)
+}
+
+/// Whether a connection between these is asked for; a listener has no peer.
+fn is_between(filter: &FilterArgs, local: Endpoint, remote: Option<Endpoint>) -> bool {
+    let FilterArgs {
+        peer,
+        port,
+        sport,
+        dport,
+        ..
+    } = filter;
+    let is_remote = |is: &dyn Fn(Endpoint) -> bool| remote.is_some_and(is);
+    (peer.is_empty() || is_remote(&|end| peer.iter().any(|net| net.contains(&end.addr))))
+        && (sport.is_empty() || sport.contains(&local.port))
+        && (dport.is_empty() || is_remote(&|end| dport.contains(&end.port)))
+        && (port.is_empty()
+            || port.contains(&local.port)
+            || is_remote(&|end| port.contains(&end.port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command, LiveCommand};
+    use clap::Parser;
+
+    fn filter(line: &str) -> FilterArgs {
+        let words = "baton live stat".split(' ').chain(line.split_whitespace());
+        let Command::Live(command) = Cli::try_parse_from(words).expect("a command").command else {
+            panic!("it is a live command");
+        };
+        match *command {
+            LiveCommand::Stat(arguments) => arguments.filter,
+            _ => panic!("it is `stat`"),
+        }
+    }
+
+    fn end(text: &str) -> Endpoint {
+        let address: std::net::SocketAddr = text.parse().expect("an endpoint");
+        Endpoint::new(address.ip(), address.port())
+    }
+
+    #[test]
+    fn all_conditions_must_hold_and_one_value_of_each() {
+        let (local, remote) = (end("10.9.0.2:80"), end("10.9.0.1:5000"));
+        for (line, state, is_shown) in [
+            ("", State::Established, true),
+            ("--state established", State::Established, true),
+            ("--state estab --state syn-recv", State::SynReceived, true),
+            ("--state established", State::SynReceived, false),
+            ("--peer 10.9.0.1", State::Established, true),
+            ("--peer 10.9.0.2", State::Established, false),
+            (
+                "--peer 10.8.0.0/16 --peer 10.9.0.0/16",
+                State::Closing,
+                true,
+            ),
+            ("--port 5000", State::Established, true),
+            ("--port 80", State::Established, true),
+            ("--port 81", State::Established, false),
+            ("--sport 80 --dport 5000", State::Established, true),
+            ("--sport 5000", State::Established, false),
+            ("--dport 80", State::Established, false),
+            ("--peer 10.9.0.1 --sport 81", State::Established, false),
+        ] {
+            let filter = filter(line);
+            let shown = is_in(&filter, Some(state)) && is_between(&filter, local, Some(remote));
+            assert_eq!(shown, is_shown, "{line}");
+            assert_eq!(is_given(&filter), !line.is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_listener_has_a_port_and_no_peer() {
+        let local = end("0.0.0.0:80");
+        for (line, is_shown) in [
+            ("", true),
+            ("--state listen", true),
+            ("--state established", false),
+            ("--port 80", true),
+            ("--sport 80", true),
+            ("--dport 80", false),
+            ("--peer 10.9.0.1", false),
+        ] {
+            let filter = filter(line);
+            let shown = is_in(&filter, None) && is_between(&filter, local, None);
+            assert_eq!(shown, is_shown, "{line}");
+        }
+    }
+}

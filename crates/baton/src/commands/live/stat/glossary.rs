@@ -1,0 +1,77 @@
+//! What the names of the counters mean.
+
+/// For people; a line for each counter, its name first.
+pub const TEXT: &str = include_str!("glossary.txt");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_inet::{Host, InterfaceConfig};
+    use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners};
+    use baton_live::http::HttpConfig;
+    use baton_live::port::{Counted, FaultSpec, Faults, MemoryPort, memory_pair};
+    use baton_live::{Clock, Engine, ServiceConfig, Snapshot, SnapshotSource, WebService};
+    use baton_nic::Config;
+    use baton_tcp::Config as TcpConfig;
+
+    const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+
+    /// Names as the glossary has them.
+    fn names() -> Vec<&'static str> {
+        let entries = TEXT.lines().filter(|line| line.contains("  "));
+        entries.filter_map(|line| line.split("  ").next()).collect()
+    }
+
+    fn is_explained(counter: &str) -> bool {
+        names().iter().any(|name| {
+            let (name, counter): (Vec<_>, Vec<_>) =
+                (name.split('.').collect(), counter.split('.').collect());
+            let mut parts = name.iter().zip(&counter);
+            name.len() == counter.len() && parts.all(|(part, is)| *part == "*" || part == is)
+        })
+    }
+
+    fn engine() -> Engine<Counted<Faults<MemoryPort>>> {
+        let (port, _) = memory_pair(MACS, 1500);
+        let interface =
+            InterfaceConfig::new(MACS[0], vec!["10.9.0.2/24".parse().expect("an address")]);
+        let host = Host::new(interface, TcpConfig::default(), 1).expect("a host");
+        let port = Counted::new(Faults::new(port, &FaultSpec::default(), 1));
+        Engine::new(host, port, Clock::start())
+    }
+
+    fn check(engine: &Engine<Counted<Faults<MemoryPort>>>, source: &impl SnapshotSource) {
+        for counter in Snapshot::take(engine, source).counters.keys() {
+            assert!(is_explained(counter), "{counter} is not in the glossary");
+        }
+    }
+
+    #[test]
+    fn the_counters_of_a_server_and_of_an_adapter_are_explained() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut engine = engine();
+        let config = ServiceConfig::new(HttpConfig::new(folder.path()));
+        let service = WebService::start(&config, engine.host_mut()).expect("a folder");
+        check(&engine, &service);
+
+        let config = AdapterServiceConfig {
+            firmware: Some(Config::default()),
+            ..AdapterServiceConfig::default()
+        };
+        let path = folder.path().join("adapter.sock");
+        let listeners = Listeners::open(&path, None, config.limits).expect("a socket");
+        let service = AdapterService::new(config, listeners, engine.host_mut());
+        check(&engine, &service.expect("parameters that work"));
+    }
+
+    #[test]
+    fn every_name_is_explained_once() {
+        let mut seen = std::collections::BTreeSet::new();
+        for name in names() {
+            assert!(seen.insert(name), "{name} stands there twice");
+        }
+        assert!(seen.len() > 150, "{}", seen.len());
+        assert!(!is_explained("engine"), "whole names only");
+        assert!(!is_explained("tcp.refused.bad_ack.more"));
+    }
+}
