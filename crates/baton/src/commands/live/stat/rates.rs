@@ -3,13 +3,13 @@
 use baton_live::{ConnectionRow, Snapshot};
 use baton_report::grouped;
 use baton_wire::Endpoint;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The earlier look, and how long ago it was.
 #[derive(Debug)]
 pub struct Rates<'a> {
     before: &'a Snapshot,
-    connections: HashMap<(Endpoint, Endpoint), &'a ConnectionRow>,
+    connections: BTreeMap<(Endpoint, Endpoint), &'a ConnectionRow>,
     seconds: f64,
 }
 
