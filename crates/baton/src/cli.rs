@@ -6,9 +6,9 @@ mod arrivals;
 mod complete;
 #[cfg(live)]
 mod descriptors;
-mod found;
 #[cfg(live)]
 mod filter;
+mod found;
 #[cfg(live)]
 mod live;
 mod load;
@@ -20,9 +20,9 @@ pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 pub use arrivals::ArrivalArgs;
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
-pub use found::{Group, KeysArgs, ListArgs};
 #[cfg(live)]
 pub use filter::FilterArgs;
+pub use found::{Group, KeysArgs, ListArgs};
 #[cfg(live)]
 pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, ServeArgs, StatArgs};
 pub use load::LoadArgs;

@@ -1,7 +1,7 @@
 //! Loads that are not infinite.
 
 use super::*;
-use crate::log::Log;
+use crate::log::{Log, ReadOptions};
 use crate::source::{Demand, RequestSpec, SECOND_PS, Workload};
 use crate::{Fixed, FixedSpec, Replay, SessionRule};
 use proptest::prelude::*;
@@ -158,7 +158,7 @@ const TEXT: &str = "\
 ";
 
 fn log() -> Log {
-    Log::from_reader(Path::new("test"), TEXT.as_bytes(), None).unwrap()
+    Log::from_reader(Path::new("test"), TEXT.as_bytes(), &ReadOptions::default()).unwrap()
 }
 
 /// Seconds at which requests are due in one pass over the log, connection by connection.
