@@ -1,6 +1,6 @@
 //! Descriptors on their way to the other side: they wait, and go in batches.
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, whole_entries};
 use crate::{Batcher, Batching, BatchingError, BatchingRule, EntriesPerTransfer, Ring, Urgency};
 use baton_wire::Time;
 
@@ -63,15 +63,11 @@ impl DescriptorQueue {
         urgency: Urgency,
     ) -> bool {
         debug_assert_eq!(entry.len(), 1 + entry[0].continuations());
-        if self.ring.free() < entry.len() {
+        if !self.ring.try_extend(entry) {
             self.stats.full += 1;
             // There will be no room before what waits is gone.
             self.batcher.flush();
             return false;
-        }
-        for &descriptor in entry {
-            let pushed = self.ring.try_push(descriptor);
-            debug_assert!(pushed.is_ok(), "there was room");
         }
         if urgency != Urgency::Lazy {
             self.awaited = self.ring.len();
@@ -86,30 +82,20 @@ impl DescriptorQueue {
         self.batcher.flush();
     }
 
-    /// Puts what is to be transferred next at `now` into `transfer`, which it clears before; false when nothing is due.
+    /// What is to be transferred next at `now`; empty when nothing is due.
     #[inline]
-    pub fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
-        transfer.clear();
+    pub fn next_transfer(&mut self, now: Time) -> &[Descriptor] {
         if self.batcher.is_due(now) {
             self.batcher.taken(now);
             self.due = self.ring.len();
         }
-        if self.due == 0 {
-            return false;
-        }
-        let mut entry_left = 0;
-        for descriptor in self.ring.iter().take(self.due) {
-            if entry_left == 0 {
-                entry_left = 1 + descriptor.continuations();
-                // An entry longer than a transfer goes alone.
-                if !transfer.is_empty() && transfer.len() + entry_left > self.most_per_transfer {
-                    break;
-                }
-            }
-            transfer.push(*descriptor);
-            entry_left -= 1;
-        }
-        !transfer.is_empty()
+        let due = &self.ring.as_slice()[..self.due];
+        let Some(first) = due.first() else {
+            return due;
+        };
+        // An entry longer than a transfer goes alone.
+        let most = self.most_per_transfer.max(1 + first.continuations());
+        &due[..whole_entries(due, most)]
     }
 
     /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.
@@ -119,7 +105,7 @@ impl DescriptorQueue {
         if taken > 0 {
             self.stats.per_transfer.record(taken as u64);
         }
-        drop(self.ring.take(taken));
+        self.ring.drop_front(taken);
         self.due -= taken;
         self.awaited = self.awaited.saturating_sub(taken);
     }
@@ -203,7 +189,7 @@ mod tests {
     #[test]
     fn it_knows_how_far_somebody_waits() {
         let mut queue = DescriptorQueue::new(&Batching::default(), 16).unwrap();
-        let (now, mut transfer) = (Time::ZERO, Vec::new());
+        let now = Time::ZERO;
         for (tag, urgency) in [
             (1, Urgency::Lazy),
             (2, Urgency::Awaited),
@@ -212,7 +198,7 @@ mod tests {
             assert_eq!(queue.is_awaited(), tag > 2);
             assert!(queue.push(now, &entry(tag, 0), 0, urgency));
         }
-        assert!(queue.next_transfer(now, &mut transfer));
+        assert_eq!(queue.next_transfer(now).len(), 3);
         queue.transferred(1, 3);
         assert!(queue.is_awaited(), "the second is still there");
         queue.transferred(1, 2);
@@ -227,7 +213,7 @@ mod tests {
         fn all_go_in_order(level in 1_u32..8, steps in prop::collection::vec((0_u16..=240, 0_usize..20, 0_u64..30), 1..100)) {
             let config = Batching { level, timer_us: 20, max_descriptors: 6, ..Batching::default() };
             let mut queue = DescriptorQueue::new(&config, 16).unwrap();
-            let (mut pushed, mut gone, mut transfer) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut pushed, mut gone) = (Vec::new(), Vec::new());
             let mut now = Time::ZERO;
             for (tag, (inline_bytes, room, gap_us)) in steps.into_iter().enumerate() {
                 now += Span::from_us(gap_us);
@@ -238,7 +224,11 @@ mod tests {
                     pushed.extend(entry);
                 }
                 let mut room = room;
-                while queue.next_transfer(now, &mut transfer) {
+                loop {
+                    let transfer = queue.next_transfer(now).to_vec();
+                    if transfer.is_empty() {
+                        break;
+                    }
                     let mut at = 0;
                     while at < transfer.len() {
                         at += 1 + transfer[at].continuations();
@@ -259,9 +249,14 @@ mod tests {
                 }
             }
             now += Span::from_secs(1);
-            while queue.next_transfer(now, &mut transfer) {
-                gone.extend_from_slice(&transfer);
-                queue.transferred(transfer.len(), transfer.len());
+            loop {
+                let transfer = queue.next_transfer(now);
+                let len = transfer.len();
+                if len == 0 {
+                    break;
+                }
+                gone.extend_from_slice(transfer);
+                queue.transferred(len, len);
             }
             prop_assert!(queue.is_empty() && !queue.is_held_up());
             prop_assert_eq!(gone, pushed);

@@ -1,89 +1,91 @@
 //! A bounded queue of descriptors.
 
-use crate::Fifo;
+/// Entries that were taken and are not forgotten, while at least as many wait.
+const MOST_TAKEN: usize = 32;
 
-/// A bounded first-in, first-out queue. It never grows beyond its capacity: what does not fit is given back.
+/// A bounded first-in, first-out queue whose entries lie one behind the other. It never grows beyond its capacity: what does not fit is
+/// given back.
 ///
 /// ```
 /// use baton_bus::Ring;
 ///
-/// let mut ring = Ring::new(1);
-/// assert_eq!(ring.try_push('a'), Ok(()));
-/// assert_eq!(ring.try_push('b'), Err('b'));
-/// assert_eq!(ring.pop(), Some('a'));
+/// let mut ring = Ring::new(2);
+/// assert!(ring.try_extend(&['a', 'b']));
+/// assert!(!ring.try_extend(&['c']));
+/// assert_eq!(ring.as_slice(), ['a', 'b']);
+/// ring.drop_front(1);
+/// assert_eq!(ring.front(), Some(&'b'));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    entries: Fifo<T>,
+    /// Those that were taken, which are forgotten from time to time, and those that wait.
+    entries: Vec<T>,
+    taken: usize,
     capacity: usize,
-    high_water: usize,
-    refused: u64,
 }
 
-impl<T> Ring<T> {
+impl<T: Copy> Ring<T> {
     /// An empty ring for `capacity` entries, at least one. Memory is taken as it fills for the first time.
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a ring holds at least one entry");
         Self {
-            entries: Fifo::new(),
+            entries: Vec::new(),
+            taken: 0,
             capacity,
-            high_water: 0,
-            refused: 0,
         }
     }
 
-    /// Appends `entry`.
-    ///
-    /// # Errors
-    /// Gives the entry back if the ring is full.
-    pub fn try_push(&mut self, entry: T) -> Result<(), T> {
-        if self.is_full() {
-            self.refused += 1;
-            return Err(entry);
+    /// Appends all of `entries`; false, and none of them, if there is no room for that.
+    #[inline]
+    pub fn try_extend(&mut self, entries: &[T]) -> bool {
+        if self.free() < entries.len() {
+            return false;
         }
-        self.entries.push(entry);
-        self.high_water = self.high_water.max(self.entries.len());
-        Ok(())
+        // Each that was taken makes way for at most one that waits to be moved.
+        if self.taken >= MOST_TAKEN && self.taken >= self.len() {
+            self.entries.drain(..self.taken);
+            self.taken = 0;
+        }
+        self.entries.extend_from_slice(entries);
+        true
     }
 
-    /// Takes the oldest entry.
-    pub fn pop(&mut self) -> Option<T> {
-        self.entries.pop()
-    }
-
-    /// Takes the oldest `count` entries, of which there are so many.
-    pub fn take(&mut self, count: usize) -> impl Iterator<Item = T> {
-        self.entries.take(count)
+    /// Drops the oldest `count` entries, of which there are so many.
+    #[inline]
+    pub fn drop_front(&mut self, count: usize) {
+        self.taken += count;
+        debug_assert!(self.taken <= self.entries.len(), "so many wait");
+        if self.taken == self.entries.len() {
+            self.clear();
+        }
     }
 
     /// Takes all out.
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.taken = 0;
     }
 
     /// The oldest entry.
     pub fn front(&self) -> Option<&T> {
-        self.entries.front()
+        self.entries.get(self.taken)
     }
 
     /// All entries, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter()
+    #[inline]
+    pub fn as_slice(&self) -> &[T] {
+        &self.entries[self.taken..]
     }
 
     /// Entries waiting.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() - self.taken
     }
 
     /// Whether no entry waits.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Whether the next entry will be refused.
-    pub fn is_full(&self) -> bool {
-        self.entries.len() == self.capacity
+        self.len() == 0
     }
 
     /// The most entries it holds.
@@ -92,18 +94,9 @@ impl<T> Ring<T> {
     }
 
     /// Entries for which there is room.
+    #[inline]
     pub fn free(&self) -> usize {
-        self.capacity - self.entries.len()
-    }
-
-    /// The most entries it has held at one time.
-    pub fn high_water(&self) -> usize {
-        self.high_water
-    }
-
-    /// Entries refused because it was full.
-    pub fn refused(&self) -> u64 {
-        self.refused
+        self.capacity - self.len()
     }
 }
 
@@ -111,48 +104,35 @@ impl<T> Ring<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn full_ring_gives_the_entry_back_and_counts_it() {
-        let mut ring = Ring::new(2);
-        assert_eq!(ring.try_push(1), Ok(()));
-        assert_eq!(ring.try_push(2), Ok(()));
-        assert_eq!(ring.try_push(3), Err(3));
-        assert!(ring.is_full());
-        assert_eq!(
-            (ring.len(), ring.free(), ring.high_water(), ring.refused()),
-            (2, 0, 2, 1)
-        );
-        assert_eq!(ring.front(), Some(&1));
-        assert_eq!(ring.iter().copied().collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(
-            (ring.pop(), ring.pop(), ring.pop()),
-            (Some(1), Some(2), None)
-        );
-        assert!(ring.is_empty());
-        assert_eq!(ring.high_water(), 2);
-    }
+    use std::collections::VecDeque;
 
     proptest! {
         #[test]
-        fn accepted_entries_come_out_once_and_in_order(capacity in 1_usize..8, pushes in prop::collection::vec(any::<bool>(), 0..200)) {
+        fn entries_go_in_whole_and_come_out_in_order(
+            capacity in 1_usize..50,
+            steps in prop::collection::vec((any::<bool>(), 0_usize..20), 0..200),
+        ) {
             let mut ring = Ring::new(capacity);
-            let (mut accepted, mut popped) = (Vec::new(), Vec::new());
-            for (number, push) in pushes.into_iter().enumerate() {
+            let (mut model, mut next) = (VecDeque::new(), 0);
+            for (push, count) in steps {
                 if push {
-                    let full = ring.len() == capacity;
-                    prop_assert_eq!(ring.try_push(number).is_err(), full);
-                    if !full {
-                        accepted.push(number);
+                    let entries: Vec<usize> = (next..next + count).collect();
+                    let fits = model.len() + count <= capacity;
+                    prop_assert_eq!(ring.try_extend(&entries), fits);
+                    if fits {
+                        model.extend(entries);
+                        next += count;
                     }
                 } else {
-                    popped.extend(ring.pop());
+                    let count = count.min(model.len());
+                    model.drain(..count);
+                    ring.drop_front(count);
                 }
-                prop_assert!(ring.len() <= capacity && ring.len() <= ring.high_water());
+                prop_assert!(ring.as_slice().iter().eq(&model));
+                prop_assert_eq!((ring.front(), ring.is_empty()), (model.front(), model.is_empty()));
+                prop_assert_eq!((ring.len(), ring.free()), (model.len(), capacity - model.len()));
+                prop_assert!(ring.taken <= MOST_TAKEN + capacity, "its memory is bounded, too");
             }
-            popped.extend(ring.take(ring.len()));
-            prop_assert!(ring.is_empty());
-            prop_assert_eq!(popped, accepted);
         }
     }
 }

@@ -29,13 +29,13 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 /// Descriptors of the longest run of whole entries at the start of `transfer` that has at most `most` descriptors.
-pub fn whole_entries<'a>(transfer: impl IntoIterator<Item = &'a Descriptor>, most: usize) -> usize {
-    let mut transfer = transfer.into_iter();
+#[inline]
+pub fn whole_entries(transfer: &[Descriptor], most: usize) -> usize {
+    let most = most.min(transfer.len());
     let mut whole = 0;
-    while let Some(head) = transfer.next() {
-        let continuations = head.continuations();
-        let end = whole + 1 + continuations;
-        if end > most || (continuations > 0 && transfer.nth(continuations - 1).is_none()) {
+    while whole < most {
+        let end = whole + 1 + transfer[whole].continuations();
+        if end > most {
             break;
         }
         whole = end;

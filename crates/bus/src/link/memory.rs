@@ -262,10 +262,8 @@ fn append<D: Inline>(written: &mut Option<D>, start: usize, data: D) -> bool {
 /// Moves whole entries of `from` to the ring, as far as there is room.
 fn put(ring: &mut Ring<Descriptor>, from: &[Descriptor]) -> usize {
     let taken = whole_entries(from, ring.free());
-    for &descriptor in &from[..taken] {
-        let pushed = ring.try_push(descriptor);
-        debug_assert!(pushed.is_ok(), "there was room");
-    }
+    let pushed = ring.try_extend(&from[..taken]);
+    debug_assert!(pushed, "there was room");
     taken
 }
 
@@ -283,8 +281,9 @@ fn get(
         let missing = first - ring.len();
         return Err(Violation::Malformed(Malformed::Truncated { missing }).into());
     }
-    let count = whole_entries(ring.iter(), most.max(first));
-    to.extend(ring.take(count));
+    let count = whole_entries(ring.as_slice(), most.max(first));
+    to.extend_from_slice(&ring.as_slice()[..count]);
+    ring.drop_front(count);
     Ok(())
 }
 
@@ -302,6 +301,18 @@ impl<D> MemoryHost<D> {
     fn shared(&self) -> Result<RefMut<'_, Shared<D>>, LinkError> {
         self.faults.check()?;
         Ok(self.shared.borrow_mut())
+    }
+}
+
+impl<D: Inline> MemoryHost<D> {
+    /// Whether data is placed at this address that is like this.
+    pub fn is_placed(&self, address: u64, is_it: impl FnOnce(&D) -> bool) -> bool {
+        let shared = self.shared.borrow();
+        let buffer = shared.find(address, 0).ok();
+        buffer.is_some_and(|(buffer, _)| match &shared.buffers[buffer].state {
+            State::Placed(data) => is_it(data),
+            State::Free | State::Reserved(_) => false,
+        })
     }
 }
 

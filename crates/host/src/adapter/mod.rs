@@ -119,7 +119,6 @@ pub struct OsLayer<P> {
     /// The link took less than it was given: when to try again.
     retry_at: Option<Time>,
     /// Kept for their memory.
-    transfer: Vec<Descriptor>,
     responses: Vec<Descriptor>,
     entry: Vec<Descriptor>,
     /// States of connections on their way, by their sockets.
@@ -177,7 +176,6 @@ impl<P: Inline> OsLayer<P> {
             in_use: 0,
             now: Time::ZERO,
             retry_at: None,
-            transfer: Vec::new(),
             responses: Vec::new(),
             entry: Vec::new(),
             stats: OsLayerStats::default(),

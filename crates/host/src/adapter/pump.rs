@@ -1,8 +1,8 @@
 //! Moving everything that can be moved between the sockets and the link.
 
 use super::OsLayer;
+use baton_bus::HostLink;
 use baton_bus::link::{Inline, LinkError};
-use baton_bus::{Descriptor, HostLink};
 use baton_wire::{Span, Time};
 
 /// When requests are offered again that the other side had no room for: it does not say when it has.
@@ -53,25 +53,18 @@ impl<P: Inline> OsLayer<P> {
 
     /// Puts one round of what is due; true when the link took some of it.
     fn put<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) -> Result<bool, LinkError> {
-        let mut transfer = std::mem::take(&mut self.transfer);
-        let result = self.put_due(now, link, &mut transfer);
-        self.transfer = transfer;
-        result
-    }
-
-    fn put_due<L: HostLink<Data = P>>(
-        &mut self,
-        now: Time,
-        link: &mut L,
-        transfer: &mut Vec<Descriptor>,
-    ) -> Result<bool, LinkError> {
         let mut moved = false;
         self.retry_at = None;
-        while self.queue.next_transfer(now, transfer) {
+        while !self.queue.is_empty() {
+            let transfer = self.queue.next_transfer(now);
+            let offered = transfer.len();
+            if offered == 0 {
+                break;
+            }
             let taken = link.put(now, transfer)?;
-            self.queue.transferred(taken, transfer.len());
+            self.queue.transferred(taken, offered);
             moved |= taken > 0;
-            if taken < transfer.len() {
+            if taken < offered {
                 self.retry_at = Some(now + RETRY);
                 break;
             }
@@ -108,6 +101,8 @@ impl<P: Inline> OsLayer<P> {
             return Some(self.now);
         }
         let timers = [self.queue.poll_timeout(), self.corks.next(), self.retry_at];
-        timers.into_iter().flatten().min()
+        let first = timers.map(|timer| timer.unwrap_or(Time::NEVER));
+        let first = first.into_iter().fold(Time::NEVER, Time::min);
+        (first < Time::NEVER).then_some(first)
     }
 }

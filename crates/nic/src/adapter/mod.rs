@@ -199,6 +199,13 @@ impl<P: Payload + Inline> Adapter<P> {
         can_go || !session.asked.is_empty() || !session.owed.is_empty()
     }
 
+    /// Whether no response waits for an application.
+    #[inline]
+    pub fn is_silent(&self, session: SessionId) -> bool {
+        let session = self.session(session);
+        session.responses.queue().is_empty() && session.owed.is_empty()
+    }
+
     /// Totals of one application.
     pub fn stats_of(&self, session: SessionId) -> &SessionStats {
         &self.session(session).stats
@@ -236,12 +243,11 @@ impl<P: Payload + Inline> Adapter<P> {
 
     /// When [`Adapter::handle_timeouts`] or [`Adapter::next_transfer`] of some session is next to be called, if ever. May be early.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let of_session = |(_, session): (usize, &Session<P>)| {
-            let deadlines = session.deadlines.iter().map(|&(until, _)| until);
-            deadlines.chain(session.responses.poll_timeout()).min()
-        };
-        let sessions = self.sessions.iter().filter_map(of_session);
-        sessions.chain(self.shared.owners.next_overdue()).min()
+        let overdue = self.shared.owners.next_overdue();
+        let due = (self.sessions.iter())
+            .map(|(_, session)| session.due())
+            .fold(overdue.unwrap_or(Time::NEVER), Time::min);
+        (due < Time::NEVER).then_some(due)
     }
 
     // --- mutators ---
@@ -389,16 +395,12 @@ impl<P: Payload + Inline> Adapter<P> {
         self.session_mut(session).asked.pop_front()
     }
 
-    /// Puts the responses that are to be transferred next into `transfer`, which it clears before; false when none are due.
-    pub fn next_transfer(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        transfer: &mut Vec<Descriptor>,
-    ) -> bool {
+    /// The responses that are to be transferred next, and whether somebody waits for them; empty when none are due.
+    #[inline]
+    pub fn next_transfer(&mut self, now: Time, session: SessionId) -> (&[Descriptor], bool) {
         let session = self.session_mut(session);
         session.settle_all(now);
-        session.responses.next_transfer(now, transfer)
+        session.responses.next_transfer(now)
     }
 
     /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.

@@ -61,6 +61,7 @@ where
 }
 
 /// Begins the transfers that are to be begun; gives how many.
+#[inline]
 pub(super) fn begin_transfers<P, L>(
     now: Time,
     adapter: &mut Adapter<P>,
@@ -129,6 +130,7 @@ where
 }
 
 /// Gives the host the responses that are due.
+#[inline]
 pub(super) fn put_responses<P, L>(
     now: Time,
     adapter: &mut Adapter<P>,
@@ -139,27 +141,22 @@ where
     P: Payload + Inline,
     L: AdapterLink<Data = P>,
 {
-    let mut transfer = adapter.take_scratch();
     let mut did = false;
-    let result = loop {
-        if !adapter.next_transfer(now, session, &mut transfer) {
-            break Ok(());
+    while !adapter.is_silent(session) {
+        let (transfer, is_awaited) = adapter.next_transfer(now, session);
+        let offered = transfer.len();
+        if offered == 0 {
+            break;
         }
-        let put = match adapter.queue(session).is_awaited() {
-            true => link.put(now, &transfer),
-            false => link.put_lazily(now, &transfer),
+        let taken = match is_awaited {
+            true => link.put(now, transfer)?,
+            false => link.put_lazily(now, transfer)?,
         };
-        match put {
-            Err(error) => break Err(error),
-            Ok(taken) => {
-                adapter.transferred(now, session, taken, transfer.len());
-                did |= taken > 0;
-                if taken < transfer.len() {
-                    break Ok(());
-                }
-            }
+        adapter.transferred(now, session, taken, offered);
+        did |= taken > 0;
+        if taken < offered {
+            break;
         }
-    };
-    adapter.return_scratch(transfer);
-    result.map(|()| did)
+    }
+    Ok(did)
 }

@@ -116,9 +116,11 @@ impl Responses {
         }
     }
 
-    /// What is to be transferred next; false when nothing is due.
-    pub(super) fn next_transfer(&mut self, now: Time, transfer: &mut Vec<Descriptor>) -> bool {
-        self.queue.next_transfer(now, transfer)
+    /// What is to be transferred next, and whether somebody waits for it; empty when nothing is due.
+    #[inline]
+    pub(super) fn next_transfer(&mut self, now: Time) -> (&[Descriptor], bool) {
+        let is_awaited = self.queue.is_awaited();
+        (self.queue.next_transfer(now), is_awaited)
     }
 
     /// The link has taken so many descriptors of so many offered.

@@ -350,6 +350,14 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
+    /// When one of its timers is due; [`Time::NEVER`] if none runs.
+    #[inline]
+    pub(super) fn due(&self) -> Time {
+        let responses = self.responses.poll_timeout().unwrap_or(Time::NEVER);
+        let deadlines = self.deadlines.iter().map(|&(until, _)| until);
+        deadlines.fold(responses, Time::min)
+    }
+
     // --- events of the stack ---
 
     /// Something happened to the connection of a socket.

@@ -155,12 +155,15 @@ impl Service {
             handled.expect("it was asked for");
         }
         let mut transfer = std::mem::take(responses);
-        while self
-            .adapter
-            .next_transfer(self.now, self.session, &mut transfer)
-        {
-            did = true;
+        loop {
+            let (due, _) = self.adapter.next_transfer(self.now, self.session);
+            transfer.clear();
+            transfer.extend_from_slice(due);
             let len = transfer.len();
+            if len == 0 {
+                break;
+            }
+            did = true;
             self.adapter.transferred(self.now, self.session, len, len);
             for entry in entries(&transfer) {
                 let head = entry.expect("whole entries")[0];

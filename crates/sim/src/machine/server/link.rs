@@ -9,11 +9,10 @@ use baton_bus::link::{
     Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
 };
 use baton_bus::{
-    Accounting, AdapterLink, BytesByCategory, Category, Descriptor, Direction, HostLink,
+    Accounting, AdapterLink, BytesByCategory, Category, Descriptor, Direction, HostLink, Ring,
 };
 use baton_host::Access;
 use baton_wire::{Payload, Symbolic, Time};
-use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
 /// What the host's processor did with the link, for it to be charged.
@@ -67,9 +66,9 @@ pub(super) struct AdapterTally {
 }
 
 /// Descriptors on their way in one direction; the first of them have arrived.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Channel {
-    descriptors: VecDeque<Descriptor>,
+    ring: Ring<Descriptor>,
     arrived: usize,
 }
 
@@ -105,7 +104,6 @@ pub(super) struct SimulatedLink {
     host: MemoryHost<LinkData>,
     adapter: MemoryAdapter<LinkData>,
     buffer_space: u64,
-    ring_depth: usize,
     to_adapter: Channel,
     to_host: Channel,
     device: DeviceId,
@@ -123,8 +121,6 @@ pub(super) struct SimulatedLink {
     /// The socket for packets of the host's own stack. What they cost either side is charged where they are sent and received, as of a
     /// driver's packets: their requests, responses and DMAs are nothing beside that.
     packets: Option<u32>,
-    /// Buffers with packets that the adapter has not begun to fetch.
-    placed_packets: FxHashSet<u64>,
     accounting: Accounting,
 }
 
@@ -145,9 +141,8 @@ impl SimulatedLink {
             host,
             adapter,
             buffer_space: u64::from(config.buffers) * u64::from(buffer_bytes),
-            ring_depth: ring_depth as usize,
-            to_adapter: Channel::default(),
-            to_host: Channel::default(),
+            to_adapter: Channel::new(ring_depth as usize),
+            to_host: Channel::new(ring_depth as usize),
             device,
             first_dma: 0,
             dmas: VecDeque::new(),
@@ -158,7 +153,6 @@ impl SimulatedLink {
             host_gets: usize::MAX,
             adapter_tally: AdapterTally::default(),
             packets: None,
-            placed_packets: FxHashSet::default(),
             accounting: Accounting::default(),
         }
     }
@@ -216,12 +210,17 @@ impl SimulatedLink {
 
     /// Whether the ring for responses has room.
     pub(super) fn has_room_for_responses(&self) -> bool {
-        self.to_host.descriptors.len() < self.ring_depth
+        self.to_host.ring.free() > 0
     }
 
     /// Whether the ring for requests has room.
     pub(super) fn has_room_for_requests(&self) -> bool {
-        self.to_adapter.descriptors.len() < self.ring_depth
+        self.to_adapter.ring.free() > 0
+    }
+
+    /// Whether the host did anything with it since that was last asked.
+    pub(super) fn has_host_work(&self) -> bool {
+        !self.host_work.is_empty()
     }
 
     /// What the host did with it since that was last asked, in order.
@@ -307,8 +306,8 @@ impl SimulatedLink {
     /// Asserts what always holds.
     pub(super) fn check(&self) {
         for channel in [&self.to_adapter, &self.to_host] {
-            assert!(channel.arrived <= channel.descriptors.len());
-            assert!(channel.descriptors.len() <= self.ring_depth);
+            assert!(channel.arrived <= channel.ring.len());
+            assert!(channel.ring.len() <= channel.ring.capacity());
         }
     }
 }
@@ -322,26 +321,33 @@ fn copied_bytes(data: &LinkData) -> u32 {
 }
 
 impl Channel {
+    /// One for so many descriptors.
+    fn new(depth: usize) -> Self {
+        Self {
+            ring: Ring::new(depth),
+            arrived: 0,
+        }
+    }
+
     /// Takes as many whole entries as there is room for.
-    fn put(&mut self, depth: usize, entries: &[Descriptor]) -> u32 {
-        let taken = whole_entries(entries, depth - self.descriptors.len());
-        self.descriptors.extend(entries[..taken].iter().copied());
+    #[inline]
+    fn put(&mut self, entries: &[Descriptor]) -> u32 {
+        let taken = whole_entries(entries, self.ring.free());
+        let pushed = self.ring.try_extend(&entries[..taken]);
+        debug_assert!(pushed, "there was room");
         taken as u32
     }
 
     /// Gives whole entries that have arrived: at most `most` descriptors, but at least one entry.
+    #[inline]
     fn get(&mut self, most: usize, to: &mut Vec<Descriptor>) {
-        if self.arrived == 0 {
+        let arrived = &self.ring.as_slice()[..self.arrived];
+        let Some(first) = arrived.first() else {
             return;
-        }
-        let first = 1 + self.descriptors[0].continuations();
-        let room = most.max(first).min(self.arrived);
-        let count = whole_entries(&self.descriptors, room);
-        let (front, back) = self.descriptors.as_slices();
-        let from_front = count.min(front.len());
-        to.extend_from_slice(&front[..from_front]);
-        to.extend_from_slice(&back[..count - from_front]);
-        self.descriptors.drain(..count);
+        };
+        let count = whole_entries(arrived, most.max(1 + first.continuations()));
+        to.extend_from_slice(&arrived[..count]);
+        self.ring.drop_front(count);
         self.arrived -= count;
     }
 }
@@ -350,7 +356,7 @@ impl HostLink for SimulatedLink {
     type Data = LinkData;
 
     fn put(&mut self, _now: Time, requests: &[Descriptor]) -> Result<usize, LinkError> {
-        let taken = self.to_adapter.put(self.ring_depth, requests);
+        let taken = self.to_adapter.put(requests);
         if taken > 0 {
             let before = self.host_work.len();
             for entry in entries(&requests[..taken as usize]).flatten() {
@@ -395,11 +401,8 @@ impl HostLink for SimulatedLink {
     }
 
     fn place(&mut self, data: LinkData) -> Result<u64, LinkData> {
-        let (copied, is_packet) = (copied_bytes(&data), data.is_packet());
+        let copied = copied_bytes(&data);
         let address = self.host.place(data)?;
-        if is_packet {
-            self.placed_packets.insert(address);
-        }
         self.note_copy(address, copied, Access::Write);
         Ok(address)
     }
@@ -442,7 +445,7 @@ impl AdapterLink for SimulatedLink {
     }
 
     fn put(&mut self, _now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
-        let taken = self.to_host.put(self.ring_depth, responses);
+        let taken = self.to_host.put(responses);
         if taken > 0 {
             let responses = entries(&responses[..taken as usize]).flatten();
             let tallied = responses.filter(|entry| !self.is_of_packets(entry));
@@ -459,7 +462,7 @@ impl AdapterLink for SimulatedLink {
 
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         self.adapter.read(now, id, address, len)?;
-        let is_packet = self.placed_packets.remove(&address);
+        let is_packet = self.host.is_placed(address, LinkData::is_packet);
         let number = self.begin_dma(Direction::ToNic, address, is_packet);
         if !self.dma_at_once {
             // What it is shows when it is there; to the bus it is all the same.

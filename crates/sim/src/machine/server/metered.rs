@@ -299,7 +299,14 @@ impl LinkMeter {
     }
 
     /// Charges what has been done since this was last asked.
+    #[inline]
     pub(super) fn charge(&mut self, link: &mut SimulatedLink, meter: &mut HostMeter) {
+        if link.has_host_work() {
+            self.charge_work(link, meter);
+        }
+    }
+
+    fn charge_work(&mut self, link: &mut SimulatedLink, meter: &mut HostMeter) {
         for work in link.host_work() {
             match work {
                 HostWork::Request {
