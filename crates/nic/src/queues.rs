@@ -36,23 +36,23 @@ impl Stamp {
 /// allocate.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    /// Apart from the entries, for whoever looks only at these.
-    stamps: Fifo<Stamp>,
-    entries: Fifo<T>,
+    /// When the oldest entry arrived: most who look at a queue want to know only that.
+    head: Option<Stamp>,
+    entries: Fifo<(Stamp, T)>,
     limit: usize,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new(limit: u32) -> Self {
         Self {
-            stamps: Fifo::new(),
+            head: None,
             entries: Fifo::new(),
             limit: limit as usize,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.stamps.len()
+        self.entries.len()
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -63,30 +63,31 @@ impl<T> Queue<T> {
     #[inline]
     pub(crate) fn push(&mut self, stamp: Stamp, item: T) {
         debug_assert!(
-            self.stamps.back().is_none_or(|last| *last < stamp),
+            self.entries.back().is_none_or(|(last, _)| *last < stamp),
             "arrivals are stamped in order"
         );
         debug_assert!(!self.is_full(), "there is room");
-        self.stamps.push(stamp);
-        self.entries.push(item);
+        self.head.get_or_insert(stamp);
+        self.entries.push((stamp, item));
     }
 
     /// Takes the oldest entry, which arrived at [`Queue::head`].
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        self.stamps.pop();
-        self.entries.pop()
+        let (_, item) = self.entries.pop()?;
+        self.head = self.entries.front().map(|(stamp, _)| *stamp);
+        Some(item)
     }
 
     /// When its oldest entry arrived.
     #[inline]
     pub(crate) fn head(&self) -> Option<Stamp> {
-        self.stamps.front().copied()
+        self.head
     }
 
     /// Its oldest entry.
     pub(crate) fn front(&self) -> Option<&T> {
-        self.entries.front()
+        self.entries.front().map(|(_, item)| item)
     }
 
     /// Entries for which there is room.
@@ -95,15 +96,16 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter()
+        self.entries.iter().map(|(_, item)| item)
     }
 
     /// Asserts its limit and its order.
     pub(crate) fn check(&self) {
         assert!(self.len() <= self.limit, "a queue keeps to its limit");
-        assert_eq!(self.len(), self.entries.len(), "every entry has its stamp");
+        let stamps = self.entries.iter().map(|(stamp, _)| *stamp);
+        assert_eq!(self.head, stamps.clone().next(), "the oldest is known");
         assert!(
-            self.stamps.iter().is_sorted_by(|a, b| a < b),
+            stamps.is_sorted_by(|a, b| a < b),
             "a queue is in order of arrival"
         );
     }
@@ -157,6 +159,15 @@ impl<R> Queues<R> {
             .with(Source::Arrivals, self.arrivals.head())
             .with(Source::HostReceive, self.host_receive.head())
             .with(Source::NicReceive, self.nic_receive.head())
+    }
+
+    /// Whether anything waits.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        (self.arrivals.head())
+            .or(self.host_receive.head())
+            .or(self.nic_receive.head())
+            .is_some()
     }
 
     /// Qlen: packets that wait on the receive queue of the NIC. Under FCFS, where lookup waits too, all packets that wait there.

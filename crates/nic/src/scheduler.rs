@@ -77,12 +77,6 @@ impl Heads {
         }
     }
 
-    /// Whether any source has work.
-    #[inline]
-    pub(crate) fn any(&self) -> bool {
-        self.0.iter().any(Option::is_some)
-    }
-
     /// The one of `sources` with the lowest stamp; the first named one at equal stamps.
     #[inline]
     fn oldest(&self, sources: &[Source]) -> Option<Source> {

@@ -135,7 +135,12 @@ impl<F> Dispatch<F> {
 
     /// Whether there may be a piece of work, if only to find that TCP has nothing to send; `ready` is that of [`Dispatch::next_piece`].
     pub fn has_work(&self, ready: impl Fn(SessionId) -> Ready) -> bool {
-        self.transmit.is_some() || self.heads(ready).any()
+        let any_requests = || {
+            self.requests
+                .iter()
+                .any(|requests| requests.has_work(&ready))
+        };
+        self.transmit.or(self.timers).is_some() || self.queues.any() || any_requests()
     }
 
     /// Whether timers that are due have become work that waits for its turn.

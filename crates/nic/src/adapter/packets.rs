@@ -90,8 +90,8 @@ impl<P: Payload + Inline> Adapter<P> {
         matches!(session.sockets[slot as usize].phase, Phase::Packets)
             && entry.len() == 1
             && matches!(
-                Request::decode(&entry[0]).map(|request| request.action),
-                Ok(Action::Send { .. } | Action::SendCached { .. } | Action::Receive { .. })
+                entry[0].opcode(),
+                Ok(Opcode::Send | Opcode::SendCached | Opcode::Receive)
             )
     }
 
@@ -341,11 +341,9 @@ impl<P: Payload + Inline> Session<P> {
         let cumulative = socket.sending.unwritten.len() > 1;
         let mut parts = Pieces::new();
         let mut last = None;
-        while let Some(mut send) = self.sends.pop(&mut socket.sending.unwritten) {
+        while let Some(send) = self.sends.pop(&mut socket.sending.unwritten) {
             last = Some((send.tag, send.len()));
-            while let Some((part, _)) = send.data.take(usize::MAX) {
-                parts.push(part);
-            }
+            send.data.move_to(&mut parts);
         }
         let Some((tag, len)) = last else {
             return debug_assert!(false, "a packet has a part");

@@ -8,7 +8,7 @@ use baton_bus::descriptor::{Buffer, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, Urgency};
 use baton_tcp::{ConnId, Stack, WriteFlags};
-use baton_wire::{Payload, Time};
+use baton_wire::{Payload, Pieces, Time};
 
 /// A SEND.
 #[derive(Clone, Debug)]
@@ -65,6 +65,20 @@ impl<P: Payload + Inline> SendData<P> {
                     parts.remove(0);
                 }
                 Some((data, !parts.is_empty()))
+            }
+        }
+    }
+}
+
+impl<P: Payload + Inline> SendData<P> {
+    /// All of it, which is here, goes behind `parts`.
+    pub(super) fn move_to(self, parts: &mut Pieces<P>) {
+        match self {
+            Self::There { .. } => debug_assert!(false, "it has been fetched"),
+            Self::Here(data) => parts.push(data),
+            Self::Cached(cached) => {
+                let whole = cached.into_iter().map(|mut part| part.take(usize::MAX));
+                parts.extend(whole.flatten());
             }
         }
     }
@@ -267,16 +281,11 @@ impl<P: Payload + Inline> Session<P> {
     /// What was fetched and does not fit into the connection's send buffer.
     pub(super) fn take_unwritten(&mut self, slot: u32) -> Vec<P> {
         let unwritten = &mut self.sockets[slot as usize].sending.unwritten;
-        let mut pieces = Vec::new();
-        while let Some(mut send) = self.sends.pop(unwritten) {
-            while let Some((data, is_begun)) = send.data.take(usize::MAX) {
-                pieces.push(data);
-                if !is_begun {
-                    break;
-                }
-            }
+        let mut pieces = Pieces::new();
+        while let Some(send) = self.sends.pop(unwritten) {
+            send.data.move_to(&mut pieces);
         }
-        pieces
+        pieces.into_vec()
     }
 
     /// Gives a socket the cumulative answer that is owed to it.

@@ -93,6 +93,17 @@ impl Requests {
         Some(is_of_cache)
     }
 
+    /// Whether there is work that may be done now.
+    #[inline]
+    pub(super) fn has_work(&self, ready: impl FnOnce(SessionId) -> Ready) -> bool {
+        let has_requests = (self.host_send.head()).or(self.commands.head()).is_some();
+        if !has_requests && self.begun.is_empty() {
+            return false;
+        }
+        let ready = ready(self.session);
+        has_requests && ready.can_answer || !self.begun.is_empty() && ready.is_over
+    }
+
     /// When the oldest work arrived that may be done now.
     #[inline]
     pub(super) fn oldest(&self, ready: Ready) -> Oldest {
