@@ -95,7 +95,6 @@ pub struct Cache {
     entries: Vec<u32>,
     /// `ways` rounded up to a power of two: distance from set to set. The entries between are `FREE` for ever.
     stride: usize,
-    stride_bits: u32,
     ways: usize,
     set_bits: u32,
     set_mask: usize,
@@ -106,7 +105,7 @@ const DIRTY: u32 = 1;
 /// An entry without a line. Its tag is out of range.
 const FREE: u32 = u32::MAX;
 /// The most ways there are.
-const MAX_WAYS: usize = 64;
+pub(super) const MAX_WAYS: usize = 64;
 
 /// Calls `$method::<W>` with W, the set's stride, known to the compiler.
 macro_rules! with_stride {
@@ -135,7 +134,6 @@ impl Cache {
         Ok(Self {
             entries: vec![FREE; sets as usize * stride],
             stride,
-            stride_bits: stride.trailing_zeros(),
             ways,
             set_bits: sets.trailing_zeros(),
             set_mask: sets as usize - 1,
@@ -145,15 +143,30 @@ impl Cache {
     /// Uses `line`: makes it the most recent of its set, fetching it in the place of the least recent if need be.
     #[inline]
     pub fn touch(&mut self, line: u64, write: bool) -> Outcome {
-        let first = self.set_of(line) << self.stride_bits;
-        let wanted = self.entry_of(line);
-        let most_recent = &mut self.entries[first];
-        if *most_recent & !DIRTY == wanted {
-            let before = *most_recent;
-            *most_recent |= u32::from(write);
-            return hit(before, *most_recent);
-        }
         with_stride!(self.touch_set(line, write))
+    }
+
+    /// How many of the `lines` from `first` on are each the most recent of its set, up to the first that is not, and were written to
+    /// before if this is a write: to use these changes nothing.
+    #[inline]
+    pub(super) fn just_used(&self, first: u64, lines: u32, write: bool) -> u32 {
+        let (ignored, written) = if write { (0, DIRTY) } else { (DIRTY, 0) };
+        let mut used = 0;
+        while used < lines {
+            let line = first + u64::from(used);
+            let most_recent = self.entries[self.set_of(line) * self.stride];
+            if most_recent & !ignored != self.entry_of(line) | written {
+                break;
+            }
+            used += 1;
+        }
+        used
+    }
+
+    /// Distance from set to set, for [`Cache::touch_set`].
+    #[inline]
+    pub(super) fn stride(&self) -> usize {
+        self.stride
     }
 
     /// Fetches `line` as its set's most recent unless it is there, in which case nothing changes.
@@ -176,7 +189,7 @@ impl Cache {
 
     /// Whether `line` is there, and whether it is dirty.
     pub fn state_of(&self, line: u64) -> Option<bool> {
-        let first = self.set_of(line) << self.stride_bits;
+        let first = self.set_of(line) * self.stride;
         let wanted = self.entry_of(line);
         let set = &self.entries[first..first + self.ways];
         set.iter()
@@ -232,10 +245,16 @@ impl Cache {
         &mut self.entries.as_chunks_mut().0[set]
     }
 
-    #[inline(never)]
-    fn touch_set<const W: usize>(&mut self, line: u64, write: bool) -> Outcome {
+    /// [`Cache::touch`] where the stride is known to be `W`.
+    #[inline]
+    pub(super) fn touch_set<const W: usize>(&mut self, line: u64, write: bool) -> Outcome {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
         let entries = self.set::<W>(set);
+        let most_recent = entries[0];
+        if most_recent & !DIRTY == wanted {
+            entries[0] |= u32::from(write);
+            return hit(most_recent, entries[0]);
+        }
         match find(entries, wanted) {
             Some(way) => {
                 let before = entries[way];

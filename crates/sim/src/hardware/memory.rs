@@ -1,11 +1,11 @@
 //! Two levels of cache and main memory, as one processor sees them.
 
-use std::ops::{Add, AddAssign};
+use std::ops::{Add, AddAssign, Range};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Cache, CacheConfig, Outcome};
+use super::cache::{Cache, CacheConfig, MAX_WAYS, Outcome};
 use super::config_error::ConfigError;
 use super::dram::{Dram, DramConfig, DramCounters};
 
@@ -196,10 +196,56 @@ impl MemoryHierarchy {
     #[inline]
     pub fn access(&mut self, now_cycle: u64, address: u64, len: u32, write: bool) -> AccessCost {
         let (first, lines) = self.lines_of(address, len);
+        let again = self.l1.just_used(first, lines, write);
+        if again < lines {
+            return self.access_from(again, now_cycle, (first, lines), write);
+        }
+        self.counters.l1_hits += u64::from(lines);
+        AccessCost {
+            l1_hits: lines,
+            stall_l1_cycles: lines * self.l1_stall_cycles,
+            ..AccessCost::default()
+        }
+    }
+
+    /// The same for `lines` from `first` on, of which those before the one of this place among them were just used.
+    #[inline(never)]
+    fn access_from(
+        &mut self,
+        place: u32,
+        now_cycle: u64,
+        (first, lines): (u64, u32),
+        write: bool,
+    ) -> AccessCost {
+        let left = first + u64::from(place)..first + u64::from(lines);
+        let mut cost = match self.l1.stride() {
+            1 => self.access_lines::<1>(now_cycle, left, write),
+            2 => self.access_lines::<2>(now_cycle, left, write),
+            4 => self.access_lines::<4>(now_cycle, left, write),
+            8 => self.access_lines::<8>(now_cycle, left, write),
+            16 => self.access_lines::<16>(now_cycle, left, write),
+            32 => self.access_lines::<32>(now_cycle, left, write),
+            _ => self.access_lines::<MAX_WAYS>(now_cycle, left, write),
+        };
+        cost.l1_hits = lines - cost.l2_hits - cost.misses;
+        cost.stall_l1_cycles = cost.l1_hits * self.l1_stall_cycles;
+        self.counters.l1_hits += u64::from(cost.l1_hits);
+        self.counters.l2_hits += u64::from(cost.l2_hits);
+        self.counters.misses += u64::from(cost.misses);
+        cost
+    }
+
+    /// What lines cost that the L1 does not have, where its sets are known to be so far from each other.
+    #[inline]
+    fn access_lines<const W: usize>(
+        &mut self,
+        now_cycle: u64,
+        lines: Range<u64>,
+        write: bool,
+    ) -> AccessCost {
         let mut cost = AccessCost::default();
-        let (mut line, end) = (first, first + u64::from(lines));
-        while line < end {
-            match self.l1.touch(line, write) {
+        for line in lines {
+            match self.l1.touch_set::<W>(line, write) {
                 Outcome::Hit => {}
                 Outcome::FirstWrite => {
                     self.l2.mark_dirty(line);
@@ -208,13 +254,7 @@ impl MemoryHierarchy {
                     self.access_l2(now_cycle, line, write, &mut cost)
                 }
             }
-            line += 1;
         }
-        cost.l1_hits = lines - cost.l2_hits - cost.misses;
-        cost.stall_l1_cycles = cost.l1_hits * self.l1_stall_cycles;
-        self.counters.l1_hits += u64::from(cost.l1_hits);
-        self.counters.l2_hits += u64::from(cost.l2_hits);
-        self.counters.misses += u64::from(cost.misses);
         cost
     }
 
@@ -274,7 +314,7 @@ impl MemoryHierarchy {
         (first, (last - first) as u32 + 1)
     }
 
-    #[inline]
+    #[inline(never)]
     fn access_l2(&mut self, now_cycle: u64, line: u64, write: bool, cost: &mut AccessCost) {
         let outcome = self.l2.touch(line, write);
         if outcome.is_hit() {
