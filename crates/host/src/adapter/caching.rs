@@ -67,6 +67,11 @@ impl Caching {
 }
 
 impl<P: Inline> OsLayer<P> {
+    /// Whether the adapter's data cache is used.
+    pub fn has_cache(&self) -> bool {
+        self.caching.is_some()
+    }
+
     /// What the adapter's data cache did; nothing where none is used.
     pub fn nic_cache_stats(&self) -> Option<&NicCacheStats> {
         Some(self.caching.as_ref()?.cache.stats())

@@ -125,6 +125,9 @@ impl<P: Inline> OsLayer<P> {
 
     /// Corks whose time has come let go; true when there was one.
     pub(super) fn fire_corks(&mut self, now: Time) -> bool {
+        if self.corks.next().is_none() {
+            return false;
+        }
         let mut fired = false;
         while let Some((deadline, number)) = self.corks.pop(now) {
             let entry = self.socket_mut(number);

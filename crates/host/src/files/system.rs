@@ -172,8 +172,10 @@ impl<P: Payload> FileSystem<P> {
             let is_done = |end| os.is_done_with(socket, end);
             self.handle_done_with(borrower, is_done, buffers, m);
         }
-        let is_done = |count| os.is_inserted(count);
-        self.handle_done_with(Borrower::Cache(adapter), is_done, buffers, m);
+        if os.has_cache() {
+            let is_done = |count| os.is_inserted(count);
+            self.handle_done_with(Borrower::Cache(adapter), is_done, buffers, m);
+        }
     }
 
     /// Somebody is no more, or has all that he referred to elsewhere.

@@ -105,9 +105,9 @@ pub struct Wire<F> {
     delay: Span,
     queue_frames: usize,
     free_at: Time,
-    /// When each frame arrives that is in flight: apart, for whoever asks only for that.
-    arrivals: Fifo<Time>,
-    frames: Fifo<F>,
+    /// When the first of the frames in flight arrives: most who ask want to know only that.
+    next: Option<Time>,
+    frames: Fifo<(Time, F)>,
     faults: Option<Box<Faults<F>>>,
     counters: WireCounters,
 }
@@ -158,7 +158,7 @@ impl<F: Clone> Wire<F> {
             delay: Span::from_ns(config.delay_ns.into()),
             queue_frames: config.queue_frames as usize,
             free_at: Time::ZERO,
-            arrivals: Fifo::new(),
+            next: None,
             frames: Fifo::new(),
             faults,
             counters: WireCounters::default(),
@@ -184,28 +184,30 @@ impl<F: Clone> Wire<F> {
 
     #[inline]
     fn push(&mut self, arrival: Time, frame: F) {
-        self.arrivals.push(arrival);
-        self.frames.push(frame);
+        self.next.get_or_insert(arrival);
+        self.frames.push((arrival, frame));
     }
 
     /// When the next frame arrives.
+    #[inline]
     pub fn next_arrival(&self) -> Option<Time> {
-        let in_order = self.arrivals.front().copied();
-        let Some(faults) = &self.faults else {
-            return in_order;
-        };
-        in_order.into_iter().chain(faults.late.peek_time()).min()
+        let late = (self.faults.as_ref()).and_then(|faults| faults.late.peek_time());
+        match (self.next, late) {
+            (Some(next), Some(late)) => Some(next.min(late)),
+            (next, late) => next.or(late),
+        }
     }
 
     /// Takes the next frame, if one has arrived by `now`.
     pub fn receive(&mut self, now: Time) -> Option<F> {
         let arrival = self.next_arrival().filter(|&arrival| arrival <= now)?;
         self.counters.frames_received += 1;
-        if self.arrivals.front() != Some(&arrival) {
+        if self.next != Some(arrival) {
             return self.receive_late();
         }
-        self.arrivals.pop();
-        self.frames.pop()
+        let (_, frame) = self.frames.pop()?;
+        self.next = self.frames.front().map(|&(arrival, _)| arrival);
+        Some(frame)
     }
 
     /// When the frames given so far will have been sent: a sender that waits for this never queues here.
@@ -247,16 +249,17 @@ impl<F: Clone> Wire<F> {
             self.counters.lost += 1;
             return;
         }
-        if faults.duplicate.happens(&mut faults.generator) {
-            self.counters.duplicated += 1;
-            self.arrivals.push(arrival);
-            self.frames.push(frame.clone());
-        }
+        let twice = faults.duplicate.happens(&mut faults.generator);
+        let copy = twice.then(|| frame.clone());
         if faults.reorder.happens(&mut faults.generator) {
             self.counters.reordered += 1;
             faults.late.push(arrival + faults.reorder_delay, frame);
         } else {
             self.push(arrival, frame);
+        }
+        if let Some(copy) = copy {
+            self.counters.duplicated += 1;
+            self.push(arrival, copy);
         }
     }
 }

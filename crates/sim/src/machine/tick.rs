@@ -48,4 +48,24 @@ impl Tick {
             Self::Nic(tick, nic) => FIRST_NIC_TICK + nic as usize * NIC_TICKS + tick as usize,
         }
     }
+
+    /// That of a place.
+    #[inline]
+    pub(super) const fn at(index: u8) -> Self {
+        match index {
+            0 => Self::ClientTimer,
+            1 => Self::ClientOpen,
+            2 => Self::Sample,
+            3 => Self::Disk,
+            4 => Self::Server,
+            index => {
+                let index = index - FIRST_NIC_TICK as u8;
+                let tick = match index % NIC_TICKS as u8 {
+                    0 => NicTick::AtNic,
+                    _ => NicTick::AtClients,
+                };
+                Self::Nic(tick, index / NIC_TICKS as u8)
+            }
+        }
+    }
 }

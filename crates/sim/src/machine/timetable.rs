@@ -9,8 +9,8 @@ use baton_wire::Time;
 pub(super) struct Timetable {
     /// When each tick happens, by its place; [`Time::NEVER`] if it is not armed.
     times: [Time; TICKS],
-    /// Those that are armed, the next last.
-    armed: Vec<(Time, Tick)>,
+    /// Those that are armed, by their places, the next last.
+    armed: Vec<(Time, u8)>,
 }
 
 impl Timetable {
@@ -25,38 +25,36 @@ impl Timetable {
     /// `tick` happens at `due`, unless it is armed for that time or an earlier one.
     #[inline]
     pub(super) fn arm(&mut self, tick: Tick, due: Time) {
-        if due < self.times[tick.index()] {
-            self.disarm(tick);
-            self.insert(tick, due);
+        let index = tick.index();
+        if due < self.times[index] {
+            self.disarm(index);
+            self.insert(index, due);
         }
     }
 
-    fn insert(&mut self, tick: Tick, due: Time) {
-        self.times[tick.index()] = due;
-        // Mostly it is one of the next: those before it move up one by one.
-        let mut place = self.armed.len();
-        self.armed.push((due, tick));
-        while place > 0 && self.armed[place - 1].0 <= due {
-            self.armed.swap(place - 1, place);
-            place -= 1;
-        }
+    fn insert(&mut self, index: usize, due: Time) {
+        self.times[index] = due;
+        // Mostly it is one of the next.
+        let later = self.armed.iter().rposition(|&(time, _)| time > due);
+        let place = later.map_or(0, |last| last + 1);
+        self.armed.insert(place, (due, index as u8));
     }
 
-    /// `tick` does not happen.
-    pub(super) fn disarm(&mut self, tick: Tick) {
-        let time = &mut self.times[tick.index()];
+    /// The tick of this place does not happen.
+    fn disarm(&mut self, index: usize) {
+        let time = &mut self.times[index];
         if *time < Time::NEVER {
             *time = Time::NEVER;
-            self.armed.retain(|(_, armed)| *armed != tick);
+            self.armed.retain(|&(_, armed)| usize::from(armed) != index);
         }
     }
 
     /// Takes the next.
     #[inline]
     pub(super) fn take_next(&mut self) -> Option<(Time, Tick)> {
-        let (time, tick) = self.armed.pop()?;
-        self.times[tick.index()] = Time::NEVER;
-        Some((time, tick))
+        let (time, index) = self.armed.pop()?;
+        self.times[usize::from(index)] = Time::NEVER;
+        Some((time, Tick::at(index)))
     }
 }
 
@@ -84,6 +82,11 @@ mod tests {
     fn each_tick_has_its_place() {
         let ticks = ticks();
         assert!((0..).zip(&ticks).all(|(place, tick)| tick.index() == place));
+        assert!(
+            (0..)
+                .zip(&ticks)
+                .all(|(place, tick)| Tick::at(place) == *tick)
+        );
         assert_eq!(ticks.len(), TICKS);
     }
 
@@ -96,7 +99,7 @@ mod tests {
         let disk = (Time::from_ps(3), Tick::Disk);
         assert_eq!(table.take_next(), Some(disk), "the earlier counts");
         table.arm(Tick::Disk, Time::from_ps(7));
-        table.disarm(Tick::Disk);
+        table.disarm(Tick::Disk.index());
         assert_eq!(table.take_next(), None);
     }
 
@@ -112,7 +115,7 @@ mod tests {
             for (choice, ps) in steps {
                 match ticks.get(choice) {
                     Some(&tick) if ps == 0 => {
-                        table.disarm(tick);
+                        table.disarm(tick.index());
                         list.retain(|armed| armed.1 != tick);
                     }
                     Some(&tick) => {

@@ -89,7 +89,7 @@ impl AdapterProcess {
             Waiting::One(dispatch) => drop(dispatch.handle_frame((now, packet))),
         }
         self.worker.wake(now);
-        self.expect();
+        self.expect(now);
     }
 
     pub(super) fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
@@ -104,8 +104,8 @@ impl AdapterProcess {
     }
 
     /// Looks forward, after something has changed.
-    fn expect(&mut self) {
-        let due = self.worker.poll_timeout(|| self.timer());
+    fn expect(&mut self, now: Time) {
+        let due = self.worker.poll_timeout(now, || self.timer());
         self.due = due.unwrap_or(Time::NEVER);
     }
 
@@ -130,9 +130,21 @@ impl AdapterProcess {
         port: &mut Port,
         frame: &mut impl FnMut(&Segment<Symbolic>),
     ) -> Result<(), LinkError> {
-        if !self.worker.ends(now) {
-            return Ok(());
+        match self.worker.ends(now) {
+            true => self.leave(now, link, carrier, port, frame),
+            false => Ok(()),
         }
+    }
+
+    /// What the piece of work has sent leaves, and the next is looked forward to.
+    fn leave(
+        &mut self,
+        now: Time,
+        link: &mut SimulatedLink,
+        carrier: &mut Carrier,
+        port: &mut Port,
+        frame: &mut impl FnMut(&Segment<Symbolic>),
+    ) -> Result<(), LinkError> {
         let Port {
             nic, to_clients, ..
         } = port;
@@ -157,7 +169,7 @@ impl AdapterProcess {
             self.worker.go_on(now);
             self.due = now;
         } else {
-            self.expect();
+            self.expect(now);
         }
         Ok(())
     }
@@ -200,7 +212,7 @@ impl AdapterProcess {
             self.take_requests(now, link)?;
             if self.worker.is_asleep() && self.is_wanted(link) {
                 self.worker.wake(now);
-                self.expect();
+                self.expect(now);
             }
         }
         Ok(())
@@ -235,7 +247,7 @@ impl AdapterProcess {
                 self.end_work(now, link, carrier, port, frame)?;
             } else {
                 self.worker.rest();
-                self.expect();
+                self.expect(now);
             }
         }
         Ok(())

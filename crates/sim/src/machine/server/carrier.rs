@@ -188,6 +188,7 @@ impl Carrier {
         }
     }
 
+    #[inline(never)]
     fn look_forward(&self) -> Time {
         let landing = self.landing.front().map_or(Time::NEVER, |&(at, _)| at);
         let reads = self.engines.iter().map(|engine| engine.reads.due());
@@ -204,17 +205,20 @@ impl Carrier {
     /// Works out what gets there by `now`.
     #[inline]
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        if self.due() <= now {
+        let due = self.due.get().unwrap_or_else(|| self.look_forward());
+        if due <= now {
             self.see(now);
         }
     }
 
     fn see(&mut self, now: Time) {
-        while self.next_done() <= now {
-            self.advance(now);
-        }
-        for adapter in 0..self.disks.0 {
-            self.begin_reads(now, DeviceId(adapter));
+        if self.bus.is_some() {
+            while self.next_done() <= now {
+                self.advance(now);
+            }
+            for adapter in 0..self.disks.0 {
+                self.begin_reads(now, DeviceId(adapter));
+            }
         }
         while let Some(&(at, landed)) = self.landing.front()
             && at <= now
@@ -223,6 +227,12 @@ impl Carrier {
             self.landed.push(landed);
         }
         self.due.set(None);
+    }
+
+    /// Whether something has got there.
+    #[inline]
+    pub(super) fn has_landed(&self) -> bool {
+        !self.landed.is_empty()
     }
 
     /// What has got there.
@@ -264,6 +274,7 @@ impl Carrier {
     }
 
     /// The last of a crossing's steps is done; on an ideal interconnect the first is.
+    #[inline]
     fn crossed(&mut self, at: Time, device: DeviceId, step: Step) {
         match step {
             Step::Doorbell(count) => self.land(at, device, Crossing::Requests(count)),
@@ -293,6 +304,7 @@ impl Carrier {
         }
     }
 
+    #[inline]
     fn land(&mut self, crossed: Time, adapter: DeviceId, crossing: Crossing) {
         let landed = Landed::OfAdapter(adapter, crossing);
         match self.latency {
@@ -304,6 +316,7 @@ impl Carrier {
         }
     }
 
+    #[inline]
     fn submit(
         &mut self,
         now: Time,
@@ -312,9 +325,21 @@ impl Carrier {
         operation: Operation,
         bytes: BytesByCategory,
     ) {
-        let Some(bus) = &mut self.bus else {
-            return self.crossed(now, device, step);
-        };
+        match self.bus {
+            None => self.crossed(now, device, step),
+            Some(_) => self.submit_to_bus(now, device, step, operation, bytes),
+        }
+    }
+
+    fn submit_to_bus(
+        &mut self,
+        now: Time,
+        device: DeviceId,
+        step: Step,
+        operation: Operation,
+        bytes: BytesByCategory,
+    ) {
+        let Some(bus) = &mut self.bus else { return };
         let tag = self.under_way.insert((device, step)) as u64;
         let transfer = Transfer {
             device,

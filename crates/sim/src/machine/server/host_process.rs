@@ -101,7 +101,7 @@ impl HostProcess {
             events: Turns::default(),
             link_meters,
         };
-        process.expect(ends);
+        process.expect(Time::ZERO, ends);
         Ok(process)
     }
 
@@ -111,9 +111,14 @@ impl HostProcess {
         self.due
     }
 
+    /// Whether it has nothing to do at `now`, and has looked at all that it knows of.
+    pub(super) fn rests(&self, now: Time) -> bool {
+        self.due > now && self.from_disk.is_empty()
+    }
+
     /// Looks forward, after something has changed.
-    fn expect(&mut self, ends: &[End]) {
-        let due = self.worker.poll_timeout(|| self.timer(ends));
+    fn expect(&mut self, now: Time, ends: &[End]) {
+        let due = self.worker.poll_timeout(now, || self.timer(ends));
         self.due = due.unwrap_or(Time::NEVER);
     }
 
@@ -121,27 +126,38 @@ impl HostProcess {
         let of_stack = self.stack.as_ref().and_then(|stack| stack.poll_timeout());
         let of_application = self.application.poll_timeout();
         let of_application = of_application.filter(|_| !self.files.application_sleeps());
-        let of_sockets = ends.iter().filter_map(|end| end.os.poll_timeout());
-        of_sockets.chain(of_application).chain(of_stack).min()
+        let of_sockets = ends.iter().map(|end| end.os.poll_timeout());
+        let first = of_sockets
+            .chain([of_application, of_stack])
+            .fold(Time::NEVER, |first, timer| {
+                timer.map_or(first, |timer| timer.min(first))
+            });
+        (first < Time::NEVER).then_some(first)
     }
 
     /// Ends the piece of work that ends at `now`, and releases what goes onto the links.
+    #[inline]
     pub(super) fn end_work(&mut self, now: Time, ends: &mut [End], carrier: &mut Carrier) {
         if self.worker.ends(now) {
-            for end in &mut *ends {
-                end.link.release_host(now, carrier);
-            }
-            while let Some(read) = self.files.poll_disk() {
-                self.reads.push_back(read);
-            }
-            let is_left = self.piece == Piece::One && self.has_ready(ends);
-            if is_left || ends.iter().any(wants_host) {
-                self.worker.go_on(now);
-                self.due = now;
-                self.goes_on = self.piece == Piece::One;
-            } else {
-                self.expect(ends);
-            }
+            self.leave(now, ends, carrier);
+        }
+    }
+
+    /// What the piece of work has asked for leaves, and the next is looked forward to.
+    fn leave(&mut self, now: Time, ends: &mut [End], carrier: &mut Carrier) {
+        for end in &mut *ends {
+            end.link.release_host(now, carrier);
+        }
+        while let Some(read) = self.files.poll_disk() {
+            self.reads.push_back(read);
+        }
+        let is_left = self.piece == Piece::One && self.has_ready(ends);
+        if is_left || ends.iter().any(wants_host) {
+            self.worker.go_on(now);
+            self.due = now;
+            self.goes_on = self.piece == Piece::One;
+        } else {
+            self.expect(now, ends);
         }
     }
 
@@ -174,7 +190,7 @@ impl HostProcess {
     pub(super) fn look_at(&mut self, now: Time, ends: &[End]) {
         if ends.iter().any(wants_host) || !self.from_disk.is_empty() {
             self.worker.wake(now);
-            self.expect(ends);
+            self.expect(now, ends);
         }
     }
 
@@ -276,6 +292,7 @@ impl HostProcess {
     }
 
     /// Blocks of transient files that were delivered leave the adapters' caches.
+    #[inline]
     fn remove_delivered(&mut self, ends: &mut [End], meter: &mut HostMeter) {
         while let Some(block) = self.files.poll_delivered() {
             let os = &mut ends[usize::from(block.adapter.0)].os;

@@ -119,13 +119,12 @@ impl HostStack {
     /// An adapter is done with packets that it was given.
     fn free_sent<M: Meter>(&mut self, end: &End, adapter: usize, around: &mut Around<'_, M>) {
         let (socket, sent) = (self.packets[adapter], &mut self.sent[adapter]);
-        let is_done = |&behind: &SeqNr| end.os.is_done_with(socket, behind);
-        let done = sent.iter().take_while(|behind| is_done(behind)).count();
+        let mut done = 0;
+        while (sent.pop_front_if(|behind| end.os.is_done_with(socket, *behind))).is_some() {
+            done += 1;
+        }
         if done > 0 {
-            sent.drain(..done);
-            around
-                .memory
-                .transmitted(adapter, done as u32, around.meter);
+            around.memory.transmitted(adapter, done, around.meter);
         }
     }
 
@@ -192,6 +191,9 @@ impl HostStack {
             while let Some((conn, event)) = self.stack.poll_event() {
                 self.take_event(conn, &event, around);
                 self.layer.handle_event(&mut self.stack, conn, &event);
+            }
+            if !self.stack.may_transmit() {
+                break;
             }
             // Which adapter the next segment leaves by is not known before it is made.
             let mut adapters = ends.iter_mut().zip(&self.packets);

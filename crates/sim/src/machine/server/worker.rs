@@ -36,12 +36,17 @@ impl Worker {
         }
     }
 
-    /// When the piece of work ends; if there is none, when the next begins: it is awake, or one of its timers wakes it. `timer` says when
-    /// the first of these is due, and is not asked while it works.
+    /// At `now`: when the piece of work ends; if there is none, when the next begins: it is awake, or one of its timers wakes it. `timer`
+    /// says when the first of these is due, and is not asked while that does not matter.
     #[inline]
-    pub(super) fn poll_timeout(&self, timer: impl FnOnce() -> Option<Time>) -> Option<Time> {
+    pub(super) fn poll_timeout(
+        &self,
+        now: Time,
+        timer: impl FnOnce() -> Option<Time>,
+    ) -> Option<Time> {
         match self.state {
             State::Asleep => timer(),
+            State::Waking(at) if at <= now => Some(at),
             State::Waking(at) => Some(timer().map_or(at, |timer| timer.min(at))),
             State::Working(until) => Some(until),
         }
@@ -50,8 +55,10 @@ impl Worker {
     /// Something is there for it.
     pub(super) fn wake(&mut self, now: Time) {
         if self.state == State::Asleep {
-            let most = 2 * self.jitter_ps;
-            let drawn = self.generator.next_u64() % (most + 1);
+            let drawn = match 2 * self.jitter_ps {
+                0 => 0,
+                most => self.generator.next_u64() % (most + 1),
+            };
             let span = Span::from_ps(self.wake_up.as_ps() - self.jitter_ps + drawn);
             self.state = State::Waking(now + span);
         }
@@ -110,17 +117,17 @@ mod tests {
     }
 
     fn begins(worker: &Worker, now: Time, timer: Option<Time>) -> bool {
-        worker.poll_timeout(|| timer).is_some_and(|due| due <= now)
+        (worker.poll_timeout(now, || timer)).is_some_and(|due| due <= now)
     }
 
     #[test]
     fn it_wakes_up_works_and_sleeps() {
         let mut worker = worker(10, 0, 1);
-        assert_eq!(worker.poll_timeout(|| None), None);
+        assert_eq!(worker.poll_timeout(at(4), || None), None);
         worker.wake(at(5));
         worker.wake(at(6));
         assert_eq!(
-            worker.poll_timeout(|| None),
+            worker.poll_timeout(at(6), || None),
             Some(at(15)),
             "the first counts"
         );
@@ -129,7 +136,7 @@ mod tests {
         worker.wake(at(16));
         assert!(!begins(&worker, at(17), Some(at(17))), "it is busy");
         assert!(!worker.ends(at(17)) && worker.ends(at(18)));
-        assert_eq!(worker.poll_timeout(|| None), None);
+        assert_eq!(worker.poll_timeout(at(18), || None), None);
         worker.go_on(at(18));
         assert!(begins(&worker, at(18), None));
     }
@@ -137,7 +144,7 @@ mod tests {
     #[test]
     fn a_timer_wakes_it_at_once() {
         let mut worker = worker(10, 0, 1);
-        assert_eq!(worker.poll_timeout(|| Some(at(7))), Some(at(7)));
+        assert_eq!(worker.poll_timeout(at(6), || Some(at(7))), Some(at(7)));
         assert!(begins(&worker, at(7), Some(at(7))));
         worker.wake(at(0));
         assert!(begins(&worker, at(7), Some(at(7))) && !begins(&worker, at(7), Some(at(8))));
@@ -149,7 +156,7 @@ mod tests {
             let delay = |n: u64| {
                 let mut worker = worker(100, 20, seed + n);
                 worker.wake(Time::ZERO);
-                worker.poll_timeout(|| None).unwrap()
+                worker.poll_timeout(Time::ZERO, || None).unwrap()
             };
             (0..50).map(delay).collect::<Vec<_>>()
         };

@@ -93,6 +93,7 @@ impl Engine {
     }
 
     /// When one of its timers is due.
+    #[inline]
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         match (self.stack.poll_timeout(), self.adapter.poll_timeout()) {
             (Some(stack), Some(adapter)) => Some(stack.min(adapter)),
@@ -277,6 +278,7 @@ impl Engine {
         pump(now, &mut self.adapter, &mut self.stack, self.session, link)
     }
 
+    #[inline]
     pub(super) fn handle_events(&mut self, now: Time) {
         while let Some((conn, event)) = self.stack.poll_event() {
             let known = self
@@ -290,6 +292,9 @@ impl Engine {
     pub(super) fn charge_moves(&mut self, nic: &mut NicProcessor) {
         let stats = self.adapter.stats_of(self.session);
         let moved = (stats.imported, stats.exported);
+        if moved == self.moved {
+            return;
+        }
         let (imports, exports) = (moved.0 - self.moved.0, moved.1 - self.moved.1);
         nic.meter.run_many(Task::Handoff, imports as u32);
         nic.meter.run_many(Task::Restore, exports as u32);
@@ -299,6 +304,9 @@ impl Engine {
 
 /// Charges what was done with the link.
 pub(super) fn charge_link(tally: AdapterTally, nic: &mut NicProcessor) {
+    if tally == AdapterTally::default() {
+        return;
+    }
     let AdapterTally {
         requests,
         cache_commands,
