@@ -170,6 +170,9 @@ impl TimeWait {
     }
 
     fn get(&self, now: Time, flow: &Flow) -> Option<&Entry> {
+        if self.positions.is_empty() {
+            return None;
+        }
         let entry = entry_at(&self.queues, self.position(flow)?);
         (entry.expires > now).then_some(entry)
     }

@@ -522,7 +522,15 @@ impl<P: Payload> Stack<P> {
     }
 
     /// The next thing that happened.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<(ConnId, Event)> {
+        match self.events.is_empty() {
+            true => None,
+            false => self.take_event(),
+        }
+    }
+
+    fn take_event(&mut self) -> Option<(ConnId, Event)> {
         let (id, event) = self.events.pop_front()?;
         if matches!(event, Event::Closed(_)) {
             self.remove(id);

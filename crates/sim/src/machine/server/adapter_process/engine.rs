@@ -11,7 +11,7 @@ use baton_nic::adapter::{
     Adapter, AdapterConfig, HostPacket, OnBoardMemory, PacketSocket, SessionId, pump,
 };
 use baton_nic::{Governor, LINE_BYTES, Meter, Task, Transmit};
-use baton_tcp::{Segment, Stack};
+use baton_tcp::{ConnId, Event, Segment, Stack};
 use baton_wire::{Symbolic, Time};
 use std::collections::VecDeque;
 
@@ -281,11 +281,15 @@ impl Engine {
     #[inline]
     pub(super) fn handle_events(&mut self, now: Time) {
         while let Some((conn, event)) = self.stack.poll_event() {
-            let known = self
-                .adapter
-                .handle_event(now, &mut self.stack, conn, &event);
-            debug_assert!(known, "all connections are sockets");
+            self.handle_event(now, conn, &event);
         }
+    }
+
+    #[inline(never)]
+    fn handle_event(&mut self, now: Time, conn: ConnId, event: &Event) {
+        let (adapter, stack) = (&mut self.adapter, &mut self.stack);
+        let known = adapter.handle_event(now, stack, conn, event);
+        debug_assert!(known, "all connections are sockets");
     }
 
     /// Charges the imports and exports since this was last done.
