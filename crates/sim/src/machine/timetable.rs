@@ -22,16 +22,23 @@ impl Timetable {
         }
     }
 
-    /// `tick` happens at `due`, unless it is armed for that time or an earlier one.
-    #[inline]
+    /// `tick` happens at `due`, unless it is armed for that time or an earlier one. Callers know most ticks, so that their places are worked
+    /// out when they are compiled.
+    #[inline(always)]
     pub(super) fn arm(&mut self, tick: Tick, due: Time) {
         let index = tick.index();
         if due < self.times[index] {
-            self.disarm(index);
-            self.insert(index, due);
+            self.rearm(index, due);
         }
     }
 
+    #[inline(never)]
+    fn rearm(&mut self, index: usize, due: Time) {
+        self.disarm(index);
+        self.insert(index, due);
+    }
+
+    #[inline]
     fn insert(&mut self, index: usize, due: Time) {
         self.times[index] = due;
         // Mostly it is one of the next.

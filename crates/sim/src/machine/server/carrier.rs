@@ -217,7 +217,9 @@ impl Carrier {
                 self.advance(now);
             }
             for adapter in 0..self.disks.0 {
-                self.begin_reads(now, DeviceId(adapter));
+                if self.engines[usize::from(adapter)].reads.due() <= now {
+                    self.begin_reads(now, DeviceId(adapter));
+                }
             }
         }
         while let Some(&(at, landed)) = self.landing.front()

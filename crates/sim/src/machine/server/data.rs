@@ -35,12 +35,16 @@ pub(super) struct Packet {
     segment: Rc<Segment<LinkData>>,
     /// Bytes of headers and payload, which every step of the way asks for.
     len: u32,
+    /// Those of headers.
+    header_len: u32,
 }
 
 impl Packet {
     fn new(segment: Segment<LinkData>) -> Self {
+        let header_len = segment.header_len();
         Self {
-            len: (segment.header_len() + segment.payload_len()) as u32,
+            len: (header_len + segment.payload_len()) as u32,
+            header_len: header_len as u32,
             segment: Rc::new(segment),
         }
     }
@@ -108,10 +112,10 @@ impl LinkData {
                 };
                 BytesByCategory::of(category, bytes.len() as u64)
             }
-            Self::Packet(segment) => {
-                let headers = segment.header_len() as u64;
+            Self::Packet(packet) => {
+                let headers = packet.header_len.into();
                 let mut bytes = BytesByCategory::of(Category::ProtocolHeader, headers);
-                for content in segment.payload.iter().filter_map(Self::content) {
+                for content in packet.payload.iter().filter_map(Self::content) {
                     bytes.add(category(&content), content.len.into());
                 }
                 bytes

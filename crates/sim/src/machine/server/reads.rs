@@ -47,6 +47,7 @@ impl Reads {
     }
 
     /// When [`Reads::begin`] gives another, if only time is missing; [`Time::NEVER`] if not.
+    #[inline]
     pub(super) fn due(&self) -> Time {
         match self.under_way < self.limit && !self.waiting.is_empty() {
             true => self.ready_at,
