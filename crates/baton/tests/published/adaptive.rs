@@ -1,4 +1,4 @@
-//! Adaptive batching beside none, for small files: in README, but in no table of `baton reproduce` that a test affords.
+//! Adaptive batching beside none, for small files: in the book, but in no table of `baton reproduce` that a test affords.
 
 use crate::found::Found;
 use baton::config::profile;

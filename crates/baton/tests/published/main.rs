@@ -1,7 +1,7 @@
-//! What README publishes of the simulator: the papers' experiments as `baton` runs them, the numbers that come out, those that README has,
+//! What the book publishes of the simulator: the papers' experiments as `baton` runs them, the numbers that come out, those that the book has,
 //! and how far they are from the papers'.
 //!
-//! The tables beside this file say all of it; see `table.rs` for how. A number that moves is changed there and in README on purpose, in a
+//! The tables beside this file say all of it; see `table.rs` for how. A number that moves is changed there and in docs on purpose, in a
 //! commit that says why.
 
 mod adaptive;
@@ -15,7 +15,7 @@ mod table;
 use common::Workbench;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// The excerpt of the World Cup log that README's numbers are from.
+/// The excerpt of the World Cup log that the book's numbers are from.
 const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
 
 const HANDOFF: &str = include_str!("handoff-table1.md");

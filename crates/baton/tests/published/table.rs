@@ -1,7 +1,7 @@
-//! Tables of what is to come out: `| configuration | metric | here | README | published |`.
+//! Tables of what is to come out: `| configuration | metric | here | docs | published |`.
 //!
-//! `here` is what this test's runs give, which are the same bits each time: within 0.5 %. Beside README's and the published numbers stands
-//! how far the run may be from them, `23,031 ± 7 %`, or `0 ± 5` in the number's own unit; of README's, without that, 0.5 %. What is written
+//! `here` is what this test's runs give, which are the same bits each time: within 0.5 %. Beside the book's and the published numbers stands
+//! how far the run may be from them, `23,031 ± 7 %`, or `0 ± 5` in the number's own unit; of the book's, without that, 0.5 %. What is written
 //! is rounded, so half of its last digit is allowed besides. `-` is nothing. Of a configuration with the settings behind it in brackets, only
 //! what is before these has to be named.
 
@@ -20,7 +20,7 @@ pub fn compare(table: &str, found: &[Found]) -> Result<(), Failed> {
         };
         let value = value_of(found, config, metric);
         let value = value.ok_or_else(|| format!("{config}: no {metric} came out"))?;
-        for (cell, source) in numbers.iter().zip(["here", "README", "published"]) {
+        for (cell, source) in numbers.iter().zip(["here", "docs", "published"]) {
             if !is_within(cell, value) {
                 wrong.push(format!("{config}, {metric}: {value}, {source} {cell}"));
             }
