@@ -1,0 +1,83 @@
+//! Pages that are made from the program. `BATON_RECORD=1` writes them again.
+
+use crate::common::{Workbench, root};
+use libtest_mimic::{Failed, Trial};
+use std::fmt::Write as _;
+use std::fs;
+
+/// A trial for each page.
+pub fn trials() -> Vec<Trial> {
+    let trial = |name: &'static str, page: fn() -> String| {
+        Trial::test(format!("reference/{name}"), move || {
+            is_current(name, &page())
+        })
+    };
+    vec![
+        trial("commands.md", commands),
+        trial("names.md", names),
+        trial("keys.md", keys),
+    ]
+}
+
+fn is_current(name: &str, text: &str) -> Result<(), Failed> {
+    let path = root().join("docs/src/reference").join(name);
+    if std::env::var_os("BATON_RECORD").is_some() {
+        fs::write(&path, text)?;
+    }
+    match fs::read_to_string(&path)? == text {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is not what the program says; BATON_RECORD=1 cargo test -p baton --test docs writes it",
+            path.display()
+        )
+        .into()),
+    }
+}
+
+/// What `baton list` prints.
+fn names() -> String {
+    let printed = Workbench::new().run(&["list"]).ok().stdout;
+    format!(
+        "# Names\n\nExperiments, profiles and all else that has a name, as `baton list` prints them.\n\n```text\n{}\n```\n",
+        printed.trim_end()
+    )
+}
+
+/// What `baton keys` prints, under a heading for each table of an experiment.
+fn keys() -> String {
+    let printed = Workbench::new().run(&["keys"]).ok().stdout;
+    let mut text = "# Keys of an experiment\n\nWhat may be set in an experiment or by `--set KEY=VALUE`, as `baton keys` prints it.\n".to_owned();
+    let mut table = "";
+    for key in printed.trim_end().split("\n\n") {
+        let begins = key.split(['.', '\n']).next().unwrap_or_default();
+        if begins != table && !begins.starts_with(' ') {
+            table = begins;
+            let _ = write!(text, "\n## {table}\n");
+        }
+        let _ = write!(text, "\n```text\n{key}\n```\n");
+    }
+    text
+}
+
+/// What `--help` says of every command.
+fn commands() -> String {
+    let mut text = "# Commands\n\nWhat `--help` says of each command. `baton man COMMAND` prints the same as a manual page.\n".to_owned();
+    describe(&[], &mut text);
+    text
+}
+
+/// A command, by its words, and the commands in it.
+fn describe(words: &[&str], text: &mut String) {
+    let bench = Workbench::new();
+    let help = bench.run(&[words, &["--help"]].concat()).ok().stdout;
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let name = [&["baton"], words].concat().join(" ");
+    let _ = write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n"));
+    let listed = lines.iter().skip_while(|line| **line != "Commands:");
+    let listed = listed.skip(1).take_while(|line| !line.is_empty());
+    // The names stand at two blanks; what goes on below them is further in.
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    for inner in names.filter(|name| !["", "help"].contains(name)) {
+        describe(&[words, &[inner]].concat(), text);
+    }
+}
