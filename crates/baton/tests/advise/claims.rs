@@ -17,6 +17,7 @@ pub fn check(text: &str, verdict: &Value) -> Result<(), Failed> {
     for found in array(&verdict["break_even"]) {
         claims.break_even(found)?;
     }
+    claims.under_load(array(&verdict["under_load"]))?;
     claims.says(&format!(
         "has {} requests",
         grouped(&verdict["log"]["requests"])
@@ -119,6 +120,25 @@ impl Claims {
         assert!(faster.iter().all(|way| mean(way) <= mean(advised)));
         says(headline, "faster than no handoff")?;
         says(headline, &difference(&advised["gain_percent"]))
+    }
+
+    /// A time is told at each load, or that it cannot be served.
+    fn under_load(&self, loads: &[Value]) -> Result<(), Failed> {
+        assert!(!loads.is_empty(), "there was time for it");
+        let sentence = self.item(" - load (")?;
+        let mut rest = sentence;
+        for load in loads {
+            let (before, after) = rest.split_once(" requests/s (").ok_or(sentence)?;
+            says(before, &grouped(&load["offered_per_s"]))?;
+            let unserved = before.matches("more than can be served").count();
+            let is_none = |way: &str| usize::from(load[way].is_null());
+            let expected = is_none("baseline_ms") + is_none("way_ms");
+            if unserved != expected {
+                return Err(format!("{load} is not {before:?}").into());
+            }
+            rest = after;
+        }
+        Ok(())
     }
 
     fn break_even(&self, found: &Value) -> Result<(), Failed> {

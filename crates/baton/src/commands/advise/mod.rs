@@ -13,7 +13,7 @@ use baton_sim::results::Results;
 use baton_workload::SessionRule;
 use baton_workload::analyse::Analysis;
 use std::time::{Duration, Instant};
-use verdict::{BreakEven, Effect, LogFacts, MachineFacts, Point, Verdict, Way, advised};
+use verdict::{BreakEven, Effect, LogFacts, MachineFacts, Point, UnderLoad, Verdict, Way, advised};
 
 /// The ways, as an experiment: the first is the server without handoff.
 const WAYS: &str = "advise";
@@ -21,6 +21,9 @@ const NIC_CACHE: &str = "NIC cache";
 const NIC_MIPS: &str = "nic.mips";
 const CONNECTIONS: &str = "nic.firmware.hard_limit";
 const CACHE_KIB: &str = "nic.firmware.cache.kib";
+const LOAD_RATE: &str = "load.rate";
+/// Shares of what is served without handoff at which response times are measured.
+const LOADS_PERCENT: [f64; 4] = [50.0, 80.0, 95.0, 110.0];
 const MEMORY_KIB: &str = "nic.firmware.memory_kib";
 
 /// Runs the command.
@@ -106,6 +109,7 @@ impl Adviser<'_> {
             machine: MachineFacts::of(self.machine(), baseline),
             advised: advised(&ways),
             break_even: Vec::new(),
+            under_load: Vec::new(),
             left_out: Vec::new(),
             assumed: text::assumed(baseline),
             ways,
@@ -123,7 +127,38 @@ impl Adviser<'_> {
             let points = self.points(key, way, &values, baseline)?;
             verdict.break_even.push(BreakEven::new(key, way, points));
         }
+        match Instant::now() < self.until {
+            true => verdict.under_load = self.under_load(&handoff, baseline)?,
+            false => verdict.left_out.push(text::question(LOAD_RATE).to_owned()),
+        }
         Ok(verdict)
+    }
+
+    /// Response times without handoff and of a way, at shares of what is served without.
+    fn under_load(&self, way: &str, baseline: &Results) -> Result<Vec<UnderLoad>, Failure> {
+        let capacity = baseline.request_rate().mean;
+        let rates = LOADS_PERCENT.map(|percent| (percent, (capacity * percent / 100.0).round()));
+        let mut jobs = Vec::new();
+        for (_, rate) in rates {
+            let load = [
+                Setting::of_set(LOAD_RATE, format!("{rate}/s")),
+                Setting::of_set("load.arrivals", "poisson"),
+            ];
+            jobs.append(&mut self.plan(&[&baseline.experiment.name, way], &load)?);
+        }
+        let results = self.run(&jobs)?;
+        let pairs = rates.into_iter().zip(results.chunks_exact(2));
+        let found = |((share_percent, offered_per_s), pair): ((f64, f64), &[Results])| {
+            let mean_ms = |run: &Results| run.long_run.response_ms.map(|time| time.mean);
+            UnderLoad {
+                offered_per_s,
+                share_percent,
+                baseline_ms: mean_ms(&pair[0]),
+                way: way.to_owned(),
+                way_ms: mean_ms(&pair[1]),
+            }
+        };
+        Ok(pairs.map(found).collect())
     }
 
     /// What each value of a setting brings to a way.

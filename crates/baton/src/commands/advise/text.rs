@@ -1,9 +1,10 @@
 //! The verdict in words: every number and every comparison is taken from it.
 
-use super::verdict::{BreakEven, Effect, Limit, Point, Verdict, Way, sign};
-use super::{CACHE_KIB, CONNECTIONS, NIC_MIPS};
+use super::verdict::{BreakEven, Effect, Limit, Point, UnderLoad, Verdict, Way, sign};
+use super::{CACHE_KIB, CONNECTIONS, LOAD_RATE, NIC_MIPS};
 use baton_report::{self as report, Column, Table};
 use baton_sim::results::Results;
+use baton_stats::Estimate;
 use std::fmt::Write as _;
 
 /// Columns of the sentences.
@@ -25,6 +26,9 @@ pub fn of(verdict: &Verdict) -> String {
         for found in &verdict.break_even {
             text += &paragraph(&break_even(found));
         }
+    }
+    if !verdict.under_load.is_empty() {
+        text += &paragraph(&under_load(&verdict.under_load));
     }
     if !verdict.left_out.is_empty() {
         let left_out = verdict.left_out.join("; ");
@@ -248,8 +252,35 @@ pub fn question(key: &str) -> &'static str {
         NIC_MIPS => "how fast the NIC has to be",
         CONNECTIONS => "how many connections it may hold",
         CACHE_KIB => "how large its cache has to be",
+        LOAD_RATE => "how long responses take at which load",
         _ => "another setting",
     }
+}
+
+/// Response times where demand is finite.
+fn under_load(loads: &[UnderLoad]) -> String {
+    let time = |ms: Option<Estimate>| match ms {
+        Some(ms) => format!("{} ms", report::estimated(ms)),
+        None => "more than can be served".to_owned(),
+    };
+    let way = loads.first().map_or("", |load| &load.way);
+    let points: Vec<String> = loads
+        .iter()
+        .map(|load| {
+            format!(
+                "{} and {} at {} requests/s ({})",
+                time(load.baseline_ms),
+                time(load.way_ms),
+                report::grouped(load.offered_per_s as u64),
+                report::percent(load.share_percent)
+            )
+        })
+        .collect();
+    format!(
+        "- load (`{way}`): the mean response takes, without handoff and with it, {}; per cent are of what is served without handoff, and \
+         requests come as a Poisson process.",
+        points.join("; ")
+    )
 }
 
 fn break_even(found: &BreakEven) -> String {

@@ -19,6 +19,8 @@ pub struct Verdict {
     pub advised: Option<usize>,
     /// Where the ways begin to pay.
     pub break_even: Vec<BreakEven>,
+    /// How long responses take where demand is finite; nothing without a way that hands off or was left out.
+    pub under_load: Vec<UnderLoad>,
     /// What was left out for want of time.
     pub left_out: Vec<String>,
     /// What was taken for granted.
@@ -280,6 +282,21 @@ pub fn advised(ways: &[Way]) -> Option<usize> {
     };
     best(Effect::Faster, |way| way.gain_percent)
         .or_else(|| best(Effect::FreesHost, |way| way.host_time_saved_percent))
+}
+
+/// How long a response takes where requests come as a Poisson process, whether earlier ones are done or not.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnderLoad {
+    /// Requests a second that come.
+    pub offered_per_s: f64,
+    /// As a share of what is served without handoff when demand is infinite, per cent.
+    pub share_percent: f64,
+    /// Mean response time without handoff, from when a request was due, milliseconds; none where more comes than can be served.
+    pub baseline_ms: Option<Estimate>,
+    /// The way that it is compared with.
+    pub way: String,
+    /// Of that way.
+    pub way_ms: Option<Estimate>,
 }
 
 /// What one value of a setting brings.
