@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A wire of 100 Mb/s, whose server takes no time, once for responses of 4,000 bytes and once for smaller ones.
 const WIRE: &str = "\
-[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 64\n\
+profile = \"defaults\"\n[workload]\nkind = \"fixed\"\nbytes = 4000\nrequests = 3\n[clients]\nconnections = 64\n\
 [wire]\nrate_mbps = 100\n[run]\ncost_models = false\n\
 [[variants]]\nname = \"large\"\n\
 [[variants]]\nname = \"small\"\nset.workload.bytes = 1000\n";

@@ -107,7 +107,7 @@ fn every_command_that_takes_a_log_takes_its_format() {
     bench.write(
         "x.toml",
         &format!(
-            "[workload]\nkind = \"log\"\npath = \"x.log\"\nformat = '{}'\n[clients]\nconnections = 16\n",
+            "profile = \"defaults\"\n[workload]\nkind = \"log\"\npath = \"x.log\"\nformat = '{}'\n[clients]\nconnections = 16\n",
             format[1]
         ),
     );
@@ -118,7 +118,7 @@ fn every_command_that_takes_a_log_takes_its_format() {
     bench.run_short("again.toml", &[]).ok();
     bench.write(
         "y.toml",
-        "[workload]\nkind = \"log\"\npath = \"x.log\"\nformat = \"comon\"\n",
+        "profile = \"defaults\"\n[workload]\nkind = \"log\"\npath = \"x.log\"\nformat = \"comon\"\n",
     );
     bench
         .run_short("y.toml", &[])

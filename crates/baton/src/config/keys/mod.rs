@@ -1,6 +1,6 @@
 //! All keys of an experiment: what each means and what it may be, as the configuration structs say it in doc comments and attributes.
 //!
-//! There is no second list: [`schemars`] makes a schema of [`Experiment`], and [`all`] reads that.
+//! There is no second list: [`schemars`] makes a schema of the configuration, and [`all`] reads that.
 
 mod check;
 mod effect;
