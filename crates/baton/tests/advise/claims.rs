@@ -126,6 +126,17 @@ impl Claims {
     fn under_load(&self, loads: &[Value]) -> Result<(), Failed> {
         assert!(!loads.is_empty(), "there was time for it");
         let sentence = self.item(" - load (")?;
+        let is_slower = loads.iter().any(|load| {
+            let [before, with] = ["baseline_ms", "way_ms"].map(|way| &load[way]);
+            number(&load["share_percent"]) < 100.0
+                && !before.is_null()
+                && !with.is_null()
+                && is_longer(before, with)
+        });
+        assert_eq!(
+            self.0.contains("But a server that is not saturated"),
+            is_slower
+        );
         let mut rest = sentence;
         for load in loads {
             let (before, after) = rest.split_once(" requests/s (").ok_or(sentence)?;
@@ -211,6 +222,14 @@ fn sign(estimate: &Value) -> i8 {
     let mean = number(&estimate["mean"]);
     let half = estimate["half_width"].as_f64().unwrap_or(f64::INFINITY);
     i8::from(mean - half > 0.0) - i8::from(mean + half < 0.0)
+}
+
+/// Whether a time is longer than another beyond the intervals of both together.
+fn is_longer(before: &Value, with: &Value) -> bool {
+    let half = |time: &Value| time["half_width"].as_f64().unwrap_or(f64::INFINITY);
+    let (base, mean) = (number(&before["mean"]), number(&with["mean"]));
+    let error = (mean / base * half(before)).powi(2) + half(with).powi(2);
+    mean - base > error.sqrt()
 }
 
 /// As tables show it.

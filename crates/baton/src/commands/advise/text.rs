@@ -12,7 +12,7 @@ const WIDTH: usize = 100;
 
 /// All of it.
 pub fn of(verdict: &Verdict) -> String {
-    let mut text = headline(verdict) + "\n";
+    let mut text = headline(verdict) + &caution(verdict) + "\n";
     text += &paragraph(&log(verdict));
     text += &paragraph(&machine(verdict));
     text.push('\n');
@@ -71,6 +71,23 @@ fn headline(verdict: &Verdict) -> String {
         ),
     };
     paragraph(&text)
+}
+
+/// A server that is not saturated may answer sooner without what lets it serve more when it is.
+fn caution(verdict: &Verdict) -> String {
+    let is_slower = |load: &UnderLoad| {
+        let pair = load.baseline_ms.zip(load.way_ms);
+        let difference = pair.and_then(|(baseline, way)| baseline.difference_percent(way));
+        load.share_percent < 100.0 && difference.is_some_and(|difference| sign(difference) > 0)
+    };
+    match verdict.under_load.iter().find(|load| is_slower(load)) {
+        Some(load) => paragraph(&format!(
+            "But a server that is not saturated answers later with `{}`, at {} of that load already: see below.",
+            load.way,
+            report::percent(load.share_percent)
+        )),
+        None => String::new(),
+    }
 }
 
 /// What keeps a way from serving more, as a clause.
