@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 pub mod config;
 mod failure;
+mod logs;
 mod output;
 mod runner;
 mod summary;

@@ -7,6 +7,7 @@ use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::{Experiment, Length, WorkloadConfig};
 use baton_sim::{Machine, NoObserver, load_workload};
 use baton_workload::FixedSpec;
+use baton_workload::log::Logs;
 use criterion::measurement::WallTime;
 use criterion::{
     BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main,
@@ -32,7 +33,8 @@ fn experiment(connections: u32, offloaded: u32, cost_models: bool) -> Experiment
 }
 
 fn warm_machine(experiment: &Experiment) -> Machine {
-    let (load, _) = load_workload(experiment, &|| false).expect("the load is made, not read");
+    let (load, _) =
+        load_workload(experiment, &Logs::new(), &|| false).expect("the load is made, not read");
     let mut machine = Machine::builder(experiment)
         .load(load)
         .build()

@@ -5,11 +5,12 @@ use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
 use baton_workload::load::{Pace, Paced};
-use baton_workload::log::ReadOptions;
+use baton_workload::log::{Logs, ReadOptions, Request};
 use baton_workload::{
     Fixed, GeneratorSpec, LoadSpec, Log, LogError, OnDemand, Order, Preset, RemoteFiles, Replay,
     SessionRule, SpecWeb, SpecWebSpec, Workload,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Facts about a workload, in words.
@@ -32,8 +33,22 @@ pub fn run(
     captures: &[Capture],
     observer: &mut dyn Observer,
 ) -> Result<Results, RunError> {
+    run_on(&Logs::new(), experiment, commit, captures, observer)
+}
+
+/// The same with logs that other runs have read, or will.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(
+    logs: &Logs,
+    experiment: &Experiment,
+    commit: &str,
+    captures: &[Capture],
+    observer: &mut dyn Observer,
+) -> Result<Results, RunError> {
     experiment.validate()?;
-    let (load, facts) = load_workload(experiment, &|| observer.cancelled())?;
+    let (load, facts) = load_workload(experiment, logs, &|| observer.cancelled())?;
     let machine = Machine::builder(experiment).load(load).captures(captures);
     let mut results = machine.build()?.run(commit, observer)?;
     results.workload = facts;
@@ -47,9 +62,10 @@ pub fn run(
 /// A log that cannot be read or replayed, an unknown generator, or it was cancelled.
 pub fn load_workload(
     experiment: &Experiment,
+    logs: &Logs,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<(Load, Facts), RunError> {
-    let (load, log_rate, facts) = source(experiment, cancelled)?;
+    let (load, log_rate, facts) = source(experiment, logs, cancelled)?;
     if experiment.load == LoadSpec::default() {
         return Ok((load, facts));
     }
@@ -75,7 +91,11 @@ const ARRIVALS_SALT: u64 = 0xa441_7a15;
 /// A load without waits, or with those of the log if they are needed, and how many requests the log has a second.
 type Source = (Load, Option<f64>, Facts);
 
-fn source(experiment: &Experiment, cancelled: &dyn Fn() -> bool) -> Result<Source, RunError> {
+fn source(
+    experiment: &Experiment,
+    logs: &Logs,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Source, RunError> {
     let timed = experiment.load.needs_times();
     let seed = experiment.run.seed;
     let replayers = experiment.clients.replayers;
@@ -93,8 +113,8 @@ fn source(experiment: &Experiment, cancelled: &dyn Fn() -> bool) -> Result<Sourc
                 allow_skipped: *allow_skipped,
                 cancelled: Some(cancelled),
             };
-            let mut log = Log::read_with(path, &options).map_err(unread)?;
-            let left_out = leave_out_giants(&mut log)?;
+            let log = logs.read_with(path, &options).map_err(unread)?;
+            let (log, left_out) = without_giants(&log)?;
             let mut facts = facts(&log);
             facts.insert("format".to_owned(), log.format.to_string());
             if log.forwarded > 0 {
@@ -184,8 +204,8 @@ fn named(preset: &str) -> Result<Preset, RunError> {
     })
 }
 
-/// Removes what the simulator's HTTP cannot express, and says how much that was.
-fn leave_out_giants(log: &mut Log) -> Result<usize, RunError> {
+/// The log without what the simulator's HTTP cannot express, and how much that was.
+fn without_giants(log: &Log) -> Result<(Cow<'_, Log>, usize), RunError> {
     if log.files.len() > symbolic::FILES as usize {
         return Err(RunError::Workload(format!(
             "the log has {} distinct URLs; expected at most {}",
@@ -193,10 +213,15 @@ fn leave_out_giants(log: &mut Log) -> Result<usize, RunError> {
             symbolic::FILES
         )));
     }
-    let before = log.requests.len();
-    log.requests
-        .retain(|request| request.bytes < symbolic::CONTENT_LIMIT);
-    Ok(before - log.requests.len())
+    let is_giant = |request: &Request| request.bytes >= symbolic::CONTENT_LIMIT;
+    let giants = log.requests.iter().filter(|request| is_giant(request));
+    let giants = giants.count();
+    if giants == 0 {
+        return Ok((Cow::Borrowed(log), 0));
+    }
+    let mut others = log.clone();
+    others.requests.retain(|request| !is_giant(request));
+    Ok((Cow::Owned(others), giants))
 }
 
 fn specweb_facts(spec: &SpecWebSpec) -> Facts {

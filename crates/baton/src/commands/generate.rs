@@ -1,8 +1,9 @@
 //! `baton generate`: writes a synthetic access log.
 
 use crate::cli::GenerateArgs;
-use crate::commands::{logs, trace};
+use crate::commands::trace;
 use crate::failure::Failure;
+use crate::logs;
 use crate::output::{Pending, print, spare};
 use crate::runner::{Interrupt, Spinner};
 use baton_report::{self as report, Column, Scale, Table};

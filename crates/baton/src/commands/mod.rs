@@ -10,7 +10,6 @@ pub mod list;
 #[cfg(live)]
 pub mod live;
 pub mod load;
-pub mod logs;
 pub mod reproduce;
 pub mod run;
 pub mod shell;

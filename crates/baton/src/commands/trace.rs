@@ -3,19 +3,20 @@
 mod lifetimes;
 mod locality;
 
-use super::logs;
 use crate::cli::{TraceArgs, TracePart};
 use crate::failure::Failure;
+use crate::logs;
 use crate::output::{JsonOutput, print, spare};
 use crate::runner::Interrupt;
 use baton_report::{self as report, Column, Table};
-use baton_workload::SessionRule;
 use baton_workload::analyse::{
     Analysis, Connections, Lifetimes, Locality, Popularity, SizePair, Sizes, Totals,
 };
 use baton_workload::log::Skipped;
+use baton_workload::{Log, SessionRule};
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 
 /// How much of a skipped line is shown, characters.
 const SHOWN_CHARS: usize = 40;
@@ -51,7 +52,7 @@ fn analyse(arguments: &TraceArgs, path: &Path, interrupt: &Interrupt) -> Result<
         persistent_s: arguments.persistent,
         pipeline_s: None,
     };
-    let analyse = move |log| Ok(Analysis::of(&log, rule));
+    let analyse = move |log: Arc<Log>| Ok(Analysis::of(&log, rule));
     let analysis = logs::read_then(path, &arguments.reading, interrupt, analyse)?;
     let text = describe(path, &analysis);
     match json {

@@ -9,8 +9,8 @@ pub use interrupt::Interrupt;
 pub use progress::Spinner;
 pub use tasks::for_all;
 
-use crate::commands::logs;
 use crate::failure::Failure;
+use crate::logs::{self, LOGS};
 use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
 use baton_sim::results::Results;
 use baton_sim::{Capture, Observer, RunError, WARNINGS};
@@ -125,7 +125,7 @@ fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {
     }
     // A broken invariant of the simulator panics; the user is told how to see it again.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        baton_sim::run(experiment, COMMIT, captures, &mut watch)
+        baton_sim::run_on(&LOGS, experiment, COMMIT, captures, &mut watch)
     }));
     match outcome {
         Ok(Ok(results)) => Ok(results),

@@ -7,6 +7,7 @@ use baton_bus::BatchingRule;
 use baton_cache::Replacement;
 use baton_host::{Affinity, Coherence, Selection};
 use baton_nic::{Governor, Schedule};
+use baton_workload::log::Logs;
 use std::sync::Arc;
 
 /// Policies that take the place of those that the experiment names.
@@ -153,7 +154,7 @@ impl<'a> MachineBuilder<'a> {
     pub fn build(self) -> Result<Machine, RunError> {
         let load = match self.load {
             Some(load) => load,
-            None => load_workload(self.experiment, &|| false)?.0,
+            None => load_workload(self.experiment, &Logs::new(), &|| false)?.0,
         };
         Machine::new(self.experiment, load, self.captures, self.policies)
     }

@@ -4,9 +4,9 @@ mod text;
 mod verdict;
 
 use crate::cli::AdviseArgs;
-use crate::commands::logs;
 use crate::config::{self, Planned, Request, Setting};
 use crate::failure::Failure;
+use crate::logs;
 use crate::output::{JsonOutput, print, spare};
 use crate::runner::{Interrupt, Job, run_all};
 use baton_sim::results::Results;

@@ -3,10 +3,10 @@
 //! World Cup log, 2048 concurrent connections, first come, first served selection, NIC of 400 MIPS.
 
 use super::{Context, Outcome, Reproduction, Row, Shown, table};
-use crate::commands::logs;
 use crate::commands::trace::compare_lifetimes;
 use crate::config::{self, Request, Setting};
 use crate::failure::Failure;
+use crate::logs;
 use crate::runner::{Job, run_all};
 use baton_report::Scale;
 use baton_sim::config::{Experiment, WorkloadConfig};

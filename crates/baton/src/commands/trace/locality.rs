@@ -2,8 +2,8 @@
 
 use crate::cli::LocalityArgs;
 use crate::commands::curves::{self, Curve, Request};
-use crate::commands::logs;
 use crate::failure::Failure;
+use crate::logs;
 use crate::output::{JsonOutput, PendingFigure, print, spare};
 use crate::runner::Interrupt;
 use baton_cache::{AdmissionConfig, ReplacementConfig};

@@ -18,11 +18,12 @@ pub(in crate::commands) use published::Uncached;
 
 use super::Context;
 use crate::cli::LogArgs;
-use crate::commands::logs;
 use crate::failure::Failure;
+use crate::logs;
 use crate::runner::Spinner;
 use baton_workload::{Log, Preset};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Sizes of the cache of each NIC in tables and figures of the paper.
 const SIZES_MIB: [u32; 4] = [0, 4, 8, 16];
@@ -84,7 +85,7 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read, or has no sizes.
-    fn read(&self, context: &Context<'_>) -> Result<Log, Failure> {
+    fn read(&self, context: &Context<'_>) -> Result<Arc<Log>, Failure> {
         match self {
             Self::Excerpt { path, .. } => {
                 logs::read_replayable(path, &LogArgs::default(), context.interrupt)
@@ -93,7 +94,8 @@ impl Source {
             Self::Generated(preset) => {
                 let _spinner = Spinner::new("generating a log");
                 let log = preset.spec().generate(context.seed, preset.requests());
-                log.map_err(|error| Failure::Failed(format!("{}: {error}", preset.name())))
+                log.map(Arc::new)
+                    .map_err(|error| Failure::Failed(format!("{}: {error}", preset.name())))
             }
         }
     }

@@ -6,9 +6,13 @@ use crate::output::tell;
 use crate::runner::{Interrupt, Spinner};
 use baton_report as report;
 use baton_workload::Log;
+use baton_workload::log::Logs;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All that were read: commands look at a log before they replay it, many times.
+pub static LOGS: Logs = Logs::new();
 
 /// Columns of text for people.
 const WIDTH: usize = 100;
@@ -21,12 +25,12 @@ pub fn read_then<R: Send + 'static>(
     path: &Path,
     arguments: &LogArgs,
     interrupt: &Interrupt,
-    then: impl FnOnce(Log) -> Result<R, Failure> + Send + 'static,
+    then: impl FnOnce(Arc<Log>) -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     let _spinner = Spinner::new("reading the log");
     let (path, arguments) = (path.to_owned(), arguments.clone());
     interrupt.during(move || {
-        let log = Log::read_with(&path, &arguments.options());
+        let log = LOGS.read_with(&path, &arguments.options());
         then(log.map_err(|error| Failure::BadInput(error.to_string()))?)
     })?
 }
@@ -35,7 +39,7 @@ pub fn read_then<R: Send + 'static>(
 ///
 /// # Errors
 /// It cannot be read, or the user interrupted.
-pub fn read(path: &Path, arguments: &LogArgs, interrupt: &Interrupt) -> Result<Log, Failure> {
+pub fn read(path: &Path, arguments: &LogArgs, interrupt: &Interrupt) -> Result<Arc<Log>, Failure> {
     let log = read_then(path, arguments, interrupt, Ok)?;
     warn(log.warnings());
     Ok(log)
@@ -49,7 +53,7 @@ pub fn read_replayable(
     path: &Path,
     arguments: &LogArgs,
     interrupt: &Interrupt,
-) -> Result<Log, Failure> {
+) -> Result<Arc<Log>, Failure> {
     let log = read(path, arguments, interrupt)?;
     log.replayable()
         .map_err(|reason| Failure::BadInput(format!("{}: {reason}", path.display())))?;

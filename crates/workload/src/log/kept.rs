@@ -1,0 +1,89 @@
+//! Logs that several runs replay.
+
+use super::{FormatSpec, Log, LogError, ReadOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Logs that were read, kept so that each is read once, however many want it.
+#[derive(Debug, Default)]
+pub struct Logs(Mutex<Vec<Arc<Kept>>>);
+
+/// A log, once it has been read.
+#[derive(Debug)]
+struct Kept {
+    path: PathBuf,
+    format: Option<FormatSpec>,
+    allow_skipped: bool,
+    log: Mutex<Option<Arc<Log>>>,
+}
+
+impl Logs {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// The log at `path`, read as `options` say if it has not been. Who wants a log that another reads waits for it.
+    ///
+    /// # Errors
+    /// As [`Log::read_with`]. An error is not kept: who comes next tries again.
+    pub fn read_with(&self, path: &Path, options: &ReadOptions<'_>) -> Result<Arc<Log>, LogError> {
+        let kept = self.kept(path, options);
+        let mut log = kept.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(log) = &*log {
+            return Ok(Arc::clone(log));
+        }
+        let read = Arc::new(Log::read_with(path, options)?);
+        Ok(Arc::clone(log.insert(read)))
+    }
+
+    fn kept(&self, path: &Path, options: &ReadOptions<'_>) -> Arc<Kept> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_wanted = |kept: &&Arc<Kept>| {
+            kept.path == path
+                && kept.format == options.format
+                && kept.allow_skipped == options.allow_skipped
+        };
+        if let Some(kept) = all.iter().find(is_wanted) {
+            return Arc::clone(kept);
+        }
+        let kept = Arc::new(Kept {
+            path: path.to_owned(),
+            format: options.format.clone(),
+            allow_skipped: options.allow_skipped,
+            log: Mutex::new(None),
+        });
+        all.push(Arc::clone(&kept));
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const LINE: &str = "10.0.0.1 - - [01/May/1998:00:00:00 +0000] \"GET / HTTP/1.0\" 200 1000\n";
+
+    #[test]
+    fn a_log_is_read_once_for_each_way_to_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        fs::write(&path, LINE).unwrap();
+        let logs = Logs::new();
+        let usual = ReadOptions::default();
+        let first = logs.read_with(&path, &usual).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(Arc::ptr_eq(&first, &logs.read_with(&path, &usual).unwrap()));
+        let other = ReadOptions {
+            allow_skipped: true,
+            ..ReadOptions::default()
+        };
+        assert!(matches!(
+            logs.read_with(&path, &other),
+            Err(LogError::Io { .. })
+        ));
+        fs::write(&path, LINE).unwrap();
+        assert!(logs.read_with(&path, &other).is_ok(), "errors are not kept");
+    }
+}
