@@ -1,7 +1,7 @@
 //! `baton demo`: the whole story in one table, and in sentences that its numbers say.
 
 use crate::cli::DemoArgs;
-use crate::config::{self, Planned, Request, Setting};
+use crate::config::{Request, Setting};
 use crate::failure::Failure;
 use crate::output::print;
 use crate::runner::{Interrupt, Job, run_all};
@@ -50,13 +50,7 @@ fn jobs(seed: u64) -> Result<Vec<Job>, Failure> {
         settings: vec![Setting::of_flag("--seed", "run.seed", seed)],
         ..Request::default()
     };
-    let job = |run: Planned| Job {
-        replay: request.command(Some(&run.experiment.name)),
-        experiment: run.experiment,
-        captures: Vec::new(),
-    };
-    let plan = config::plan(&request)?;
-    Ok(plan.runs.into_iter().map(job).collect())
+    Job::all_of(&request)
 }
 
 fn without(none: &Results) -> String {

@@ -152,8 +152,7 @@ fn job(
     let mut experiment = run.experiment.clone();
     experiment.run.seed = experiment.run.seed.wrapping_add(later);
     Job {
-        replay: request.command(run.is_variant.then_some(run.experiment.name.as_str())),
         captures: captures.into_iter().collect(),
-        experiment,
+        ..Job::new(experiment, request.command_of(run))
     }
 }

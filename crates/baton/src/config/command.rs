@@ -1,9 +1,14 @@
 //! The command that repeats a run.
 
-use super::Request;
+use super::{Planned, Request};
 use std::borrow::Cow;
 
 impl Request {
+    /// A command line that asks for one of its experiments again.
+    pub fn command_of(&self, run: &Planned) -> String {
+        self.command(run.is_variant.then_some(&*run.experiment.name))
+    }
+
     /// A command line that asks for the same again, or for one variant of it.
     pub fn command(&self, variant: Option<&str>) -> String {
         let mut words = vec![format!("baton run {}", quoted(&self.experiment))];

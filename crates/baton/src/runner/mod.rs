@@ -9,6 +9,7 @@ pub use interrupt::Interrupt;
 pub use progress::Spinner;
 pub use tasks::for_all;
 
+use crate::config::{self, Planned, Request};
 use crate::failure::Failure;
 use crate::logs::{self, LOGS};
 use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
@@ -34,6 +35,30 @@ pub struct Job {
     pub captures: Vec<Capture>,
     /// The command that runs it again; shown when the simulation itself fails.
     pub replay: String,
+}
+
+impl Job {
+    /// A run without captures.
+    pub fn new(experiment: Experiment, replay: String) -> Self {
+        Self {
+            experiment,
+            captures: Vec::new(),
+            replay,
+        }
+    }
+
+    /// All runs that are asked for, without captures.
+    ///
+    /// # Errors
+    /// What was asked for cannot be used.
+    pub fn all_of(request: &Request) -> Result<Vec<Self>, Failure> {
+        let job = |run: Planned| {
+            let replay = request.command_of(&run);
+            Self::new(run.experiment, replay)
+        };
+        let runs = config::plan(request)?.runs.into_iter();
+        Ok(runs.map(job).collect())
+    }
 }
 
 /// Runs all jobs on at most `threads` threads.

@@ -4,7 +4,7 @@ mod text;
 mod verdict;
 
 use crate::cli::AdviseArgs;
-use crate::config::{self, Planned, Request, Setting};
+use crate::config::{Request, Setting};
 use crate::failure::Failure;
 use crate::logs;
 use crate::output::{JsonOutput, print, spare};
@@ -70,12 +70,7 @@ impl Adviser<'_> {
                 .collect(),
             variants: names.iter().map(|&name| name.to_owned()).collect(),
         };
-        let job = |run: Planned| Job {
-            replay: request.command(Some(&run.experiment.name)),
-            captures: Vec::new(),
-            experiment: run.experiment,
-        };
-        Ok(config::plan(&request)?.runs.into_iter().map(job).collect())
+        Job::all_of(&request)
     }
 
     fn run(&self, jobs: &[Job]) -> Result<Vec<Results>, Failure> {

@@ -84,11 +84,8 @@ impl Bench<'_> {
         let mut request = self.request.clone();
         published.config.clone_into(&mut request.experiment);
         request.settings.extend(constants.settings());
-        Ok(Job {
-            experiment: config::plan_one(&request)?,
-            captures: Vec::new(),
-            replay: request.command(None),
-        })
+        let experiment = config::plan_one(&request)?;
+        Ok(Job::new(experiment, request.command(None)))
     }
 
     /// Runs rows with constants, all at the same time if threads allow.

@@ -25,8 +25,7 @@ impl Subject {
     /// With connections that come as a Poisson process, unless it says something else.
     pub fn new(run: Planned, request: &Request) -> Self {
         let says_how_long = run.says_how_long();
-        let name = &run.experiment.name;
-        let command = request.command(run.is_variant.then_some(name.as_str()));
+        let command = request.command_of(&run);
         let mut experiment = run.experiment;
         if !says_how_long {
             experiment.run.measured_responses = Some(RESPONSES);
@@ -65,11 +64,7 @@ impl Subject {
             }
             None => experiment.load = baton_workload::LoadSpec::default(),
         }
-        Job {
-            experiment,
-            captures: Vec::new(),
-            replay,
-        }
+        Job::new(experiment, replay)
     }
 }
 

@@ -123,11 +123,7 @@ fn jobs_of(context: &Context<'_>, on_log: bool) -> Result<Vec<Job>, Failure> {
         if !on_log {
             experiment.name = format!("{} {GENERATED}", published.config);
         }
-        Ok(Job {
-            experiment,
-            captures: Vec::new(),
-            replay: request.command(None),
-        })
+        Ok(Job::new(experiment, request.command(None)))
     };
     PUBLISHED.iter().map(job).collect()
 }

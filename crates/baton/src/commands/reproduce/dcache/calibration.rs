@@ -31,11 +31,7 @@ pub fn uncached_job(
     };
     let mut experiment = config::plan_one(&request)?;
     preset.name().clone_into(&mut experiment.name);
-    Ok(Job {
-        experiment,
-        captures: Vec::new(),
-        replay: request.command(None),
-    })
+    Ok(Job::new(experiment, request.command(None)))
 }
 
 /// What a run without a cache gives, beside what is published.

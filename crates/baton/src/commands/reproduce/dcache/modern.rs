@@ -1,7 +1,7 @@
 //! Where a data cache on the NIC still pays: two ports of 100 Gigabit Ethernet on PCI Express. Nothing is published.
 
 use crate::commands::reproduce::{Context, Outcome, Reproduction, Row, Shown};
-use crate::config::{self, Planned, Request, Setting};
+use crate::config::{Request, Setting};
 use crate::failure::Failure;
 use crate::runner::{Job, run_all};
 use baton_bus::Category;
@@ -40,13 +40,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         settings: std::iter::once(seed).chain(context.packets()).collect(),
         ..Request::default()
     };
-    let job = |planned: &Planned| Job {
-        experiment: planned.experiment.clone(),
-        captures: Vec::new(),
-        replay: request.command(Some(&planned.experiment.name)),
-    };
-    let jobs: Vec<Job> = config::plan(&request)?.runs.iter().map(job).collect();
-    let results = run_all(&jobs, context.threads, context.interrupt)?;
+    let results = run_all(&Job::all_of(&request)?, context.threads, context.interrupt)?;
     let links = || results.chunks(CACHES);
     let rows = links().flat_map(|link| link.iter().flat_map(|run| rows_of(&link[0], run)));
     let sentences: String = links()

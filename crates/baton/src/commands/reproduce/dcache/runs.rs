@@ -152,11 +152,7 @@ fn job(context: &Context<'_>, source: &Source, mib: u32) -> Result<Job, Failure>
         0 => format!("{}, no cache", source.name()),
         mib => format!("{}, {mib} MB a NIC", source.name()),
     };
-    Ok(Job {
-        experiment,
-        captures: Vec::new(),
-        replay: request.command(None),
-    })
+    Ok(Job::new(experiment, request.command(None)))
 }
 
 /// As `--set` would.
