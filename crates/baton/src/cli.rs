@@ -119,10 +119,9 @@ impl ThreadsArg {
     }
 }
 
-/// `baton demo`.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  baton demo --seed 7")]
-pub struct DemoArgs {
+/// The seed of a command that has one of its own.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct SeedArg {
     /// Seed of everything that is drawn
     #[arg(
         long,
@@ -130,7 +129,23 @@ pub struct DemoArgs {
         default_value_t = 1,
         allow_negative_numbers = true
     )]
-    pub seed: u64,
+    seed: u64,
+}
+
+impl SeedArg {
+    /// The number to use.
+    pub const fn get(self) -> u64 {
+        self.seed
+    }
+}
+
+/// `baton demo`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  baton demo --seed 7")]
+pub struct DemoArgs {
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArg,
     /// Threads.
     #[command(flatten)]
     pub threads: ThreadsArg,
@@ -153,22 +168,17 @@ pub struct AdviseArgs {
     #[command(flatten)]
     pub reading: LogArgs,
     /// Name or path of the machine [default: handoff-2006]
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", add = ArgValueCompleter::new(complete::profiles))]
     pub machine: Option<String>,
     /// Set one value of all runs, as in --set nic.mips=600; may be given again
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::settings))]
     pub set: Vec<Setting>,
     /// Begin no further question after so many seconds, and say what was left out
     #[arg(long, value_name = "S", default_value_t = 40)]
     pub seconds: u64,
-    /// Seed of everything that is drawn
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    pub seed: u64,
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArg,
     /// Write the verdict, with all numbers, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
@@ -395,14 +405,9 @@ pub struct ReproduceArgs {
     /// Write rows of configuration, metric, published and simulated value to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Seed of everything that is drawn
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    pub seed: u64,
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArg,
     /// Packets before measurement starts, in each run (run.warmup_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
@@ -478,14 +483,9 @@ pub struct CalibrateArgs {
     /// Rounds at most
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// Seed of everything that is drawn
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    pub seed: u64,
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArg,
     /// Packets before measurement starts, in each run (run.warmup_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
@@ -625,14 +625,9 @@ pub struct GenerateArgs {
     /// Requests to generate [default: those of the preset, or of the log]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub requests: Option<u32>,
-    /// Seed of everything that is drawn
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    pub seed: u64,
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArg,
     /// The file to write, in Common Log Format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,

@@ -20,7 +20,7 @@ const NEXT: &str = "Next: baton run W-1024-P-N-FCFS-400, or the same on a log of
 /// # Errors
 /// A failed run, an interrupt.
 pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let jobs = jobs(arguments.seed)?;
+    let jobs = jobs(arguments.seed.get())?;
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
     let rows: Vec<report::RunRow> = results.iter().map(tables::run_row).collect();
     let [none, in_order, host_first, too_many, load_control] = results.as_slice() else {

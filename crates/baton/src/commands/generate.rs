@@ -63,7 +63,7 @@ fn fitted(
     };
     let log = fit
         .spec
-        .generate(arguments.seed, requests)
+        .generate(arguments.seed.get(), requests)
         .map_err(impossible)?;
     let error = FitError::between(&original, &log, rule);
     Ok((log, fit_table("fit", "original", &error)))
@@ -82,7 +82,7 @@ fn of_preset(arguments: &GenerateArgs, name: &str) -> Result<(Log, String), Fail
     let impossible = |error| Failure::Failed(format!("the preset {name} makes no sense: {error}"));
     let log = preset
         .spec()
-        .generate(arguments.seed, requests)
+        .generate(arguments.seed.get(), requests)
         .map_err(impossible)?;
     let mut text = trace::describe(&arguments.out, &Analysis::of(&log, SessionRule::PAPERS));
     if let Some(published) = preset.published() {

@@ -58,7 +58,7 @@ struct Adviser<'a> {
 impl Adviser<'_> {
     /// Some of the ways, or all, with these values.
     fn plan(&self, names: &[&str], values: &[Setting]) -> Result<Vec<Job>, Failure> {
-        let seed = Setting::of_flag("--seed", "run.seed", self.arguments.seed);
+        let seed = Setting::of_flag("--seed", "run.seed", self.arguments.seed.get());
         let request = Request {
             experiment: WAYS.to_owned(),
             profile: self.arguments.machine.clone(),

@@ -66,7 +66,7 @@ pub fn execute(
 ) -> Result<(), Failure> {
     refuse_what_it_has_not(arguments)?;
     let mut machine = machine()?;
-    machine.run.seed = arguments.seed;
+    machine.run.seed = arguments.seed.get();
     let in_profile = Fit::new(&machine, Constants::of(&machine))?;
     let pairs: Vec<(u32, u32)> = TICKS_US
         .into_iter()

@@ -128,7 +128,7 @@ fn request(arguments: &CalibrateArgs) -> Request {
 
 fn request_with(arguments: &CalibrateArgs, log: Option<&Path>) -> Request {
     let flags = [
-        ("--seed", "run.seed", Some(arguments.seed)),
+        ("--seed", "run.seed", Some(arguments.seed.get())),
         ("--warmup", "run.warmup_packets", arguments.warmup),
         ("--packets", "run.measured_packets", arguments.packets),
     ];

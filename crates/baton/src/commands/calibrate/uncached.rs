@@ -179,7 +179,7 @@ impl Bench<'_> {
             ..
         } = self.arguments;
         let flags = [
-            ("--seed", "run.seed", Some(*seed)),
+            ("--seed", "run.seed", Some(seed.get())),
             ("--warmup", "run.warmup_packets", *warmup),
             ("--packets", "run.measured_packets", *packets),
         ];

@@ -158,7 +158,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         log: arguments.log.as_deref(),
         reading: &arguments.reading,
         data: arguments.data.as_deref(),
-        seed: arguments.seed,
+        seed: arguments.seed.get(),
         warmup: arguments.warmup,
         measured: arguments.packets,
         batching: &arguments.batching,
