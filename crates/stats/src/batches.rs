@@ -2,6 +2,7 @@
 
 use crate::is_correlated;
 use crate::per_request::{Mix, PerRequest, per_request};
+use crate::sections::LEAST_PARTS;
 
 /// What happened in a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,9 +30,7 @@ impl Batch {
 }
 
 /// Batches that a run is divided into at first; fewer, and so larger ones if they turn out to depend on each other.
-pub const MOST_BATCHES: usize = 32;
-/// With fewer, an interval says little.
-const LEAST_BATCHES: usize = 8;
+const MOST_BATCHES: usize = 32;
 
 /// The quantity for each request, from `parts` of a run in order, all of about as many requests; `mix` is what those of the long run are
 /// like. The second is false if even few large batches depend on each other: then the interval is too narrow. None if
@@ -39,7 +38,7 @@ const LEAST_BATCHES: usize = 8;
 pub fn batches(parts: &[Batch], mix: Mix) -> Option<(PerRequest, bool)> {
     let mut count = MOST_BATCHES.min(parts.len());
     loop {
-        if count < LEAST_BATCHES {
+        if count < LEAST_PARTS {
             return None;
         }
         let edge = |n: usize| n * parts.len() / count;
@@ -48,7 +47,7 @@ pub fn batches(parts: &[Batch], mix: Mix) -> Option<(PerRequest, bool)> {
             .collect();
         let fitted = per_request(&joined, mix)?;
         let independent = !is_correlated(&fitted.residuals);
-        if independent || count / 2 < LEAST_BATCHES {
+        if independent || count / 2 < LEAST_PARTS {
             return Some((fitted, independent));
         }
         count /= 2;

@@ -12,9 +12,9 @@ mod sections;
 mod series;
 mod warm_up;
 
-pub use batches::{Batch, MOST_BATCHES, batches};
+pub use batches::{Batch, batches};
 pub use estimate::Estimate;
 pub use per_request::{Mix, PerRequest, per_request};
-pub use sections::{LEAST_SECTIONS, sectioned};
+pub use sections::{LEAST_PARTS, sectioned};
 pub use series::{is_correlated, is_trending};
 pub use warm_up::warm_up;

@@ -2,8 +2,8 @@
 
 use crate::estimate::{Estimate, student};
 
-/// With fewer, an interval says little.
-pub const LEAST_SECTIONS: usize = 8;
+/// Parts of a run, batches or sections. With fewer, an interval says little.
+pub const LEAST_PARTS: usize = 8;
 
 /// An estimate of something that all of a run has, as a percentile, from what it is in the `whole` and in each of several equal `sections` that
 /// do not depend on each other (sectioning: Asmussen and Glynn, *Stochastic Simulation*, III.5; Nakayama, *Confidence intervals for quantiles
@@ -15,7 +15,7 @@ pub fn sectioned(whole: f64, sections: &[f64]) -> Estimate {
     let error = (squares.sum::<f64>() / (count - 1.0) / count).sqrt();
     Estimate {
         mean: whole,
-        half_width: (sections.len() >= LEAST_SECTIONS).then(|| student(count - 1.0) * error),
+        half_width: (sections.len() >= LEAST_PARTS).then(|| student(count - 1.0) * error),
     }
 }
 

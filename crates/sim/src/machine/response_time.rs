@@ -2,7 +2,7 @@
 
 use super::clients::{Arrived, Section};
 use crate::results::{NotSteady, ResponseTime, Sample};
-use baton_stats::{Batch, Estimate, LEAST_SECTIONS, Mix, batches, is_trending, sectioned, warm_up};
+use baton_stats::{Batch, Estimate, LEAST_PARTS, Mix, batches, is_trending, sectioned, warm_up};
 
 /// Where more is offered than can be served, as large a share of what came is under way at the end and not at the beginning, or lost.
 const SATURATED: f64 = 0.02;
@@ -37,7 +37,7 @@ pub(super) fn response_time(sections: &[Section]) -> (Option<ResponseTime>, Vec<
     let means: Vec<f64> = sections.iter().map(mean).collect();
     let cut = warm_up(&means);
     let mut doubts = Vec::new();
-    if sections.len() >= LEAST_SECTIONS && 2 * cut + 1 >= sections.len() {
+    if sections.len() >= LEAST_PARTS && 2 * cut + 1 >= sections.len() {
         doubts.push(NotSteady::StillWarmingUp);
     }
     let sections = &sections[cut..];

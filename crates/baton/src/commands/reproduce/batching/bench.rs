@@ -1,9 +1,9 @@
 //! Where the paper's tables are measured: in the simulator, or on this machine.
 
-use super::estimate::Estimate;
 use super::settings::Settings;
 use crate::failure::Failure;
 use baton_bus::EntriesPerTransfer;
+use baton_stats::Estimate;
 
 /// A load with the settings that it is measured at.
 #[derive(Clone, Debug, PartialEq)]

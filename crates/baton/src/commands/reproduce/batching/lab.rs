@@ -1,7 +1,6 @@
 //! Runs of the simulated machine with full offload, each with several seeds.
 
 use super::bench::{Bench, Closely, Grid, Measured, Trial};
-use super::estimate::Estimate;
 use super::machine::set_load;
 use super::settings::half;
 use crate::commands::reproduce::Context;
@@ -11,6 +10,7 @@ use crate::runner::{COMMIT, for_all};
 use baton_sim::config::{EstablishedBy, Experiment};
 use baton_sim::results::Results;
 use baton_sim::{NoObserver, RunError};
+use baton_stats::Estimate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The machine of the paper.
@@ -143,7 +143,10 @@ impl Bench for Lab<'_> {
 
 impl Measured {
     fn of(runs: &[Results]) -> Self {
-        let over = |value: fn(&Results) -> f64| Estimate::of(runs.iter().map(value));
+        let over = |value: fn(&Results) -> f64| {
+            let values: Vec<f64> = runs.iter().map(value).collect();
+            Estimate::of_independent(&values).unwrap_or_default()
+        };
         let first = &runs[0];
         let crossed = first.offload.clone();
         Self {

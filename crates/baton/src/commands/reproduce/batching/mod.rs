@@ -3,7 +3,6 @@
 
 mod bench;
 pub(in crate::commands) mod calibration;
-mod estimate;
 mod lab;
 #[cfg(live)]
 mod live;

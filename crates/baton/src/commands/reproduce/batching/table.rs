@@ -8,6 +8,7 @@ use crate::commands::reproduce::{Outcome, Row, Shown};
 use crate::failure::Failure;
 use baton_report::figure::{Figure, Line, Panel, Panels};
 use baton_report::{Column, Scale, Table, significant};
+use baton_stats::Estimate;
 
 /// Connections at the same time: the paper's first table, and the section that is left out of our copy of it.
 const CONNECTIONS: [u32; 2] = [1, 5];
@@ -173,7 +174,7 @@ fn absolute_rows(config: &str, measured: &Measured) -> Vec<Row> {
         row(
             "response_time_ci95_us",
             "its 95 % interval, +- us",
-            measured.response_us.half_width,
+            half_width(measured.response_us),
         ),
         row(
             "transfer_time_us",
@@ -188,7 +189,7 @@ fn absolute_rows(config: &str, measured: &Measured) -> Vec<Row> {
         row(
             "crossings_ci95",
             "its 95 % interval, +-",
-            measured.crossings.half_width,
+            half_width(measured.crossings),
         ),
     ]
 }
@@ -210,6 +211,11 @@ fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> Vec<Row> {
         },
     };
     names.into_iter().enumerate().map(row).collect()
+}
+
+/// How far off a mean may be; 0 of a single run.
+fn half_width(estimate: Estimate) -> f64 {
+    estimate.half_width.unwrap_or_default()
 }
 
 /// What was found, and in brackets what was published if anything was.
@@ -313,9 +319,8 @@ fn baseline_table(bench: &dyn Bench, all: &[Measurements]) -> String {
     ));
     for m in all {
         let baseline = &m.load.baseline;
-        let with = |e: super::estimate::Estimate| {
-            format!("{} ± {}", significant(e.mean), significant(e.half_width))
-        };
+        let with =
+            |e: Estimate| format!("{} ± {}", significant(e.mean), significant(half_width(e)));
         let busy = |side: usize| match baseline.first.busy_percent {
             Some(busy) => baton_report::percent(busy[side]),
             None => "-".to_owned(),

@@ -5,12 +5,12 @@ mod process;
 mod stage;
 
 use super::bench::{Bench, Closely, Grid, Measured, Trial};
-use super::estimate::Estimate;
 use super::settings::{FILES, half};
 use crate::commands::reproduce::Context;
 use crate::failure::Failure;
 use crate::runner::{Interrupt, for_all};
 use baton_live::BusRow;
+use baton_stats::Estimate;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl Measured {
             let range = all.clone().fold(f64::MIN, f64::max) - all.fold(f64::MAX, f64::min);
             Estimate {
                 mean: value(best),
-                half_width: range / 2.0,
+                half_width: Some(range / 2.0),
             }
         };
         Self {
