@@ -68,16 +68,14 @@ fn differences(summaries: &[Summary]) -> String {
     let others = summaries
         .iter()
         .filter_map(|other| Some((other, other.against_first?)));
-    let mut is_empty = true;
     for (other, difference) in others {
-        is_empty = false;
         table.row(vec![
             other.name.clone(),
             report::difference(difference.request_rate_percent),
             report::difference(difference.content_mbps_percent),
         ]);
     }
-    match is_empty {
+    match table.is_empty() {
         true => String::new(),
         false => "\n".to_owned() + &table.render(),
     }

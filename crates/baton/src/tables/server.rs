@@ -3,6 +3,7 @@
 use super::CATEGORIES;
 use baton_report as report;
 use baton_sim::results::{InterconnectResults, NicCacheResults, PortResults, Results};
+use baton_stats::Estimate;
 
 /// How the interconnect was used; nothing where it is ideal.
 pub(super) fn interconnect(result: &Results) -> String {
@@ -122,10 +123,9 @@ fn nic_row(number: usize, port: &PortResults) -> Vec<String> {
 pub(super) fn facts(result: &Results) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     if result.nics.iter().any(|port| port.cache.is_some()) {
-        let kept = match result.long_run.content_kept_off_bus_percent {
-            Some(kept) => super::steadiness::kept(kept),
-            None => report::percent(result.content_kept_off_bus_percent()),
-        };
+        let counted = Estimate::of_one(result.content_kept_off_bus_percent());
+        let kept = result.long_run.content_kept_off_bus_percent;
+        let kept = report::estimated_percent(kept.unwrap_or(counted));
         facts.push(("content kept off the bus".to_owned(), kept));
     }
     if let Some(cache) = &result.file_cache {

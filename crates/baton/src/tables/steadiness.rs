@@ -2,7 +2,6 @@
 
 use baton_report as report;
 use baton_sim::results::{NotSteady, Results};
-use baton_stats::Estimate;
 
 /// A line for each run that was not steady, and what to do; nothing if all were.
 pub(super) fn notes(results: &[Results]) -> String {
@@ -23,13 +22,8 @@ fn is_saturated(result: &Results) -> bool {
 }
 
 fn note(result: &Results) -> String {
-    let why: Vec<&str> = result
-        .long_run
-        .not_steady
-        .iter()
-        .map(|why| why.text())
-        .collect();
-    let mut text = format!("* {}: {}", result.experiment.name, why.join("; "));
+    let why = NotSteady::texts(&result.long_run.not_steady);
+    let mut text = format!("* {}: {why}", result.experiment.name);
     if result.long_run.not_steady.contains(&NotSteady::OtherSizes) {
         text.push_str(&format!(" ({})", sizes(result)));
     }
@@ -51,12 +45,6 @@ pub(super) fn sizes(result: &Results) -> String {
         report::bytes(long_run.served_response_bytes as u64),
         report::bytes(long_run.mean_response_bytes as u64),
     )
-}
-
-/// A share of content, with half of its interval.
-pub(super) fn kept(percent: Estimate) -> String {
-    let interval = percent.half_width.map(|half| format!(" ±{half:.1}"));
-    format!("{:.1}{} %", percent.mean, interval.unwrap_or_default())
 }
 
 /// How often the log was replayed.

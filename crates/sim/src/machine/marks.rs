@@ -7,7 +7,7 @@ use baton_wire::{Span, Time};
 const MOST: usize = 1024;
 
 /// How far a run had got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) at: Time,
     /// Responses that were complete.

@@ -88,8 +88,14 @@ impl NotSteady {
         )
     }
 
+    /// All that was found, in words.
+    pub fn texts(all: &[Self]) -> String {
+        let texts: Vec<&str> = all.iter().map(|why| why.text()).collect();
+        texts.join("; ")
+    }
+
     /// What was found.
-    pub const fn text(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
             Self::TooShort => "too few responses to tell",
             Self::Saturated => "offered more than it can serve",

@@ -3,7 +3,7 @@
 use super::verdict::{BreakEven, Effect, Limit, Point, UnderLoad, Verdict, Way, sign};
 use super::{CACHE_KIB, CONNECTIONS, LOAD_RATE, NIC_MIPS};
 use baton_report::{self as report, Column, Table};
-use baton_sim::results::Results;
+use baton_sim::results::{NotSteady, Results};
 use baton_stats::Estimate;
 use std::fmt::Write as _;
 
@@ -188,8 +188,8 @@ fn table(ways: &[Way]) -> String {
     }
     let mut text = table.render();
     for way in ways.iter().filter(|way| !way.not_steady.is_empty()) {
-        let reasons: Vec<&str> = way.not_steady.iter().map(|why| why.text()).collect();
-        text += &paragraph(&format!("* {}: {}", way.name, reasons.join("; ")));
+        let why = NotSteady::texts(&way.not_steady);
+        text += &paragraph(&format!("* {}: {why}", way.name));
     }
     text
 }

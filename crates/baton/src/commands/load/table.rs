@@ -4,6 +4,7 @@ use super::curve::{Curve, Measured};
 use super::goal::Met;
 use super::metric::Metric;
 use baton_report as report;
+use baton_sim::results::NotSteady;
 
 /// All curves, one after the other.
 pub fn describe(curves: &[Curve]) -> String {
@@ -69,12 +70,8 @@ fn doubts(measured: &Measured) -> String {
     if not_steady.is_empty() {
         return String::new();
     }
-    let texts: Vec<&str> = not_steady.iter().map(|why| why.text()).collect();
-    format!(
-        "* {}: {}\n",
-        report::percent(measured.percent),
-        texts.join("; ")
-    )
+    let why = NotSteady::texts(not_steady);
+    format!("* {}: {why}\n", report::percent(measured.percent))
 }
 
 fn load(curve: &Curve, rate: f64) -> String {
