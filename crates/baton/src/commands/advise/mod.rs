@@ -13,15 +13,13 @@ use baton_sim::results::Results;
 use baton_workload::SessionRule;
 use baton_workload::analyse::Analysis;
 use std::time::{Duration, Instant};
-use verdict::{BreakEven, Effect, LogFacts, MachineFacts, Point, UnderLoad, Verdict, Way, advised};
+use verdict::{
+    BreakEven, Effect, LogFacts, MachineFacts, Point, Question, UnderLoad, Verdict, Way, advised,
+};
 
 /// The ways, as an experiment: the first is the server without handoff.
 const WAYS: &str = "advise";
 const NIC_CACHE: &str = "NIC cache";
-const NIC_MIPS: &str = "nic.mips";
-const CONNECTIONS: &str = "nic.firmware.hard_limit";
-const CACHE_KIB: &str = "nic.firmware.cache.kib";
-const LOAD_RATE: &str = "load.rate";
 /// Shares of what is served without handoff at which response times are measured.
 const LOADS_PERCENT: [f64; 4] = [50.0, 80.0, 95.0, 110.0];
 const MEMORY_KIB: &str = "nic.firmware.memory_kib";
@@ -110,21 +108,33 @@ impl Adviser<'_> {
             ways,
         };
         let handoff = best_handoff(&verdict.ways).to_owned();
-        for (key, way, values) in [
-            (NIC_MIPS, &*handoff, mips(baseline.experiment.nic.mips)),
-            (CONNECTIONS, &handoff, vec![64, 256, 1024, 4096]),
-            (CACHE_KIB, NIC_CACHE, vec![1024, 4096, 16_384, 65_536]),
+        for (question, way, values) in [
+            (
+                Question::NicSpeed,
+                &*handoff,
+                mips(baseline.experiment.nic.mips),
+            ),
+            (Question::Connections, &handoff, vec![64, 256, 1024, 4096]),
+            (
+                Question::CacheSize,
+                NIC_CACHE,
+                vec![1024, 4096, 16_384, 65_536],
+            ),
         ] {
             if Instant::now() >= self.until {
-                verdict.left_out.push(text::question(key).to_owned());
+                verdict.left_out.push(text::asked(question).to_owned());
                 continue;
             }
-            let points = self.points(key, way, &values, baseline)?;
-            verdict.break_even.push(BreakEven::new(key, way, points));
+            let points = self.points(question, way, &values, baseline)?;
+            verdict
+                .break_even
+                .push(BreakEven::new(question, way, points));
         }
         match Instant::now() < self.until {
             true => verdict.under_load = self.under_load(&handoff, baseline)?,
-            false => verdict.left_out.push(text::question(LOAD_RATE).to_owned()),
+            false => verdict
+                .left_out
+                .push(text::asked(Question::Load).to_owned()),
         }
         Ok(verdict)
     }
@@ -136,7 +146,7 @@ impl Adviser<'_> {
         let mut jobs = Vec::new();
         for (_, rate) in rates {
             let load = [
-                Setting::of_set(LOAD_RATE, format!("{rate}/s")),
+                Setting::of_set(Question::Load.key(), format!("{rate}/s")),
                 Setting::of_set("load.arrivals", "poisson"),
             ];
             jobs.append(&mut self.plan(&[&baseline.experiment.name, way], &load)?);
@@ -159,15 +169,15 @@ impl Adviser<'_> {
     /// What each value of a setting brings to a way.
     fn points(
         &self,
-        key: &'static str,
+        question: Question,
         way: &str,
         values: &[u32],
         baseline: &Results,
     ) -> Result<Vec<Point>, Failure> {
         let mut jobs = Vec::new();
         for &value in values {
-            let mut settings = vec![Setting::of_set(key, value)];
-            if key == CACHE_KIB {
+            let mut settings = vec![Setting::of_set(question.key(), value)];
+            if question == Question::CacheSize {
                 // A larger cache comes with as much more memory.
                 let memory = baseline
                     .experiment

@@ -1,7 +1,6 @@
 //! The verdict in words: every number and every comparison is taken from it.
 
-use super::verdict::{BreakEven, Effect, Limit, Point, UnderLoad, Verdict, Way, sign};
-use super::{CACHE_KIB, CONNECTIONS, LOAD_RATE, NIC_MIPS};
+use super::verdict::{BreakEven, Effect, Limit, Point, Question, UnderLoad, Verdict, Way, sign};
 use baton_report::{self as report, Column, Table};
 use baton_sim::results::{NotSteady, Results};
 use baton_stats::Estimate;
@@ -263,14 +262,34 @@ fn next_limit(verdict: &Verdict, way: &Way) -> String {
         }
 }
 
-/// A question about a setting, as a clause.
-pub fn question(key: &str) -> &'static str {
-    match key {
-        NIC_MIPS => "how fast the NIC has to be",
-        CONNECTIONS => "how many connections it may hold",
-        CACHE_KIB => "how large its cache has to be",
-        LOAD_RATE => "how long responses take at which load",
-        _ => "another setting",
+/// A question as a clause.
+pub const fn asked(question: Question) -> &'static str {
+    match question {
+        Question::NicSpeed => "how fast the NIC has to be",
+        Question::Connections => "how many connections it may hold",
+        Question::CacheSize => "how large its cache has to be",
+        Question::Load => "how long responses take at which load",
+    }
+}
+
+/// What a question is about.
+const fn subject(question: Question) -> &'static str {
+    match question {
+        Question::NicSpeed => "NIC speed",
+        Question::Connections => "connections that a NIC may hold",
+        Question::CacheSize => "cache on a NIC",
+        Question::Load => "load",
+    }
+}
+
+/// A value of what it is about, with its unit.
+fn value(question: Question, value: f64) -> String {
+    let number = value as u64;
+    match question {
+        Question::NicSpeed => format!("{} MIPS", report::grouped(number)),
+        Question::Connections => format!("{} connections", report::grouped(number)),
+        Question::CacheSize => report::bytes(number * 1024),
+        Question::Load => format!("{} requests/s", report::grouped(number)),
     }
 }
 
@@ -285,32 +304,25 @@ fn under_load(loads: &[UnderLoad]) -> String {
         .iter()
         .map(|load| {
             format!(
-                "{} and {} at {} requests/s ({})",
+                "{} and {} at {} ({})",
                 time(load.baseline_ms),
                 time(load.way_ms),
-                report::grouped(load.offered_per_s as u64),
+                value(Question::Load, load.offered_per_s),
                 report::percent(load.share_percent)
             )
         })
         .collect();
     format!(
-        "- load (`{way}`): the mean response takes, without handoff and with it, {}; per cent are of what is served without handoff, and \
+        "- {} (`{way}`): the mean response takes, without handoff and with it, {}; per cent are of what is served without handoff, and \
          requests come as a Poisson process.",
+        subject(Question::Load),
         points.join("; ")
     )
 }
 
 fn break_even(found: &BreakEven) -> String {
-    let value = |value: f64| match found.key {
-        NIC_MIPS => format!("{} MIPS", report::grouped(value as u64)),
-        CONNECTIONS => format!("{} connections", report::grouped(value as u64)),
-        _ => report::bytes(value as u64 * 1024),
-    };
-    let what = match found.key {
-        NIC_MIPS => "NIC speed",
-        CONNECTIONS => "connections that a NIC may hold",
-        _ => "cache on a NIC",
-    };
+    let what = subject(found.question);
+    let value = |number: f64| value(found.question, number);
     let points: Vec<String> = found
         .points
         .iter()

@@ -3,7 +3,7 @@
 use baton_sim::results::{NotSteady, Results};
 use baton_stats::Estimate;
 use baton_workload::analyse::Analysis;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 
 /// Everything that is said about a log.
@@ -299,6 +299,34 @@ pub struct UnderLoad {
     pub way_ms: Option<Estimate>,
 }
 
+/// What is asked of a way besides how it compares: from which value of a setting on it pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    NicSpeed,
+    Connections,
+    CacheSize,
+    /// Of response times: how they grow with it.
+    Load,
+}
+
+impl Question {
+    /// The setting, as `--set` takes it.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::NicSpeed => "nic.mips",
+            Self::Connections => "nic.firmware.hard_limit",
+            Self::CacheSize => "nic.firmware.cache.kib",
+            Self::Load => "load.rate",
+        }
+    }
+}
+
+impl Serialize for Question {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.key())
+    }
+}
+
 /// What one value of a setting brings.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Point {
@@ -310,8 +338,9 @@ pub struct Point {
 /// At which values of a setting a way pays.
 #[derive(Clone, Debug, Serialize)]
 pub struct BreakEven {
-    /// The setting, as `--set` takes it.
-    pub key: &'static str,
+    /// Which setting.
+    #[serde(rename = "key")]
+    pub question: Question,
     /// The way that it is about.
     pub way: String,
     /// In order of the values.
@@ -321,10 +350,10 @@ pub struct BreakEven {
 }
 
 impl BreakEven {
-    pub fn new(key: &'static str, way: &str, points: Vec<Point>) -> Self {
+    pub fn new(question: Question, way: &str, points: Vec<Point>) -> Self {
         let faster = points.iter().filter(|point| sign(point.gain_percent) > 0);
         Self {
-            key,
+            question,
             way: way.to_owned(),
             pays_at: faster.map(|point| point.value).collect(),
             points,
