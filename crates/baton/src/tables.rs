@@ -2,7 +2,7 @@
 
 mod delays;
 mod server;
-mod steadiness;
+pub mod steadiness;
 
 use crate::summary::Summary;
 use baton_bus::Category;

@@ -39,7 +39,7 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
         .iter()
         .map(|sentence| report::wrapped(sentence, WIDTH, 2))
         .collect();
-    let table = report::runs_table(&rows);
+    let table = report::runs_table(&rows) + &tables::steadiness::notes(&results);
     print(&format!("{INTRODUCTION}\n\n{table}\n{story}\n{NEXT}\n"))
 }
 

@@ -4,7 +4,7 @@ use baton_report as report;
 use baton_sim::results::{NotSteady, Results};
 
 /// A line for each run that was not steady, and what to do; nothing if all were.
-pub(super) fn notes(results: &[Results]) -> String {
+pub fn notes(results: &[Results]) -> String {
     let doubtful = results
         .iter()
         .filter(|run| !run.long_run.not_steady.is_empty());

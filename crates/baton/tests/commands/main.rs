@@ -5,6 +5,7 @@ mod common;
 
 mod bad_input;
 mod calibrate;
+mod demo;
 mod found;
 #[cfg(unix)]
 mod interrupts;
