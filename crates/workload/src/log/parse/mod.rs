@@ -159,6 +159,17 @@ fn bytes(text: &[u8]) -> Result<Option<u64>, SkipReason> {
     }
 }
 
+/// The next fields, which there must be.
+fn take<'a, const N: usize>(
+    fields: &mut impl Iterator<Item = &'a [u8]>,
+) -> Result<[&'a [u8]; N], SkipReason> {
+    let mut taken = [&[][..]; N];
+    for field in &mut taken {
+        *field = fields.next().ok_or(SkipReason::MissingFields)?;
+    }
+    Ok(taken)
+}
+
 /// Splits at the first `separator`.
 fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(separator, text)?;

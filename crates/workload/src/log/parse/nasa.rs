@@ -1,7 +1,7 @@
 //! `host logname time method url response bytes`, separated by tabs, with a header; time in Unix seconds.
 
 use super::date::SECOND_US;
-use super::{Entry, Parsed, SkipReason, bytes, client, number, request_line, status};
+use super::{Entry, Parsed, SkipReason, bytes, client, number, request_line, status, take};
 
 const HEADER: &[u8] = b"host\tlogname\ttime\tmethod\turl\tresponse\tbytes";
 
@@ -10,16 +10,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Parsed<'_>, SkipReason> {
         return Ok(Parsed::Directive);
     }
     let mut fields = line.split(|&c| c == b'\t');
-    let mut next = || fields.next().ok_or(SkipReason::MissingFields);
-    let [host, _logname, time, method, url, code, size] = [
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-    ];
+    let [host, _logname, time, method, url, code, size] = take(&mut fields)?;
     // Far beyond year 9999, so that microseconds cannot overflow.
     let time_s = number(time)
         .filter(|&s| s < 1 << 40)

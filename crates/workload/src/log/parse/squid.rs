@@ -1,22 +1,24 @@
 //! Squid's native format: `time elapsed client code/status bytes method URL user hierarchy/host type`, time in Unix seconds with
 //! milliseconds. The bytes are those sent to the client, headers included.
 
-use super::{Entry, SkipReason, address, bytes, client, date, request_line, split_once, status};
+use super::{
+    Entry, SkipReason, address, bytes, client, date, request_line, split_once, status, take,
+};
 
 pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     let mut words = line.split(|&c| c == b' ').filter(|word| !word.is_empty());
-    let mut next = || words.next().ok_or(SkipReason::MissingFields);
-    let [time, elapsed, host, code, size, method, url] = [
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-    ];
-    // User and hierarchy: what has no slash in the latter is no line of Squid's.
-    let [_user, hierarchy] = [next()?, next()?];
+    let [
+        time,
+        elapsed,
+        host,
+        code,
+        size,
+        method,
+        url,
+        _user,
+        hierarchy,
+    ] = take(&mut words)?;
+    // What has no slash in the hierarchy is no line of Squid's.
     let (_, code) = split_once(code, b'/').ok_or(SkipReason::Status)?;
     split_once(hierarchy, b'/').ok_or(SkipReason::MissingFields)?;
     let time_us = date::unix(time).ok_or(SkipReason::Time)?;
