@@ -26,6 +26,7 @@ pub fn run() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
     let cli = Cli::try_parse().unwrap_or_else(|error| cli::explain(error).exit());
     output::set_quiet(cli.quiet);
+    baton_report::set_width(output::width(&console::Term::stdout()));
     match dispatch(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

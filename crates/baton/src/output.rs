@@ -7,6 +7,8 @@ pub use figure::PendingFigure;
 pub use part::remove_all_parts;
 
 use crate::failure::Failure;
+use baton_report::DEFAULT_WIDTH;
+use console::Term;
 use part::Part;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
@@ -14,6 +16,17 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::NamedTempFile;
+
+/// Columns that text may take: `COLUMNS` if that is set, else those of `terminal`; where it is none, 100.
+pub fn width(terminal: &Term) -> usize {
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.parse().ok());
+    let terminal = || terminal.size_checked().map(|(_, columns)| columns.into());
+    columns
+        .filter(|columns| *columns > 0)
+        .or_else(terminal)
+        .unwrap_or(DEFAULT_WIDTH)
+}
 
 /// Prints to stdout. That nobody reads on (as in `baton ... | head`) is no failure.
 ///
@@ -31,6 +44,14 @@ pub fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Prints text for people to stdout, as wide as that is.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_text(text: &str) -> Result<(), Failure> {
+    print(&baton_report::folded(text))
 }
 
 /// Prints to stderr, for people. Nothing depends on it, so that it cannot be written is no failure.
@@ -241,6 +262,7 @@ impl JsonOutput {
     /// It cannot.
     pub fn new(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
+            baton_report::set_width(width(&Term::stderr()));
             Ok(Self::Stdout)
         } else {
             Pending::new("--json", path).map(Self::File)
@@ -255,12 +277,12 @@ impl JsonOutput {
         let json = to_json(value)?;
         match self {
             Self::Stdout => {
-                tell(tables);
+                tell(&baton_report::folded(tables));
                 print(&json)
             }
             Self::File(file) => {
                 file.write(json.as_bytes())?;
-                print(tables)
+                print_text(tables)
             }
         }
     }

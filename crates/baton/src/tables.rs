@@ -1,6 +1,7 @@
 //! From results to the rows of tables.
 
 mod delays;
+mod metrics;
 mod server;
 pub mod steadiness;
 
@@ -8,11 +9,12 @@ use crate::summary::Summary;
 use baton_bus::Category;
 use baton_host::LAYERS;
 use baton_report as report;
-use baton_sim::WARNINGS;
 use baton_sim::config::{EstablishedBy, Length};
 use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
-use baton_stats::Estimate;
+use baton_sim::{Fact, WARNINGS};
+pub use metrics::runs_table;
 use std::collections::BTreeMap;
+pub use steadiness::notes;
 
 /// What crosses a bus, and what tables call it.
 const CATEGORIES: [(&str, Category); 7] = [
@@ -25,21 +27,24 @@ const CATEGORIES: [(&str, Category); 7] = [
     ("overhead", Category::Overhead),
 ];
 
-/// Columns of a drawn time series.
+/// The most columns of a drawn time series.
 const SERIES_WIDTH: usize = 60;
+
+/// Columns beside it for mean and largest value.
+const SERIES_NUMBERS: usize = "    mean 1,000,000, most 1,000,000".len();
+
+/// Where what does not fit is to be seen.
+const ELSEWHERE: &str = "--details shows each run whole, --json all numbers";
 
 /// All configurations side by side, each with all its seeds; of a single run, or if asked for, all its details too.
 pub fn describe(groups: &[&[Results]], summaries: &[Summary], details: bool) -> String {
-    let row = |runs: &&[Results]| {
-        let rows: Vec<report::RunRow> = runs.iter().map(run_row).collect();
-        report::RunRow::over_seeds(&rows)
-    };
-    let rows: Vec<report::RunRow> = groups.iter().filter_map(row).collect();
     let results = &groups.concat();
-    let mut text = common_facts(results) + &report::runs_table(&rows) + &differences(summaries);
+    let runs = runs_table(groups, ELSEWHERE);
+    let mut text = common_facts(results) + &runs + &differences(summaries);
     for result in results {
         text.push_str(&ended_note(result));
     }
+    text.push_str(&few_note(results));
     text.push_str(&steadiness::notes(results));
     if details || results.len() == 1 {
         for result in results {
@@ -50,6 +55,7 @@ pub fn describe(groups: &[&[Results]], summaries: &[Summary], details: bool) -> 
         text.push('\n');
         text.push_str(&report::layer_shares_table(
             &results.iter().map(layer_shares).collect::<Vec<_>>(),
+            ELSEWHERE,
         ));
     }
     text
@@ -113,33 +119,6 @@ fn length_text(length: Length) -> String {
     }
 }
 
-/// One line of the table of runs.
-pub fn run_row(result: &Results) -> report::RunRow {
-    let Results {
-        experiment,
-        long_run,
-        host,
-        nic,
-        handoff,
-        ..
-    } = result;
-    let of_one = Estimate::of_one;
-    report::RunRow {
-        name: experiment.name.clone(),
-        is_steady: long_run.not_steady.is_empty(),
-        request_rate: result.request_rate(),
-        content_mbps: result.content_mbps(),
-        mean_ms: result.mean_response_ms(),
-        p99_ms: result.p99_response_ms(),
-        host_idle_percent: of_one(host.idle_percent),
-        nic_idle_percent: of_one(nic.idle_percent),
-        send_delay_us: of_one(nic.send_delay_us.p50),
-        receive_delay_us: of_one(nic.receive_delay_us.p50),
-        offloaded_percent: of_one(handoff.offloaded_packets_percent),
-        drops: of_one(nic.drops.values().sum::<u64>() as f64),
-    }
-}
-
 /// Says so if a run is shorter than it was to be.
 fn ended_note(result: &Results) -> String {
     let experiment = &result.experiment;
@@ -151,13 +130,52 @@ fn ended_note(result: &Results) -> String {
         ),
         Ended::Quiet => "nothing more could happen".to_owned(),
     };
-    format!(
-        "note: {} measured {} packets and {} responses of {}: {why}\n",
+    let note = format!(
+        "note: {} measured {} packets and {} responses of {}: {why}",
         experiment.name,
         report::grouped(result.packets),
         report::grouped(result.clients.responses),
         length_text(experiment.run.measured()),
-    )
+    );
+    report::wrapped(&note, report::width(), 2)
+}
+
+/// Says why percentiles are missing of runs that had some responses.
+fn few_note(results: &[Results]) -> String {
+    let is_few = |run: &Results| run.waited_ms().count > 0 && run.waited_ms().p999.is_none();
+    if !results.iter().any(is_few) {
+        return String::new();
+    }
+    let note =
+        "note: a 99th percentile needs 100 responses, the 99.9th 1,000; with fewer there is none";
+    report::wrapped(note, report::width(), 2)
+}
+
+/// A message for people about runs in which nothing was measured; nothing if there are none.
+pub fn measured_nothing(results: &[Results]) -> Option<String> {
+    let nothing: Vec<String> = results
+        .iter()
+        .filter(|run| run.measured_nothing())
+        .map(why_nothing)
+        .collect();
+    (!nothing.is_empty()).then(|| nothing.join("\n"))
+}
+
+fn why_nothing(result: &Results) -> String {
+    let name = &result.experiment.name;
+    let ended = match result.ended {
+        Ended::TimeLimit => format!(
+            "its {} simulated seconds (run.limit_s) went by",
+            result.experiment.run.limit_s
+        ),
+        Ended::Quiet => "nothing more could happen".to_owned(),
+        Ended::Complete => format!("{} packets had passed", report::grouped(result.packets)),
+    };
+    let before = match result.measured_s {
+        0.0 => "before measurement began; look at wire.loss and --warmup",
+        _ => "before a client had received anything; measure longer",
+    };
+    format!("{name} measured nothing: {ended} {before}")
 }
 
 fn details_of(result: &Results) -> String {
@@ -230,11 +248,7 @@ fn facts(result: &Results) -> Vec<(String, String)> {
         }
         fact(
             &format!("{name}: us on the NIC"),
-            format!(
-                "median {}, mean {}",
-                report::significant(delay.p50),
-                report::significant(delay.mean)
-            ),
+            format!("median {}, mean {}", number(delay.p50), number(delay.mean)),
         );
     }
     for (name, by) in [
@@ -261,16 +275,36 @@ fn facts(result: &Results) -> Vec<(String, String)> {
     facts
 }
 
+/// A number, or that there is none.
+pub fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), report::significant)
+}
+
 /// The facts about a workload, their names as words and their numbers grouped. Warnings were told when the runs ended.
 fn workload_facts(result: &Results) -> Vec<(String, String)> {
     let facts = result.workload.iter().filter(|(name, _)| *name != WARNINGS);
-    let words = |(name, value): (&String, &String)| {
-        let value = value
-            .parse()
-            .map_or_else(|_| value.clone(), report::grouped);
-        (format!("workload: {}", name.replace('_', " ")), value)
+    let words = |(name, fact): (&String, &Fact)| {
+        (
+            format!("workload: {}", name.replace('_', " ")),
+            fact_text(fact),
+        )
     };
     facts.map(words).collect()
+}
+
+fn fact_text(fact: &Fact) -> String {
+    match fact {
+        Fact::Number(number) => report::grouped(*number),
+        Fact::Words(words) => words.clone(),
+        Fact::Counts(by_reason) => {
+            let counted = counts(by_reason).into_iter().filter(|c| c.count > 0);
+            let counted = counted.map(|c| format!("{} {}", report::grouped(c.count), c.name));
+            match counted.collect::<Vec<_>>() {
+                none if none.is_empty() => "none".to_owned(),
+                some => some.join(", "),
+            }
+        }
+    }
 }
 
 fn cycles(result: &Results) -> Vec<report::CyclesRow> {
@@ -449,5 +483,14 @@ fn series(result: &Results) -> String {
             drawn("Soft_Limit", of(|s| s.soft_limit)),
         ]);
     }
-    report::series_text(&lines, &span, SERIES_WIDTH)
+    let name = |line: &report::Series| line.name.chars().count();
+    let beside = lines.iter().map(name).max().unwrap_or(0) + SERIES_NUMBERS;
+    let room = report::width()
+        .saturating_sub(beside)
+        .clamp(8, SERIES_WIDTH);
+    report::series_text(
+        &lines,
+        report::wrapped(&span, report::width(), 0).trim_end(),
+        room,
+    )
 }

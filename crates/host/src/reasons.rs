@@ -33,6 +33,22 @@ pub enum NotOffloaded {
 }
 
 impl NotOffloaded {
+    /// All reasons.
+    pub const ALL: [Self; 12] = [
+        Self::Policy,
+        Self::SoftLimit,
+        Self::Memory,
+        Self::State,
+        Self::Handles,
+        Self::Affinity,
+        Self::RefusedSoftLimit,
+        Self::RefusedHardLimit,
+        Self::RefusedMemory,
+        Self::RefusedState,
+        Self::RefusedDuplicate,
+        Self::Restored,
+    ];
+
     /// Its name in results.
     pub const fn name(self) -> &'static str {
         match self {
@@ -91,6 +107,26 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    /// All reasons.
+    pub const ALL: [Self; 16] = [
+        Self::ReceiveBuffers,
+        Self::TransmitBuffers,
+        Self::NoConnection,
+        Self::BacklogFull,
+        Self::OutOfWindow,
+        Self::Paws,
+        Self::BadAck,
+        Self::TimeWait,
+        Self::Malformed,
+        Self::AcceptQueueFull,
+        Self::SynInConnection,
+        Self::BlindReset,
+        Self::NoAck,
+        Self::NoTimestamp,
+        Self::DataAfterClose,
+        Self::BadCookie,
+    ];
+
     /// Its name in results.
     pub const fn name(self) -> &'static str {
         match self {

@@ -18,6 +18,7 @@ impl Scale {
     /// The difference in words; `-` if it cannot be told.
     pub fn error(self, published: f64, simulated: f64) -> String {
         match self {
+            _ if !simulated.is_finite() => "-".to_owned(),
             Self::Points => format!("{:+.1} points", simulated - published),
             Self::Relative if published != 0.0 => {
                 format!("{:+.1} %", 100.0 * (simulated / published - 1.0))

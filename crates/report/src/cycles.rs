@@ -2,6 +2,7 @@
 
 use crate::number::{grouped, percent, significant};
 use crate::table::{Column, Table};
+use crate::width::width;
 
 /// Host cycles of one layer by cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,8 +76,45 @@ pub struct LayerShares {
     pub percent: Vec<(String, f64)>,
 }
 
-/// Shares of host cycles by layer, one column per run.
-pub fn layer_shares_table(runs: &[LayerShares]) -> String {
+/// The most runs that stand side by side.
+const SIDE_BY_SIDE: usize = 6;
+
+/// Shares of host cycles by layer: a column for each run if they are few and fit, else a row for each. `elsewhere` says where layers are to
+/// be seen that do not fit.
+pub fn layer_shares_table(runs: &[LayerShares], elsewhere: &str) -> String {
+    let names = runs.iter().map(|run| run.run.chars().count() + 3);
+    let fit = LAYER_WIDTH + names.sum::<usize>() <= width();
+    if runs.len() <= SIDE_BY_SIDE && fit {
+        return shares_side_by_side(runs);
+    }
+    let layers = runs.first().map_or(&[][..], |run| &run.percent);
+    let largest = |layer: usize| {
+        let shares = runs
+            .iter()
+            .filter_map(|run| Some(run.percent.get(layer)?.1));
+        shares.fold(0.0, f64::max)
+    };
+    let mut by_share: Vec<usize> = (0..layers.len()).collect();
+    by_share.sort_by(|a, b| largest(*b).total_cmp(&largest(*a)));
+    let rank = |layer| by_share.iter().position(|other| *other == layer);
+    let head = |(index, (layer, _)): (usize, &(String, f64))| {
+        Column::numbers(layer.clone()).ranked(rank(index).unwrap_or(0) as u8)
+    };
+    let mut columns = vec![Column::words("host cycles")];
+    columns.extend(layers.iter().enumerate().map(head));
+    let mut table = Table::new(columns).elsewhere(elsewhere);
+    for run in runs {
+        let mut cells = vec![run.run.clone()];
+        cells.extend(run.percent.iter().map(|(_, share)| percent(*share)));
+        table.row(cells);
+    }
+    table.without_empty().render()
+}
+
+/// The width of the column of layers.
+const LAYER_WIDTH: usize = "host cycles".len() + 2;
+
+fn shares_side_by_side(runs: &[LayerShares]) -> String {
     let mut columns = vec![Column::words("host cycles")];
     columns.extend(runs.iter().map(|run| Column::numbers(run.run.clone())));
     let mut table = Table::new(columns);
@@ -132,12 +170,12 @@ pub struct PacketCosts {
     pub kind: String,
     /// How many there were.
     pub packets: u64,
-    /// Cycles per packet.
-    pub cycles: f64,
+    /// Cycles per packet; none of no packets, as the others.
+    pub cycles: Option<f64>,
     /// Instructions per packet.
-    pub instructions: f64,
+    pub instructions: Option<f64>,
     /// Level-2 misses per packet.
-    pub l2_misses: f64,
+    pub l2_misses: Option<f64>,
 }
 
 /// Costs of the network stack per packet, by kind.
@@ -150,13 +188,7 @@ pub fn packet_costs_table(rows: &[PacketCosts]) -> String {
         Column::numbers("L2 misses"),
     ]);
     for row in rows {
-        let per_packet = |value| {
-            if row.packets == 0 {
-                "-".to_owned()
-            } else {
-                significant(value)
-            }
-        };
+        let per_packet = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), significant);
         table.row(vec![
             row.kind.clone(),
             grouped(row.packets),
@@ -211,12 +243,28 @@ mod tests {
             run: name.into(),
             percent: vec![("tcp".into(), share)],
         };
-        let text = layer_shares_table(&[run("a", 12.0), run("b", 40.0)]);
+        let text = layer_shares_table(&[run("a", 12.0), run("b", 40.0)], "");
         assert!(
             text.lines()
                 .last()
                 .is_some_and(|line| line.contains("12 %") && line.contains("40 %")),
             "{text}"
         );
+    }
+
+    #[test]
+    fn many_runs_have_a_row_each() {
+        let run = |number: u32| LayerShares {
+            run: format!("variant {number}"),
+            percent: vec![
+                ("tcp".into(), 12.0),
+                ("handoff".into(), 0.0),
+                ("idle".into(), 88.0),
+            ],
+        };
+        let runs: Vec<LayerShares> = (0..500).map(run).collect();
+        let text = layer_shares_table(&runs, "");
+        assert_eq!(text.lines().count(), 502);
+        assert!(!text.contains("handoff"), "{text}");
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::number::{grouped, percent};
 use crate::table::{Column, Table};
+use crate::text::wrapped;
+use crate::width::width as page_width;
 
 /// Names with what is to be said of them, aligned, under `title`.
 pub fn facts_table(title: &str, facts: &[(String, String)]) -> String {
@@ -10,10 +12,14 @@ pub fn facts_table(title: &str, facts: &[(String, String)]) -> String {
         .map(|(name, _)| name.chars().count())
         .max()
         .unwrap_or(0);
-    let mut text = format!("{title}\n");
+    let mut text = wrapped(title, page_width(), 0);
     for (name, value) in facts {
         let gap = width - name.chars().count();
-        text.push_str(&format!("  {name}{:gap$}  {value}\n", ""));
+        let indent = format!("\n{:indent$}", "", indent = width + 4);
+        let value = wrapped(value, page_width().saturating_sub(width + 4), 0);
+        let value = value.trim_end().replace('\n', &indent);
+        text.push_str(&format!("  {name}{:gap$}  {value}", ""));
+        text.push('\n');
     }
     text
 }

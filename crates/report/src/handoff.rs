@@ -2,6 +2,8 @@
 
 use crate::facts::{Count, counts_table};
 use crate::number::{grouped, percent, significant};
+use crate::text::wrapped;
+use crate::width::width;
 
 /// Handoffs of one run and their fate.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +26,7 @@ pub struct Handoffs {
 
 /// What became of handoffs, and why other connections were not offloaded.
 pub fn handoffs_text(handoffs: &Handoffs) -> String {
-    let mut text = format!(
+    let text = format!(
         "Handoffs: {} attempted, {} accepted, {} restored, {} packets forwarded.\n\
          On the NIC: {} connections on average, with {} of all packets.\n",
         grouped(handoffs.attempted),
@@ -34,11 +36,8 @@ pub fn handoffs_text(handoffs: &Handoffs) -> String {
         significant(handoffs.connections_mean),
         percent(handoffs.offloaded_percent),
     );
-    text.push_str(&counts_table(
-        "not offloaded because",
-        &handoffs.not_offloaded,
-    ));
-    text
+    let lines = text.lines().map(|line| wrapped(line, width(), 0));
+    lines.collect::<String>() + &counts_table("not offloaded because", &handoffs.not_offloaded)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Results as tables, small figures in text, and figures as files ([`figure`]).
 //!
-//! Everything here is a pure function from plain rows to a `String` that ends with a newline, or to the bytes of a picture. Nothing depends on
-//! the simulator: whoever has results maps them to these rows.
+//! Everything here is a pure function from plain rows, and the [`width`] that text may have, to a `String` that ends with a newline, or to
+//! the bytes of a picture. Nothing depends on the simulator: whoever has results maps them to these rows.
 
 mod comparison;
 mod cycles;
@@ -13,6 +13,7 @@ mod runs;
 mod series;
 mod table;
 mod text;
+mod width;
 
 pub use comparison::{Comparison, Scale, comparison_table};
 pub use cycles::{
@@ -24,7 +25,8 @@ pub use handoff::{Handoffs, handoffs_text};
 pub use number::{
     bytes, difference, difference_size, estimated, estimated_percent, grouped, percent, significant,
 };
-pub use runs::{RunRow, runs_table};
+pub use runs::{Metric, RunRow, runs_table};
 pub use series::{Series, series_text, sparkline};
 pub use table::{Align, Column, Table};
-pub use text::wrapped;
+pub use text::{folded, wrapped};
+pub use width::{DEFAULT_WIDTH, set_width, width};

@@ -15,9 +15,11 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
-/// A share in per cent: one decimal below ten, none above. `0` only if it is nought.
+/// A share in per cent: one decimal below ten, none above. `0` only if it is nought, `-` if it is no number.
 pub fn percent(value: f64) -> String {
-    if value == 0.0 {
+    if !value.is_finite() {
+        "-".to_owned()
+    } else if value == 0.0 {
         "0 %".to_owned()
     } else if value.abs() < 0.05 {
         format!("{}<0.1 %", if value < 0.0 { "-" } else { "" })

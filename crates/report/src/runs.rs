@@ -2,7 +2,22 @@
 
 use crate::number::{estimated, estimated_percent};
 use crate::table::{Column, Table};
+use crate::text::wrapped;
+use crate::width::width;
 use baton_stats::Estimate;
+
+/// What runs are compared by: a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// The head of its column; may hold line breaks.
+    pub head: &'static str,
+    /// What the head stands for, if it does not say so itself. Several may share it.
+    pub means: &'static str,
+    /// Whether it is a share in per cent.
+    pub is_percent: bool,
+    /// None if it is always shown; else, the higher, the sooner it is left out where there is no room.
+    pub rank: Option<u8>,
+}
 
 /// One run in brief, or the same with several seeds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,26 +26,8 @@ pub struct RunRow {
     pub name: String,
     /// Whether it was long enough to say so.
     pub is_steady: bool,
-    /// Completed responses per second of simulated time.
-    pub request_rate: Estimate,
-    /// Content received by clients, Mb/s.
-    pub content_mbps: Estimate,
-    /// Mean response time, ms.
-    pub mean_ms: Estimate,
-    /// 99th percentile of the response time, ms.
-    pub p99_ms: Estimate,
-    /// Host idle, per cent.
-    pub host_idle_percent: Estimate,
-    /// NIC processor idle, per cent.
-    pub nic_idle_percent: Estimate,
-    /// Median time of a sent host packet on the NIC, us.
-    pub send_delay_us: Estimate,
-    /// Median time of a received host packet on the NIC, us.
-    pub receive_delay_us: Estimate,
-    /// Share of packets that belong to offloaded connections, per cent.
-    pub offloaded_percent: Estimate,
-    /// Frames dropped at the server's NIC.
-    pub drops: Estimate,
+    /// What was measured, by column; none where nothing was.
+    pub values: Vec<Option<Estimate>>,
 }
 
 impl RunRow {
@@ -39,96 +36,116 @@ impl RunRow {
         let [first, _, ..] = rows else {
             return rows.first().cloned();
         };
-        let over = |value: fn(&Self) -> Estimate| {
-            let means: Vec<f64> = rows.iter().map(|row| value(row).mean).collect();
-            Estimate::of_independent(&means).unwrap_or_default()
+        let over = |column: usize| {
+            let means = rows
+                .iter()
+                .map(|row| Some((*row.values.get(column)?)?.mean));
+            Estimate::of_independent(&means.collect::<Option<Vec<f64>>>()?)
         };
         Some(Self {
             name: first.name.clone(),
             is_steady: rows.iter().all(|row| row.is_steady),
-            request_rate: over(|row| row.request_rate),
-            content_mbps: over(|row| row.content_mbps),
-            mean_ms: over(|row| row.mean_ms),
-            p99_ms: over(|row| row.p99_ms),
-            host_idle_percent: over(|row| row.host_idle_percent),
-            nic_idle_percent: over(|row| row.nic_idle_percent),
-            send_delay_us: over(|row| row.send_delay_us),
-            receive_delay_us: over(|row| row.receive_delay_us),
-            offloaded_percent: over(|row| row.offloaded_percent),
-            drops: over(|row| row.drops),
+            values: (0..first.values.len()).map(over).collect(),
         })
     }
 }
 
-/// What the short heads stand for.
-const LEGEND: &str = "±: 95 % interval; ms: response time; send, receive: median time of a host packet on the NIC; \
-                      offloaded: share of packets; drops: frames lost at the NIC\n";
-
-/// What clients, host and NIC saw in each run.
-pub fn runs_table(rows: &[RunRow]) -> String {
-    let mut table = Table::new(vec![
-        Column::words("run"),
-        Column::numbers("requests/s"),
-        Column::numbers("Mb/s"),
-        Column::numbers("mean\nms"),
-        Column::numbers("p99\nms"),
-        Column::numbers("host\nidle"),
-        Column::numbers("NIC\nidle"),
-        Column::numbers("send\nus"),
-        Column::numbers("receive\nus"),
-        Column::numbers("off-\nloaded"),
-        Column::numbers("drops"),
-    ]);
+/// What clients, host and NIC saw in each run. `elsewhere` says where columns are to be seen that do not fit.
+pub fn runs_table(metrics: &[Metric], rows: &[RunRow], elsewhere: &str) -> String {
+    let mut columns = vec![Column::words("run")];
+    columns.extend(metrics.iter().map(|metric| Column {
+        rank: metric.rank,
+        ..Column::numbers(metric.head)
+    }));
+    let mut table = Table::new(columns).elsewhere(elsewhere);
     for row in rows {
-        table.row(vec![
-            row.name.clone() + if row.is_steady { "" } else { " *" },
-            estimated(row.request_rate),
-            estimated(row.content_mbps),
-            estimated(row.mean_ms),
-            estimated(row.p99_ms),
-            estimated_percent(row.host_idle_percent),
-            estimated_percent(row.nic_idle_percent),
-            estimated(row.send_delay_us),
-            estimated(row.receive_delay_us),
-            estimated_percent(row.offloaded_percent),
-            estimated(row.drops),
-        ]);
+        let mut cells = vec![row.name.clone() + if row.is_steady { "" } else { " *" }];
+        cells.extend(metrics.iter().zip(&row.values).map(cell));
+        table.row(cells);
     }
-    table.render() + LEGEND
+    let table = table.without_empty();
+    table.render() + &legend(metrics, &table)
+}
+
+fn cell((metric, value): (&Metric, &Option<Estimate>)) -> String {
+    match value.filter(|value| value.mean.is_finite()) {
+        None => "-".to_owned(),
+        Some(value) if metric.is_percent => estimated_percent(value),
+        Some(value) => estimated(value),
+    }
+}
+
+/// What the short heads stand for.
+fn legend(metrics: &[Metric], table: &Table) -> String {
+    let mut means = vec!["±: 95 % interval"];
+    let heads = table.heads(width());
+    let shown = |metric: &&Metric| heads.contains(&metric.head);
+    for metric in metrics.iter().filter(shown) {
+        if !metric.means.is_empty() && !means.contains(&metric.means) {
+            means.push(metric.means);
+        }
+    }
+    wrapped(&means.join("; "), width(), 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const METRICS: [Metric; 2] = [
+        Metric {
+            head: "requests/s",
+            means: "",
+            is_percent: false,
+            rank: None,
+        },
+        Metric {
+            head: "drops",
+            means: "drops: frames lost at the NIC",
+            is_percent: false,
+            rank: Some(1),
+        },
+    ];
+
     #[test]
     fn several_seeds_make_one_row() {
         let row = |rate: f64| RunRow {
-            request_rate: Estimate::of_one(rate),
             is_steady: rate < 11.0,
+            values: vec![Some(Estimate::of_one(rate)), None],
             ..RunRow::default()
         };
         let rows = [9.0, 10.0, 11.0].map(row);
         let all = RunRow::over_seeds(&rows).unwrap();
-        assert_eq!(all.request_rate.mean, 10.0);
-        assert!(all.request_rate.half_width > Some(2.0) && !all.is_steady);
+        let rate = all.values[0].unwrap();
+        assert_eq!((rate.mean, all.values[1]), (10.0, None));
+        assert!(rate.half_width > Some(2.0) && !all.is_steady);
         assert_eq!(RunRow::over_seeds(&rows[..1]), Some(row(9.0)));
         assert_eq!(RunRow::over_seeds(&[]), None);
     }
 
     #[test]
     fn one_line_per_run_after_the_header() {
-        let row = RunRow {
+        let rate = Estimate {
+            mean: 23_031.2,
+            half_width: Some(129.0),
+        };
+        let row = |drops| RunRow {
             name: "W-0-N-N-FCFS-400".into(),
-            request_rate: Estimate {
-                mean: 23_031.2,
-                half_width: Some(129.0),
-            },
+            values: vec![Some(rate), drops],
             ..RunRow::default()
         };
-        let text = runs_table(&[row.clone(), row]);
-        assert_eq!(text.lines().count(), 6, "{text}");
+        let some = row(Some(Estimate::of_one(7.0)));
+        let text = runs_table(&METRICS, &[row(None), some], "");
+        assert_eq!(text.lines().count(), 5, "{text}");
         assert_eq!(text.matches("23,031 ±0.6 %").count(), 2, "{text}");
-        assert!(text.contains("400 *"), "{text}");
+        assert!(
+            text.contains("400 *") && text.contains("frames lost"),
+            "{text}"
+        );
+        let text = runs_table(&METRICS, &[row(None), row(None)], "");
+        assert!(
+            !text.contains("drops"),
+            "all columns of nothing are left out: {text}"
+        );
     }
 }

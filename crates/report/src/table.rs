@@ -1,6 +1,12 @@
 //! One look for all tables: a title, a header, a rule, columns aligned by their kind.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
+mod layout;
+
+use crate::text::wrapped;
+use crate::width::width;
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
+};
 
 /// On which side a column's cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub struct Column {
     pub head: String,
     /// How its cells stand.
     pub align: Align,
+    /// Set if it may be left out where there is no room: the highest goes first.
+    pub rank: Option<u8>,
 }
 
 impl Column {
@@ -26,6 +34,7 @@ impl Column {
         Self {
             head: head.into(),
             align: Align::Left,
+            rank: None,
         }
     }
 
@@ -34,7 +43,22 @@ impl Column {
         Self {
             head: head.into(),
             align: Align::Right,
+            rank: None,
         }
+    }
+}
+
+impl Column {
+    /// May be left out where there is no room, before those of a lower rank.
+    #[must_use]
+    pub const fn ranked(mut self, rank: u8) -> Self {
+        self.rank = Some(rank);
+        self
+    }
+
+    /// Its head in one line.
+    fn name(&self) -> String {
+        self.head.replace("-\n", "").replace('\n', " ")
     }
 }
 
@@ -42,6 +66,8 @@ impl Column {
 #[derive(Clone, Debug)]
 pub struct Table {
     title: Option<String>,
+    /// Where columns that are left out are to be seen, in words.
+    elsewhere: Option<String>,
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
@@ -51,6 +77,7 @@ impl Table {
     pub const fn new(columns: Vec<Column>) -> Self {
         Self {
             title: None,
+            elsewhere: None,
             columns,
             rows: Vec::new(),
         }
@@ -60,6 +87,13 @@ impl Table {
     #[must_use]
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
+        self
+    }
+
+    /// Says where columns are to be seen that do not fit.
+    #[must_use]
+    pub fn elsewhere(mut self, how: impl Into<String>) -> Self {
+        self.elsewhere = Some(how.into());
         self
     }
 
@@ -77,38 +111,93 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as text, with no blanks at line ends.
+    /// Leaves out columns that may be left out where all cells are nothing: 0 or `-`.
+    #[must_use]
+    pub fn without_empty(mut self) -> Self {
+        let says = |column: usize| {
+            let nothing = |row: &Vec<String>| matches!(&*row[column], "" | "-" | "0" | "0 %");
+            self.columns[column].rank.is_none() || !self.rows.iter().all(nothing)
+        };
+        let kept: Vec<usize> = (0..self.columns.len()).filter(|c| says(*c)).collect();
+        self.columns = kept.iter().map(|c| self.columns[*c].clone()).collect();
+        let of = |row: &Vec<String>| kept.iter().map(|c| row[*c].clone()).collect();
+        self.rows = self.rows.iter().map(of).collect();
+        self
+    }
+
+    /// The heads of the columns that this width has room for.
+    pub fn heads(&self, width: usize) -> Vec<&str> {
+        let (shown, _) = layout::choose(&self.columns, &self.rows, width);
+        let head = |column: usize| self.columns[column].head.as_str();
+        shown.into_iter().map(head).collect()
+    }
+
+    /// The table as text, with no blanks at line ends, and no wider than [`width`].
     pub fn render(&self) -> String {
+        self.fit(width())
+    }
+
+    /// The same for this width. Where it is too narrow, words and heads are broken at blanks; then columns that may be left out are left
+    /// out, with a line that says which; then the other columns go on below, each time after the first one again.
+    pub fn fit(&self, width: usize) -> String {
+        let mut text = self.title.as_ref().map_or_else(String::new, |title| {
+            title.lines().map(|line| wrapped(line, width, 0)).collect()
+        });
+        let (shown, left_out) = layout::choose(&self.columns, &self.rows, width);
+        let mut blocks = layout::blocks(&self.columns, &self.rows, &shown, width);
+        let last = blocks.pop();
+        for block in blocks {
+            text += &self.block(&block, width);
+            text.push('\n');
+        }
+        text += &last.map_or_else(String::new, |block| self.block(&block, width));
+        if !left_out.is_empty() {
+            let names: Vec<String> = left_out.iter().map(|c| self.columns[*c].name()).collect();
+            let note = format!(
+                "not shown in {width} columns: {}; {}",
+                names.join(", "),
+                self.elsewhere
+                    .as_deref()
+                    .unwrap_or("a wider terminal shows all")
+            );
+            text += &wrapped(&note, width, 0);
+        }
+        text
+    }
+
+    /// These columns, one beside the other.
+    fn block(&self, shown: &[usize], width: usize) -> String {
         let cell = |text: &str, align| {
             Cell::new(text).set_alignment(match align {
                 Align::Left => CellAlignment::Left,
                 Align::Right => CellAlignment::Right,
             })
         };
+        let widths = layout::widths(&self.columns, &self.rows, shown, width);
+        let columns = || shown.iter().map(|c| (*c, &self.columns[*c]));
         let mut table = comfy_table::Table::new();
         table
             .load_style(STYLE)
-            .set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(self.columns.iter().map(|c| cell(&c.head, c.align)));
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            // It takes what it needs, and no more than that: all columns have their widths.
+            .set_width(u16::MAX);
+        table.set_header(columns().map(|(_, c)| cell(&c.head, c.align)));
         for row in &self.rows {
-            table.add_row(
-                row.iter()
-                    .zip(&self.columns)
-                    .map(|(text, c)| cell(text, c.align)),
-            );
+            table.add_row(columns().map(|(index, c)| cell(&row[index], c.align)));
         }
-        let mut text = String::new();
-        if let Some(title) = &self.title {
-            text.push_str(title);
-            text.push('\n');
+        for (index, columns) in widths.into_iter().enumerate() {
+            let fixed = u16::try_from(columns + PADDING).unwrap_or(u16::MAX);
+            if let Some(column) = table.column_mut(index) {
+                column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(fixed)));
+            }
         }
-        for line in table.lines() {
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
+        let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+        lines.collect()
     }
 }
+
+/// Blanks in each column, beside its cells.
+const PADDING: usize = 2;
 
 /// Only a rule under the header: quick to read, easy to cut and paste.
 const STYLE: TableStyle =
@@ -132,5 +221,73 @@ mod tests {
     #[should_panic(expected = "one cell per column")]
     fn a_row_has_one_cell_per_column() {
         Table::new(vec![Column::words("name")]).row(vec![]);
+    }
+
+    fn wide() -> Table {
+        let mut columns = vec![Column::words("run")];
+        columns.extend((0..12).map(|i| Column::numbers(format!("number {i}"))));
+        let mut table = Table::new(columns).titled("a title of several words ".repeat(6));
+        for row in 0..3 {
+            let mut cells = vec![format!("a run of a longer name, {row}")];
+            cells.extend((0..12).map(|i| format!("{} ±0.6 %", 1000 * i)));
+            table.row(cells);
+        }
+        table
+    }
+
+    fn widest(text: &str) -> usize {
+        let widths = text.lines().map(|line| line.chars().count());
+        widths.max().unwrap_or(0)
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_on_below() {
+        for width in [40, 60, 80, 100, 200] {
+            let text = wide().fit(width);
+            assert!(widest(&text) <= width, "{width}:\n{text}");
+            for i in 0..12 {
+                let cell = format!("{} ±0.6 %", 1000 * i);
+                assert_eq!(
+                    text.matches(&format!(" {cell}")).count(),
+                    3,
+                    "{width}:\n{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn ranked_columns_are_left_out_and_named() {
+        let mut table = wide().elsewhere("--json shows all");
+        for (rank, column) in (0..).zip(&mut table.columns[1..]) {
+            column.rank = Some(rank);
+        }
+        let text = table.fit(60);
+        assert!(widest(&text) <= 60, "{text}");
+        assert!(
+            text.contains("not shown in 60 columns:") && text.contains("number 11"),
+            "{text}"
+        );
+        assert_eq!(text.matches("a run of").count(), 3, "one block: {text}");
+        assert!(
+            text.contains(" 1000 ±0.6 %") && !text.contains("11000"),
+            "{text}"
+        );
+        assert!(!table.fit(300).contains("not shown"));
+    }
+
+    #[test]
+    fn columns_of_nothing_are_left_out_if_they_may_be() {
+        let columns = vec![
+            Column::words("run"),
+            Column::numbers("rate"),
+            Column::numbers("drops").ranked(1),
+            Column::numbers("delay").ranked(2),
+        ];
+        let mut table = Table::new(columns);
+        table.row(["a", "-", "0", "-"].map(String::from).to_vec());
+        table.row(["b", "0", "0", "2"].map(String::from).to_vec());
+        let table = table.without_empty();
+        assert_eq!(table.heads(80), ["run", "rate", "delay"]);
     }
 }

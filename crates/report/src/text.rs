@@ -1,5 +1,7 @@
 //! Running text.
 
+use crate::width::width;
+
 /// `text` broken at blanks into lines of at most `width` characters, longer words aside; lines after the first are
 /// indented by `indent`. Ends with a newline.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
@@ -25,9 +27,37 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     lines
 }
 
+/// `text` with its lines broken at blanks that are longer than the page, indented as they begin. Tables fit already.
+pub fn folded(text: &str) -> String {
+    let fold = |line: &str| {
+        let indent = line.chars().take_while(|letter| *letter == ' ').count();
+        match line.chars().count() <= width() {
+            true => format!("{line}\n"),
+            false => format!("{:indent$}{}", "", wrapped(line, width() - indent, indent)),
+        }
+    };
+    text.lines().map(fold).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lines_are_folded_and_others_left_alone() {
+        let long = format!("  indented{}", " words".repeat(40));
+        let text = folded(&format!("  short   line\n\n{long}\n"));
+        assert!(
+            text.starts_with("  short   line\n\n  indented words"),
+            "{text}"
+        );
+        let lines = || text.lines().skip(2);
+        assert!(lines().count() == 3 && lines().all(|line| line.starts_with("  ")));
+        assert!(
+            lines().all(|line| line.chars().count() <= width()),
+            "{text}"
+        );
+    }
 
     #[test]
     fn lines_end_before_the_width() {

@@ -28,7 +28,7 @@ fn main() -> Result<(), RunError> {
     experiment.host.kernel.nic_cache.enabled = true;
     let own = Machine::builder(&experiment).replacement(|_blocks| Newest::default());
     let results = own.build()?.run("", &mut NoObserver)?;
-    let kept = results.content_kept_off_bus_percent();
+    let kept = results.content_kept_off_bus_percent.expect("content");
     println!("{kept:.1} % of content stays off the bus");
     Ok(())
 }

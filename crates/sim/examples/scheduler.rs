@@ -26,7 +26,10 @@ fn main() -> Result<(), RunError> {
     for (name, machine) in [("host first", published), ("NIC first", own)] {
         let results = machine.run("", &mut NoObserver)?;
         let delay = results.nic.receive_delay_us.p50;
-        println!("{name}: host packets spend {delay:.0} us on the NIC");
+        println!(
+            "{name}: host packets spend {:.0} us on the NIC",
+            delay.expect("packets")
+        );
     }
     Ok(())
 }

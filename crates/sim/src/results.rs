@@ -1,10 +1,12 @@
 //! What a run measured. Everything here is serialised as it is; equal experiments give equal bytes.
 
 mod long_run;
+mod unmeasured;
 
 pub use long_run::{LongRun, NotSteady, ResponseTime};
 
 use crate::config::Experiment;
+use crate::run::Facts;
 use baton_bus::interconnect::Usage;
 use baton_bus::{ByCategory, Category, EntriesPerTransfer};
 use baton_stats::Estimate;
@@ -12,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Results of one run: the measured part only, unless said otherwise.
+///
+/// Where nothing was measured there is no number: means and percentiles are none, rates over no time are not a number ([`f64::NAN`]).
+/// Both are `null` in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Format version of this structure.
@@ -20,8 +25,8 @@ pub struct Results {
     pub experiment: Experiment,
     /// Commit of the program, as given by its caller.
     pub commit: String,
-    /// Facts about the workload that was replayed (name, requests, connections, log file), in words.
-    pub workload: BTreeMap<String, String>,
+    /// Facts about the workload that was replayed (requests, content, log file).
+    pub workload: Facts,
     /// Simulated time at which measurement began, seconds.
     pub warmup_s: f64,
     /// Simulated length of the measured part, seconds.
@@ -32,6 +37,9 @@ pub struct Results {
     pub ended: Ended,
     /// What it says about the long run.
     pub long_run: LongRun,
+    /// Share of the content that clients received which did not cross the bus to a NIC, per cent; below 0 where content crossed
+    /// more often than it arrived. None where none arrived.
+    pub content_kept_off_bus_percent: Option<f64>,
     /// What clients saw.
     pub clients: ClientResults,
     /// Where host cycles went.
@@ -73,49 +81,63 @@ impl Results {
         self.long_run.content_mbps.unwrap_or(counted)
     }
 
-    /// Mean response time, ms: in an open loop since the request was due, in the long run if that is known, and not a number where more is
-    /// offered than can be served; else since it was sent.
-    pub fn mean_response_ms(&self) -> Estimate {
+    /// Mean response time, ms: in an open loop since the request was due, in the long run if that is known, and none where more is
+    /// offered than can be served; else since it was sent. None where there was no response.
+    pub fn mean_response_ms(&self) -> Option<Estimate> {
         self.response_ms(|long| Some(long.mean), |counted| counted.mean)
     }
 
-    /// The 99th percentile of the response time, ms, as [`Self::mean_response_ms`].
-    pub fn p99_response_ms(&self) -> Estimate {
+    /// The 99th percentile of the response time, ms, as [`Self::mean_response_ms`]. None of too few responses.
+    pub fn p99_response_ms(&self) -> Option<Estimate> {
         self.response_ms(|long| long.p99, |counted| counted.p99)
+    }
+
+    /// The median of the response time, ms, as [`Self::p99_response_ms`].
+    pub fn median_response_ms(&self) -> Option<Estimate> {
+        self.response_ms(|long| long.p50, |counted| counted.p50)
+    }
+
+    /// The 99.9th percentile of the response time, ms, as [`Self::p99_response_ms`].
+    pub fn p999_response_ms(&self) -> Option<Estimate> {
+        self.response_ms(|long| long.p999, |counted| counted.p999)
     }
 
     fn response_ms(
         &self,
         long: impl Fn(&ResponseTime) -> Option<Estimate>,
-        counted: impl Fn(&Distribution) -> f64,
-    ) -> Estimate {
+        counted: impl Fn(&Distribution) -> Option<f64>,
+    ) -> Option<Estimate> {
         if self.long_run.not_steady.contains(&NotSteady::Saturated) {
-            return Estimate::of_one(f64::NAN);
+            return None;
         }
-        let open = self
-            .clients
-            .open_loop
-            .as_ref()
-            .map(|open| &open.response_ms);
-        let counted = || Estimate::of_one(counted(open.unwrap_or(&self.clients.response_ms)));
+        let counted = || counted(self.waited_ms()).map(Estimate::of_one);
         let long = self.long_run.response_ms.as_ref().and_then(long);
-        long.unwrap_or_else(counted)
+        long.or_else(counted)
     }
 
-    /// DMA operations for each response.
+    /// Response times as they were counted: in an open loop since requests were due, else since they were sent.
+    pub fn waited_ms(&self) -> &Distribution {
+        let open = self.clients.open_loop.as_ref();
+        open.map_or(&self.clients.response_ms, |open| &open.response_ms)
+    }
+
+    /// DMA operations for each response; no number where there was no response.
     pub fn crossings_per_response(&self) -> f64 {
-        self.bus.crossings() as f64 / self.clients.responses.max(1) as f64
+        match self.clients.responses {
+            0 => f64::NAN,
+            responses => self.bus.crossings() as f64 / responses as f64,
+        }
     }
 
-    /// Share of the content that clients received which did not cross the bus to a NIC, per cent; below 0 where content crossed
-    /// more often than it arrived.
-    pub fn content_kept_off_bus_percent(&self) -> f64 {
-        let received = self.clients.content_mbps * self.measured_s / 8e-6;
-        if received > 0.0 {
-            100.0 * (1.0 - self.bus.to_nic.bytes.content as f64 / received)
-        } else {
-            0.0
-        }
+    /// Share of content kept off the bus, in the long run, per cent; of a run too short for that, as it was counted.
+    pub fn content_kept_off_bus(&self) -> Option<Estimate> {
+        let counted = self.content_kept_off_bus_percent.map(Estimate::of_one);
+        self.long_run.content_kept_off_bus_percent.or(counted)
+    }
+
+    /// Whether clients received nothing in the measured part, so that there is nothing to say about the server.
+    pub fn measured_nothing(&self) -> bool {
+        self.clients.responses == 0 && self.content_kept_off_bus_percent.is_none()
     }
 }
 
@@ -146,8 +168,10 @@ pub struct ClientResults {
     /// Completed responses.
     pub responses: u64,
     /// Completed responses per second of simulated time.
+    #[serde(with = "unmeasured")]
     pub request_rate: f64,
     /// Bytes of response bodies received per second, Mb/s.
+    #[serde(with = "unmeasured")]
     pub content_mbps: f64,
     /// Connections that completed.
     pub connections: u64,
@@ -188,17 +212,18 @@ pub struct OpenLoopResults {
     pub wait_ms: Distribution,
 }
 
-/// A distribution in brief; the unit is in the field's name.
+/// A distribution in brief; the unit is in the field's name. Means of nothing and percentiles of too few values (p99 of fewer than 100) are
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Distribution {
     pub count: u64,
-    pub mean: f64,
-    pub p50: f64,
-    pub p90: f64,
-    pub p99: f64,
-    pub p999: f64,
-    pub max: f64,
+    pub mean: Option<f64>,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p99: Option<f64>,
+    pub p999: Option<f64>,
+    pub max: Option<f64>,
 }
 
 /// Cycles by cause.
@@ -223,8 +248,10 @@ impl Cycles {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostResults {
     /// Share of cycles with nothing to do, per cent.
+    #[serde(with = "unmeasured")]
     pub idle_percent: f64,
     /// Share of all cycles spent in the network stack below the system-call layer, per cent.
+    #[serde(with = "unmeasured")]
     pub network_stack_percent: f64,
     /// Cycles by layer and cause, layers from the wire up.
     pub layers: BTreeMap<String, Cycles>,
@@ -250,17 +277,18 @@ pub struct PerPacket {
     /// Packets of this kind at the NIC, both directions.
     pub packets: u64,
     /// Host cycles per packet, network stack only.
-    pub cycles: f64,
+    pub cycles: Option<f64>,
     /// Host instructions per packet, network stack only.
-    pub instructions: f64,
+    pub instructions: Option<f64>,
     /// Level-2 misses per packet, network stack only.
-    pub l2_misses: f64,
+    pub l2_misses: Option<f64>,
 }
 
 /// What the NIC did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NicResults {
     /// Share of time its processor had nothing to do, per cent.
+    #[serde(with = "unmeasured")]
     pub idle_percent: f64,
     /// Instructions by task.
     pub tasks: BTreeMap<String, TaskResults>,
@@ -271,6 +299,7 @@ pub struct NicResults {
     /// Frames dropped, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Connections on the NIC, mean over the samples.
+    #[serde(with = "unmeasured")]
     pub connections_mean: f64,
     /// Segments that the NIC's stack sent again.
     pub retransmissions: u64,
@@ -285,6 +314,7 @@ pub struct PortResults {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Bytes of response bodies that its clients received per second, Mb/s.
+    #[serde(with = "unmeasured")]
     pub content_mbps: f64,
     /// What it did.
     pub nic: NicResults,
@@ -325,9 +355,9 @@ pub struct NicCacheResults {
 }
 
 impl NicCacheResults {
-    /// Share of the looked-up parts that were cached, per cent.
+    /// Share of the looked-up parts that were cached, per cent; no number where none was looked up.
     pub fn hit_percent(&self) -> f64 {
-        100.0 * self.hits as f64 / self.lookups.max(1) as f64
+        100.0 * self.hits as f64 / self.lookups as f64
     }
 }
 
@@ -354,7 +384,7 @@ pub struct DiskResults {
     /// Bytes read.
     pub bytes: u64,
     /// Mean time for one read, queueing not included.
-    pub service_ms: f64,
+    pub service_ms: Option<f64>,
 }
 
 /// One kind of firmware task.
@@ -379,6 +409,7 @@ pub struct HandoffResults {
     /// Connections not offloaded, by reason.
     pub not_offloaded: BTreeMap<String, u64>,
     /// Share of packets at the NIC that belonged to offloaded connections, per cent.
+    #[serde(with = "unmeasured")]
     pub offloaded_packets_percent: f64,
 }
 

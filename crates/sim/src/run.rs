@@ -1,20 +1,46 @@
 //! From an experiment to its results.
 
 use crate::config::{Experiment, WorkloadConfig};
+use crate::machine::names::snake_case;
 use crate::machine::{Capture, Machine, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
 use baton_workload::load::{Pace, Paced};
-use baton_workload::log::{Logs, ReadOptions, Request};
+use baton_workload::log::{Logs, ReadOptions, Request, SkipReason, Skipped};
 use baton_workload::{
     Fixed, GeneratorSpec, LoadSpec, Log, LogError, OnDemand, Order, Preset, RemoteFiles, Replay,
     SessionRule, SpecWeb, SpecWebSpec, Workload,
 };
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Facts about a workload, in words.
-pub type Facts = BTreeMap<String, String>;
+/// Facts about a workload.
+pub type Facts = BTreeMap<String, Fact>;
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Fact {
+    /// How many, or how much.
+    Number(u64),
+    /// How often, by reason.
+    Counts(BTreeMap<String, u64>),
+    /// In words.
+    Words(String),
+}
+
+impl From<usize> for Fact {
+    fn from(number: usize) -> Self {
+        Self::Number(number as u64)
+    }
+}
+
+impl From<String> for Fact {
+    fn from(words: String) -> Self {
+        Self::Words(words)
+    }
+}
 
 /// The fact that holds what whoever believes the results must know about the log, a line each.
 pub const WARNINGS: &str = "warnings";
@@ -55,7 +81,7 @@ pub fn run_on(
     Ok(results)
 }
 
-/// The workload that an experiment describes, dealt out to its replayers, and facts about it in words. While a log is read, `cancelled`
+/// The workload that an experiment describes, dealt out to its replayers, and facts about it. While a log is read, `cancelled`
 /// is asked now and then whether it is still wanted.
 ///
 /// # Errors
@@ -116,21 +142,19 @@ fn source(
             let log = logs.read_with(path, &options).map_err(unread)?;
             let (log, left_out) = without_giants(&log)?;
             let mut facts = facts(&log);
-            facts.insert("format".to_owned(), log.format.to_string());
+            facts.insert("format".to_owned(), log.format.to_string().into());
             if log.forwarded > 0 {
                 let of = format!("{} by X-Forwarded-For", log.forwarded);
-                facts.insert("clients_of_requests".to_owned(), of);
+                facts.insert("clients_of_requests".to_owned(), of.into());
             }
             let warnings = log.warnings();
             if !warnings.is_empty() {
-                facts.insert(WARNINGS.to_owned(), warnings.join("\n"));
+                facts.insert(WARNINGS.to_owned(), warnings.join("\n").into());
             }
-            facts.insert("log".to_owned(), path.display().to_string());
-            facts.insert("skipped".to_owned(), log.skipped.to_string());
-            if left_out > 0 {
-                let why = format!("{left_out}, of 2 GiB or more each");
-                facts.insert("responses_left_out".to_owned(), why);
-            }
+            facts.insert("log".to_owned(), path.display().to_string().into());
+            facts.insert("skipped".to_owned(), skipped(&log.skipped));
+            let left_out_name = "responses_of_2_gib_or_more_left_out";
+            facts.insert(left_out_name.to_owned(), left_out.into());
             let rule = rule(*persistent_s, *pipeline_s);
             let drawn = (*order == Order::Drawn).then_some(seed);
             let (load, rate) = replay(&log, rule, replayers, drawn, timed)?;
@@ -146,7 +170,7 @@ fn source(
             let rule = rule(*persistent_s, *pipeline_s);
             let log = generate(&preset.spec(), seed, *requests)?;
             let mut facts = facts(&log);
-            facts.insert("generator".to_owned(), preset.name().to_owned());
+            facts.insert("generator".to_owned(), preset.name().to_owned().into());
             let (load, rate) = replay(&log, rule, replayers, None, timed)?;
             Ok((load, rate, facts))
         }
@@ -231,13 +255,13 @@ fn specweb_facts(spec: &SpecWebSpec) -> Facts {
     BTreeMap::from([
         (
             "dynamic".to_owned(),
-            format!("{} % of requests", spec.dynamic_percent),
+            format!("{} % of requests", spec.dynamic_percent).into(),
         ),
         (
             "load".to_owned(),
-            format!("like SPECweb99, for {} clients", spec.clients),
+            format!("like SPECweb99, for {} clients", spec.clients).into(),
         ),
-        ("throttle".to_owned(), throttle),
+        ("throttle".to_owned(), throttle.into()),
     ])
 }
 
@@ -270,7 +294,16 @@ fn replay(
 
 fn facts(log: &Log) -> Facts {
     BTreeMap::from([
-        ("requests".to_owned(), log.requests.len().to_string()),
-        ("content_bytes".to_owned(), log.content_bytes().to_string()),
+        ("requests".to_owned(), log.requests.len().into()),
+        (
+            "content_bytes".to_owned(),
+            Fact::Number(log.content_bytes()),
+        ),
     ])
+}
+
+/// Lines of the log that were skipped, by reason.
+fn skipped(skipped: &Skipped) -> Fact {
+    let count = |reason| (snake_case(reason), skipped.count(reason));
+    Fact::Counts(SkipReason::ALL.into_iter().map(count).collect())
 }

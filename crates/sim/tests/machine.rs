@@ -114,6 +114,7 @@ fn misses_per_packet_rise_with_connections() {
                 .host
                 .host_packets
                 .l2_misses
+                .expect("packets")
         })
         .into();
     assert!(misses[0] < misses[1] && misses[1] < misses[2], "{misses:?}");
@@ -351,10 +352,10 @@ fn caches_on_the_nics_keep_content_off_the_bus() {
     };
     let (none, some) = (with(0), with(1024));
     assert!(none.nics.iter().all(|port| port.cache.is_none()));
-    assert!(none.content_kept_off_bus_percent().abs() < 5.0);
+    assert!(none.content_kept_off_bus_percent.expect("content").abs() < 5.0);
     // The load asks for one file, which fits.
     assert!(
-        some.content_kept_off_bus_percent() > 95.0,
+        some.content_kept_off_bus_percent > Some(95.0),
         "{:?}",
         some.nics
     );
@@ -364,4 +365,42 @@ fn caches_on_the_nics_keep_content_off_the_bus() {
         assert!(cache.hit_percent() > 95.0, "{cache:?}");
     }
     assert!(some.clients.content_mbps > 1.2 * none.clients.content_mbps);
+}
+
+/// A wire that loses everything: nothing is measured, and nothing is said to be 0 that was not.
+#[test]
+fn of_nothing_there_are_no_numbers_but_all_names() {
+    let mut experiment = experiment(16, 0);
+    experiment.run.limit_s = 5;
+    let some = serde_json::to_value(results(&experiment)).expect("JSON");
+    experiment.wire.loss = 1.0;
+    let none = results(&experiment);
+    assert!(none.measured_nothing() && none.clients.response_ms.mean.is_none());
+    let none = serde_json::to_value(none).expect("JSON");
+    let nothing = |path: &str| {
+        let value = none.pointer(path).expect(path);
+        assert!(value.is_null(), "{path}: {value}");
+        assert!(!some.pointer(path).expect(path).is_null(), "{path}");
+    };
+    nothing("/clients/request_rate");
+    nothing("/clients/content_mbps");
+    nothing("/clients/response_ms/mean");
+    nothing("/clients/response_ms/p99");
+    nothing("/content_kept_off_bus_percent");
+    nothing("/host/idle_percent");
+    nothing("/nic/idle_percent");
+    nothing("/host/host_packets/cycles");
+    let names = |value: &serde_json::Value, path: &str| -> Vec<String> {
+        let counts = value.pointer(path).and_then(|counts| counts.as_object());
+        counts.expect(path).keys().cloned().collect()
+    };
+    for counts in [
+        "/clients/failed",
+        "/host/drops",
+        "/nic/drops",
+        "/handoff/not_offloaded",
+    ] {
+        assert_eq!(names(&none, counts), names(&some, counts), "{counts}");
+        assert!(names(&none, counts).len() >= 4, "{counts}");
+    }
 }

@@ -40,7 +40,7 @@ fn results(experiment: &Experiment) -> Results {
     let results = results.expect("a run that goes well");
     assert_eq!(results.ended, Ended::Complete);
     let failed = &results.clients.failed;
-    assert!(failed.is_empty(), "{failed:?}");
+    assert!(failed.values().all(|count| *count == 0), "{failed:?}");
     results
 }
 
@@ -121,7 +121,7 @@ fn limits_are_kept_by_adapter() {
     assert_eq!(names, ["small", "large"]);
     let refused = |reason| results.handoff.not_offloaded.get(reason).copied();
     assert!(refused("soft_limit") > Some(0), "{:?}", results.handoff);
-    assert_eq!(refused("refused_soft_limit"), None, "the host knows");
+    assert_eq!(refused("refused_soft_limit"), Some(0), "the host knows");
     let handed_off: Vec<_> = results
         .nics
         .iter()

@@ -3,14 +3,11 @@
 use crate::cli::DemoArgs;
 use crate::config::{Request, Setting};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::print_text;
 use crate::runner::{Interrupt, Job, run_all};
 use crate::tables;
 use baton_report as report;
 use baton_sim::results::{Results, Sample};
-
-/// Columns of the sentences.
-const WIDTH: usize = 110;
 
 const INTRODUCTION: &str = "A web server of 2006, 2048 clients that replay a generated log, and a NIC of 400 MIPS that can take over connections.";
 const NEXT: &str = "Next: baton run W-1024-P-N-FCFS-400, or the same on a log of yours: --log FILE";
@@ -22,7 +19,7 @@ const NEXT: &str = "Next: baton run W-1024-P-N-FCFS-400, or the same on a log of
 pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let jobs = jobs(arguments.seed.get())?;
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
-    let rows: Vec<report::RunRow> = results.iter().map(tables::run_row).collect();
+    let groups: Vec<&[Results]> = results.chunks(1).collect();
     let [none, in_order, host_first, too_many, load_control] = results.as_slice() else {
         return Err(Failure::Failed(
             "the demo gave not one result for each of its runs".to_owned(),
@@ -37,10 +34,13 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
     ];
     let story: String = story
         .iter()
-        .map(|sentence| report::wrapped(sentence, WIDTH, 2))
+        .map(|sentence| report::wrapped(sentence, report::width(), 2))
         .collect();
-    let table = report::runs_table(&rows) + &tables::steadiness::notes(&results);
-    print(&format!("{INTRODUCTION}\n\n{table}\n{story}\n{NEXT}\n"))
+    let table = tables::runs_table(&groups, "COLUMNS=130 baton demo shows all");
+    let notes = tables::notes(&results);
+    let [introduction, next] =
+        [INTRODUCTION, NEXT].map(|text| report::wrapped(text, report::width(), 0));
+    print_text(&format!("{introduction}\n{table}{notes}\n{story}\n{next}"))
 }
 
 /// A step of the story each, in order.
@@ -68,8 +68,8 @@ fn with_nic_in_order(none: &Results, in_order: &Results) -> String {
         text.push_str(&format!(
             " The NIC is the bottleneck: its processor is {}, and packets of connections that stayed on the host wait {} us on it (median, received ones), where it was {} us before; meanwhile the host is {}.",
             busy(in_order.nic.idle_percent),
-            report::significant(in_order.nic.receive_delay_us.p50),
-            report::significant(none.nic.receive_delay_us.p50),
+            tables::number(in_order.nic.receive_delay_us.p50),
+            tables::number(none.nic.receive_delay_us.p50),
             busy(in_order.host.idle_percent),
         ));
     }
@@ -80,8 +80,8 @@ fn with_nic_in_order(none: &Results, in_order: &Results) -> String {
 fn with_host_first(none: &Results, in_order: &Results, host_first: &Results) -> String {
     format!(
         "- Serving host packets first on the NIC takes their wait from {} to {} us and {}.",
-        report::significant(in_order.nic.receive_delay_us.p50),
-        report::significant(host_first.nic.receive_delay_us.p50),
+        tables::number(in_order.nic.receive_delay_us.p50),
+        tables::number(host_first.nic.receive_delay_us.p50),
         change(none, host_first),
     )
 }

@@ -3,7 +3,7 @@
 use crate::cli::{PrintConfig, RunArgs};
 use crate::config::{self, Plan, Planned, Request};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, Pending, note, print, spare, tell};
+use crate::output::{JsonOutput, Pending, note, print, print_text, spare, tell};
 use crate::runner::{Interrupt, Job, run_all};
 use crate::summary::{self, Summary};
 use crate::tables;
@@ -73,9 +73,10 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
                 runs: &results,
             },
             &text,
-        ),
-        None => print(&text),
+        )?,
+        None => print_text(&text)?,
     }
+    tables::measured_nothing(&results).map_or(Ok(()), |why| Err(Failure::Failed(why)))
 }
 
 /// All files that the runs read.

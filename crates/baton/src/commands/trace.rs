@@ -6,7 +6,7 @@ mod locality;
 use crate::cli::{TraceArgs, TracePart};
 use crate::failure::Failure;
 use crate::logs;
-use crate::output::{JsonOutput, print, spare};
+use crate::output::{JsonOutput, print_text, spare};
 use crate::runner::Interrupt;
 use baton_report::{self as report, Column, Table};
 use baton_workload::analyse::{
@@ -63,7 +63,7 @@ fn analyse(arguments: &TraceArgs, path: &Path, interrupt: &Interrupt) -> Result<
             },
             &text,
         ),
-        None => print(&text),
+        None => print_text(&text),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::logs::{self, LOGS};
 use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
 use baton_sim::results::Results;
-use baton_sim::{Capture, Observer, RunError, WARNINGS};
+use baton_sim::{Capture, Fact, Observer, RunError, WARNINGS};
 use baton_workload::log::standard_input;
 use progress::Progress;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -109,7 +109,12 @@ pub fn run_all(
     });
     progress.finish();
     let results = collect(outcomes)?;
-    let warnings = results.iter().filter_map(|run| run.workload.get(WARNINGS));
+    let warnings = results
+        .iter()
+        .filter_map(|run| match run.workload.get(WARNINGS) {
+            Some(Fact::Words(text)) => Some(text),
+            _ => None,
+        });
     logs::warn(warnings.flat_map(|text| text.lines().map(str::to_owned)));
     Ok(results)
 }

@@ -1,5 +1,6 @@
 //! How long clients waited.
 
+use super::number;
 use baton_report as report;
 use baton_sim::results::{Distribution, Results};
 
@@ -27,11 +28,11 @@ pub(super) fn facts(result: &Results) -> Vec<(&'static str, String)> {
 fn text(ms: &Distribution) -> String {
     format!(
         "mean {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}",
-        report::significant(ms.mean),
-        report::significant(ms.p50),
-        report::significant(ms.p90),
-        report::significant(ms.p99),
-        report::significant(ms.p999),
-        report::significant(ms.max)
+        number(ms.mean),
+        number(ms.p50),
+        number(ms.p90),
+        number(ms.p99),
+        number(ms.p999),
+        number(ms.max)
     )
 }

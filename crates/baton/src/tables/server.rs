@@ -3,7 +3,6 @@
 use super::CATEGORIES;
 use baton_report as report;
 use baton_sim::results::{InterconnectResults, NicCacheResults, PortResults, Results};
-use baton_stats::Estimate;
 
 /// How the interconnect was used; nothing where it is ideal.
 pub(super) fn interconnect(result: &Results) -> String {
@@ -59,7 +58,7 @@ pub(super) fn descriptors(result: &Results) -> String {
         ("host", &crossed.host_transfers),
         ("adapter", &crossed.adapter_transfers),
     ] {
-        let mean = transfers.entries as f64 / transfers.transfers.max(1) as f64;
+        let mean = transfers.entries as f64 / transfers.transfers as f64;
         table.row(vec![
             side.to_owned(),
             report::grouped(transfers.transfers),
@@ -123,13 +122,12 @@ fn nic_row(number: usize, port: &PortResults) -> Vec<String> {
 pub(super) fn facts(result: &Results) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     if result.nics.iter().any(|port| port.cache.is_some()) {
-        let counted = Estimate::of_one(result.content_kept_off_bus_percent());
-        let kept = result.long_run.content_kept_off_bus_percent;
-        let kept = report::estimated_percent(kept.unwrap_or(counted));
+        let kept = result.content_kept_off_bus();
+        let kept = kept.map_or_else(|| "-".to_owned(), report::estimated_percent);
         facts.push(("content kept off the bus".to_owned(), kept));
     }
     if let Some(cache) = &result.file_cache {
-        let looked_up = (cache.hits + cache.misses).max(1) as f64;
+        let looked_up = (cache.hits + cache.misses) as f64;
         let text = format!(
             "{} of pages in memory, {} read",
             report::percent(100.0 * cache.hits as f64 / looked_up),
@@ -148,7 +146,7 @@ pub(super) fn facts(result: &Results) -> Vec<(String, String)> {
             busy.join(", "),
             report::grouped(disk.reads),
             report::bytes(disk.bytes),
-            report::significant(disk.service_ms)
+            super::number(disk.service_ms)
         );
         facts.push(("disks".to_owned(), text));
     }

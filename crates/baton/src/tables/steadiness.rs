@@ -3,6 +3,10 @@
 use baton_report as report;
 use baton_sim::results::{NotSteady, Results};
 
+/// What to do about runs that were not steady.
+const WHAT_TO_DO: &str =
+    "* not steady: measure longer, as with --until ci=2%, or warm up longer (--warmup)";
+
 /// A line for each run that was not steady, and what to do; nothing if all were.
 pub fn notes(results: &[Results]) -> String {
     let doubtful = results
@@ -10,9 +14,7 @@ pub fn notes(results: &[Results]) -> String {
         .filter(|run| !run.long_run.not_steady.is_empty());
     let mut text: String = doubtful.map(note).collect();
     if !text.is_empty() && !results.iter().all(is_saturated) {
-        text.push_str(
-            "* not steady: measure longer, as with --until ci=2%, or warm up longer (--warmup)\n",
-        );
+        text.push_str(&report::wrapped(WHAT_TO_DO, report::width(), 2));
     }
     text
 }
@@ -34,7 +36,7 @@ fn note(result: &Results) -> String {
             report::significant(result.clients.request_rate)
         ));
     }
-    text + "\n"
+    report::wrapped(&text, report::width(), 2)
 }
 
 /// Mean sizes of what was served, and of the log.

@@ -14,3 +14,4 @@ mod locality;
 mod logs;
 mod reproduce_dcache;
 mod run;
+mod widths;

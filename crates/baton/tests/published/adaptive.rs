@@ -43,7 +43,7 @@ fn sums(connections: u32, policy: BatchingPolicy) -> (f64, f64) {
         offload.host.interface.batching.policy = policy;
         offload.adapter.interface.batching.policy = policy;
         let results = run(&experiment, "", &[], &mut NoObserver).expect("a run that goes well");
-        time += results.clients.first_byte_ms.mean;
+        time += results.clients.first_byte_ms.mean.expect("responses");
         crossings += results.crossings_per_response();
     }
     (time, crossings)

@@ -69,10 +69,6 @@ pub fn combined(json: &str) -> Vec<Found> {
             ("host_busy_percent", busy("host")),
             ("nic_busy_percent", busy("nic")),
             (
-                "send_delay_median_us",
-                number(&run["nic"]["send_delay_us"]["p50"]),
-            ),
-            (
                 "content_kb_a_response",
                 1e-3 * number(&bus["to_nic"]["bytes"]["content"]) / number(&clients["responses"]),
             ),
@@ -82,13 +78,15 @@ pub fn combined(json: &str) -> Vec<Found> {
             metric: metric.to_owned(),
             value,
         };
-        // Only where there is one.
+        // Only where there is one: a connection on the host, a cache.
+        let delay = run["nic"]["send_delay_us"]["p50"].as_f64();
+        let delay = delay.map(|delay| ("send_delay_median_us", delay));
         let cache = run["nics"][0]["cache"].as_object();
         let hits = cache.map(|cache| {
             let hits = number(&cache["hits"]) / number(&cache["lookups"]);
             ("cache_hit_percent", 100.0 * hits)
         });
-        values.into_iter().chain(hits).map(found)
+        values.into_iter().chain(delay).chain(hits).map(found)
     };
     runs.iter().flat_map(of_run).collect()
 }

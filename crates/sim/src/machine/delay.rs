@@ -52,17 +52,44 @@ impl Delays {
         self.histogram.value_at_quantile(share) as f64 / 1e9
     }
 
-    /// The distribution, in units of `unit_ns` nanoseconds.
+    /// The distribution, in units of `unit_ns` nanoseconds. A quantile needs so many times that one of them is expected beyond it.
     pub(super) fn distribution(&self, unit_ns: f64) -> Distribution {
-        let at = |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / unit_ns;
+        let count = self.histogram.len();
+        let of_many = |least: u64, value: f64| (count >= least).then(|| value / unit_ns);
+        let at = |least, quantile| {
+            let value = self.histogram.value_at_quantile(quantile);
+            of_many(least, value as f64)
+        };
         Distribution {
-            count: self.histogram.len(),
-            mean: self.histogram.mean() / unit_ns,
-            p50: at(0.50),
-            p90: at(0.90),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: self.histogram.max() as f64 / unit_ns,
+            count,
+            mean: of_many(1, self.histogram.mean()),
+            p50: at(2, 0.50),
+            p90: at(10, 0.90),
+            p99: at(100, 0.99),
+            p999: at(1000, 0.999),
+            max: of_many(1, self.histogram.max() as f64),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_of_no_times_and_no_quantile_of_too_few() {
+        let mut delays = Delays::new();
+        assert_eq!(delays.distribution(1e3), Distribution::default());
+        let mut of = |count: u64| {
+            while delays.histogram.len() < count {
+                delays.record(Span::from_us(7));
+            }
+            let found = delays.distribution(1e3);
+            [found.mean, found.p50, found.p90, found.p99, found.p999].map(|value| value.is_some())
+        };
+        assert_eq!(of(1), [true, false, false, false, false]);
+        assert_eq!(of(99), [true, true, true, false, false]);
+        assert_eq!(of(999), [true, true, true, true, false]);
+        assert_eq!(of(1000), [true; 5]);
     }
 }

@@ -58,7 +58,6 @@ impl HostProcessor {
     pub(super) fn results(&self, now: Time, host_packets: u64, nic_packets: u64) -> HostResults {
         let busy = self.processor.busy(now).as_ps() as f64;
         let idle = self.processor.idle(now).as_ps() as f64;
-        let all = (busy + idle).max(1.0);
         let layers = self.meter.layers;
         let total: u64 = layers.iter().map(Cycles::total).sum();
         let stack: u64 = LAYERS
@@ -68,13 +67,7 @@ impl HostProcessor {
             .sum();
         let per_packet = |kind: usize, packets: u64| {
             let tally = self.meter.tallies[kind];
-            let per = |value: u64| {
-                if packets == 0 {
-                    0.0
-                } else {
-                    value as f64 / packets as f64
-                }
-            };
+            let per = |value: u64| (packets > 0).then(|| value as f64 / packets as f64);
             PerPacket {
                 packets,
                 cycles: per(tally.cycles),
@@ -88,8 +81,11 @@ impl HostProcessor {
             0
         };
         HostResults {
-            idle_percent: 100.0 * idle / all,
-            network_stack_percent: 100.0 * stack as f64 / (total + idle_cycles).max(1) as f64,
+            idle_percent: 100.0 * idle / (busy + idle),
+            network_stack_percent: match busy + idle {
+                0.0 => f64::NAN,
+                _ => 100.0 * stack as f64 / (total + idle_cycles).max(1) as f64,
+            },
             layers: LAYERS
                 .iter()
                 .map(|&l| (snake_case(l), layers[l as usize]))

@@ -2,13 +2,16 @@
 
 use super::Machine;
 use super::cache_counts::of_file_cache;
+use super::clients::FAILURES;
 use super::marks::Marks;
-use super::names::since;
+use super::names::{complete, since};
 use super::nic_processor::NicProcessor;
 use super::tick::Tick;
 use crate::results::{
-    Ended, HandoffResults, InterconnectResults, NicResults, PortResults, Results, Sample,
+    ClientResults, Ended, HandoffResults, InterconnectResults, NicResults, PortResults, Results,
+    Sample,
 };
+use baton_host::NotOffloaded;
 use baton_wire::{Span, Time};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -57,13 +60,18 @@ impl Machine {
         let now = self.server.handoffs().unwrap_or_default();
         let before = &self.handoffs_before;
         let (host, nic) = self.packets_by_owner();
+        let mut not_offloaded = since(&before.not_offloaded, now.not_offloaded);
+        complete(
+            &mut not_offloaded,
+            NotOffloaded::ALL.map(NotOffloaded::name),
+        );
         HandoffResults {
             attempted: now.attempted - before.attempted,
             accepted: now.accepted - before.accepted,
             restored: now.restored - before.restored,
             forwarded: now.forwarded - before.forwarded,
-            not_offloaded: since(&before.not_offloaded, now.not_offloaded),
-            offloaded_packets_percent: 100.0 * nic as f64 / (host + nic).max(1) as f64,
+            not_offloaded,
+            offloaded_packets_percent: 100.0 * nic as f64 / (host + nic) as f64,
         }
     }
 
@@ -95,7 +103,7 @@ impl Machine {
                 let connections = self.server.connections(number).into();
                 PortResults {
                     name: name.to_owned(),
-                    content_mbps: self.clients.content_mbps(number as u8, measured),
+                    content_mbps: over(measured, self.clients.content_mbps(number as u8, measured)),
                     nic: self.nic_results(number..number + 1, connections),
                     cache: self.server.nic_cache(number),
                 }
@@ -107,6 +115,18 @@ impl Machine {
         } else {
             results
         }
+    }
+
+    /// What clients saw, and the share of their content that did not cross the bus to a NIC, per cent.
+    fn client_results(&self, measured: Span) -> (ClientResults, Option<f64>) {
+        let mut clients = self.clients.results(measured);
+        complete(&mut clients.failed, FAILURES);
+        let received = clients.content_mbps * measured.as_secs_f64() / 8e-6;
+        let crossed = self.server.accounting().to_nic.bytes.content as f64;
+        clients.request_rate = over(measured, clients.request_rate);
+        clients.content_mbps = over(measured, clients.content_mbps);
+        let kept = (received > 0.0).then(|| 100.0 * (1.0 - crossed / received));
+        (clients, kept)
     }
 
     pub(super) fn results(&mut self, commit: &str, started: Started, ended: Ended) -> Results {
@@ -128,13 +148,14 @@ impl Machine {
             .iter()
             .map(|sample| u64::from(sample.connections))
             .sum();
-        let connections_mean = on_nic as f64 / samples.len().max(1) as f64;
+        let connections_mean = on_nic as f64 / samples.len() as f64;
         let (host_packets, nic_packets) = self.packets_by_owner();
         let file_cache = self.server.file_cache_stats();
         let file_cache = file_cache.map(|now| of_file_cache(now, &self.file_cache_before));
         let nic = self.nic_results(0..self.ports.len(), connections_mean);
         let mut host = self.host.results(self.now, host_packets, nic_packets);
         self.server.add_to_host(&mut host);
+        let (clients, content_kept_off_bus_percent) = self.client_results(measured);
         Results {
             version: 1,
             experiment: self.experiment.clone(),
@@ -145,7 +166,8 @@ impl Machine {
             packets: self.packets - packets_before,
             ended,
             long_run,
-            clients: self.clients.results(measured),
+            content_kept_off_bus_percent,
+            clients,
             host,
             nic,
             nics: self.ports_results(measured),
@@ -157,5 +179,14 @@ impl Machine {
             offload: self.server.results(),
             series: self.series.clone(),
         }
+    }
+}
+
+/// A rate over this time; no number where no time was measured.
+const fn over(measured: Span, rate: f64) -> f64 {
+    if measured.as_ps() == 0 {
+        f64::NAN
+    } else {
+        rate
     }
 }

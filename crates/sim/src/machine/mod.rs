@@ -17,7 +17,7 @@ mod long_run;
 mod marks;
 mod measure;
 mod meter;
-mod names;
+pub(crate) mod names;
 mod nic_processor;
 mod pages;
 mod port;

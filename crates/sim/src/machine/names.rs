@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// The name of a plain enum variant as results spell it: `HostReceive` is `host_receive`.
-pub(super) fn snake_case(variant: impl Debug) -> String {
+pub(crate) fn snake_case(variant: impl Debug) -> String {
     let mut name = String::new();
     for letter in format!("{variant:?}").chars() {
         if letter.is_ascii_uppercase() && !name.is_empty() {
@@ -22,14 +22,24 @@ pub(super) fn counts(counters: impl Iterator<Item = (&'static str, u64)>) -> BTr
         .collect()
 }
 
-/// What was counted since `before`, without what was not counted at all.
+/// Adds the names of what may happen and did not, so that results have the same keys whatever happened.
+pub(super) fn complete(
+    counts: &mut BTreeMap<String, u64>,
+    names: impl IntoIterator<Item = &'static str>,
+) {
+    for name in names {
+        counts.entry(name.to_owned()).or_default();
+    }
+}
+
+/// What was counted since `before`.
 pub(super) fn since(
     before: &BTreeMap<String, u64>,
     now: BTreeMap<String, u64>,
 ) -> BTreeMap<String, u64> {
     let grown = |(name, count): (String, u64)| {
         let earlier = before.get(&name).copied().unwrap_or(0);
-        (count > earlier).then(|| (name, count - earlier))
+        (name, count - earlier)
     };
-    now.into_iter().filter_map(grown).collect()
+    now.into_iter().map(grown).collect()
 }

@@ -82,7 +82,7 @@ impl NicProcessor {
             (snake_case(task), results)
         };
         NicResults {
-            idle_percent: 100.0 * idle / (busy + idle).max(1.0),
+            idle_percent: 100.0 * idle / (busy + idle),
             tasks: TASKS.iter().map(task).collect(),
             send_delay_us: Delays::joined(nics.iter().map(|nic| &nic.send_delay)).distribution(1e3),
             receive_delay_us: Delays::joined(nics.iter().map(|nic| &nic.receive_delay))

@@ -108,7 +108,7 @@ impl Storage {
             utilisation_percent: self.disks.iter().map(busy).collect(),
             reads: requests,
             bytes: self.bytes,
-            service_ms: total * 1e-9 / requests.max(1) as f64,
+            service_ms: (requests > 0).then(|| total * 1e-9 / requests as f64),
         }
     }
 }

@@ -33,6 +33,23 @@ pub enum SkipReason {
     NotJson,
 }
 
+impl SkipReason {
+    /// All reasons.
+    pub const ALL: [Self; 11] = [
+        Self::Blank,
+        Self::TooLong,
+        Self::MissingFields,
+        Self::ExtraFields,
+        Self::Client,
+        Self::Time,
+        Self::Request,
+        Self::Status,
+        Self::Bytes,
+        Self::NoFields,
+        Self::NotJson,
+    ];
+}
+
 impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -7,7 +7,7 @@ use crate::cli::AdviseArgs;
 use crate::config::{Request, Setting};
 use crate::failure::Failure;
 use crate::logs;
-use crate::output::{JsonOutput, print, spare};
+use crate::output::{JsonOutput, print_text, spare};
 use crate::runner::{Interrupt, Job, run_all};
 use baton_sim::results::Results;
 use baton_workload::SessionRule;
@@ -42,7 +42,7 @@ pub fn execute(arguments: &AdviseArgs, interrupt: &Interrupt) -> Result<(), Fail
     let text = text::of(&verdict);
     match json {
         Some(json) => json.write(&verdict, &text),
-        None => print(&text),
+        None => print_text(&text),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::commands::reproduce::batching::calibration::{machine, rows};
 use crate::commands::reproduce::batching::machine::offload;
 use crate::commands::reproduce::{Row, table};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, print};
+use crate::output::{JsonOutput, print_text};
 use crate::runner::{COMMIT, Interrupt, for_all};
 use baton_sim::config::Experiment;
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub fn execute(
         .expect("pairs were tried");
     let text = text(&in_profile, derived, &tried);
     match json {
-        None => print(&text),
+        None => print_text(&text),
         Some(json) => {
             let document = Document {
                 profile: PROFILE,

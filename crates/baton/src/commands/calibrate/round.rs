@@ -212,8 +212,8 @@ impl Choice {
     ) -> Self {
         let candidate = |(&value, run): (&u32, &Results)| Candidate {
             value,
-            send_delay_us: run.nic.send_delay_us.p50,
-            receive_delay_us: run.nic.receive_delay_us.p50,
+            send_delay_us: run.nic.send_delay_us.p50.unwrap_or_default(),
+            receive_delay_us: run.nic.receive_delay_us.p50.unwrap_or_default(),
             distance: steps::delay_distance(run, published),
         };
         Self {

@@ -158,8 +158,14 @@ pub fn bypass(
 /// of both ratios, so that half counts as much as twice.
 pub fn delay_distance(run: &Results, published: &Published) -> f64 {
     let log_ratio = |simulated: f64, published: f64| (simulated / published).ln();
-    let send = log_ratio(run.nic.send_delay_us.p50, published.send_delay_us);
-    let receive = log_ratio(run.nic.receive_delay_us.p50, published.receive_delay_us);
+    let send = log_ratio(
+        run.nic.send_delay_us.p50.unwrap_or_default(),
+        published.send_delay_us,
+    );
+    let receive = log_ratio(
+        run.nic.receive_delay_us.p50.unwrap_or_default(),
+        published.receive_delay_us,
+    );
     send.hypot(receive)
 }
 

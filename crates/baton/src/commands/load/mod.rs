@@ -14,7 +14,7 @@ pub use point::Point;
 use crate::cli::LoadArgs;
 use crate::config::{self, Planned, Request, Setting};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, PendingFigure, print, spare, tell};
+use crate::output::{JsonOutput, PendingFigure, print_text, spare, tell};
 use crate::runner::Interrupt;
 use curve::Curve;
 use laboratory::{Laboratory, Subject};
@@ -56,7 +56,7 @@ pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failur
     }
     match json {
         Some(json) => json.write(&Document { curves: &curves }, &text),
-        None => print(&text),
+        None => print_text(&text),
     }
 }
 

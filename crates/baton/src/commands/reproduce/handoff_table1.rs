@@ -178,14 +178,14 @@ pub(in crate::commands) fn rows_of(result: &Results, published: &Published) -> [
             "host packet sent, median us on the NIC",
             Scale::Factor,
             send,
-            nic.send_delay_us.p50,
+            nic.send_delay_us.p50.unwrap_or(f64::NAN),
         ),
         row(
             "receive_delay_median_us",
             "host packet received, median us on the NIC",
             Scale::Factor,
             receive,
-            nic.receive_delay_us.p50,
+            nic.receive_delay_us.p50.unwrap_or(f64::NAN),
         ),
         row(
             "network_stack_percent",
@@ -199,7 +199,7 @@ pub(in crate::commands) fn rows_of(result: &Results, published: &Published) -> [
             "mean response time, ms",
             Scale::Relative,
             published.response_ms,
-            clients.response_ms.mean,
+            clients.response_ms.mean.unwrap_or(f64::NAN),
         ),
     ]
 }

@@ -11,7 +11,7 @@ pub use batching::STUDIES as BATCHING_STUDIES;
 use crate::cli::{BatchingArgs, LogArgs, ReproduceArgs};
 use crate::config::{Setting, suggest};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, PendingFigure, print, spare};
+use crate::output::{JsonOutput, PendingFigure, print, print_text, spare};
 use crate::runner::Interrupt;
 use baton_report::{self as report, figure::Figure};
 use serde::Serialize;
@@ -175,7 +175,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
             json.write(&rows, &text)
         }
         Some(json) => json.write(&rows, &text),
-        None => print(&text),
+        None => print_text(&text),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{curve, distribution};
 use crate::cli::LifetimesArgs;
 use crate::failure::Failure;
-use crate::output::{JsonOutput, print, spare};
+use crate::output::{JsonOutput, print_text, spare};
 use crate::runner::{Interrupt, Spinner};
 use baton_report as report;
 use baton_workload::capture::{CaptureAnalysis, ConnectionCounts, PacketCounts};
@@ -43,7 +43,7 @@ pub fn execute(arguments: &LifetimesArgs, interrupt: &Interrupt) -> Result<(), F
             },
             &text,
         ),
-        None => print(&text),
+        None => print_text(&text),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::cli::LocalityArgs;
 use crate::commands::curves::{self, Curve, Request};
 use crate::failure::Failure;
 use crate::logs;
-use crate::output::{JsonOutput, PendingFigure, print, spare};
+use crate::output::{JsonOutput, PendingFigure, print_text, spare};
 use crate::runner::Interrupt;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
 use baton_workload::SessionRule;
@@ -65,7 +65,7 @@ pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Fa
     );
     match json {
         Some(json) => json.write(&document, &text),
-        None => print(&text),
+        None => print_text(&text),
     }
 }
 

@@ -429,6 +429,16 @@ fn first_connection(established_by: EstablishedBy) -> Time {
         }
 }
 
+/// Why connections fail: those of [`reason_name`] but a normal end, and in an open loop that too many waited for a client.
+pub(super) const FAILURES: [&str; 6] = [
+    "reset",
+    "refused",
+    "timed_out",
+    "unreachable",
+    "aborted",
+    "too_many_waiting",
+];
+
 /// Why a connection ended, for counting.
 fn reason_name(reason: CloseReason) -> &'static str {
     match reason {

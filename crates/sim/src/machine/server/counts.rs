@@ -1,7 +1,7 @@
 //! What is measured of host and adapters.
 
 use super::super::cache_counts::of_nic_cache;
-use super::super::names::{counts, since};
+use super::super::names::{complete, counts, since};
 use super::host_stack::HostStack;
 use super::{End, Server};
 use crate::results::{
@@ -9,7 +9,7 @@ use crate::results::{
 };
 use baton_bus::interconnect::Usage;
 use baton_bus::{Accounting, EntriesPerTransfer};
-use baton_host::NicCacheStats;
+use baton_host::{DropReason, NicCacheStats};
 use baton_nic::Drops;
 use baton_wire::Time;
 use std::collections::BTreeMap;
@@ -138,6 +138,7 @@ impl Server {
         results.retransmissions = counts.retransmissions;
         results.timeouts = counts.timeouts;
         results.drops.extend(counts.drops);
+        complete(&mut results.drops, DropReason::ALL.map(DropReason::name));
     }
 
     /// Adds what an adapter's TCP and queues did since measurement began to what is there of others.
@@ -148,6 +149,8 @@ impl Server {
         for (reason, count) in counts.drops {
             *results.drops.entry(reason).or_default() += count;
         }
+        let of_queues = Drops::default();
+        complete(&mut results.drops, of_queues.iter().map(|(name, _)| name));
     }
 
     fn of_host(&self) -> Counts {

@@ -22,6 +22,7 @@ fn run() -> Results {
         measured_s: 1.0,
         packets: 1000,
         ended: Ended::Complete,
+        content_kept_off_bus_percent: None,
         long_run: LongRun::default(),
         clients: ClientResults {
             responses: 100,
@@ -214,7 +215,7 @@ fn half_a_delay_is_as_far_as_twice() {
     let distance = |send: f64, receive: f64| {
         let mut run = run();
         let median = |p50| Distribution {
-            p50,
+            p50: Some(p50),
             ..Distribution::default()
         };
         run.nic.send_delay_us = median(send);

@@ -164,6 +164,8 @@ mod tests {
             connections: 2,
             bus,
         };
+        // The width of a terminal with room for each row in one line.
+        baton_report::set_width(200);
         let text = render(&[row]);
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().map(words).collect();

@@ -186,6 +186,8 @@ mod tests {
 
     #[test]
     fn half_open_connections_are_shown_on_demand_and_others_up_to_the_limit() {
+        // The width of a terminal with room for each row in one line.
+        baton_report::set_width(200);
         let states = [(State::SynReceived, 40), (State::Established, 30)];
         let snapshot = snapshot(&states);
         let lines = |text: &str, word| text.lines().filter(|line| line.contains(word)).count();

@@ -35,7 +35,8 @@ pub(in crate::commands) fn rows(machine: &Experiment) -> Result<Vec<Row>, Failur
             settings.apply(&mut experiment);
             set_load(&mut experiment, bytes, 1);
             let name = format!("{size}, {}", settings.describe());
-            run_one(&Point { name, experiment }).map(|results| results.clients.first_byte_ms.mean)
+            run_one(&Point { name, experiment })
+                .map(|results| results.clients.first_byte_ms.mean.unwrap_or(f64::NAN))
         };
         let baseline = response_ms(Settings::BASELINE)?;
         for sides in Sides::ALL {

@@ -150,8 +150,8 @@ impl Measured {
         let first = &runs[0];
         let crossed = first.offload.clone();
         Self {
-            response_us: over(|run| 1e3 * run.clients.first_byte_ms.mean),
-            transfer_us: over(|run| 1e3 * run.clients.transfer_ms.mean),
+            response_us: over(|run| 1e3 * run.clients.first_byte_ms.mean.unwrap_or(f64::NAN)),
+            transfer_us: over(|run| 1e3 * run.clients.transfer_ms.mean.unwrap_or(f64::NAN)),
             crossings: over(Results::crossings_per_response),
             rate: over(|run| run.clients.request_rate),
             first: Closely {

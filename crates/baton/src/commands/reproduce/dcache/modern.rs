@@ -4,9 +4,10 @@ use crate::commands::reproduce::{Context, Outcome, Reproduction, Row, Shown};
 use crate::config::{Request, Setting};
 use crate::failure::Failure;
 use crate::runner::{Job, run_all};
+use crate::tables::number;
 use baton_bus::Category;
 use baton_report::figure::{Bar, Bars, Figure};
-use baton_report::{Column, Scale, Table, significant, wrapped};
+use baton_report::{Column, Scale, Table, significant, width, wrapped};
 use baton_sim::results::Results;
 
 /// The entry in the list.
@@ -23,8 +24,6 @@ const EXPERIMENT: &str = "dcache-modern";
 const CACHES: usize = 3;
 /// A cache pays where clients get this much more, per cent.
 const WORTH_PERCENT: f64 = 2.0;
-/// Columns of the sentences.
-const WIDTH: usize = 110;
 
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     if context.log.is_some() || context.data.is_some() {
@@ -44,7 +43,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let links = || results.chunks(CACHES);
     let rows = links().flat_map(|link| link.iter().flat_map(|run| rows_of(&link[0], run)));
     let sentences: String = links()
-        .map(|link| wrapped(&sentence(link), WIDTH, 2))
+        .map(|link| wrapped(&sentence(link), width(), 2))
         .collect();
     let bar = |run: &Results| Bar {
         name: run
@@ -143,7 +142,7 @@ fn table<'a>(links: impl Iterator<Item = &'a [Results]>) -> String {
                 format!("{:.1} %", utilisation_percent(run)),
                 format!("{:.1} %", kept_off_percent(&link[0], run)),
                 format!("{:+.1} %", benefit_percent(&link[0], run)),
-                significant(run.clients.response_ms.mean),
+                number(run.clients.response_ms.mean),
                 format!("{:.1} %", run.host.idle_percent),
             ]);
         }
