@@ -22,6 +22,8 @@ pub struct Bars {
 pub struct Bar {
     /// Below it; may hold line breaks.
     pub name: String,
+    /// Whether the run was not steady, and this may not be so: it is marked.
+    pub is_doubtful: bool,
     /// The height of each part, from below.
     pub parts: Vec<f64>,
 }

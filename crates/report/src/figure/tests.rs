@@ -28,6 +28,7 @@ fn curves() -> Curves {
 fn bars() -> Bars {
     let bar = |name: &str, parts: &[f64]| Bar {
         name: name.to_owned(),
+        is_doubtful: name.ends_with("4 MB"),
         parts: parts.to_vec(),
     };
     Bars {
@@ -47,6 +48,7 @@ fn panels() -> Panels {
         name: name.to_owned(),
         dashed: name == "both",
         points: points.to_vec(),
+        doubtful: Vec::new(),
     };
     Panels {
         title: "Batching".to_owned(),
@@ -160,4 +162,20 @@ fn nothing_and_a_single_point_are_drawn_too() {
     point.curves.truncate(1);
     point.curves[0].points.truncate(1);
     point.draw(Picture::Png).unwrap();
+}
+
+#[test]
+fn runs_that_were_not_steady_are_marked_with_what_to_do() {
+    let text = |figure: Figure| String::from_utf8(figure.draw(Picture::Svg).unwrap()).unwrap();
+    let svg = text(Figure::Bars(bars()));
+    assert!(
+        svg.contains("nasa *") && svg.contains(&NOT_STEADY[2..]),
+        "{svg}"
+    );
+    assert!(!text(Figure::Panels(panels())).contains(NOT_STEADY));
+    let mut panels = panels();
+    panels.panels[0].lines[0].doubtful = vec![10.0, 11.0];
+    let svg = text(Figure::Panels(panels));
+    assert_eq!(svg.matches("\n*\n").count(), 1, "the point of that run");
+    assert!(svg.contains(NOT_STEADY), "{svg}");
 }

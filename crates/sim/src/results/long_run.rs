@@ -112,6 +112,11 @@ impl NotSteady {
 }
 
 impl LongRun {
+    /// Whether the run was not steady, so that its results may not hold.
+    pub const fn is_doubtful(&self) -> bool {
+        !self.not_steady.is_empty()
+    }
+
     /// Whether the request rate, and what is kept off the bus, are known to so many per cent, and the run was steady but for sizes, for
     /// which they are corrected.
     pub fn is_known_to(&self, percent: f64) -> bool {

@@ -17,6 +17,12 @@ pub fn of(curves: &[Curve]) -> Panels {
             .iter()
             .filter_map(|measured| Some((measured.rate, measured.time(metric)?.mean)))
             .collect(),
+        doubtful: curve
+            .measured
+            .iter()
+            .filter(|measured| measured.run.long_run.is_doubtful())
+            .map(|measured| measured.rate)
+            .collect(),
     };
     let panel = |metric: Metric| Panel {
         y: format!("{}, ms", metric.name()),

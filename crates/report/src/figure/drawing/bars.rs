@@ -1,7 +1,7 @@
 //! Draws bars.
 
 use super::super::{Bars, NotDrawn};
-use super::{BLACK, Draw, FAINT, FONT, colour};
+use super::{BLACK, Draw, FAINT, FONT, colour, draw_note};
 use plotters::chart::{ChartBuilder, SeriesLabelPosition};
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
@@ -58,10 +58,20 @@ impl Draw for Bars {
         for (i, bar) in self.bars.iter().enumerate() {
             let (x, y) = place.map_coordinate(&(i as f64 + 0.5, 0.0));
             for (line, words) in (0i32..).zip(bar.name.lines()) {
-                let words = Text::new(words.to_owned(), (x, y + 8 + 17 * line), style.clone());
+                let mark = if bar.is_doubtful && line == 0 {
+                    " *"
+                } else {
+                    ""
+                };
+                let words = Text::new(
+                    format!("{words}{mark}"),
+                    (x, y + 8 + 17 * line),
+                    style.clone(),
+                );
                 area.draw(&words).map_err(NotDrawn::because)?;
             }
         }
+        draw_note(area, self.bars.iter().any(|bar| bar.is_doubtful))?;
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::UpperRight)

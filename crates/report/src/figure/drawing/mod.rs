@@ -4,12 +4,13 @@ mod bars;
 mod curves;
 mod panels;
 
-use super::{Drawn, NotDrawn, Picture};
+use super::{Drawn, NOT_STEADY, NotDrawn, Picture};
 use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::element::Text;
 use plotters::prelude::DrawingBackend;
-use plotters::style::{FontStyle, RGBColor, register_font};
+use plotters::style::{FontStyle, IntoFont, RGBColor, register_font};
 use std::sync::Once;
 
 /// Width and height of all figures in pixels.
@@ -37,6 +38,19 @@ const COLOURS: [RGBColor; 10] = [
 /// The colour of the `i`-th thing in a figure.
 const fn colour(i: usize) -> RGBColor {
     COLOURS[i % COLOURS.len()]
+}
+
+/// Says below the figure what its marks are, if it has any.
+fn draw_note<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    is_doubtful: bool,
+) -> Result<(), NotDrawn> {
+    if !is_doubtful {
+        return Ok(());
+    }
+    let place = (16, i32::try_from(SIZE.1).unwrap_or(0) - 20);
+    let note = Text::new(NOT_STEADY, place, (FONT, 14).into_font());
+    area.draw(&note).map_err(NotDrawn::because)
 }
 
 /// Something to draw.

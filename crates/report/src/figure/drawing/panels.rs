@@ -1,12 +1,12 @@
 //! Draws panels.
 
 use super::super::{NotDrawn, Panel, Panels};
-use super::{BLACK, Draw, FAINT, FONT, colour};
+use super::{BLACK, Draw, FAINT, FONT, colour, draw_note};
 use crate::significant;
 use plotters::chart::{ChartBuilder, SeriesLabelPosition};
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
-use plotters::element::{Circle, PathElement};
+use plotters::element::{Circle, PathElement, Text};
 use plotters::prelude::DrawingBackend;
 use plotters::series::{DashedLineSeries, LineSeries};
 use plotters::style::{Color, IntoFont, RGBColor};
@@ -96,8 +96,8 @@ impl Axis {
 }
 
 impl Draw for Panels {
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), NotDrawn> {
-        let area = area
+    fn draw<B: DrawingBackend>(&self, whole: &DrawingArea<B, Shift>) -> Result<(), NotDrawn> {
+        let area = whole
             .titled(&self.title, (FONT, 22).into_font())
             .map_err(NotDrawn::because)?;
         let names = self.names();
@@ -106,7 +106,8 @@ impl Draw for Panels {
             let last = index + 1 == self.panels.len();
             self.draw_panel(panel, row, &names, index == 0, last)?;
         }
-        Ok(())
+        let lines = || self.panels.iter().flat_map(|panel| &panel.lines);
+        draw_note(whole, lines().any(|line| !line.doubtful.is_empty()))
     }
 }
 
@@ -150,6 +151,14 @@ impl Panels {
             };
             let dots = places().map(|place| Circle::new(place, 3, colour(i).filled()));
             chart.draw_series(dots).map_err(NotDrawn::because)?;
+            let doubtful = line
+                .points
+                .iter()
+                .filter(|(h, _)| line.doubtful.contains(h));
+            let marks = doubtful.filter_map(|&(h, v)| Some((x.place(h)?, y.place(v)?)));
+            let style_of_marks = (FONT, 18).into_font().color(&colour(i));
+            let marks = marks.map(|place| Text::new("*", place, style_of_marks.clone()));
+            chart.draw_series(marks).map_err(NotDrawn::because)?;
             let drawn = if line.dashed {
                 chart.draw_series(DashedLineSeries::new(places(), 6, 5, style))
             } else {

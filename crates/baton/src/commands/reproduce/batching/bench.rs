@@ -27,6 +27,8 @@ pub(super) struct Measured {
     pub crossings: Estimate,
     /// Replies in a second.
     pub rate: Estimate,
+    /// Whether a run was not steady; not known of measurements on this machine.
+    pub is_doubtful: bool,
     /// The first run, more closely.
     pub first: Closely,
 }

@@ -154,6 +154,7 @@ impl Measured {
             transfer_us: over(|run| 1e3 * run.clients.transfer_ms.mean.unwrap_or(f64::NAN)),
             crossings: over(Results::crossings_per_response),
             rate: over(|run| run.clients.request_rate),
+            is_doubtful: runs.iter().any(|run| run.long_run.is_doubtful()),
             first: Closely {
                 responses: first.clients.responses,
                 host_transfers: crossed.host_transfers,

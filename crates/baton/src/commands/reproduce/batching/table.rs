@@ -382,6 +382,7 @@ fn note(bench: &dyn Bench) -> String {
 fn figure(all: &[Measurements]) -> Panels {
     let line = |m: &Measurements, value: fn(Cell) -> f64| {
         let mut points = vec![(1.0, 1.0)];
+        let mut doubtful = Vec::new();
         let adapter = m
             .grid
             .iter()
@@ -390,11 +391,15 @@ fn figure(all: &[Measurements]) -> Panels {
         for tried in adapter.filter(|tried| tried.settings.adapter.timer_us == half) {
             let level = f64::from(tried.settings.adapter.level);
             points.push((level, value(m.cell(&tried.measured))));
+            if tried.measured.is_doubtful {
+                doubtful.push(level);
+            }
         }
         Line {
             name: m.load.name().to_owned(),
             dashed: m.connections > 1,
             points,
+            doubtful,
         }
     };
     let panel = |y: &str, value: fn(Cell) -> f64| Panel {

@@ -22,6 +22,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let title = "Network interface data caching (ASPLOS 2002), Figure 4, published and simulated:";
     let bar = |run: &Run| Bar {
         name: run.source.name().replacen(" (", "\n(", 1),
+        is_doubtful: run.results.long_run.is_doubtful(),
         parts: PARTS.iter().map(|(_, c)| run.time_percent(c)).collect(),
     };
     let figure = Bars {

@@ -51,6 +51,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
             .name
             .replacen(", ", "\n", 1)
             .replacen("PCIe ", "", 1),
+        is_doubtful: run.long_run.is_doubtful(),
         parts: vec![run.clients.content_mbps / 1000.0],
     };
     Ok(Outcome {

@@ -67,6 +67,7 @@ fn bar(without: &Run, run: &Run) -> Bar {
     };
     Bar {
         name: format!("{}\n{log}", run.mib),
+        is_doubtful: run.results.long_run.is_doubtful(),
         parts: PARTS
             .iter()
             .map(|(_, c)| relative(without, run, c))

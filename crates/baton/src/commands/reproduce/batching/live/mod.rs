@@ -178,6 +178,7 @@ impl Measured {
             transfer_us: over(|run| run.transfer_us),
             crossings: over(Run::crossings),
             rate: over(|run| run.rate),
+            is_doubtful: false,
             first: Closely {
                 responses: best.replies.into(),
                 host_transfers: (best.after.requests.per_transfer)

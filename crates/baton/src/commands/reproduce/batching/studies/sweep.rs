@@ -155,6 +155,13 @@ impl Sweep {
                 .zip(all)
                 .map(|(&value, measured)| (f64::from(value), (metric.value)(measured)))
                 .collect(),
+            doubtful: self
+                .values
+                .iter()
+                .zip(all)
+                .filter(|(_, measured)| measured.is_doubtful)
+                .map(|(&value, _)| f64::from(value))
+                .collect(),
         };
         let panel = |metric: &Metric| Panel {
             y: metric.name.to_owned(),

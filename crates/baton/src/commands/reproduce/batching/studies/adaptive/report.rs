@@ -269,6 +269,11 @@ pub(super) fn figure(all: &[Compared]) -> Panels {
                         (f64::from(connections), value(chosen(compared)))
                     })
                     .collect(),
+                doubtful: drawn
+                    .iter()
+                    .filter(|compared| chosen(compared).is_doubtful)
+                    .map(|compared| f64::from(compared.workload.experiment.clients.connections))
+                    .collect(),
             })
             .collect(),
     };
