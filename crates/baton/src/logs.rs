@@ -14,9 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// All that were read: commands look at a log before they replay it, many times.
 pub static LOGS: Logs = Logs::new();
 
-/// Columns of text for people.
-const WIDTH: usize = 100;
-
 /// Reads a log as `arguments` say and makes something of it, until the user interrupts.
 ///
 /// # Errors
@@ -71,6 +68,6 @@ pub fn warn(found: impl IntoIterator<Item = String>) {
 
 /// What makes results with a log doubtful, for people.
 pub fn warnings(warnings: &[String]) -> String {
-    let warning = |text: &String| report::wrapped(&format!("WARNING: {text}."), WIDTH, 2);
+    let warning = |text: &String| report::wrapped(&format!("WARNING: {text}."), report::width(), 2);
     warnings.iter().map(warning).collect()
 }

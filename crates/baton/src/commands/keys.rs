@@ -4,8 +4,8 @@ use crate::cli::KeysArgs;
 use crate::config::keys::{self, Allowed, Condition, Key, Stated};
 use crate::config::suggest;
 use crate::failure::Failure;
-use crate::output::{print, to_json};
-use baton_report::wrapped;
+use crate::output::{print, print_text, to_json};
+use baton_report::{width, wrapped};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -47,7 +47,7 @@ pub fn execute(arguments: &KeysArgs) -> Result<(), Failure> {
         return print(&to_json(&found)?);
     }
     let texts: Vec<String> = found.iter().map(text).collect();
-    print(&texts.join("\n"))
+    print_text(&texts.join("\n"))
 }
 
 fn unknown(prefix: &str) -> Failure {
@@ -55,14 +55,12 @@ fn unknown(prefix: &str) -> Failure {
     let paths = || keys::all().iter().map(|key| key.path.as_str());
     let same_name = || paths().find(|path| last(path) == prefix);
     let meant = same_name().or_else(|| suggest::name(prefix, paths()));
-    let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+    let meant = meant.map_or(String::new(), |meant| format!(" did you mean `{meant}`?"));
     Failure::BadInput(format!(
-        "keys {prefix}: no key begins so{meant} `baton keys` lists all"
+        "keys {prefix}: no key begins so;{meant} `baton keys` lists all"
     ))
 }
 
-/// Columns of a line.
-const WIDTH: usize = 80;
 const INDENT: usize = 4;
 
 fn text(described: &Described<'_>) -> String {
@@ -74,7 +72,7 @@ fn text(described: &Described<'_>) -> String {
     let mut text = format!("{}\n", key.path);
     let mut say = |line: &str| {
         let hanging = if line.starts_with("- ") { 2 } else { 0 };
-        let lines = wrapped(line, WIDTH - INDENT, hanging);
+        let lines = wrapped(line, width() - INDENT, hanging);
         for line in lines.lines() {
             writeln!(text, "{:INDENT$}{line}", "").expect("a string takes everything");
         }

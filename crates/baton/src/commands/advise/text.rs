@@ -6,9 +6,6 @@ use baton_sim::results::{NotSteady, Results};
 use baton_stats::Estimate;
 use std::fmt::Write as _;
 
-/// Columns of the sentences.
-const WIDTH: usize = 100;
-
 /// All of it.
 pub fn of(verdict: &Verdict) -> String {
     let mut text = headline(verdict) + &caution(verdict) + "\n";
@@ -43,7 +40,7 @@ pub fn of(verdict: &Verdict) -> String {
 }
 
 fn paragraph(text: &str) -> String {
-    report::wrapped(text, WIDTH, 2)
+    report::wrapped(text, report::width(), 2)
 }
 
 fn headline(verdict: &Verdict) -> String {

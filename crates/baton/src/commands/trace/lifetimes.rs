@@ -10,9 +10,6 @@ use baton_workload::capture::{CaptureAnalysis, ConnectionCounts, PacketCounts};
 use serde::Serialize;
 use std::path::Path;
 
-/// Columns of text for people.
-const WIDTH: usize = 100;
-
 /// What `--json` holds.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
@@ -67,7 +64,7 @@ fn describe(path: &Path, analysis: &CaptureAnalysis) -> String {
         ("of others, at least", at_least_ms),
     ];
     let limits = analysis.limits.iter();
-    let limits = limits.map(|limit| report::wrapped(&format!("- {limit}."), WIDTH, 2));
+    let limits = limits.map(|limit| report::wrapped(&format!("- {limit}."), report::width(), 2));
     [
         report::facts_table(&path.display().to_string(), &facts(analysis)),
         distribution("lifetime, ms", &lives),
