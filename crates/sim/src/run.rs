@@ -12,8 +12,8 @@ use baton_workload::{
     SessionRule, SpecWeb, SpecWebSpec, Workload,
 };
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Facts about a workload.
 pub type Facts = BTreeMap<String, Fact>;
@@ -122,9 +122,62 @@ fn source(
     logs: &Logs,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Source, RunError> {
-    let timed = experiment.load.needs_times();
     let seed = experiment.run.seed;
-    let replayers = experiment.clients.replayers;
+    if let Some(replayed) = replayed_log(experiment, logs, cancelled)? {
+        let ReplayedLog { log, rule, .. } = &replayed;
+        let drawn = match &experiment.workload {
+            WorkloadConfig::Log { order, .. } => (*order == Order::Drawn).then_some(seed),
+            _ => None,
+        };
+        let replayers = experiment.clients.replayers;
+        let (load, rate) = replay(log, *rule, replayers, drawn, experiment.load.needs_times())?;
+        return Ok((load, rate, facts(&experiment.workload, &replayed)));
+    }
+    let (load, facts): (Box<dyn Workload + Send>, Facts) = match &experiment.workload {
+        WorkloadConfig::Specweb(spec) => (Box::new(SpecWeb::new(*spec, seed)), specweb_facts(spec)),
+        WorkloadConfig::OnDemand(spec) => {
+            (Box::new(OnDemand::new(spec.clone(), seed)), Facts::new())
+        }
+        WorkloadConfig::RemoteFiles(spec) => {
+            (Box::new(RemoteFiles::new(*spec, seed)), Facts::new())
+        }
+        WorkloadConfig::Fixed(spec) => (Box::new(Fixed::new(*spec)), Facts::new()),
+        WorkloadConfig::Log { .. }
+        | WorkloadConfig::Generated { .. }
+        | WorkloadConfig::Generator { .. } => unreachable!("it replays a log"),
+    };
+    Ok((vec![load], None, facts))
+}
+
+/// A log, as a run replays it.
+#[derive(Debug)]
+pub struct ReplayedLog {
+    /// Without responses of 2 GiB or more, which the simulator's HTTP cannot express.
+    pub log: Arc<Log>,
+    /// Which requests share a connection.
+    pub rule: SessionRule,
+    /// Requests that were left out.
+    left_out: usize,
+}
+
+/// The log that an experiment replays, read or generated; none where it replays none. While a log is read, `cancelled` is asked now and
+/// then whether it is still wanted.
+///
+/// # Errors
+/// As [`load_workload`].
+pub fn replayed_log(
+    experiment: &Experiment,
+    logs: &Logs,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Option<ReplayedLog>, RunError> {
+    let generated = |spec: &GeneratorSpec, requests, rule| {
+        let log = generate(spec, experiment.run.seed, requests)?;
+        Ok(Some(ReplayedLog {
+            log: Arc::new(log),
+            rule,
+            left_out: 0,
+        }))
+    };
     match &experiment.workload {
         WorkloadConfig::Log {
             path,
@@ -132,7 +185,7 @@ fn source(
             allow_skipped,
             persistent_s,
             pipeline_s,
-            order,
+            ..
         } => {
             let options = ReadOptions {
                 format: format.clone(),
@@ -140,67 +193,34 @@ fn source(
                 cancelled: Some(cancelled),
             };
             let log = logs.read_with(path, &options).map_err(unread)?;
-            let (log, left_out) = without_giants(&log)?;
-            let mut facts = facts(&log);
-            facts.insert("format".to_owned(), log.format.to_string().into());
-            if log.forwarded > 0 {
-                let of = format!("{} by X-Forwarded-For", log.forwarded);
-                facts.insert("clients_of_requests".to_owned(), of.into());
-            }
-            let warnings = log.warnings();
-            if !warnings.is_empty() {
-                facts.insert(WARNINGS.to_owned(), warnings.join("\n").into());
-            }
-            facts.insert("log".to_owned(), path.display().to_string().into());
-            facts.insert("skipped".to_owned(), skipped(&log.skipped));
-            let left_out_name = "responses_of_2_gib_or_more_left_out";
-            facts.insert(left_out_name.to_owned(), left_out.into());
+            let (log, left_out) = without_giants(log)?;
             let rule = rule(*persistent_s, *pipeline_s);
-            let drawn = (*order == Order::Drawn).then_some(seed);
-            let (load, rate) = replay(&log, rule, replayers, drawn, timed)?;
-            Ok((load, rate, facts))
+            Ok(Some(ReplayedLog {
+                log,
+                rule,
+                left_out,
+            }))
         }
         WorkloadConfig::Generated {
             preset,
             requests,
             persistent_s,
             pipeline_s,
-        } => {
-            let preset = named(preset)?;
-            let rule = rule(*persistent_s, *pipeline_s);
-            let log = generate(&preset.spec(), seed, *requests)?;
-            let mut facts = facts(&log);
-            facts.insert("generator".to_owned(), preset.name().to_owned().into());
-            let (load, rate) = replay(&log, rule, replayers, None, timed)?;
-            Ok((load, rate, facts))
-        }
+        } => generated(
+            &named(preset)?.spec(),
+            *requests,
+            rule(*persistent_s, *pipeline_s),
+        ),
         WorkloadConfig::Generator {
             spec,
             requests,
             persistent_s,
             pipeline_s,
-        } => {
-            let rule = rule(*persistent_s, *pipeline_s);
-            let log = generate(spec, seed, *requests)?;
-            let (load, rate) = replay(&log, rule, replayers, None, timed)?;
-            Ok((load, rate, facts(&log)))
-        }
-        WorkloadConfig::Specweb(spec) => {
-            let load: Load = vec![Box::new(SpecWeb::new(*spec, seed))];
-            Ok((load, None, specweb_facts(spec)))
-        }
-        WorkloadConfig::OnDemand(spec) => {
-            let load: Load = vec![Box::new(OnDemand::new(spec.clone(), seed))];
-            Ok((load, None, BTreeMap::new()))
-        }
-        WorkloadConfig::RemoteFiles(spec) => {
-            let load: Load = vec![Box::new(RemoteFiles::new(*spec, seed))];
-            Ok((load, None, BTreeMap::new()))
-        }
-        WorkloadConfig::Fixed(spec) => {
-            let load: Load = vec![Box::new(Fixed::new(*spec))];
-            Ok((load, None, BTreeMap::new()))
-        }
+        } => generated(spec, *requests, rule(*persistent_s, *pipeline_s)),
+        WorkloadConfig::Specweb(_)
+        | WorkloadConfig::OnDemand(_)
+        | WorkloadConfig::RemoteFiles(_)
+        | WorkloadConfig::Fixed(_) => Ok(None),
     }
 }
 
@@ -229,7 +249,7 @@ fn named(preset: &str) -> Result<Preset, RunError> {
 }
 
 /// The log without what the simulator's HTTP cannot express, and how much that was.
-fn without_giants(log: &Log) -> Result<(Cow<'_, Log>, usize), RunError> {
+fn without_giants(log: Arc<Log>) -> Result<(Arc<Log>, usize), RunError> {
     if log.files.len() > symbolic::FILES as usize {
         return Err(RunError::Workload(format!(
             "the log has {} distinct URLs; expected at most {}",
@@ -241,11 +261,11 @@ fn without_giants(log: &Log) -> Result<(Cow<'_, Log>, usize), RunError> {
     let giants = log.requests.iter().filter(|request| is_giant(request));
     let giants = giants.count();
     if giants == 0 {
-        return Ok((Cow::Borrowed(log), 0));
+        return Ok((log, 0));
     }
-    let mut others = log.clone();
+    let mut others = Arc::unwrap_or_clone(log);
     others.requests.retain(|request| !is_giant(request));
-    Ok((Cow::Owned(others), giants))
+    Ok((Arc::new(others), giants))
 }
 
 fn specweb_facts(spec: &SpecWebSpec) -> Facts {
@@ -292,14 +312,34 @@ fn replay(
     Ok((parts.map(|part| Box::new(part) as _).collect(), rate))
 }
 
-fn facts(log: &Log) -> Facts {
-    BTreeMap::from([
-        ("requests".to_owned(), log.requests.len().into()),
-        (
-            "content_bytes".to_owned(),
-            Fact::Number(log.content_bytes()),
-        ),
-    ])
+fn facts(workload: &WorkloadConfig, replayed: &ReplayedLog) -> Facts {
+    let log = &*replayed.log;
+    let mut facts = Facts::new();
+    let mut fact = |name: &str, fact: Fact| facts.insert(name.to_owned(), fact);
+    fact("requests", log.requests.len().into());
+    fact("content_bytes", Fact::Number(log.content_bytes()));
+    match workload {
+        WorkloadConfig::Generated { preset, .. } => {
+            fact("generator", preset.clone().into());
+        }
+        WorkloadConfig::Log { path, .. } => {
+            fact("format", log.format.to_string().into());
+            if log.forwarded > 0 {
+                let of = format!("{} by X-Forwarded-For", log.forwarded);
+                fact("clients_of_requests", of.into());
+            }
+            let warnings = log.warnings();
+            if !warnings.is_empty() {
+                fact(WARNINGS, warnings.join("\n").into());
+            }
+            fact("log", path.display().to_string().into());
+            fact("skipped", skipped(&log.skipped));
+            let left_out = replayed.left_out.into();
+            fact("responses_of_2_gib_or_more_left_out", left_out);
+        }
+        _ => {}
+    }
+    facts
 }
 
 /// Lines of the log that were skipped, by reason.

@@ -1,5 +1,7 @@
 //! `baton run`: an experiment goes in, tables and JSON come out.
 
+mod kept_off;
+
 use crate::cli::{PrintConfig, RunArgs};
 use crate::config::{self, Plan, Planned, Request};
 use crate::failure::Failure;
@@ -10,6 +12,7 @@ use crate::tables;
 use baton_sim::config::WorkloadConfig;
 use baton_sim::results::Results;
 use baton_sim::{Capture, Link};
+use kept_off::KeptOff;
 use serde::Serialize;
 use std::path::Path;
 
@@ -20,6 +23,9 @@ struct Document<'a> {
     summary: &'a [Summary],
     /// All with all seeds, in the order of variants and then of seeds.
     runs: &'a [Results],
+    /// Of all runs that replay a log and have data caches on their NICs: what keeps content off the bus.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    kept_off_bus: &'a [KeptOff],
 }
 
 /// Runs the command.
@@ -62,7 +68,9 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
     let groups: Vec<&[Results]> = results.chunks(seeds).collect();
     let summaries = summary::of(&groups);
-    let text = tables::describe(&groups, &summaries, arguments.details);
+    let kept_off = kept_off::of(&results, arguments.threads.get(), interrupt)?;
+    let text =
+        tables::describe(&groups, &summaries, arguments.details) + &kept_off::table(&kept_off);
     if let Some(capture) = capture {
         capture.commit()?;
     }
@@ -71,6 +79,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
             &Document {
                 summary: &summaries,
                 runs: &results,
+                kept_off_bus: &kept_off,
             },
             &text,
         )?,

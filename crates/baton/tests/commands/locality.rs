@@ -12,6 +12,51 @@ fn bench() -> Workbench {
     bench
 }
 
+/// What a run with caches of 1 MiB on its NICs keeps off the bus, and by what.
+fn kept_off_in_run(bench: &Workbench, more: &str) -> Value {
+    let cached = "run dcache-2002 --log demo.log --set nic.firmware.cache.kib=1024 --set host.kernel.nic_cache.enabled=true --json run.json";
+    bench
+        .baton(&format!("{cached} {more}"))
+        .ok()
+        .says(&["log once", "whole blocks", "kept off"]);
+    let json: Value = serde_json::from_str(&bench.read("run.json")).expect("JSON");
+    json["kept_off_bus"][0].clone()
+}
+
+#[test]
+fn a_run_says_by_what_it_differs_from_the_curves() {
+    let bench = bench();
+    let kept = kept_off_in_run(&bench, "--warmup 60000 --passes 2");
+    let percent = |name: &str| kept[name].as_f64().expect(name);
+    let curves = "trace locality demo.log --policies lru --sizes 1M --caches 2 --json out.json";
+    bench.baton(curves).ok();
+    let json: Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
+    let share = json["curves"][0]["points"][0]["share"].as_f64();
+    let of_curve = 100.0 * share.expect("a share");
+    let log = percent("log_percent");
+    assert!((log - of_curve).abs() < 1e-9, "{log} {of_curve}");
+    let replayed = percent("replayed_percent");
+    assert!((replayed - log).abs() < 5.0, "{kept}");
+    let whole = percent("whole_blocks_percent");
+    assert!(whole <= replayed + 1e-9, "{kept}");
+    let kept_off = percent("kept_off_percent");
+    assert!((kept_off - whole).abs() < 5.0, "{kept}");
+}
+
+#[test]
+fn a_run_without_a_log_or_a_cache_says_nothing_of_locality() {
+    let bench = bench();
+    let ran = bench
+        .baton("run W-0-N-N-FCFS-400 --log demo.log --packets 3000 --warmup 1000")
+        .ok();
+    assert!(!ran.stdout.contains("log once"), "{}", ran.stdout);
+    let ran = bench
+        .baton("run live-stream --packets 3000 --warmup 1000 --json x.json")
+        .ok();
+    assert!(!ran.stdout.contains("log once"), "{}", ran.stdout);
+    assert!(!bench.read("x.json").contains("kept_off_bus\": ["));
+}
+
 #[test]
 fn every_policy_has_a_curve_for_one_cache_and_two() {
     let bench = bench();

@@ -1,0 +1,221 @@
+//! What keeps content off the bus: from what a log lets caches find to what did not cross in a run.
+
+use crate::failure::Failure;
+use crate::logs::LOGS;
+use crate::runner::{Interrupt, for_all};
+use baton_cache::Simulation;
+use baton_report::{self as report, Column, Table};
+use baton_sim::results::Results;
+use baton_sim::{ReplayedLog, load_workload, replayed_log};
+use baton_workload::analyse::Blocks;
+use baton_workload::{FileSet, Log, RequestSpec, Sessions};
+use serde::Serialize;
+
+/// Shares of content, per cent. Each differs from the one before by one cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KeptOff {
+    /// What the experiment calls the run.
+    name: String,
+    /// Its seed.
+    seed: u64,
+    /// What caches of the run's policy and size find of the log in its order, if they begin empty: as `baton trace locality` says.
+    log_percent: f64,
+    /// What they find of what the run measured, one connection after the other: caches that are not empty, the part of the log that was
+    /// replayed, in the order that the seed drew.
+    replayed_percent: f64,
+    /// What of that does not cross the bus if whole blocks do, where a part of one is asked for.
+    whole_blocks_percent: f64,
+    /// What did not cross the bus in the run, of what clients received: many connections at a time, files that change or are not in
+    /// memory, content that is sent again or in vain.
+    kept_off_percent: f64,
+}
+
+/// Of the runs that replay a log and have data caches on their NICs.
+///
+/// # Errors
+/// An interrupt.
+pub fn of(
+    results: &[Results],
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<KeptOff>, Failure> {
+    let has_cache = |run: &&Results| run.nics.iter().any(|port| port.cache.is_some());
+    let with_caches: Vec<&Results> = results.iter().filter(has_cache).collect();
+    let found = for_all(&with_caches, "caches", threads, interrupt, |run| {
+        of_run(run, interrupt)
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// None where the run replays no log, or one that changed or cannot be cut into blocks.
+fn of_run(run: &Results, interrupt: &Interrupt) -> Option<KeptOff> {
+    let cancelled = || interrupt.requested();
+    let replayed = replayed_log(&run.experiment, &LOGS, &cancelled).ok()??;
+    let kept_off_percent = run.content_kept_off_bus_percent?;
+    let (replayed_percent, whole_blocks_percent) = of_replayed(run, &replayed.log, interrupt)?;
+    Some(KeptOff {
+        name: run.experiment.name.clone(),
+        seed: run.experiment.run.seed,
+        log_percent: of_log(run, &replayed, interrupt)?.found_percent(),
+        replayed_percent,
+        whole_blocks_percent,
+        kept_off_percent,
+    })
+}
+
+/// Bytes of content.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    all: u64,
+    /// In a cache already.
+    found: u64,
+    /// Fetched in whole blocks.
+    fetched: u64,
+}
+
+impl Asked {
+    fn since(self, before: Self) -> Self {
+        Self {
+            all: self.all - before.all,
+            found: self.found - before.found,
+            fetched: self.fetched - before.fetched,
+        }
+    }
+
+    fn found_percent(self) -> f64 {
+        100.0 * self.found as f64 / self.all as f64
+    }
+
+    fn not_fetched_percent(self) -> f64 {
+        100.0 - 100.0 * self.fetched as f64 / self.all as f64
+    }
+}
+
+/// The data caches of all NICs, asked for one request after the other.
+struct Caches<'a> {
+    files: &'a FileSet,
+    blocks: Blocks,
+    caches: Vec<Simulation>,
+    asked: Asked,
+}
+
+impl<'a> Caches<'a> {
+    /// As large as those of `run`, and empty. None if the files cannot be cut into blocks.
+    fn new(run: &Results, files: &'a FileSet) -> Option<Self> {
+        let config = &run.experiment.host.kernel.nic_cache;
+        let blocks = Blocks::new(files.sizes(), config.block_bytes.into()).ok()?;
+        let count = blocks.count() as usize;
+        let slots = run.nics.iter().map(|port| match &port.cache {
+            Some(cache) => cache.blocks.1,
+            None => 0,
+        });
+        let cache = |slots| Simulation::new(slots, count, config.replacement, config.admission);
+        let caches = slots.map(cache).collect();
+        Some(Self {
+            files,
+            blocks,
+            caches,
+            asked: Asked::default(),
+        })
+    }
+
+    /// A request for the first `bytes` of `file` on a connection of this number; connections are dealt out to NICs in turn.
+    fn request(&mut self, connection: usize, file: u32, bytes: u64) {
+        let nic = connection % self.caches.len();
+        let block_bytes = u64::from(self.blocks.block_bytes());
+        let mut left = self.files.size(file);
+        for reference in self.blocks.of_request(file, bytes) {
+            match self.caches[nic].reference(reference) {
+                true => self.asked.found += u64::from(reference.bytes),
+                false => self.asked.fetched += left.min(block_bytes),
+            }
+            left -= left.min(block_bytes);
+        }
+        self.asked.all += bytes;
+    }
+}
+
+fn of_log(run: &Results, replayed: &ReplayedLog, interrupt: &Interrupt) -> Option<Asked> {
+    let ReplayedLog { log, rule, .. } = replayed;
+    let mut caches = Caches::new(run, &log.files)?;
+    let mut connections = vec![0; log.requests.len()];
+    let sessions = Sessions::new(&log.requests, *rule);
+    for (connection, requests) in sessions.iter().enumerate() {
+        for &request in requests {
+            connections[request as usize] = connection;
+        }
+    }
+    for (request, connection) in log.requests.iter().zip(connections) {
+        if interrupt.requested() {
+            return None;
+        }
+        caches.request(connection, request.file, request.bytes);
+    }
+    Some(caches.asked)
+}
+
+/// The share that is found, and the share that is not fetched.
+fn of_replayed(run: &Results, log: &Log, interrupt: &Interrupt) -> Option<(f64, f64)> {
+    let mut caches = Caches::new(run, &log.files)?;
+    let until = (run.long_run.passes? * log.requests.len() as f64).round() as u64;
+    let warm_up = until.saturating_sub(run.clients.responses);
+    let cancelled = || interrupt.requested();
+    let (mut replayers, _) = load_workload(&run.experiment, &LOGS, &cancelled).ok()?;
+    let mut script: Vec<RequestSpec> = Vec::new();
+    let mut before = Asked::default();
+    let mut requests = 0;
+    let mut connection = 0;
+    while requests < until && !interrupt.requested() {
+        let replayer = connection % replayers.len();
+        replayers[replayer].next_connection(&mut script);
+        for request in &script {
+            if requests == warm_up {
+                before = caches.asked;
+            }
+            caches.request(connection, request.file, request.bytes);
+            requests += 1;
+        }
+        connection += 1;
+    }
+    let asked = caches.asked.since(before);
+    Some((asked.found_percent(), asked.not_fetched_percent()))
+}
+
+/// A row for each run, and what the columns differ by; nothing without rows.
+pub fn table(rows: &[KeptOff]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(vec![
+        Column::words("run"),
+        Column::numbers("log once"),
+        Column::numbers("replayed"),
+        Column::numbers("whole blocks"),
+        Column::numbers("kept off"),
+    ])
+    .titled("Content that data caches on NICs keep off the bus:");
+    for row in rows {
+        let percents = [
+            row.log_percent,
+            row.replayed_percent,
+            row.whole_blocks_percent,
+            row.kept_off_percent,
+        ];
+        let name = format!("{}, seed {}", row.name, row.seed);
+        table.row(
+            [
+                vec![name],
+                percents.map(|percent| format!("{percent:.1} %")).into(),
+            ]
+            .concat(),
+        );
+    }
+    let legend = "log once: what caches that begin empty find, as `baton trace locality` says; replayed: what they find after the warm-up, in \
+                  the order of the replay; whole blocks: less what is fetched of blocks and not asked for; kept off: in the run, with many \
+                  connections at a time, and content sent again or in vain";
+    format!(
+        "\n{}{}",
+        table.render(),
+        report::wrapped(legend, report::width(), 0)
+    )
+}
