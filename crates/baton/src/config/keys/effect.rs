@@ -247,6 +247,7 @@ pub const NEEDS: &[Needs] = &[
         ],
     ),
     needs(&["run.most_lengths"], &[given("run.until_ci_percent")]),
+    needs(&["load.on_off"], &[is("load.arrivals", "on-off")]),
     needs(
         &["tcp.duplicate_sack", "tcp.rack_tlp", "tcp.rate_reduction"],
         &[on("tcp.sack"), on("clients.tcp.sack")],

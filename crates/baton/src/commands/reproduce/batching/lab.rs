@@ -127,7 +127,10 @@ impl Bench for Lab<'_> {
     }
 
     fn spread_is(&self) -> &'static str {
-        "95 % intervals"
+        match self.seeds {
+            1 => "of a run each",
+            _ => "with 95 % intervals over the runs",
+        }
     }
 
     fn note(&self) -> String {

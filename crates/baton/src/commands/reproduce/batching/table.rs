@@ -155,43 +155,52 @@ impl Measurements {
 }
 
 fn absolute_rows(config: &str, measured: &Measured) -> Vec<Row> {
-    let row = |metric, name, simulated| Row {
-        config: config.to_owned(),
-        metric,
-        published: None,
-        simulated,
-        shown: Shown {
-            name,
-            scale: Scale::Factor,
-        },
+    let row = |metric, name, simulated: Option<f64>| {
+        Some(Row {
+            config: config.to_owned(),
+            metric,
+            published: None,
+            simulated: simulated?,
+            shown: Shown {
+                name,
+                scale: Scale::Factor,
+            },
+        })
     };
-    vec![
+    let &Measured {
+        response_us,
+        transfer_us,
+        crossings,
+        ..
+    } = measured;
+    let rows = [
         row(
             "response_time_us",
             "response time, us",
-            measured.response_us.mean,
+            Some(response_us.mean),
         ),
         row(
             "response_time_ci95_us",
             "its 95 % interval, +- us",
-            half_width(measured.response_us),
+            response_us.half_width,
         ),
         row(
             "transfer_time_us",
             "transfer time, us",
-            measured.transfer_us.mean,
+            Some(transfer_us.mean),
         ),
         row(
             "crossings_per_response",
             "crossings for a reply",
-            measured.crossings.mean,
+            Some(crossings.mean),
         ),
         row(
             "crossings_ci95",
             "its 95 % interval, +-",
-            half_width(measured.crossings),
+            crossings.half_width,
         ),
-    ]
+    ];
+    rows.into_iter().flatten().collect()
 }
 
 fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> Vec<Row> {
@@ -211,11 +220,6 @@ fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> Vec<Row> {
         },
     };
     names.into_iter().enumerate().map(row).collect()
-}
-
-/// How far off a mean may be; 0 of a single run.
-fn half_width(estimate: Estimate) -> f64 {
-    estimate.half_width.unwrap_or_default()
 }
 
 /// What was found, and in brackets what was published if anything was.
@@ -313,14 +317,13 @@ fn baseline_table(bench: &dyn Bench, all: &[Measurements]) -> String {
         Column::numbers("host\nbusy"),
         Column::numbers("adapter\nbusy"),
     ])
-    .titled(format!(
-        "What the baselines are, with {} over the runs:",
-        bench.spread_is()
-    ));
+    .titled(format!("What the baselines are, {}:", bench.spread_is()));
     for m in all {
         let baseline = &m.load.baseline;
-        let with =
-            |e: Estimate| format!("{} ± {}", significant(e.mean), significant(half_width(e)));
+        let with = |e: Estimate| match e.half_width {
+            Some(half) => format!("{} ± {}", significant(e.mean), significant(half)),
+            None => significant(e.mean),
+        };
         let busy = |side: usize| match baseline.first.busy_percent {
             Some(busy) => baton_report::percent(busy[side]),
             None => "-".to_owned(),

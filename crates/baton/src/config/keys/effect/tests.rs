@@ -73,12 +73,13 @@ fn results(tree: &Value) -> Option<serde_json::Value> {
     Some(results)
 }
 
-/// A value of the other key with which the condition is not met.
+/// A value of the other key with which the condition is not met; none where it is not without one.
 fn unmet(condition: &Condition) -> Option<Value> {
     Some(match condition.test {
         Test::On => Value::Boolean(false),
         Test::Not(name) => Value::String(name.to_owned()),
         Test::Is(name) => {
+            find(&tree(BUSY), condition.path)?;
             let key = all().iter().find(|key| key.path == condition.path)?;
             let Allowed::OneOf(names) = &key.value else {
                 return None;

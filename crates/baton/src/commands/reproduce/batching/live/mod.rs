@@ -146,7 +146,7 @@ impl Bench for LiveBench<'_> {
     }
 
     fn spread_is(&self) -> &'static str {
-        "half the range"
+        "with half the range over the runs"
     }
 
     fn note(&self) -> String {
