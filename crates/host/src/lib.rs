@@ -29,12 +29,12 @@ pub use files::{
 };
 pub use memory::Buffers;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};
-pub use network_memory::NetworkMemory;
+pub use network_memory::{NetworkDrops, NetworkMemory};
 pub use nic_cache::{
     Bypass, Coherence, CoherenceConfig, Eager, Freshness, Lazy, NicCacheConfig, NicCacheStats,
     NicId, OnChange, Update,
 };
-pub use reasons::{DropReason, NotOffloaded};
+pub use reasons::NotOffloaded;
 pub use selection::{
     Alternate, Decision, Fcfs, Never, PerPort, PortSelection, Selection, SelectionConfig,
     SelectionTextError, Threshold, View,

@@ -9,11 +9,10 @@ use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTE
 use crate::memory::Buffers;
 use crate::meter::{Layer, Meter};
 use crate::pcb_lists::PcbLists;
-use crate::reasons::DropReason;
 use crate::sockets::SocketId;
 use baton_tcp::{ConnId, Handled, Segment, Stack};
 use baton_wire::{Flow, Payload, SeqNr};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +31,16 @@ pub struct NetworkMemory {
     connections: Vec<Connection>,
     /// Buffer of the packet that is being handled, until somebody keeps it.
     arriving: Option<(u32, u32)>,
-    drops: BTreeMap<DropReason, u64>,
+    drops: NetworkDrops,
+}
+
+/// Packets dropped for want of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkDrops {
+    /// Received: there was no fresh buffer to put in their place on the ring.
+    pub receive_buffers: u64,
+    /// To be sent: there was no mbuf for their headers.
+    pub transmit_buffers: u64,
 }
 
 /// A receive buffer (mbuf with cluster) and how much unread data it holds.
@@ -67,7 +75,7 @@ impl NetworkMemory {
             blocks: PcbLists::new(config.hash_buckets),
             connections: Vec::new(),
             arriving: None,
-            drops: BTreeMap::new(),
+            drops: NetworkDrops::default(),
             buffers,
         }
     }
@@ -77,11 +85,9 @@ impl NetworkMemory {
         &mut self.buffers
     }
 
-    /// Packets dropped for want of memory or by TCP, by why.
-    pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// Packets dropped for want of memory.
+    pub fn drops(&self) -> NetworkDrops {
         self.drops
-            .iter()
-            .map(|(reason, &count)| (reason.name(), count))
     }
 
     // --- packets in ---
@@ -98,7 +104,7 @@ impl NetworkMemory {
         self.arriving = driver.receive(slot, frame_len, &mut self.buffers, m);
         match self.arriving {
             Some(packet) => footprint::ip_input(m, packet),
-            None => self.drop(DropReason::ReceiveBuffers),
+            None => self.drops.receive_buffers += 1,
         }
         self.arriving.is_some()
     }
@@ -111,9 +117,6 @@ impl NetworkMemory {
         handled: &Handled,
         m: &mut M,
     ) {
-        if let Some(refusal) = handled.refused {
-            self.drop(refusal.into());
-        }
         let bucket = self.blocks.bucket(flow);
         if let Some((_, cluster)) = self.arriving {
             footprint::tcp_lookup(m, cluster, bucket);
@@ -200,7 +203,7 @@ impl NetworkMemory {
     ) -> bool {
         let count = 1 + segment.payload.len();
         if (self.buffers.mbufs.available() as usize) < count {
-            self.drop(DropReason::TransmitBuffers);
+            self.drops.transmit_buffers += 1;
             return false;
         }
         let mbufs: PacketMbufs = (0..count)
@@ -392,10 +395,6 @@ impl NetworkMemory {
 
     fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
         self.connections.get(conn.0 as usize)?.socket
-    }
-
-    fn drop(&mut self, reason: DropReason) {
-        *self.drops.entry(reason).or_default() += 1;
     }
 
     /// Asserts that each buffer belongs to somebody, where so many mbufs are lent with pages.

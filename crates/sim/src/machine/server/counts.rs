@@ -1,7 +1,7 @@
 //! What is measured of host and adapters.
 
 use super::super::cache_counts::of_nic_cache;
-use super::super::names::{complete, counts, since};
+use super::super::names::{complete, counts, since, snake_case};
 use super::host_stack::HostStack;
 use super::{End, Server};
 use crate::results::{
@@ -9,8 +9,9 @@ use crate::results::{
 };
 use baton_bus::interconnect::Usage;
 use baton_bus::{Accounting, EntriesPerTransfer};
-use baton_host::{DropReason, NicCacheStats};
+use baton_host::{NetworkDrops, NicCacheStats};
 use baton_nic::Drops;
+use baton_tcp::Refusal;
 use baton_wire::Time;
 use std::collections::BTreeMap;
 
@@ -138,7 +139,6 @@ impl Server {
         results.retransmissions = counts.retransmissions;
         results.timeouts = counts.timeouts;
         results.drops.extend(counts.drops);
-        complete(&mut results.drops, DropReason::ALL.map(DropReason::name));
     }
 
     /// Adds what an adapter's TCP and queues did since measurement began to what is there of others.
@@ -155,15 +155,25 @@ impl Server {
 
     fn of_host(&self) -> Counts {
         let stack = self.host.stack();
-        let of_tcp = stack.map(|stack| Counts::of_tcp(stack.tcp_stats()));
+        let stats = stack.map(|stack| stack.tcp_stats().clone());
+        let stats = stats.unwrap_or_default();
+        let NetworkDrops {
+            receive_buffers,
+            transmit_buffers,
+        } = self.host.drops();
         let dropped = self.ends.iter().map(|end| end.os.stats().packets_dropped);
         let drops = [
             ("transmit_queue", dropped.sum()),
             ("file_shrunk", self.host.files_shrunk()),
+            ("receive_buffers", receive_buffers),
+            ("transmit_buffers", transmit_buffers),
         ];
+        let of_tcp = Refusal::ALL.map(|reason| (snake_case(reason), stats.refused.get(reason)));
+        let mut drops = counts(drops.into_iter());
+        drops.extend(of_tcp);
         Counts {
-            drops: counts(drops.into_iter().chain(self.host.drops())),
-            ..of_tcp.unwrap_or_default()
+            drops,
+            ..Counts::of_tcp(&stats)
         }
     }
 

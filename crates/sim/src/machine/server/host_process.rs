@@ -18,8 +18,8 @@ use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece
 use baton_bus::link::LinkError;
 use baton_host::layer::{AdapterId, Place};
 use baton_host::{
-    DiskRead, FileCacheStats, FileSystem, Meter, NetworkMemory, Op, Owner, Ready, SocketId,
-    footprint,
+    DiskRead, FileCacheStats, FileSystem, Meter, NetworkDrops, NetworkMemory, Op, Owner, Ready,
+    SocketId, footprint,
 };
 use baton_wire::{Symbolic, Time};
 use baton_workload::Workload;
@@ -404,8 +404,8 @@ impl HostProcess {
         self.files.cache_stats()
     }
 
-    /// Packets dropped for want of memory or by TCP, by why.
-    pub(super) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// Packets dropped for want of memory.
+    pub(super) fn drops(&self) -> NetworkDrops {
         self.memory.drops()
     }
 
