@@ -55,6 +55,12 @@ impl Machine {
             found.not_steady.push(NotSteady::CachesFilling);
         }
         self.estimate(&mut found, mix);
+        if let (true, Some(kept)) = (
+            started.caches_filling,
+            &mut found.content_kept_off_bus_percent,
+        ) {
+            kept.half_width = None;
+        }
         let ratio = found.served_response_bytes / found.mean_response_bytes;
         if !(1.0 - OTHER_SIZES..=1.0 + OTHER_SIZES).contains(&ratio) {
             found.not_steady.push(NotSteady::OtherSizes);

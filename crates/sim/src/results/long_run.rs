@@ -19,7 +19,8 @@ pub struct LongRun {
     pub content_mbps: Option<Estimate>,
     /// Time for which the host works for a response, microseconds.
     pub host_us_per_request: Option<Estimate>,
-    /// Share of the content that did not cross a bus to a NIC, per cent; below 0 where content crossed more often than it arrived.
+    /// Share of the content that did not cross a bus to a NIC, per cent; below 0 where content crossed more often than it arrived. Without
+    /// an interval where caches were still filling: how far off it is then, batches do not tell.
     pub content_kept_off_bus_percent: Option<Estimate>,
     /// Response time of an open loop, from when a request was due; none in a closed loop, where it follows from the request rate (Little's law),
     /// or where more was offered than could be served.
