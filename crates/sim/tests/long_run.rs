@@ -236,4 +236,12 @@ fn caches_that_fill_are_warm_up() {
         kept(&long).covers(100.0) && kept(&short).mean < 90.0,
         "{short:?}"
     );
+    let known = |run: &Results| kept(run).half_width.is_some();
+    assert!(known(&small) && known(&long) && !known(&short));
+    let mut few = cached(256);
+    few.run.measured_packets = 3_000;
+    few.run.warmup_packets = 100;
+    let few = heavy_tailed(&few, 0);
+    let is_unlike = few.long_run.not_steady.contains(&NotSteady::OtherSizes);
+    assert!(is_unlike && !known(&few), "{:?}", few.long_run);
 }

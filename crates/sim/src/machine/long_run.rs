@@ -4,7 +4,7 @@ use super::Machine;
 use super::marks::Mark;
 use super::measure::Started;
 use super::response_time::{is_saturated, response_time};
-use crate::results::{LongRun, NotSteady, Sample};
+use crate::results::{LongRun, NicCacheResults, NotSteady, Sample};
 use baton_stats::{Batch, Estimate, Mix, batches, is_trending, warm_up};
 
 /// Points at which warm-up may end: MSER-5 takes means of several observations.
@@ -55,15 +55,18 @@ impl Machine {
             found.not_steady.push(NotSteady::CachesFilling);
         }
         self.estimate(&mut found, mix);
-        if let (true, Some(kept)) = (
-            started.caches_filling,
-            &mut found.content_kept_off_bus_percent,
-        ) {
-            kept.half_width = None;
-        }
         let ratio = found.served_response_bytes / found.mean_response_bytes;
         if !(1.0 - OTHER_SIZES..=1.0 + OTHER_SIZES).contains(&ratio) {
             found.not_steady.push(NotSteady::OtherSizes);
+        }
+        // Caches find more as they fill, and less of large responses and of what many connections ask for at a time: batches do not tell
+        // how much.
+        let unknown = [NotSteady::CachesFilling, NotSteady::OtherSizes];
+        if self.has_caches()
+            && let Some(kept) = &mut found.content_kept_off_bus_percent
+            && found.not_steady.iter().any(|why| unknown.contains(why))
+        {
+            kept.half_width = None;
         }
         self.estimate_response_time(&mut found, started);
         found
@@ -75,11 +78,15 @@ impl Machine {
             .clients
             .log
             .is_some_and(|log| self.responses() < log.requests);
-        let has_room = |nic| {
-            let cache = self.server.nic_cache(nic);
-            cache.is_some_and(|cache| cache.blocks.0 < cache.blocks.1)
-        };
-        is_first_pass && (0..self.ports.len()).any(has_room)
+        is_first_pass && self.caches().any(|cache| cache.blocks.0 < cache.blocks.1)
+    }
+
+    fn has_caches(&self) -> bool {
+        self.caches().next().is_some()
+    }
+
+    fn caches(&self) -> impl Iterator<Item = NicCacheResults> {
+        (0..self.ports.len()).filter_map(|nic| self.server.nic_cache(nic))
     }
 
     /// Of an open loop.

@@ -20,7 +20,7 @@ pub struct LongRun {
     /// Time for which the host works for a response, microseconds.
     pub host_us_per_request: Option<Estimate>,
     /// Share of the content that did not cross a bus to a NIC, per cent; below 0 where content crossed more often than it arrived. Without
-    /// an interval where caches were still filling: how far off it is then, batches do not tell.
+    /// an interval where caches were still filling, or found content of other sizes than the log's: batches do not tell how far off it is.
     pub content_kept_off_bus_percent: Option<Estimate>,
     /// Response time of an open loop, from when a request was due; none in a closed loop, where it follows from the request rate (Little's law),
     /// or where more was offered than could be served.
@@ -122,11 +122,10 @@ impl LongRun {
     /// which they are corrected.
     pub fn is_known_to(&self, percent: f64) -> bool {
         let rate = self.request_rate.and_then(|rate| rate.relative());
-        let kept = self
-            .content_kept_off_bus_percent
-            .and_then(|kept| kept.half_width);
-        let is_near = rate.is_some_and(|share| 100.0 * share <= percent)
-            && kept.is_none_or(|half| half <= percent);
+        let kept = self.content_kept_off_bus_percent;
+        let is_narrow = |kept: Estimate| kept.half_width.is_some_and(|half| half <= percent);
+        let is_near =
+            rate.is_some_and(|share| 100.0 * share <= percent) && kept.is_none_or(is_narrow);
         is_near
             && self
                 .not_steady
