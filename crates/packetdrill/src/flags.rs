@@ -1,7 +1,7 @@
 //! What the whole object is set to, as the flags string of its start says: `key=value,key=value`.
 
 use crate::options::congestion_named;
-use baton_tcp::{Config, Congestion, EcnMode, Keepalive, RtoFloor, WindowCounting};
+use baton_tcp::{Config, Congestion, EcnMode, Keepalive, LinuxRules, RtoFloor, WindowCounting};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Parameters of an instance: what sysctls and the interface are on a host. Defaults are a usual Linux test set-up.
@@ -47,6 +47,7 @@ impl Default for Settings {
                 hystart: false,
                 rto_floor: RtoFloor::Variance,
                 rto_max_ms: 120_000,
+                linux: LinuxRules::ALL,
                 answer_unsent_acks: false,
                 ..Config::default()
             },

@@ -79,6 +79,13 @@ impl Burst {
         self.closed = short || ends.contains(Flags::FIN);
     }
 
+    /// PSH at the end, if it holds more than one segment.
+    pub(crate) fn push_several(&mut self) {
+        if self.count > 1 {
+            self.segment.header.flags |= Flags::PSH;
+        }
+    }
+
     /// The packet, and how much data each of its segments has.
     pub(crate) fn into_segment(self) -> (Segment<Bytes>, usize) {
         (self.segment, self.unit)

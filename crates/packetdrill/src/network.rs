@@ -73,8 +73,9 @@ impl Link {
         (ticks < 1 << 31).then(|| STAMP_TICK * u64::from(ticks))
     }
 
-    /// Notes that `segment` leaves; `joins` when it shares a packet with the one before it. Sets its PSH.
-    fn note(&mut self, segment: &mut Segment<Bytes>, joins: bool) -> RunEnd {
+    /// Notes that `segment` leaves; `joins` when it shares a packet with the one before it, `partial` when it could hold
+    /// more. Sets its PSH.
+    fn note(&mut self, segment: &mut Segment<Bytes>, joins: bool, partial: bool) -> RunEnd {
         let (seq, flags) = (segment.header.seq, segment.header.flags);
         let len = segment.payload_len() as u32;
         let end = seq + len;
@@ -91,7 +92,7 @@ impl Link {
         }
         let run = if end.after(next) {
             self.next = Some(end);
-            self.queue.send(end - next, end, joins)
+            self.queue.send(end - next, end, joins, partial)
         } else {
             self.queue.sent_again(end)
         };
@@ -168,7 +169,8 @@ impl World {
             .is_some_and(|(of, burst)| *of == conn && burst.takes(&segment));
         let again = self.link(conn).is_again(&segment);
         let now = self.now();
-        let run = self.link(conn).note(&mut segment, fits);
+        let partial = segment.payload_len() < self.stack.info(now, conn).send_mss as usize;
+        let run = self.link(conn).note(&mut segment, fits, partial);
         self.link(conn).stamp = segment.header.options.timestamps.map(|stamp| (stamp, now));
         let mut burst = match burst {
             Some((_, mut burst)) if fits => {
@@ -234,7 +236,10 @@ impl World {
     }
 
     fn finish_burst(&mut self, burst: Option<(ConnId, Burst)>) {
-        if let Some((conn, burst)) = burst {
+        if let Some((conn, mut burst)) = burst {
+            if self.settings.tcp.linux.push_bursts {
+                burst.push_several();
+            }
             let link = self.link(conn);
             let id = link.next_id(burst.count());
             let sketch = Link {

@@ -109,8 +109,9 @@ impl SendQueue {
         }
     }
 
-    /// The next `len` unsent bytes leave, up to `end`; `joins` when they share a packet with those before them.
-    pub(crate) fn send(&mut self, len: u32, end: SeqNr, joins: bool) -> RunEnd {
+    /// The next `len` unsent bytes leave, up to `end`; `joins` when they share a packet with those before them. A
+    /// `partial` segment that is the last there is to be sent is pushed, whatever was to follow (RFC 9293 3.9.1.2).
+    pub(crate) fn send(&mut self, len: u32, end: SeqNr, joins: bool, partial: bool) -> RunEnd {
         let mut rest = len;
         let mut run = RunEnd::default();
         while rest > 0 {
@@ -131,6 +132,7 @@ impl SendQueue {
         }
         self.unsent_len -= len - rest;
         self.sent_len += len - rest;
+        run.push |= partial && self.unsent_len == 0;
         match self.sent.back_mut() {
             Some(last) if joins => {
                 last.end = end;
@@ -200,9 +202,9 @@ mod tests {
         let mut queue = SendQueue::default();
         queue.append(3000, true);
         queue.push();
-        let middle = queue.send(1000, SeqNr(1001), false);
+        let middle = queue.send(1000, SeqNr(1001), false, false);
         assert_eq!(middle, RunEnd::default());
-        let end = queue.send(2000, SeqNr(3001), false);
+        let end = queue.send(2000, SeqNr(3001), false, false);
         assert_eq!((end.push, end.boundary), (true, true));
         assert_eq!(
             queue.sent_again(SeqNr(1001)),
@@ -219,8 +221,8 @@ mod tests {
     fn acknowledged_buffers_give_their_memory_back() {
         let mut queue = SendQueue::default();
         queue.append(3000, true);
-        queue.send(1000, SeqNr(1001), false);
-        queue.send(1000, SeqNr(2001), true);
+        queue.send(1000, SeqNr(1001), false, false);
+        queue.send(1000, SeqNr(2001), true, false);
         assert_eq!(queue.memory(), 3000 + 2 * BUFFER_OVERHEAD);
         queue.acknowledged(1500);
         assert_eq!(queue.memory(), 1500 + 2 * BUFFER_OVERHEAD);

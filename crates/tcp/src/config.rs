@@ -1,5 +1,9 @@
 //! Parameters of an engine.
 
+mod linux;
+
+pub use linux::LinuxRules;
+
 use crate::congestion::Custom;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -272,6 +276,10 @@ pub struct Config {
     pub nagle_rule: NagleRule,
     /// Longest time that a cork holds back a partial segment when nothing else is outstanding, ms (Linux: 200); 0: no limit.
     pub cork_limit_ms: u32,
+    /// What Linux does otherwise than the RFCs have it.
+    #[serde(with = "linux::apart")]
+    #[schemars(with = "LinuxRules")]
+    pub linux: LinuxRules,
 }
 
 impl Default for Config {
@@ -326,6 +334,7 @@ impl Default for Config {
             delay_fin_ack: true,
             nagle_rule: NagleRule::Minshall,
             cork_limit_ms: 200,
+            linux: LinuxRules::NONE,
         }
     }
 }

@@ -51,8 +51,8 @@ mod wheel;
 
 pub use clock::Moment;
 pub use config::{
-    Config, ConfigError, Congestion, EcnEcho, EcnMode, Keepalive, NagleRule, RtoFloor, SynCookies,
-    WindowCounting, WindowProbe, WindowUpdate,
+    Config, ConfigError, Congestion, EcnEcho, EcnMode, Keepalive, LinuxRules, NagleRule, RtoFloor,
+    SynCookies, WindowCounting, WindowProbe, WindowUpdate,
 };
 pub use congestion::{
     Ack, Acked, CloneController, Controller, Custom, Factory, Loss, Lost, Needs, RateSample, Start,

@@ -1,6 +1,6 @@
 //! A connection's portable state: everything needed to go on elsewhere.
 
-use crate::config::Config;
+use crate::config::{Config, LinuxRules};
 use crate::connection::PortableInner;
 use crate::types::State;
 use baton_wire::{Flow, Payload};
@@ -8,7 +8,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The format written by this version.
-pub(crate) const FORMAT_VERSION: u16 = 3;
+const FORMAT_VERSION: u16 = 3;
+
+/// The same with Linux's rules at the end, where a connection follows any.
+const WITH_LINUX_RULES: u16 = 4;
+
+/// The version of the state of a connection with these parameters.
+pub(crate) fn version_for(config: &Config) -> u16 {
+    match config.linux {
+        LinuxRules::NONE => FORMAT_VERSION,
+        _ => WITH_LINUX_RULES,
+    }
+}
 
 /// Bytes of a connection's control block, data not counted. A host's is about as long (an inpcb and a tcpcb, or a
 /// tcp_sock, are one to two kilobytes).
@@ -49,11 +60,11 @@ pub(crate) struct Signals {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Another version of the format.
-    #[error("the state has format version {found}; this program reads version {expected}")]
+    #[error("the state has format version {found}; this program reads versions up to {expected}")]
     Version {
         /// What the bytes say.
         found: u16,
-        /// What is read here.
+        /// The last that is read here.
         expected: u16,
     },
     /// Not a whole state, or none at all.
@@ -67,7 +78,14 @@ pub enum DecodeError {
 impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     /// The state as bytes, its version first.
     pub fn to_bytes(&self) -> Vec<u8> {
-        postcard::to_stdvec(self).expect("memory takes any state")
+        let bytes = postcard::to_stdvec(self);
+        let all = match self.version {
+            WITH_LINUX_RULES => {
+                bytes.and_then(|bytes| postcard::to_extend(&self.config.linux, bytes))
+            }
+            _ => bytes,
+        };
+        all.expect("memory takes any state")
     }
 
     /// Reads what [`Portable::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.
@@ -77,7 +95,11 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::check_version(bytes)?;
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
-        let (state, rest) = postcard::take_from_bytes(bytes).map_err(malformed)?;
+        let (mut state, mut rest) = postcard::take_from_bytes::<Self>(bytes).map_err(malformed)?;
+        if state.version == WITH_LINUX_RULES {
+            let rules = postcard::take_from_bytes(rest).map_err(malformed)?;
+            (state.config.linux, rest) = rules;
+        }
         match rest.len() {
             0 => Ok(state),
             len => Err(DecodeError::Trailing(len)),
@@ -90,10 +112,10 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     pub fn check_version(bytes: &[u8]) -> Result<(), DecodeError> {
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
         let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
-        if found != FORMAT_VERSION {
+        if ![FORMAT_VERSION, WITH_LINUX_RULES].contains(&found) {
             return Err(DecodeError::Version {
                 found,
-                expected: FORMAT_VERSION,
+                expected: WITH_LINUX_RULES,
             });
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::congestion::CongestionWindow;
 use crate::info::Counts;
 use crate::path_error::PathError;
-use crate::portable::{FORMAT_VERSION, Portable, Signals};
+use crate::portable::{Portable, Signals, version_for};
 use crate::receive_buffer::{PortableReceive, ReceiveBuffer};
 use crate::rtt::RttEstimator;
 use crate::sack::Scoreboard;
@@ -55,7 +55,7 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn into_portable(self, now: Time, config: Config, signals: Signals) -> Portable<P> {
         let (receive_buffer, receive) = self.receive.into_portable();
         Portable {
-            version: FORMAT_VERSION,
+            version: version_for(&config),
             flow: self.flow,
             state: self.state,
             send_buffer: self.send.into_pieces(),

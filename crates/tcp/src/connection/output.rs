@@ -458,13 +458,28 @@ impl<P: Payload> Connection<P> {
         if run.fin {
             flags |= Flags::FIN;
         }
-        if run.len > 0 && self.boundaries.push_within(run.seq, run.seq + run.len) {
+        if run.len > 0 && self.pushes(run) {
             flags |= Flags::PSH;
         }
         out.ecn = ecn;
         (out.offset, out.len) = (run.seq - self.tx.una, run.len);
         self.header(cx, run.seq, flags, &mut out.header);
         self.count_segment();
+    }
+
+    /// It holds the end of a write, or the owner meant to write more and yet it goes: then it is the last there is to be
+    /// sent (RFC 9293 3.9.1.2, MUST-61).
+    #[inline(always)]
+    fn pushes(&mut self, run: Run) -> bool {
+        let end = run.seq + run.len;
+        if self.boundaries.push_within(run.seq, end) {
+            return true;
+        }
+        let last_and_partial = end == self.data_end() && run.len < self.data_room();
+        if last_and_partial {
+            self.boundaries.push_at(end);
+        }
+        last_and_partial
     }
 
     /// The number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,

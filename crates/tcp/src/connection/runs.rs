@@ -55,6 +55,7 @@ impl<P: Payload> Connection<P> {
         if more == 0 {
             return;
         }
+        out.pushes |= cx.config.linux.push_bursts;
         for _ in 0..more {
             let seq = self.tx.next;
             let fin = false;

@@ -2,7 +2,7 @@
 
 use super::{Stack, push_acknowledged};
 use crate::connection::Connection;
-use crate::portable::{FORMAT_VERSION, Portable, Signals};
+use crate::portable::{Portable, Signals, version_for};
 use crate::time_wait::PortableTimeWait;
 use crate::types::{ConnId, Event, State};
 use baton_wire::{Flow, Payload, Time};
@@ -57,7 +57,9 @@ impl<P: Payload> Stack<P> {
     /// a congestion controller from outside that no parameters in use here name ([`Custom`](crate::Custom)).
     pub fn import(&mut self, now: Time, state: Portable<P>) -> Result<ConnId, Box<Portable<P>>> {
         let over = state.state == State::TimeWait;
-        if state.version != FORMAT_VERSION || (!over && self.find(&state.flow).is_some()) {
+        if state.version != version_for(&state.config)
+            || (!over && self.find(&state.flow).is_some())
+        {
             return Err(Box::new(state));
         }
         let (flow, unaccepted) = (state.flow, state.unaccepted);

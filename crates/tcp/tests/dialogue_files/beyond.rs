@@ -1,17 +1,21 @@
 //! What a dialogue cannot say: how the engine is called, and what it gives besides segments and events.
 
 use crate::play::Player;
-use baton_tcp::{Config, ConnId, Event, Portable, Segment, Stack, State};
+use baton_tcp::{Config, ConnId, DecodeError, Event, Portable, RunLimit, Segment, Stack, State};
 use baton_testkit::{endpoint, symbolic};
-use baton_wire::{Flow, Pieces, Span, Symbolic, Time};
+use baton_wire::{Flags, Flow, Pieces, Span, Symbolic, Time};
 use libtest_mimic::Trial;
 
 /// One test for each.
 pub fn trials() -> impl Iterator<Item = Trial> {
-    let all: [(&str, fn()); 13] = [
+    let all: [(&str, fn()); 15] = [
         ("what_a_segment_was_is_said", what_a_segment_was_is_said),
         ("acks_in_a_row_are_one_event", acks_in_a_row_are_one_event),
         ("pieces_share_a_segment", pieces_share_a_segment),
+        (
+            "bursts_are_pushed_where_asked_for",
+            bursts_are_pushed_where_asked_for,
+        ),
         ("a_four_tuple_is_used_once", a_four_tuple_is_used_once),
         ("initial_sequence_numbers", initial_sequence_numbers),
         ("slots_are_used_again", slots_are_used_again),
@@ -25,6 +29,7 @@ pub fn trials() -> impl Iterator<Item = Trial> {
             "a_refused_state_is_given_back",
             a_refused_state_is_given_back,
         ),
+        ("linuxs_rules_move_as_bytes", linuxs_rules_move_as_bytes),
         ("time_wait_moves", time_wait_moves),
         ("time_wait_ends_by_a_syn", time_wait_ends_by_a_syn),
         ("half_a_million_in_time_wait", half_a_million_in_time_wait),
@@ -96,6 +101,26 @@ fn pieces_share_a_segment() {
     let sent = sent(&mut player);
     assert_eq!(sent[0].as_slice(), [header, symbolic(55, 4096, 700)]);
     assert_eq!(sent[1].as_slice(), [symbolic(55, 4796, 300)]);
+}
+
+/// In the middle of a write: RFC 9293 3.9.1.2 wants no PSH there, Linux sets it.
+fn bursts_are_pushed_where_asked_for() {
+    for asked in [false, true] {
+        let limit = RunLimit {
+            segments: 3,
+            packet_len: 1500,
+        };
+        let opened = "accepted <mss 1000,sackOK> win 60000";
+        let mut player = Player::after(&format!(
+            "config linux = {{ push_bursts = {asked} }}\n{opened}"
+        ));
+        let (now, id) = (player.now, player.id().expect("it is open"));
+        player.stack.write(id, symbolic(1, 0, 4000)).expect("open");
+        let run = player.stack.poll_run(now, limit).expect("data");
+        assert_eq!((run.segments, run.pushes), (3, asked));
+        let rest = player.stack.poll_run(now, limit).expect("the rest");
+        assert!(rest.first.header.flags.contains(Flags::PSH));
+    }
 }
 
 fn a_four_tuple_is_used_once() {
@@ -218,6 +243,28 @@ fn what_was_not_polled_moves() {
     );
 }
 
+/// A state without them is as long as before there were any.
+fn linuxs_rules_move_as_bytes() {
+    let state_with = |rules: &str| {
+        let mut player = Player::after(&format!("{rules}\n{ACCEPTED}"));
+        let id = player.id().expect("it is open");
+        player.stack.export(player.now, id)
+    };
+    let (without, with) = (
+        state_with(""),
+        state_with("config linux = { push_bursts = true }"),
+    );
+    let read = |bytes: &[u8]| Portable::<Symbolic>::from_bytes(bytes);
+    assert_eq!(read(&without.to_bytes()), Ok(without.clone()));
+    assert_eq!(read(&with.to_bytes()), Ok(with.clone()));
+    assert!(with.to_bytes().len() > without.to_bytes().len());
+    let (mut cut, mut longer) = (with.to_bytes(), with.to_bytes());
+    cut.pop();
+    longer.push(0);
+    assert!(matches!(read(&cut), Err(DecodeError::Malformed(_))));
+    assert_eq!(read(&longer), Err(DecodeError::Trailing(1)));
+}
+
 fn a_refused_state_is_given_back() {
     let mut player = Player::after(&format!("{ACCEPTED}\nwrite 500\n> P. 1:501(500) ack 1"));
     let (now, id) = (player.now, player.id().expect("it is open"));
@@ -230,7 +277,7 @@ fn a_refused_state_is_given_back() {
         assert_eq!(*given_back, *state);
     };
     let mut newer = state.clone();
-    newer.version += 1;
+    newer.version += 2;
     refused(stack, &newer, "another format");
     let mut broken = state.clone();
     broken.send_buffer.clear();

@@ -1,0 +1,54 @@
+//! Where Linux goes its own way, rule by rule.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What Linux does otherwise than the RFCs have it, beyond what [`Config`](super::Config) names by itself. By default
+/// nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinuxRules {
+    /// PSH is on the last segment of each burst that leaves as one packet, so that a receiver that merges segments passes
+    /// them on at once (since 5.4). Otherwise on the last one of a write only (RFC 9293 3.9.1.2).
+    pub push_bursts: bool,
+}
+
+impl LinuxRules {
+    /// The RFCs' way throughout.
+    pub const NONE: Self = Self { push_bursts: false };
+
+    /// Linux's way throughout.
+    pub const ALL: Self = Self { push_bursts: true };
+}
+
+impl Default for LinuxRules {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// As what it is in text. Among the bytes of a connection's state it takes no room: those that follow other rules than the
+/// RFCs' have theirs at the end ([`Portable::to_bytes`](crate::Portable::to_bytes)).
+pub(super) mod apart {
+    use super::LinuxRules;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        rules: &LinuxRules,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => rules.serialize(serializer),
+            false => serializer.serialize_unit(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        source: D,
+    ) -> Result<LinuxRules, D::Error> {
+        match source.is_human_readable() {
+            true => LinuxRules::deserialize(source),
+            false => <()>::deserialize(source).map(|()| LinuxRules::NONE),
+        }
+    }
+}
