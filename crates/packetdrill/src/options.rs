@@ -57,8 +57,8 @@ pub(crate) struct SocketOptions {
     pub(crate) syn_count: Option<u32>,
     /// TCP_LINGER2, ms; negative: the orphan is gone at once.
     pub(crate) linger2_ms: i64,
-    /// TCP_NOTSENT_LOWAT.
-    pub(crate) not_sent_low_water: Option<u32>,
+    /// TCP_NOTSENT_LOWAT; 0: that of the host.
+    pub(crate) not_sent_low_water: u32,
     /// TCP_INQ.
     pub(crate) report_unread: bool,
     /// TCP_QUICKACK as it was last set.
@@ -99,7 +99,7 @@ impl SocketOptions {
             defer_accept_s: 0,
             syn_count: None,
             linger2_ms: settings.tcp.fin_wait_2_ms.into(),
-            not_sent_low_water: None,
+            not_sent_low_water: 0,
             report_unread: false,
             quick_ack: true,
             linger: None,
@@ -140,8 +140,10 @@ impl SocketOptions {
 
     /// Most bytes that may wait to be sent before the socket counts as full.
     pub(crate) fn not_sent_limit(&self, settings: &Settings) -> u32 {
-        self.not_sent_low_water
-            .unwrap_or(settings.tcp.not_sent_low_water)
+        match self.not_sent_low_water {
+            0 => settings.tcp.not_sent_low_water,
+            own => own,
+        }
     }
 
     /// The engine's parameters for a connection of this socket over `local`.

@@ -93,7 +93,7 @@ impl World {
             },
             libc::TCP_DEFER_ACCEPT => options.defer_accept_s as c_int,
             libc::TCP_USER_TIMEOUT => options.user_timeout_ms as c_int,
-            libc::TCP_NOTSENT_LOWAT => options.not_sent_limit(&self.settings) as c_int,
+            libc::TCP_NOTSENT_LOWAT => options.not_sent_low_water as c_int,
             libc::TCP_QUICKACK => options.quick_ack.into(),
             libc::TCP_WINDOW_CLAMP => socket.window.clamp().unwrap_or(0) as c_int,
             TCP_INQ => options.report_unread.into(),

@@ -147,10 +147,17 @@ impl World {
             libc::TCP_FASTOPEN_CONNECT => return Err(Errno(libc::EOPNOTSUPP)),
             _ => {}
         }
-        let idle = self.sockets[id].conn.is_none();
+        let conn = self.sockets[id].conn;
+        let idle = conn.is_none();
         let options = &mut self.sockets[id].options;
         match name {
-            libc::TCP_NODELAY => options.nodelay = int(value)? != 0,
+            libc::TCP_NODELAY => {
+                options.nodelay = int(value)? != 0;
+                if let (true, Some(conn)) = (options.nodelay, conn) {
+                    // Each time it is set what waits is pushed.
+                    self.stack.set_nodelay(conn, true);
+                }
+            }
             libc::TCP_CORK => options.cork = int(value)? != 0,
             libc::TCP_MAXSEG => {
                 options.mss = match int(value)? {
@@ -180,7 +187,7 @@ impl World {
             libc::TCP_USER_TIMEOUT => {
                 options.user_timeout_ms = int_within(value, 0, c_int::MAX)?;
             }
-            libc::TCP_NOTSENT_LOWAT => options.not_sent_low_water = Some(int(value)? as u32),
+            libc::TCP_NOTSENT_LOWAT => options.not_sent_low_water = int(value)? as u32,
             TCP_INQ => options.report_unread = int_within(value, 0, 1)? == 1,
             libc::TCP_FASTOPEN if !idle => return Err(INVALID),
             name if HARMLESS_TCP.contains(&name) => {
@@ -288,7 +295,9 @@ impl World {
     /// Hands changed options to the engine and to the packets' way out.
     pub(crate) fn apply_options(&mut self, id: SocketId) {
         let socket = &self.sockets[id];
-        let Some(conn) = socket.conn else { return };
+        let Some(conn) = socket.conn else {
+            return self.apply_to_listeners(id);
+        };
         let local = self.stack.flow(conn).local.addr;
         let config = socket.options.config(&self.settings, &socket.window, local);
         let service = socket.options.service(crate::address::Family::of(local));
@@ -299,6 +308,19 @@ impl World {
         let link = self.link(conn);
         link.service = service;
         link.may_fragment = may_fragment;
+    }
+}
+
+impl World {
+    /// What a listener accepts, and answers, from now on has its options as they are now.
+    fn apply_to_listeners(&mut self, id: SocketId) {
+        let socket = &self.sockets[id];
+        let listening = socket.listening.as_ref();
+        for &listener in listening.map_or(&[][..], |it| &it.listeners) {
+            let local = self.stack.listening_at(listener).addr;
+            let config = socket.options.config(&self.settings, &socket.window, local);
+            let _ = self.stack.configure_listener(listener, &config);
+        }
     }
 }
 

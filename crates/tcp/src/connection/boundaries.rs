@@ -48,16 +48,6 @@ impl Boundaries {
         self.records += u32::from(record);
     }
 
-    /// What was written up to `end`, and is not to be pushed, is after all.
-    #[cold]
-    pub(super) fn push_at(&mut self, end: SeqNr) {
-        self.ends.push_back(Boundary {
-            end,
-            push: true,
-            record: false,
-        });
-    }
-
     /// What lies before `una` was acknowledged.
     pub(super) fn release(&mut self, una: SeqNr) {
         while let Some(first) = self.ends.front()

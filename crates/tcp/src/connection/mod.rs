@@ -93,6 +93,8 @@ bitflags::bitflags! {
         const INTERACTIVE = 1 << 12;
         /// A keepalive probe is due.
         const KEEPALIVE_PROBE = 1 << 13;
+        /// What was written goes, whatever would hold it back.
+        const PUSHED = 1 << 14;
     }
 }
 
@@ -460,6 +462,7 @@ impl<P: Payload> Connection<P> {
         self.send.push(fits);
         let more = flags.more && whole;
         self.marks.set(Marks::MORE, more);
+        self.marks.remove(Marks::PUSHED);
         let (sent, end) = (self.tx.max, self.data_end());
         self.boundaries
             .written(sent, end, !more, flags.end_of_record && whole);

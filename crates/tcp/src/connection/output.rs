@@ -256,7 +256,7 @@ impl<P: Payload> Connection<P> {
 
     /// The owner wants no partial segment yet (TCP_CORK, MSG_MORE).
     fn is_corked(&self) -> bool {
-        self.marks.intersects(Marks::CORK | Marks::MORE)
+        self.marks.intersects(Marks::CORK | Marks::MORE) && !self.marks.contains(Marks::PUSHED)
     }
 
     /// Moves SND.NXT past what was reported.
@@ -470,16 +470,10 @@ impl<P: Payload> Connection<P> {
     /// It holds the end of a write, or the owner meant to write more and yet it goes: then it is the last there is to be
     /// sent (RFC 9293 3.9.1.2, MUST-61).
     #[inline(always)]
-    fn pushes(&mut self, run: Run) -> bool {
+    fn pushes(&self, run: Run) -> bool {
         let end = run.seq + run.len;
-        if self.boundaries.push_within(run.seq, end) {
-            return true;
-        }
-        let last_and_partial = end == self.data_end() && run.len < self.data_room();
-        if last_and_partial {
-            self.boundaries.push_at(end);
-        }
-        last_and_partial
+        self.boundaries.push_within(run.seq, end)
+            || (end == self.data_end() && run.len < self.data_room())
     }
 
     /// The number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,

@@ -11,7 +11,7 @@ impl<P: Payload> Connection<P> {
             return;
         }
         if old.nagle != new.nagle {
-            self.marks.set(Marks::NODELAY, !new.nagle);
+            self.set_nodelay(!new.nagle);
         }
         if new.mss < self.options.mss && self.is_synchronized() {
             self.options.mss = new.mss.max(super::LEAST_MSS);
@@ -24,6 +24,15 @@ impl<P: Payload> Connection<P> {
         }
         self.restart_user_timeout(now, old, new);
         self.switch_recovery(now, new);
+    }
+
+    /// Turns Nagle's algorithm off or on. What waits then goes at once, also from under a cork (tcp(7) of Linux,
+    /// TCP_NODELAY); the cork holds what is written later.
+    pub(crate) fn set_nodelay(&mut self, nodelay: bool) {
+        self.marks.set(Marks::NODELAY, nodelay);
+        if nodelay && self.not_sent() > 0 {
+            self.marks.insert(Marks::PUSHED);
+        }
     }
 
     /// Lets ACKs wait for answers from now on (TCP_QUICKACK off).

@@ -61,6 +61,20 @@ impl<P: Payload> Stack<P> {
         self.listeners[listener.0 as usize].set_backlog(backlog);
     }
 
+    /// Changes the parameters of what will be accepted; requests that were answered keep theirs. False when the new ones
+    /// make no sense ([`Config::check`]) or too many different ones are in use: nothing changed then.
+    pub fn configure_listener(&mut self, listener: ListenerId, config: &Config) -> bool {
+        let new = config
+            .check()
+            .ok()
+            .and_then(|()| self.profiles.intern(config));
+        let Some(new) = new else { return false };
+        let listener = &mut self.listeners[listener.0 as usize];
+        let old = std::mem::replace(&mut listener.profile, new);
+        self.profiles.release(old);
+        true
+    }
+
     /// Takes the oldest established connection off the accept queue.
     pub fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {
         let id = self.listeners[listener.0 as usize].accept()?;

@@ -358,11 +358,9 @@ impl<P: Payload> Stack<P> {
         self.enqueue(id);
     }
 
-    /// Turns Nagle's algorithm off (`true`) or on.
+    /// Turns Nagle's algorithm off (`true`) or on. Off, what waits goes at once, also from under a cork.
     pub fn set_nodelay(&mut self, id: ConnId, nodelay: bool) {
-        self.connections[id.0 as usize]
-            .marks
-            .set(Marks::NODELAY, nodelay);
+        self.connections[id.0 as usize].set_nodelay(nodelay);
         self.enqueue(id);
     }
 
