@@ -56,6 +56,7 @@ impl<P: Payload> Connection<P> {
         self.timers.unanswered = 0;
         self.soft_error = None;
         if ack.before(self.tx.una) {
+            self.overtaken_ack(cx, header);
             return Ok(());
         }
         let window = u32::from(header.window) << self.options.send_shift;
@@ -71,10 +72,7 @@ impl<P: Payload> Connection<P> {
         if delivery.echoes_congestion {
             self.take_congestion_echo(cx, ack);
         }
-        if delivery.duplicate.is_some() {
-            self.repair.duplicates = self.repair.duplicates.saturating_add(1);
-            cx.stats.duplicate_reports += 1;
-        }
+        self.count_duplicate_report(cx, &delivery);
         if ack == self.tx.una {
             let same_window = window == self.tx.window;
             self.update_window(header, window);
@@ -99,6 +97,28 @@ impl<P: Payload> Connection<P> {
         }
         self.tell_ack(delivery.now, Taken::of(&delivery));
         Ok(())
+    }
+
+    /// A later ACK came first. What this one reports to have arrived may still be news (RFC 2018 5).
+    fn overtaken_ack(&mut self, cx: &mut Context<'_>, header: &Header) {
+        if !self.options.sack || header.options.sack.is_empty() {
+            return;
+        }
+        let mut delivery = self.delivery(cx.now, header);
+        delivery.echoes_congestion = false;
+        let reported = self.take_reports(header, &mut delivery);
+        self.count_duplicate_report(cx, &delivery);
+        if reported || delivery.duplicate.is_some() {
+            self.nothing_new_acked(cx, header, &delivery, reported);
+            self.tell_ack(delivery.now, Taken::of(&delivery));
+        }
+    }
+
+    fn count_duplicate_report(&mut self, cx: &mut Context<'_>, delivery: &Delivery) {
+        if delivery.duplicate.is_some() {
+            self.repair.duplicates = self.repair.duplicates.saturating_add(1);
+            cx.stats.duplicate_reports += 1;
+        }
     }
 
     /// This ACK can tell of nothing but the window: all is acknowledged, and nothing is in doubt. So it is with nearly each
