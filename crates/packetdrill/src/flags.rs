@@ -44,7 +44,6 @@ impl Default for Settings {
                 syn_retries: 5,
                 ecn: EcnMode::Off,
                 window_counting: WindowCounting::Linux,
-                hystart: false,
                 rto_floor: RtoFloor::Variance,
                 rto_max_ms: 120_000,
                 linux: LinuxRules::ALL,
@@ -146,7 +145,10 @@ const KEYS: &[Key] = &[
         put(&mut s.tcp.forward_rto, switch(v))
     }),
     key("undo", ON_OFF, |s, v| put(&mut s.tcp.undo, switch(v))),
-    key("hystart", ON_OFF, |s, v| put(&mut s.tcp.hystart, switch(v))),
+    key("hystart", "on, off or rfc9406", |s, v| {
+        s.tcp.linux.hystart = v != "rfc9406";
+        put(&mut s.tcp.hystart, rule(v, "rfc9406"))
+    }),
     key("limited_transmit", ON_OFF, |s, v| {
         put(&mut s.tcp.limited_transmit, switch(v))
     }),
@@ -256,6 +258,14 @@ fn switch(value: &str) -> Option<bool> {
         "on" | "1" => Some(true),
         "off" | "0" => Some(false),
         _ => None,
+    }
+}
+
+/// On, off, or on by another rule than Linux's.
+fn rule(value: &str, other: &str) -> Option<bool> {
+    match value == other {
+        true => Some(true),
+        false => switch(value),
     }
 }
 

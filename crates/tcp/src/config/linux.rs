@@ -11,14 +11,23 @@ pub struct LinuxRules {
     /// PSH is on the last segment of each burst that leaves as one packet, so that a receiver that merges segments passes
     /// them on at once (since 5.4). Otherwise on the last one of a write only (RFC 9293 3.9.1.2).
     pub push_bursts: bool,
+    /// With `hystart`: CUBIC leaves slow start when a train of ACKs is as long as half a round trip or round trips get
+    /// longer, at once and after a timeout again. Otherwise as RFC 9406 has it.
+    pub hystart: bool,
 }
 
 impl LinuxRules {
     /// The RFCs' way throughout.
-    pub const NONE: Self = Self { push_bursts: false };
+    pub const NONE: Self = Self {
+        push_bursts: false,
+        hystart: false,
+    };
 
     /// Linux's way throughout.
-    pub const ALL: Self = Self { push_bursts: true };
+    pub const ALL: Self = Self {
+        push_bursts: true,
+        hystart: true,
+    };
 }
 
 impl Default for LinuxRules {

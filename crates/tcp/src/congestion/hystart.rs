@@ -1,5 +1,7 @@
 //! HyStart++ (RFC 9406): slow start ends when round trips get longer, before anything is lost.
 
+use super::hystart_linux::TrainHyStart;
+use crate::config::Config;
 use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,27 @@ pub(super) const LARGEST_STEP_SEGMENTS: u32 = 8;
 
 /// Nothing measured yet.
 const UNKNOWN: u32 = u32::MAX;
+
+/// What ends slow start before a loss does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum EarlyExit {
+    Off,
+    /// HyStart++ (RFC 9406).
+    Rounds(HyStart),
+    /// HyStart, as Linux has it.
+    Trains(Box<TrainHyStart>),
+}
+
+impl EarlyExit {
+    /// The connection is established; `next` is SND.NXT.
+    pub(super) fn new(next: SeqNr, config: &Config) -> Self {
+        match (config.hystart, config.linux.hystart) {
+            (false, _) => Self::Off,
+            (true, false) => Self::Rounds(HyStart::new(next)),
+            (true, true) => Self::Trains(Box::new(TrainHyStart::new(next))),
+        }
+    }
+}
 
 /// What it remembers about the rounds of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ mod cubic;
 mod custom;
 mod dctcp;
 mod hystart;
+mod hystart_linux;
 mod new_reno;
 mod pacing;
 mod rate_reduction;

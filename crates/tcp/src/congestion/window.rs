@@ -1,7 +1,8 @@
 //! The congestion window and the phases of recovery (RFC 5681, RFC 6582, RFC 6675).
 
 use super::algorithm::ask;
-use super::hystart::{HyStart, LARGEST_STEP_SEGMENTS};
+use super::hystart::{EarlyExit, LARGEST_STEP_SEGMENTS};
+use super::hystart_linux::TrainHyStart;
 use super::{
     Ack, Acked, Algorithm, Controller, Custom, Loss, Lost, Needs, RateReduction, Start, Window,
 };
@@ -53,7 +54,7 @@ pub(crate) struct CongestionWindow {
     /// What the algorithm wants.
     needs: Needs,
     counting: WindowCounting,
-    hystart: Option<HyStart>,
+    early_exit: EarlyExit,
     /// When new data was last acknowledged.
     last_ack: Moment,
     /// SND.MAX when the last loss was noticed (RFC 6582 3.1).
@@ -79,7 +80,7 @@ impl CongestionWindow {
             needs: ask!(&mut algorithm, it => it.needs()),
             algorithm,
             counting: config.window_counting,
-            hystart: None,
+            early_exit: EarlyExit::Off,
             last_ack: Moment::default(),
             recover: iss,
             duplicates: 0,
@@ -91,9 +92,9 @@ impl CongestionWindow {
     }
 
     /// The connection is established; `initial` is IW and `next` SND.NXT.
-    pub(crate) fn start(&mut self, initial: u32, next: SeqNr, hystart: bool) {
+    pub(crate) fn start(&mut self, initial: u32, next: SeqNr, config: &Config) {
         self.size.bytes = initial;
-        self.hystart = hystart.then(|| HyStart::new(next));
+        self.early_exit = EarlyExit::new(next, config);
     }
 
     /// Another algorithm from now on, with cwnd and ssthresh as they are. True when it is another; it is to be told of the
@@ -208,23 +209,49 @@ impl CongestionWindow {
     /// New data was acknowledged outside of fast recovery, up to `una` of what was sent up to `max`. A window that is
     /// not used does not grow: nothing was learnt about it (RFC 7661 1, RFC 9002 7.8).
     pub(crate) fn grow(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) {
-        let Window { bytes, threshold } = self.size;
         let gap = acked.now.since(self.last_ack);
         self.last_ack = acked.now;
         if self.is_governed() {
             return;
         }
+        self.end_with_train(acked, una, max);
+        let Window { bytes, threshold } = self.size;
+        let over = bytes < threshold && self.rounds_are_over(acked, una, max);
         if self.counting == WindowCounting::Linux {
             self.grow_as_linux(acked, gap);
         } else if bytes < threshold {
             let used = bytes <= self.peak.saturating_mul(2);
-            self.slow_start(acked, una, max, used);
+            self.slow_start(acked, used);
         } else if bytes <= self.peak.saturating_add(acked.smss) {
             self.size.bytes += self.growth(acked);
         } else {
             ask!(&mut self.algorithm, it => it.after_idle(gap));
         }
         self.size.bytes = self.size.bytes.min(LARGEST_WINDOW);
+        if over {
+            self.size.threshold = self.size.bytes;
+        }
+    }
+
+    /// Slow start ends before this acknowledgment counts, if Linux's HyStart says so: it is a part of CUBIC.
+    fn end_with_train(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) {
+        let Window { bytes, threshold } = self.size;
+        if let (EarlyExit::Trains(trains), Algorithm::Cubic(_)) =
+            (&mut self.early_exit, &self.algorithm)
+            && bytes < threshold
+            && trains.on_ack(acked, una, max, bytes)
+        {
+            self.size.threshold = bytes;
+        }
+    }
+
+    /// Slow start ends with this acknowledgment, if HyStart++ says so.
+    fn rounds_are_over(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) -> bool {
+        let initial = self.is_in_first_slow_start();
+        match &mut self.early_exit {
+            EarlyExit::Rounds(hystart) if initial => hystart.on_ack(una, max, acked.rtt),
+            _ => false,
+        }
     }
 
     fn growth(&mut self, acked: &Acked) -> u32 {
@@ -234,24 +261,27 @@ impl CongestionWindow {
 
     /// RFC 5681 3.1. The most that one acknowledgment counts for is L of RFC 3465 2.2 and 2.3: 2 segments, 1 after a
     /// timeout; or that of RFC 9406 4.2.
-    fn slow_start(&mut self, acked: &Acked, una: SeqNr, max: SeqNr, used: bool) {
-        let smss = acked.smss;
-        // RFC 9406 4.3: the first slow start only.
-        let initial = self.size.threshold == LARGEST_WINDOW;
-        let Some(hystart) = self.hystart.as_mut().filter(|_| initial) else {
-            let segments = if self.phase == Phase::Timeout { 1 } else { 2 };
-            self.size.bytes += match used {
-                true => acked.bytes.min(segments * smss),
-                false => 0,
-            };
-            return;
+    fn slow_start(&mut self, acked: &Acked, used: bool) {
+        let segments = match &self.early_exit {
+            EarlyExit::Rounds(_) if self.is_in_first_slow_start() => LARGEST_STEP_SEGMENTS,
+            _ if self.phase == Phase::Timeout => 1,
+            _ => 2,
         };
-        let over = hystart.on_ack(una, max, acked.rtt);
         if used {
-            self.size.bytes += hystart.growth(acked.bytes.min(LARGEST_STEP_SEGMENTS * smss));
+            self.size.bytes += self.careful(acked.bytes.min(segments * acked.smss));
         }
-        if over {
-            self.size.threshold = self.size.bytes;
+    }
+
+    /// RFC 9406 4.3: HyStart++ is for this one only.
+    fn is_in_first_slow_start(&self) -> bool {
+        self.size.threshold == LARGEST_WINDOW
+    }
+
+    /// What HyStart++ leaves of the growth of slow start.
+    fn careful(&self, growth: u32) -> u32 {
+        match &self.early_exit {
+            EarlyExit::Rounds(hystart) if self.is_in_first_slow_start() => hystart.growth(growth),
+            _ => growth,
         }
     }
 
@@ -260,10 +290,10 @@ impl CongestionWindow {
         let Window { bytes, threshold } = self.size;
         let limited = bytes <= self.peak.saturating_add(acked.smss);
         if bytes < threshold && (limited || bytes < self.peak.saturating_mul(2)) {
-            let growth = acked.bytes.min(threshold - bytes);
+            let growth = self.careful(acked.bytes).min(threshold - bytes);
             self.size.bytes += growth;
             let rest = acked.bytes - growth;
-            if rest > 0 {
+            if self.size.bytes == threshold && rest > 0 {
                 let rest = Acked {
                     bytes: rest,
                     ..*acked
@@ -443,6 +473,9 @@ impl CongestionWindow {
         self.recover = max;
         self.phase = Phase::Timeout;
         self.duplicates = 0;
+        if let EarlyExit::Trains(trains) = &mut self.early_exit {
+            **trains = TrainHyStart::new(max);
+        }
     }
 
     /// F-RTO found that the timeout was not spurious: go on with at most so much (RFC 5682 2.1, step 3a).

@@ -25,8 +25,7 @@ impl<P: Payload> Connection<P> {
             self.repair.rack.sample(self.clock.moment(cx.now), rtt);
         }
         let initial = self.initial_window(cx.config);
-        self.congestion
-            .start(initial, self.tx.una, cx.config.hystart);
+        self.congestion.start(initial, self.tx.una, cx.config);
         self.introduce_controller(cx.now);
         if self.marks.contains(Marks::SEND_CLOSED) {
             self.state = State::FinWait1;

@@ -4,6 +4,7 @@ mod beyond;
 mod grammar;
 mod play;
 mod self_test;
+mod slow_start;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
@@ -66,6 +67,7 @@ fn main() {
         .collect();
     trials.extend(self_test::trials());
     trials.extend(beyond::trials());
+    trials.extend(slow_start::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -1,0 +1,68 @@
+//! How slow start ends before a loss does: a path that carries a segment each millisecond, and 20 ms of round trip.
+
+use crate::play::Player;
+use baton_testkit::symbolic;
+use baton_wire::{Span, Time};
+use libtest_mimic::Trial;
+use std::collections::VecDeque;
+
+/// One test for each.
+pub fn trials() -> impl Iterator<Item = Trial> {
+    let all: [(&str, fn()); 3] = [
+        ("it_goes_on_without_hystart", it_goes_on_without_hystart),
+        ("a_train_ends_it", a_train_ends_it),
+        ("longer_round_trips_end_it", longer_round_trips_end_it),
+    ];
+    let trial = |(name, test): (&str, fn())| {
+        Trial::test(format!("slow_start/{name}"), move || {
+            test();
+            Ok(())
+        })
+    };
+    all.into_iter().map(trial)
+}
+
+const SEGMENT_TIME: Span = Span::from_ms(1);
+const ROUND_TRIP: Span = Span::from_ms(20);
+
+/// ssthresh, in segments, after this many were acknowledged one by one; none when slow start goes on.
+fn threshold_after(config: &str, segments: u32) -> Option<u32> {
+    let text = "config send_buffer = 2097152\nconfig timestamps = false\nconfig window_counting = \"linux\"";
+    let opened = "accepted <mss 1000,sackOK,wscale 7> win 60000";
+    let mut player = Player::after(&format!("{text}\n{config}\n{opened}"));
+    let id = player.id().expect("it is open");
+    let data = symbolic(1, 0, 2_000_000);
+    player.stack.write(id, data).expect("open");
+    let mut acks: VecDeque<Time> = VecDeque::new();
+    let mut link_free = player.now;
+    for acked in 1..=segments {
+        while player.stack.poll_transmit(player.now).is_some() {
+            link_free = link_free.max(player.now) + SEGMENT_TIME;
+            acks.push_back(link_free + (ROUND_TRIP - SEGMENT_TIME));
+        }
+        player.now = acks.pop_front().expect("something is in flight");
+        player.arrives(&format!(". 1:1(0) ack {} win 60000", acked * 1000 + 1));
+    }
+    let threshold = player.stack.info(player.now, id).slow_start_threshold;
+    (threshold != u32::MAX).then_some(threshold / 1000)
+}
+
+fn it_goes_on_without_hystart() {
+    assert_eq!(threshold_after("config hystart = false", 300), None);
+}
+
+/// Half a round trip, and half a millisecond for merging, into the second round: 11 of its 20 ACKs have come.
+fn a_train_ends_it() {
+    let rule = "config linux = { hystart = true }";
+    assert_eq!(threshold_after(rule, 20), None);
+    assert_eq!(threshold_after(rule, 300), Some(31));
+    let other = format!("{rule}\nconfig congestion = \"new-reno\"");
+    assert_eq!(threshold_after(&other, 300), None, "it is CUBIC's");
+}
+
+/// RFC 9406 4.2: five rounds of careful growth follow the first that was longer.
+fn longer_round_trips_end_it() {
+    let threshold = threshold_after("", 1000).expect("slow start is over");
+    assert!((200..300).contains(&threshold), "{threshold}");
+    assert_eq!(threshold_after("", 500), None);
+}
