@@ -210,7 +210,7 @@ fn put_totals(fields: &mut Fields, now: Time, info: &Info, socket: &Socket, link
     fields.longs(&[info.bytes_sent, info.bytes_retransmitted]);
     fields.ints(&[
         info.duplicate_sacks,
-        info.reordering_seen.into(),
+        info.reordering_seen,
         info.out_of_order_segments,
         info.send_window,
         info.receive_window,

@@ -140,8 +140,8 @@ pub struct Info {
     pub min_rtt: Option<Span>,
     /// Duplicate acknowledgments that mean a loss.
     pub reordering_segments: u32,
-    /// Segments arrived out of the order in which they were sent (RFC 8985).
-    pub reordering_seen: bool,
+    /// Acknowledgments that told of segments that arrived out of the order in which they were sent (RFC 8985).
+    pub reordering_seen: u32,
     /// Window that the peer offers.
     pub send_window: u32,
     /// Window that we offer.

@@ -33,10 +33,33 @@ pub(crate) struct Delivery {
     pub(crate) last_rtt: Option<Span>,
     /// One of them was sent once, before the last loss was noticed.
     pub(crate) original: bool,
+    /// How far beyond the start of one of them, which was sent once, something had arrived before, bytes.
+    pub(crate) reordering: u32,
     /// What arrived more than once (RFC 2883).
     pub(crate) duplicate: Option<SackBlock>,
     /// It carries ECN-Echo.
     pub(crate) echoes_congestion: bool,
+}
+
+impl Delivery {
+    /// A segment arrived, of about `len` bytes, sent once; something had arrived before that ends `by` bytes behind it.
+    pub(crate) fn note_reordering(&mut self, by: u32, len: u32) {
+        if by > 0 {
+            self.reordering = self.reordering.max(by.saturating_add(len));
+        }
+    }
+}
+
+/// Whether segments get out of order, and how far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Reordering {
+    Unseen,
+    Seen {
+        /// Acknowledgments that told of it.
+        times: u32,
+        /// Most segments by which one was late.
+        degree: u8,
+    },
 }
 
 /// State of RFC 8985 5.3.
@@ -49,7 +72,7 @@ pub(crate) struct Rack {
     forward: SeqNr,
     least: LeastRtt,
     /// RACK.reordering_seen.
-    reordering: bool,
+    reordering: Reordering,
     /// RACK.reo_wnd_mult and RACK.reo_wnd_persist.
     quarters: u8,
     wide_for: u8,
@@ -64,16 +87,40 @@ impl Rack {
             rtt: Span::ZERO,
             forward: iss,
             least: LeastRtt::default(),
-            reordering: false,
+            reordering: Reordering::Unseen,
             quarters: 1,
             wide_for: 0,
             round: None,
         }
     }
 
-    /// RACK.reordering_seen.
-    pub(crate) fn reordering_seen(&self) -> bool {
-        self.reordering
+    /// How often RACK.reordering_seen was found so.
+    pub(crate) fn reordering_seen(&self) -> u32 {
+        match self.reordering {
+            Reordering::Unseen => 0,
+            Reordering::Seen { times, .. } => times,
+        }
+    }
+
+    /// Most segments by which one was late.
+    pub(crate) fn reordering_degree(&self) -> u32 {
+        match self.reordering {
+            Reordering::Unseen => 0,
+            Reordering::Seen { degree, .. } => degree.into(),
+        }
+    }
+
+    /// An acknowledgment told of a segment that was late by so many.
+    pub(crate) fn saw_reordering(&mut self, segments: u32) {
+        self.reordering = Reordering::Seen {
+            times: self.reordering_seen().saturating_add(1),
+            degree: self.reordering_degree().max(segments).min(u8::MAX.into()) as u8,
+        };
+    }
+
+    /// Bytes by which something arrived beyond `end`.
+    pub(crate) fn overtaken_by(&self, end: SeqNr) -> u32 {
+        self.forward.saturating_since(end)
     }
 
     /// RACK.min_RTT.
@@ -88,7 +135,7 @@ impl Rack {
     }
 
     /// Steps 1 to 3, for one segment that is newly known to have arrived. They come in sequence order.
-    pub(crate) fn arrived(&mut self, sent: &Sent, ack: &mut Delivery) {
+    pub(crate) fn arrived(&mut self, sent: &Sent, smss: u32, ack: &mut Delivery) {
         ack.segments += 1;
         let rtt = ack.now.since(sent.at);
         if sent.again() {
@@ -99,7 +146,7 @@ impl Rack {
                 return;
             }
         } else {
-            self.reordering |= sent.end.before(self.forward);
+            ack.note_reordering(self.overtaken_by(sent.end), smss);
             self.least.sample(ack.now, rtt);
             ack.first_rtt.get_or_insert(rtt);
             ack.last_rtt = Some(rtt);
@@ -116,8 +163,11 @@ impl Rack {
     /// the last. Times of sending do not run back, so the last one's is the shortest.
     pub(crate) fn arrived_in_order(&mut self, arrived: &Arrived, now: Moment) -> (Span, Span) {
         let Arrived { first, last, .. } = arrived;
+        debug_assert!(
+            !first.end.before(self.forward),
+            "nothing was reported before it"
+        );
         let rtt = now.since(last.at);
-        self.reordering |= first.end.before(self.forward);
         self.least.sample(now, rtt);
         self.forward = self.forward.latest(last.end);
         self.rtt = rtt;
@@ -152,7 +202,7 @@ impl Rack {
     /// RFC 6675, and so is a loss noticed before.
     fn reordering_window(&self, recovering: bool, reported_segments: u32, srtt: Span) -> Span {
         let counted = reported_segments >= u32::from(DUPLICATE_THRESHOLD);
-        if !self.reordering && (recovering || counted) {
+        if self.reordering == Reordering::Unseen && (recovering || counted) {
             return Span::ZERO;
         }
         let least = self.least.get().unwrap_or(Span::ZERO);

@@ -1,7 +1,7 @@
 //! Round-trip time and retransmission timeout (RFC 6298), in integer arithmetic.
 
 use crate::config::{Config, RtoFloor};
-use baton_wire::Span;
+use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
 /// No measurement counts for more: what an echoed timestamp can tell at most (RFC 7323 4.1).
@@ -10,19 +10,69 @@ const LONGEST: Span = Span::from_ms(i32::MAX as u64);
 /// The estimator of one connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RttEstimator {
-    /// SRTT and RTTVAR; none before the first measurement.
-    smoothed: Option<(Span, Span)>,
+    smoothed: Smoothed,
     /// RTO without backoff.
     base: Span,
     /// Timeouts since the last measurement: each doubles the RTO.
     backoff: u8,
 }
 
+/// What was measured so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Smoothed {
+    Unknown,
+    /// SRTT and RTTVAR, from one measurement a round trip.
+    Usual(Span, Span),
+    /// From one measurement an acknowledgment.
+    Peaks(Box<Peaks>),
+}
+
+/// Measurements of a round trip are many: averaged with the usual gains, the variance would be forgotten within it. As
+/// Linux has it, the timeout is from the largest variance of a round trip, which is forgotten from one to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Peaks {
+    srtt: Span,
+    rttvar: Span,
+    /// What the timeout is longer than SRTT by: four times the largest variance.
+    spread: Span,
+    /// The same of this round trip so far, which ends when more than `end` is acknowledged.
+    peak: Span,
+    end: SeqNr,
+}
+
+impl Peaks {
+    fn sample(&mut self, rtt: Span, una: SeqNr, next: SeqNr, least: Span) {
+        let shorter = rtt < self.srtt;
+        let error = if shorter {
+            self.srtt - rtt
+        } else {
+            rtt - self.srtt
+        };
+        self.srtt = match shorter {
+            true => self.srtt - error / 8,
+            false => self.srtt + error / 8,
+        };
+        self.rttvar = match error > self.rttvar {
+            // A round trip that got shorter is no reason for a longer timeout.
+            true if shorter => self.rttvar + (error - self.rttvar) / 32,
+            true => self.rttvar + (error - self.rttvar) / 4,
+            false => self.rttvar - (self.rttvar - error) / 4,
+        };
+        self.peak = self.peak.max(self.rttvar * 4);
+        self.spread = self.spread.max(self.peak);
+        if una.after(self.end) {
+            self.spread = self.spread - (self.spread - self.peak) / 4;
+            self.peak = least;
+            self.end = next;
+        }
+    }
+}
+
 impl RttEstimator {
     /// RFC 6298 2.1.
     pub(crate) fn new(config: &Config) -> Self {
         Self {
-            smoothed: None,
+            smoothed: Smoothed::Unknown,
             base: Span::from_ms(config.rto_initial_ms.into()),
             backoff: 0,
         }
@@ -31,7 +81,7 @@ impl RttEstimator {
     /// Takes in one measurement (RFC 6298 2.2, 2.3) and ends the backoff (5.7, Karn).
     pub(crate) fn sample(&mut self, rtt: Span, config: &Config) {
         let rtt = rtt.min(LONGEST);
-        let (srtt, rttvar) = match self.smoothed {
+        let (srtt, rttvar) = match self.smoothed() {
             None => (rtt, rtt / 2),
             Some((srtt, rttvar)) => {
                 let error = if srtt > rtt { srtt - rtt } else { rtt - srtt };
@@ -39,21 +89,58 @@ impl RttEstimator {
                 ((srtt * 7 + rtt) / 8, (rttvar * 3 + error) / 4)
             }
         };
-        self.smoothed = Some((srtt, rttvar));
+        self.smoothed = Smoothed::Usual(srtt, rttvar);
+        self.set_base(srtt, rttvar * 4, config);
+    }
+
+    /// The same for one of many measurements of a round trip; all up to `una` is acknowledged, and `next` is SND.NXT.
+    pub(crate) fn sample_often(&mut self, rtt: Span, una: SeqNr, next: SeqNr, config: &Config) {
+        let rtt = rtt.min(LONGEST);
+        let least = match config.rto_floor {
+            RtoFloor::Timeout => Span::ZERO,
+            RtoFloor::Variance => Span::from_ms(config.rto_min_ms.into()),
+        };
+        if let Smoothed::Peaks(peaks) = &mut self.smoothed {
+            peaks.sample(rtt, una, next, least);
+        } else {
+            let known = self.smoothed();
+            let (srtt, rttvar) = known.unwrap_or((rtt, rtt / 2));
+            let spread = (rttvar * 4).max(least);
+            let mut peaks = Box::new(Peaks {
+                srtt,
+                rttvar,
+                spread,
+                peak: spread,
+                end: next,
+            });
+            if known.is_some() {
+                peaks.sample(rtt, una, next, least);
+            }
+            self.smoothed = Smoothed::Peaks(peaks);
+        }
+        if let Smoothed::Peaks(peaks) = &self.smoothed {
+            let (srtt, spread) = (peaks.srtt, peaks.spread);
+            self.set_base(srtt, spread, config);
+        }
+    }
+
+    /// RFC 6298 2.3 to 2.5; `spread` is four times the variance.
+    #[inline]
+    fn set_base(&mut self, srtt: Span, spread: Span, config: &Config) {
         let (least, most) = (
             Span::from_ms(config.rto_min_ms.into()),
             Span::from_ms(config.rto_max_ms.into()),
         );
         self.base = match config.rto_floor {
-            RtoFloor::Timeout => (srtt + rttvar * 4).clamp_to(least, most),
-            RtoFloor::Variance => (srtt + (rttvar * 4).clamp_to(least, most)).clamp_to(least, most),
+            RtoFloor::Timeout => (srtt + spread).clamp_to(least, most),
+            RtoFloor::Variance => (srtt + spread.clamp_to(least, most)).clamp_to(least, most),
         };
         self.backoff = 0;
     }
 
     /// The rule that is broken, if any.
     pub(crate) fn verify(&self) -> Result<(), &'static str> {
-        let (srtt, rttvar) = self.smoothed.unwrap_or((Span::ZERO, Span::ZERO));
+        let (srtt, rttvar) = self.smoothed().unwrap_or((Span::ZERO, Span::ZERO));
         match srtt.max(rttvar) <= LONGEST && self.base <= Span::from_ms(u32::MAX.into()) {
             true => Ok(()),
             false => Err("round trips and timeouts are no longer than a clock can tell"),
@@ -62,12 +149,16 @@ impl RttEstimator {
 
     /// SRTT and RTTVAR.
     pub(crate) fn smoothed(&self) -> Option<(Span, Span)> {
-        self.smoothed
+        match &self.smoothed {
+            Smoothed::Unknown => None,
+            Smoothed::Usual(srtt, rttvar) => Some((*srtt, *rttvar)),
+            Smoothed::Peaks(peaks) => Some((peaks.srtt, peaks.rttvar)),
+        }
     }
 
     /// SRTT; zero before the first measurement.
     pub(crate) fn srtt(&self) -> Span {
-        self.smoothed.map_or(Span::ZERO, |(srtt, _)| srtt)
+        self.smoothed().map_or(Span::ZERO, |(srtt, _)| srtt)
     }
 
     /// The current timeout.

@@ -1,11 +1,18 @@
 //! What the peer reports to have received beyond holes, and what to send again for it (RFC 2018, RFC 6675).
 
-use crate::congestion::DUPLICATE_THRESHOLD;
 use baton_wire::{SackBlock, SeqNr};
 use serde::{Deserialize, Serialize};
 
 /// Most blocks remembered. A report that would need more is ignored; its data is sent again.
 const MOST_BLOCKS: usize = 4096;
+
+/// What shows that a number is lost (RFC 6675 4, IsLost).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossRule {
+    pub(crate) smss: u32,
+    /// DupThresh.
+    pub(crate) threshold: u32,
+}
 
 /// The scoreboard of RFC 6675 3.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -134,17 +141,21 @@ impl Scoreboard {
 
     /// All that is not reported below this number counts as lost: IsLost of RFC 6675 4, which holds for a number when
     /// at least DupThresh blocks or more than (DupThresh - 1) segments of bytes are reported above it.
-    pub(crate) fn lost_below(&self, una: SeqNr, smss: u32) -> SeqNr {
+    pub(crate) fn lost_below(&self, una: SeqNr, rule: LossRule) -> SeqNr {
+        let LossRule { smss, threshold } = rule;
         let mut bytes = 0;
         for (count, block) in self.blocks.iter().rev().enumerate() {
             bytes += block.end - block.start;
-            if count + 1 >= usize::from(DUPLICATE_THRESHOLD)
-                || bytes > (u32::from(DUPLICATE_THRESHOLD) - 1) * smss
-            {
+            if count + 1 >= threshold as usize || bytes > (threshold - 1) * smss {
                 return block.start;
             }
         }
         una
+    }
+
+    /// The number after the highest that was reported.
+    pub(crate) fn highest(&self) -> Option<SeqNr> {
+        self.blocks.last().map(|last| last.end)
     }
 
     /// Reported bytes.
@@ -162,8 +173,8 @@ impl Scoreboard {
     }
 
     /// Estimate of what is in the network (SetPipe of RFC 6675 4).
-    pub(crate) fn pipe(&self, una: SeqNr, max: SeqNr, smss: u32) -> u32 {
-        let lost_below = self.lost_below(una, smss);
+    pub(crate) fn pipe(&self, una: SeqNr, max: SeqNr, rule: LossRule) -> u32 {
+        let lost_below = self.lost_below(una, rule);
         let not_lost = (max - lost_below) - (self.sacked - self.sacked_below(lost_below));
         let again = self.high_retransmitted.earliest(max);
         let sent_again = (again - una) - self.sacked_below(again);
@@ -174,12 +185,12 @@ impl Scoreboard {
     pub(crate) fn next_segment(
         &self,
         una: SeqNr,
-        smss: u32,
+        rule: LossRule,
         recover: SeqNr,
         can_send_new: bool,
     ) -> NextSegment {
         let hole = self.first_hole_from(self.high_retransmitted.latest(una));
-        let lost_below = self.lost_below(una, smss);
+        let lost_below = self.lost_below(una, rule);
         if let Some((seq, end)) = hole
             && seq.before(lost_below)
         {
@@ -199,7 +210,7 @@ impl Scoreboard {
                 rescue: false,
             };
         }
-        self.rescue(una, smss, recover)
+        self.rescue(una, rule.smss, recover)
     }
 
     /// Rule 4: once in a recovery, the end of what is outstanding may go again to keep the ACK clock running.

@@ -584,6 +584,8 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
         "tcpi_data_segs_out" => 156,
         "tcpi_delivered" => 192,
         "tcpi_delivered_ce" => 196,
+        "tcpi_dsack_dups" => 216,
+        "tcpi_reord_seen" => 220,
         _ => at!(
             tcpi_rto,
             tcpi_ato,
@@ -593,6 +595,7 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
             tcpi_sacked,
             tcpi_lost,
             tcpi_retrans,
+            tcpi_last_data_recv,
             tcpi_pmtu,
             tcpi_rtt,
             tcpi_rttvar,

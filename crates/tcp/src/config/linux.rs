@@ -14,6 +14,15 @@ pub struct LinuxRules {
     /// With `hystart`: CUBIC leaves slow start when a train of ACKs is as long as half a round trip or round trips get
     /// longer, at once and after a timeout again. Otherwise as RFC 9406 has it.
     pub hystart: bool,
+    /// Each ACK of data that was sent once measures the round trip, also without timestamps, on connections that notice
+    /// losses by time; the retransmission timeout is from the largest variance of a round trip. Otherwise one segment of a
+    /// round trip is timed (RFC 6298 3).
+    pub round_trip_each_ack: bool,
+    /// How long nothing was received counts from the establishment, until something is. Otherwise from the first segment.
+    pub silence_from_establishment: bool,
+    /// The duplicate threshold is the largest degree of reordering that was seen, on connections that use SACK. Otherwise
+    /// it is three (RFC 5681 3.2, RFC 6675 2).
+    pub adaptive_threshold: bool,
 }
 
 impl LinuxRules {
@@ -21,12 +30,18 @@ impl LinuxRules {
     pub const NONE: Self = Self {
         push_bursts: false,
         hystart: false,
+        round_trip_each_ack: false,
+        silence_from_establishment: false,
+        adaptive_threshold: false,
     };
 
     /// Linux's way throughout.
     pub const ALL: Self = Self {
         push_bursts: true,
         hystart: true,
+        round_trip_each_ack: true,
+        silence_from_establishment: true,
+        adaptive_threshold: true,
     };
 }
 

@@ -191,9 +191,9 @@ impl CongestionWindow {
     }
 
     /// Extra room while the first duplicate ACKs come in (limited transmit, RFC 3042).
-    pub(crate) fn limited_transmit(&self, smss: u32) -> u32 {
+    pub(crate) fn limited_transmit(&self, smss: u32, threshold: u32) -> u32 {
         match self.phase {
-            Phase::Open => smss * u32::from(self.duplicates.min(DUPLICATE_THRESHOLD - 1)),
+            Phase::Open => smss * u32::from(self.duplicates).min(threshold - 1),
             _ => 0,
         }
     }
@@ -397,7 +397,8 @@ impl CongestionWindow {
             Reduction::Gradual => {}
             Reduction::AtOnce => self.size.bytes = self.size.threshold,
             Reduction::Inflated => {
-                self.size.bytes = self.size.threshold + u32::from(DUPLICATE_THRESHOLD) * loss.smss;
+                self.size.bytes = self.size.threshold
+                    + u32::from(self.duplicates.max(DUPLICATE_THRESHOLD)) * loss.smss;
             }
         }
         self.recover = max;

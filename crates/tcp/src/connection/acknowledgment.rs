@@ -3,6 +3,7 @@
 use super::feedback::Taken;
 use super::{Connection, Context, Effects, End, Marks};
 use crate::clock::{Past, TIMESTAMP_TICK};
+use crate::config::Config;
 use crate::rack::Delivery;
 use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, Payload, SeqNr, Span, Time};
@@ -21,7 +22,7 @@ impl<P: Payload> Connection<P> {
         }
         if let Some((_, sent)) = self.timed.take() {
             let rtt = sent.elapsed(cx.now);
-            self.rtt.sample(rtt, cx.config);
+            self.take_round_trip(cx.config, rtt, self.tx.una);
             self.repair.rack.sample(self.clock.moment(cx.now), rtt);
         }
         let initial = self.initial_window(cx.config);
@@ -29,6 +30,9 @@ impl<P: Payload> Connection<P> {
         self.introduce_controller(cx.now);
         if self.marks.contains(Marks::SEND_CLOSED) {
             self.state = State::FinWait1;
+        }
+        if cx.config.linux.silence_from_establishment {
+            self.last_data_at = Past::at(cx.now);
         }
         self.start_keepalive(cx.now, cx.config);
         effects.established = true;
@@ -81,6 +85,7 @@ impl<P: Payload> Connection<P> {
             // RFC 6675 2 with SACK, RFC 5681 2 without. Answers to window probes are none.
             let outstanding = self.timers.retransmit != Time::NEVER;
             let duplicate = outstanding && if self.options.sack { reported } else { plain };
+            self.measure_reported(cx, &delivery);
             self.nothing_new_acked(cx, header, &delivery, duplicate);
             self.tell_ack(delivery.now, Taken::of(&delivery));
             return Ok(());
@@ -108,6 +113,7 @@ impl<P: Payload> Connection<P> {
         let reported = self.take_reports(header, &mut delivery);
         self.count_duplicate_report(cx, &delivery);
         if reported || delivery.duplicate.is_some() {
+            self.measure_reported(cx, &delivery);
             self.nothing_new_acked(cx, header, &delivery, reported);
             self.tell_ack(delivery.now, Taken::of(&delivery));
         }
@@ -148,6 +154,7 @@ impl<P: Payload> Connection<P> {
             first_rtt: None,
             last_rtt: None,
             original: false,
+            reordering: 0,
             duplicate: self.reported_duplicate(header),
             echoes_congestion: header.flags.contains(Flags::ECE) && self.notification.is_agreed(),
         }
@@ -181,6 +188,7 @@ impl<P: Payload> Connection<P> {
             false => delivery.delivered.div_ceil(self.smss()),
         };
         self.count_for_rates(delivery.now, delivery.delivered);
+        self.take_reordering(delivery);
         let repair = &mut self.repair;
         repair
             .rate
@@ -263,29 +271,51 @@ impl<P: Payload> Connection<P> {
         header: &Header,
         first_rtt: Option<Span>,
     ) -> Option<Span> {
+        let often = cx.config.linux.round_trip_each_ack;
+        if let (true, Some(rtt)) = (often, first_rtt) {
+            self.timed = self.timed.filter(|(end, _)| header.ack.before(*end));
+            self.take_round_trip(cx.config, rtt, header.ack);
+            return None;
+        }
         if let Some((end, sent)) = self.timed {
             if header.ack.before(end) {
                 return None;
             }
             self.timed = None;
             let rtt = sent.elapsed(cx.now);
-            self.rtt.sample(rtt, cx.config);
+            self.take_round_trip(cx.config, rtt, header.ack);
             return Some(rtt);
         }
         if let Some(rtt) = first_rtt {
             // Something else was sent again, but this only once.
-            self.rtt.sample(rtt, cx.config);
+            self.take_round_trip(cx.config, rtt, header.ack);
             return None;
         }
         // Something was sent again. The echo tells which copy is acknowledged.
         if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
             let ticks = self.clock.value(cx.now).wrapping_sub(timestamps.echo);
             if timestamps.echo != 0 && ticks < i32::MAX as u32 {
-                self.rtt
-                    .sample(TIMESTAMP_TICK * u64::from(ticks), cx.config);
+                let rtt = TIMESTAMP_TICK * u64::from(ticks);
+                self.take_round_trip(cx.config, rtt, header.ack);
             }
         }
         None
+    }
+
+    /// The same for an ACK that acknowledges nothing new but reports what was sent once.
+    fn measure_reported(&mut self, cx: &Context<'_>, delivery: &Delivery) {
+        if let (true, Some(rtt)) = (cx.config.linux.round_trip_each_ack, delivery.first_rtt) {
+            self.take_round_trip(cx.config, rtt, self.tx.una);
+        }
+    }
+
+    /// A round trip was measured; all up to `una` is acknowledged.
+    #[inline]
+    fn take_round_trip(&mut self, config: &Config, rtt: Span, una: SeqNr) {
+        match config.linux.round_trip_each_ack {
+            true => self.rtt.sample_often(rtt, una, self.tx.max, config),
+            false => self.rtt.sample(rtt, config),
+        }
     }
 
     fn fin_acknowledged(&mut self, effects: &mut Effects) {

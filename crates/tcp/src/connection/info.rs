@@ -2,7 +2,6 @@
 
 use super::Connection;
 use crate::config::Config;
-use crate::congestion::DUPLICATE_THRESHOLD;
 use crate::info::{CongestionPhase, Info, Limit};
 use crate::types::State;
 use baton_wire::{Payload, Span, Time};
@@ -96,7 +95,7 @@ impl<P: Payload> Connection<P> {
             srtt: smoothed.map(|(srtt, _)| srtt),
             rttvar: smoothed.map(|(_, rttvar)| rttvar),
             min_rtt: self.repair.rack.min_rtt(),
-            reordering_segments: u32::from(DUPLICATE_THRESHOLD),
+            reordering_segments: self.repair.duplicate_threshold(),
             reordering_seen: self.repair.rack.reordering_seen(),
             send_window: self.tx.window,
             receive_window: self.rx.edge.saturating_since(self.rx.next),

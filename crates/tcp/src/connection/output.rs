@@ -175,7 +175,10 @@ impl<P: Payload> Connection<P> {
         }
         let more = match self.reports_after_timeout() {
             Some(scoreboard) => scoreboard.sacked_below(self.tx.next),
-            None if limited => self.congestion.limited_transmit(self.smss()),
+            None if limited => {
+                let threshold = self.repair.duplicate_threshold();
+                self.congestion.limited_transmit(self.smss(), threshold)
+            }
             None => 0,
         };
         Some(window.min(self.congestion.window() + more))

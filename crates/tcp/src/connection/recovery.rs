@@ -4,9 +4,9 @@ use super::output::Run;
 use super::repair::{ForwardRto, Switches};
 use super::{Connection, Context, Marks};
 use crate::clock::Moment;
-use crate::congestion::{Acked, DUPLICATE_THRESHOLD, Phase, Reduction};
+use crate::congestion::{Acked, Phase, Reduction};
 use crate::rack::Delivery;
-use crate::sack::NextSegment;
+use crate::sack::{LossRule, NextSegment};
 use crate::types::Stats;
 use baton_wire::{Header, Payload, SackBlock, SeqNr, Time};
 
@@ -35,25 +35,51 @@ impl<P: Payload> Connection<P> {
         let mut blocks = header.options.sack;
         blocks.sort_unstable_by_key(|block| block.start - una);
         let keeps_times = self.keeps_times();
+        let once = self.was_sent_once();
+        let smss = self.smss();
         let (repair, feedback) = (&mut self.repair, &mut self.feedback);
         let scoreboard = self.scoreboard.get_or_insert_default();
+        let highest = scoreboard.highest();
         let mut new = 0;
         for &block in &blocks {
             new += scoreboard.record(block, una, max, |start, end| {
                 if keeps_times {
                     let rack = &mut repair.rack;
                     repair.flight.report(una, start, end, |sent| {
-                        rack.arrived(sent, delivery);
+                        rack.arrived(sent, smss, delivery);
                         if let Some(feedback) = feedback {
                             feedback.rates.arrived(sent);
                         }
                     });
+                } else if let (true, Some(highest)) = (once, highest) {
+                    delivery.note_reordering(highest.saturating_since(end), smss);
                 }
             });
         }
         delivery.reported += new;
         delivery.delivered += new;
         new > 0
+    }
+
+    /// Where no times are kept: all that is outstanding was sent once.
+    fn was_sent_once(&self) -> bool {
+        self.congestion.phase == Phase::Open && self.repair.episode.is_none()
+    }
+
+    /// What an ACK told of the order of segments.
+    pub(super) fn take_reordering(&mut self, delivery: &Delivery) {
+        let (una, smss) = (self.tx.una, self.smss());
+        let mut segments = delivery.reordering.div_ceil(smss);
+        if let Some(block) = delivery.duplicate
+            && self.repair.is_on(Switches::ADAPTIVE_THRESHOLD)
+            && block.start.at_or_after(una)
+        {
+            // The original, or the copy, was overtaken by what was reported before (RFC 2883 5).
+            segments = segments.max(self.repair.rack.overtaken_by(block.end).div_ceil(smss));
+        }
+        if segments > 0 {
+            self.repair.rack.saw_reordering(segments);
+        }
     }
 
     /// An ACK that acknowledges nothing new but tells of a segment that arrived (RFC 5681 2, RFC 6675 2).
@@ -81,15 +107,23 @@ impl<P: Payload> Connection<P> {
     /// step 1; RFC 6675 5.1).
     fn loss_is_evident(&self) -> bool {
         let una = self.tx.una;
-        let duplicates = self.congestion.duplicates >= DUPLICATE_THRESHOLD;
+        let threshold = self.repair.duplicate_threshold();
+        let duplicates = u32::from(self.congestion.duplicates) >= threshold;
         if !self.options.sack {
             return duplicates && una.after(self.congestion.recover);
         }
         let lost = self
             .scoreboard
             .as_ref()
-            .is_some_and(|board| board.lost_below(una, self.smss()).after(una));
+            .is_some_and(|board| board.lost_below(una, self.loss_rule()).after(una));
         (duplicates || lost) && una.at_or_after(self.congestion.recover)
+    }
+
+    fn loss_rule(&self) -> LossRule {
+        LossRule {
+            smss: self.smss(),
+            threshold: self.repair.duplicate_threshold(),
+        }
     }
 
     /// A loss is evident; the ACK that showed it says that `delivered` bytes arrived.
@@ -135,6 +169,7 @@ impl<P: Payload> Connection<P> {
     ) -> bool {
         let smss = self.smss();
         let una = self.tx.una;
+        let highest = self.scoreboard.as_ref().and_then(|board| board.highest());
         let reported = match &mut self.scoreboard {
             Some(scoreboard) => scoreboard.advance(una),
             None => 0,
@@ -145,6 +180,11 @@ impl<P: Payload> Connection<P> {
         if self.keeps_times() {
             // The rest follows when the reports are taken in.
             return true;
+        }
+        if let (true, Some(highest)) = (self.was_sent_once(), highest) {
+            // The hole in front was filled by what had been overtaken.
+            let first_end = una - acked + smss;
+            delivery.note_reordering(highest.saturating_since(first_end), smss);
         }
         if !self.undo_if_spurious(delivery, cx.stats) {
             self.forward_rto(delivery, cx.stats);
@@ -255,11 +295,11 @@ impl<P: Payload> Connection<P> {
         if self.keeps_times() {
             return self.repair.flight.lost();
         }
-        let (una, smss) = (self.tx.una, self.smss());
+        let (una, rule) = (self.tx.una, self.loss_rule());
         match &self.scoreboard {
             Some(board) if self.in_sack_recovery() => {
                 let unreported = self.flight() - board.sacked();
-                unreported.saturating_sub(board.pipe(una, self.tx.max, smss))
+                unreported.saturating_sub(board.pipe(una, self.tx.max, rule))
             }
             _ => 0,
         }
@@ -271,7 +311,7 @@ impl<P: Payload> Connection<P> {
             return self.in_network();
         }
         match &self.scoreboard {
-            Some(scoreboard) => scoreboard.pipe(self.tx.una, self.tx.max, self.smss()),
+            Some(scoreboard) => scoreboard.pipe(self.tx.una, self.tx.max, self.loss_rule()),
             None => self.flight(),
         }
     }
@@ -301,7 +341,7 @@ impl<P: Payload> Connection<P> {
         let can_send_new = self.can_send_new();
         match scoreboard.next_segment(
             self.tx.una,
-            self.smss(),
+            self.loss_rule(),
             self.congestion.recover,
             can_send_new,
         ) {

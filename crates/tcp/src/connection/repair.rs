@@ -1,7 +1,7 @@
 //! What a connection remembers in order to notice losses, repair them, and see that there were none.
 
 use crate::config::Config;
-use crate::congestion::{RateReduction, Saved};
+use crate::congestion::{DUPLICATE_THRESHOLD, RateReduction, Saved};
 use crate::delivery_rate::DeliveryRate;
 use crate::flight::Flight;
 use crate::rack::Rack;
@@ -21,6 +21,8 @@ bitflags::bitflags! {
         const LIMITED_TRANSMIT = 1 << 4;
         /// A tail loss probe is to be sent.
         const PROBE_TAIL = 1 << 5;
+        /// The duplicate threshold follows the degree of reordering.
+        const ADAPTIVE_THRESHOLD = 1 << 6;
     }
 }
 
@@ -32,6 +34,7 @@ impl Switches {
             (Self::FORWARD_RTO, config.forward_rto),
             (Self::UNDO, config.undo),
             (Self::LIMITED_TRANSMIT, config.limited_transmit),
+            (Self::ADAPTIVE_THRESHOLD, config.linux.adaptive_threshold),
         ];
         switches
             .into_iter()
@@ -165,6 +168,15 @@ impl Repair {
 
     pub(crate) fn is_on(&self, switch: Switches) -> bool {
         self.switches.contains(switch)
+    }
+
+    /// Duplicate acknowledgments, or segments reported beyond a hole, that mean a loss (RFC 5681 3.2, RFC 6675 2).
+    pub(crate) fn duplicate_threshold(&self) -> u32 {
+        let usual = u32::from(DUPLICATE_THRESHOLD);
+        match self.is_on(Switches::ADAPTIVE_THRESHOLD) {
+            true => self.rack.reordering_degree().max(usual),
+            false => usual,
+        }
     }
 
     /// The books of PRR, while there are any.

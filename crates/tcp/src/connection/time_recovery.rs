@@ -42,11 +42,11 @@ impl<P: Payload> Connection<P> {
 
     /// SND.UNA is about to move to `ack`.
     pub(super) fn note_arrivals(&mut self, ack: SeqNr, delivery: &mut Delivery) {
-        let una = self.tx.una;
+        let (una, smss) = (self.tx.una, self.smss());
         let (repair, feedback) = (&mut self.repair, &mut self.feedback);
         let rack = &mut repair.rack;
         repair.flight.advance(una, ack, |sent| {
-            rack.arrived(sent, delivery);
+            rack.arrived(sent, smss, delivery);
             if let Some(feedback) = feedback {
                 feedback.rates.arrived(sent);
             }

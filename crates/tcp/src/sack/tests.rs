@@ -4,6 +4,10 @@ use proptest::prelude::*;
 const UNA: SeqNr = SeqNr(u32::MAX - 200);
 const FLIGHT: usize = 400;
 const SMSS: u32 = 30;
+const RULE: LossRule = LossRule {
+    smss: SMSS,
+    threshold: 3,
+};
 
 /// The definitions of RFC 6675, byte by byte.
 struct Model {
@@ -69,17 +73,17 @@ proptest! {
         model.high_retransmitted = retransmitted;
         for at in 0..FLIGHT {
             if !model.sacked[at] {
-                let lost = number(at).before(board.lost_below(UNA, SMSS));
+                let lost = number(at).before(board.lost_below(UNA, RULE));
                 prop_assert_eq!(lost, model.is_lost(at), "number {}", at);
             }
         }
-        prop_assert_eq!(board.pipe(UNA, max, SMSS), model.pipe());
+        prop_assert_eq!(board.pipe(UNA, max, RULE), model.pipe());
         let seq_of = |next| match next {
             NextSegment::Again { seq, rescue: false, .. } => Some((seq - UNA) as usize),
             _ => None,
         };
-        prop_assert_eq!(seq_of(board.next_segment(UNA, SMSS, max, true)), model.next_again(true));
-        prop_assert_eq!(seq_of(board.next_segment(UNA, SMSS, max, false)), model.next_again(false));
+        prop_assert_eq!(seq_of(board.next_segment(UNA, RULE, max, true)), model.next_again(true));
+        prop_assert_eq!(seq_of(board.next_segment(UNA, RULE, max, false)), model.next_again(false));
     }
 
     #[test]
@@ -121,10 +125,10 @@ fn the_rescue_goes_once_and_holds_the_last_number() {
         end: number(400),
         rescue: true,
     };
-    assert_eq!(board.next_segment(UNA, SMSS, number(FLIGHT), false), rescue);
+    assert_eq!(board.next_segment(UNA, RULE, number(FLIGHT), false), rescue);
     board.retransmitted(number(400), true, number(FLIGHT));
     assert_eq!(
-        board.next_segment(UNA, SMSS, number(FLIGHT), false),
+        board.next_segment(UNA, RULE, number(FLIGHT), false),
         NextSegment::Nothing
     );
     let mut reported = Scoreboard::default();
@@ -140,7 +144,7 @@ fn the_rescue_goes_once_and_holds_the_last_number() {
     );
     reported.retransmitted(number(30), false, number(FLIGHT));
     assert_eq!(
-        reported.next_segment(UNA, SMSS, number(FLIGHT), false),
+        reported.next_segment(UNA, RULE, number(FLIGHT), false),
         NextSegment::Nothing
     );
 }
