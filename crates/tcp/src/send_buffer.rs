@@ -42,6 +42,11 @@ impl<P: Payload> SendBuffer<P> {
         self.len == 0
     }
 
+    /// Pieces that it is held in.
+    pub(crate) fn piece_count(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// Appends one piece; the caller keeps the limit.
     pub(crate) fn push(&mut self, piece: P) {
         let len = piece.len();

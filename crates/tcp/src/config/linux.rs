@@ -23,6 +23,17 @@ pub struct LinuxRules {
     /// The duplicate threshold is the largest degree of reordering that was seen, on connections that use SACK. Otherwise
     /// it is three (RFC 5681 3.2, RFC 6675 2).
     pub adaptive_threshold: bool,
+    /// Segments without a timestamp are taken where timestamps were agreed on. Otherwise they are dropped (RFC 7323 3.2).
+    pub takes_bare_segments: bool,
+    /// An ICMP error that says that the peer cannot be reached ends a request that a listener answered. Otherwise it is left
+    /// to its retries (RFC 5927 5.2).
+    pub unreachable_ends_half_open: bool,
+    /// CUBIC counts whole segments. Otherwise bytes (RFC 9438).
+    pub cubic: bool,
+    /// What each piece of data that was written takes of the send buffer besides its length, bytes (SO_SNDBUF of Linux counts
+    /// the memory of its socket buffers). Otherwise nothing.
+    #[schemars(extend("x-unit" = "bytes"))]
+    pub piece_overhead: u32,
 }
 
 impl LinuxRules {
@@ -33,6 +44,10 @@ impl LinuxRules {
         round_trip_each_ack: false,
         silence_from_establishment: false,
         adaptive_threshold: false,
+        takes_bare_segments: false,
+        unreachable_ends_half_open: false,
+        cubic: false,
+        piece_overhead: 0,
     };
 
     /// Linux's way throughout.
@@ -42,6 +57,10 @@ impl LinuxRules {
         round_trip_each_ack: true,
         silence_from_establishment: true,
         adaptive_threshold: true,
+        takes_bare_segments: true,
+        unreachable_ends_half_open: true,
+        cubic: true,
+        piece_overhead: 1280,
     };
 }
 

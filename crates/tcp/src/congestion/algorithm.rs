@@ -2,10 +2,11 @@
 
 use super::bbr::Bbr;
 use super::cubic::Cubic;
+use super::cubic_linux::LinuxCubic;
 use super::custom::{Custom, Outsider};
 use super::dctcp::Dctcp;
 use super::new_reno::NewReno;
-use crate::config::Congestion;
+use crate::config::{Config, Congestion};
 use serde::{Deserialize, Serialize};
 
 /// One algorithm with its state. Small ones are kept in place, for they are asked at each acknowledgment.
@@ -16,6 +17,7 @@ pub(crate) enum Algorithm {
     Dctcp(Dctcp),
     Bbr(Box<Bbr>),
     Custom(Box<Outsider>),
+    LinuxCubic(Box<LinuxCubic>),
 }
 
 /// Evaluates an expression for whichever controller it is.
@@ -26,6 +28,7 @@ macro_rules! ask {
             Algorithm::Cubic($it) => $question,
             Algorithm::Dctcp($it) => $question,
             Algorithm::Bbr($it) => $question,
+            Algorithm::LinuxCubic($it) => $question,
             Algorithm::Custom(outsider) => {
                 let $it = &mut outsider.controller;
                 $question
@@ -37,9 +40,10 @@ pub(super) use ask;
 
 impl Algorithm {
     /// `seed` is all the randomness that it gets.
-    pub(super) fn new(kind: Congestion, seed: u64) -> Self {
-        match kind {
+    pub(super) fn new(config: &Config, seed: u64) -> Self {
+        match config.congestion {
             Congestion::NewReno => Self::NewReno(NewReno::default()),
+            Congestion::Cubic if config.linux.cubic => Self::LinuxCubic(Box::default()),
             Congestion::Cubic => Self::Cubic(Cubic::default()),
             Congestion::Dctcp => Self::Dctcp(Dctcp::default()),
             Congestion::Bbr => Self::Bbr(Box::new(Bbr::new(seed))),
@@ -50,7 +54,7 @@ impl Algorithm {
     pub(super) fn kind(&self) -> Congestion {
         match self {
             Self::NewReno(_) => Congestion::NewReno,
-            Self::Cubic(_) => Congestion::Cubic,
+            Self::Cubic(_) | Self::LinuxCubic(_) => Congestion::Cubic,
             Self::Dctcp(_) => Congestion::Dctcp,
             Self::Bbr(_) => Congestion::Bbr,
             Self::Custom(outsider) => Congestion::Custom(outsider.custom()),

@@ -137,7 +137,7 @@ fn part(whole: u32, (numerator, denominator): (u64, u64)) -> u32 {
 }
 
 /// The largest integer whose cube is at most `x`, bit by bit (Warren, Hacker's Delight, 11-2).
-fn cube_root(mut x: u64) -> u64 {
+pub(super) fn cube_root(mut x: u64) -> u64 {
     let mut root = 0u64;
     let mut shift = 63;
     loop {

@@ -12,6 +12,7 @@ mod algorithm;
 mod bbr;
 mod controller;
 mod cubic;
+mod cubic_linux;
 mod custom;
 mod dctcp;
 mod hystart;

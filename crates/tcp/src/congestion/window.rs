@@ -71,7 +71,7 @@ pub(crate) struct CongestionWindow {
 impl CongestionWindow {
     /// The initial sequence number is all the randomness that the algorithm gets: it comes from the stack's secret.
     pub(crate) fn new(iss: SeqNr, config: &Config) -> Self {
-        let mut algorithm = Algorithm::new(config.congestion, iss.0.into());
+        let mut algorithm = Algorithm::new(config, iss.0.into());
         Self {
             size: Window {
                 bytes: 0,
@@ -99,10 +99,10 @@ impl CongestionWindow {
 
     /// Another algorithm from now on, with cwnd and ssthresh as they are. True when it is another; it is to be told of the
     /// connection.
-    pub(crate) fn set_algorithm(&mut self, kind: Congestion, seed: SeqNr) -> bool {
-        let other = self.algorithm.kind() != kind;
+    pub(crate) fn set_algorithm(&mut self, config: &Config, seed: SeqNr) -> bool {
+        let other = self.algorithm.kind() != config.congestion;
         if other {
-            self.algorithm = Algorithm::new(kind, seed.0.into());
+            self.algorithm = Algorithm::new(config, seed.0.into());
             self.needs = ask!(&mut self.algorithm, it => it.needs());
         }
         other
@@ -236,8 +236,8 @@ impl CongestionWindow {
     /// Slow start ends before this acknowledgment counts, if Linux's HyStart says so: it is a part of CUBIC.
     fn end_with_train(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) {
         let Window { bytes, threshold } = self.size;
-        if let (EarlyExit::Trains(trains), Algorithm::Cubic(_)) =
-            (&mut self.early_exit, &self.algorithm)
+        if let EarlyExit::Trains(trains) = &mut self.early_exit
+            && self.algorithm.kind() == Congestion::Cubic
             && bytes < threshold
             && trains.on_ack(acked, una, max, bytes)
         {
@@ -326,8 +326,9 @@ impl CongestionWindow {
         }
     }
 
-    /// The window comes down by PRR also when the network marked what was sent, not at once.
-    pub(crate) fn reduces_gradually(&self) -> bool {
+    /// Bytes that are newly known to have arrived count, and the window comes down by PRR also when the network marked what
+    /// was sent.
+    pub(crate) fn counts_as_linux(&self) -> bool {
         self.counting == WindowCounting::Linux
     }
 

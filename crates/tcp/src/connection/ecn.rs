@@ -191,7 +191,7 @@ impl<P: Payload> Connection<P> {
             smss: self.smss(),
         };
         let max = self.tx.max;
-        let gradually = self.congestion.reduces_gradually() && !self.congestion.is_governed();
+        let gradually = self.congestion.counts_as_linux() && !self.congestion.is_governed();
         if gradually && self.keeps_times() {
             // Linux's CWR state: PRR although nothing is known to be lost.
             self.start_episode();

@@ -203,7 +203,10 @@ impl<P: Payload> Connection<P> {
             return Ok(());
         }
         let Some(timestamps) = header.options.timestamps else {
-            return Err(Refusal::NoTimestamp);
+            return match cx.config.linux.takes_bare_segments {
+                true => Ok(()),
+                false => Err(Refusal::NoTimestamp),
+            };
         };
         let older = (timestamps.value.wrapping_sub(self.options.recent) as i32) < 0;
         if older && self.recent_at.elapsed(cx.now) <= RECENT_VALID {

@@ -359,7 +359,11 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn send_space(&self, config: &Config) -> usize {
         // As with Linux, nothing is taken while more than TCP_NOTSENT_LOWAT waits to be sent.
         match self.may_write() && self.not_sent() < config.not_sent_low_water {
-            true => config.send_buffer.saturating_sub(self.send.len()) as usize,
+            true => {
+                let overhead = self.send.piece_count() as u32 * config.linux.piece_overhead;
+                let held = self.send.len().saturating_add(overhead);
+                config.send_buffer.saturating_sub(held) as usize
+            }
             false => 0,
         }
     }

@@ -175,6 +175,9 @@ impl<P: Payload> Connection<P> {
         }
         let more = match self.reports_after_timeout() {
             Some(scoreboard) => scoreboard.sacked_below(self.tx.next),
+            None if limited && self.options.sack && self.congestion.counts_as_linux() => {
+                self.reported()
+            }
             None if limited => {
                 let threshold = self.repair.duplicate_threshold();
                 self.congestion.limited_transmit(self.smss(), threshold)

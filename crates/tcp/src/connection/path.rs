@@ -35,10 +35,24 @@ impl<P: Payload> Connection<P> {
             _ if self.state == State::SynSent => {
                 effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
             }
+            // Nobody was told of it yet, and nothing is lost with it.
+            PathError::NetUnreachable
+            | PathError::HostUnreachable
+            | PathError::TimeExceeded
+            | PathError::ParameterProblem
+                if self.is_half_open() && cx.config.linux.unreachable_ends_half_open =>
+            {
+                effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
+            }
             // RFC 5927 5.2: even hard errors are soft ones once a connection is synchronised.
             _ => self.soft_error = Some(error),
         }
         effects
+    }
+
+    /// A listener's, whose SYN was answered.
+    fn is_half_open(&self) -> bool {
+        self.state == State::SynReceived && self.marks.contains(Marks::PASSIVE)
     }
 
     /// The path's MTU is smaller than thought. False when that cannot be.

@@ -192,6 +192,11 @@ impl<P: Payload> Connection<P> {
         if self.congestion.phase == Phase::FastRecovery {
             return self.recovery_progress(acked, smss);
         }
+        if !self.options.sack && self.congestion.duplicates > 0 {
+            // Duplicates stood for what arrived before.
+            let new = acked.saturating_sub(self.counted_by_duplicates());
+            delivery.delivered = new.max(acked.min(smss));
+        }
         self.congestion.duplicates = 0;
         self.grow(cx.now, delivery);
         self.congestion.keep_mark_near(una);
@@ -215,7 +220,10 @@ impl<P: Payload> Connection<P> {
         }
         let acked = Acked {
             now: self.clock.moment(now),
-            bytes: delivery.acked,
+            bytes: match self.congestion.counts_as_linux() {
+                true => delivery.delivered,
+                false => delivery.acked,
+            },
             smss: self.smss(),
             rtt: delivery.last_rtt,
             srtt: self.rtt.srtt(),
@@ -245,7 +253,7 @@ impl<P: Payload> Connection<P> {
     /// Recoveries without SACK reduce the window by PRR, as Linux has it.
     fn counts_duplicates(&self) -> bool {
         let reduces = self.repair.is_on(Switches::RATE_REDUCTION);
-        !self.options.sack && reduces && self.congestion.reduces_gradually()
+        !self.options.sack && reduces && self.congestion.counts_as_linux()
     }
 
     /// Such a recovery is under way.

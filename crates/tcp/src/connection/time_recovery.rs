@@ -265,9 +265,7 @@ impl<P: Payload> Connection<P> {
 
     /// The switches changed: what was outstanding is kept track of in the new way.
     pub(super) fn switch_recovery(&mut self, now: Time, config: &Config) {
-        let other = self
-            .congestion
-            .set_algorithm(config.congestion, self.tx.iss);
+        let other = self.congestion.set_algorithm(config, self.tx.iss);
         let each_mark = self.congestion.needs(Needs::EACH_MARK);
         self.notification.choose(each_mark, config);
         let kept = self.keeps_times();
