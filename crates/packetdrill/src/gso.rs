@@ -111,6 +111,8 @@ pub(crate) fn half_window(info: &Info) -> u32 {
 pub(crate) struct Pacing {
     /// Bytes a second; none before the first round trip after the handshake.
     rate: Option<u64>,
+    /// The application lets it be no more.
+    most: Option<u64>,
 }
 
 impl Pacing {
@@ -126,14 +128,20 @@ impl Pacing {
         self.rate = Some(bytes * percent * 10_000 / srtt.as_us());
     }
 
+    /// It is no more than this, bytes a second, from now on.
+    pub(crate) fn limit(&mut self, most: Option<u64>) {
+        self.most = most;
+    }
+
     /// The rate, bytes a second, if it is known.
     pub(crate) fn rate(&self) -> Option<u64> {
-        self.rate
+        let known = self.rate.into_iter().chain(self.most);
+        known.min()
     }
 
     /// Segments of one super-segment, `least` at least.
     pub(crate) fn segments(&self, info: &Info, least: u32) -> u32 {
-        let mut bytes = match self.rate {
+        let mut bytes = match self.rate() {
             Some(rate) => rate >> PACING_SHIFT,
             None => LARGEST.into(),
         };

@@ -7,7 +7,7 @@ mod value;
 use crate::address::Family;
 use crate::flags::Settings;
 use crate::receive_window::ReceiveWindow;
-use baton_tcp::{Config, Congestion, Keepalive};
+use baton_tcp::{Config, Congestion, Keepalive, LinuxRules};
 use baton_wire::Span;
 use libc::c_int;
 use rustc_hash::FxHashMap;
@@ -59,6 +59,8 @@ pub(crate) struct SocketOptions {
     pub(crate) linger2_ms: i64,
     /// TCP_NOTSENT_LOWAT; 0: that of the host.
     pub(crate) not_sent_low_water: u32,
+    /// SO_MAX_PACING_RATE, bytes a second.
+    pub(crate) max_pacing_rate: Option<u64>,
     /// TCP_INQ.
     pub(crate) report_unread: bool,
     /// TCP_QUICKACK as it was last set.
@@ -100,6 +102,7 @@ impl SocketOptions {
             syn_count: None,
             linger2_ms: settings.tcp.fin_wait_2_ms.into(),
             not_sent_low_water: 0,
+            max_pacing_rate: None,
             report_unread: false,
             quick_ack: true,
             linger: None,
@@ -168,6 +171,10 @@ impl SocketOptions {
             fin_wait_2_ms: self.linger2_ms.max(1) as u32,
             not_sent_low_water: u32::MAX,
             path_mtu_discovery: settings.tcp.path_mtu_discovery && !self.may_fragment(),
+            linux: LinuxRules {
+                max_pacing_rate: self.max_pacing_rate,
+                ..settings.tcp.linux
+            },
             ..settings.tcp.clone()
         }
     }

@@ -192,7 +192,7 @@ fn put_totals(fields: &mut Fields, now: Time, info: &Info, socket: &Socket, link
     let own_syn = established && socket.active;
     fields.longs(&[
         link.pacing.rate().unwrap_or(u64::MAX),
-        u64::MAX,
+        socket.options.max_pacing_rate.unwrap_or(u64::MAX),
         info.bytes_acked + u64::from(own_syn),
         info.bytes_received,
     ]);

@@ -415,6 +415,9 @@ impl Config {
             "at most 14",
         )?;
         positive("window_clamp", self.window_clamp)?;
+        if let Some(rate) = self.linux.max_pacing_rate {
+            within("linux.max_pacing_rate", rate, 1, u64::MAX, "more than 0")?;
+        }
         if let Some(keepalive) = self.keepalive {
             positive("keepalive.idle_ms", keepalive.idle_ms)?;
             positive("keepalive.interval_ms", keepalive.interval_ms)?;

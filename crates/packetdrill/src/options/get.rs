@@ -49,6 +49,10 @@ impl World {
             libc::SO_TYPE => libc::SOCK_STREAM,
             libc::SO_DOMAIN => socket.family.number(),
             libc::SO_PROTOCOL => libc::IPPROTO_TCP,
+            libc::SO_MAX_PACING_RATE => {
+                let rate = options.max_pacing_rate.unwrap_or(u64::MAX);
+                return Ok(rate.to_ne_bytes().to_vec());
+            }
             libc::SO_ACCEPTCONN => socket.listening.is_some().into(),
             libc::SO_REUSEADDR => options.reuse_address.into(),
             libc::SO_REUSEPORT => options.reuse_port.into(),

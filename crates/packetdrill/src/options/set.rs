@@ -1,7 +1,7 @@
 //! setsockopt.
 
 use super::congestion_named;
-use super::value::{int, int_or_byte, int_within, linger, timeout};
+use super::value::{int, int_or_byte, int_within, linger, rate, timeout};
 use crate::errno::Errno;
 use crate::sockets::{Socket, SocketId};
 use crate::world::World;
@@ -29,7 +29,7 @@ pub(super) const TCP_INQ: c_int = 36;
 pub(super) const TCP_TX_DELAY: c_int = 37;
 
 /// SOL_SOCKET options that change nothing here; they are kept and given back.
-pub(super) const HARMLESS_SOCKET: [c_int; 20] = [
+pub(super) const HARMLESS_SOCKET: [c_int; 19] = [
     libc::SO_BROADCAST,
     libc::SO_BUSY_POLL,
     libc::SO_DEBUG,
@@ -37,7 +37,6 @@ pub(super) const HARMLESS_SOCKET: [c_int; 20] = [
     libc::SO_INCOMING_CPU,
     libc::SO_LOCK_FILTER,
     libc::SO_MARK,
-    libc::SO_MAX_PACING_RATE,
     libc::SO_NO_CHECK,
     libc::SO_OOBINLINE,
     libc::SO_PASSCRED,
@@ -129,6 +128,7 @@ impl World {
             libc::SO_SNDBUFFORCE => set_send_buffer(socket, int(value)?.max(0) as u32),
             libc::SO_RCVBUF => set_receive_buffer(socket, asked_buffer(value)?),
             libc::SO_RCVBUFFORCE => set_receive_buffer(socket, int(value)?.max(0) as u32),
+            libc::SO_MAX_PACING_RATE => options.max_pacing_rate = rate(value)?,
             libc::SO_BINDTODEVICE => {}
             name if HARMLESS_SOCKET.contains(&name) => {
                 options.others.insert((libc::SOL_SOCKET, name), int(value)?);
@@ -302,11 +302,13 @@ impl World {
         let config = socket.options.config(&self.settings, &socket.window, local);
         let service = socket.options.service(crate::address::Family::of(local));
         let (may_fragment, cork) = (socket.options.may_fragment(), socket.options.cork);
+        let max_pacing_rate = socket.options.max_pacing_rate;
         // The engine keeps fewer sets of parameters than a script can open sockets only in theory: nothing is lost then.
         let _ = self.stack.configure(self.now(), conn, |old| *old = config);
         self.stack.set_cork(conn, cork);
         let link = self.link(conn);
         link.service = service;
+        link.pacing.limit(max_pacing_rate);
         link.may_fragment = may_fragment;
     }
 }

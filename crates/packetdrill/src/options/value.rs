@@ -36,6 +36,18 @@ pub(super) fn int_within(bytes: &[u8], least: c_int, most: c_int) -> Result<u32,
     }
 }
 
+/// Bytes a second, as an int or a long; all ones mean no limit (socket(7), SO_MAX_PACING_RATE).
+pub(super) fn rate(bytes: &[u8]) -> Result<Option<u64>, Errno> {
+    let rate = match bytes.first_chunk::<8>() {
+        Some(long) => u64::from_ne_bytes(*long),
+        None => match int(bytes)? {
+            -1 => u64::MAX,
+            rate => (rate as u32).into(),
+        },
+    };
+    Ok((rate != u64::MAX).then_some(rate.max(1)))
+}
+
 /// A `timeval`; zero means none (socket(7)).
 pub(super) fn timeout(bytes: &[u8]) -> Result<Option<Span>, Errno> {
     if bytes.len() < TIMEVAL_LEN {

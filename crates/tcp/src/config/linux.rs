@@ -34,6 +34,10 @@ pub struct LinuxRules {
     /// the memory of its socket buffers). Otherwise nothing.
     #[schemars(extend("x-unit" = "bytes"))]
     pub piece_overhead: u32,
+    /// Data is sent no faster, bytes a second (SO_MAX_PACING_RATE), whatever the congestion control; none: only as fast as
+    /// that wants it.
+    #[schemars(range(min = 1))]
+    pub max_pacing_rate: Option<u64>,
 }
 
 impl LinuxRules {
@@ -48,6 +52,7 @@ impl LinuxRules {
         unreachable_ends_half_open: false,
         cubic: false,
         piece_overhead: 0,
+        max_pacing_rate: None,
     };
 
     /// Linux's way throughout.
@@ -61,6 +66,7 @@ impl LinuxRules {
         unreachable_ends_half_open: true,
         cubic: true,
         piece_overhead: 1280,
+        max_pacing_rate: None,
     };
 }
 

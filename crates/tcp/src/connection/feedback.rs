@@ -12,6 +12,9 @@ use baton_wire::Payload;
 use baton_wire::{Span, Time};
 use serde::{Deserialize, Serialize};
 
+/// No burst of a controller that does not say is longer (as a super-segment), bytes.
+const LARGEST_QUANTUM: u64 = 65_536;
+
 /// Of one connection whose controller wants any of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Feedback {
@@ -40,15 +43,19 @@ impl Taken {
 }
 
 impl Feedback {
-    /// What the controller wants, if anything.
-    pub(super) fn for_controller(congestion: &CongestionWindow) -> Option<Box<Self>> {
-        let wanted = Needs::ACKS | Needs::RATE_SAMPLES | Needs::PACING;
-        congestion.needs(wanted).then(|| {
+    /// What the controller wants, or the owner's limit of the rate, if anything.
+    pub(super) fn wanted(congestion: &CongestionWindow, config: &Config) -> Option<Box<Self>> {
+        Self::is_wanted(congestion, config).then(|| {
             Box::new(Self {
                 rates: RateSampler::new(),
                 pacing: Pacing::default(),
             })
         })
+    }
+
+    fn is_wanted(congestion: &CongestionWindow, config: &Config) -> bool {
+        let wanted = Needs::ACKS | Needs::RATE_SAMPLES | Needs::PACING;
+        congestion.needs(wanted) || config.linux.max_pacing_rate.is_some()
     }
 
     /// A segment counts as lost.
@@ -133,17 +140,56 @@ impl<P: Payload> Connection<P> {
             after,
             fills_window: after + self.smss() > self.congestion.window(),
         };
+        let pace = self.pace(cx.config);
         let Some(feedback) = &mut self.feedback else {
             return;
         };
         if self.congestion.needs(Needs::RATE_SAMPLES) {
             feedback.rates.sent(&transmission, by_time);
         }
-        if self.congestion.needs(Needs::PACING) {
-            let (rate, quantum) = self.congestion.pace();
+        if let Some((rate, quantum)) = pace {
             let len = run.end() - run.seq;
             feedback.pacing.sent(now, len, rate, quantum);
         }
+    }
+
+    /// Bytes a second, and how many may leave at once, where data is paced: as the controller has it, and no faster than the
+    /// owner lets it.
+    fn pace(&mut self, config: &Config) -> Option<(u64, u32)> {
+        let most = config.linux.max_pacing_rate;
+        if !self.congestion.needs(Needs::PACING) {
+            let rate = most?.min(self.usual_rate());
+            return Some((rate, self.usual_quantum(rate)));
+        }
+        let (rate, quantum) = self.congestion.pace();
+        Some(match (rate, most) {
+            (0, Some(most)) => (most, self.usual_quantum(most)),
+            (rate, Some(most)) if most < rate => (most, quantum.min(self.usual_quantum(most))),
+            _ => (rate, quantum),
+        })
+    }
+
+    /// The rate of a controller that knows none, as with Linux (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows a
+    /// round trip in slow start, 1.2 later.
+    fn usual_rate(&self) -> u64 {
+        let window = self.congestion.window();
+        let percent = match window < self.congestion.threshold() / 2 {
+            true => 200,
+            false => 120,
+        };
+        let srtt_us = self.rtt.srtt().as_us();
+        let bytes = u64::from(window.max(self.flight()));
+        match srtt_us {
+            0 => u64::MAX,
+            _ => bytes * percent * 10_000 / srtt_us,
+        }
+    }
+
+    /// What is sent in a 1024th of a second, in whole segments, two at least.
+    fn usual_quantum(&self, rate: u64) -> u32 {
+        let smss = self.smss();
+        let bytes = (rate >> 10).min(LARGEST_QUANTUM) as u32;
+        bytes.max(2 * smss) / smss * smss
     }
 
     /// True when data has to wait for its time; a timer runs until then.
@@ -156,7 +202,7 @@ impl<P: Payload> Connection<P> {
         let Some(feedback) = &self.feedback else {
             return false;
         };
-        if !self.congestion.needs(Needs::PACING) {
+        if !self.congestion.needs(Needs::PACING) && cx.config.linux.max_pacing_rate.is_none() {
             return false;
         }
         let wait = feedback.pacing.wait(now);
@@ -260,7 +306,7 @@ impl<P: Payload> Connection<P> {
             && custom.is_known()
             && self.congestion.revive(custom)
         {
-            self.restart_feedback(now, true, false);
+            self.restart_feedback(now, config, true, false);
         }
     }
 
@@ -268,12 +314,17 @@ impl<P: Payload> Connection<P> {
     pub(super) fn restart_feedback(
         &mut self,
         now: Time,
+        config: &Config,
         other_controller: bool,
         other_books: bool,
     ) {
+        // The owner may have set, changed or lifted its limit: what waits is judged anew.
+        self.timers.pacing = Time::NEVER;
+        let wanted = Feedback::is_wanted(&self.congestion, config);
+        if other_controller || wanted != self.feedback.is_some() {
+            self.feedback = Feedback::wanted(&self.congestion, config);
+        }
         if other_controller {
-            self.feedback = Feedback::for_controller(&self.congestion);
-            self.timers.pacing = Time::NEVER;
             if self.is_synchronized() {
                 self.introduce_controller(now);
             }

@@ -309,7 +309,7 @@ impl<P: Payload> Connection<P> {
             counts: Counts::default(),
             boundaries: Boundaries::default(),
             rtt: RttEstimator::new(config),
-            feedback: Feedback::for_controller(&congestion),
+            feedback: Feedback::wanted(&congestion, config),
             congestion,
             repair: Repair::new(iss, config),
             notification,

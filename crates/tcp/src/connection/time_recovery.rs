@@ -297,7 +297,7 @@ impl<P: Payload> Connection<P> {
             }
             _ => {}
         }
-        self.restart_feedback(now, other, kept != self.keeps_times());
+        self.restart_feedback(now, config, other, kept != self.keeps_times());
     }
 
     // --- timeouts ---
