@@ -7,8 +7,7 @@
  *
  * Time is virtual and the instance's own. It passes only by usleep, by netdev_receive (until a packet leaves), a
  * microsecond at each gettimeofday, and while the thread that drives the script is in a call that blocks. That thread
- * is the one that called packetdrill_interface_init, or the last one that called netdev_send, netdev_receive or
- * usleep. A call that blocks on any other thread sleeps in the kernel until what the driving thread does lets it go
+ * is the one that called packetdrill_interface_init, or the last one that called netdev_send or netdev_receive. A call that blocks on any other thread sleeps in the kernel until what the driving thread does lets it go
  * on; the clock then stands still until the woken thread has made its next call (to gettimeofday, as a rule).
  *
  * Flags: "key=value,key=value", see the README. NULL or "" for a usual Linux host.
@@ -64,8 +63,8 @@ struct packetdrill_interface {
     int (*netdev_send)(void *userdata, const void *packet, size_t count);
 
     /* The next raw packet that leaves: its bytes, their number, and when it left (microseconds on the clock of
-     * gettimeofday). *count says how much room there is; a longer super-segment is cut up. -1 with ETIMEDOUT when
-     * nothing would leave however long one waited. */
+     * gettimeofday). *count says how much room there is; a longer super-segment is cut up. An empty packet when nothing
+     * would leave however long one waited. */
     int (*netdev_receive)(void *userdata, void *packet, size_t *count, long long *time_usecs);
 
     int (*usleep)(void *userdata, useconds_t usec);
@@ -79,7 +78,8 @@ struct packetdrill_interface {
                       size_t len, unsigned int flags);
 };
 
-/* 0, or -1 after a message on standard error that names the flag that is wrong. */
+/* 0, or -1 after a message on standard error that names the flag that is wrong. The table is whole in either case; in
+ * the latter each of its functions fails with ENODEV. */
 int packetdrill_interface_init(const char *flags, struct packetdrill_interface *out);
 
 #ifdef __cplusplus

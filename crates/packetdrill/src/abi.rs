@@ -7,6 +7,7 @@
 
 mod calls;
 mod memory;
+mod refused;
 mod time;
 mod transfer;
 
@@ -92,8 +93,8 @@ pub struct Interface {
 }
 
 /// Makes an instance with these flags (`key=value,key=value`; null or empty for the defaults) and fills `out` with
-/// it and its functions. Returns 0, or -1 after a message on standard error when the flags are wrong. The calling
-/// thread is the one that drives the script. `free` releases the instance; no function may run then or be called
+/// it and its functions. Returns 0, or -1 after a message on standard error when the flags are wrong; the table is whole then
+/// too, and each of its functions fails with ENODEV. The calling thread is the one that drives the script. `free` releases the instance; no function may run then or be called
 /// afterwards.
 ///
 /// # Safety
@@ -112,6 +113,8 @@ pub unsafe extern "C" fn packetdrill_interface_init(
         Ok(settings) => settings,
         Err(error) => {
             eprintln!("baton_packetdrill: flags: {error}");
+            // SAFETY: `out` may be written by this function's contract.
+            unsafe { out.write(refused::table()) };
             return -1;
         }
     };

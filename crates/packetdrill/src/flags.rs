@@ -61,7 +61,7 @@ impl Default for Settings {
             keepalive: Keepalive::default(),
             somaxconn: 4096,
             local4: Ipv4Addr::new(192, 168, 0, 1),
-            local6: Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1),
+            local6: Ipv6Addr::new(0xfd3d, 0x0a0b, 0x17d6, 0, 0, 0, 0, 1),
             seed: 0x6261_746f_6e21,
         }
     }

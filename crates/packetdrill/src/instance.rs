@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// Longest real time for which a woken thread is waited for.
 const SETTLE_LIMIT: Duration = Duration::from_millis(100);
 
+/// Real time that a thread gets after it was heard of again: it still has to store what its call came to.
+const STORING_TIME: Duration = Duration::from_millis(2);
+
 /// Longest virtual time for which a packet is waited for: longer than any timer of a usual host, keepalive included.
 const LONGEST_WAIT: Span = Span::from_secs(4 * 3600);
 
@@ -46,6 +49,8 @@ struct Inner {
     sleepers: Vec<Sleeper>,
     /// The thread on whose account time passes.
     driver: ThreadId,
+    /// When a thread that had been in a call that blocked was heard of again.
+    heard: Option<Instant>,
 }
 
 /// A world behind a lock.
@@ -69,6 +74,7 @@ impl Instance {
                 world,
                 sleepers: Vec::new(),
                 driver: thread::current().id(),
+                heard: None,
             }),
             wake: Condvar::new(),
             settled: Condvar::new(),
@@ -82,12 +88,13 @@ impl Instance {
         let known = inner.sleepers.len();
         inner.sleepers.retain(|sleeper| sleeper.thread != me);
         if inner.sleepers.len() != known {
+            inner.heard = Some(Instant::now());
             self.settled.notify_all();
         }
         inner
     }
 
-    /// The same for calls that only the thread that drives the script makes.
+    /// The same for the calls of the network device, which only the thread that drives the script makes.
     fn drive(&self) -> Guard<'_> {
         let mut inner = self.enter();
         inner.driver = thread::current().id();
@@ -212,7 +219,14 @@ impl Instance {
             self.wake_sleepers(&mut inner);
             let is_asleep = |sleeper: &Sleeper| matches!(sleeper.sleep, Sleep::Asleep { .. });
             if inner.sleepers.iter().all(is_asleep) {
-                return inner;
+                let rest = inner.heard.map(|heard| heard.elapsed());
+                let Some(rest) = rest.and_then(|since| STORING_TIME.checked_sub(since)) else {
+                    inner.heard = None;
+                    return inner;
+                };
+                let waited = self.settled.wait_timeout(inner, rest);
+                inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
             }
             let Some(rest) = SETTLE_LIMIT.checked_sub(begun.elapsed()) else {
                 // Its caller does something else: it is not waited for again.
@@ -256,10 +270,11 @@ impl Instance {
     }
 
     /// The next packet that leaves, at most `most` bytes long, and when it left, microseconds since 1970. Lets time
-    /// pass until there is one.
+    /// pass until there is one. When none would ever leave, or none within hours, an empty one, now: tools call again
+    /// for ever when this fails.
     ///
     /// # Errors
-    /// ETIMEDOUT when none would ever leave, or none within hours.
+    /// EMSGSIZE when there is no room for a packet of one segment.
     pub fn fetch(&self, most: usize) -> Result<(Vec<u8>, u64), Errno> {
         let mut inner = self.drive();
         let limit = inner.world.now() + LONGEST_WAIT;
@@ -269,15 +284,25 @@ impl Instance {
                 return fetched(&mut inner.world, packet, most);
             }
             if Self::next_moment(&inner) > limit {
-                return Err(Errno(libc::ETIMEDOUT));
+                return Ok((Vec::new(), World::unix_us(inner.world.now())));
             }
             (inner, _) = self.step(inner, limit);
         }
     }
 
-    /// Lets time pass.
+    /// Lets time pass, or waits until it has where another thread drives the script.
     pub fn sleep_for(&self, span: Span) {
-        let mut inner = self.drive();
+        let mut inner = self.enter();
+        if inner.driver != thread::current().id() {
+            let until = inner.world.now() + span;
+            drop(inner);
+            // Nothing else ends it.
+            let _ = self.blocking_call(|world| match world.now() < until {
+                true => Err(Stop::Wait(until)),
+                false => Ok(()),
+            });
+            return;
+        }
         inner = self.settle(inner);
         let until = inner.world.now() + span;
         while inner.world.now() < until {

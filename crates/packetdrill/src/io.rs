@@ -30,6 +30,14 @@ impl Read {
         }
     }
 
+    /// The same; with `nowhere` what a socket has stays there, and the call fails with EFAULT.
+    pub fn to_nowhere(self, nowhere: bool) -> Self {
+        Self {
+            socket: self.socket.to_nowhere(nowhere),
+            ..self
+        }
+    }
+
     /// What there is; nothing at the end.
     ///
     /// # Errors

@@ -48,6 +48,8 @@ pub(crate) enum Association {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) socket: SocketId,
+    /// Its peer, which is told also when the connection is no more.
+    pub(crate) remote: Endpoint,
     /// Without data it is shown from now on only (TCP_DEFER_ACCEPT).
     pub(crate) hidden_until: Time,
 }

@@ -81,8 +81,8 @@ pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
     fields.0
 }
 
-/// Bytes of the whole structure.
-const FULL_LEN: usize = 248;
+/// Bytes of the whole structure, that of Linux 6.18; what is not known here is zero.
+const FULL_LEN: usize = 280;
 
 /// The structure of a connection.
 pub(crate) fn of_connection(

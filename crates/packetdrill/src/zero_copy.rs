@@ -12,6 +12,8 @@ pub struct Completion {
     pub first: u32,
     /// The last of them.
     pub last: u32,
+    /// Data was copied on its way: it left, by an interface that copies. Otherwise the call's buffers were let go unsent.
+    pub copied: bool,
 }
 
 /// Calls of one socket and the reports about them.
@@ -31,22 +33,41 @@ impl ZeroCopy {
         self.next = self.next.wrapping_add(1);
     }
 
+    /// The connection is over; so many bytes had been sent and were not acknowledged. True when a call is done with.
+    pub(crate) fn ended(&mut self, sent: u64) -> bool {
+        self.done_with(u64::MAX, sent) > 0
+    }
+
     /// The peer acknowledged so many bytes. True when a call is done with.
     pub(crate) fn acknowledged(&mut self, len: u64) -> bool {
+        self.done_with(len, u64::MAX) > 0
+    }
+
+    /// So many calls are done with. Those that start before `sent` left.
+    fn done_with(&mut self, len: u64, sent: u64) -> usize {
+        let starts: Vec<u64> = std::iter::once(0)
+            .chain(self.pending.iter().map(|(_, end)| *end))
+            .collect();
         for (_, end) in &mut self.pending {
             *end = end.saturating_sub(len);
         }
         let done = self.pending.iter().take_while(|(_, end)| *end == 0).count();
-        for (number, _) in self.pending.drain(..done) {
+        for ((number, _), start) in self.pending.drain(..done).zip(starts) {
+            let copied = start < sent;
             match self.reports.back_mut() {
-                Some(report) if report.last.wrapping_add(1) == number => report.last = number,
+                Some(report)
+                    if report.last.wrapping_add(1) == number && report.copied == copied =>
+                {
+                    report.last = number;
+                }
                 _ => self.reports.push_back(Completion {
                     first: number,
                     last: number,
+                    copied,
                 }),
             }
         }
-        done > 0
+        done
     }
 
     /// A report waits to be read.
@@ -72,9 +93,27 @@ mod tests {
         calls.written(3500);
         assert!(!calls.acknowledged(999));
         assert!(calls.acknowledged(2001));
-        assert_eq!(calls.take_report(), Some(Completion { first: 0, last: 1 }));
+        let copied = |first, last| Completion {
+            first,
+            last,
+            copied: true,
+        };
+        assert_eq!(calls.take_report(), Some(copied(0, 1)));
         assert!(!calls.has_report());
-        assert!(calls.acknowledged(u64::MAX));
-        assert_eq!(calls.take_report(), Some(Completion { first: 2, last: 2 }));
+        assert!(calls.acknowledged(500));
+        assert_eq!(calls.take_report(), Some(copied(2, 2)));
+    }
+
+    #[test]
+    fn what_was_never_sent_was_not_copied() {
+        let mut calls = ZeroCopy::default();
+        calls.written(1000);
+        calls.written(3000);
+        assert!(calls.ended(1000));
+        let reports = [calls.take_report(), calls.take_report()];
+        assert_eq!(
+            reports.map(|it| it.map(|it| it.copied)),
+            [Some(true), Some(false)]
+        );
     }
 }

@@ -36,6 +36,7 @@ fn the_object_loads_and_its_instances_are_apart() {
         unsafe { (init(flags.as_ptr(), table.as_mut_ptr()) == 0).then(|| table.assume_init()) }
     };
     assert!(table("gso=perhaps").is_none());
+    refusing_tables_are_whole(&init);
     let (one, other) = (
         table("").expect("flags"),
         table("gso=off,sack=off").expect("flags"),
@@ -50,6 +51,90 @@ fn the_object_loads_and_its_instances_are_apart() {
         (one.free)(one.userdata);
         (other.free)(other.userdata);
     }
+}
+
+/// A tool that does not look at the outcome gets errors, and no crash.
+fn refusing_tables_are_whole(init: &Init) {
+    let mut table = MaybeUninit::<Interface>::uninit();
+    // SAFETY: a C string and room for a table, which is filled in whatever the outcome.
+    let table = unsafe {
+        assert_eq!(init(c"no such flag".as_ptr(), table.as_mut_ptr()), -1);
+        table.assume_init()
+    };
+    // SAFETY: a table without an instance takes any userdata and pointers.
+    unsafe {
+        assert_eq!((table.socket)(table.userdata, 2, 1, 0), -1);
+        assert_eq!((table.usleep)(table.userdata, 10), -1);
+        (table.free)(table.userdata);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shared(Interface);
+
+// SAFETY: the instance behind it is made for calls from several threads.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn clock_us(&self) -> i64 {
+        let mut time = libc::timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        };
+        // SAFETY: the instance lives, and the time may be written.
+        unsafe { (self.0.gettimeofday)(self.0.userdata, &mut time, std::ptr::null_mut()) };
+        time.tv_sec * 1_000_000 + time.tv_usec
+    }
+
+    fn sleep(&self, us: u32) {
+        // SAFETY: the instance lives.
+        unsafe { (self.0.usleep)(self.0.userdata, us) };
+    }
+}
+
+/// A tool's second thread sleeps before it makes its call: time is the first one's all the same.
+#[test]
+fn time_passes_by_the_thread_that_drives_only() {
+    let mut table = MaybeUninit::uninit();
+    // SAFETY: no flags, and room for a table, which is filled in.
+    let shared = unsafe {
+        assert_eq!(
+            baton_packetdrill::packetdrill_interface_init(std::ptr::null(), table.as_mut_ptr()),
+            0
+        );
+        Shared(table.assume_init())
+    };
+    let start_us = shared.clock_us();
+    let (tell, told) = std::sync::mpsc::channel();
+    let sleeper = std::thread::spawn(move || {
+        let shared = shared;
+        // SAFETY: it takes nothing and cannot fail.
+        tell.send(unsafe { libc::gettid() })
+            .expect("it is waited for");
+        shared.sleep(50_000);
+        shared.clock_us()
+    });
+    let id = told.recv().expect("it starts");
+    while !sleeper.is_finished() && !is_asleep(id) {
+        std::thread::yield_now();
+    }
+    let mut passed_us = 0;
+    while !sleeper.is_finished() {
+        shared.sleep(1_000);
+        passed_us += 1_000;
+    }
+    let slept_us = sleeper.join().expect("it ends") - start_us;
+    assert!(
+        slept_us >= 50_000 && passed_us + 5_000 >= slept_us,
+        "{slept_us} of {passed_us}"
+    );
+    // SAFETY: nobody uses it any more.
+    unsafe { (shared.0.free)(shared.0.userdata) };
+}
+
+fn is_asleep(thread: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    stat.is_ok_and(|stat| stat.contains(") S "))
 }
 
 #[test]

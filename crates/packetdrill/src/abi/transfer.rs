@@ -14,14 +14,21 @@ use libc::{c_int, c_uint, c_void, iovec, msghdr, off64_t, size_t, sockaddr, sock
 /// The type of the control message with what is left to read (linux/tcp.h: TCP_CM_INQ).
 const TCP_CM_INQ: c_int = 36;
 
-/// Where an error comes from: a sender without copy (linux/errqueue.h).
+/// Where an error comes from: a sender without copy, who had his data copied all the same (linux/errqueue.h).
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
+const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 
 fn whole(buffer: *mut c_void, len: usize) -> iovec {
     iovec {
         iov_base: buffer,
         iov_len: len,
     }
+}
+
+/// The first byte would have no place.
+fn lead_nowhere(parts: &[iovec]) -> bool {
+    let first = parts.iter().find(|part| part.iov_len > 0);
+    first.is_some_and(|part| part.iov_base.is_null())
 }
 
 /// Runs read(2) and fills the parts.
@@ -31,7 +38,7 @@ fn whole(buffer: *mut c_void, len: usize) -> iovec {
 unsafe fn read_into(data: Data, fd: c_int, parts: &[iovec]) -> Result<ssize_t, Errno> {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
-    let mut call = Read::new(fd, len_of(parts));
+    let mut call = Read::new(fd, len_of(parts)).to_nowhere(lead_nowhere(parts));
     let received = instance.blocking_call(|world| call.attempt(world))?;
     // SAFETY: by this function's contract.
     unsafe { scatter(&received.data, parts) }?;
@@ -50,7 +57,7 @@ unsafe fn receive_into(
 ) -> Result<Received, Errno> {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
-    let mut call = Receive::new(fd, len_of(parts), flags);
+    let mut call = Receive::new(fd, len_of(parts), flags).to_nowhere(lead_nowhere(parts));
     let received = instance.blocking_call(|world| call.attempt(world))?;
     // SAFETY: by this function's contract.
     unsafe { scatter(&received.data, parts) }?;
@@ -208,7 +215,11 @@ fn control_of(received: &Received) -> Option<Vec<u8>> {
 /// `struct sock_extended_err` and the address of who is to blame, which is nobody (ip(7)).
 fn error_of(completion: Completion, family: Family) -> Vec<u8> {
     let mut error = vec![0; 4];
-    error.extend([SO_EE_ORIGIN_ZEROCOPY, 0, 0, 0]);
+    let code = match completion.copied {
+        true => SO_EE_CODE_ZEROCOPY_COPIED,
+        false => 0,
+    };
+    error.extend([SO_EE_ORIGIN_ZEROCOPY, 0, code, 0]);
     error.extend(completion.first.to_ne_bytes());
     error.extend(completion.last.to_ne_bytes());
     let address_len = match family {
@@ -353,7 +364,7 @@ pub(super) unsafe extern "C" fn sendmsg(
 /// splice(2).
 ///
 /// # Safety
-/// `data` is an instance's. The offsets are not looked at but for being there.
+/// `data` is an instance's. The offsets are null or point to one; one of 0 counts as none.
 pub(super) unsafe extern "C" fn splice(
     data: Data,
     from: c_int,
@@ -365,7 +376,10 @@ pub(super) unsafe extern "C" fn splice(
 ) -> ssize_t {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
-    let has_offsets = !from_offset.is_null() || !to_offset.is_null();
+    // Tools hand over where a position would be, be there one or not.
+    // SAFETY: null, or a position by this function's contract.
+    let is_given = |at: *mut off64_t| !at.is_null() && unsafe { at.read_unaligned() } != 0;
+    let has_offsets = is_given(from_offset) || is_given(to_offset);
     let mut call = Splice::new(from, to, has_offsets, len, flags);
     let moved = instance.blocking_call(|world| call.attempt(world));
     report(moved.map(|moved| moved as ssize_t))

@@ -62,6 +62,7 @@ impl World {
             libc::SO_SNDTIMEO => return Ok(of_timeout(options.send_timeout)),
             libc::SO_RCVLOWAT => options.low_water as c_int,
             libc::SO_SNDLOWAT => 1,
+            libc::SO_MEMINFO => return Ok(self.memory_info(id)),
             libc::SO_SNDBUF => options.send_buffer as c_int,
             libc::SO_RCVBUF => socket.window.buffer() as c_int,
             name if HARMLESS_SOCKET.contains(&name) => {
@@ -71,6 +72,30 @@ impl World {
             _ => return Err(UNKNOWN),
         };
         Ok(bytes(value))
+    }
+
+    /// SO_MEMINFO: what is received and not read, its limit, what is on its way (none is seen there), the limit of what is
+    /// written, and what of it is held; what else Linux counts is zero.
+    fn memory_info(&self, id: SocketId) -> Vec<u8> {
+        let socket = &self.sockets[id];
+        let link = socket.conn.and_then(|conn| self.links.get(&conn));
+        let queued = link.map_or(0, |link| link.queue.memory());
+        let (unread, room) = (socket.received.len() as u32, socket.window.buffer());
+        let counts = [
+            unread,
+            room,
+            0,
+            socket.options.send_buffer,
+            0,
+            queued,
+            0,
+            0,
+            0,
+        ];
+        counts
+            .iter()
+            .flat_map(|count| count.to_ne_bytes())
+            .collect()
     }
 
     fn tcp_option(&mut self, id: SocketId, name: c_int) -> Result<Vec<u8>, Errno> {

@@ -1,7 +1,7 @@
 //! accept.
 
 use super::{Association, Socket, SocketId, Waiting};
-use crate::address::{self, Family};
+use crate::address;
 use crate::descriptors::File;
 use crate::errno::{Errno, Outcome, fail, wait};
 use crate::receive_window::ReceiveWindow;
@@ -50,7 +50,7 @@ impl Accept {
                 _ => wait(now, limit),
             };
         };
-        let remote = world.remote_address(listening.queue[place].socket, socket.family);
+        let remote = address::write(listening.queue[place].remote, socket.family);
         let child = world.take_waiting(id, place)?;
         Ok((child, remote))
     }
@@ -74,14 +74,6 @@ impl World {
         self.descriptors.add(File::Socket(child))
     }
 
-    /// The peer of an unaccepted connection, as a socket of `family` shows it.
-    fn remote_address(&self, child: SocketId, family: Family) -> Vec<u8> {
-        match self.sockets[child].conn {
-            Some(conn) => address::write(self.stack.flow(conn).remote, family),
-            None => Vec::new(),
-        }
-    }
-
     /// A handshake was completed: the connection gets a socket, which waits to be accepted.
     pub(super) fn child_established(&mut self, listener: ListenerId) {
         let Some(conn) = self.stack.accept(listener) else {
@@ -99,6 +91,7 @@ impl World {
         let defer_s = u64::from(self.sockets[parent].options.defer_accept_s);
         let waiting = Waiting {
             socket: child,
+            remote: self.stack.flow(conn).remote,
             hidden_until: self.now() + Span::from_secs(defer_s),
         };
         if let Some(listening) = &mut self.sockets[parent].listening {

@@ -74,7 +74,7 @@ impl World {
 
     /// The engine is done with a connection: its socket is closed and says why.
     fn connection_ended(&mut self, conn: ConnId, reason: CloseReason) {
-        self.links.remove(&conn);
+        let link = self.links.remove(&conn);
         let Some(id) = self.owners.remove(&conn) else {
             return;
         };
@@ -91,7 +91,8 @@ impl World {
             CloseReason::Unreachable(error) => Some(soft.unwrap_or(errno_of(error))),
         };
         (socket.receive_shut, socket.send_shut) = (true, true);
-        socket.zero_copy.acknowledged(u64::MAX);
+        let sent = link.map_or(0, |link| link.queue.sent_len());
+        socket.zero_copy.ended(sent.into());
         if socket.error.is_some() {
             self.wake(id, Ready::ERROR);
         }

@@ -31,6 +31,8 @@ pub struct Receive {
     flags: c_int,
     got: Received,
     limit: Option<Option<Time>>,
+    /// The caller gave no place for what there is.
+    nowhere: bool,
 }
 
 impl Receive {
@@ -42,7 +44,13 @@ impl Receive {
             flags,
             got: Received::default(),
             limit: None,
+            nowhere: false,
         }
+    }
+
+    /// The same; with `nowhere` data stays where it is, and the call fails with EFAULT.
+    pub fn to_nowhere(self, nowhere: bool) -> Self {
+        Self { nowhere, ..self }
     }
 
     fn has(&self, flag: c_int) -> bool {
@@ -76,6 +84,10 @@ impl Receive {
         let limit = *self
             .limit
             .get_or_insert_with(|| socket.receive_limit(now, self.flags));
+        let unread = world.sockets[id].received.len();
+        if self.nowhere && self.want.min(unread) > 0 && !self.has(libc::MSG_TRUNC) {
+            return fail(libc::EFAULT);
+        }
         let there = self.take(world, id);
         let target = match self.has(libc::MSG_WAITALL) {
             true => self.want,

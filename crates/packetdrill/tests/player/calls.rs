@@ -49,6 +49,9 @@ pub fn fetch(table: &Table) -> Result<(Vec<u8>, i64), String> {
     if outcome != 0 {
         return Err(format!("nothing leaves: {}", errno()));
     }
+    if len == 0 {
+        return Err("nothing leaves".to_owned());
+    }
     buffer.truncate(len);
     Ok((buffer, at_us))
 }
@@ -144,6 +147,7 @@ const SOCKET_OPTIONS: &[(c_int, &str)] = names![
     SO_PROTOCOL,
     SO_DOMAIN,
     SO_MAX_PACING_RATE,
+    SO_MEMINFO,
 ];
 
 const TCP_OPTIONS: &[(c_int, &str)] = names![
@@ -250,9 +254,8 @@ pub fn run(table: &Table, call: &str, wire: &mut Wire) -> Result<String, String>
     match *name {
         "socket" | "bind" | "listen" | "accept" | "connect" | "shutdown" | "close" | "fcntl"
         | "ioctl" => open_or_close(table, name, args, wire),
-        "read" | "recv" | "readv" | "recvmsg" | "write" | "send" | "writev" | "sendmsg" => {
-            transfer(table, name, args, wire)
-        }
+        "read" | "read-nowhere" | "recv" | "readv" | "recvmsg" | "write" | "send" | "writev"
+        | "sendmsg" => transfer(table, name, args, wire),
         "set" | "get" | "info" => option(table, name, args),
         "poll" | "epoll_create" | "epoll_ctl" | "epoll_wait" => poll(table, name, args),
         "pipe" | "splice" => pipe(table, name, args, wire),
@@ -309,7 +312,7 @@ fn open_or_close(table: &Table, name: &str, args: &[&str], wire: &Wire) -> Resul
                 let mut len = addr.len() as socklen_t;
                 let fd = (t.accept)(data, number(0)?, addr.as_mut_ptr().cast(), &mut len);
                 let expected = sockaddr(wire.remote().addr, wire.remote().port);
-                if fd >= 0 && addr[..len as usize] != expected[..] && len > 0 {
+                if fd >= 0 && addr[..len as usize] != expected[..] {
                     return Err("accept gives another address".to_owned());
                 }
                 fd
@@ -388,6 +391,7 @@ fn receive(
     let got = unsafe {
         match name {
             "read" => (t.read)(data, fd, at, len),
+            "read-nowhere" => (t.read)(data, fd, std::ptr::null_mut(), len),
             "readv" => (t.readv)(data, fd, parts.as_ptr(), 2),
             "recv" => (t.recv)(data, fd, at, len, flags),
             _ => {
@@ -402,7 +406,11 @@ fn receive(
                     let error: libc::sock_extended_err = libc::CMSG_DATA(header)
                         .cast::<libc::sock_extended_err>()
                         .read_unaligned();
-                    return Ok(format!("{got} done={}-{}", error.ee_info, error.ee_data));
+                    let how = ["", " copied"][usize::from(error.ee_code)];
+                    return Ok(format!(
+                        "{got} done={}-{}{how}",
+                        error.ee_info, error.ee_data
+                    ));
                 }
                 if !header.is_null() && (*header).cmsg_type == TCP_INQ {
                     unread = Some(*libc::CMSG_DATA(header).cast::<c_int>());

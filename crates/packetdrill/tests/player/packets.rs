@@ -36,7 +36,7 @@ impl Wire {
     pub fn new(v6: bool) -> Self {
         let (local, remote) = match v6 {
             false => ("192.168.0.1", "192.0.2.1"),
-            true => ("fd3d:fa7b:d17d::1", "2001:db8::1"),
+            true => ("fd3d:a0b:17d6::1", "fd3d:fa7b:d17d::1"),
         };
         let addr = |text: &str| text.parse::<IpAddr>().expect("an address");
         Self {
