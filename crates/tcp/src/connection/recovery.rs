@@ -192,7 +192,8 @@ impl<P: Payload> Connection<P> {
         if self.congestion.phase == Phase::FastRecovery {
             return self.recovery_progress(acked, smss);
         }
-        if !self.options.sack && self.congestion.duplicates > 0 {
+        let counts = self.congestion.counts_as_linux() && !self.options.sack;
+        if counts && self.congestion.duplicates > 0 {
             // Duplicates stood for what arrived before.
             let new = acked.saturating_sub(self.counted_by_duplicates());
             delivery.delivered = new.max(acked.min(smss));
