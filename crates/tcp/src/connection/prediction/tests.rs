@@ -312,7 +312,11 @@ fn config() -> impl Strategy<Value = Config> {
         match linux {
             true => Config {
                 window_counting: crate::WindowCounting::Linux,
-                congestion: Congestion::NewReno,
+                // Runs have PSH where single segments have none.
+                linux: crate::LinuxRules {
+                    push_bursts: false,
+                    ..crate::LinuxRules::ALL
+                },
                 ..config
             },
             false => config,

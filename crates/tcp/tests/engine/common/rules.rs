@@ -1,6 +1,6 @@
 //! Random settings of the rules beside recovery.
 
-use baton_tcp::{Config, Keepalive, NagleRule, WindowProbe, WindowUpdate};
+use baton_tcp::{Config, Keepalive, LinuxRules, NagleRule, WindowProbe, WindowUpdate};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -18,6 +18,7 @@ pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
         cork_limit_ms: [0, 200][rng.random_range(0..2)],
         window_probe: [WindowProbe::OldNumber, WindowProbe::NextByte][rng.random_range(0..2)],
         window_update: [WindowUpdate::TwoSegments, WindowUpdate::Doubled][rng.random_range(0..2)],
+        linux: [LinuxRules::NONE, LinuxRules::ALL][rng.random_range(0..2)],
         delay_fin_ack: rng.random_bool(0.5),
         nagle_rule: [NagleRule::Classic, NagleRule::Minshall][rng.random_range(0..2)],
         keepalive: rng.random_bool(0.3).then_some(Keepalive {
