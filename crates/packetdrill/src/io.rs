@@ -31,9 +31,9 @@ impl Read {
     }
 
     /// The same; with `nowhere` what a socket has stays there, and the call fails with EFAULT.
-    pub fn to_nowhere(self, nowhere: bool) -> Self {
+    pub fn nowhere(self, nowhere: bool) -> Self {
         Self {
-            socket: self.socket.to_nowhere(nowhere),
+            socket: self.socket.nowhere(nowhere),
             ..self
         }
     }

@@ -38,7 +38,7 @@ fn lead_nowhere(parts: &[iovec]) -> bool {
 unsafe fn read_into(data: Data, fd: c_int, parts: &[iovec]) -> Result<ssize_t, Errno> {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
-    let mut call = Read::new(fd, len_of(parts)).to_nowhere(lead_nowhere(parts));
+    let mut call = Read::new(fd, len_of(parts)).nowhere(lead_nowhere(parts));
     let received = instance.blocking_call(|world| call.attempt(world))?;
     // SAFETY: by this function's contract.
     unsafe { scatter(&received.data, parts) }?;
@@ -57,7 +57,7 @@ unsafe fn receive_into(
 ) -> Result<Received, Errno> {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
-    let mut call = Receive::new(fd, len_of(parts), flags).to_nowhere(lead_nowhere(parts));
+    let mut call = Receive::new(fd, len_of(parts), flags).nowhere(lead_nowhere(parts));
     let received = instance.blocking_call(|world| call.attempt(world))?;
     // SAFETY: by this function's contract.
     unsafe { scatter(&received.data, parts) }?;

@@ -49,7 +49,7 @@ impl Receive {
     }
 
     /// The same; with `nowhere` data stays where it is, and the call fails with EFAULT.
-    pub fn to_nowhere(self, nowhere: bool) -> Self {
+    pub fn nowhere(self, nowhere: bool) -> Self {
         Self { nowhere, ..self }
     }
 

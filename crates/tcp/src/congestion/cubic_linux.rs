@@ -123,7 +123,7 @@ impl LinuxCubic {
     /// Where the cubic function is a round trip from now.
     fn target(&self, elapsed: Span) -> u32 {
         let at = elapsed + self.least.unwrap_or(Span::ZERO);
-        let ticks = (at.as_ps() / TICK.as_ps() << SECOND_SHIFT) / 1000;
+        let ticks = ((at.as_ps() / TICK.as_ps()) << SECOND_SHIFT) / 1000;
         let distance = ticks.abs_diff(self.k.into()).min(FARTHEST);
         let offset = (u128::from(C) * u128::from(distance).pow(3)) >> C_SHIFT;
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);
