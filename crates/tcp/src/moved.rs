@@ -1,6 +1,6 @@
 //! A connection on its way between host and adapter.
 
-use crate::portable::{DecodeError, Portable};
+use crate::portable::{self, DecodeError, Portable};
 use baton_wire::Payload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ impl<P: Payload + Serialize + DeserializeOwned> Moved<P> {
 
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        postcard::to_stdvec(self).expect("memory takes any state")
+        portable::to_bytes(self, self.state.config())
     }
 
     /// Reads what [`Moved::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.
@@ -37,11 +37,6 @@ impl<P: Payload + Serialize + DeserializeOwned> Moved<P> {
     /// The bytes are not one whole state of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         Portable::<P>::check_version(bytes)?;
-        let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
-        let (moved, rest) = postcard::take_from_bytes(bytes).map_err(malformed)?;
-        match rest.len() {
-            0 => Ok(moved),
-            len => Err(DecodeError::Trailing(len)),
-        }
+        portable::from_bytes(bytes, |moved: &mut Self| &mut moved.state)
     }
 }

@@ -78,33 +78,18 @@ pub enum DecodeError {
 impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     /// The state as bytes, its version first.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let bytes = postcard::to_stdvec(self);
-        let all = match self.version {
-            WITH_LINUX_RULES => {
-                bytes.and_then(|bytes| postcard::to_extend(&self.config.linux, bytes))
-            }
-            _ => bytes,
-        };
-        all.expect("memory takes any state")
+        to_bytes(self, &self.config)
     }
 
     /// Reads what [`Portable::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.
     ///
     /// # Errors
-    /// The bytes are not one whole state of this version.
+    /// The bytes are not one whole state of a version that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::check_version(bytes)?;
-        let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
-        let (mut state, mut rest) = postcard::take_from_bytes::<Self>(bytes).map_err(malformed)?;
-        if state.version == WITH_LINUX_RULES {
-            let rules = postcard::take_from_bytes(rest).map_err(malformed)?;
-            (state.config.linux, rest) = rules;
-        }
-        match rest.len() {
-            0 => Ok(state),
-            len => Err(DecodeError::Trailing(len)),
-        }
+        from_bytes(bytes, |state| state)
     }
+
     /// Whether the bytes begin with a state of the version that is read here.
     ///
     /// # Errors
@@ -119,6 +104,34 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
             });
         }
         Ok(())
+    }
+}
+
+/// A value that holds the state of a connection with these parameters, and then its rules of Linux, if it follows any.
+pub(crate) fn to_bytes(value: &impl Serialize, config: &Config) -> Vec<u8> {
+    let bytes = postcard::to_stdvec(value);
+    let all = match version_for(config) {
+        WITH_LINUX_RULES => bytes.and_then(|bytes| postcard::to_extend(&config.linux, bytes)),
+        _ => bytes,
+    };
+    all.expect("memory takes any state")
+}
+
+/// Reads such a value, whose state `state` gives.
+pub(crate) fn from_bytes<T: DeserializeOwned, P>(
+    bytes: &[u8],
+    state: impl FnOnce(&mut T) -> &mut Portable<P>,
+) -> Result<T, DecodeError> {
+    let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
+    let (mut value, mut rest) = postcard::take_from_bytes::<T>(bytes).map_err(malformed)?;
+    let moved = state(&mut value);
+    if moved.version == WITH_LINUX_RULES {
+        let rules = postcard::take_from_bytes(rest).map_err(malformed)?;
+        (moved.config.linux, rest) = rules;
+    }
+    match rest.len() {
+        0 => Ok(value),
+        len => Err(DecodeError::Trailing(len)),
     }
 }
 

@@ -1,7 +1,9 @@
 //! What a dialogue cannot say: how the engine is called, and what it gives besides segments and events.
 
 use crate::play::Player;
-use baton_tcp::{Config, ConnId, DecodeError, Event, Portable, RunLimit, Segment, Stack, State};
+use baton_tcp::{
+    Config, ConnId, DecodeError, Event, Moved, Portable, RunLimit, Segment, Stack, State,
+};
 use baton_testkit::{endpoint, symbolic};
 use baton_wire::{Flags, Flow, Pieces, Span, Symbolic, Time};
 use libtest_mimic::Trial;
@@ -263,6 +265,12 @@ fn linuxs_rules_move_as_bytes() {
     longer.push(0);
     assert!(matches!(read(&cut), Err(DecodeError::Malformed(_))));
     assert_eq!(read(&longer), Err(DecodeError::Trailing(1)));
+    // Between host and adapter too.
+    let moved = Moved {
+        unsent: vec![symbolic(1, 0, 10)],
+        ..Moved::new(with)
+    };
+    assert_eq!(Moved::from_bytes(&moved.to_bytes()), Ok(moved));
 }
 
 fn a_refused_state_is_given_back() {
