@@ -194,26 +194,21 @@ impl<P: Payload> Connection<P> {
 
     /// True when data has to wait for its time; a timer runs until then.
     pub(super) fn is_paced_out(&mut self, cx: &Context<'_>) -> bool {
-        if self.feedback.is_none() {
-            return false;
-        }
-        let now = self.clock.moment(cx.now);
-        self.restart_if_idle(now);
         let Some(feedback) = &self.feedback else {
             return false;
         };
         if !self.congestion.needs(Needs::PACING) && cx.config.linux.max_pacing_rate.is_none() {
             return false;
         }
-        let wait = feedback.pacing.wait(now);
+        let wait = feedback.pacing.wait(self.clock.moment(cx.now));
         if wait > Span::ZERO {
             self.timers.pacing = cx.now + wait;
         }
         wait > Span::ZERO
     }
 
-    /// Nothing is in flight, and the application is why (draft-ietf-ccwg-bbr-06 5.4.1).
-    fn restart_if_idle(&mut self, now: Moment) {
+    /// Something is about to be sent, nothing is in flight, and the application is why (draft-ietf-ccwg-bbr-06 5.4.1).
+    pub(super) fn restart_if_idle(&mut self, now: Moment) {
         let smss = self.smss();
         if let Some(feedback) = &self.feedback
             && self.flight() == 0

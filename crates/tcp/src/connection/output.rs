@@ -394,6 +394,9 @@ impl<P: Payload> Connection<P> {
         if let Some(idle) = self.idle_time(cx) {
             self.congestion.restart(idle, self.restart_window(cx));
         }
+        if feedback {
+            self.restart_if_idle(self.clock.moment(cx.now));
+        }
         let end = run.end();
         if again {
             cx.stats.retransmissions += 1;

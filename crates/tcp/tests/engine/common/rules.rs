@@ -18,7 +18,10 @@ pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
         cork_limit_ms: [0, 200][rng.random_range(0..2)],
         window_probe: [WindowProbe::OldNumber, WindowProbe::NextByte][rng.random_range(0..2)],
         window_update: [WindowUpdate::TwoSegments, WindowUpdate::Doubled][rng.random_range(0..2)],
-        linux: [LinuxRules::NONE, LinuxRules::ALL][rng.random_range(0..2)],
+        linux: LinuxRules {
+            max_pacing_rate: [None, Some(20_000), Some(2_000_000)][rng.random_range(0..3)],
+            ..[LinuxRules::NONE, LinuxRules::ALL][rng.random_range(0..2)]
+        },
         delay_fin_ack: rng.random_bool(0.5),
         nagle_rule: [NagleRule::Classic, NagleRule::Minshall][rng.random_range(0..2)],
         keepalive: rng.random_bool(0.3).then_some(Keepalive {
