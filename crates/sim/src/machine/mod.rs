@@ -241,6 +241,19 @@ impl Machine {
         after: Option<Goal>,
         observer: &mut dyn Observer,
     ) -> Result<Ended, RunError> {
+        let ended = self.handle_events(goal, after, observer)?;
+        // Whoever looks at the machine now finds nothing left to be seen later.
+        let caught_up = self.server.catch_up(self.now);
+        caught_up.map_err(|error| self.violated(error.into()))?;
+        Ok(ended)
+    }
+
+    fn handle_events(
+        &mut self,
+        goal: Goal,
+        after: Option<Goal>,
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, RunError> {
         let limit = Time::ZERO + Span::from_secs(self.experiment.run.limit_s);
         let mut events = 0u64;
         while !self.has_reached(goal) {
@@ -309,10 +322,10 @@ impl Machine {
                 self.clients_acted();
             }
             Tick::Sample => self.sample(),
-            Tick::Disk => self.disk_done(),
+            Tick::Disk => self.disk_done()?,
             Tick::Server => self.server_due()?,
             Tick::Nic(tick, nic) => match tick {
-                NicTick::AtNic => self.frame_at_nic(nic),
+                NicTick::AtNic => self.frame_at_nic(nic)?,
                 NicTick::AtClients => self.frame_at_clients(nic)?,
             },
         }

@@ -9,12 +9,13 @@ impl Machine {
         self.arm(Tick::Server, Some(self.server.due()));
     }
 
+    #[inline(never)]
     pub(super) fn server_due(&mut self) -> Result<(), Violation> {
         let now = self.now;
         let (taps, packets) = (&mut self.taps, &mut self.packets);
         let before = *packets;
         let (host, ports) = (&mut self.host, &mut self.ports);
-        self.server.handle_timeout(now, host, ports, |segment| {
+        let due = self.server.handle_timeout(now, host, ports, |segment| {
             *packets += 1;
             taps.frame(now, segment);
         })?;
@@ -32,17 +33,18 @@ impl Machine {
                 self.arm(Tick::Nic(NicTick::AtClients, nic), arrival);
             }
         }
-        self.expect_server();
+        self.arm(Tick::Server, Some(due));
         Ok(())
     }
 
     /// The disks are done with reads, whose data goes into the host's memory.
-    pub(super) fn disk_done(&mut self) {
+    pub(super) fn disk_done(&mut self) -> Result<(), Violation> {
         let now = self.now;
         while let Some(fetched) = self.storage.poll_read(now) {
-            (self.server).write_from_disk(now, fetched.token, fetched.traffic());
+            (self.server).write_from_disk(now, fetched.token, fetched.traffic())?;
         }
         self.arm(Tick::Disk, self.storage.next_done());
         self.expect_server();
+        Ok(())
     }
 }

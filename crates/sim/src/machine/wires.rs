@@ -4,16 +4,17 @@ use super::tick::{NicTick, Tick};
 use super::{Machine, Violation, subnets};
 
 impl Machine {
-    pub(super) fn frame_at_nic(&mut self, nic: u8) {
+    pub(super) fn frame_at_nic(&mut self, nic: u8) -> Result<(), Violation> {
         let port = &mut self.ports[usize::from(nic)];
         while let Some(segment) = port.to_nic.receive(self.now) {
             self.packets += 1;
             self.taps.frame(self.now, &segment);
-            self.server.receive(self.now, nic, &segment);
+            self.server.receive(self.now, nic, &segment)?;
         }
         let arrival = port.to_nic.next_arrival();
         self.arm(Tick::Nic(NicTick::AtNic, nic), arrival);
         self.expect_server();
+        Ok(())
     }
 
     pub(super) fn frame_at_clients(&mut self, nic: u8) -> Result<(), Violation> {

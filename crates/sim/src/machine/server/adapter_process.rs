@@ -103,6 +103,11 @@ impl AdapterProcess {
         self.due
     }
 
+    /// Whether it waits for something to wake it.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.worker.is_asleep()
+    }
+
     /// Looks forward, after something has changed.
     fn expect(&mut self, now: Time) {
         let due = self.worker.poll_timeout(now, || self.timer());

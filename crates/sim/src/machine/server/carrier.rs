@@ -52,6 +52,8 @@ enum Step {
 struct Engine {
     config: DmaConfig,
     reads: Reads,
+    /// What is under way to the adapter.
+    arriving: u32,
 }
 
 /// An interconnect, and what takes time besides.
@@ -63,6 +65,8 @@ pub(super) struct Carrier {
     engines: Vec<Engine>,
     /// The controller of the disks, which comes after the adapters.
     disks: DeviceId,
+    /// What is under way to the host.
+    arriving_at_host: u32,
     latency: Span,
     /// Steps on the interconnect, by tag, and whose they are.
     under_way: slab::Slab<(DeviceId, Step)>,
@@ -84,6 +88,7 @@ impl Carrier {
         let engines = adapters.into_iter().map(|config| Engine {
             config: config.clone(),
             reads: Reads::new(config),
+            arriving: 0,
         });
         let engines: Vec<_> = engines.collect();
         let bus = match config {
@@ -97,6 +102,7 @@ impl Carrier {
             bus,
             disks: DeviceId(engines.len() as u8),
             engines,
+            arriving_at_host: 0,
             latency,
             under_way: slab::Slab::new(),
             landing: Fifo::new(),
@@ -109,6 +115,7 @@ impl Carrier {
     pub(super) fn fetch_requests(&mut self, now: Time, adapter: DeviceId, count: u32) {
         let bytes = BytesByCategory::of(Category::Other, DOORBELL_BYTES);
         let step = Step::Doorbell(count);
+        self.engine(adapter).arriving += 1;
         self.submit(now, adapter, step, Operation::RegisterWrite, bytes);
     }
 
@@ -117,6 +124,7 @@ impl Carrier {
         let each = self.engine(adapter).config.event_bytes;
         let bytes = BytesByCategory::of(Category::Event, u64::from(count * each));
         let step = Step::Move(Crossing::Responses(count));
+        self.arriving_at_host += 1;
         self.submit(now, adapter, step, Operation::DmaWrite, bytes);
     }
 
@@ -129,6 +137,7 @@ impl Carrier {
         bytes: BytesByCategory,
     ) {
         let read = Read { number, bytes };
+        self.engine(adapter).arriving += 1;
         if self.bus.is_none() {
             return self.crossed(now, adapter, Step::Read(number));
         }
@@ -146,6 +155,7 @@ impl Carrier {
         bytes: BytesByCategory,
     ) {
         let step = Step::Move(Crossing::Data(number));
+        self.engine(adapter).arriving += 1;
         self.submit(now, adapter, step, Operation::DmaWrite, bytes);
     }
 
@@ -164,6 +174,7 @@ impl Carrier {
     /// The disks' controller writes what the read of this token has fetched.
     pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
         let step = Step::FromDisk(token);
+        self.arriving_at_host += 1;
         self.submit(now, self.disks, step, Operation::DmaWrite, bytes);
     }
 
@@ -240,7 +251,26 @@ impl Carrier {
     /// What has got there.
     #[inline]
     pub(super) fn poll_landed(&mut self) -> Option<Landed> {
-        self.landed.pop()
+        let landed = self.landed.pop()?;
+        match landed {
+            Landed::OfAdapter(_, Crossing::Responses(_)) | Landed::FromDisk(_) => {
+                self.arriving_at_host -= 1;
+            }
+            Landed::OfAdapter(adapter, _) => self.engine(adapter).arriving -= 1,
+        }
+        Some(landed)
+    }
+
+    /// Whether something is under way to the host.
+    #[inline]
+    pub(super) fn goes_to_host(&self) -> bool {
+        self.arriving_at_host > 0
+    }
+
+    /// Whether something is under way to the adapter of this number.
+    #[inline]
+    pub(super) fn goes_to(&self, adapter: usize) -> bool {
+        self.engines[adapter].arriving > 0
     }
 
     /// What is done on the interconnect goes on.

@@ -111,9 +111,14 @@ impl HostProcess {
         self.due
     }
 
-    /// Whether it has nothing to do at `now`, and has looked at all that it knows of.
-    pub(super) fn rests(&self, now: Time) -> bool {
-        self.due > now && self.from_disk.is_empty()
+    /// Whether it waits for something to wake it.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.worker.is_asleep()
+    }
+
+    /// Whether there is data of the disks at which it has not looked.
+    pub(super) fn has_from_disk(&self) -> bool {
+        !self.from_disk.is_empty()
     }
 
     /// Looks forward, after something has changed.

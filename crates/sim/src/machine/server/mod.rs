@@ -37,7 +37,7 @@ use baton_host::{DiskRead, FileCacheStats};
 use baton_tcp::Segment;
 use baton_wire::{Span, Symbolic, Time};
 use baton_workload::Workload;
-use carrier::{Carrier, Landed};
+use carrier::{Carrier, Crossing, Landed};
 use counts::Before;
 use data::LinkData;
 use host_process::HostProcess;
@@ -96,18 +96,79 @@ impl Server {
     }
 
     /// A frame has come off an adapter's wire.
-    pub(super) fn receive(&mut self, now: Time, nic: u8, segment: &Segment<Symbolic>) {
+    ///
+    /// # Errors
+    /// One side broke a rule of the link.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        nic: u8,
+        segment: &Segment<Symbolic>,
+    ) -> Result<(), LinkError> {
+        self.catch_up(now)?;
         self.adapters[usize::from(nic)].receive(now, data::from_wire(segment));
+        Ok(())
     }
 
-    /// When something happens next that nobody outside causes; [`Time::NEVER`] if nothing does.
+    /// When something happens next that nobody outside causes and that cannot be seen later; [`Time::NEVER`] if nothing does.
+    #[inline]
     pub(super) fn due(&self) -> Time {
-        let others = self.carrier.due().min(self.host.due());
-        let of_adapters = self.adapters.iter().map(AdapterProcess::due);
-        of_adapters.fold(others, Time::min)
+        let (work, crossing) = (self.work_due(), self.carrier.due());
+        match crossing < work && (self.carrier.has_landed() || self.somebody_waits()) {
+            true => crossing,
+            false => work,
+        }
     }
 
-    /// Lets everybody do what is due now, always in the same order. What leaves by an adapter goes to its port.
+    /// When one of the processes is to be looked at.
+    #[inline]
+    fn work_due(&self) -> Time {
+        let of_adapters = self.adapters.iter().map(AdapterProcess::due);
+        of_adapters.fold(self.host.due(), Time::min)
+    }
+
+    /// Whether somebody sleeps until something gets there, or may go on with what was held up before. All others are busy until they are
+    /// due, and look then.
+    fn somebody_waits(&self) -> bool {
+        let waits =
+            |adapter: usize| self.adapters[adapter].is_asleep() && self.carrier.goes_to(adapter);
+        self.host.is_asleep() && self.carrier.goes_to_host()
+            || (0..self.adapters.len()).any(waits)
+            || self.is_held_up()
+    }
+
+    /// Whether something waits for room, or on the host for a look at it.
+    fn is_held_up(&self) -> bool {
+        let mut adapters = self.adapters.iter().zip(&self.ends);
+        self.host.has_from_disk()
+            || adapters
+                .any(|(adapter, end)| adapter.queue().is_held_up() || end.os.queue().is_held_up())
+    }
+
+    /// What has crossed before `now` is there, each at its time: nobody has waited for it.
+    ///
+    /// # Errors
+    /// One side broke a rule of the link.
+    #[inline]
+    pub(super) fn catch_up(&mut self, now: Time) -> Result<(), LinkError> {
+        match self.carrier.due() < now {
+            true => self.see_before(now),
+            false => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn see_before(&mut self, now: Time) -> Result<(), LinkError> {
+        while self.carrier.due() < now {
+            let at = self.carrier.due();
+            self.carrier.handle_timeout(at);
+            self.look(at)?;
+        }
+        Ok(())
+    }
+
+    /// Lets everybody do what is due now, always in the same order. What leaves by an adapter goes to its port. Gives when something
+    /// happens next, as [`Server::due`].
     ///
     /// # Errors
     /// One side broke a rule of the link.
@@ -117,66 +178,74 @@ impl Server {
         host: &mut HostProcessor,
         ports: &mut [Port],
         mut frame: impl FnMut(&Segment<Symbolic>),
-    ) -> Result<(), LinkError> {
-        if self.only_crossings_are_due(now) {
-            self.carrier.handle_timeout(now);
-            if !self.carrier.has_landed() {
-                return Ok(());
-            }
-        }
-        let adapters = self.adapters.iter_mut().zip(&mut self.ends);
-        for ((adapter, end), port) in adapters.zip(&mut *ports) {
-            adapter.end_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
-        }
-        self.host.end_work(now, &mut self.ends, &mut self.carrier);
-        loop {
-            self.land(now);
-            for (adapter, end) in self.adapters.iter_mut().zip(&mut self.ends) {
-                adapter.look_at(now, &mut end.link)?;
-            }
-            self.host.look_at(now, &self.ends);
+    ) -> Result<Time, LinkError> {
+        self.catch_up(now)?;
+        if self.work_due() <= now {
             let adapters = self.adapters.iter_mut().zip(&mut self.ends);
             for ((adapter, end), port) in adapters.zip(&mut *ports) {
-                adapter.begin_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
+                adapter.end_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
             }
-            (self.host).begin_work(now, &mut self.ends, &mut self.carrier, host)?;
+            self.host.end_work(now, &mut self.ends, &mut self.carrier);
+        }
+        loop {
+            self.carrier.handle_timeout(now);
+            self.look(now)?;
+            if self.work_due() <= now {
+                let adapters = self.adapters.iter_mut().zip(&mut self.ends);
+                for ((adapter, end), port) in adapters.zip(&mut *ports) {
+                    adapter.begin_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
+                }
+                (self.host).begin_work(now, &mut self.ends, &mut self.carrier, host)?;
+            }
             // After work that took no time there may be more to do.
-            if self.due() > now {
-                return Ok(());
+            let due = self.due();
+            if due > now {
+                return Ok(due);
             }
         }
     }
 
-    /// Whether nobody has anything to do at `now` as long as nothing lands: most steps of what crosses an interconnect are of no other's
-    /// concern.
-    fn only_crossings_are_due(&self, now: Time) -> bool {
-        let adapters = self.adapters.iter().zip(&self.ends);
-        self.takes_time && self.host.rests(now) && { adapters }.all(|(adapter, end)| {
-            adapter.due() > now && !adapter.queue().is_held_up() && !end.os.queue().is_held_up()
-        })
-    }
-
-    /// What has crossed by now is there.
-    #[inline]
-    fn land(&mut self, now: Time) {
-        self.carrier.handle_timeout(now);
+    /// What has got there by `now` is seen by those whom it is for.
+    fn look(&mut self, now: Time) -> Result<(), LinkError> {
         while let Some(landed) = self.carrier.poll_landed() {
             match landed {
-                Landed::OfAdapter(adapter, crossing) => {
-                    let end = &mut self.ends[usize::from(adapter.0)];
-                    end.link.handle_landed(crossing);
+                Landed::OfAdapter(device, crossing) => {
+                    let adapter = usize::from(device.0);
+                    let link = &mut self.ends[adapter].link;
+                    link.handle_landed(crossing);
+                    match crossing {
+                        Crossing::Responses(_) => self.host.look_at(now, &self.ends),
+                        _ => self.adapters[adapter].look_at(now, link)?,
+                    }
                 }
                 Landed::FromDisk(token) => self.host.handle_disk(token),
             }
         }
+        if self.is_held_up() {
+            for (adapter, end) in self.adapters.iter_mut().zip(&mut self.ends) {
+                adapter.look_at(now, &mut end.link)?;
+            }
+            self.host.look_at(now, &self.ends);
+        }
+        Ok(())
     }
 
     /// A disk has done the read of this token: its data goes into the host's memory.
-    pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
+    ///
+    /// # Errors
+    /// One side broke a rule of the link.
+    pub(super) fn write_from_disk(
+        &mut self,
+        now: Time,
+        token: u64,
+        bytes: BytesByCategory,
+    ) -> Result<(), LinkError> {
+        self.catch_up(now)?;
         match self.takes_time {
             true => self.carrier.write_from_disk(now, token, bytes),
             false => self.host.handle_disk(token),
         }
+        Ok(())
     }
 
     /// The next read for the disks.
