@@ -123,6 +123,11 @@ impl Descriptor {
         u64::from(tag) | u64::from(len) << 32
     }
 
+    /// Whether it is of something that other requests go on with.
+    pub fn has_more(&self) -> bool {
+        self.flags().contains(Flags::MORE)
+    }
+
     /// Its flags, if `opcode` may have all of them.
     fn flags_among(&self, opcode: Opcode, allowed: Flags) -> Result<Flags, Malformed> {
         let flags = self.flags();

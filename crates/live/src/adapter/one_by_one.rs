@@ -188,7 +188,7 @@ impl OneByOne {
     fn next_piece<L>(&mut self, parts: &Parts<'_, L>) -> Option<Piece<Bytes>> {
         let (adapter, moving) = (&*parts.adapter, &self.moving);
         let ready = |session| Ready {
-            can_answer: adapter.room_for_requests(session) > 0,
+            requests: adapter.room_for_requests(session),
             is_over: !moving.contains(&session),
         };
         let may_send = parts.host.stack().may_transmit();

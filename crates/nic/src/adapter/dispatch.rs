@@ -24,13 +24,13 @@ pub enum Piece<F> {
     HostReceive(F),
     /// TCP input of a received packet.
     Receive(F),
-    /// [Carry out](Dispatch::carry_out) a request about packets of the host.
+    /// [Carry out](Dispatch::carry_out) a request about packets of the host, or all there are about the parts of one.
     HostRequest,
     /// The same for a command of the data cache.
     CacheCommand,
     /// The same for any other request, of so many descriptors.
     Request(u32),
-    /// Take note of a transfer of data that [is over](Dispatch::finish_transfer).
+    /// Take note of a transfer of data that [is over](Dispatch::finish_transfer), or of all those of a packet.
     Transfer,
     /// Send segments; [no more](Dispatch::handle_quiet) if TCP has none.
     Transmit,
@@ -52,8 +52,8 @@ pub enum Transferred {
 /// What may be done now for an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// There is [room](Adapter::room_for_requests) for the answer to a request.
-    pub can_answer: bool,
+    /// Requests for the answers to which there is [room](Adapter::room_for_requests).
+    pub requests: usize,
     /// A transfer of data is over.
     pub is_over: bool,
 }
@@ -78,7 +78,7 @@ pub struct Dispatch<F> {
     transmit: Option<Stamp>,
     /// Timers were due when this stamp was taken.
     timers: Option<Stamp>,
-    /// The request under way.
+    /// The request under way, or those of a packet.
     entry: Vec<Descriptor>,
     /// The application whose request or transfer is under way.
     session: SessionId,
@@ -337,11 +337,10 @@ impl<F> Dispatch<F> {
             Source::HostSend => {
                 let is_first = |requests: &Requests| requests.host_send.head() == Some(stamp);
                 let first = one_of(&mut self.requests, is_first)?;
-                let request = first.host_send.pop()?;
                 self.session = first.session;
-                self.owner = Transferred::FromHost(request.since);
-                self.entry.clear();
-                self.entry.push(request.descriptor);
+                let most = ready(self.session).requests;
+                let since = first.pop_packet(most, &mut self.entry)?;
+                self.owner = Transferred::FromHost(since);
                 Piece::HostRequest
             }
             Source::Commands => {
@@ -373,7 +372,7 @@ impl<F> Dispatch<F> {
         Some(piece)
     }
 
-    /// Carries out the request under way.
+    /// Carries out the request under way, or those of a packet.
     ///
     /// # Errors
     /// The application broke the rules.
@@ -387,7 +386,8 @@ impl<F> Dispatch<F> {
         Ok(())
     }
 
-    /// Takes note of the transfer that is over; gives what it was about, or nothing if there is none after all.
+    /// Takes note of the transfer that is over, and of the others of the same packet; gives what it was about, or nothing if there is
+    /// none after all.
     ///
     /// # Errors
     /// The application is gone or broke the rules.
@@ -403,12 +403,16 @@ impl<F> Dispatch<F> {
         L: AdapterLink<Data = P>,
     {
         let session = self.session;
-        if !finish_transfer(now, adapter, stack, session, link)? {
+        let Some(requests) = self.requests_of(session) else {
             return Ok(None);
+        };
+        let mut finished = None;
+        while requests.goes_on_with(finished)
+            && finish_transfer(now, adapter, stack, session, link)?
+        {
+            finished = requests.begun.pop();
         }
-        let requests = self.requests_of(session);
-        let begun = requests.and_then(|requests| requests.begun.pop());
-        Ok(begun.map(|begun| begun.owner))
+        Ok(finished.map(|begun| begun.owner))
     }
 
     /// Ends the piece under way for an application: begins the transfers of data that it asks for, and gives the host the responses that

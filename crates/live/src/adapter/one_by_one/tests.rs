@@ -357,7 +357,7 @@ fn the_live_order_is_the_simulated_one() {
             }
             live.work(10_000);
             let ready = |_| Ready {
-                can_answer: true,
+                requests: usize::MAX,
                 is_over: false,
             };
             while let Some(piece) = simulated.next_piece(ready, false) {

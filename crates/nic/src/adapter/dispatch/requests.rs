@@ -80,6 +80,32 @@ impl Requests {
         }
     }
 
+    /// Takes the oldest request about packets, and at most as many as make `most` of those that follow it for other parts of the same
+    /// packet, and puts them into `entry`; gives when the first arrived. What comes after a command of the data cache waits for that.
+    pub(super) fn pop_packet(&mut self, most: usize, entry: &mut Vec<Descriptor>) -> Option<Time> {
+        let HostRequest { descriptor, since } = self.host_send.pop()?;
+        entry.clear();
+        entry.push(descriptor);
+        let put = self.cache_commands.front().copied();
+        while entry.len() < most
+            && entry.last().is_some_and(Descriptor::has_more)
+            && let Some(next) = self.host_send.head()
+            && put.is_none_or(|put| next < put)
+        {
+            entry.extend(self.host_send.pop().map(|next| next.descriptor));
+        }
+        Some(since)
+    }
+
+    /// Whether the next transfer is of the same packet as one that has been finished in the piece under way, if any has.
+    pub(super) fn goes_on_with(&self, finished: Option<Begun>) -> bool {
+        finished.is_none_or(|finished| {
+            let is_of_packet = matches!(finished.owner, Transferred::FromHost(_));
+            let next = self.begun.front();
+            is_of_packet && next.is_some_and(|next| next.stamp == finished.stamp)
+        })
+    }
+
     /// Takes the oldest command, and puts all of it into `entry`; gives whether it is of the data cache.
     pub(super) fn pop_command(&mut self, entry: &mut Vec<Descriptor>) -> Option<bool> {
         let head = self.commands.pop()?;
@@ -101,16 +127,16 @@ impl Requests {
             return false;
         }
         let ready = ready(self.session);
-        has_requests && ready.can_answer || !self.begun.is_empty() && ready.is_over
+        has_requests && ready.requests > 0 || !self.begun.is_empty() && ready.is_over
     }
 
     /// When the oldest work arrived that may be done now.
     #[inline]
     pub(super) fn oldest(&self, ready: Ready) -> Oldest {
         let transfer = self.begun.front().filter(|_| ready.is_over);
-        let (packet, command) = match ready.can_answer {
-            true => (self.host_send.head(), self.commands.head()),
-            false => (None, None),
+        let (packet, command) = match ready.requests {
+            0 => (None, None),
+            _ => (self.host_send.head(), self.commands.head()),
         };
         let oldest = Oldest {
             packet,

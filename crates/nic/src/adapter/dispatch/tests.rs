@@ -30,10 +30,9 @@ fn ask_of(dispatch: &mut Dispatch<char>, of: SessionId, entry: &[Descriptor], of
 
 /// An application for which everything may be done, but for answers, and no transfer is over.
 fn answerable(can_answer: bool) -> impl Fn(SessionId) -> Ready {
-    let is_over = false;
     move |_| Ready {
-        can_answer,
-        is_over,
+        requests: if can_answer { usize::MAX } else { 0 },
+        is_over: false,
     }
 }
 
@@ -222,6 +221,61 @@ fn cache_commands_and_packets_from_the_cache_keep_their_order() {
     assert_eq!(pieces(&mut dispatch, true), expected);
 }
 
+/// Requests of each piece of work about packets of the host, where at most so many can be answered.
+fn packets(dispatch: &mut Dispatch<char>, requests: usize) -> Vec<usize> {
+    let ready = |_| Ready {
+        requests,
+        is_over: false,
+    };
+    let mut all = Vec::new();
+    while let Some(piece) = dispatch.next_piece(ready, true) {
+        dispatch.check();
+        all.extend((piece == Piece::HostRequest).then_some(dispatch.entry.len()));
+    }
+    all
+}
+
+#[test]
+fn the_parts_of_a_packet_go_together_as_far_as_they_may() {
+    let entry = |action| {
+        let (socket, tag) = (0, 0);
+        let request = Request {
+            socket,
+            tag,
+            action,
+        };
+        vec![request.encode()]
+    };
+    let (address, offset, len) = (0, 0, 100);
+    let part = |more| {
+        let data = Buffer::Memory { address, len };
+        entry(Action::Send { data, more })
+    };
+    let cached = entry(Action::SendCached {
+        offset,
+        len,
+        more: false,
+    });
+    let insert = entry(Action::CacheInsert {
+        address,
+        len: 512,
+        offset,
+    });
+    let mut dispatch = dispatch(Scheduler::HostFirst);
+    for (most, expected) in [(9, vec![3, 1]), (2, vec![2, 1, 1])] {
+        for more in [true, true, false, false] {
+            ask(&mut dispatch, &part(more), true);
+        }
+        assert_eq!(packets(&mut dispatch, most), expected);
+    }
+    // What comes from a place of the cache waits until that is filled.
+    ask(&mut dispatch, &part(true), true);
+    ask(&mut dispatch, &part(true), true);
+    ask(&mut dispatch, &insert, false);
+    ask(&mut dispatch, &cached, true);
+    assert_eq!(packets(&mut dispatch, 9), [2, 1]);
+}
+
 /// They go in the order in which they came; one that takes no answers keeps up only itself.
 #[test]
 fn two_applications_get_their_turns() {
@@ -235,7 +289,7 @@ fn two_applications_get_their_turns() {
     assert_eq!(dispatch.queue_lengths().commands, 4);
     let turns = |dispatch: &mut Dispatch<char>, patient: SessionId, most: usize| {
         let ready = |session| Ready {
-            can_answer: session != patient,
+            requests: if session == patient { 0 } else { 9 },
             is_over: false,
         };
         let turns = std::iter::from_fn(|| {

@@ -1,9 +1,9 @@
 //! How long it takes to cross between host and adapters, which share the interconnect with the disks.
 
-use super::reads::{Read, Reads};
+use super::reads::Reads;
 use crate::config::{DmaConfig, Invalid, of_interconnect};
 use baton_bus::interconnect::{
-    DeviceId, Interconnect, InterconnectConfig, Operation, Transfer, Usage,
+    DeviceId, Interconnect, InterconnectConfig, Operation, Piece, Transfer, Usage,
 };
 use baton_bus::{BytesByCategory, Category, Fifo};
 use baton_wire::{Span, Time};
@@ -19,7 +19,7 @@ pub(super) enum Crossing {
     Requests(u32),
     /// So many descriptors of responses, to the host.
     Responses(u32),
-    /// The data of the DMA of this number, either way.
+    /// The data of the DMA of this number, either way, and of those that go with it.
     Data(u64),
 }
 
@@ -41,8 +41,8 @@ enum Step {
     Interrupt(u32),
     /// What crosses does so.
     Move(Crossing),
-    /// An adapter reads the data of the DMA of this number.
-    Read(u64),
+    /// An adapter reads so many pieces; then the DMA of this number is over, if it is not to read more for that.
+    Read { number: Option<u64>, pieces: u32 },
     /// The disks' controller writes what the read of this token has fetched.
     FromDisk(u64),
 }
@@ -128,20 +128,19 @@ impl Carrier {
         self.submit(now, adapter, step, Operation::DmaWrite, bytes);
     }
 
-    /// An adapter reads the data of its DMA of this number.
+    /// An adapter reads these pieces, for its DMA of this number and those that go with it.
     pub(super) fn read_data(
         &mut self,
         now: Time,
         adapter: DeviceId,
         number: u64,
-        bytes: BytesByCategory,
+        pieces: &[Piece],
     ) {
-        let read = Read { number, bytes };
         self.engine(adapter).arriving += 1;
         if self.bus.is_none() {
-            return self.crossed(now, adapter, Step::Read(number));
+            return self.land(now, adapter, Crossing::Data(number));
         }
-        self.engine(adapter).reads.push(read);
+        self.engine(adapter).reads.push(number, pieces);
         self.begin_reads(now, adapter);
         self.due.set(None);
     }
@@ -166,8 +165,14 @@ impl Carrier {
     /// An adapter begins the reads that it can.
     fn begin_reads(&mut self, now: Time, adapter: DeviceId) {
         while let Some(read) = self.engine(adapter).reads.begin(now) {
-            let step = Step::Read(read.number);
-            self.submit(now, adapter, step, Operation::DmaRead, read.bytes);
+            let Some(bus) = &mut self.bus else { return };
+            let step = Step::Read {
+                number: read.number,
+                pieces: read.pieces.len() as u32,
+            };
+            let tag = self.under_way.insert((adapter, step)) as u64;
+            bus.submit_reads(now, adapter, &read.pieces, tag);
+            self.due.set(None);
         }
     }
 
@@ -296,9 +301,9 @@ impl Carrier {
                     self.write_registers(now, device);
                     self.crossed(done.at, device, Step::Interrupt(count));
                 }
-                Step::Read(number) => {
-                    self.engine(device).reads.handle_done(done.at);
-                    self.crossed(done.at, device, Step::Read(number));
+                Step::Read { pieces, .. } => {
+                    self.engine(device).reads.handle_done(done.at, pieces);
+                    self.crossed(done.at, device, step);
                 }
                 last => self.crossed(done.at, device, last),
             }
@@ -312,7 +317,11 @@ impl Carrier {
             Step::Doorbell(count) => self.land(at, device, Crossing::Requests(count)),
             Step::Interrupt(count) => self.land(at, device, Crossing::Responses(count)),
             Step::Move(crossing) => self.land(at, device, crossing),
-            Step::Read(number) => self.land(at, device, Crossing::Data(number)),
+            Step::Read { number: None, .. } => {}
+            Step::Read {
+                number: Some(number),
+                ..
+            } => self.land(at, device, Crossing::Data(number)),
             // The controller itself has the latency of the disk.
             Step::FromDisk(token) => self.landed.push(Landed::FromDisk(token)),
         }

@@ -79,6 +79,11 @@ impl LinkData {
         matches!(self, Self::Packet(_) | Self::Part(_))
     }
 
+    /// Whether it is a part of a packet behind its head.
+    pub(super) fn is_part(&self) -> bool {
+        matches!(self, Self::Part(_))
+    }
+
     /// The packet, if it is one.
     pub(super) fn into_packet(self) -> Option<Segment<Self>> {
         match self {

@@ -2,9 +2,10 @@
 
 use super::carrier::{Carrier, Crossing};
 use super::data::LinkData;
+use super::reads::Pieces;
 use crate::config::LinkConfig;
 use baton_bus::descriptor::{entries, whole_entries};
-use baton_bus::interconnect::DeviceId;
+use baton_bus::interconnect::{DeviceId, Piece};
 use baton_bus::link::{
     Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
 };
@@ -46,8 +47,10 @@ struct UnderWay {
     is_over: bool,
     /// Where it reads or writes.
     address: u64,
-    /// It moves a packet of the host's own stack.
+    /// It moves a packet of the host's own stack, or a part of one.
     is_packet: bool,
+    /// It moves a part of the packet of which the one before moves another: both are over at once.
+    goes_with_last: bool,
 }
 
 /// What the adapter did with the link since that was last asked.
@@ -73,12 +76,19 @@ struct Channel {
 }
 
 /// What a piece of work sends, which leaves when the work is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Departure {
     Requests(u32),
     Responses(u32),
-    Read { number: u64, bytes: BytesByCategory },
-    Write { number: u64, bytes: BytesByCategory },
+    /// What lies here and there, by the number of the first of its DMAs.
+    Read {
+        number: u64,
+        pieces: Pieces,
+    },
+    Write {
+        number: u64,
+        bytes: BytesByCategory,
+    },
 }
 
 impl Departure {
@@ -86,9 +96,7 @@ impl Departure {
         match self {
             Self::Requests(count) => carrier.fetch_requests(now, adapter, count),
             Self::Responses(count) => carrier.write_responses(now, adapter, count),
-            Self::Read { number, bytes } => {
-                carrier.read_data(now, adapter, number, bytes);
-            }
+            Self::Read { number, pieces } => carrier.read_data(now, adapter, number, &pieces),
             Self::Write { number, bytes } => {
                 carrier.write_data(now, adapter, number, bytes);
             }
@@ -178,7 +186,12 @@ impl SimulatedLink {
             Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
             Crossing::Responses(count) => self.to_host.arrived += count as usize,
             Crossing::Data(number) => {
-                self.dmas[(number - self.first_dma) as usize].is_over = true;
+                let first = (number - self.first_dma) as usize;
+                self.dmas[first].is_over = true;
+                let others = self.dmas.range_mut(first + 1..);
+                for other in others.take_while(|other| other.goes_with_last) {
+                    other.is_over = true;
+                }
             }
         }
     }
@@ -278,12 +291,19 @@ impl SimulatedLink {
     }
 
     /// Numbers and counts a DMA between a buffer and the adapter.
-    fn begin_dma(&mut self, direction: Direction, address: u64, is_packet: bool) -> u64 {
+    fn begin_dma(
+        &mut self,
+        direction: Direction,
+        address: u64,
+        is_packet: bool,
+        goes_with_last: bool,
+    ) -> u64 {
         let number = self.first_dma + self.dmas.len() as u64;
         self.dmas.push_back(UnderWay {
             is_over: self.dma_at_once,
             address,
             is_packet,
+            goes_with_last,
         });
         self.adapter_tally.dmas += u32::from(!is_packet);
         self.accounting.cross(direction, Category::Content, 0);
@@ -463,11 +483,24 @@ impl AdapterLink for SimulatedLink {
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError> {
         self.adapter.read(now, id, address, len)?;
         let is_packet = self.host.is_placed(address, LinkData::is_packet);
-        let number = self.begin_dma(Direction::ToNic, address, is_packet);
-        if !self.dma_at_once {
-            // What it is shows when it is there; to the bus it is all the same.
-            let bytes = BytesByCategory::of(Category::Content, len.into());
-            self.by_adapter.push(Departure::Read { number, bytes });
+        let is_part = self.host.is_placed(address, LinkData::is_part);
+        // What it is shows when it is there; to the bus it is all the same.
+        let piece = Piece {
+            category: Category::Content,
+            bytes: len,
+        };
+        match self.by_adapter.last_mut() {
+            Some(Departure::Read { pieces, .. }) if is_part => {
+                pieces.push(piece);
+                self.begin_dma(Direction::ToNic, address, is_packet, true);
+            }
+            _ => {
+                let number = self.begin_dma(Direction::ToNic, address, is_packet, false);
+                if !self.dma_at_once {
+                    let pieces = std::iter::once(piece).collect();
+                    self.by_adapter.push(Departure::Read { number, pieces });
+                }
+            }
         }
         Ok(())
     }
@@ -483,7 +516,7 @@ impl AdapterLink for SimulatedLink {
         let is_packet = data.is_packet();
         self.note_dma(address, &data, Access::Write);
         self.adapter.write(now, id, address, data)?;
-        let number = self.begin_dma(Direction::ToHost, address, is_packet);
+        let number = self.begin_dma(Direction::ToHost, address, is_packet, false);
         self.accounting.add(Direction::ToHost, bytes);
         if !self.dma_at_once {
             self.by_adapter.push(Departure::Write { number, bytes });

@@ -1,15 +1,20 @@
 //! An adapter's engine for reads of host memory: it has only so many under way, and takes time to set up the next.
 
 use crate::config::DmaConfig;
-use baton_bus::{BytesByCategory, Fifo};
+use baton_bus::Fifo;
+use baton_bus::interconnect::Piece;
 use baton_wire::{Span, Time};
+use smallvec::SmallVec;
 
-/// A read of the data of a DMA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a packet lies in, or a buffer.
+pub(super) type Pieces = SmallVec<[Piece; 4]>;
+
+/// A read of the data of a DMA, or of those of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read {
-    /// The number of the DMA.
-    pub(super) number: u64,
-    pub(super) bytes: BytesByCategory,
+    /// The number of the first DMA; none if a later read is of the same packet.
+    pub(super) number: Option<u64>,
+    pub(super) pieces: Pieces,
 }
 
 /// Reads of data in order. Descriptors are fetched besides.
@@ -19,6 +24,7 @@ pub(super) struct Reads {
     /// From the end of a read to the next.
     setup: Span,
     waiting: Fifo<Read>,
+    /// Pieces that are being read.
     under_way: u32,
     /// When the engine is set up for the next read.
     ready_at: Time,
@@ -35,14 +41,22 @@ impl Reads {
         }
     }
 
-    /// A read is asked for.
-    pub(super) fn push(&mut self, read: Read) {
-        self.waiting.push(read);
+    /// A read of all `pieces` is asked for: as one, unless the engine takes them up one by one.
+    pub(super) fn push(&mut self, number: u64, pieces: &[Piece]) {
+        let one_by_one = self.limit == 1 || self.setup > Span::ZERO;
+        let together = if one_by_one { 1 } else { pieces.len() };
+        let mut reads = pieces.chunks(together).peekable();
+        while let Some(pieces) = reads.next() {
+            self.waiting.push(Read {
+                number: reads.peek().is_none().then_some(number),
+                pieces: pieces.into(),
+            });
+        }
     }
 
-    /// One of the reads is done.
-    pub(super) fn handle_done(&mut self, now: Time) {
-        self.under_way -= 1;
+    /// A read of so many pieces is done.
+    pub(super) fn handle_done(&mut self, now: Time, pieces: u32) {
+        self.under_way -= pieces;
         self.ready_at = now + self.setup;
     }
 
@@ -60,39 +74,65 @@ impl Reads {
         if self.due() > now {
             return None;
         }
-        self.under_way += 1;
-        self.waiting.pop()
+        let read = self.waiting.pop()?;
+        self.under_way += read.pieces.len() as u32;
+        Some(read)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use baton_bus::Category;
 
-    fn read(number: u64) -> Read {
-        let bytes = BytesByCategory::default();
-        Read { number, bytes }
+    fn piece(bytes: u32) -> Piece {
+        let category = Category::Content;
+        Piece { category, bytes }
+    }
+
+    fn reads(reads_in_flight: u32, read_setup_ns: u32) -> Reads {
+        Reads::new(&DmaConfig {
+            reads_in_flight,
+            read_setup_ns,
+            ..DmaConfig::default()
+        })
+    }
+
+    /// Bytes of what begins at this time, and whether the DMA is over with it.
+    fn begin(reads: &mut Reads, now: Time) -> Option<(Vec<u32>, bool)> {
+        let Read { number, pieces } = reads.begin(now)?;
+        Some((
+            pieces.iter().map(|piece| piece.bytes).collect(),
+            number.is_some(),
+        ))
     }
 
     #[test]
     fn an_engine_reads_in_order_and_is_set_up_after_each() {
-        let mut reads = Reads::new(&DmaConfig {
-            reads_in_flight: 2,
-            read_setup_ns: 100,
-            ..DmaConfig::default()
-        });
+        let mut reads = reads(2, 100);
         let at = |ns| Time::ZERO + Span::from_ns(ns);
-        for number in 0..4 {
-            reads.push(read(number));
-        }
-        assert_eq!(reads.begin(at(0)), Some(read(0)));
-        assert_eq!(reads.begin(at(0)), Some(read(1)));
+        reads.push(0, &[piece(1), piece(2), piece(3)]);
+        reads.push(3, &[piece(4)]);
+        assert_eq!(begin(&mut reads, at(0)), Some((vec![1], false)));
+        assert_eq!(begin(&mut reads, at(0)), Some((vec![2], false)));
         assert_eq!((reads.begin(at(10)), reads.due()), (None, Time::NEVER));
-        reads.handle_done(at(20));
+        reads.handle_done(at(20), 1);
         assert_eq!((reads.begin(at(119)), reads.due()), (None, at(120)));
-        assert_eq!(reads.begin(at(120)), Some(read(2)));
-        reads.handle_done(at(130));
-        assert_eq!(reads.begin(at(230)), Some(read(3)));
+        assert_eq!(begin(&mut reads, at(120)), Some((vec![3], true)));
+        reads.handle_done(at(130), 1);
+        assert_eq!(begin(&mut reads, at(230)), Some((vec![4], true)));
         assert_eq!(reads.due(), Time::NEVER);
+    }
+
+    #[test]
+    fn without_setup_the_parts_of_a_packet_go_together_and_take_their_places() {
+        let mut reads = reads(2, 0);
+        let now = Time::ZERO;
+        reads.push(0, &[piece(1), piece(2), piece(3)]);
+        reads.push(3, &[piece(4)]);
+        assert_eq!(begin(&mut reads, now), Some((vec![1, 2, 3], true)));
+        assert_eq!((reads.begin(now), reads.due()), (None, Time::NEVER));
+        reads.handle_done(now, 3);
+        assert_eq!(begin(&mut reads, now), Some((vec![4], true)));
     }
 }

@@ -111,9 +111,12 @@ impl Engine {
         self.adapter.room_for_requests(self.session) > 0
     }
 
-    /// Whether a request can be carried out: there is room for its answer, and for the data that it moves.
-    pub(super) fn takes_requests(&self, link: &SimulatedLink) -> bool {
-        self.may_answer() && link.dmas() < self.most_dmas
+    /// Requests that can be carried out: there is room for their answers, and for the data that the first of them moves.
+    pub(super) fn room_for_requests(&self, link: &SimulatedLink) -> usize {
+        match link.dmas() < self.most_dmas {
+            true => self.adapter.room_for_requests(self.session),
+            false => 0,
+        }
     }
 
     /// Does all that is there, frames up to a limit.

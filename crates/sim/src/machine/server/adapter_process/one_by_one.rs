@@ -75,7 +75,7 @@ impl Engine {
     #[inline]
     pub(super) fn readiness(&self, link: &SimulatedLink) -> Ready {
         Ready {
-            can_answer: self.takes_requests(link),
+            requests: self.room_for_requests(link),
             is_over: link.has_moved_data(),
         }
     }
