@@ -59,14 +59,13 @@ impl Machine {
         if !(1.0 - OTHER_SIZES..=1.0 + OTHER_SIZES).contains(&ratio) {
             found.not_steady.push(NotSteady::OtherSizes);
         }
-        // Caches find more as they fill, and less of large responses and of what many connections ask for at a time: batches do not tell
-        // how much.
-        let unknown = [NotSteady::CachesFilling, NotSteady::OtherSizes];
-        if self.has_caches()
+        if self.caches().next().is_some()
             && let Some(kept) = &mut found.content_kept_off_bus_percent
-            && found.not_steady.iter().any(|why| unknown.contains(why))
         {
-            kept.half_width = None;
+            // Batches do not tell how much more caches find when they are full. Of content that was not served yet, as its responses are
+            // large, they may find anything from nothing to as much as of the rest.
+            let half = kept.half_width.filter(|_| !started.caches_filling);
+            kept.half_width = half.map(|half| half + (1.0 - ratio).abs() * kept.mean.abs());
         }
         self.estimate_response_time(&mut found, started);
         found
@@ -79,10 +78,6 @@ impl Machine {
             .log
             .is_some_and(|log| self.responses() < log.requests);
         is_first_pass && self.caches().any(|cache| cache.blocks.0 < cache.blocks.1)
-    }
-
-    fn has_caches(&self) -> bool {
-        self.caches().next().is_some()
     }
 
     fn caches(&self) -> impl Iterator<Item = NicCacheResults> {

@@ -20,7 +20,7 @@ pub struct LongRun {
     /// Time for which the host works for a response, microseconds.
     pub host_us_per_request: Option<Estimate>,
     /// Share of the content that did not cross a bus to a NIC, per cent; below 0 where content crossed more often than it arrived. Without
-    /// an interval where caches were still filling, or found content of other sizes than the log's: batches do not tell how far off it is.
+    /// an interval where caches on NICs were still filling; wider than batches tell where they saw less large responses than the log has.
     pub content_kept_off_bus_percent: Option<Estimate>,
     /// Response time of an open loop, from when a request was due; none in a closed loop, where it follows from the request rate (Little's law),
     /// or where more was offered than could be served.
