@@ -2,8 +2,9 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use baton_tcp::{
-    Config, Congestion, ConnId, EcnMode, Event, Keepalive, ListenerId, NagleRule, PathError,
-    Portable, Segment, Stack, State, SynCookies, WindowProbe, WindowUpdate, WriteFlags,
+    Config, Congestion, ConnId, EcnMode, Event, Keepalive, ListenerId, MtuProbing, NagleRule,
+    PathError, Portable, ProbePathMtu, Segment, Stack, State, SynCookies, WindowProbe,
+    WindowUpdate, WriteFlags,
 };
 use baton_testkit::{endpoint, symbolic};
 use baton_wire::{
@@ -190,6 +191,12 @@ pub(crate) enum Change {
     WindowClamp(u16),
     Mss(u16),
     Congestion(u8),
+    MtuProbing {
+        when: u8,
+        base_mss: u16,
+        interval_s: u8,
+        threshold: u8,
+    },
 }
 
 /// What the network may say.
@@ -284,6 +291,24 @@ fn change(config: &mut Config, change: &Change) {
         Change::WindowClamp(len) => config.window_clamp = len.into(),
         Change::Mss(mss) => config.mss = mss.max(64),
         Change::Congestion(number) => config.congestion = congestion(number),
+        Change::MtuProbing {
+            when,
+            base_mss,
+            interval_s,
+            threshold,
+        } => {
+            config.mtu_probing = MtuProbing {
+                when: [
+                    ProbePathMtu::Off,
+                    ProbePathMtu::AfterBlackHole,
+                    ProbePathMtu::Always,
+                ][usize::from(when % 3)],
+                base_mss,
+                floor_mss: base_mss / 4,
+                interval_s: interval_s.into(),
+                threshold: threshold.into(),
+            };
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! Parameters of an engine.
 
+pub(crate) mod apart;
 mod linux;
+mod mtu_probing;
 
 pub use linux::LinuxRules;
+pub use mtu_probing::{MtuProbing, ProbePathMtu};
 
 use crate::congestion::Custom;
 use schemars::JsonSchema;
@@ -277,9 +280,13 @@ pub struct Config {
     /// Longest time that a cork holds back a partial segment when nothing else is outstanding, ms (Linux: 200); 0: no limit.
     pub cork_limit_ms: u32,
     /// What Linux does otherwise than the RFCs have it.
-    #[serde(with = "linux::apart")]
+    #[serde(with = "apart")]
     #[schemars(with = "LinuxRules")]
     pub linux: LinuxRules,
+    /// Probing for the path's MTU, whatever ICMP says or fails to say of it.
+    #[serde(with = "apart")]
+    #[schemars(with = "MtuProbing")]
+    pub mtu_probing: MtuProbing,
 }
 
 impl Default for Config {
@@ -335,6 +342,7 @@ impl Default for Config {
             nagle_rule: NagleRule::Minshall,
             cork_limit_ms: 200,
             linux: LinuxRules::NONE,
+            mtu_probing: MtuProbing::default(),
         }
     }
 }
@@ -417,6 +425,36 @@ impl Config {
         positive("window_clamp", self.window_clamp)?;
         if let Some(rate) = self.linux.max_pacing_rate {
             within("linux.max_pacing_rate", rate, 1, u64::MAX, "more than 0")?;
+        }
+        let MtuProbing {
+            base_mss,
+            floor_mss,
+            interval_s,
+            threshold,
+            ..
+        } = self.mtu_probing;
+        for (field, value, least, expected) in [
+            (
+                "mtu_probing.base_mss",
+                base_mss.into(),
+                mtu_probing::LEAST_BASE_MSS,
+                "at least 64",
+            ),
+            ("mtu_probing.floor_mss", floor_mss.into(), 1, "more than 0"),
+            (
+                "mtu_probing.interval_s",
+                interval_s.into(),
+                1,
+                "more than 0",
+            ),
+            (
+                "mtu_probing.threshold",
+                threshold.into(),
+                mtu_probing::LEAST_THRESHOLD,
+                "at least 2",
+            ),
+        ] {
+            within(field, value, least, u64::MAX, expected)?;
         }
         if let Some(keepalive) = self.keepalive {
             positive("keepalive.idle_ms", keepalive.idle_ms)?;

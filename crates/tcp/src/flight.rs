@@ -336,6 +336,16 @@ impl Flight {
         }
     }
 
+    /// The segment that holds `seq` is lost.
+    pub(crate) fn lose_segment(&mut self, una: SeqNr, seq: SeqNr) {
+        let index = self.index_of(seq);
+        if let Some(sent) = self.segments.get(index)
+            && !sent.known.intersects(Known::REPORTED | Known::LOST)
+        {
+            self.lose(una, index);
+        }
+    }
+
     fn lose(&mut self, una: SeqNr, index: usize) {
         let start = self.start_of(una, index);
         self.lost_from = match self.lost {

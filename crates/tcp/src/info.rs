@@ -106,7 +106,7 @@ pub struct Info {
     pub receive_mss: u32,
     /// Our MSS option.
     pub advertised_mss: u16,
-    /// MTU of the path as far as it is known, IP header included.
+    /// MTU of the path as far as the network told it, IP header included; what was found by probing shows in `send_mss`.
     pub path_mtu: u32,
     /// Sequence numbers in flight, in segments of `send_mss`.
     pub unacked_segments: u32,

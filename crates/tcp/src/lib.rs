@@ -11,7 +11,8 @@
 //! (5682), NewReno (5681, 3465), CUBIC (9438), HyStart++ (9406), DCTCP (8257), BBR (draft-ietf-ccwg-bbr-06) with pacing, and
 //! any other [`Controller`], explicit congestion notification (3168),
 //! retransmission timeouts (6298), user timeouts (5482) and keepalive, resets and challenge ACKs (5961), initial sequence
-//! numbers (6528), SYN cookies (4987), path MTU and other ICMP errors (1191, 8201, 5927), TIME-WAIT (1337, 6191). Urgent
+//! numbers (6528), SYN cookies (4987), path MTU and other ICMP errors (1191, 8201, 5927), probing for
+//! the path's MTU (4821), TIME-WAIT (1337, 6191). Urgent
 //! data is ignored. Each rule is cited where it is applied, and [`Config`] has a switch for most; where RFCs leave room the
 //! default is what Linux does.
 //!
@@ -33,6 +34,7 @@ mod info;
 mod isn;
 mod listener;
 mod moved;
+mod mtu_search;
 mod path_error;
 mod payload;
 mod portable;
@@ -51,8 +53,8 @@ mod wheel;
 
 pub use clock::Moment;
 pub use config::{
-    Config, ConfigError, Congestion, EcnEcho, EcnMode, Keepalive, LinuxRules, NagleRule, RtoFloor,
-    SynCookies, WindowCounting, WindowProbe, WindowUpdate,
+    Config, ConfigError, Congestion, EcnEcho, EcnMode, Keepalive, LinuxRules, MtuProbing,
+    NagleRule, ProbePathMtu, RtoFloor, SynCookies, WindowCounting, WindowProbe, WindowUpdate,
 };
 pub use congestion::{
     Ack, Acked, CloneController, Controller, Custom, Factory, Loss, Lost, Needs, RateSample, Start,

@@ -28,7 +28,7 @@ impl<P: Payload + Serialize + DeserializeOwned> Moved<P> {
 
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        portable::to_bytes(self, self.state.config())
+        portable::to_bytes(self, &self.state)
     }
 
     /// Reads what [`Moved::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.

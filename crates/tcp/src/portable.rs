@@ -1,6 +1,6 @@
 //! A connection's portable state: everything needed to go on elsewhere.
 
-use crate::config::{Config, LinuxRules};
+use crate::config::{Config, LinuxRules, MtuProbing};
 use crate::connection::PortableInner;
 use crate::types::State;
 use baton_wire::{Flow, Payload};
@@ -10,14 +10,16 @@ use serde::{Deserialize, Serialize};
 /// The format written by this version.
 const FORMAT_VERSION: u16 = 3;
 
-/// The same with Linux's rules at the end, where a connection follows any.
-const WITH_LINUX_RULES: u16 = 4;
+/// The same with Linux's rules and those of probing for the path's MTU at the end, and where that stands, for a connection that
+/// goes by any of these.
+const WITH_MORE_RULES: u16 = 4;
 
 /// The version of the state of a connection with these parameters.
 pub(crate) fn version_for(config: &Config) -> u16 {
-    match config.linux {
-        LinuxRules::NONE => FORMAT_VERSION,
-        _ => WITH_LINUX_RULES,
+    let usual = config.linux == LinuxRules::NONE && config.mtu_probing == MtuProbing::default();
+    match usual {
+        true => FORMAT_VERSION,
+        false => WITH_MORE_RULES,
     }
 }
 
@@ -78,7 +80,7 @@ pub enum DecodeError {
 impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     /// The state as bytes, its version first.
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(self, &self.config)
+        to_bytes(self, self)
     }
 
     /// Reads what [`Portable::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.
@@ -97,21 +99,25 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     pub fn check_version(bytes: &[u8]) -> Result<(), DecodeError> {
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
         let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
-        if ![FORMAT_VERSION, WITH_LINUX_RULES].contains(&found) {
+        if ![FORMAT_VERSION, WITH_MORE_RULES].contains(&found) {
             return Err(DecodeError::Version {
                 found,
-                expected: WITH_LINUX_RULES,
+                expected: WITH_MORE_RULES,
             });
         }
         Ok(())
     }
 }
 
-/// A value that holds the state of a connection with these parameters, and then its rules of Linux, if it follows any.
-pub(crate) fn to_bytes(value: &impl Serialize, config: &Config) -> Vec<u8> {
+/// A value that holds a connection's state, and then the rules that it goes by beside the usual ones, if there are any.
+pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8> {
     let bytes = postcard::to_stdvec(value);
-    let all = match version_for(config) {
-        WITH_LINUX_RULES => bytes.and_then(|bytes| postcard::to_extend(&config.linux, bytes)),
+    let Config {
+        linux, mtu_probing, ..
+    } = &state.config;
+    let rules = (linux, mtu_probing, state.inner.mtu_search());
+    let all = match state.version {
+        WITH_MORE_RULES => bytes.and_then(|bytes| postcard::to_extend(&rules, bytes)),
         _ => bytes,
     };
     all.expect("memory takes any state")
@@ -125,9 +131,12 @@ pub(crate) fn from_bytes<T: DeserializeOwned, P>(
     let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
     let (mut value, mut rest) = postcard::take_from_bytes::<T>(bytes).map_err(malformed)?;
     let moved = state(&mut value);
-    if moved.version == WITH_LINUX_RULES {
-        let rules = postcard::take_from_bytes(rest).map_err(malformed)?;
-        (moved.config.linux, rest) = rules;
+    if moved.version == WITH_MORE_RULES {
+        let search;
+        let config = &mut moved.config;
+        ((config.linux, config.mtu_probing, search), rest) =
+            postcard::take_from_bytes(rest).map_err(malformed)?;
+        moved.inner.set_mtu_search(search);
     }
     match rest.len() {
         0 => Ok(value),

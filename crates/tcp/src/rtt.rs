@@ -1,11 +1,36 @@
 //! Round-trip time and retransmission timeout (RFC 6298), in integer arithmetic.
 
+use crate::clock::Past;
 use crate::config::{Config, RtoFloor};
 use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
 /// No measurement counts for more: what an echoed timestamp can tell at most (RFC 7323 4.1).
 const LONGEST: Span = Span::from_ms(i32::MAX as u64);
+
+/// A round trip that is being timed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    /// The number whose acknowledgment ends it.
+    pub(crate) end: SeqNr,
+    /// When it began.
+    pub(crate) sent: Past,
+    _tag: Tag,
+}
+
+/// Its one value leaves room for "none" in an `Option` of what holds it, which takes no more memory then.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+enum Tag {
+    Some,
+}
+
+impl Timed {
+    pub(crate) fn new(end: SeqNr, sent: Past) -> Self {
+        let _tag = Tag::Some;
+        Self { end, sent, _tag }
+    }
+}
 
 /// The estimator of one connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -234,6 +234,12 @@ pub struct Stats {
     pub keepalive_probes: u64,
     /// Tail loss probes sent.
     pub tail_probes: u64,
+    /// Probes for a larger MTU of the path that arrived.
+    pub mtu_probes_arrived: u64,
+    /// Probes for a larger MTU of the path that were lost.
+    pub mtu_probes_lost: u64,
+    /// Timeouts at which segments were made smaller because larger ones may get lost without a word.
+    pub black_holes: u64,
     /// Losses that turned out to have been none, and were undone.
     pub spurious_recoveries: u64,
     /// ACKs that reported a duplicate (D-SACK).

@@ -75,29 +75,3 @@ impl Default for LinuxRules {
         Self::NONE
     }
 }
-
-/// As what it is in text. Among the bytes of a connection's state it takes no room: those that follow other rules than the
-/// RFCs' have theirs at the end ([`Portable::to_bytes`](crate::Portable::to_bytes)).
-pub(super) mod apart {
-    use super::LinuxRules;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(
-        rules: &LinuxRules,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match serializer.is_human_readable() {
-            true => rules.serialize(serializer),
-            false => serializer.serialize_unit(),
-        }
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        source: D,
-    ) -> Result<LinuxRules, D::Error> {
-        match source.is_human_readable() {
-            true => LinuxRules::deserialize(source),
-            false => <()>::deserialize(source).map(|()| LinuxRules::NONE),
-        }
-    }
-}

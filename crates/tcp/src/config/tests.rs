@@ -8,7 +8,7 @@ fn the_defaults_make_sense() {
 #[test]
 fn nonsense_is_named() {
     type Spoil = fn(&mut Config);
-    let cases: [(&str, Spoil); 15] = [
+    let cases: [(&str, Spoil); 19] = [
         ("mss", |c| c.mss = 63),
         ("send_buffer", |c| c.send_buffer = 0),
         ("receive_buffer", |c| c.receive_buffer = (1 << 30) + 1),
@@ -23,6 +23,10 @@ fn nonsense_is_named() {
         ("linux.max_pacing_rate", |c| {
             c.linux.max_pacing_rate = Some(0);
         }),
+        ("mtu_probing.base_mss", |c| c.mtu_probing.base_mss = 63),
+        ("mtu_probing.floor_mss", |c| c.mtu_probing.floor_mss = 0),
+        ("mtu_probing.interval_s", |c| c.mtu_probing.interval_s = 0),
+        ("mtu_probing.threshold", |c| c.mtu_probing.threshold = 1),
         ("user_timeout_ms", |c| c.user_timeout_ms = Some(0)),
         ("keepalive.idle_ms", |c| {
             c.keepalive = Some(Keepalive {

@@ -487,6 +487,11 @@ impl CongestionWindow {
         }
     }
 
+    /// Segments are larger from now on: one always fits.
+    pub(crate) fn make_room(&mut self, smss: u32) {
+        self.size.bytes = self.size.bytes.max(smss);
+    }
+
     /// A lost tail was repaired by a probe, or the network marked what was sent: the window is reduced without a
     /// recovery (RFC 8985 7.4.2; RFC 3168 6.1.2).
     pub(crate) fn reduce_once(&mut self, loss: &Loss, marked: bool) {

@@ -5,6 +5,7 @@ use super::{Connection, Context, Effects, End, Marks};
 use crate::clock::{Past, TIMESTAMP_TICK};
 use crate::config::Config;
 use crate::rack::Delivery;
+use crate::rtt::Timed;
 use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, Payload, SeqNr, Span, Time};
 
@@ -20,11 +21,12 @@ impl<P: Payload> Connection<P> {
         if self.marks.contains(Marks::SYN_LOST) {
             self.rtt.syn_was_lost(cx.config);
         }
-        if let Some((_, sent)) = self.timed.take() {
-            let rtt = sent.elapsed(cx.now);
+        if let Some(timed) = self.timed.take() {
+            let rtt = timed.sent.elapsed(cx.now);
             self.take_round_trip(cx.config, rtt, self.tx.una);
             self.repair.rack.sample(self.clock.moment(cx.now), rtt);
         }
+        self.choose_mtu_probing(self.clock.moment(cx.now), cx.config);
         let initial = self.initial_window(cx.config);
         self.congestion.start(initial, self.tx.una, cx.config);
         self.introduce_controller(cx.now);
@@ -217,6 +219,9 @@ impl<P: Payload> Connection<P> {
         let timed = self.measure(cx, header, delivery.first_rtt);
         delivery.last_rtt = delivery.last_rtt.or(timed);
         self.advance_una(cx, ack, data_acked, effects);
+        if self.search.is_some() {
+            self.judge_mtu_probe(cx.stats);
+        }
         if self.progress(cx, acked, delivery) || self.flight() == 0 {
             self.restart_retransmit(cx);
         }
@@ -273,11 +278,11 @@ impl<P: Payload> Connection<P> {
     ) -> Option<Span> {
         let often = cx.config.linux.round_trip_each_ack;
         if let (true, Some(rtt)) = (often, first_rtt) {
-            self.timed = self.timed.filter(|(end, _)| header.ack.before(*end));
+            self.timed = self.timed.filter(|timed| header.ack.before(timed.end));
             self.take_round_trip(cx.config, rtt, header.ack);
             return None;
         }
-        if let Some((end, sent)) = self.timed {
+        if let Some(Timed { end, sent, .. }) = self.timed {
             if header.ack.before(end) {
                 return None;
             }

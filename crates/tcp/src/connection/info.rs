@@ -52,6 +52,12 @@ impl<P: Payload> Connection<P> {
         })
     }
 
+    /// What the network told: data and options that a segment may hold.
+    fn told_path_room(&self) -> u16 {
+        let search = self.search.as_ref();
+        search.map_or(self.options.path_mss, |search| search.told)
+    }
+
     /// Everything about it.
     pub(crate) fn info(&self, now: Time, config: &Config) -> Info {
         let counts = &self.counts;
@@ -82,7 +88,7 @@ impl<P: Payload> Connection<P> {
             send_mss: self.smss(),
             receive_mss: self.rx.largest_segment.into(),
             advertised_mss: config.mss,
-            path_mtu: u32::from(self.options.path_mss.min(config.mss)) + self.base_header_len(),
+            path_mtu: u32::from(self.told_path_room().min(config.mss)) + self.base_header_len(),
             unacked_segments: flight.div_ceil(self.smss()),
             sacked: reported,
             lost: self.lost(),

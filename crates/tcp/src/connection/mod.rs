@@ -10,6 +10,7 @@ mod info;
 mod input;
 mod keepalive;
 mod moving;
+mod mtu_probing;
 mod output;
 mod path;
 mod prediction;
@@ -31,10 +32,11 @@ use crate::clock::{Past, TimestampClock};
 use crate::config::Config;
 use crate::congestion::{CongestionWindow, Needs};
 use crate::info::Counts;
+use crate::mtu_search::MtuSearch;
 use crate::path_error::PathError;
 use crate::profiles::ProfileId;
 use crate::receive_buffer::ReceiveBuffer;
-use crate::rtt::RttEstimator;
+use crate::rtt::{RttEstimator, Timed};
 use crate::sack::Scoreboard;
 use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
@@ -147,7 +149,7 @@ pub(crate) struct ReceiveSequence {
 pub(crate) struct Negotiated {
     /// Data and options a segment may hold at most (RFC 9293 3.7.1, RFC 6691).
     pub(crate) mss: u16,
-    /// The same as the path allows, when it told so (RFC 1191).
+    /// The same as the path allows, when it told so (RFC 1191) or was searched (RFC 4821).
     pub(crate) path_mss: u16,
     pub(crate) send_shift: u8,
     pub(crate) receive_shift: u8,
@@ -184,6 +186,8 @@ pub(crate) struct Connection<P> {
     /// What its controller wants beside that; most want nothing.
     feedback: Option<Box<Feedback>>,
     repair: Repair,
+    /// The search for the path's MTU, where there is one.
+    search: Option<Box<MtuSearch>>,
     notification: Notification,
     timers: Timers,
     clock: TimestampClock,
@@ -200,7 +204,7 @@ pub(crate) struct Connection<P> {
     /// Since when what is first in the send buffer waits to be acknowledged or sent.
     waiting_since: Past,
     /// The number whose acknowledgment ends a round-trip measurement, and when it was sent.
-    timed: Option<(SeqNr, Past)>,
+    timed: Option<Timed>,
     scoreboard: Option<Box<Scoreboard>>,
     send: SendBuffer<P>,
     receive: ReceiveBuffer<P>,
@@ -312,6 +316,7 @@ impl<P: Payload> Connection<P> {
             feedback: Feedback::wanted(&congestion, config),
             congestion,
             repair: Repair::new(iss, config),
+            search: None,
             notification,
             timers: Timers::new(),
             clock,
@@ -539,6 +544,7 @@ impl<P: Payload> Connection<P> {
         self.scoreboard = None;
         self.feedback = None;
         self.repair.end();
+        self.doubt_mtu_probe();
         if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
             self.receive.clear();
         }
@@ -578,6 +584,7 @@ impl<P: Payload> Connection<P> {
         self.boundaries.verify(self.tx.una, self.data_end())?;
         self.verify_sequence(config)?;
         self.verify_timers()?;
+        self.verify_mtu_search()?;
         if self.is_synchronized() {
             self.congestion.verify(self.tx.una, self.smss())?;
         }

@@ -6,13 +6,14 @@ use super::feedback::Feedback;
 use super::repair::Repair;
 use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
 use crate::clock::{Past, TimestampClock};
-use crate::config::Config;
+use crate::config::{Config, apart};
 use crate::congestion::CongestionWindow;
 use crate::info::Counts;
+use crate::mtu_search::MtuSearch;
 use crate::path_error::PathError;
 use crate::portable::{Portable, Signals, version_for};
 use crate::receive_buffer::{PortableReceive, ReceiveBuffer};
-use crate::rtt::RttEstimator;
+use crate::rtt::{RttEstimator, Timed};
 use crate::sack::Scoreboard;
 use crate::send_buffer::SendBuffer;
 use crate::types::CloseReason;
@@ -36,6 +37,8 @@ pub(crate) struct PortableInner<P> {
     congestion: CongestionWindow,
     feedback: Option<Box<Feedback>>,
     repair: Repair,
+    #[serde(with = "apart")]
+    search: Option<Box<MtuSearch>>,
     notification: Notification,
     timers: PortableTimers,
     timestamp_clock: Span,
@@ -48,6 +51,17 @@ pub(crate) struct PortableInner<P> {
     timed: Option<(SeqNr, Span)>,
     scoreboard: Option<Box<Scoreboard>>,
     receive: PortableReceive<P>,
+}
+
+impl<P> PortableInner<P> {
+    /// The search for the path's MTU.
+    pub(crate) fn mtu_search(&self) -> Option<&MtuSearch> {
+        self.search.as_deref()
+    }
+
+    pub(crate) fn set_mtu_search(&mut self, search: Option<MtuSearch>) {
+        self.search = search.map(Box::new);
+    }
 }
 
 impl<P: Payload> Connection<P> {
@@ -76,6 +90,7 @@ impl<P: Payload> Connection<P> {
                 congestion: self.congestion,
                 feedback: self.feedback,
                 repair: self.repair,
+                search: self.search,
                 notification: self.notification,
                 timers: self.timers.to_portable(now),
                 timestamp_clock: self.clock.reading(now),
@@ -85,7 +100,7 @@ impl<P: Payload> Connection<P> {
                 since_received: self.last_received_at.elapsed(now),
                 since_refusal: self.last_refusal_at.elapsed(now),
                 waiting: self.waiting_since.elapsed(now),
-                timed: self.timed.map(|(end, sent)| (end, sent.elapsed(now))),
+                timed: self.timed.map(|it| (it.end, it.sent.elapsed(now))),
                 scoreboard: self.scoreboard,
                 receive,
             },
@@ -113,6 +128,7 @@ impl<P: Payload> Connection<P> {
             congestion: inner.congestion,
             feedback: inner.feedback,
             repair: inner.repair,
+            search: inner.search,
             notification: inner.notification,
             timers: Timers::from_portable(now, &inner.timers),
             clock: TimestampClock::showing(now, inner.timestamp_clock),
@@ -124,7 +140,7 @@ impl<P: Payload> Connection<P> {
             waiting_since: Past::ago(now, inner.waiting),
             timed: inner
                 .timed
-                .map(|(end, elapsed)| (end, Past::ago(now, elapsed))),
+                .map(|(end, elapsed)| Timed::new(end, Past::ago(now, elapsed))),
             scoreboard: inner.scoreboard,
             send: SendBuffer::from_pieces(moved.send_buffer),
             receive: ReceiveBuffer::from_portable(moved.receive_buffer, inner.receive),

@@ -1,10 +1,12 @@
 //! What a connection sends now (RFC 9293 3.8.6, 3.7.4): the decision is taken anew for each segment.
 
+use super::mtu_probing::Probing;
 use super::repair::{ForwardRto, Switches};
 use super::{Connection, Context, Marks};
 use crate::clock::Past;
 use crate::config::{Config, NagleRule, WindowCounting, WindowProbe};
 use crate::congestion::Phase;
+use crate::rtt::Timed;
 use crate::sack::Scoreboard;
 use crate::send_buffer::Lent;
 use crate::types::State;
@@ -199,6 +201,13 @@ impl<P: Payload> Connection<P> {
     /// What to send from SND.NXT on, within `limit` bytes of SND.UNA.
     #[inline(always)]
     fn next_run(&mut self, cx: &Context<'_>, limit: u32) -> Option<Run> {
+        if self.search.is_some() {
+            match self.mtu_probe(cx, limit) {
+                Probing::None => {}
+                Probing::Wait => return None,
+                Probing::Send(run) => return Some(run),
+            }
+        }
         let seq = self.tx.next;
         let data_end = self.data_end();
         if seq.after(data_end) {
@@ -402,10 +411,11 @@ impl<P: Payload> Connection<P> {
             cx.stats.retransmissions += 1;
             self.counts.total_retransmissions = self.counts.total_retransmissions.wrapping_add(1);
             self.counts.bytes_retransmitted += u64::from(run.len);
+            self.doubt_mtu_probe();
             // Karn's algorithm: an ACK of it could be for either copy (RFC 6298 3).
             self.timed = None;
         } else if self.timed.is_none() {
-            self.timed = Some((end, Past::at(cx.now)));
+            self.timed = Some(Timed::new(end, Past::at(cx.now)));
         }
         if run.len > 0 {
             self.counts.bytes_sent += u64::from(run.len);
@@ -571,7 +581,7 @@ impl<P: Payload> Connection<P> {
         if self.tx.max != iss {
             self.timed = None;
         } else if self.timed.is_none() {
-            self.timed = Some((iss + 1, Past::at(cx.now)));
+            self.timed = Some(Timed::new(iss + 1, Past::at(cx.now)));
         }
         self.tx.next = iss + 1;
         self.tx.max = iss + 1;

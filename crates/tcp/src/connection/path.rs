@@ -26,7 +26,7 @@ impl<P: Payload> Connection<P> {
         }
         match error {
             PathError::FragmentationNeeded { mtu } => {
-                if !cx.config.path_mtu_discovery || !self.narrow_path(mtu) {
+                if !cx.config.path_mtu_discovery || !self.narrow_path(seq, mtu) {
                     effects.refused = Some(Refusal::Malformed);
                 }
             }
@@ -55,14 +55,16 @@ impl<P: Payload> Connection<P> {
         self.state == State::SynReceived && self.marks.contains(Marks::PASSIVE)
     }
 
-    /// The path's MTU is smaller than thought. False when that cannot be.
-    fn narrow_path(&mut self, mtu: u16) -> bool {
+    /// The path's MTU is smaller than thought, as a router says that dropped the packet from `seq` on. False when that
+    /// cannot be.
+    fn narrow_path(&mut self, seq: SeqNr, mtu: u16) -> bool {
         let headers = self.base_header_len();
         let least = match self.flow.remote.addr {
             IpAddr::V4(_) => LEAST_MTU_V4,
             IpAddr::V6(_) => LEAST_MTU_V6,
         };
-        let known = u32::from(self.options.path_mss.min(self.options.mss)) + headers;
+        let probe = self.mtu_probe_at(seq);
+        let known = u32::from(probe.map_or(self.segment_room(), |(_, size)| size)) + headers;
         let mtu = match mtu {
             0 => plateau_below(known),
             // RFC 8201 4: less is no reason to send less.
@@ -71,9 +73,20 @@ impl<P: Payload> Connection<P> {
         if u32::from(mtu) >= known {
             return false;
         }
-        self.options.path_mss = (u32::from(mtu) - headers).max(LEAST_MSS.into()) as u16;
+        let before = self.segment_room();
+        let room = (u32::from(mtu) - headers).max(LEAST_MSS.into()) as u16;
+        self.limit_path(room);
         // RFC 1191 6.5, RFC 8201 5.4: at once again, in smaller pieces, and the congestion window stays.
+        match probe {
+            Some((probe, _)) if self.segment_room() == before => self.repeat_mtu_probe(probe),
+            _ => self.repeat_in_smaller_pieces(),
+        }
+        true
+    }
+
+    fn repeat_in_smaller_pieces(&mut self) {
         if self.is_synchronized() && self.flight() > 0 {
+            self.doubt_mtu_probe();
             if self.keeps_times() {
                 self.repair.flight.lose_all(self.tx.una);
             } else {
@@ -81,6 +94,5 @@ impl<P: Payload> Connection<P> {
             }
             self.marks.insert(Marks::SEND_FIRST_AGAIN);
         }
-        true
     }
 }

@@ -120,6 +120,9 @@ impl<P: Payload> Connection<P> {
         let timed = self.measure(cx, header, rtts.map(|(first, _)| first));
         let rtt = rtts.map(|(_, last)| last).or(timed);
         self.advance_una(cx, ack, acked, effects);
+        if self.search.is_some() {
+            self.judge_mtu_probe(cx.stats);
+        }
         if let Some(scoreboard) = &mut self.scoreboard {
             scoreboard.advance(ack);
         }

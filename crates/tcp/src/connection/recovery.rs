@@ -96,7 +96,7 @@ impl<P: Payload> Connection<P> {
             }
             Phase::FastRecovery => {}
             Phase::Open | Phase::Timeout => {
-                if self.loss_is_evident() {
+                if self.loss_is_evident() && !self.only_mtu_probe_was_lost(stats) {
                     self.enter_recovery(stats, delivery.now, delivery.delivered);
                 }
             }
@@ -331,6 +331,9 @@ impl<P: Payload> Connection<P> {
             self.marks.remove(Marks::SEND_FIRST_AGAIN);
             if self.keeps_times() {
                 return self.lost_run();
+            }
+            if let Some(run) = self.mtu_probe_again() {
+                return Some(run);
             }
             let run = self.run_again(self.tx.una, self.tx.max)?;
             self.note_again(run, false);

@@ -22,6 +22,9 @@ impl<P: Payload> Connection<P> {
         if old.keepalive != new.keepalive {
             self.start_keepalive(now, new);
         }
+        if self.is_synchronized() {
+            self.choose_mtu_probing(self.clock.moment(now), new);
+        }
         self.restart_user_timeout(now, old, new);
         self.switch_recovery(now, new);
     }

@@ -109,8 +109,11 @@ impl<P: Payload> Connection<P> {
             return false;
         };
         let (feedback, congestion) = (&mut self.feedback, &mut self.congestion);
+        let probe = self.search.as_ref().and_then(|search| search.probe);
         let found = repair.flight.detect(self.tx.una, &judgment, |sent, len| {
-            if let Some(feedback) = feedback {
+            // Of a probe for the MTU the loss is no sign of congestion.
+            let counts = probe.is_none_or(|probe| probe.end != sent.end);
+            if let (true, Some(feedback)) = (counts, &mut *feedback) {
                 feedback.lost(congestion, now, sent, len, smss);
             }
         });
@@ -120,7 +123,9 @@ impl<P: Payload> Connection<P> {
         }
         if !recovering && repair.flight.lost() > 0 && (found.lost || ended) {
             self.repair.tail = None;
-            self.enter_recovery(cx.stats, now, delivered);
+            if !self.only_mtu_probe_was_lost(cx.stats) {
+                self.enter_recovery(cx.stats, now, delivered);
+            }
         }
         found.lost
     }

@@ -173,6 +173,7 @@ impl<P: Payload> Connection<P> {
             self.marks.insert(Marks::SYN_LOST);
             return;
         }
+        self.suspect_black_hole(cx);
         self.time_out(cx, first);
         if self.tx.window == 0 {
             // The peer took its window back: probe instead (RFC 9293 3.8.6.1).

@@ -252,13 +252,15 @@ fn linuxs_rules_move_as_bytes() {
         let id = player.id().expect("it is open");
         player.stack.export(player.now, id)
     };
-    let (without, with) = (
+    let (without, with, probing) = (
         state_with(""),
         state_with("config linux = { push_bursts = true }"),
+        state_with("config mtu_probing = { when = \"always\" }"),
     );
     let read = |bytes: &[u8]| Portable::<Symbolic>::from_bytes(bytes);
-    assert_eq!(read(&without.to_bytes()), Ok(without.clone()));
-    assert_eq!(read(&with.to_bytes()), Ok(with.clone()));
+    for state in [&without, &with, &probing] {
+        assert_eq!(read(&state.to_bytes()), Ok(state.clone()));
+    }
     assert!(with.to_bytes().len() > without.to_bytes().len());
     let (mut cut, mut longer) = (with.to_bytes(), with.to_bytes());
     cut.pop();
@@ -266,11 +268,13 @@ fn linuxs_rules_move_as_bytes() {
     assert!(matches!(read(&cut), Err(DecodeError::Malformed(_))));
     assert_eq!(read(&longer), Err(DecodeError::Trailing(1)));
     // Between host and adapter too.
-    let moved = Moved {
-        unsent: vec![symbolic(1, 0, 10)],
-        ..Moved::new(with)
-    };
-    assert_eq!(Moved::from_bytes(&moved.to_bytes()), Ok(moved));
+    for state in [with, probing] {
+        let moved = Moved {
+            unsent: vec![symbolic(1, 0, 10)],
+            ..Moved::new(state)
+        };
+        assert_eq!(Moved::from_bytes(&moved.to_bytes()), Ok(moved));
+    }
 }
 
 fn a_refused_state_is_given_back() {

@@ -4,6 +4,7 @@
 //! The results are recorded as snapshots: a change that moves one is to be looked at, and accepted with
 //! `INSTA_UPDATE=always cargo test -p baton-tcp --test network` when it is meant.
 
+mod black_hole;
 mod controllers;
 mod engine;
 mod fairness;

@@ -34,6 +34,10 @@ pub struct Path {
     /// Packets lost at random and because the queue was full.
     pub lost: u64,
     pub marked: u64,
+    /// From when on packets longer than so many bytes are lost without a word. In order of time.
+    pub limits: Vec<(Time, usize)>,
+    /// Longest packet that got through lately.
+    pub longest: usize,
     /// How many packets found how many others waiting, from `measured_from` on.
     pub found_waiting: Vec<u64>,
     pub measured_from: Time,
@@ -53,6 +57,8 @@ impl Path {
             flying: VecDeque::new(),
             lost: 0,
             marked: 0,
+            limits: Vec::new(),
+            longest: 0,
             found_waiting: Vec::new(),
             measured_from: Time::ZERO,
         }
@@ -67,7 +73,18 @@ impl Path {
         }
     }
 
+    /// Longest packet that gets through, bytes.
+    fn limit(&self, now: Time) -> usize {
+        let begun = self.limits.iter().rev().find(|(from, _)| *from <= now);
+        begun.map_or(usize::MAX, |&(_, len)| len)
+    }
+
     pub fn send(&mut self, now: Time, mut packet: Vec<u8>) {
+        if packet.len() > self.limit(now) {
+            self.lost += 1;
+            return;
+        }
+        self.longest = self.longest.max(packet.len());
         while self.leaving.front().is_some_and(|&time| time <= now) {
             self.leaving.pop_front();
         }

@@ -41,6 +41,8 @@ pub struct Outcome {
     found_waiting: Vec<u64>,
     /// Bytes that each flow had delivered at the end of each tenth of the run.
     pub progress: Vec<Vec<u64>>,
+    /// Longest packet with data that got through in each tenth of the run, bytes.
+    pub longest: Vec<usize>,
 }
 
 impl Outcome {
@@ -61,10 +63,20 @@ impl Outcome {
 
 /// Lets `source` send to `sink` for `span`; losses and the bottleneck are the same in both directions.
 pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span) -> Outcome {
-    let mut forward = Path::new(path, 1);
-    let mut backward = Path::new(path, 2);
+    run_over(source, sink, Path::new(path, 1), Path::new(path, 2), span)
+}
+
+/// The same over these two ways.
+pub fn run_over(
+    source: &mut dyn End,
+    sink: &mut dyn End,
+    mut forward: Path,
+    mut backward: Path,
+    span: Span,
+) -> Outcome {
     let end = Time::ZERO + span;
     forward.measured_from = Time::ZERO + span / 2;
+    let mut longest = Vec::new();
     let mut progress = vec![sink.received()];
     let mut now = Time::ZERO;
     for _ in 0.. {
@@ -82,6 +94,7 @@ pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span)
         now = now.max(next);
         while progress.len() <= 10 && now >= Time::ZERO + span * progress.len() as u64 / 10 {
             progress.push(sink.received());
+            longest.push(std::mem::take(&mut forward.longest));
         }
         if now >= end {
             break;
@@ -93,6 +106,7 @@ pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span)
         marked: forward.marked,
         found_waiting: forward.found_waiting,
         progress,
+        longest,
     }
 }
 

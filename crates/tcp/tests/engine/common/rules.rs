@@ -1,6 +1,8 @@
 //! Random settings of the rules beside recovery.
 
-use baton_tcp::{Config, Keepalive, LinuxRules, NagleRule, WindowProbe, WindowUpdate};
+use baton_tcp::{
+    Config, Keepalive, LinuxRules, MtuProbing, NagleRule, ProbePathMtu, WindowProbe, WindowUpdate,
+};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -24,11 +26,28 @@ pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
         },
         delay_fin_ack: rng.random_bool(0.5),
         nagle_rule: [NagleRule::Classic, NagleRule::Minshall][rng.random_range(0..2)],
+        mtu_probing: mtu_probing(rng),
         keepalive: rng.random_bool(0.3).then_some(Keepalive {
             idle_ms: 500,
             interval_ms: 300,
             probes: 200,
         }),
         ..config
+    }
+}
+
+/// Any, with a search that begins low and soon begins anew.
+fn mtu_probing(rng: &mut Pcg64Mcg) -> MtuProbing {
+    let modes = [
+        ProbePathMtu::Off,
+        ProbePathMtu::AfterBlackHole,
+        ProbePathMtu::Always,
+    ];
+    MtuProbing {
+        when: modes[rng.random_range(0..3)],
+        base_mss: rng.random_range(64..1500),
+        floor_mss: rng.random_range(1..600),
+        interval_s: rng.random_range(1..30),
+        threshold: rng.random_range(2..100),
     }
 }

@@ -1,0 +1,113 @@
+//! A path that drops packets above a size without a word: what the peer and the interface allow does not get through.
+
+use crate::engine::Engine;
+use crate::path::{Path, PathSpec};
+use crate::world::{Outcome, Role, run_over};
+use baton_tcp::{Config, Congestion, MtuProbing, ProbePathMtu};
+use baton_wire::{Span, Time};
+
+const PATH: PathSpec = PathSpec {
+    rate: 3_000_000,
+    delay: Span::from_ms(10),
+    queue: 50,
+    loss: 0.0,
+    mark_above: None,
+};
+
+/// Of one run, seconds: each tenth of it is long enough for any search.
+const SECONDS: u64 = 100;
+
+/// What is left of a search when it ends, bytes.
+const THRESHOLD: usize = 8;
+
+fn config(when: ProbePathMtu, congestion: Congestion) -> Config {
+    Config {
+        congestion,
+        mtu_probing: MtuProbing {
+            when,
+            interval_s: 15,
+            ..MtuProbing::default()
+        },
+        ..Config::default()
+    }
+}
+
+/// A transfer over a path whose MTU is this from these seconds on.
+fn transfer(config: &Config, mtus: &[(u64, usize)]) -> Outcome {
+    let mut forward = Path::new(PATH, 1);
+    let limits = mtus.iter();
+    forward.limits = limits
+        .map(|&(at_s, mtu)| (Time::ZERO + Span::from_secs(at_s), mtu))
+        .collect();
+    let mut source = Engine::opening(Role::Source, std::slice::from_ref(config));
+    let mut sink = Engine::listening(Role::Sink, config, 1);
+    let backward = Path::new(PATH, 2);
+    let span = Span::from_secs(SECONDS);
+    run_over(&mut source, &mut sink, forward, backward, span)
+}
+
+/// Packets of the last tenth before `tenth` were as long as the path lets them be, or nearly.
+fn assert_found(outcome: &Outcome, tenth: usize, mtu: usize, name: &str) {
+    let longest = outcome.longest[tenth - 1];
+    assert!(
+        (mtu - THRESHOLD + 1..=mtu).contains(&longest),
+        "{name}: {longest} of {mtu} bytes, {:?}",
+        outcome.longest
+    );
+}
+
+/// Every rule of recovery and every controller, by name.
+fn everyone() -> Vec<(String, Config)> {
+    let mut all = Vec::new();
+    for when in [ProbePathMtu::AfterBlackHole, ProbePathMtu::Always] {
+        for congestion in [Congestion::NewReno, Congestion::Cubic, Congestion::Bbr] {
+            for (sack, rack_tlp) in [(true, true), (true, false), (false, false)] {
+                let config = Config {
+                    sack,
+                    rack_tlp,
+                    timestamps: when == ProbePathMtu::Always,
+                    ..config(when, congestion)
+                };
+                let name = format!("{when:?} {congestion:?} {sack} {rack_tlp}");
+                all.push((name, config));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn the_transfer_goes_on_and_finds_the_right_size_also_when_the_path_changes() {
+    for (name, config) in everyone() {
+        let outcome = transfer(&config, &[(0, 1400), (30, 1280), (60, 1480)]);
+        for (tenth, mtu) in [(3, 1400), (6, 1280), (10, 1480)] {
+            assert_found(&outcome, tenth, mtu, &name);
+        }
+        // Nine tenths of what the bottleneck carries, headers aside, once the size is known.
+        let [bytes] = outcome.between(8, 10)[..] else {
+            panic!("one flow");
+        };
+        let carried = PATH.rate / 8 * (SECONDS / 5);
+        assert!(bytes > carried * 9 / 10, "{name}: {bytes} of {carried}");
+    }
+}
+
+#[test]
+fn without_probing_nothing_gets_through() {
+    let config = config(ProbePathMtu::Off, Congestion::Cubic);
+    let outcome = transfer(&config, &[(0, 1400)]);
+    assert_eq!(outcome.received, [0]);
+}
+
+/// What probes cost where the path takes all: a lost one no window, and all together next to nothing.
+#[test]
+fn probes_are_free() {
+    for (name, config) in everyone() {
+        let off = Config {
+            mtu_probing: MtuProbing::default(),
+            ..config.clone()
+        };
+        let [with, without] = [&config, &off].map(|config| transfer(config, &[]).between(2, 10)[0]);
+        assert!(with > without * 99 / 100, "{name}: {with} and {without}");
+    }
+}
