@@ -1,7 +1,9 @@
 //! What the whole object is set to, as the flags string of its start says: `key=value,key=value`.
 
 use crate::options::congestion_named;
-use baton_tcp::{Config, Congestion, EcnMode, Keepalive, LinuxRules, RtoFloor, WindowCounting};
+use baton_tcp::{
+    Config, Congestion, EcnMode, Keepalive, LinuxRules, ProbePathMtu, RtoFloor, WindowCounting,
+};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Parameters of an instance: what sysctls and the interface are on a host. Defaults are a usual Linux test set-up.
@@ -202,6 +204,23 @@ const KEYS: &[Key] = &[
     key("path_mtu_discovery", ON_OFF, |s, v| {
         put(&mut s.tcp.path_mtu_discovery, switch(v))
     }),
+    key(
+        "mtu_probing",
+        "0 (off), 1 (after a black hole) or 2 (always)",
+        |s, v| put(&mut s.tcp.mtu_probing.when, probing(v)),
+    ),
+    key("base_mss", BYTES, |s, v| {
+        put(&mut s.tcp.mtu_probing.base_mss, number(v))
+    }),
+    key("mtu_probe_floor", BYTES, |s, v| {
+        put(&mut s.tcp.mtu_probing.floor_mss, number(v))
+    }),
+    key("probe_interval_s", "seconds", |s, v| {
+        put(&mut s.tcp.mtu_probing.interval_s, number(v))
+    }),
+    key("probe_threshold", BYTES, |s, v| {
+        put(&mut s.tcp.mtu_probing.threshold, number(v))
+    }),
     key("keepalive_time_s", "seconds", |s, v| {
         put(&mut s.keepalive.idle_ms, seconds(v))
     }),
@@ -274,6 +293,15 @@ fn ecn(value: &str) -> Option<EcnMode> {
         "0" => Some(EcnMode::Off),
         "1" => Some(EcnMode::Request),
         "2" => Some(EcnMode::Accept),
+        _ => None,
+    }
+}
+
+fn probing(value: &str) -> Option<ProbePathMtu> {
+    match value {
+        "0" => Some(ProbePathMtu::Off),
+        "1" => Some(ProbePathMtu::AfterBlackHole),
+        "2" => Some(ProbePathMtu::Always),
         _ => None,
     }
 }

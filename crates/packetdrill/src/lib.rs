@@ -32,6 +32,7 @@ mod send_queue;
 mod sockets;
 mod splice;
 mod tcp_info;
+mod timestamping;
 mod world;
 mod zero_copy;
 

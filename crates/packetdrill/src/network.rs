@@ -169,9 +169,13 @@ impl World {
             .is_some_and(|(of, burst)| *of == conn && burst.takes(&segment));
         let again = self.link(conn).is_again(&segment);
         let now = self.now();
-        let partial = segment.payload_len() < self.stack.info(now, conn).send_mss as usize;
+        let send_mss = self.stack.info(now, conn).send_mss as usize;
+        let partial = segment.payload_len() < send_mss;
+        // One that probes for the path's MTU goes alone.
+        let probes = segment.payload_len() > send_mss;
         let run = self.link(conn).note(&mut segment, fits, partial);
         self.link(conn).stamp = segment.header.options.timestamps.map(|stamp| (stamp, now));
+        self.stamp_sent(conn, &segment);
         let mut burst = match burst {
             Some((_, mut burst)) if fits => {
                 burst.join(segment);
@@ -183,7 +187,7 @@ impl World {
                 Burst::new(segment, most)
             }
         };
-        if run.boundary {
+        if run.boundary || probes {
             burst.close();
         }
         burst

@@ -7,6 +7,7 @@ mod value;
 use crate::address::Family;
 use crate::flags::Settings;
 use crate::receive_window::ReceiveWindow;
+use crate::timestamping::Asked;
 use baton_tcp::{Config, Congestion, Keepalive, LinuxRules};
 use baton_wire::Span;
 use libc::c_int;
@@ -84,6 +85,8 @@ pub(crate) struct SocketOptions {
     pub(crate) mtu_discover: c_int,
     /// IP_RECVERR, IPV6_RECVERR.
     pub(crate) report_errors: bool,
+    /// SO_TIMESTAMPING.
+    pub(crate) timestamping: Asked,
     /// Options that are kept and given back and change nothing here.
     pub(crate) others: FxHashMap<(c_int, c_int), c_int>,
 }
@@ -118,6 +121,7 @@ impl SocketOptions {
             v6_only: false,
             mtu_discover: libc::IP_PMTUDISC_WANT,
             report_errors: false,
+            timestamping: Asked::empty(),
             others: FxHashMap::default(),
         }
     }

@@ -35,7 +35,7 @@ impl Pipe {
     }
 
     pub(crate) fn push(&mut self, piece: Bytes) {
-        self.queue.push(piece);
+        self.queue.push(piece, Time::ZERO);
     }
 
     pub(crate) fn take(&mut self, most: usize) -> Option<Bytes> {

@@ -1,13 +1,15 @@
 //! What arrived and was not read. It lies here and not in the engine, so that it survives the connection's end:
 //! a reset takes away nothing that was delivered.
 
+use baton_wire::Time;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// Bytes in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveQueue {
-    pieces: VecDeque<Bytes>,
+    /// Each with the moment at which it arrived.
+    pieces: VecDeque<(Bytes, Time)>,
     len: usize,
 }
 
@@ -16,15 +18,15 @@ impl ReceiveQueue {
         self.len
     }
 
-    pub(crate) fn push(&mut self, piece: Bytes) {
+    pub(crate) fn push(&mut self, piece: Bytes, now: Time) {
         self.len += piece.len();
-        self.pieces.push_back(piece);
+        self.pieces.push_back((piece, now));
     }
 
     /// Copies from byte `skip` on, without taking anything; returns how many bytes there were.
     pub(crate) fn peek(&self, mut skip: usize, into: &mut [u8]) -> usize {
         let mut copied = 0;
-        for piece in &self.pieces {
+        for (piece, _) in &self.pieces {
             if skip >= piece.len() {
                 skip -= piece.len();
                 continue;
@@ -41,11 +43,21 @@ impl ReceiveQueue {
         copied
     }
 
+    /// When the last of the first `count` bytes arrived.
+    pub(crate) fn arrival_of(&self, count: usize) -> Option<Time> {
+        let mut end = 0;
+        let holder = self.pieces.iter().find(|(piece, _)| {
+            end += piece.len();
+            end >= count
+        });
+        holder.filter(|_| count > 0).map(|&(_, at)| at)
+    }
+
     /// Takes the first bytes, at most `most`, as they lie in one piece.
     pub(crate) fn take(&mut self, most: usize) -> Option<Bytes> {
-        let first = self.pieces.front_mut()?;
+        let (first, _) = self.pieces.front_mut()?;
         let piece = if first.len() <= most {
-            self.pieces.pop_front()?
+            self.pieces.pop_front()?.0
         } else {
             first.split_to(most)
         };
@@ -70,8 +82,8 @@ mod tests {
 
     fn queue() -> ReceiveQueue {
         let mut queue = ReceiveQueue::default();
-        queue.push(Bytes::from_static(b"hello "));
-        queue.push(Bytes::from_static(b"world"));
+        queue.push(Bytes::from_static(b"hello "), Time::ZERO);
+        queue.push(Bytes::from_static(b"world"), Time::NEVER);
         queue
     }
 
@@ -83,6 +95,13 @@ mod tests {
         assert_eq!((&into, queue.len()), (b"llo wor", 11));
         assert_eq!(queue.peek(8, &mut into), 3);
         assert_eq!(queue.peek(11, &mut into), 0);
+    }
+
+    #[test]
+    fn each_byte_has_its_arrival() {
+        let arrivals = [0, 1, 6, 7, 11].map(|count| queue().arrival_of(count));
+        let (first, second) = (Some(Time::ZERO), Some(Time::NEVER));
+        assert_eq!(arrivals, [None, first, first, second, second]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::flags::Settings;
 use crate::options::SocketOptions;
 use crate::receive_queue::ReceiveQueue;
 use crate::receive_window::ReceiveWindow;
+use crate::timestamping::Timestamps;
 use crate::world::World;
 use crate::zero_copy::ZeroCopy;
 use baton_tcp::{ConnId, ListenerId, State};
@@ -97,6 +98,7 @@ pub(crate) struct Socket {
     /// A writer found no room and is to be told of it.
     pub(crate) no_space: bool,
     pub(crate) zero_copy: ZeroCopy,
+    pub(crate) timestamps: Timestamps,
 }
 
 impl Socket {
@@ -119,6 +121,7 @@ impl Socket {
             received: ReceiveQueue::default(),
             no_space: false,
             zero_copy: ZeroCopy::default(),
+            timestamps: Timestamps::default(),
         }
     }
 

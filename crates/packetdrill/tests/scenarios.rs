@@ -17,8 +17,26 @@ macro_rules! scenarios {
 }
 
 scenarios!(
-    arguments, blocking, close, ecn, epoll, handshake, invalid, nagle, options, paths, receive,
-    recovery, send, shutdown, splice, timers, windows, zero_copy,
+    arguments,
+    blocking,
+    close,
+    ecn,
+    epoll,
+    handshake,
+    invalid,
+    mtu_probing,
+    nagle,
+    options,
+    paths,
+    receive,
+    recovery,
+    send,
+    shutdown,
+    splice,
+    timers,
+    timestamping,
+    windows,
+    zero_copy,
 );
 
 /// Plays the file that BATON_SCENARIOS names: to try things out.

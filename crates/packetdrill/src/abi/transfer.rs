@@ -7,7 +7,10 @@ use crate::errno::Errno;
 use crate::io::{Read, Write};
 use crate::sockets::{Receive, Received, Send};
 use crate::splice::Splice;
+use crate::timestamping::Stamp;
+use crate::world::World;
 use crate::zero_copy::Completion;
+use baton_wire::Time;
 use bytes::Bytes;
 use libc::{c_int, c_uint, c_void, iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
@@ -17,6 +20,8 @@ const TCP_CM_INQ: c_int = 36;
 /// Where an error comes from: a sender without copy, who had his data copied all the same (linux/errqueue.h).
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
+/// Or from a timestamp.
+const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 
 fn whole(buffer: *mut c_void, len: usize) -> iovec {
     iovec {
@@ -157,7 +162,10 @@ pub(super) unsafe extern "C" fn recvmsg(
     });
     report(outcome.map(|received| {
         message.msg_namelen = 0;
-        message.msg_flags = 0;
+        message.msg_flags = match received.cut {
+            true => libc::MSG_TRUNC,
+            false => 0,
+        };
         // SAFETY: by this function's contract.
         unsafe { put_control(message, &received) };
         received.len as ssize_t
@@ -169,51 +177,69 @@ pub(super) unsafe extern "C" fn recvmsg(
 /// # Safety
 /// The control buffer is null or good for its length.
 unsafe fn put_control(message: &mut msghdr, received: &Received) {
-    let room = std::mem::replace(&mut message.msg_controllen, 0);
-    let Some(control) = control_of(received) else {
-        return;
-    };
-    if received.completion.is_some() {
+    let mut room = std::mem::replace(&mut message.msg_controllen, 0);
+    if received.completion.is_some() || received.stamp.is_some() {
         message.msg_flags |= libc::MSG_ERRQUEUE;
     }
-    let needed = usize::from_ne_bytes(
-        *control
-            .first_chunk()
-            .expect("a control message has a length"),
-    );
-    if message.msg_control.is_null() || room < needed {
-        message.msg_flags |= libc::MSG_CTRUNC;
-        return;
+    for control in controls_of(received) {
+        let needed = usize::from_ne_bytes(
+            *control
+                .first_chunk()
+                .expect("a control message has a length"),
+        );
+        if message.msg_control.is_null() || room < needed {
+            message.msg_flags |= libc::MSG_CTRUNC;
+            return;
+        }
+        let len = control.len().min(room);
+        // SAFETY: not null, and so good for what is left of it, `room` bytes, by this function's contract.
+        unsafe {
+            let at = message.msg_control.byte_add(message.msg_controllen);
+            std::ptr::copy_nonoverlapping(control.as_ptr(), at.cast(), len);
+        }
+        message.msg_controllen += len;
+        room -= len;
     }
-    let len = control.len().min(room);
-    // SAFETY: not null, and so good for `room` bytes by this function's contract.
-    unsafe { std::ptr::copy_nonoverlapping(control.as_ptr(), message.msg_control.cast(), len) };
-    message.msg_controllen = len;
 }
 
-/// The control message for what was received, padded (cmsg(3)).
-fn control_of(received: &Received) -> Option<Vec<u8>> {
-    if let Some(completion) = received.completion {
-        let (level, kind) = match received.family {
-            Family::V4 => (libc::IPPROTO_IP, libc::IP_RECVERR),
-            Family::V6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
-        };
-        return Some(control_message(
-            level,
-            kind,
-            &error_of(completion, received.family),
-        ));
-    }
-    let unread = received.unread?;
-    Some(control_message(
-        libc::IPPROTO_TCP,
-        TCP_CM_INQ,
-        &unread.to_ne_bytes(),
-    ))
+/// The control messages for what was received, each padded (cmsg(3)).
+fn controls_of(received: &Received) -> impl Iterator<Item = Vec<u8>> {
+    let told = received.stamp.as_ref().filter(|stamp| stamp.tells_time);
+    let time = told.map(|stamp| stamp.at).or(received.arrived);
+    let time = time.map(times_of);
+    let time = time.map(|times| control_message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, &times));
+    let (level, kind) = match received.family {
+        Family::V4 => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        Family::V6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    };
+    let stamped = received.stamp.as_ref().map(error_of_stamp);
+    let error = stamped.or(received.completion.map(error_of));
+    let error =
+        error.map(|error| control_message(level, kind, &blaming_nobody(error, received.family)));
+    let unread = received.unread;
+    let unread =
+        unread.map(|len| control_message(libc::IPPROTO_TCP, TCP_CM_INQ, &len.to_ne_bytes()));
+    time.into_iter().chain(error).chain(unread)
 }
 
-/// `struct sock_extended_err` and the address of who is to blame, which is nobody (ip(7)).
-fn error_of(completion: Completion, family: Family) -> Vec<u8> {
+/// `struct scm_timestamping`: software's time, and none of hardware.
+fn times_of(at: Time) -> Vec<u8> {
+    let us = World::unix_us(at);
+    let parts = [us / 1_000_000, us % 1_000_000 * 1000, 0, 0, 0, 0];
+    parts.iter().flat_map(|part| part.to_ne_bytes()).collect()
+}
+
+/// `struct sock_extended_err` of a timestamp.
+fn error_of_stamp(stamp: &Stamp) -> Vec<u8> {
+    let mut error = libc::ENOMSG.to_ne_bytes().to_vec();
+    error.extend([SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0]);
+    error.extend((stamp.stage as u32).to_ne_bytes());
+    error.extend(stamp.id.to_ne_bytes());
+    error
+}
+
+/// `struct sock_extended_err` of writers without copy.
+fn error_of(completion: Completion) -> Vec<u8> {
     let mut error = vec![0; 4];
     let code = match completion.copied {
         true => SO_EE_CODE_ZEROCOPY_COPIED,
@@ -222,6 +248,11 @@ fn error_of(completion: Completion, family: Family) -> Vec<u8> {
     error.extend([SO_EE_ORIGIN_ZEROCOPY, 0, code, 0]);
     error.extend(completion.first.to_ne_bytes());
     error.extend(completion.last.to_ne_bytes());
+    error
+}
+
+/// The same with the address of who is to blame, which is nobody (ip(7)).
+fn blaming_nobody(mut error: Vec<u8>, family: Family) -> Vec<u8> {
     let address_len = match family {
         Family::V4 => size_of::<libc::sockaddr_in>(),
         Family::V6 => size_of::<libc::sockaddr_in6>(),
@@ -261,10 +292,11 @@ unsafe fn send_from(
     fd: c_int,
     parts: &[iovec],
     flags: c_int,
+    asks: Option<u32>,
 ) -> Result<ssize_t, Errno> {
     // SAFETY: by this function's contract.
     let (instance, bytes) = unsafe { (instance(data), Bytes::from(gather(parts)?)) };
-    let mut call = Send::new(fd, bytes, flags);
+    let mut call = Send::new(fd, bytes, flags).asking(asks);
     let sent = instance.blocking_call(|world| call.attempt(world))?;
     Ok(sent as ssize_t)
 }
@@ -312,7 +344,7 @@ pub(super) unsafe extern "C" fn send(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: by this function's contract.
-    report(unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags) })
+    report(unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags, None) })
 }
 
 /// sendto(2). A connection has its address: the one given is only looked at for being there.
@@ -335,15 +367,37 @@ pub(super) unsafe extern "C" fn sendto(
         false => unsafe { bytes(addr.cast(), addr_len as usize) },
     };
     // SAFETY: by this function's contract.
-    report(
-        addr.and_then(|_| unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags) }),
-    )
+    report(addr.and_then(|_| unsafe {
+        send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags, None)
+    }))
+}
+
+/// What a control message asks for the bytes of its call (SO_TIMESTAMPING), if there is one.
+///
+/// # Safety
+/// The control buffer is null or good for its length.
+unsafe fn asked_by(message: &msghdr) -> Option<u32> {
+    // SAFETY: by this function's contract; the macros stay within the buffer's length.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = header.as_ref() {
+            let flags_len = libc::CMSG_LEN(size_of::<u32>() as c_uint) as usize;
+            if control.cmsg_level == libc::SOL_SOCKET
+                && control.cmsg_type == libc::SO_TIMESTAMPING
+                && control.cmsg_len >= flags_len
+            {
+                return Some(libc::CMSG_DATA(header).cast::<u32>().read_unaligned());
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    None
 }
 
 /// sendmsg(2).
 ///
 /// # Safety
-/// `message` is a message whose parts are good for their lengths.
+/// `message` is a message whose parts and control buffer are good for their lengths.
 pub(super) unsafe extern "C" fn sendmsg(
     data: Data,
     fd: c_int,
@@ -356,9 +410,11 @@ pub(super) unsafe extern "C" fn sendmsg(
     // SAFETY: not null, and so a message by this function's contract.
     let message = unsafe { &*message };
     // SAFETY: by this function's contract.
+    let asks = unsafe { asked_by(message) };
+    // SAFETY: by this function's contract.
     let parts = unsafe { parts(message.msg_iov, message.msg_iovlen) };
     // SAFETY: by this function's contract.
-    report(parts.and_then(|parts| unsafe { send_from(data, fd, parts, flags) }))
+    report(parts.and_then(|parts| unsafe { send_from(data, fd, parts, flags, asks) }))
 }
 
 /// splice(2).

@@ -57,6 +57,7 @@ impl World {
             libc::SO_REUSEADDR => options.reuse_address.into(),
             libc::SO_REUSEPORT => options.reuse_port.into(),
             libc::SO_KEEPALIVE => options.keepalive_on.into(),
+            libc::SO_TIMESTAMPING => options.timestamping.bits() as c_int,
             libc::SO_LINGER => return Ok(of_linger(options.linger)),
             libc::SO_RCVTIMEO => return Ok(of_timeout(options.receive_timeout)),
             libc::SO_SNDTIMEO => return Ok(of_timeout(options.send_timeout)),

@@ -4,6 +4,7 @@ use super::congestion_named;
 use super::value::{int, int_or_byte, int_within, linger, rate, timeout};
 use crate::errno::Errno;
 use crate::sockets::{Socket, SocketId};
+use crate::timestamping::Asked;
 use crate::world::World;
 use libc::c_int;
 
@@ -29,7 +30,7 @@ pub(super) const TCP_INQ: c_int = 36;
 pub(super) const TCP_TX_DELAY: c_int = 37;
 
 /// SOL_SOCKET options that change nothing here; they are kept and given back.
-pub(super) const HARMLESS_SOCKET: [c_int; 19] = [
+pub(super) const HARMLESS_SOCKET: [c_int; 18] = [
     libc::SO_BROADCAST,
     libc::SO_BUSY_POLL,
     libc::SO_DEBUG,
@@ -45,7 +46,6 @@ pub(super) const HARMLESS_SOCKET: [c_int; 19] = [
     libc::SO_RXQ_OVFL,
     libc::SO_SELECT_ERR_QUEUE,
     libc::SO_TIMESTAMP,
-    libc::SO_TIMESTAMPING,
     libc::SO_TIMESTAMPNS,
     libc::SO_WIFI_STATUS,
     libc::SO_ZEROCOPY,
@@ -130,11 +130,28 @@ impl World {
             libc::SO_RCVBUFFORCE => set_receive_buffer(socket, int(value)?.max(0) as u32),
             libc::SO_MAX_PACING_RATE => options.max_pacing_rate = rate(value)?,
             libc::SO_BINDTODEVICE => {}
+            libc::SO_TIMESTAMPING => return self.set_timestamping(id, int(value)?),
             name if HARMLESS_SOCKET.contains(&name) => {
                 options.others.insert((libc::SOL_SOCKET, name), int(value)?);
             }
             _ => return Err(UNKNOWN),
         }
+        Ok(())
+    }
+
+    /// Bytes are numbered from when that is first asked for; then there must be a connection.
+    fn set_timestamping(&mut self, id: SocketId, value: c_int) -> Result<(), Errno> {
+        let asked = Asked::from_option(value).ok_or(INVALID)?;
+        let before = self.sockets[id].options.timestamping;
+        if (asked - before).contains(Asked::OPT_ID) {
+            let conn = self.sockets[id].conn.ok_or(INVALID)?;
+            let first = match asked.contains(Asked::OPT_ID_TCP) {
+                true => self.bytes_written(conn),
+                false => self.stack.info(self.now(), conn).bytes_acked,
+            };
+            self.sockets[id].timestamps.number_from(first);
+        }
+        self.sockets[id].options.timestamping = asked;
         Ok(())
     }
 

@@ -4,8 +4,9 @@ use super::{Ready, SocketId, TcpState};
 use crate::errno::Errno;
 use crate::icmp::Report;
 use crate::world::World;
-use baton_tcp::{CloseReason, ConnId, Event, PathError};
+use baton_tcp::{CloseReason, ConnId, Event, PathError, Segment};
 use baton_wire::Span;
+use bytes::Bytes;
 
 impl World {
     /// Fetches events from the engine. False when there was none.
@@ -37,7 +38,8 @@ impl World {
         let owner = self.owners.get(&conn).copied();
         while let Some(piece) = self.stack.read(conn, usize::MAX) {
             if let Some(id) = owner {
-                self.sockets[id].received.push(piece);
+                let now = self.now();
+                self.sockets[id].received.push(piece, now);
             }
         }
         let Some(id) = owner else { return };
@@ -52,6 +54,7 @@ impl World {
         self.link(conn).queue.acknowledged(len);
         if let Some(&id) = self.owners.get(&conn) {
             self.complete(id, len.into());
+            self.stamp_acknowledged(id, conn);
             self.grow_send_buffer(id, conn);
         }
     }
@@ -61,6 +64,38 @@ impl World {
         if self.sockets[id].zero_copy.acknowledged(len) {
             self.wake(id, Ready::ERROR);
         }
+    }
+
+    /// Who asked is told when his bytes were acknowledged.
+    fn stamp_acknowledged(&mut self, id: SocketId, conn: ConnId) {
+        if self.sockets[id].timestamps.awaits_acknowledgment() {
+            let now = self.now();
+            let acked = self.stack.info(now, conn).bytes_acked;
+            if self.sockets[id].timestamps.acknowledged(now, acked) {
+                self.wake(id, Ready::ERROR);
+            }
+        }
+    }
+
+    /// A segment left. Who asked is told when his bytes did.
+    pub(crate) fn stamp_sent(&mut self, conn: ConnId, segment: &Segment<Bytes>) {
+        let Some(&id) = self.owners.get(&conn) else {
+            return;
+        };
+        if self.sockets[id].timestamps.awaits_sending() {
+            let now = self.now();
+            let sent_len = u64::from(self.link(conn).queue.sent_len());
+            let sent = self.stack.info(now, conn).bytes_acked + sent_len;
+            let data = segment.payload.concat();
+            if self.sockets[id].timestamps.sent(now, sent, &data) {
+                self.wake(id, Ready::ERROR);
+            }
+        }
+    }
+
+    /// Bytes that were written to a connection so far.
+    pub(crate) fn bytes_written(&self, conn: ConnId) -> u64 {
+        self.stack.info(self.now(), conn).bytes_acked + self.stack.unacknowledged(conn) as u64
     }
 
     fn peer_closed(&mut self, conn: ConnId) {
@@ -93,6 +128,7 @@ impl World {
         (socket.receive_shut, socket.send_shut) = (true, true);
         let sent = link.map_or(0, |link| link.queue.sent_len());
         socket.zero_copy.ended(sent.into());
+        socket.timestamps.ended();
         if socket.error.is_some() {
             self.wake(id, Ready::ERROR);
         }

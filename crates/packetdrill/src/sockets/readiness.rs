@@ -57,7 +57,8 @@ impl World {
             }
         }
         let socket = &self.sockets[id];
-        if socket.error.is_some() || socket.zero_copy.has_report() {
+        if socket.error.is_some() || socket.zero_copy.has_report() || socket.timestamps.has_report()
+        {
             ready |= Ready::ERROR;
         }
         ready

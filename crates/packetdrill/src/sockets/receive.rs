@@ -1,8 +1,9 @@
 //! read, recv and their kin on sockets.
 
-use super::{SocketId, TcpState};
+use super::{Socket, SocketId, TcpState};
 use crate::address::Family;
 use crate::errno::{Errno, Outcome, fail, wait};
+use crate::timestamping::{Asked, Stamp};
 use crate::world::World;
 use crate::zero_copy::Completion;
 use baton_wire::Time;
@@ -19,6 +20,12 @@ pub struct Received {
     pub unread: Option<c_int>,
     /// What the error queue held (MSG_ERRQUEUE).
     pub completion: Option<Completion>,
+    /// The same, where it was a timestamp.
+    pub stamp: Option<Stamp>,
+    /// When the last byte of it arrived, for a socket that asked for it (SO_TIMESTAMPING).
+    pub arrived: Option<Time>,
+    /// There was more than the caller gave room for, which is lost.
+    pub cut: bool,
     /// The socket's family, which the form of a report depends on.
     pub family: Family,
 }
@@ -64,13 +71,7 @@ impl Receive {
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Received> {
         let id = world.socket_id(self.fd)?;
         if self.has(libc::MSG_ERRQUEUE) {
-            let socket = &mut world.sockets[id];
-            self.got.completion = socket.zero_copy.take_report();
-            self.got.family = socket.family;
-            return match self.got.completion {
-                Some(_) => Ok(std::mem::take(&mut self.got)),
-                None => fail(libc::EAGAIN),
-            };
+            return self.take_report(&mut world.sockets[id]);
         }
         if self.has(libc::MSG_OOB) {
             // Urgent data is ignored: there never is any (tcp(7)).
@@ -109,10 +110,34 @@ impl Receive {
         }
     }
 
+    /// What the error queue holds.
+    fn take_report(&mut self, socket: &mut Socket) -> Outcome<Received> {
+        self.got.family = socket.family;
+        if let Some(stamp) = socket.timestamps.take_report() {
+            self.got.len = stamp.data.len().min(self.want);
+            self.got.cut = stamp.data.len() > self.want;
+            self.got.data = stamp.data[..self.got.len].to_vec();
+            self.got.stamp = Some(stamp);
+        } else {
+            self.got.completion = socket.zero_copy.take_report();
+        }
+        match (&self.got.stamp, &self.got.completion) {
+            (None, None) => fail(libc::EAGAIN),
+            _ => Ok(std::mem::take(&mut self.got)),
+        }
+    }
+
     /// Takes, or looks at, as much as is there and wanted. True when anything was there.
     fn take(&mut self, world: &mut World, id: SocketId) -> bool {
-        let queue = &mut world.sockets[id].received;
+        let socket = &mut world.sockets[id];
+        let tells = Asked::RX_SOFTWARE | Asked::SOFTWARE;
+        let stamps = socket.options.timestamping.contains(tells);
+        let queue = &mut socket.received;
         let there = queue.len() > 0;
+        if stamps && there {
+            let len = queue.len().min(self.want - self.got.len);
+            self.got.arrived = queue.arrival_of(len).or(self.got.arrived);
+        }
         if self.has(libc::MSG_PEEK) {
             self.got.len = queue.len().min(self.want);
             if !self.has(libc::MSG_TRUNC) {

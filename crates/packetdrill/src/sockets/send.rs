@@ -2,6 +2,7 @@
 
 use super::{SocketId, TcpState};
 use crate::errno::{Errno, Outcome, Stop, fail, wait};
+use crate::timestamping::Asked;
 use crate::world::World;
 use baton_tcp::{ConnId, WriteFlags};
 use baton_wire::Time;
@@ -21,6 +22,8 @@ pub struct Send {
     /// It found no room and waits for a good deal of it.
     waits: bool,
     limit: Option<Option<Time>>,
+    /// What the call asks for its own bytes, beside what its socket asked for.
+    asks: Option<Asked>,
 }
 
 impl Send {
@@ -33,7 +36,14 @@ impl Send {
             sent: 0,
             waits: false,
             limit: None,
+            asks: None,
         }
+    }
+
+    /// The same, with what a control message asks for (SO_TIMESTAMPING).
+    pub fn asking(self, flags: Option<u32>) -> Self {
+        let asks = flags.map(Asked::from_bits_truncate);
+        Self { asks, ..self }
     }
 
     fn has(&self, flag: c_int) -> bool {
@@ -49,10 +59,32 @@ impl Send {
             Err(Stop::Fail(_)) if self.sent > 0 => Ok(self.sent),
             outcome => outcome,
         };
+        if outcome.is_ok() && self.sent > 0 && self.sent < self.data.len() {
+            self.ask_for_stamps(world);
+        }
         if outcome.is_ok() && self.sent > 0 && self.has(libc::MSG_ZEROCOPY) {
             self.note_zero_copy(world);
         }
         outcome
+    }
+
+    /// All that the call wrote is in the send queue, and its last byte was not sent yet: when it is, that is of interest.
+    fn ask_for_stamps(&self, world: &mut World) {
+        let Ok(id) = world.socket_id(self.fd) else {
+            return;
+        };
+        let socket = &world.sockets[id];
+        let (set, conn) = (socket.options.timestamping, socket.conn);
+        let wanted = match self.asks {
+            Some(asks) => (set - Asked::OF_CALL) | (asks & Asked::OF_CALL),
+            None => set,
+        };
+        if let (true, Some(conn)) = (wanted.intersects(Asked::OF_CALL), conn)
+            && world.link(conn).queue.unsent_len() > 0
+        {
+            let end = world.bytes_written(conn);
+            world.sockets[id].timestamps.written(end, wanted);
+        }
     }
 
     /// The caller wants to know when its bytes are done with.
@@ -133,6 +165,9 @@ impl Send {
             }
         }
         let whole = self.sent == self.data.len();
+        if self.sent > begun && whole {
+            self.ask_for_stamps(world);
+        }
         if self.sent > begun && !(whole && self.has(libc::MSG_MORE)) {
             world.link(conn).queue.push();
         }

@@ -369,7 +369,10 @@ fn transfer(table: &Table, name: &str, args: &[&str], wire: &mut Wire) -> Result
     let flags = union(MESSAGE_FLAGS, args.get(2).unwrap_or(&"0"))?;
     match name.starts_with("re") {
         true => receive(table, name, fd, len, flags, wire),
-        false => Ok(send(table, name, fd, len, flags, wire)),
+        false => {
+            let asks = args.get(3).map(|text| int(text)).transpose()?;
+            Ok(send(table, name, fd, len, flags, asks, wire))
+        }
     }
 }
 
@@ -385,8 +388,9 @@ fn receive(
     let mut buffer = vec![0_u8; len];
     let at: *mut c_void = buffer.as_mut_ptr().cast();
     let mut parts = halves(at, len);
-    let mut control = [0_u64; 8];
+    let mut control = [0_u64; 32];
     let mut unread = None;
+    let mut stamped = None;
     // SAFETY: the instance lives; buffers have the lengths that are said.
     let got = unsafe {
         match name {
@@ -402,6 +406,10 @@ fn receive(
                 message.msg_controllen = size_of_val(&control);
                 let got = (t.recvmsg)(data, fd, &mut message, flags);
                 let header = libc::CMSG_FIRSTHDR(&message);
+                stamped = stamp_told(&message);
+                if let (Some(told), true) = (&stamped, flags & libc::MSG_ERRQUEUE != 0) {
+                    return Ok(format!("{}{told}", result(got as i64)));
+                }
                 if !header.is_null() && (*header).cmsg_type == libc::IP_RECVERR {
                     let error: libc::sock_extended_err = libc::CMSG_DATA(header)
                         .cast::<libc::sock_extended_err>()
@@ -435,10 +443,48 @@ fn receive(
     if flags & libc::MSG_PEEK == 0 {
         wire.read += taken as u32;
     }
+    let told = stamped.unwrap_or_default();
     Ok(match unread {
-        Some(unread) => format!("{} inq={unread}", result(got as i64)),
-        None => result(got as i64),
+        Some(unread) => format!("{}{told} inq={unread}", result(got as i64)),
+        None => result(got as i64) + &told,
     })
+}
+
+/// What control messages tell of timestamps: stage, number of the byte, and the time since the clock's start.
+///
+/// # Safety
+/// The message's control buffer is good for its length.
+unsafe fn stamp_told(message: &libc::msghdr) -> Option<String> {
+    let mut told = String::new();
+    let truncated = message.msg_flags & libc::MSG_TRUNC != 0;
+    // SAFETY: by this function's contract; the macros stay within the buffer's length.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = header.as_ref() {
+            let data = libc::CMSG_DATA(header);
+            match (control.cmsg_level, control.cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                    let at = data.cast::<libc::timespec>().read_unaligned();
+                    let ms = (at.tv_sec - 1_600_000_000) * 1000 + at.tv_nsec / 1_000_000;
+                    told += &format!(" at={ms}ms");
+                }
+                (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+                    let error = data.cast::<libc::sock_extended_err>().read_unaligned();
+                    if error.ee_origin != 4 || error.ee_errno != libc::ENOMSG as u32 {
+                        return None;
+                    }
+                    let stage = ["sent", "scheduled", "acknowledged"][error.ee_info as usize];
+                    told += &format!(" {stage}={}", error.ee_data);
+                }
+                _ => {}
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    if truncated {
+        told += " cut";
+    }
+    (!told.is_empty()).then_some(told)
 }
 
 /// A buffer as two parts, to see that both are used.
@@ -456,7 +502,16 @@ fn halves(at: *mut c_void, len: usize) -> [libc::iovec; 2] {
     ]
 }
 
-fn send(table: &Table, name: &str, fd: c_int, len: usize, flags: c_int, wire: &mut Wire) -> String {
+fn send(
+    table: &Table,
+    name: &str,
+    fd: c_int,
+    len: usize,
+    flags: c_int,
+    asks: Option<u32>,
+    wire: &mut Wire,
+) -> String {
+    let mut control = [0_u64; 4];
     let (t, data) = (&table.0, table.0.userdata);
     let numbers = wire.written..wire.written + len as u32;
     let mut buffer: Vec<u8> = numbers.map(pattern).collect();
@@ -472,6 +527,16 @@ fn send(table: &Table, name: &str, fd: c_int, len: usize, flags: c_int, wire: &m
                 let mut message: libc::msghdr = std::mem::zeroed();
                 message.msg_iov = parts.as_mut_ptr();
                 message.msg_iovlen = 2;
+                if let Some(asks) = asks {
+                    let len = libc::CMSG_LEN(4) as usize;
+                    let header = control.as_mut_ptr().cast::<libc::cmsghdr>();
+                    (*header).cmsg_level = libc::SOL_SOCKET;
+                    (*header).cmsg_type = libc::SO_TIMESTAMPING;
+                    (*header).cmsg_len = len;
+                    libc::CMSG_DATA(header).cast::<u32>().write_unaligned(asks);
+                    message.msg_control = header.cast();
+                    message.msg_controllen = len;
+                }
                 (t.sendmsg)(data, fd, &message, flags)
             }
         }
