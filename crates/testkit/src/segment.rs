@@ -5,7 +5,7 @@ mod shown;
 
 pub use header::Numbers;
 
-use baton_wire::{Ecn, Flags};
+use baton_wire::{Ecn, FastOpenCookie, Flags};
 use std::str::FromStr;
 
 /// Options as they are written, sequence numbers relative to the SYNs.
@@ -21,6 +21,8 @@ pub struct OptionsText {
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks.
     pub sack: Vec<(u32, u32)>,
+    /// Fast Open: a cookie, or a request for one.
+    pub fast_open: Option<FastOpenCookie>,
     /// Injected without the timestamps that were agreed on.
     pub bare: bool,
 }
@@ -151,6 +153,8 @@ fn parse_options(text: &str) -> Result<OptionsText, String> {
             ["nop"] => {}
             ["noTS"] => options.bare = true,
             ["sackOK"] => options.sack_permitted = true,
+            ["FO"] => options.fast_open = Some(FastOpenCookie::REQUEST),
+            ["FO", cookie] => options.fast_open = Some(parse_cookie(cookie)?),
             ["mss", value] => options.mss = Some(number(Some(value))?),
             ["wscale", value] => options.window_scale = Some(number(Some(value))?),
             ["TS", "val", value, "ecr", echo] => {
@@ -163,12 +167,20 @@ fn parse_options(text: &str) -> Result<OptionsText, String> {
             }
             _ => {
                 return Err(format!(
-                    "expected `mss N`, `wscale N`, `sackOK`, `TS val N ecr N`, `sack A:B ...` or `nop`, found `{option}`"
+                    "expected `mss N`, `wscale N`, `sackOK`, `TS val N ecr N`, `sack A:B ...`, `FO [HEX]` or `nop`, found `{option}`"
                 ));
             }
         }
     }
     Ok(options)
+}
+
+/// A Fast Open cookie in hexadecimal.
+fn parse_cookie(text: &str) -> Result<FastOpenCookie, String> {
+    let fault = || format!("expected a cookie of 4 to 16 bytes in hexadecimal, found `{text}`");
+    let byte = |at| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
+    FastOpenCookie::new(&bytes.ok_or_else(fault)?).map_err(|_| fault())
 }
 
 fn parse_flags(text: &str) -> Result<Flags, String> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,6 +17,15 @@ impl Endpoint {
     /// The end at `addr`, `port`.
     pub const fn new(addr: IpAddr, port: u16) -> Self {
         Self { addr, port }
+    }
+
+    /// The same port of any address of its kind.
+    pub const fn unspecified(self) -> Self {
+        let addr = match self.addr {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        Self::new(addr, self.port)
     }
 }
 

@@ -1,6 +1,6 @@
 //! TCP headers as values (RFC 9293 3.1), and how long they are on a wire.
 
-use crate::{SackBlocks, SeqNr};
+use crate::{FastOpenCookie, SackBlocks, SeqNr};
 use serde::{Deserialize, Serialize};
 
 bitflags::bitflags! {
@@ -93,6 +93,9 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// SACK blocks, at most four, most recent first.
     pub sack: SackBlocks,
+    /// Fast Open (SYN only, RFC 7413 4.1.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fast_open: Option<FastOpenCookie>,
 }
 
 impl Options {
@@ -112,6 +115,10 @@ impl Options {
             0
         } else {
             4 + 8 * self.sack.len()
+        };
+        len += match &self.fast_open {
+            Some(cookie) => (2 + cookie.len()).next_multiple_of(4),
+            None => 0,
         };
         len
     }

@@ -1,11 +1,14 @@
 //! TCP options to and from bytes (RFC 9293 3.1), without allocation.
 
-use crate::{Checksum, Options, SackBlock, SeqNr, Timestamps};
+use crate::{Checksum, FastOpenCookie, Options, SackBlock, SeqNr, Timestamps};
 use etherparse::tcp_option::{
     KIND_END, KIND_MAXIMUM_SEGMENT_SIZE, KIND_NOOP, KIND_SELECTIVE_ACK,
     KIND_SELECTIVE_ACK_PERMITTED, KIND_TIMESTAMP, KIND_WINDOW_SCALE, LEN_MAXIMUM_SEGMENT_SIZE,
     LEN_SELECTIVE_ACK_PERMITTED, LEN_TIMESTAMP, LEN_WINDOW_SCALE,
 };
+
+/// The Fast Open option (RFC 7413 4.1.1), which the library does not know.
+const KIND_FAST_OPEN: u8 = 34;
 
 /// Most bytes of options that a TCP header has room for.
 pub(crate) const MOST_LEN: usize = 40;
@@ -14,7 +17,7 @@ pub(crate) const MOST_LEN: usize = 40;
 const ALIGNED_TIMESTAMPS: [u8; 4] = [KIND_NOOP, KIND_NOOP, KIND_TIMESTAMP, LEN_TIMESTAMP];
 
 /// Lays options out in Linux's order, where numbers of four bytes are aligned: MSS, SACK-permitted, timestamps, window scale,
-/// SACK. The room is as long as they are. Gives their sum.
+/// SACK, Fast Open. The room is as long as they are. Gives their sum.
 #[inline]
 pub(crate) fn write(options: &Options, room: &mut [u8]) -> Checksum {
     if room.is_empty() {
@@ -71,6 +74,11 @@ fn write_any(options: &Options, room: &mut [u8]) {
             out.push(block.end.0.to_be_bytes());
         }
     }
+    if let Some(cookie) = &options.fast_open {
+        out.push([KIND_FAST_OPEN, 2 + cookie.len() as u8]);
+        out.room[out.len..out.len + cookie.len()].copy_from_slice(cookie);
+        out.len = (out.len + cookie.len()).next_multiple_of(4);
+    }
     debug_assert_eq!(out.len, options.len(), "options take the room they say");
 }
 
@@ -100,7 +108,7 @@ impl Cursor<'_> {
 #[inline]
 pub(crate) fn read(bytes: &[u8], options: &mut Options) {
     (options.mss, options.window_scale, options.sack_permitted) = (None, None, false);
-    options.timestamps = None;
+    (options.timestamps, options.fast_open) = (None, None);
     options.sack.truncate(0);
     if let [a, b, c, d, value @ ..] = bytes
         && [*a, *b, *c, *d] == ALIGNED_TIMESTAMPS
@@ -152,6 +160,8 @@ fn take(options: &mut Options, kind: u8, content: &[u8]) {
                 })
                 .collect();
         }
+        // Of a wrong length it is ignored (RFC 7413 4.1.1).
+        (KIND_FAST_OPEN, content) => options.fast_open = FastOpenCookie::new(content).ok(),
         _ => {}
     }
 }

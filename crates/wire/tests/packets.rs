@@ -1,7 +1,7 @@
 //! Segments survive the way through bytes, and broken bytes are refused for the right reason.
 
 use baton_wire::{
-    DecodeError, Ecn, EncodeError, Endpoint, Flags, Header, Link, LowerHeaders, Options, Packet,
+    DecodeError, Ecn, EncodeError, Endpoint, FastOpenCookie, Flags, Header, Link, LowerHeaders, Options, Packet,
     SackBlock, SeqNr, Timestamps, decode_frame, decode_packet, encode_frame, encode_packet,
     encode_pieces, frame_len,
 };
@@ -21,17 +21,26 @@ fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         proptest::option::of(timestamps),
         proptest::collection::vec(block, 0..5),
+        proptest::option::of(cookies()),
     )
         .prop_map(
-            |(mss, window_scale, sack_permitted, timestamps, sack)| Options {
+            |(mss, window_scale, sack_permitted, timestamps, sack, fast_open)| Options {
                 mss,
                 window_scale,
                 sack_permitted,
                 timestamps,
                 sack: sack.into_iter().collect(),
+                fast_open,
             },
         )
         .prop_filter("at most 40 bytes of options", |options| options.len() <= 40)
+}
+
+fn cookies() -> impl Strategy<Value = FastOpenCookie> {
+    (any::<[u8; 16]>(), 1_usize..9).prop_map(|(bytes, pairs)| {
+        let len = if pairs == 1 { 0 } else { 2 * pairs };
+        FastOpenCookie::new(&bytes[..len]).expect("an even number of bytes, 4 to 16")
+    })
 }
 
 fn ends() -> impl Strategy<Value = (Endpoint, Endpoint)> {
@@ -173,6 +182,14 @@ fn options_stand_in_the_order_of_linux() {
         timestamps: None,
         ..syn
     };
+    let cookie = |len: u8| {
+        let bytes: Vec<u8> = (10..10 + len).collect();
+        FastOpenCookie::new(&bytes).expect("a cookie")
+    };
+    let with_cookie = |len| Options {
+        fast_open: Some(cookie(len)),
+        ..Options::default()
+    };
     for (options, expected) in [
         (
             syn,
@@ -184,6 +201,10 @@ fn options_stand_in_the_order_of_linux() {
             without_timestamps,
             &[2, 4, 5, 180, 1, 1, 4, 2, 1, 3, 3, 7][..],
         ),
+        // RFC 7413 4.1.1; the no-operations stand behind, as Linux has it.
+        (with_cookie(0), &[34, 2, 1, 1][..]),
+        (with_cookie(4), &[34, 6, 10, 11, 12, 13, 1, 1][..]),
+        (with_cookie(6), &[34, 8, 10, 11, 12, 13, 14, 15][..]),
         (
             with_blocks,
             &[
@@ -229,6 +250,11 @@ fn odd_options_are_skipped_and_impossible_ones_end_the_reading() {
     );
     // Known, of a wrong length: window scale, SACK.
     assert_eq!(options_read(&[3, 4, 7, 7, 2, 4, 5, 180, 5, 4, 0, 0]), mss);
+    // Fast Open with too few bytes, with an odd number, and with enough.
+    assert_eq!(options_read(&[34, 4, 9, 9, 2, 4, 5, 180, 1, 1, 1, 1]), mss);
+    assert_eq!(options_read(&[34, 7, 9, 9, 9, 9, 9, 2, 4, 5, 180, 1]), mss);
+    let given = options_read(&[34, 8, 9, 9, 9, 9, 9, 9, 1, 1, 1, 1]);
+    assert_eq!(given.fast_open, FastOpenCookie::new(&[9; 6]).ok());
     // Shorter than an option can be, or longer than the header: what came before holds.
     assert_eq!(options_read(&[2, 4, 5, 180, 254, 1, 3, 3, 7, 0, 0, 0]), mss);
     assert_eq!(options_read(&[2, 4, 5, 180, 254, 0, 3, 3, 7, 0, 0, 0]), mss);

@@ -35,6 +35,7 @@ impl SegmentText {
                 sack_permitted: given.sack_permitted,
                 timestamps,
                 sack: given.sack.iter().map(block).collect(),
+                fast_open: given.fast_open,
             },
         }
     }
@@ -63,6 +64,7 @@ impl SegmentText {
                 sack: blocks
                     .map(|block| (block.start - receiver, block.end - receiver))
                     .collect(),
+                fast_open: header.options.fast_open,
                 bare: false,
             }),
             ecn: Some(ecn),

@@ -53,5 +53,9 @@ fn options(options: &OptionsText) -> String {
             .collect();
         parts.push(format!("sack {}", blocks.join(" ")));
     }
+    parts.extend(options.fast_open.map(|cookie| match cookie.is_request() {
+        true => "FO".into(),
+        false => format!("FO {cookie:?}"),
+    }));
     parts.join(",")
 }
