@@ -90,6 +90,9 @@ pub struct Info {
     pub window_scaling: bool,
     /// Explicit congestion notification is in use.
     pub ecn: bool,
+    /// Data went with the SYN, and was acknowledged with it (Fast Open).
+    #[serde(default)]
+    pub syn_data: bool,
     /// Shift of the peer's windows.
     pub send_shift: u8,
     /// Shift of our windows.

@@ -11,7 +11,7 @@
 //! (5682), NewReno (5681, 3465), CUBIC (9438), HyStart++ (9406), DCTCP (8257), BBR (draft-ietf-ccwg-bbr-06) with pacing, and
 //! any other [`Controller`], explicit congestion notification (3168),
 //! retransmission timeouts (6298), user timeouts (5482) and keepalive, resets and challenge ACKs (5961), initial sequence
-//! numbers (6528), SYN cookies (4987), path MTU and other ICMP errors (1191, 8201, 5927), probing for
+//! numbers (6528), SYN cookies (4987), Fast Open (7413), path MTU and other ICMP errors (1191, 8201, 5927), probing for
 //! the path's MTU (4821), TIME-WAIT (1337, 6191). Urgent
 //! data is ignored. Each rule is cited where it is applied, and [`Config`] has a switch for most; where RFCs leave room the
 //! default is what Linux does.
@@ -28,6 +28,7 @@ mod congestion;
 mod connection;
 mod cookie;
 mod delivery_rate;
+mod fast_open;
 mod flight;
 mod flow_table;
 mod info;
@@ -60,6 +61,7 @@ pub use congestion::{
     Ack, Acked, CloneController, Controller, Custom, Factory, Loss, Lost, Needs, RateSample, Start,
     Window,
 };
+pub use fast_open::{FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening};
 pub use info::{CongestionPhase, Info, Limit};
 pub use moved::Moved;
 pub use path_error::PathError;

@@ -1,6 +1,7 @@
 //! Passive opens that wait: half-open connections and the accept queue.
 
 use crate::cookie;
+use crate::fast_open::Pending;
 use crate::profiles::ProfileId;
 use crate::types::ConnId;
 use baton_wire::{Endpoint, Time};
@@ -18,6 +19,8 @@ pub(crate) struct Listener {
     /// When a SYN was last answered by a cookie.
     cookie_at: Option<Time>,
     waiting: VecDeque<ConnId>,
+    /// Its requests by Fast Open, once it was said how it takes them.
+    pub(crate) fast_open: Option<Box<Pending>>,
 }
 
 impl Listener {
@@ -29,6 +32,7 @@ impl Listener {
             half_open: 0,
             cookie_at: None,
             waiting: VecDeque::new(),
+            fast_open: None,
         }
     }
 

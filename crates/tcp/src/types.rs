@@ -228,6 +228,24 @@ pub struct Stats {
     pub syn_cookies_accepted: u64,
     /// ACKs that were no cookie of ours, or too old a one, while cookies were in use.
     pub syn_cookies_refused: u64,
+    /// Cookies of Fast Open sent to clients (RFC 7413).
+    pub fast_open_cookies_sent: u64,
+    /// SYNs with a valid cookie of Fast Open, whose data was taken.
+    pub fast_open_accepted: u64,
+    /// SYNs with a cookie that is none of ours.
+    pub fast_open_cookies_refused: u64,
+    /// SYNs that asked for Fast Open while too many requests were pending.
+    pub fast_open_overflows: u64,
+    /// SYNs sent with data.
+    pub fast_open_data_sent: u64,
+    /// The same whose data was acknowledged with the SYN.
+    pub fast_open_data_acknowledged: u64,
+    /// The same whose data was not.
+    pub fast_open_data_refused: u64,
+    /// SYNs that asked for Fast Open and were not answered in time, or by an error of the network.
+    pub fast_open_timeouts: u64,
+    /// Connections that asked for Fast Open where it did not work lately, and so did without.
+    pub fast_open_back_offs: u64,
     /// Window probes sent.
     pub window_probes: u64,
     /// Keepalive probes sent.

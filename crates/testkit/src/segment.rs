@@ -178,7 +178,10 @@ fn parse_options(text: &str) -> Result<OptionsText, String> {
 /// A Fast Open cookie in hexadecimal.
 fn parse_cookie(text: &str) -> Result<FastOpenCookie, String> {
     let fault = || format!("expected a cookie of 4 to 16 bytes in hexadecimal, found `{text}`");
-    let byte = |at| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    let byte = |at| {
+        text.get(at..at + 2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+    };
     let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
     FastOpenCookie::new(&bytes.ok_or_else(fault)?).map_err(|_| fault())
 }

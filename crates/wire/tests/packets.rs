@@ -1,9 +1,9 @@
 //! Segments survive the way through bytes, and broken bytes are refused for the right reason.
 
 use baton_wire::{
-    DecodeError, Ecn, EncodeError, Endpoint, FastOpenCookie, Flags, Header, Link, LowerHeaders, Options, Packet,
-    SackBlock, SeqNr, Timestamps, decode_frame, decode_packet, encode_frame, encode_packet,
-    encode_pieces, frame_len,
+    DecodeError, Ecn, EncodeError, Endpoint, FastOpenCookie, Flags, Header, Link, LowerHeaders,
+    Options, Packet, SackBlock, SeqNr, Timestamps, decode_frame, decode_packet, encode_frame,
+    encode_packet, encode_pieces, frame_len,
 };
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

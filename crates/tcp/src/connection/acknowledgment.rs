@@ -10,26 +10,43 @@ use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, Payload, SeqNr, Span, Time};
 
 impl<P: Payload> Connection<P> {
-    /// Both SYNs are acknowledged.
-    pub(super) fn establish(&mut self, cx: &Context<'_>, effects: &mut Effects) {
-        self.tx.una = self.tx.iss + 1;
-        self.tx.next = self.tx.una;
-        self.tx.partial_end = self.tx.una;
+    /// Both SYNs are acknowledged, ours by this segment.
+    pub(super) fn establish(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        effects: &mut Effects,
+    ) {
+        let fast = self.is_opened_fast();
+        if !fast {
+            self.tx.una = self.tx.iss + 1;
+            self.tx.next = self.tx.una;
+            self.tx.partial_end = self.tx.una;
+            self.take_fast_open_answer(cx, header, effects);
+        }
         self.state = State::Established;
-        self.timers.retransmit = Time::NEVER;
+        self.marks.remove(Marks::SYN_ACK_DUE);
         self.timers.retries = 0;
         if self.marks.contains(Marks::SYN_LOST) {
             self.rtt.syn_was_lost(cx.config);
         }
-        if let Some(timed) = self.timed.take() {
+        if let Some(timed) = self.timed
+            && timed.end == self.tx.iss + 1
+        {
+            self.timed = None;
             let rtt = timed.sent.elapsed(cx.now);
             self.take_round_trip(cx.config, rtt, self.tx.una);
             self.repair.rack.sample(self.clock.moment(cx.now), rtt);
         }
         self.choose_mtu_probing(self.clock.moment(cx.now), cx.config);
-        let initial = self.initial_window(cx.config);
-        self.congestion.start(initial, self.tx.una, cx.config);
-        self.introduce_controller(cx.now);
+        self.restart_retransmit(cx);
+        if !fast || self.marks.contains(Marks::SYN_LOST) {
+            let initial = self.initial_window(cx.config);
+            self.congestion.start(initial, self.tx.una, cx.config);
+        }
+        if !fast {
+            self.introduce_controller(cx.now);
+        }
         if self.marks.contains(Marks::SEND_CLOSED) {
             self.state = State::FinWait1;
         }

@@ -1,6 +1,6 @@
 //! A connection as tools show it.
 
-use super::Connection;
+use super::{Connection, Marks};
 use crate::config::Config;
 use crate::info::{CongestionPhase, Info, Limit};
 use crate::types::State;
@@ -81,6 +81,7 @@ impl<P: Payload> Connection<P> {
             sack: self.options.sack,
             window_scaling: self.options.window_scaling,
             ecn: self.notification.is_agreed(),
+            syn_data: self.marks.contains(Marks::SYN_DATA),
             send_shift: self.options.send_shift,
             receive_shift: self.options.receive_shift,
             rto: self.rtt.rto(config),

@@ -35,7 +35,7 @@ impl<P: Payload> Connection<P> {
     /// RFC 9293 3.10.7.3.
     fn syn_sent(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         header: &Header,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
@@ -61,7 +61,7 @@ impl<P: Payload> Connection<P> {
         self.take_syn(cx.now, header, cx.config);
         if acks {
             self.rx.edge = self.rx.next + u32::from(self.syn_window(cx.config));
-            self.establish(cx, effects);
+            self.establish(cx, header, effects);
             self.owe_ack();
         } else {
             // Simultaneous open: the SYN goes again, with an ACK (RFC 9293 3.5).
@@ -147,14 +147,15 @@ impl<P: Payload> Connection<P> {
             return Err(Refusal::NoAck);
         }
         if self.state == State::SynReceived {
-            if header.ack != self.tx.iss + 1 {
+            let first = self.tx.iss + 1;
+            if header.ack.before(first) || header.ack.after(self.tx.max.latest(first)) {
                 effects.reset = Some(Box::new(reset_for_ack(header.ack)));
                 return Err(Refusal::BadAck);
             }
-            self.establish(cx, effects);
+            self.establish(cx, header, effects);
             self.update_first_window(header);
         }
-        let carries = !current || !payload.is_empty();
+        let carries = !current || !payload.is_empty() || effects.established;
         if !payload.is_empty() {
             self.take_congestion_mark(cx, *ecn, header.flags);
         }
@@ -181,7 +182,7 @@ impl<P: Payload> Connection<P> {
             header.seq += 1;
             return Ok(());
         }
-        self.tx.next = self.tx.iss;
+        self.send_syn_again();
         Err(Refusal::OutOfWindow)
     }
 
@@ -283,7 +284,7 @@ impl<P: Payload> Connection<P> {
             return Err(Refusal::BlindReset);
         }
         let reason = match self.state {
-            State::SynReceived => CloseReason::Refused,
+            State::SynReceived if !self.is_opened_fast() => CloseReason::Refused,
             _ => CloseReason::Reset,
         };
         effects.end = Some(End::Closed(reason));

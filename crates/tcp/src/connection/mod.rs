@@ -5,6 +5,7 @@ mod acknowledgment;
 mod boundaries;
 mod delayed_ack;
 mod ecn;
+mod fast_open;
 mod feedback;
 mod info;
 mod input;
@@ -31,6 +32,7 @@ use crate::challenge::ChallengeLimit;
 use crate::clock::{Past, TimestampClock};
 use crate::config::Config;
 use crate::congestion::{CongestionWindow, Needs};
+use crate::fast_open::FastOpenState;
 use crate::info::Counts;
 use crate::mtu_search::MtuSearch;
 use crate::path_error::PathError;
@@ -66,7 +68,7 @@ pub(crate) const LARGEST_SHIFT: u8 = 14;
 bitflags::bitflags! {
     /// Yes-or-no state of a connection.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-    pub(crate) struct Marks: u16 {
+    pub(crate) struct Marks: u32 {
         /// Nagle's algorithm is off.
         const NODELAY = 1;
         /// Partial segments are held back.
@@ -97,6 +99,18 @@ bitflags::bitflags! {
         const KEEPALIVE_PROBE = 1 << 13;
         /// What was written goes, whatever would hold it back.
         const PUSHED = 1 << 14;
+        /// Data went with the SYN and was acknowledged with it, in either direction (RFC 7413).
+        const SYN_DATA = 1 << 15;
+        /// The peer's SYN had a valid cookie of Fast Open; the handshake is not complete.
+        const FAST_OPENED = 1 << 16;
+        /// The SYN-ACK of such a connection is to be sent.
+        const SYN_ACK_DUE = 1 << 17;
+        /// The SYN-ACK is to hold a cookie.
+        const COOKIE_DUE = 1 << 18;
+        /// The SYN is to ask for Fast Open, or did.
+        const FAST_OPEN = 1 << 19;
+        /// With `FAST_OPEN`: data goes with the SYN without a cookie.
+        const WITHOUT_COOKIE = 1 << 20;
     }
 }
 
@@ -218,6 +232,7 @@ pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
     pub(crate) stats: &'a mut Stats,
     pub(crate) challenges: &'a mut ChallengeLimit,
+    pub(crate) fast_open: &'a mut FastOpenState,
 }
 
 /// How a connection ends.
@@ -441,9 +456,9 @@ impl<P: Payload> Connection<P> {
         self.tx.max - self.tx.una
     }
 
-    /// True when both ends have agreed on sequence numbers.
+    /// True when both ends have agreed on sequence numbers, or need not have (Fast Open).
     pub(crate) fn is_synchronized(&self) -> bool {
-        !matches!(self.state, State::SynSent | State::SynReceived)
+        !matches!(self.state, State::SynSent | State::SynReceived) || self.is_opened_fast()
     }
 
     /// True while the peer may still send data that the owner wants.
@@ -538,6 +553,7 @@ impl<P: Payload> Connection<P> {
     pub(crate) fn finish(&mut self, reason: CloseReason) {
         self.ended = Some(reason);
         self.state = State::TimeWait;
+        self.end_fast_open();
         self.timers = Timers::new();
         self.send.clear();
         self.boundaries.clear();
@@ -622,12 +638,7 @@ impl<P: Payload> Connection<P> {
         if !(tx.una.at_or_before(tx.next) && tx.next.at_or_before(tx.max)) {
             return Err("SND.UNA <= SND.NXT <= the highest number sent");
         }
-        if !self.is_synchronized() && (tx.una != tx.iss || tx.max.after(tx.iss + 1)) {
-            return Err("before the handshake is complete only the SYN was sent");
-        }
-        if self.state == State::SynReceived && self.rx.next != self.rx.irs + 1 {
-            return Err("before the handshake is complete only a SYN was received");
-        }
+        self.verify_opening()?;
         let fin = u32::from(self.fin_pending());
         if tx.max.after(self.data_end() + fin) {
             return Err("only what was written was sent");
@@ -641,7 +652,8 @@ impl<P: Payload> Connection<P> {
             self.state,
             State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck
         );
-        if self.is_synchronized() && closing != self.marks.contains(Marks::SEND_CLOSED) {
+        let opened = !matches!(self.state, State::SynSent | State::SynReceived);
+        if opened && closing != self.marks.contains(Marks::SEND_CLOSED) {
             return Err("the state tells whether the sending direction is closed");
         }
         Ok(())

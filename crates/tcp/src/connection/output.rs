@@ -66,12 +66,12 @@ impl<P: Payload> Connection<P> {
         }
         self.limit_fin_wait(cx);
         match self.state {
-            State::SynSent | State::SynReceived if self.tx.next == self.tx.iss => {
+            State::SynSent | State::SynReceived if self.owes_syn() => {
                 self.syn(cx, out);
                 return true;
             }
             State::SynSent => return false,
-            State::SynReceived => {}
+            State::SynReceived if !self.is_opened_fast() => {}
             _ => {
                 if self.synchronized_output(cx, out) {
                     return true;
@@ -537,6 +537,7 @@ impl<P: Payload> Connection<P> {
     #[inline(always)]
     fn options_of_ack(&self, now: Time, out: &mut Options) {
         (out.mss, out.window_scale, out.sack_permitted) = (None, None, false);
+        out.fast_open = None;
         out.timestamps = self.timestamps_option(now);
         out.sack.truncate(0);
         if self.options.sack && (self.receive.has_holes() || self.rx.duplicate.is_some()) {
@@ -566,11 +567,23 @@ impl<P: Payload> Connection<P> {
         })
     }
 
+    /// A SYN is to be sent, for the first time or again.
+    fn owes_syn(&self) -> bool {
+        match self.is_opened_fast() {
+            true => self.marks.contains(Marks::SYN_ACK_DUE),
+            false => self.tx.next == self.tx.iss,
+        }
+    }
+
     /// A SYN or a SYN with ACK (RFC 9293 3.5).
     fn syn(&mut self, cx: &mut Context<'_>, out: &mut Departure) {
         let iss = self.tx.iss;
         let answers = self.state == State::SynReceived;
-        let again = self.tx.max != iss;
+        let fast = self.is_opened_fast();
+        let again = match fast {
+            true => self.timers.retransmit != Time::NEVER,
+            false => self.tx.max != iss,
+        };
         let ecn_flags = self.notification.syn_flags(self.state, again, cx.config);
         if !again {
             self.start_waiting(cx.now);
@@ -578,31 +591,40 @@ impl<P: Payload> Connection<P> {
             cx.stats.retransmissions += 1;
             self.counts.total_retransmissions = self.counts.total_retransmissions.wrapping_add(1);
         }
-        if self.tx.max != iss {
+        if again {
             self.timed = None;
         } else if self.timed.is_none() {
             self.timed = Some(Timed::new(iss + 1, Past::at(cx.now)));
         }
-        self.tx.next = iss + 1;
-        self.tx.max = iss + 1;
+        self.marks.remove(Marks::SYN_ACK_DUE);
         self.last_sent = Past::at(cx.now);
         self.start_retransmit(cx);
         let window = self.syn_window(cx.config);
+        let mut options = Options {
+            mss: Some(cx.config.mss),
+            window_scale: self
+                .options
+                .window_scaling
+                .then_some(self.options.receive_shift),
+            sack_permitted: self.options.sack,
+            timestamps: self.timestamps_option(cx.now),
+            fast_open: self.cookie_due(cx, again),
+            ..Options::default()
+        };
+        self.without_data(Ecn::NotCapable, out);
+        if !again {
+            out.len = self.first_syn(cx, &mut options);
+        }
+        if !fast {
+            self.tx.next = iss + 1 + out.len;
+            self.tx.max = self.tx.max.latest(self.tx.next);
+        }
         out.header = Header {
             seq: iss,
             ack: SeqNr(0),
             flags: Flags::SYN | ecn_flags,
             window,
-            options: Options {
-                mss: Some(cx.config.mss),
-                window_scale: self
-                    .options
-                    .window_scaling
-                    .then_some(self.options.receive_shift),
-                sack_permitted: self.options.sack,
-                timestamps: self.timestamps_option(cx.now),
-                ..Options::default()
-            },
+            options,
         };
         if answers {
             out.header.flags |= Flags::ACK;
@@ -611,7 +633,6 @@ impl<P: Payload> Connection<P> {
             self.rx.last_ack = self.rx.next;
             self.rx.acks_owed = 0;
         }
-        self.without_data(Ecn::NotCapable, out);
     }
 
     /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5). Its timestamp is filled in when it

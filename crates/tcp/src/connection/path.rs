@@ -33,6 +33,7 @@ impl<P: Payload> Connection<P> {
             // Nobody has heard of it yet: the owner learns it at once, as with Linux. RFC 1122 4.2.3.9 wants an owner to
             // be told and lets it decide; one that wants to go on tries again.
             _ if self.state == State::SynSent => {
+                self.fast_open_failed(cx);
                 effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
             }
             // Nobody was told of it yet, and nothing is lost with it.
@@ -48,11 +49,6 @@ impl<P: Payload> Connection<P> {
             _ => self.soft_error = Some(error),
         }
         effects
-    }
-
-    /// A listener's, whose SYN was answered.
-    fn is_half_open(&self) -> bool {
-        self.state == State::SynReceived && self.marks.contains(Marks::PASSIVE)
     }
 
     /// The path's MTU is smaller than thought, as a router says that dropped the packet from `seq` on. False when that

@@ -166,6 +166,7 @@ impl<P: Payload> Connection<P> {
             && self.congestion.phase == Phase::Open
             && self.repair.tail.is_none()
             && self.reported() == 0
+            && !self.is_opened_fast()
     }
 
     /// TLP_calc_PTO (RFC 8985 7.2). New data was sent, or something was heard of.

@@ -156,6 +156,7 @@ impl<P: Payload> Connection<P> {
 
     /// RFC 6298 5.4 to 5.7, RFC 5681 3.1. What is outstanding is sent again from SND.UNA on (go-back-N).
     fn retransmission_timeout(&mut self, cx: &mut Context<'_>, effects: &mut Effects) {
+        self.fast_open_failed(cx);
         if self.gives_up(cx) {
             effects.end = Some(End::Closed(self.timed_out()));
             return;
@@ -168,6 +169,10 @@ impl<P: Payload> Connection<P> {
         self.timed = None;
         self.marks.remove(Marks::SEND_FIRST_AGAIN);
         self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
+        if self.is_opened_fast() {
+            self.marks.insert(Marks::SYN_ACK_DUE | Marks::SYN_LOST);
+            return;
+        }
         if !self.is_synchronized() {
             self.tx.next = self.tx.una;
             self.marks.insert(Marks::SYN_LOST);
@@ -280,13 +285,14 @@ impl<P: Payload> Connection<P> {
         if retransmit && persist {
             return Err("the retransmission and persist timers exclude each other");
         }
+        let answering = self.is_opened_fast();
         if self.flight() > 0 && !retransmit && !persist {
             return Err("a timer runs while something is outstanding");
         }
         if self.timers.loss != Time::NEVER && !retransmit {
             return Err("losses are looked for only while something is outstanding");
         }
-        if self.flight() == 0 && retransmit {
+        if self.flight() == 0 && retransmit && !answering {
             return Err("the retransmission timer runs only while something is outstanding");
         }
         if self.timers.delayed_ack != Time::NEVER && self.state == State::SynSent {

@@ -7,8 +7,9 @@ use baton_wire::{Payload, SeqNr};
 impl<P: Payload> Connection<P> {
     /// The window of a SYN, which is never scaled (RFC 7323 2.2).
     pub(super) fn syn_window(&self, config: &Config) -> u16 {
-        let most = config.receive_buffer.min(config.window_clamp);
-        most.min(u16::MAX.into()) as u16
+        let held = self.receive.unconsumed();
+        let most = config.receive_buffer.saturating_sub(held);
+        most.min(config.window_clamp).min(u16::MAX.into()) as u16
     }
 
     /// The right edge that could be advertised, with the receiver's silly window avoidance (RFC 9293 3.8.6.2.2).

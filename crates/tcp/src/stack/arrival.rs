@@ -5,9 +5,8 @@ use crate::clock::TimestampClock;
 use crate::connection::{Connection, Context, Effects};
 use crate::segment::Segment;
 use crate::time_wait::Verdict;
-use crate::types::{ConnId, Handled, ListenerId, Refusal, State};
+use crate::types::{ConnId, Handled, ListenerId, Refusal};
 use baton_wire::{Endpoint, Flags, Flow, Header, Payload, SeqNr, Time};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// How far a new incarnation's ISN is beyond the old one's last number at least (RFC 6191 2 asks for more than 0).
 const ISN_DISTANCE: u32 = 1 << 16;
@@ -113,6 +112,7 @@ impl<P: Payload> Stack<P> {
             profiles,
             stats,
             challenges,
+            fast_open,
             events,
             ..
         } = self;
@@ -127,6 +127,7 @@ impl<P: Payload> Stack<P> {
             config: &profiles[conn.profile],
             stats,
             challenges,
+            fast_open,
         };
         let mut effects = Effects::default();
         match merged {
@@ -173,12 +174,13 @@ impl<P: Payload> Stack<P> {
             profiles,
             stats,
             challenges,
+            fast_open,
             listeners,
             ..
         } = self;
         let conn = &mut connections[id.0 as usize];
         if let Some(listener) = conn.listener
-            && conn.state == State::SynReceived
+            && conn.is_half_open()
             && !segment.header.flags.intersects(Flags::SYN | Flags::RST)
             && !listeners[listener.0 as usize].takes_established()
         {
@@ -191,6 +193,7 @@ impl<P: Payload> Stack<P> {
             config: &profiles[conn.profile],
             stats,
             challenges,
+            fast_open,
         };
         let mut effects = Effects::default();
         conn.handle_segment(&mut context, segment, &mut effects);
@@ -250,13 +253,9 @@ impl<P: Payload> Stack<P> {
 
     /// The listener for `local`, by its address or by the unspecified one.
     pub(super) fn listener_of(&self, local: Endpoint) -> Option<ListenerId> {
-        let any = match local.addr {
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
         let exact = self.listening.get(&local);
         exact
-            .or_else(|| self.listening.get(&Endpoint::new(any, local.port)))
+            .or_else(|| self.listening.get(&local.unspecified()))
             .copied()
     }
 
@@ -265,7 +264,7 @@ impl<P: Payload> Stack<P> {
         now: Time,
         flow: Flow,
         listener: ListenerId,
-        syn: &Segment<P>,
+        syn: &mut Segment<P>,
         beyond: Option<SeqNr>,
         handled: &mut Handled,
     ) {
@@ -283,18 +282,28 @@ impl<P: Payload> Stack<P> {
             handled.refused = Some(Refusal::BacklogFull);
             return;
         }
-        waiting.half_opened();
+        let owed = self.judge_fast_open(now, &flow, listener, syn);
         let mut iss = self.secret.sequence(now, &flow);
         if let Some(last) = beyond {
             iss = iss.latest(last + ISN_DISTANCE);
         }
         let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
+        let waiting = &mut self.listeners[listener.0 as usize];
+        if !owed.opens {
+            waiting.half_opened();
+        }
         let profile = self.profiles.share(waiting.profile);
         let config = &self.profiles[profile];
         let mut conn = Connection::answering(now, syn, config, iss, clock, listener);
         conn.profile = profile;
+        if owed.cookie {
+            conn.owe_cookie();
+        }
         let id = self.insert(conn);
         handled.conn = Some(id);
+        if owed.opens {
+            self.begin_fast_open(now, id, listener, &mut syn.payload);
+        }
         self.touch(now, id);
     }
 }

@@ -1,7 +1,7 @@
 //! Invariants of a stack.
 
 use super::Stack;
-use crate::types::{ConnId, Event, State};
+use crate::types::{ConnId, Event};
 use baton_wire::Payload;
 use rustc_hash::FxHashMap;
 
@@ -13,6 +13,7 @@ impl<P: Payload> Stack<P> {
         self.check_connections();
         self.check_output();
         self.check_listeners();
+        self.check_fast_open();
         self.check_ends();
         self.check_profiles();
     }
@@ -65,17 +66,18 @@ impl<P: Payload> Stack<P> {
 
     fn check_listeners(&self) {
         for (index, listener) in &self.listeners {
-            let owned = |state: fn(State) -> bool| {
+            let owned = |half_open: bool| {
                 let of_listener = |conn: &crate::connection::Connection<P>| {
-                    conn.listener.is_some_and(|id| id.0 as usize == index) && state(conn.state)
+                    conn.listener.is_some_and(|id| id.0 as usize == index)
+                        && conn.is_half_open() == half_open
                 };
                 self.connections
                     .iter()
                     .filter(|(_, conn)| of_listener(conn))
                     .count()
             };
-            let half_open = owned(|state| state == State::SynReceived);
-            let waiting = owned(|state| state != State::SynReceived);
+            let half_open = owned(true);
+            let waiting = owned(false);
             assert_eq!(
                 listener.half_open(),
                 half_open,

@@ -53,6 +53,7 @@ impl<P: Payload> Stack<P> {
         }
         let ended = self.listeners.remove(listener.0 as usize);
         self.listening.remove(&ended.local);
+        self.fast_open.set_own_keys(ended.local, None);
         self.profiles.release(ended.profile);
     }
 

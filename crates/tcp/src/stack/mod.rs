@@ -3,6 +3,7 @@
 mod arrival;
 mod check;
 mod cookies;
+mod fast_open;
 mod listening;
 mod moving;
 mod path;
@@ -13,6 +14,7 @@ use crate::challenge::ChallengeLimit;
 use crate::clock::TimestampClock;
 use crate::config::Config;
 use crate::connection::{Connection, Context, Departure, Effects, End, Marks};
+use crate::fast_open::FastOpenState;
 use crate::flow_table::FlowTable;
 use crate::isn::Secret;
 use crate::listener::Listener;
@@ -94,6 +96,7 @@ pub struct Stack<P> {
     events: VecDeque<(ConnId, Event)>,
     stats: Stats,
     challenges: ChallengeLimit,
+    fast_open: FastOpenState,
 }
 
 impl<P: Payload> Stack<P> {
@@ -101,6 +104,7 @@ impl<P: Payload> Stack<P> {
     pub fn new(config: Config, secret: u64) -> Self {
         let secret = Secret::new(secret);
         let key = secret.table_key();
+        let fast_open = FastOpenState::new(&secret);
         Self {
             profiles: Profiles::new(config),
             secret,
@@ -116,6 +120,7 @@ impl<P: Payload> Stack<P> {
             events: VecDeque::new(),
             stats: Stats::default(),
             challenges: ChallengeLimit::new(key),
+            fast_open,
         }
     }
 
@@ -233,6 +238,7 @@ impl<P: Payload> Stack<P> {
                 profiles,
                 stats,
                 challenges,
+                fast_open,
                 ..
             } = self;
             let deadline_of = |slot: u32| {
@@ -256,6 +262,7 @@ impl<P: Payload> Stack<P> {
                 config: &profiles[conn.profile],
                 stats,
                 challenges,
+                fast_open,
             });
             self.apply(now, ConnId(slot), &mut effects);
         }
@@ -499,6 +506,7 @@ impl<P: Payload> Stack<P> {
             profiles,
             stats,
             challenges,
+            fast_open,
             wheel,
             departure,
             ..
@@ -512,6 +520,7 @@ impl<P: Payload> Stack<P> {
             config: &profiles[conn.profile],
             stats,
             challenges,
+            fast_open,
         };
         let sends = conn.poll_run(&mut context, limit, departure);
         wheel.schedule(now, slot, conn.next_deadline());
@@ -600,7 +609,12 @@ impl<P: Payload> Stack<P> {
     /// Carries out what something done to a connection asks for.
     fn apply(&mut self, now: Time, id: ConnId, effects: &mut Effects) {
         let conn = &mut self.connections[id.0 as usize];
-        if effects.established {
+        if effects.established && conn.is_opened_fast() {
+            // Whoever listens was told at the SYN.
+            conn.end_fast_open();
+            let local = conn.flow.local;
+            self.end_fast_open(id, local);
+        } else if effects.established {
             match conn.listener {
                 Some(listener) => {
                     let waiting = &mut self.listeners[listener.0 as usize];
@@ -611,6 +625,7 @@ impl<P: Payload> Stack<P> {
                 None => self.events.push_back((id, Event::Connected)),
             }
         }
+        let conn = &mut self.connections[id.0 as usize];
         if conn.listener.is_none() {
             tell_of_data(&mut self.events, id, conn, effects);
             if effects.peer_closed && !conn.marks.contains(Marks::RECEIVE_CLOSED) {
@@ -622,7 +637,12 @@ impl<P: Payload> Stack<P> {
             self.answer_by(flow, *reset, Some(clock));
         }
         match effects.end {
-            Some(End::Closed(reason)) => self.finish(id, reason),
+            Some(End::Closed(reason)) => {
+                if reason == CloseReason::Reset && self.conn(id).is_opened_fast() {
+                    self.reset_fast_open(now, id);
+                }
+                self.finish(id, reason);
+            }
             Some(End::TimeWait) => self.enter_time_wait(now, id),
             None => self.touch(now, id),
         }
@@ -646,10 +666,15 @@ impl<P: Payload> Stack<P> {
         self.flows.remove(&conn.flow, id.0);
         self.wheel.cancel(id.0);
         let conn = &mut self.connections[id.0 as usize];
-        let half_open = conn.state == State::SynReceived;
+        let half_open = conn.is_half_open();
+        let pending = conn.is_opened_fast().then_some(conn.flow.local);
         conn.finish(reason);
         conn.queued = false;
-        if let Some(listener) = conn.listener {
+        let listener = conn.listener;
+        if let Some(local) = pending {
+            self.end_fast_open(id, local);
+        }
+        if let Some(listener) = listener {
             // Its owner never heard of it.
             let listener = &mut self.listeners[listener.0 as usize];
             if half_open {

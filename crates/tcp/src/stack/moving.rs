@@ -19,10 +19,13 @@ impl<P: Payload> Stack<P> {
         }
         if let Some(listener) = conn.listener {
             let listener = &mut self.listeners[listener.0 as usize];
-            match conn.state {
-                State::SynReceived => listener.half_open_ended(),
-                _ => listener.forget(id),
+            match conn.is_half_open() {
+                true => listener.half_open_ended(),
+                false => listener.forget(id),
             }
+        }
+        if conn.is_opened_fast() {
+            self.end_fast_open(id, conn.flow.local);
         }
         let config = self.profiles[conn.profile].clone();
         self.profiles.release(conn.profile);
@@ -84,6 +87,9 @@ impl<P: Payload> Stack<P> {
             self.time_wait.remove(&flow);
             self.insert(conn)
         };
+        if self.conn(id).is_opened_fast() {
+            self.take_over_fast_open(id);
+        }
         if unaccepted {
             self.wait_for_accept(id);
         }
@@ -104,7 +110,7 @@ impl<P: Payload> Stack<P> {
         let conn = &mut self.connections[id.0 as usize];
         conn.listener = Some(listener);
         let waiting = &mut self.listeners[listener.0 as usize];
-        if conn.state == State::SynReceived {
+        if conn.is_half_open() {
             waiting.half_opened();
         } else {
             waiting.enqueue(id);

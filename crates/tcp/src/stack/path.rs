@@ -26,6 +26,7 @@ impl<P: Payload> Stack<P> {
                     profiles,
                     stats,
                     challenges,
+                    fast_open,
                     ..
                 } = self;
                 let conn = &mut connections[id.0 as usize];
@@ -35,6 +36,7 @@ impl<P: Payload> Stack<P> {
                         config: &profiles[conn.profile],
                         stats,
                         challenges,
+                        fast_open,
                     },
                     seq,
                     error,

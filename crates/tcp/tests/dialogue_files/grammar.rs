@@ -1,7 +1,7 @@
 //! What a dialogue says, line by line.
 
 use crate::Fault;
-use baton_tcp::PathError;
+use baton_tcp::{FastOpen, FastOpenListening, PathError};
 use baton_testkit::{SegmentText, number, relative};
 use baton_wire::Span;
 
@@ -30,6 +30,15 @@ pub enum Call {
     Unlisten,
     Backlog(usize),
     Connect,
+    /// By Fast Open, with so many bytes written before the SYN leaves.
+    ConnectFast {
+        len: u32,
+        how: FastOpen,
+    },
+    /// How the listener takes Fast Open.
+    FastOpen(FastOpenListening),
+    /// What cookies are made with: the number in each byte of the key, and of the one before it.
+    FastOpenKeys(u8, Option<u8>),
     Accept,
     Write {
         len: u32,
@@ -321,6 +330,21 @@ fn parse_call(word: &str, rest: &str) -> Result<Call, String> {
         ("unlisten", []) => Call::Unlisten,
         ("backlog", [backlog]) => Call::Backlog(number(Some(backlog))?),
         ("connect", []) => Call::Connect,
+        ("connect", ["fastopen", len, rest @ ..]) => Call::ConnectFast {
+            len: number(Some(len))?,
+            how: match without_cookie(rest)? {
+                true => FastOpen::WithoutCookie,
+                false => FastOpen::Cookie,
+            },
+        },
+        ("fastopen", ["keys", current, rest @ ..]) => {
+            let previous = rest.first().map(|key| number(Some(key)));
+            Call::FastOpenKeys(number(Some(current))?, previous.transpose()?)
+        }
+        ("fastopen", [pending, rest @ ..]) => Call::FastOpen(FastOpenListening {
+            pending: number(Some(pending))?,
+            without_cookie: without_cookie(rest)?,
+        }),
         ("accept", []) => Call::Accept,
         ("write", [_, "=", "closed"]) => Call::WriteClosed,
         ("write", [len, rest @ ..]) => parse_write(len, rest)?,
@@ -346,6 +370,17 @@ fn parse_call(word: &str, rest: &str) -> Result<Call, String> {
         ("move", ["away", "listening"]) => Call::MoveAway { listening: true },
         _ => return Err(format!("expected a command, found `{word} {rest}`")),
     })
+}
+
+fn without_cookie(words: &[&str]) -> Result<bool, String> {
+    match words {
+        [] => Ok(false),
+        ["nocookie"] => Ok(true),
+        _ => Err(format!(
+            "expected `nocookie` or nothing, found `{}`",
+            words.join(" ")
+        )),
+    }
 }
 
 fn parse_write(len: &str, rest: &[&str]) -> Result<Call, String> {

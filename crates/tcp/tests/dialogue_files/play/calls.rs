@@ -2,7 +2,10 @@
 
 use super::{OURS, PEERS, Player, with_setting};
 use crate::grammar::Call;
-use baton_tcp::{Config, ConnId, Event, ListenerId, Portable, Stack, WriteError, WriteFlags};
+use baton_tcp::{
+    Config, ConnId, Event, FastOpen, FastOpenKey, FastOpenKeys, ListenerId, Portable, Stack,
+    WriteError, WriteFlags,
+};
 use baton_testkit::{SegmentText, symbolic};
 use baton_wire::{Flags, Span, Symbolic};
 
@@ -22,6 +25,18 @@ impl Player {
                 self.stack.set_backlog(listener, *backlog);
             }
             Call::Connect => self.connect()?,
+            Call::ConnectFast { len, how } => self.connect_fast(*len, *how)?,
+            Call::FastOpen(rules) => {
+                let listener = self.listener()?;
+                self.stack.set_fast_open(listener, *rules);
+            }
+            Call::FastOpenKeys(current, previous) => {
+                let key = |byte| FastOpenKey([byte; 16]);
+                self.stack.set_fast_open_keys(FastOpenKeys {
+                    current: key(*current),
+                    previous: previous.map(key),
+                });
+            }
             Call::Accept => self.accept()?,
             _ => return self.call_connection(call),
         }
@@ -73,6 +88,9 @@ impl Player {
             | Call::Unlisten
             | Call::Backlog(_)
             | Call::Connect
+            | Call::ConnectFast { .. }
+            | Call::FastOpen(_)
+            | Call::FastOpenKeys(..)
             | Call::Accept => {
                 unreachable!("not calls on a connection")
             }
@@ -127,6 +145,15 @@ impl Player {
         let id = self.stack.connect(self.now, flow);
         self.peer().id = Some(id.ok_or("expected that the four-tuple is free")?);
         Ok(())
+    }
+
+    fn connect_fast(&mut self, len: u32, how: FastOpen) -> Result<(), String> {
+        let (flow, config) = (self.peer().flow, self.stack.config().clone());
+        let id = self.stack.connect_fast_open(self.now, flow, &config, how);
+        let peer = self.peer();
+        (peer.id, peer.written, peer.read) = (id, 0, 0);
+        id.ok_or("expected that the four-tuple is free")?;
+        self.write(len, WriteFlags::default(), len)
     }
 
     fn accept(&mut self) -> Result<(), String> {

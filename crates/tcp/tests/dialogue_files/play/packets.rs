@@ -58,6 +58,11 @@ impl Player {
     }
 }
 
+/// How far behind its number a segment's data starts: a SYN takes one.
+fn first_of(flags: Flags) -> u32 {
+    u32::from(flags.contains(Flags::SYN))
+}
+
 impl Peer {
     /// What its text says, as a segment.
     pub(super) fn segment(&mut self, now: Span, text: &SegmentText) -> Segment<Symbolic> {
@@ -72,7 +77,8 @@ impl Peer {
         let mut payload = Pieces::new();
         let len = text.end.wrapping_sub(text.start);
         if len > 0 {
-            payload.push(symbolic(PEERS, text.start.into(), len));
+            let first = text.start + first_of(text.flags);
+            payload.push(symbolic(PEERS, first.into(), len));
         }
         Segment {
             src: self.flow.remote,
@@ -123,7 +129,7 @@ impl Peer {
         let (base, _) = self.timestamps.unwrap_or_default();
         let len = segment.payload_len() as u32;
         let text = SegmentText::of(header, len, segment.ecn, numbers, base);
-        self.check_data(text.start, segment)?;
+        self.check_data(text.start + first_of(text.flags), segment)?;
         Ok(text)
     }
 

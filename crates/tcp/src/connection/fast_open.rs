@@ -1,0 +1,217 @@
+//! Data before the handshake is complete (RFC 7413): what a connection does differently that is opened so.
+//!
+//! A server's connection whose SYN had a valid cookie counts its own SYN as acknowledged from the start: so all that sends
+//! data works before the handshake is complete as it does after. The SYN-ACK stands apart, as a mark that it is due.
+
+use super::{Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, Marks};
+use crate::clock::Past;
+use crate::config::Config;
+use crate::fast_open::{FastOpen, Offer};
+use crate::payload::truncate;
+use crate::types::State;
+use baton_wire::{FastOpenCookie, Header, Options, Payload, Pieces, SeqNr, Time};
+use std::net::IpAddr;
+
+impl<P: Payload> Connection<P> {
+    // --- a server's ---
+
+    /// The SYN had a cookie of ours: its data is taken, and there may be answers at once (RFC 7413 4.2.2).
+    pub(crate) fn open_fast(&mut self, now: Time, config: &Config, data: &mut Pieces<P>) {
+        self.marks.insert(Marks::FAST_OPENED | Marks::SYN_ACK_DUE);
+        self.tx.una = self.tx.iss + 1;
+        self.tx.next = self.tx.una;
+        self.tx.max = self.tx.una;
+        self.tx.partial_end = self.tx.una;
+        let initial = self.initial_window(config);
+        self.congestion.start(initial, self.tx.una, config);
+        self.introduce_controller(now);
+        // What finds no room is not acknowledged.
+        truncate(data, self.syn_window(config).into());
+        let len: u32 = data.iter().map(|piece| piece.len() as u32).sum();
+        if len == 0 {
+            return;
+        }
+        self.marks.insert(Marks::SYN_DATA);
+        self.note_segment_len(len, config);
+        self.counts.bytes_received += u64::from(len);
+        self.counts.data_segments_in = self.counts.data_segments_in.wrapping_add(1);
+        self.last_data_at = Past::at(now);
+        self.rx.next = self.receive.deliver(self.rx.next, data, false).next;
+        self.rx.edge = self.rx.next;
+    }
+
+    /// The SYN-ACK is to hold a cookie.
+    pub(crate) fn owe_cookie(&mut self) {
+        self.marks.insert(Marks::COOKIE_DUE);
+    }
+
+    /// It was opened by Fast Open, and the handshake is not complete.
+    pub(crate) fn is_opened_fast(&self) -> bool {
+        self.marks.contains(Marks::FAST_OPENED)
+    }
+
+    /// The handshake was completed after all, and the stack has heard of it.
+    pub(crate) fn end_fast_open(&mut self) {
+        self.marks.remove(Marks::FAST_OPENED);
+    }
+
+    /// A listener answered its SYN, and nobody was told of it.
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.state == State::SynReceived
+            && self.marks.contains(Marks::PASSIVE)
+            && !self.is_opened_fast()
+    }
+
+    /// The cookie that the first SYN-ACK holds. Only the first: what is sent again holds as little as may be, for the option may
+    /// be why it was lost.
+    pub(super) fn cookie_due(
+        &mut self,
+        cx: &mut Context<'_>,
+        again: bool,
+    ) -> Option<FastOpenCookie> {
+        if !self.marks.contains(Marks::COOKIE_DUE) {
+            return None;
+        }
+        self.marks.remove(Marks::COOKIE_DUE);
+        if again {
+            return None;
+        }
+        cx.stats.fast_open_cookies_sent += 1;
+        Some(cx.fast_open.cookie(&self.flow))
+    }
+
+    /// The peer did not get our SYN: it goes again.
+    pub(super) fn send_syn_again(&mut self) {
+        match self.is_opened_fast() {
+            true => self.marks.insert(Marks::SYN_ACK_DUE),
+            false => self.tx.next = self.tx.iss,
+        }
+    }
+
+    // --- a client's ---
+
+    /// Its SYN is to ask for a cookie, or hold one and data.
+    pub(crate) fn ask_fast_open(&mut self, how: FastOpen) {
+        self.marks.insert(Marks::FAST_OPEN);
+        self.marks
+            .set(Marks::WITHOUT_COOKIE, how == FastOpen::WithoutCookie);
+    }
+
+    /// It asked for Fast Open, and the SYN was not answered yet.
+    fn asks_fast_open(&self) -> bool {
+        self.marks.contains(Marks::FAST_OPEN) && self.state == State::SynSent
+    }
+
+    /// Completes the options of the first SYN; gives how many bytes of data go with it (RFC 7413 4.2.1).
+    pub(super) fn first_syn(&mut self, cx: &mut Context<'_>, options: &mut Options) -> u32 {
+        if !self.asks_fast_open() {
+            return 0;
+        }
+        let Offer::Option(cookie, mss) = cx.fast_open.servers.offer(cx.now, &self.flow) else {
+            cx.stats.fast_open_back_offs += 1;
+            self.marks.remove(Marks::FAST_OPEN);
+            return 0;
+        };
+        let mss = if self.marks.contains(Marks::WITHOUT_COOKIE) {
+            cx.fast_open.servers.mss(&self.flow)
+        } else {
+            options.fast_open = Some(cookie);
+            if cookie.is_request() {
+                return 0;
+            }
+            mss
+        };
+        // What any host takes, unless the server said more (RFC 7413 4.1.3).
+        let default_mss = match self.flow.remote.addr {
+            IpAddr::V4(_) => DEFAULT_MSS_V4,
+            IpAddr::V6(_) => DEFAULT_MSS_V6,
+        };
+        let mss = mss.unwrap_or(default_mss).min(cx.config.mss);
+        let room = u32::from(mss).saturating_sub(options.len() as u32);
+        let first = self.tx.iss + 1;
+        let record = self.boundaries.record_end(first);
+        let record = record.map_or(u32::MAX, |end| end - first);
+        let len = self.send.len().min(room).min(record);
+        if len > 0 {
+            self.counts.bytes_sent += u64::from(len);
+            self.counts.data_segments_out = self.counts.data_segments_out.wrapping_add(1);
+            cx.stats.fast_open_data_sent += 1;
+        }
+        len
+    }
+
+    /// The SYN-ACK that acknowledges up to `ack`: what it says of Fast Open is remembered, and what it acknowledges of the SYN's
+    /// data leaves the send buffer. The rest counts as never sent, and so goes at once (RFC 7413 4.2.1).
+    pub(super) fn take_fast_open_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        effects: &mut Effects,
+    ) {
+        let first = self.tx.iss + 1;
+        let sent = self.tx.max.saturating_since(first);
+        let acked = header.ack.saturating_since(first).min(sent);
+        self.tx.max = first + acked;
+        if acked > 0 {
+            // The window of this segment counts from what it acknowledges.
+            let window = self.tx.window;
+            self.advance_una(cx, first + acked, acked, effects);
+            self.tx.window = window;
+            self.tx.next = self.tx.una;
+            self.marks.insert(Marks::SYN_DATA);
+        }
+        if self.marks.contains(Marks::FAST_OPEN) {
+            self.marks.remove(Marks::FAST_OPEN | Marks::WITHOUT_COOKIE);
+            self.remember_server(cx, &header.options, sent, acked);
+        }
+    }
+
+    fn remember_server(&self, cx: &mut Context<'_>, options: &Options, sent: u32, acked: u32) {
+        let cookie = options.fast_open.filter(|cookie| !cookie.is_request());
+        let servers = &mut cx.fast_open.servers;
+        servers.learn(&self.flow, cookie, options.mss);
+        if acked > 0 {
+            servers.worked(&self.flow);
+            cx.stats.fast_open_data_acknowledged += 1;
+        } else if sent > 0 {
+            cx.stats.fast_open_data_refused += 1;
+            // Of a SYN that was not answered in time that is known already.
+            if cookie.is_none() && !self.marks.contains(Marks::SYN_LOST) {
+                servers.failed(cx.now, &self.flow);
+            }
+        }
+    }
+
+    /// Nobody answered a SYN that asked for Fast Open, or the network spoke against it: the next one does not, and nor do those of
+    /// other connections for a while (RFC 7413 4.1.3.1).
+    pub(super) fn fast_open_failed(&self, cx: &mut Context<'_>) {
+        if self.asks_fast_open() && self.timers.retries == 0 {
+            cx.stats.fast_open_timeouts += 1;
+            cx.fast_open.servers.failed(cx.now, &self.flow);
+        }
+    }
+
+    // --- invariants ---
+
+    /// What may have been sent and received before the handshake is complete. The rule that is broken, if any.
+    pub(super) fn verify_opening(&self) -> Result<(), &'static str> {
+        if self.is_opened_fast() {
+            return match self.state == State::SynReceived && self.marks.contains(Marks::PASSIVE) {
+                true => Ok(()),
+                false => Err("a handshake that is pending after Fast Open is not complete"),
+            };
+        }
+        if self.is_synchronized() {
+            return Ok(());
+        }
+        let first: SeqNr = self.tx.iss + 1;
+        let passive = self.marks.contains(Marks::PASSIVE);
+        if self.tx.una != self.tx.iss || (passive && self.tx.max.after(first)) {
+            return Err("before the handshake is complete only the SYN was sent");
+        }
+        if self.state == State::SynReceived && self.rx.next != self.rx.irs + 1 {
+            return Err("before the handshake is complete only a SYN was received");
+        }
+        Ok(())
+    }
+}

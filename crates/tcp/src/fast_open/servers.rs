@@ -1,0 +1,211 @@
+//! What a client knows of servers: their cookies, and where Fast Open did not work (RFC 7413 4.1.3).
+
+use baton_wire::{Endpoint, FastOpenCookie, Flow, Span, Time};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+
+/// Most servers that are remembered, of either kind: then those are forgotten that were not needed for longest.
+const MOST: usize = 1024;
+
+/// How long Fast Open is not tried where it did not work for the first time. The RFC leaves it open; twice as long each time.
+const FIRST_BACK_OFF: Span = Span::from_secs(60);
+
+/// Doublings of that at most: about an hour, as Linux has it (tcp_fastopen_blackhole_timeout_sec).
+const MOST_DOUBLINGS: u8 = 6;
+
+/// What a server of an address gave. It holds for all its ports.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    cookie: Option<FastOpenCookie>,
+    mss: Option<u16>,
+}
+
+/// Fast Open did not work.
+#[derive(Clone, Copy, Debug)]
+struct BackOff {
+    until: Time,
+    times: u8,
+}
+
+/// What a SYN to a server may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// No Fast Open: it did not work lately.
+    Nothing,
+    /// This option, which asks for a cookie or is one; with a cookie data, for a server with this MSS, if that is known.
+    Option(FastOpenCookie, Option<u16>),
+}
+
+/// Servers that a client has spoken to.
+#[derive(Debug, Default)]
+pub(crate) struct Servers {
+    given: Remembered<(IpAddr, IpAddr), Given>,
+    back_offs: Remembered<(IpAddr, Endpoint), BackOff>,
+}
+
+impl Servers {
+    /// What a SYN of `flow` may hold now.
+    pub(crate) fn offer(&mut self, now: Time, flow: &Flow) -> Offer {
+        let back_off = self.back_offs.get(&port_of(flow));
+        if back_off.is_some_and(|it| now < it.until) {
+            return Offer::Nothing;
+        }
+        match self.given.get(&addresses_of(flow)) {
+            Some(Given {
+                cookie: Some(cookie),
+                mss,
+            }) => Offer::Option(*cookie, *mss),
+            _ => Offer::Option(FastOpenCookie::REQUEST, None),
+        }
+    }
+
+    /// The MSS that the server named last.
+    pub(crate) fn mss(&mut self, flow: &Flow) -> Option<u16> {
+        self.given.get(&addresses_of(flow))?.mss
+    }
+
+    /// The server answered, perhaps with a cookie.
+    pub(crate) fn learn(&mut self, flow: &Flow, cookie: Option<FastOpenCookie>, mss: Option<u16>) {
+        let given = self.given.entry(addresses_of(flow));
+        let given = given.get_or_insert(Given {
+            cookie: None,
+            mss: None,
+        });
+        given.mss = mss;
+        if cookie.is_some() {
+            given.cookie = cookie;
+        }
+    }
+
+    /// Data in a SYN was acknowledged.
+    pub(crate) fn worked(&mut self, flow: &Flow) {
+        self.back_offs.forget(&port_of(flow));
+    }
+
+    /// A SYN was not answered, or its data was not taken, or the network spoke against it (RFC 7413 4.1.3.1).
+    pub(crate) fn failed(&mut self, now: Time, flow: &Flow) {
+        let entry = self.back_offs.entry(port_of(flow));
+        let times = entry.map_or(0, |before| {
+            before.times.saturating_add(1).min(MOST_DOUBLINGS)
+        });
+        *entry = Some(BackOff {
+            until: now + FIRST_BACK_OFF * (1 << times),
+            times,
+        });
+    }
+}
+
+fn addresses_of(flow: &Flow) -> (IpAddr, IpAddr) {
+    (flow.local.addr, flow.remote.addr)
+}
+
+fn port_of(flow: &Flow) -> (IpAddr, Endpoint) {
+    (flow.local.addr, flow.remote)
+}
+
+/// A table of at most [`MOST`] entries.
+#[derive(Debug)]
+struct Remembered<K, V> {
+    /// Each with when it was last needed, as a count of uses.
+    entries: FxHashMap<K, (u64, Option<V>)>,
+    uses: u64,
+}
+
+impl<K, V> Default for Remembered<K, V> {
+    fn default() -> Self {
+        Self {
+            entries: FxHashMap::default(),
+            uses: 0,
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V> Remembered<K, V> {
+    fn get(&mut self, key: &K) -> Option<&V> {
+        self.uses += 1;
+        let (used, value) = self.entries.get_mut(key)?;
+        *used = self.uses;
+        value.as_ref()
+    }
+
+    /// The place for a value.
+    fn entry(&mut self, key: K) -> &mut Option<V> {
+        self.uses += 1;
+        if self.entries.len() >= MOST && !self.entries.contains_key(&key) {
+            let oldest = self.entries.iter().min_by_key(|(_, (used, _))| *used);
+            if let Some((&oldest, _)) = oldest {
+                self.entries.remove(&oldest);
+            }
+        }
+        let (used, value) = self.entries.entry(key).or_insert((0, None));
+        *used = self.uses;
+        value
+    }
+
+    fn forget(&mut self, key: &K) {
+        self.entries.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(server: u32, port: u16) -> Flow {
+        Flow {
+            local: Endpoint::new(IpAddr::from([10, 0, 0, 1]), 5000),
+            remote: Endpoint::new(IpAddr::from(server.to_be_bytes()), port),
+        }
+    }
+
+    fn cookie(byte: u8) -> FastOpenCookie {
+        FastOpenCookie::new(&[byte; 8]).expect("a cookie")
+    }
+
+    const ASKS: Offer = Offer::Option(FastOpenCookie::REQUEST, None);
+
+    #[test]
+    fn the_last_cookie_of_an_address_is_for_all_its_ports() {
+        let mut servers = Servers::default();
+        assert_eq!(servers.offer(Time::ZERO, &flow(1, 80)), ASKS);
+        servers.learn(&flow(1, 80), Some(cookie(1)), Some(1000));
+        servers.learn(&flow(1, 81), Some(cookie(2)), Some(1400));
+        servers.learn(&flow(1, 80), None, Some(1200));
+        let known = Offer::Option(cookie(2), Some(1200));
+        assert_eq!(servers.offer(Time::ZERO, &flow(1, 82)), known);
+        assert_eq!(servers.offer(Time::ZERO, &flow(2, 80)), ASKS);
+    }
+
+    #[test]
+    fn a_port_where_it_failed_is_spared_ever_longer() {
+        let mut servers = Servers::default();
+        let (spared, other) = (flow(1, 80), flow(1, 81));
+        let mut now = Time::ZERO;
+        for seconds in [60, 120, 240, 480, 960, 1920, 3840, 3840] {
+            servers.failed(now, &spared);
+            let just_before = now + Span::from_ms(1000 * seconds - 1);
+            now += Span::from_secs(seconds);
+            assert_eq!(servers.offer(just_before, &spared), Offer::Nothing);
+            assert_eq!(servers.offer(just_before, &other), ASKS);
+            assert_eq!(servers.offer(now, &spared), ASKS);
+        }
+        servers.worked(&spared);
+        servers.failed(now, &spared);
+        assert_eq!(servers.offer(now + Span::from_secs(60), &spared), ASKS);
+    }
+
+    #[test]
+    fn no_more_servers_are_remembered_than_there_is_room_for() {
+        let mut servers = Servers::default();
+        for server in 0..2 * MOST as u32 {
+            servers.learn(&flow(server, 80), Some(cookie(1)), None);
+            servers.failed(Time::ZERO, &flow(server, 80));
+            // Needed again and again.
+            assert_ne!(servers.offer(Time::ZERO, &flow(0, 81)), ASKS);
+        }
+        assert_eq!(servers.given.entries.len(), MOST);
+        assert_eq!(servers.back_offs.entries.len(), MOST);
+        assert_eq!(servers.offer(Time::ZERO, &flow(1, 81)), ASKS);
+    }
+}
