@@ -3,6 +3,7 @@
 mod common;
 mod custom_controller;
 mod delivery;
+mod fast_open;
 mod long_transfer;
 mod moving;
 mod real_bytes;

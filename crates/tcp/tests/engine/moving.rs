@@ -3,7 +3,7 @@
 use crate::common::{Moves, Scenario, Trace, run};
 use baton_testkit::for_each_seed;
 
-fn assert_same(still: &Trace, moved: &Trace) {
+pub(crate) fn assert_same(still: &Trace, moved: &Trace) {
     for (index, (left, right)) in still.segments.iter().zip(&moved.segments).enumerate() {
         let (before, after) = (index.saturating_sub(3), index + 3);
         let context = |trace: &Trace| {

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses its part of this")]
 
+mod fast_open;
 mod rules;
 
 use baton_tcp::{
@@ -55,6 +56,8 @@ pub struct Scenario {
     /// Reads follow events at once, or happen when the application feels like it.
     pub eager: [bool; 2],
     pub pause: Span,
+    /// The client opens by Fast Open.
+    pub fast_open: Option<fast_open::Opening>,
 }
 
 impl Scenario {
@@ -123,6 +126,7 @@ impl Scenario {
             simultaneous: rng.random_bool(0.1),
             eager: [rng.random_bool(0.6), rng.random_bool(0.6)],
             pause: Span::from_us(rng.random_range(2_000..100_000)),
+            fast_open: None,
         }
     }
 }
@@ -256,6 +260,10 @@ impl Side {
     /// Polls events until there are none; reads what an eager application wants.
     fn drain_events(&mut self, side: usize, ends: &mut Vec<(usize, CloseReason)>) {
         while let Some((id, event)) = self.stacks[self.holder].poll_event() {
+            if self.ended.is_some() {
+                self.leave_late_duplicate(event);
+                continue;
+            }
             match event {
                 Event::Connected => self.conn = Some(id),
                 Event::Acceptable(listener) => self.conn = self.stack().accept(listener),
@@ -345,6 +353,7 @@ impl Side {
             return;
         }
         let known = self.conn.is_some();
+        let waited = self.waits_for_accept();
         let mut portable = self.stacks[self.holder].export(now, id);
         if across {
             self.holder = 1 - self.holder;
@@ -355,7 +364,8 @@ impl Side {
         let id = self.stacks[self.holder]
             .import(now, portable)
             .expect("there is room and nothing is broken");
-        let gone_from_listener = self.stacks[self.holder].state(id) != State::SynReceived;
+        let half_open = self.stacks[self.holder].state(id) == State::SynReceived;
+        let gone_from_listener = waited || !half_open;
         if known || (across && gone_from_listener) {
             self.conn = Some(id);
         }
@@ -385,6 +395,9 @@ impl World {
     }
 
     fn open(&mut self) {
+        if let Some(opening) = self.scenario.fast_open {
+            self.prepare_fast_open(opening);
+        }
         let openers = if self.scenario.simultaneous {
             0..2
         } else {
@@ -392,11 +405,11 @@ impl World {
         };
         for side in openers {
             let end = &mut self.sides[side];
-            end.conn = Some(
-                end.stacks[0]
-                    .connect(self.now, end.flow)
-                    .expect("a free four-tuple"),
-            );
+            end.conn = match self.scenario.fast_open {
+                Some(opening) => end.connect_fast(self.now, opening),
+                None => end.stacks[0].connect(self.now, end.flow),
+            };
+            assert!(end.conn.is_some(), "a free four-tuple");
         }
         for side in 0..2 {
             self.plan(Span::from_us(1), Happening::Application { side });
