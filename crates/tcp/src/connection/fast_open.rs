@@ -6,11 +6,14 @@
 use super::{Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, Marks};
 use crate::clock::Past;
 use crate::config::Config;
-use crate::fast_open::{FastOpen, Offer};
+use crate::fast_open::{FastOpen, Offer, Servers};
 use crate::payload::truncate;
 use crate::types::State;
 use baton_wire::{FastOpenCookie, Header, Options, Payload, Pieces, SeqNr, Time};
 use std::net::IpAddr;
+
+/// What a SYN leaves free of a segment, whatever options it has, as Linux does: all that options may take.
+const OPTION_ROOM: u16 = 40;
 
 impl<P: Payload> Connection<P> {
     // --- a server's ---
@@ -102,32 +105,50 @@ impl<P: Payload> Connection<P> {
         self.marks.contains(Marks::FAST_OPEN) && self.state == State::SynSent
     }
 
-    /// Completes the options of the first SYN; gives how many bytes of data go with it (RFC 7413 4.2.1).
-    pub(super) fn first_syn(&mut self, cx: &mut Context<'_>, options: &mut Options) -> u32 {
-        if !self.asks_fast_open() {
-            return 0;
-        }
-        let Offer::Option(cookie, mss) = cx.fast_open.servers.offer(cx.now, &self.flow) else {
-            cx.stats.fast_open_back_offs += 1;
-            self.marks.remove(Marks::FAST_OPEN);
-            return 0;
-        };
-        let mss = if self.marks.contains(Marks::WITHOUT_COOKIE) {
-            cx.fast_open.servers.mss(&self.flow)
-        } else {
-            options.fast_open = Some(cookie);
-            if cookie.is_request() {
-                return 0;
+    /// Bytes of data that the SYN may hold, and its option.
+    fn syn_data_room(
+        &self,
+        now: Time,
+        config: &Config,
+        servers: &mut Servers,
+    ) -> (u32, Option<FastOpenCookie>) {
+        let (cookie, mss) = match servers.offer(now, &self.flow) {
+            _ if !self.asks_fast_open() => return (0, None),
+            Offer::Nothing => return (0, None),
+            Offer::Option(..) if self.marks.contains(Marks::WITHOUT_COOKIE) => {
+                (None, servers.mss(&self.flow))
             }
-            mss
+            Offer::Option(cookie, _) if cookie.is_request() => return (0, Some(cookie)),
+            Offer::Option(cookie, mss) => (Some(cookie), mss),
         };
         // What any host takes, unless the server said more (RFC 7413 4.1.3).
         let default_mss = match self.flow.remote.addr {
             IpAddr::V4(_) => DEFAULT_MSS_V4,
             IpAddr::V6(_) => DEFAULT_MSS_V6,
         };
-        let mss = mss.unwrap_or(default_mss).min(cx.config.mss);
-        let room = u32::from(mss).saturating_sub(options.len() as u32);
+        let mss = mss.unwrap_or(default_mss).min(config.mss);
+        (mss.saturating_sub(OPTION_ROOM).into(), cookie)
+    }
+
+    /// Bytes of data that would go with the SYN, which was not sent yet.
+    pub(crate) fn first_syn_room(&self, now: Time, config: &Config, servers: &mut Servers) -> u32 {
+        match self.tx.max == self.tx.iss {
+            true => self.syn_data_room(now, config, servers).0,
+            false => 0,
+        }
+    }
+
+    /// The first SYN's option, and how many bytes of data go with it (RFC 7413 4.2.1).
+    pub(super) fn first_syn(&mut self, cx: &mut Context<'_>) -> (u32, Option<FastOpenCookie>) {
+        if !self.asks_fast_open() {
+            return (0, None);
+        }
+        let servers = &mut cx.fast_open.servers;
+        let (room, option) = self.syn_data_room(cx.now, cx.config, servers);
+        if room == 0 && option.is_none() {
+            cx.stats.fast_open_back_offs += 1;
+            self.marks.remove(Marks::FAST_OPEN);
+        }
         let first = self.tx.iss + 1;
         let record = self.boundaries.record_end(first);
         let record = record.map_or(u32::MAX, |end| end - first);
@@ -137,7 +158,7 @@ impl<P: Payload> Connection<P> {
             self.counts.data_segments_out = self.counts.data_segments_out.wrapping_add(1);
             cx.stats.fast_open_data_sent += 1;
         }
-        len
+        (len, option)
     }
 
     /// The SYN-ACK that acknowledges up to `ack`: what it says of Fast Open is remembered, and what it acknowledges of the SYN's

@@ -600,7 +600,11 @@ impl<P: Payload> Connection<P> {
         self.last_sent = Past::at(cx.now);
         self.start_retransmit(cx);
         let window = self.syn_window(cx.config);
-        let mut options = Options {
+        let (len, fast_open) = match again {
+            true => (0, None),
+            false => self.first_syn(cx),
+        };
+        let options = Options {
             mss: Some(cx.config.mss),
             window_scale: self
                 .options
@@ -608,15 +612,13 @@ impl<P: Payload> Connection<P> {
                 .then_some(self.options.receive_shift),
             sack_permitted: self.options.sack,
             timestamps: self.timestamps_option(cx.now),
-            fast_open: self.cookie_due(cx, again),
+            fast_open: fast_open.or_else(|| self.cookie_due(cx, again)),
             ..Options::default()
         };
         self.without_data(Ecn::NotCapable, out);
-        if !again {
-            out.len = self.first_syn(cx, &mut options);
-        }
+        out.len = len;
         if !fast {
-            self.tx.next = iss + 1 + out.len;
+            self.tx.next = iss + 1 + len;
             self.tx.max = self.tx.max.latest(self.tx.next);
         }
         out.header = Header {

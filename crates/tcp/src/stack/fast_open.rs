@@ -3,7 +3,7 @@
 use super::Stack;
 use crate::config::Config;
 use crate::connection::Connection;
-use crate::fast_open::{FastOpen, FastOpenKeys, FastOpenListening, Pending, Presented};
+use crate::fast_open::{FastOpen, FastOpenKeys, FastOpenListening, Offer, Pending, Presented};
 use crate::segment::Segment;
 use crate::types::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Flow, Payload, Pieces, Time};
@@ -68,11 +68,21 @@ impl<P: Payload> Stack<P> {
     /// Whether data written now would go with the SYN of a connection of `flow`.
     pub fn knows_fast_open(&mut self, now: Time, flow: &Flow, how: FastOpen) -> bool {
         match self.fast_open.servers.offer(now, flow) {
-            crate::fast_open::Offer::Nothing => false,
-            crate::fast_open::Offer::Option(cookie, _) => {
-                how == FastOpen::WithoutCookie || !cookie.is_request()
-            }
+            Offer::Nothing => false,
+            Offer::Option(cookie, _) => how == FastOpen::WithoutCookie || !cookie.is_request(),
         }
+    }
+
+    /// Bytes that would go with the SYN of a connection opened just now by Fast Open, if they are written before it is sent.
+    pub fn fast_open_room(&mut self, now: Time, id: ConnId) -> usize {
+        let conn = &self.connections[id.0 as usize];
+        let config = &self.profiles[conn.profile];
+        conn.first_syn_room(now, config, &mut self.fast_open.servers) as usize
+    }
+
+    /// True while the handshake of a connection is not complete that came by Fast Open, and so can be written to.
+    pub fn is_opened_fast(&self, id: ConnId) -> bool {
+        self.conn(id).is_opened_fast()
     }
 
     /// Judges a SYN that a listener takes (RFC 7413 4.2.2).
