@@ -2,7 +2,8 @@
 
 use crate::options::congestion_named;
 use baton_tcp::{
-    Config, Congestion, EcnMode, Keepalive, LinuxRules, ProbePathMtu, RtoFloor, WindowCounting,
+    Config, Congestion, EcnMode, FastOpenKey, FastOpenKeys, Keepalive, LinuxRules, ProbePathMtu,
+    RtoFloor, WindowCounting,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,6 +36,12 @@ pub struct Settings {
     pub local4: Ipv4Addr,
     /// The same for IPv6.
     pub local6: Ipv6Addr,
+    /// What Fast Open may do (tcp_fastopen).
+    pub fast_open: FastOpenBits,
+    /// What its cookies are made with (tcp_fastopen_key); none: from the seed.
+    pub fast_open_key: Option<FastOpenKey>,
+    /// The key before that, whose cookies are still taken.
+    pub fast_open_previous_key: Option<FastOpenKey>,
     /// Secret of initial sequence numbers; the same gives the same run.
     pub seed: u64,
 }
@@ -64,8 +71,29 @@ impl Default for Settings {
             somaxconn: 4096,
             local4: Ipv4Addr::new(192, 168, 0, 1),
             local6: Ipv6Addr::new(0xfd3d, 0x0a0b, 0x17d6, 0, 0, 0, 0, 1),
+            fast_open: FastOpenBits::CLIENT,
+            fast_open_key: None,
+            fast_open_previous_key: None,
             seed: 0x6261_746f_6e21,
         }
+    }
+}
+
+bitflags::bitflags! {
+    /// What Fast Open may do, as the sysctl tcp_fastopen of Linux has it. Other bits are kept and change nothing.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FastOpenBits: u32 {
+        /// Clients may ask for it.
+        const CLIENT = 1;
+        /// Listeners may take it.
+        const SERVER = 2;
+        /// Clients send data without a cookie.
+        const CLIENT_WITHOUT_COOKIE = 4;
+        /// Listeners take data without a cookie.
+        const SERVER_WITHOUT_COOKIE = 0x200;
+        /// Listeners take it that did not ask for it.
+        const ALL_LISTENERS = 0x400;
+        const _ = !0;
     }
 }
 
@@ -105,6 +133,7 @@ const ON_OFF: &str = "on or off";
 const NUMBER: &str = "a number";
 const MILLISECONDS: &str = "milliseconds";
 const BYTES: &str = "bytes";
+const FAST_OPEN_KEY: &str = "four groups of hexadecimal digits as in tcp_fastopen_key";
 
 /// Every key, what it takes, and what it sets.
 const KEYS: &[Key] = &[
@@ -244,6 +273,15 @@ const KEYS: &[Key] = &[
     key("local6", "an IPv6 address", |s, v| {
         put(&mut s.local6, number(v))
     }),
+    key("fastopen", "a number as tcp_fastopen has it", |s, v| {
+        put(&mut s.fast_open, fast_open_bits(v))
+    }),
+    key("fastopen_key", FAST_OPEN_KEY, |s, v| {
+        put(&mut s.fast_open_key, fast_open_key(v).map(Some))
+    }),
+    key("fastopen_previous_key", FAST_OPEN_KEY, |s, v| {
+        put(&mut s.fast_open_previous_key, fast_open_key(v).map(Some))
+    }),
     key("seed", NUMBER, |s, v| put(&mut s.seed, number(v))),
 ];
 
@@ -270,6 +308,23 @@ fn buffer(value: &str) -> Option<u32> {
 
 fn seconds(value: &str) -> Option<u32> {
     number::<u32>(value)?.checked_mul(1000)
+}
+
+fn fast_open_bits(value: &str) -> Option<FastOpenBits> {
+    let bits = match value.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => number(value),
+    };
+    bits.map(FastOpenBits::from_bits_retain)
+}
+
+/// `xxxxxxxx-xxxxxxxx-xxxxxxxx-xxxxxxxx`, numbers whose lowest byte comes first.
+fn fast_open_key(value: &str) -> Option<FastOpenKey> {
+    let group = |digits| u32::from_str_radix(digits, 16).ok();
+    let groups: Option<Vec<u32>> = value.split('-').map(group).collect();
+    let groups: [u32; 4] = groups?.try_into().ok()?;
+    let bytes = groups.map(u32::to_le_bytes);
+    Some(FastOpenKey(bytes.as_flattened().try_into().ok()?))
 }
 
 fn switch(value: &str) -> Option<bool> {
@@ -340,6 +395,14 @@ impl Settings {
         Ok(settings)
     }
 
+    /// What cookies of Fast Open are made with, if that was said.
+    pub fn fast_open_keys(&self) -> Option<FastOpenKeys> {
+        self.fast_open_key.map(|current| FastOpenKeys {
+            current,
+            previous: self.fast_open_previous_key,
+        })
+    }
+
     /// The local address of a connection to `remote` whose socket is not bound.
     pub fn local_for(&self, remote: IpAddr) -> IpAddr {
         match remote {
@@ -379,6 +442,19 @@ mod tests {
         assert!(!settings.gso);
         assert_eq!(settings.local4, Ipv4Addr::new(10, 0, 0, 7));
         assert_eq!(settings.keepalive.idle_ms, 5000);
+    }
+
+    #[test]
+    fn fast_open_is_set_as_on_linux() {
+        let settings = Settings::parse(
+            "fastopen=0x603,fastopen_key=a1a1a1a1-00000001-c3c3c3c3-d4d4d4d4,fastopen_previous_key=0-0-0-0",
+        );
+        let settings = settings.expect("good flags");
+        let bits = FastOpenBits::all() - FastOpenBits::CLIENT_WITHOUT_COOKIE;
+        assert!(bits.contains(settings.fast_open));
+        let keys = settings.fast_open_keys().expect("a key was given");
+        assert_eq!(keys.current.0[3..6], [0xa1, 1, 0]);
+        assert_eq!(keys.previous, Some(FastOpenKey([0; 16])));
     }
 
     #[test]

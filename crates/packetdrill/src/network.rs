@@ -80,8 +80,16 @@ impl Link {
         let len = segment.payload_len() as u32;
         let end = seq + len;
         if flags.contains(Flags::SYN) {
-            self.next = Some(seq + 1);
-            return RunEnd::default();
+            let end = end + 1;
+            self.next = Some(self.next.map_or(end, |next| next.latest(end)));
+            if len > 0 {
+                // Data of a SYN is not pushed.
+                self.queue.send(len, end, false, false);
+            }
+            return RunEnd {
+                push: false,
+                boundary: true,
+            };
         }
         let next = *self.next.get_or_insert(seq);
         if len == 0 {

@@ -5,10 +5,12 @@ mod set;
 mod value;
 
 use crate::address::Family;
-use crate::flags::Settings;
+use crate::flags::{FastOpenBits, Settings};
 use crate::receive_window::ReceiveWindow;
 use crate::timestamping::Asked;
-use baton_tcp::{Config, Congestion, Keepalive, LinuxRules};
+use baton_tcp::{
+    Config, Congestion, FastOpen, FastOpenKeys, FastOpenListening, Keepalive, LinuxRules,
+};
 use baton_wire::Span;
 use libc::c_int;
 use rustc_hash::FxHashMap;
@@ -38,6 +40,50 @@ pub(crate) fn congestion_name(congestion: Congestion) -> String {
         (Some((name, _)), _) => (*name).to_owned(),
         (None, Congestion::Custom(custom)) => custom.name().to_owned(),
         (None, other) => format!("{other:?}"),
+    }
+}
+
+/// How a socket uses Fast Open (tcp(7)).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FastOpenOptions {
+    /// TCP_FASTOPEN: requests of a listener that may be pending; none: it was not said.
+    pub(crate) pending: Option<u32>,
+    /// TCP_FASTOPEN_CONNECT.
+    pub(crate) connect: bool,
+    /// TCP_FASTOPEN_NO_COOKIE.
+    pub(crate) without_cookie: bool,
+    /// TCP_FASTOPEN_KEY.
+    pub(crate) keys: Option<FastOpenKeys>,
+}
+
+impl FastOpenOptions {
+    /// How a listener with this backlog takes it.
+    pub(crate) fn listening(&self, settings: &Settings, backlog: usize) -> FastOpenListening {
+        let bits = settings.fast_open;
+        let asked = match self.pending {
+            Some(asked) if asked > 0 => asked as usize,
+            _ if bits.contains(FastOpenBits::ALL_LISTENERS) => backlog,
+            _ => 0,
+        };
+        let allowed = bits.contains(FastOpenBits::SERVER);
+        FastOpenListening {
+            pending: if allowed {
+                asked.min(settings.somaxconn)
+            } else {
+                0
+            },
+            without_cookie: self.without_cookie
+                || bits.contains(FastOpenBits::SERVER_WITHOUT_COOKIE),
+        }
+    }
+
+    /// How a client asks for it.
+    pub(crate) fn asking(&self, settings: &Settings) -> FastOpen {
+        let bits = settings.fast_open;
+        match self.without_cookie || bits.contains(FastOpenBits::CLIENT_WITHOUT_COOKIE) {
+            true => FastOpen::WithoutCookie,
+            false => FastOpen::Cookie,
+        }
     }
 }
 
@@ -87,6 +133,7 @@ pub(crate) struct SocketOptions {
     pub(crate) report_errors: bool,
     /// SO_TIMESTAMPING.
     pub(crate) timestamping: Asked,
+    pub(crate) fast_open: FastOpenOptions,
     /// Options that are kept and given back and change nothing here.
     pub(crate) others: FxHashMap<(c_int, c_int), c_int>,
 }
@@ -122,6 +169,7 @@ impl SocketOptions {
             mtu_discover: libc::IP_PMTUDISC_WANT,
             report_errors: false,
             timestamping: Asked::empty(),
+            fast_open: FastOpenOptions::default(),
             others: FxHashMap::default(),
         }
     }

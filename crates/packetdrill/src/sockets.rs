@@ -28,7 +28,7 @@ use crate::timestamping::Timestamps;
 use crate::world::World;
 use crate::zero_copy::ZeroCopy;
 use baton_tcp::{ConnId, ListenerId, State};
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, Flow, Time};
 use libc::c_int;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -83,6 +83,8 @@ pub(crate) struct Socket {
     pub(crate) association: Association,
     /// It opened its connection itself.
     pub(crate) active: bool,
+    /// connect(2) was told that all is well; the SYN waits for data (TCP_FASTOPEN_CONNECT).
+    pub(crate) deferred: Option<Flow>,
     /// Its connection while the engine knows of it.
     pub(crate) conn: Option<ConnId>,
     pub(crate) listening: Option<Listening>,
@@ -111,6 +113,7 @@ impl Socket {
             window: ReceiveWindow::new(settings.receive_buffer, Some(settings.receive_buffer_max)),
             association: Association::Unconnected,
             active: false,
+            deferred: None,
             conn: None,
             listening: None,
             error: None,
@@ -177,7 +180,10 @@ impl World {
             return TcpState::Listen;
         }
         let Some(conn) = socket.conn else {
-            return TcpState::Close;
+            return match socket.deferred {
+                Some(_) => TcpState::SynSent,
+                None => TcpState::Close,
+            };
         };
         match self.stack.state(conn) {
             State::SynSent => TcpState::SynSent,
@@ -197,11 +203,15 @@ impl World {
         !matches!(self.stack.state(conn), State::SynSent | State::SynReceived)
     }
 
-    /// True while a socket is still opening its connection.
+    /// True while a socket is still opening its connection. One that came by Fast Open is open from the start.
     pub(crate) fn is_opening(&self, id: SocketId) -> bool {
-        matches!(
-            self.tcp_state(id),
-            TcpState::SynSent | TcpState::SynReceived
-        )
+        match self.tcp_state(id) {
+            TcpState::SynSent => true,
+            TcpState::SynReceived => {
+                let conn = self.sockets[id].conn;
+                !conn.is_some_and(|conn| self.stack.is_opened_fast(conn))
+            }
+            _ => false,
+        }
     }
 }

@@ -10,6 +10,7 @@ const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
 const WINDOW_SCALING: u8 = 4;
 const ECN: u8 = 8;
+const SYN_DATA: u8 = 32;
 
 /// `snd_ssthresh` before the first loss (TCP_INFINITE_SSTHRESH).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
@@ -119,6 +120,7 @@ fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
         (info.sack, SACK),
         (info.window_scaling, WINDOW_SCALING),
         (info.ecn, ECN),
+        (info.syn_data, SYN_DATA),
     ] {
         options |= if on { bit } else { 0 };
     }

@@ -28,7 +28,7 @@ const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 #[derive(Debug)]
 pub struct World {
     pub(crate) settings: Settings,
-    now: Time,
+    pub(crate) now: Time,
     pub(crate) stack: Stack<Bytes>,
     pub(crate) descriptors: Descriptors,
     pub(crate) sockets: Slab<Socket>,
@@ -48,8 +48,12 @@ pub struct World {
 impl World {
     /// An idle host.
     pub fn new(settings: Settings) -> Self {
+        let mut stack = Stack::new(settings.tcp.clone(), settings.seed);
+        if let Some(keys) = settings.fast_open_keys() {
+            stack.set_fast_open_keys(keys);
+        }
         Self {
-            stack: Stack::new(settings.tcp.clone(), settings.seed),
+            stack,
             settings,
             now: Time::ZERO,
             descriptors: Descriptors::default(),

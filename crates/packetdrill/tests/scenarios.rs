@@ -22,6 +22,7 @@ scenarios!(
     close,
     ecn,
     epoll,
+    fast_open,
     handshake,
     invalid,
     mtu_probing,

@@ -283,7 +283,7 @@ unsafe fn write_from(data: Data, fd: c_int, parts: &[iovec]) -> Result<ssize_t, 
     Ok(written as ssize_t)
 }
 
-/// Runs send(2) with these parts.
+/// Runs send(2) with these parts, to this address if there is one.
 ///
 /// # Safety
 /// As for [`write_from`].
@@ -292,11 +292,12 @@ unsafe fn send_from(
     fd: c_int,
     parts: &[iovec],
     flags: c_int,
+    addr: &[u8],
     asks: Option<u32>,
 ) -> Result<ssize_t, Errno> {
     // SAFETY: by this function's contract.
     let (instance, bytes) = unsafe { (instance(data), Bytes::from(gather(parts)?)) };
-    let mut call = Send::new(fd, bytes, flags).asking(asks);
+    let mut call = Send::new(fd, bytes, flags).to(addr).asking(asks);
     let sent = instance.blocking_call(|world| call.attempt(world))?;
     Ok(sent as ssize_t)
 }
@@ -344,10 +345,10 @@ pub(super) unsafe extern "C" fn send(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: by this function's contract.
-    report(unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags, None) })
+    report(unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags, &[], None) })
 }
 
-/// sendto(2). A connection has its address: the one given is only looked at for being there.
+/// sendto(2). A connection has its address: the one given counts when it is opened by that (MSG_FASTOPEN).
 ///
 /// # Safety
 /// `buffer` is good for `len` bytes, `addr` for `addr_len`.
@@ -367,8 +368,15 @@ pub(super) unsafe extern "C" fn sendto(
         false => unsafe { bytes(addr.cast(), addr_len as usize) },
     };
     // SAFETY: by this function's contract.
-    report(addr.and_then(|_| unsafe {
-        send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags, None)
+    report(addr.and_then(|addr| unsafe {
+        send_from(
+            data,
+            fd,
+            &[whole(buffer.cast_mut(), len)],
+            flags,
+            addr,
+            None,
+        )
     }))
 }
 
@@ -397,7 +405,7 @@ unsafe fn asked_by(message: &msghdr) -> Option<u32> {
 /// sendmsg(2).
 ///
 /// # Safety
-/// `message` is a message whose parts and control buffer are good for their lengths.
+/// `message` is a message whose parts, address and control buffer are good for their lengths.
 pub(super) unsafe extern "C" fn sendmsg(
     data: Data,
     fd: c_int,
@@ -412,9 +420,14 @@ pub(super) unsafe extern "C" fn sendmsg(
     // SAFETY: by this function's contract.
     let asks = unsafe { asked_by(message) };
     // SAFETY: by this function's contract.
-    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen) };
-    // SAFETY: by this function's contract.
-    report(parts.and_then(|parts| unsafe { send_from(data, fd, parts, flags, asks) }))
+    let addr = unsafe { bytes(message.msg_name, message.msg_namelen as usize) };
+    report(addr.and_then(|addr| {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let parts = parts(message.msg_iov, message.msg_iovlen)?;
+            send_from(data, fd, parts, flags, addr, asks)
+        }
+    }))
 }
 
 /// splice(2).

@@ -2,12 +2,14 @@
 
 use super::congestion_name;
 use super::set::{HARMLESS_IP, HARMLESS_IPV6, HARMLESS_SOCKET, HARMLESS_TCP, TCP_INQ};
-use super::value::{of_linger, of_timeout};
+use super::value::{of_fast_open_keys, of_linger, of_timeout};
 use crate::address::Family;
 use crate::errno::Errno;
 use crate::sockets::SocketId;
 use crate::tcp_info;
 use crate::world::World;
+use baton_tcp::FastOpenKeys;
+use baton_wire::Endpoint;
 use libc::c_int;
 
 /// MSS before anything is known of the peer (TCP_MSS_DEFAULT; RFC 9293 3.7.1).
@@ -127,6 +129,10 @@ impl World {
             libc::TCP_QUICKACK => options.quick_ack.into(),
             libc::TCP_WINDOW_CLAMP => socket.window.clamp().unwrap_or(0) as c_int,
             TCP_INQ => options.report_unread.into(),
+            libc::TCP_FASTOPEN => options.fast_open.pending.unwrap_or(0) as c_int,
+            libc::TCP_FASTOPEN_CONNECT => options.fast_open.connect.into(),
+            libc::TCP_FASTOPEN_NO_COOKIE => options.fast_open.without_cookie.into(),
+            libc::TCP_FASTOPEN_KEY => return Ok(of_fast_open_keys(&self.fast_open_keys(id))),
             name if HARMLESS_TCP.contains(&name) => {
                 let kept = options.others.get(&(libc::IPPROTO_TCP, name));
                 kept.copied().unwrap_or(0)
@@ -134,6 +140,14 @@ impl World {
             _ => return Err(UNKNOWN),
         };
         Ok(bytes(value))
+    }
+
+    /// The socket's own, or the host's.
+    fn fast_open_keys(&self, id: SocketId) -> FastOpenKeys {
+        let socket = &self.sockets[id];
+        let local = Endpoint::new(socket.family.any(), socket.port());
+        let in_use = || *self.stack.fast_open_keys_at(socket.bound.unwrap_or(local));
+        socket.options.fast_open.keys.unwrap_or_else(in_use)
     }
 
     /// What TCP_MAXSEG shows: what the application set before there is a connection, then what is in use.

@@ -1,9 +1,10 @@
 //! setsockopt.
 
 use super::congestion_named;
-use super::value::{int, int_or_byte, int_within, linger, rate, timeout};
+use super::value::{fast_open_keys, int, int_or_byte, int_within, linger, rate, timeout};
 use crate::errno::Errno;
-use crate::sockets::{Socket, SocketId};
+use crate::flags::FastOpenBits;
+use crate::sockets::{Socket, SocketId, TcpState};
 use crate::timestamping::Asked;
 use crate::world::World;
 use libc::c_int;
@@ -52,8 +53,7 @@ pub(super) const HARMLESS_SOCKET: [c_int; 18] = [
 ];
 
 /// IPPROTO_TCP options of that kind.
-pub(super) const HARMLESS_TCP: [c_int; 6] = [
-    libc::TCP_FASTOPEN,
+pub(super) const HARMLESS_TCP: [c_int; 5] = [
     libc::TCP_SAVE_SYN,
     libc::TCP_THIN_DUPACK,
     libc::TCP_THIN_LINEAR_TIMEOUTS,
@@ -161,11 +161,13 @@ impl World {
             libc::TCP_QUICKACK => return self.set_quick_ack(id, int(value)?),
             libc::TCP_WINDOW_CLAMP => return self.set_window_clamp(id, int(value)?),
             libc::TCP_REPAIR => return Err(Errno(libc::EPERM)),
-            libc::TCP_FASTOPEN_CONNECT => return Err(Errno(libc::EOPNOTSUPP)),
+            libc::TCP_FASTOPEN
+            | libc::TCP_FASTOPEN_CONNECT
+            | libc::TCP_FASTOPEN_KEY
+            | libc::TCP_FASTOPEN_NO_COOKIE => return self.set_fast_open(id, name, value),
             _ => {}
         }
         let conn = self.sockets[id].conn;
-        let idle = conn.is_none();
         let options = &mut self.sockets[id].options;
         match name {
             libc::TCP_NODELAY => {
@@ -206,13 +208,30 @@ impl World {
             }
             libc::TCP_NOTSENT_LOWAT => options.not_sent_low_water = int(value)? as u32,
             TCP_INQ => options.report_unread = int_within(value, 0, 1)? == 1,
-            libc::TCP_FASTOPEN if !idle => return Err(INVALID),
             name if HARMLESS_TCP.contains(&name) => {
                 options
                     .others
                     .insert((libc::IPPROTO_TCP, name), int(value)?);
             }
             _ => return Err(UNKNOWN),
+        }
+        Ok(())
+    }
+
+    /// Options of Fast Open, which but for the keys are for sockets without connection.
+    fn set_fast_open(&mut self, id: SocketId, name: c_int, value: &[u8]) -> Result<(), Errno> {
+        let state = self.tcp_state(id);
+        let idle = matches!(state, TcpState::Close | TcpState::Listen);
+        let client = self.settings.fast_open.contains(FastOpenBits::CLIENT);
+        let options = &mut self.sockets[id].options.fast_open;
+        match name {
+            libc::TCP_FASTOPEN_KEY => options.keys = Some(fast_open_keys(value)?),
+            libc::TCP_FASTOPEN_CONNECT if !client => return Err(Errno(libc::EOPNOTSUPP)),
+            libc::TCP_FASTOPEN_CONNECT if state == TcpState::Listen => return Err(INVALID),
+            _ if !idle => return Err(INVALID),
+            libc::TCP_FASTOPEN => options.pending = Some(int_within(value, 0, c_int::MAX)?),
+            libc::TCP_FASTOPEN_CONNECT => options.connect = int_within(value, 0, 1)? == 1,
+            _ => options.without_cookie = int_within(value, 0, 1)? == 1,
         }
         Ok(())
     }
@@ -335,10 +354,17 @@ impl World {
     fn apply_to_listeners(&mut self, id: SocketId) {
         let socket = &self.sockets[id];
         let listening = socket.listening.as_ref();
-        for &listener in listening.map_or(&[][..], |it| &it.listeners) {
-            let local = self.stack.listening_at(listener).addr;
-            let config = socket.options.config(&self.settings, &socket.window, local);
+        let Some(listening) = listening else { return };
+        let fast_open = &socket.options.fast_open;
+        for &listener in &listening.listeners {
+            let local = self.stack.listening_at(listener);
+            let config = socket
+                .options
+                .config(&self.settings, &socket.window, local.addr);
             let _ = self.stack.configure_listener(listener, &config);
+            let rules = fast_open.listening(&self.settings, listening.backlog);
+            self.stack.set_fast_open(listener, rules);
+            self.stack.set_own_fast_open_keys(local, fast_open.keys);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Option values to and from bytes.
 
 use crate::errno::Errno;
+use baton_tcp::{FastOpenKey, FastOpenKeys};
 use baton_wire::Span;
 use libc::c_int;
 
@@ -46,6 +47,31 @@ pub(super) fn rate(bytes: &[u8]) -> Result<Option<u64>, Errno> {
         },
     };
     Ok((rate != u64::MAX).then_some(rate.max(1)))
+}
+
+/// One key of Fast Open, or two: that in use and the one before it (tcp_fastopen_key).
+pub(super) fn fast_open_keys(bytes: &[u8]) -> Result<FastOpenKeys, Errno> {
+    match bytes.as_chunks::<16>() {
+        (&[current], []) => Ok(FastOpenKeys {
+            current: FastOpenKey(current),
+            previous: None,
+        }),
+        (&[current, previous], []) => Ok(FastOpenKeys {
+            current: FastOpenKey(current),
+            previous: Some(FastOpenKey(previous)),
+        }),
+        _ => Err(INVALID),
+    }
+}
+
+/// The same the other way round.
+pub(super) fn of_fast_open_keys(keys: &FastOpenKeys) -> Vec<u8> {
+    let previous = keys.previous.map(|key| key.0);
+    [Some(keys.current.0), previous]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect()
 }
 
 /// A `timeval`; zero means none (socket(7)).
@@ -102,6 +128,16 @@ mod tests {
         let mut bad = of_timeout(None);
         bad[8..16].copy_from_slice(&1_000_000_i64.to_ne_bytes());
         assert_eq!(timeout(&bad), Err(Errno(libc::EDOM)));
+    }
+
+    #[test]
+    fn keys_survive_the_round_trip() {
+        for len in [16, 32] {
+            let bytes: Vec<u8> = (0..len).collect();
+            let keys = fast_open_keys(&bytes).expect("keys");
+            assert_eq!(of_fast_open_keys(&keys), bytes);
+        }
+        assert_eq!(fast_open_keys(&[0; 20]), Err(INVALID));
     }
 
     #[test]

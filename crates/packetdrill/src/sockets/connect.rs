@@ -1,10 +1,12 @@
 //! connect.
 
-use super::{Association, SocketId, TcpState};
+use super::{Association, Ready, SocketId, TcpState};
 use crate::address::{self, Family};
 use crate::errno::{Errno, Outcome, Stop, fail};
+use crate::flags::FastOpenBits;
 use crate::network::Link;
 use crate::world::World;
+use baton_tcp::{ConnId, FastOpen};
 use baton_wire::{Endpoint, Flow, Time};
 use libc::c_int;
 
@@ -40,7 +42,9 @@ impl Connect {
                     world.disconnect(id);
                     return Ok(());
                 }
-                let meanwhile = world.begin_connecting(id, &self.sockaddr)?;
+                let Some(meanwhile) = world.begin_connecting(id, &self.sockaddr)? else {
+                    return Ok(());
+                };
                 let limit = world.sockets[id].send_limit(world.now(), 0);
                 *self.begun.insert((meanwhile, limit))
             }
@@ -66,24 +70,67 @@ impl Connect {
 }
 
 impl World {
-    /// What is said to callers that do not wait; starts the handshake unless it is under way.
-    fn begin_connecting(&mut self, id: SocketId, sockaddr: &[u8]) -> Result<c_int, Errno> {
-        let remote = address::read(sockaddr, self.sockets[id].family)?;
+    /// What is said to callers that do not wait; starts the handshake unless it is under way. None: it waits for data, and
+    /// the caller does not.
+    fn begin_connecting(&mut self, id: SocketId, sockaddr: &[u8]) -> Result<Option<c_int>, Errno> {
+        if self.sockets[id].deferred.is_some() {
+            return Err(Errno(libc::EISCONN));
+        }
+        if self.sockets[id].association == Association::Connecting {
+            return Ok(Some(libc::EALREADY));
+        }
+        let flow = self.flow_to_connect(id, sockaddr)?;
+        let fast = &self.sockets[id].options.fast_open;
+        let how = fast.connect.then(|| fast.asking(&self.settings));
+        if let Some(how) = how
+            && self.stack.knows_fast_open(self.now(), &flow, how)
+        {
+            let socket = &mut self.sockets[id];
+            socket.bound = Some(flow.local);
+            socket.deferred = Some(flow);
+            socket.association = Association::Connecting;
+            self.wake(id, Ready::WRITABLE);
+            return Ok(None);
+        }
+        self.open_connection(id, flow, how)?;
+        self.pump();
+        Ok(Some(libc::EINPROGRESS))
+    }
+
+    /// The connection that this socket would have, if it may have one.
+    fn flow_to_connect(&mut self, id: SocketId, sockaddr: &[u8]) -> Result<Flow, Errno> {
         let socket = &self.sockets[id];
         match socket.association {
             Association::Connected => return Err(Errno(libc::EISCONN)),
-            Association::Connecting => return Ok(libc::EALREADY),
+            Association::Connecting => return Err(Errno(libc::EALREADY)),
             Association::Unconnected => {}
         }
         if socket.listening.is_some() || socket.conn.is_some() {
             return Err(Errno(libc::EISCONN));
         }
+        let remote = address::read(sockaddr, socket.family)?;
         if remote.addr.is_multicast() {
             return Err(Errno(libc::ENETUNREACH));
         }
-        let flow = self.flow_to(id, remote)?;
-        self.open_connection(id, flow)?;
-        Ok(libc::EINPROGRESS)
+        self.flow_to(id, remote)
+    }
+
+    /// What a message that opens a connection by Fast Open opens it to, and how: where connect(2) was to, or `sockaddr`.
+    pub(super) fn fast_open_of(
+        &mut self,
+        id: SocketId,
+        sockaddr: &[u8],
+    ) -> Result<(Flow, FastOpen), Errno> {
+        let unspecified = address::family_of(sockaddr) == Some(libc::AF_UNSPEC);
+        if !self.settings.fast_open.contains(FastOpenBits::CLIENT) || unspecified {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        let how = self.sockets[id].options.fast_open.asking(&self.settings);
+        let flow = match self.sockets[id].deferred.take() {
+            Some(flow) => flow,
+            None => self.flow_to_connect(id, sockaddr)?,
+        };
+        Ok((flow, how))
     }
 
     /// The local end that a connection from this socket has.
@@ -108,12 +155,21 @@ impl World {
         })
     }
 
-    fn open_connection(&mut self, id: SocketId, flow: Flow) -> Result<(), Errno> {
+    /// Opens it, by Fast Open or not. The SYN leaves when the world is next pumped.
+    pub(super) fn open_connection(
+        &mut self,
+        id: SocketId,
+        flow: Flow,
+        how: Option<FastOpen>,
+    ) -> Result<ConnId, Errno> {
         let socket = &self.sockets[id];
         let config = socket
             .options
             .config(&self.settings, &socket.window, flow.local.addr);
-        let conn = self.stack.connect_with(self.now(), flow, config);
+        let conn = match how {
+            Some(how) => self.stack.connect_fast_open(self.now, flow, &config, how),
+            None => self.stack.connect_with(self.now, flow, config),
+        };
         let conn = conn.ok_or(Errno(libc::EADDRNOTAVAIL))?;
         self.links.insert(conn, Link::default());
         self.owners.insert(conn, id);
@@ -124,8 +180,7 @@ impl World {
         socket.association = Association::Connecting;
         (socket.receive_shut, socket.send_shut, socket.finished) = (false, false, false);
         self.apply_options(id);
-        self.pump();
-        Ok(())
+        Ok(conn)
     }
 
     /// connect(2) to AF_UNSPEC: back to a socket without connection, with a reset if the peer knows of one.
@@ -136,6 +191,7 @@ impl World {
         }
         let socket = &mut self.sockets[id];
         socket.association = Association::Unconnected;
+        socket.deferred = None;
         socket.error = None;
         (socket.receive_shut, socket.send_shut, socket.finished) = (false, false, false);
         socket.received = Default::default();

@@ -97,6 +97,7 @@ impl World {
         if let Some(listening) = &mut self.sockets[id].listening {
             listening.backlog = backlog;
             self.adjust_backlog(id);
+            self.apply_options(id);
             return Ok(());
         }
         let local = self.bound_or_any(id)?;
@@ -148,6 +149,7 @@ impl World {
             listening.listeners.push(listener);
         }
         self.sockets[id].listening = Some(listening);
+        self.apply_options(id);
         Ok(())
     }
 

@@ -46,7 +46,7 @@ impl World {
         if socket.receive_shut {
             ready |= Ready::READABLE | Ready::READ_HANG_UP;
         }
-        if !matches!(state, TcpState::SynSent | TcpState::SynReceived) {
+        if !self.is_opening(id) {
             if socket.received.len() >= socket.options.low_water {
                 ready |= Ready::READABLE;
             }
@@ -57,6 +57,9 @@ impl World {
             }
         }
         let socket = &self.sockets[id];
+        if socket.deferred.is_some() {
+            ready |= Ready::WRITABLE;
+        }
         if socket.error.is_some() || socket.zero_copy.has_report() || socket.timestamps.has_report()
         {
             ready |= Ready::ERROR;

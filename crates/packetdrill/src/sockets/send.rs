@@ -1,6 +1,6 @@
 //! write, send and their kin on sockets.
 
-use super::{SocketId, TcpState};
+use super::{Association, SocketId, TcpState};
 use crate::errno::{Errno, Outcome, Stop, fail, wait};
 use crate::timestamping::Asked;
 use crate::world::World;
@@ -18,7 +18,11 @@ pub struct Send {
     fd: c_int,
     data: Bytes,
     flags: c_int,
+    /// Whom it is addressed to, which only counts when it opens a connection.
+    sockaddr: Vec<u8>,
     sent: usize,
+    /// It opened the connection by Fast Open.
+    opens: bool,
     /// It found no room and waits for a good deal of it.
     waits: bool,
     limit: Option<Option<Time>>,
@@ -33,7 +37,9 @@ impl Send {
             fd,
             data,
             flags,
+            sockaddr: Vec::new(),
             sent: 0,
+            opens: false,
             waits: false,
             limit: None,
             asks: None,
@@ -44,6 +50,15 @@ impl Send {
     pub fn asking(self, flags: Option<u32>) -> Self {
         let asks = flags.map(Asked::from_bits_truncate);
         Self { asks, ..self }
+    }
+
+    /// The same to an address (sendto(2)).
+    #[must_use]
+    pub fn to(self, sockaddr: &[u8]) -> Self {
+        Self {
+            sockaddr: sockaddr.to_vec(),
+            ..self
+        }
     }
 
     fn has(&self, flag: c_int) -> bool {
@@ -101,20 +116,40 @@ impl Send {
 
     fn write_on(&mut self, world: &mut World) -> Outcome<usize> {
         let id = world.socket_id(self.fd)?;
-        if self.has(libc::MSG_FASTOPEN) {
-            return fail(libc::EOPNOTSUPP);
-        }
         let now = world.now();
         let socket = &world.sockets[id];
         let limit = *self
             .limit
             .get_or_insert_with(|| socket.send_limit(now, self.flags));
-        match world.tcp_state(id) {
-            TcpState::SynSent | TcpState::SynReceived if socket.error.is_none() => {
-                return wait(now, limit);
+        let fast = self.has(libc::MSG_FASTOPEN) || socket.deferred.is_some();
+        if fast && !self.opens {
+            self.open_fast(world, id)?;
+            if limit.is_none() {
+                return match self.sent {
+                    0 => fail(libc::EINPROGRESS),
+                    sent => Ok(sent),
+                };
             }
-            TcpState::Established | TcpState::CloseWait => {}
+        }
+        let opening = world.is_opening(id);
+        let socket = &mut world.sockets[id];
+        if opening && socket.error.is_none() {
+            return wait(now, limit);
+        }
+        if self.opens
+            && let Some(errno) = socket.error.take()
+        {
+            // The SYN's data never arrived.
+            self.sent = 0;
+            return Err(errno.into());
+        }
+        match world.tcp_state(id) {
+            TcpState::Established | TcpState::CloseWait | TcpState::SynReceived => {}
             _ => return self.broken_pipe(world, id),
+        }
+        let socket = &mut world.sockets[id];
+        if self.opens {
+            socket.association = Association::Connected;
         }
         if socket.error.is_some() || socket.send_shut {
             return self.broken_pipe(world, id);
@@ -133,6 +168,20 @@ impl Send {
         self.waits = true;
         world.sockets[id].no_space = true;
         wait(now, limit)
+    }
+
+    /// Opens the connection with as much data as the SYN holds (RFC 7413 4.2.1; sendto(2), MSG_FASTOPEN).
+    fn open_fast(&mut self, world: &mut World, id: SocketId) -> Result<(), Errno> {
+        let (flow, how) = world.fast_open_of(id, &self.sockaddr)?;
+        let conn = world.open_connection(id, flow, Some(how))?;
+        self.opens = true;
+        let room = world.stack.fast_open_room(world.now, conn);
+        if room > 0 && !self.data.is_empty() {
+            self.write_part(world, conn, room, true);
+            world.link(conn).queue.push();
+        }
+        world.pump();
+        Ok(())
     }
 
     /// The socket cannot send any more. What was written counts first; the error is for the next call then.

@@ -168,6 +168,9 @@ const TCP_OPTIONS: &[(c_int, &str)] = names![
     TCP_INFO,
     TCP_MD5SIG,
     TCP_FASTOPEN,
+    TCP_FASTOPEN_CONNECT,
+    TCP_FASTOPEN_KEY,
+    TCP_FASTOPEN_NO_COOKIE,
 ];
 
 /// TCP_INQ, which the C library does not name.
@@ -255,7 +258,7 @@ pub fn run(table: &Table, call: &str, wire: &mut Wire) -> Result<String, String>
         "socket" | "bind" | "listen" | "accept" | "connect" | "shutdown" | "close" | "fcntl"
         | "ioctl" => open_or_close(table, name, args, wire),
         "read" | "read-nowhere" | "recv" | "readv" | "recvmsg" | "write" | "send" | "writev"
-        | "sendmsg" => transfer(table, name, args, wire),
+        | "sendmsg" | "sendto" | "sendmsgto" => transfer(table, name, args, wire),
         "set" | "get" | "info" => option(table, name, args),
         "poll" | "epoll_create" | "epoll_ctl" | "epoll_wait" => poll(table, name, args),
         "pipe" | "splice" => pipe(table, name, args, wire),
@@ -263,7 +266,16 @@ pub fn run(table: &Table, call: &str, wire: &mut Wire) -> Result<String, String>
     }
 }
 
-fn open_or_close(table: &Table, name: &str, args: &[&str], wire: &Wire) -> Result<String, String> {
+fn open_or_close(
+    table: &Table,
+    name: &str,
+    args: &[&str],
+    wire: &mut Wire,
+) -> Result<String, String> {
+    if name == "socket" {
+        // What a new connection sends is numbered anew.
+        wire.written = 1;
+    }
     let (t, data) = (&table.0, table.0.userdata);
     let number = |at: usize| int::<c_int>(args.get(at).copied().ok_or("an argument is missing")?);
     // SAFETY: the instance lives; addresses have the lengths that are said.
@@ -517,12 +529,17 @@ fn send(
     let mut buffer: Vec<u8> = numbers.map(pattern).collect();
     let at: *mut c_void = buffer.as_mut_ptr().cast();
     let mut parts = halves(at, len);
+    let mut addr = sockaddr(wire.remote().addr, wire.remote().port);
     // SAFETY: the instance lives; buffers have the lengths that are said.
     let sent = unsafe {
         match name {
             "write" => (t.write)(data, fd, at, len),
             "writev" => (t.writev)(data, fd, parts.as_ptr(), 2),
             "send" => (t.send)(data, fd, at, len, flags),
+            "sendto" => {
+                let addr_len = addr.len() as socklen_t;
+                (t.sendto)(data, fd, at, len, flags, addr.as_ptr().cast(), addr_len)
+            }
             _ => {
                 let mut message: libc::msghdr = std::mem::zeroed();
                 message.msg_iov = parts.as_mut_ptr();
@@ -536,6 +553,10 @@ fn send(
                     libc::CMSG_DATA(header).cast::<u32>().write_unaligned(asks);
                     message.msg_control = header.cast();
                     message.msg_controllen = len;
+                }
+                if name == "sendmsgto" {
+                    message.msg_name = addr.as_mut_ptr().cast();
+                    message.msg_namelen = addr.len() as socklen_t;
                 }
                 (t.sendmsg)(data, fd, &message, flags)
             }
@@ -592,6 +613,8 @@ fn option(table: &Table, call: &str, args: &[&str]) -> Result<String, String> {
 fn option_value(option: c_int, level: c_int, text: &str) -> Result<Vec<u8>, String> {
     Ok(match (level, option) {
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => text.as_bytes().to_vec(),
+        // A byte, as often as a key has bytes.
+        (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_KEY) => vec![int(text)?; 32],
         (libc::SOL_SOCKET, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) => {
             let us = super::micros(text)?;
             let parts = [us / 1_000_000, us % 1_000_000];

@@ -72,7 +72,9 @@ impl Wire {
             value,
             echo: echo.wrapping_add(self.first_stamp.unwrap_or(0)),
         });
-        let data: Vec<u8> = (text.start..text.end).map(pattern).collect();
+        let first = text.start + u32::from(text.flags.contains(Flags::SYN));
+        let len = text.end - text.start;
+        let data: Vec<u8> = (first..first + len).map(pattern).collect();
         let packet = Packet {
             src: self.remote,
             dst: self.local,
@@ -104,7 +106,8 @@ impl Wire {
         }
         let first = self.first_stamp.unwrap_or(0);
         let text = SegmentText::of(header, data.len() as u32, packet.ecn, numbers, first);
-        let mut numbered = data.iter().zip(text.start..);
+        let syn = u32::from(text.flags.contains(Flags::SYN));
+        let mut numbered = data.iter().zip(text.start + syn..);
         if !numbered.all(|(&byte, number)| byte == pattern(number)) {
             let from = text.start;
             return Err(format!("the data from {from} on is not what was written"));

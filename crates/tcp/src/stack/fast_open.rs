@@ -45,7 +45,7 @@ impl<P: Payload> Stack<P> {
     }
 
     /// What cookies are made with at `local`.
-    pub fn fast_open_keys(&self, local: Endpoint) -> &FastOpenKeys {
+    pub fn fast_open_keys_at(&self, local: Endpoint) -> &FastOpenKeys {
         self.fast_open.keys_at(local)
     }
 
