@@ -9,8 +9,8 @@ use baton_bus::descriptor::{
 };
 use baton_fuzzing::SPELLED;
 use baton_wire::{
-    Ecn, Endpoint, Flags, Header, Link, Options, Packet, SackBlock, SeqNr, Timestamps,
-    encode_frame, encode_packet,
+    Ecn, Endpoint, FastOpenCookie, Flags, Header, Link, Options, Packet, SackBlock, SeqNr,
+    Timestamps, encode_frame, encode_packet,
 };
 use baton_workload::log::Format;
 use std::fs;
@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// States that a conversation may start in.
-const STARTS: u32 = 11;
+const STARTS: u32 = 13;
 /// Bytes of a conversation's seed.
 const CONVERSATION_LEN: usize = 300;
 
@@ -55,6 +55,10 @@ fn packets(folder: &Path) -> std::io::Result<()> {
         timestamps: Some(Timestamps { value: 1, echo: 2 }),
         ..Options::default()
     };
+    let cookie = Options {
+        fast_open: Some(FastOpenCookie::new(&[1, 2, 3, 4, 5, 6, 7, 8]).expect("a cookie")),
+        ..all
+    };
     let block = |start: u32| SackBlock {
         start: SeqNr(start),
         end: SeqNr(start + 1000),
@@ -66,8 +70,9 @@ fn packets(folder: &Path) -> std::io::Result<()> {
             .collect(),
         ..Options::default()
     };
-    let kinds: [(&str, Flags, Options, &[u8]); 4] = [
+    let kinds: [(&str, Flags, Options, &[u8]); 5] = [
         ("syn", Flags::SYN, all, b""),
+        ("fast_open", Flags::SYN, cookie, b"GET / HTTP/1.1\r\n\r\n"),
         ("ack", Flags::ACK, sack, b""),
         (
             "data",

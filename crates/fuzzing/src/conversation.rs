@@ -2,13 +2,14 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use baton_tcp::{
-    Config, Congestion, ConnId, EcnMode, Event, Keepalive, ListenerId, MtuProbing, NagleRule,
-    PathError, Portable, ProbePathMtu, Segment, Stack, State, SynCookies, WindowProbe,
-    WindowUpdate, WriteFlags,
+    Config, Congestion, ConnId, EcnMode, Event, FastOpen, FastOpenListening, Keepalive, ListenerId,
+    MtuProbing, NagleRule, PathError, Portable, ProbePathMtu, Segment, Stack, State, SynCookies,
+    WindowProbe, WindowUpdate, WriteFlags,
 };
 use baton_testkit::{endpoint, symbolic};
 use baton_wire::{
-    Ecn, Flags, Flow, Header, Options, Pieces, SackBlock, SeqNr, Span, Symbolic, Time, Timestamps,
+    Ecn, FastOpenCookie, Flags, Flow, Header, Options, Pieces, SackBlock, SeqNr, Span, Symbolic,
+    Time, Timestamps,
 };
 
 /// Steps of one run at most.
@@ -49,6 +50,16 @@ enum Happening {
     /// From here on it is this one.
     Peer(u16),
     Connect,
+    /// The same by Fast Open, with so many bytes written before.
+    ConnectFast {
+        len: u16,
+        without_cookie: bool,
+    },
+    /// How the listener takes it.
+    FastOpen {
+        pending: u8,
+        without_cookie: bool,
+    },
     /// The owner takes connections that wait, or not.
     Accepts(bool),
     Backlog(u8),
@@ -144,6 +155,16 @@ pub(crate) struct Sent {
     sack_permitted: bool,
     timestamps: Option<i16>,
     sack: [Option<(Number, i16)>; 3],
+    fast_open: Option<Presented>,
+}
+
+/// What a peer's Fast Open option holds.
+#[derive(Debug, Arbitrary)]
+pub(crate) enum Presented {
+    Request,
+    /// The last cookie that the stack gave.
+    Given,
+    Any([u8; 16], u8),
 }
 
 /// What may happen next.
@@ -222,6 +243,10 @@ enum Start {
     Closing,
     LastAck,
     TimeWait,
+    /// Data came with the SYN, and the handshake is not complete.
+    FastOpened,
+    /// Data went with the SYN.
+    FastSynSent,
 }
 
 /// One stack and its peers.
@@ -233,6 +258,8 @@ pub(crate) struct Conversation {
     current: usize,
     /// The owner takes connections that wait.
     accepts: bool,
+    /// The last cookie of Fast Open that the stack gave.
+    cookie: FastOpenCookie,
 }
 
 /// One four-tuple.
@@ -341,7 +368,10 @@ impl Conversation {
     pub(crate) fn begin(input: &mut Unstructured<'_>) -> Result<Self> {
         let start = Start::arbitrary(input)?;
         let config = config(input)?;
-        let active = matches!(start, Start::SynSent | Start::SimultaneousOpen);
+        let active = matches!(
+            start,
+            Start::SynSent | Start::SimultaneousOpen | Start::FastSynSent
+        );
         let (local, remote) = if active { (5000, 80) } else { (80, 5000) };
         let flow = Flow {
             local: endpoint(1, local),
@@ -354,8 +384,11 @@ impl Conversation {
             peers: vec![Peer::new(flow)],
             current: 0,
             accepts: true,
+            cookie: FastOpenCookie::REQUEST,
         };
-        if active {
+        if start == Start::FastSynSent {
+            conversation.connect_fast(500, true);
+        } else if active {
             conversation.connect();
         } else {
             conversation.listener = Some(conversation.stack.listen(flow.local, 2));
@@ -374,7 +407,11 @@ impl Conversation {
             ..Options::default()
         };
         match start {
-            Start::Listen | Start::SynSent => return,
+            Start::Listen | Start::SynSent | Start::FastSynSent => return,
+            Start::FastOpened => {
+                self.take_fast_open(2, true);
+                return self.send(PEER_ISS, Flags::SYN, 300, syn);
+            }
             Start::SynReceived | Start::SimultaneousOpen => {
                 return self.send(PEER_ISS, Flags::SYN, 0, syn);
             }
@@ -416,11 +453,48 @@ impl Conversation {
         peer.id = id.or(peer.id);
     }
 
+    fn connect_fast(&mut self, len: u16, without_cookie: bool) {
+        let how = match without_cookie {
+            true => FastOpen::WithoutCookie,
+            false => FastOpen::Cookie,
+        };
+        let (flow, config) = (self.peer().flow, self.stack.config().clone());
+        let id = self.stack.connect_fast_open(self.now, flow, &config, how);
+        let Some(id) = id else { return };
+        self.peer().id = Some(id);
+        self.call(
+            id,
+            Step::Write {
+                len,
+                more: false,
+                end_of_record: false,
+            },
+        );
+    }
+
+    fn take_fast_open(&mut self, pending: u8, without_cookie: bool) {
+        let rules = FastOpenListening {
+            pending: usize::from(pending % 4),
+            without_cookie,
+        };
+        if let Some(listener) = self.listener {
+            self.stack.set_fast_open(listener, rules);
+        }
+    }
+
     fn happens(&mut self, happening: Happening) {
         match happening {
             Happening::Steps(steps) => steps.into_iter().for_each(|step| self.step(step)),
             Happening::Peer(number) => self.choose(number % MOST_PEERS),
             Happening::Connect => self.connect(),
+            Happening::ConnectFast {
+                len,
+                without_cookie,
+            } => self.connect_fast(len, without_cookie),
+            Happening::FastOpen {
+                pending,
+                without_cookie,
+            } => self.take_fast_open(pending, without_cookie),
             Happening::Accepts(accepts) => self.accepts = accepts,
             Happening::Backlog(len) => {
                 if let Some(listener) = self.listener {
@@ -658,6 +732,17 @@ impl Conversation {
                 }
             })
             .collect();
+        let fast_open = sent
+            .fast_open
+            .as_ref()
+            .and_then(|presented| match presented {
+                Presented::Request => Some(FastOpenCookie::REQUEST),
+                Presented::Given => Some(self.cookie),
+                Presented::Any(bytes, len) => {
+                    let len = usize::from(*len).min(bytes.len());
+                    FastOpenCookie::new(&bytes[..len]).ok()
+                }
+            });
         let header = Header {
             seq: sent.seq.from(self.peer_next()),
             ack: sent.ack.from(received_end),
@@ -669,6 +754,7 @@ impl Conversation {
                 sack_permitted: sent.sack_permitted,
                 timestamps: sent.timestamps.and_then(|later| self.timestamps(later)),
                 sack: blocks,
+                fast_open,
             },
         };
         let ecn = if sent.congested {
@@ -720,6 +806,7 @@ impl Conversation {
                 break;
             };
             assert!(count < MOST_OUTPUT, "a stack stops sending");
+            self.cookie = segment.header.options.fast_open.unwrap_or(self.cookie);
             let mut peers = self.peers.iter_mut();
             if let Some(peer) = peers.find(|peer| peer.flow.remote == segment.dst) {
                 peer.received_end = segment.header.seq + segment.sequence_len();
