@@ -213,17 +213,23 @@ pub enum SocketOption {
     ReceiveBuffer = 5,
     /// TCP_USER_TIMEOUT, milliseconds; 0 is none.
     UserTimeout = 6,
+    /// TCP_FASTOPEN (RFC 7413), before LISTEN or on a listener: most requests that may be pending, 0 is off. Such connections are there for
+    /// ACCEPT before their handshake is complete. Before CONNECT, 1: ask for it; inline SENDs that follow the CONNECT at once go with the
+    /// SYN, as far as there is room and the peer gave a cookie, and are answered then: whether they arrived, the answer to the CONNECT
+    /// tells. 2: the same without a cookie, to a peer that takes it so.
+    FastOpen = 7,
 }
 
 impl SocketOption {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NoDelay,
         Self::Cork,
         Self::KeepAlive,
         Self::SendBuffer,
         Self::ReceiveBuffer,
         Self::UserTimeout,
+        Self::FastOpen,
     ];
 
     fn from_number(number: u16) -> Result<Self, Malformed> {

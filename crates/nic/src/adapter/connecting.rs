@@ -33,7 +33,10 @@ impl<P: Payload + Inline> Session<P> {
             None => work.stack.connect(work.now, flow),
             Some(options) => {
                 let config = options.applied_to(work.stack.config());
-                work.stack.connect_with(work.now, flow, config)
+                match options.fast_open() {
+                    None => work.stack.connect_with(work.now, flow, config),
+                    Some(how) => work.stack.connect_fast_open(work.now, flow, &config, how),
+                }
             }
         };
         // The four-tuple is free: too many different parameters are in use.

@@ -97,6 +97,10 @@ impl<P: Payload + Inline> Session<P> {
                         .try_listen_with(local, backlog as usize, config)
                         .ok_or(Status::BadValue)?,
                 };
+                if let Some(options) = options {
+                    let rules = options.fast_open_listening(work.shared.config.most_backlog);
+                    work.stack.set_fast_open(id, rules);
+                }
                 work.shared.owners.set_listener(id, Some(place));
                 socket.local = Some(local);
                 socket.phase = Phase::Listening(Listening {

@@ -4,11 +4,14 @@ use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::descriptor::{Opcode, Outcome, SocketOption, Status};
 use baton_bus::link::Inline;
-use baton_tcp::{Config, ConnId, Keepalive, Stack};
+use baton_tcp::{Config, ConnId, FastOpen, FastOpenListening, Keepalive, Stack};
 use baton_wire::{Payload, Time};
 
 /// Smallest send or receive buffer, bytes: a few segments.
 const LEAST_BUFFER_BYTES: u32 = 4096;
+
+/// Value of FAST OPEN for a CONNECT with data in the SYN and no cookie.
+const WITHOUT_COOKIE: u32 = 2;
 
 /// What has been set on a socket. A listener's options are those of the connections it gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,7 @@ pub(super) struct Options {
     receive_buffer: Option<u32>,
     /// 0 is none.
     user_timeout_ms: Option<u32>,
+    fast_open: u32,
 }
 
 impl Options {
@@ -40,8 +44,26 @@ impl Options {
             SocketOption::SendBuffer => self.send_buffer = buffer()?,
             SocketOption::ReceiveBuffer => self.receive_buffer = buffer()?,
             SocketOption::UserTimeout => self.user_timeout_ms = Some(value),
+            SocketOption::FastOpen => self.fast_open = value,
         }
         Ok(())
+    }
+
+    /// How a CONNECT opens its connection by Fast Open, if it does.
+    pub(super) fn fast_open(&self) -> Option<FastOpen> {
+        match self.fast_open {
+            0 => None,
+            WITHOUT_COOKIE => Some(FastOpen::WithoutCookie),
+            _ => Some(FastOpen::Cookie),
+        }
+    }
+
+    /// How a listener takes it.
+    pub(super) fn fast_open_listening(&self, most_backlog: u32) -> FastOpenListening {
+        FastOpenListening {
+            pending: self.fast_open.min(most_backlog) as usize,
+            without_cookie: false,
+        }
     }
 
     /// Whether any of them is a parameter of the connection, not only a mark.
@@ -110,12 +132,21 @@ impl<P: Payload + Inline> Session<P> {
         let socket = &mut self.sockets[slot as usize];
         let mut this = Options::default();
         this.set(option, value, most_buffer)?;
-        match socket.phase {
-            Phase::Idle | Phase::Listening(_) => {
+        match &socket.phase {
+            Phase::Idle => {
                 let options = socket.options.get_or_insert_default();
                 options.set(option, value, most_buffer)?;
             }
-            Phase::Connecting { conn, .. } | Phase::Connected(conn) => {
+            Phase::Listening(listening) => {
+                let options = socket.options.get_or_insert_default();
+                options.set(option, value, most_buffer)?;
+                let rules = options.fast_open_listening(work.shared.config.most_backlog);
+                work.stack.set_fast_open(listening.id, rules);
+            }
+            Phase::Connecting { .. } | Phase::Connected(_) if option == SocketOption::FastOpen => {
+                return Err(Status::WrongState);
+            }
+            &Phase::Connecting { conn, .. } | &Phase::Connected(conn) => {
                 if !this.apply_to(work.now, work.stack, conn) {
                     return Err(Status::BadValue);
                 }

@@ -126,7 +126,11 @@ impl<P: Payload + Inline> Session<P> {
         let socket = &mut self.sockets[slot as usize];
         match socket.phase {
             Phase::Packets => return self.send_part(work, slot, send),
-            Phase::Connecting { .. } => {}
+            Phase::Connecting { conn, .. } => {
+                if self.send_with_syn(work, slot, conn, &send) {
+                    return Ok(());
+                }
+            }
             Phase::Connected(_) if socket.moving.is_none() => {}
             Phase::Ending(Status::Ok) => return Err(Status::Shut),
             Phase::Ending(status) => return Err(status),
@@ -137,6 +141,7 @@ impl<P: Payload + Inline> Session<P> {
             | Phase::Importing
             | Phase::Exported => return Err(Status::WrongState),
         }
+        let socket = &mut self.sockets[slot as usize];
         if socket.closing.shut {
             return Err(Status::Shut);
         }
@@ -151,6 +156,36 @@ impl<P: Payload + Inline> Session<P> {
         self.sends.push(&mut sending.waiting, send);
         self.feed(work, slot);
         Ok(())
+    }
+
+    /// A SEND of a connection that is being opened goes with its SYN, if that may hold it, is not sent yet, and nothing goes before
+    /// (Fast Open). False if not: then it waits for the connection.
+    fn send_with_syn(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        conn: ConnId,
+        send: &Send<P>,
+    ) -> bool {
+        let SendData::Here(data) = &send.data else {
+            return false;
+        };
+        let socket = &self.sockets[slot as usize];
+        let sending = &socket.sending;
+        if !sending.waiting.is_empty() || socket.closing.shut || data.is_empty() {
+            return false;
+        }
+        let written = work.stack.unacknowledged(conn);
+        let room = work.stack.fast_open_room(work.now, conn);
+        let room = room
+            .saturating_sub(written)
+            .min(work.stack.send_space(conn));
+        if data.len() > room {
+            return false;
+        }
+        write(work.stack, conn, data.clone(), send.more);
+        self.answer_send(work, slot, send.tag, data.len() as u32);
+        true
     }
 
     /// Hands the connection what is there for it and asks for more, as far as it has room; then closes it, if that is what comes

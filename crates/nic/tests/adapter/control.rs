@@ -229,6 +229,7 @@ fn options_have_bounds_and_go_from_a_listener_to_its_connections() {
         (SocketOption::ReceiveBuffer, u32::MAX, Status::BadValue),
         (SocketOption::ReceiveBuffer, 20_000, Status::Ok),
         (SocketOption::UserTimeout, 5_000, Status::Ok),
+        (SocketOption::FastOpen, 5, Status::Ok),
     ] {
         let tag = world.ask(0, 1, set(option, value));
         assert_eq!(world.answers(0), [done(1, tag, status, Opcode::SetOption)]);

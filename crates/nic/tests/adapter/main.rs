@@ -5,6 +5,7 @@ mod caching;
 mod closing;
 mod connecting;
 mod control;
+mod fast_open;
 mod on_board;
 mod packets;
 mod receiving;

@@ -112,8 +112,10 @@ impl<P: Payload> Connection<P> {
         config: &Config,
         servers: &mut Servers,
     ) -> (u32, Option<FastOpenCookie>) {
+        if !self.asks_fast_open() {
+            return (0, None);
+        }
         let (cookie, mss) = match servers.offer(now, &self.flow) {
-            _ if !self.asks_fast_open() => return (0, None),
             Offer::Nothing => return (0, None),
             Offer::Option(..) if self.marks.contains(Marks::WITHOUT_COOKIE) => {
                 (None, servers.mss(&self.flow))
