@@ -49,10 +49,21 @@ impl TcpListener {
     /// Somebody listens there already (`AddrInUse`), it is not an address of the adapter (`AddrNotAvailable`), or the adapter is
     /// gone (`NetworkDown`).
     pub fn bind(adapter: &Adapter, local: SocketAddr) -> Result<Self> {
+        Self::bind_fast_open(adapter, local, 0)
+    }
+
+    /// The same with TCP Fast Open (RFC 7413): at most `pending` connections may be there whose handshake is not complete; 0 is without.
+    /// They are accepted, read from and written to like all others, but a network that duplicates packets may have a request come
+    /// twice, on two connections: it is for services where that does no harm (RFC 7413 2.1).
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind`].
+    pub fn bind_fast_open(adapter: &Adapter, local: SocketAddr, pending: u32) -> Result<Self> {
         let handle = Arc::clone(adapter.handle());
         let (socket, losses) = handle.call(|core| {
             let now = core.driver.now();
-            let listening = core.driver.os_mut().listen(now, endpoint(local), BACKLOG);
+            let os = core.driver.os_mut();
+            let listening = os.listen_fast_open(now, endpoint(local), BACKLOG, pending);
             let socket = listening.map_err(error_of)?;
             core.open_listener(socket);
             Ok::<_, Error>((socket, core.driver.links_lost()))

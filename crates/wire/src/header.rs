@@ -94,7 +94,6 @@ pub struct Options {
     /// SACK blocks, at most four, most recent first.
     pub sack: SackBlocks,
     /// Fast Open (SYN only, RFC 7413 4.1.1).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_open: Option<FastOpenCookie>,
 }
 

@@ -121,7 +121,7 @@ impl<P: Inline> OsLayer<P> {
             Operation::Listen => Opcode::Listen,
             Operation::Connect => Opcode::Connect,
             Operation::Close | Operation::Shut => Opcode::Close,
-            Operation::SetOption(_) => Opcode::SetOption,
+            Operation::SetOption(_) | Operation::FastOpen => Opcode::SetOption,
             Operation::Cancel | Operation::Reclaim => Opcode::Cancel,
             _ => return Err(unrequested),
         };
@@ -136,7 +136,9 @@ impl<P: Inline> OsLayer<P> {
         let (number, status) = (response.socket, response.status);
         match operation {
             Operation::Connect => self.handle_connected(number, status),
-            Operation::Socket | Operation::Bind | Operation::Listen if status != Status::Ok => {
+            Operation::Socket | Operation::FastOpen | Operation::Bind | Operation::Listen
+                if status != Status::Ok =>
+            {
                 self.fail(number, status);
             }
             Operation::Import { address, is_last } => {

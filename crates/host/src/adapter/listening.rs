@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 pub(super) struct Listener {
     pub number: u32,
     pub backlog: u32,
+    /// Requests by Fast Open that may be pending; 0: none are taken.
+    pub fast_open: u32,
     /// Connections that have come and that the application has not taken.
     pub untaken: VecDeque<u32>,
     /// Numbers reserved for connections to come.
@@ -38,12 +40,37 @@ impl<P: Inline> OsLayer<P> {
         self.listeners.push(Listener {
             number,
             backlog,
+            fast_open: 0,
             untaken: VecDeque::new(),
             reserved: 0,
             paused: false,
         });
         self.intend(number, Intents::SET_UP);
         Ok(SocketId(number))
+    }
+
+    /// The same with TCP Fast Open (RFC 7413): at most `pending` connections may be there whose handshake is not complete. They can be
+    /// accepted, read from and written to all the same. Who writes to them must put up with requests that come twice (RFC 7413 2.1).
+    ///
+    /// # Errors
+    /// As [`OsLayer::listen`].
+    pub fn listen_fast_open(
+        &mut self,
+        now: Time,
+        local: Endpoint,
+        backlog: u32,
+        pending: u32,
+    ) -> Result<SocketId, Status> {
+        let listener = self.listen(now, local, backlog)?;
+        if let Some(listener) = self.listener_mut(listener.0) {
+            listener.fast_open = pending;
+        }
+        Ok(listener)
+    }
+
+    /// How many requests by Fast Open of this listener may be pending.
+    pub(super) fn fast_open_of(&self, number: u32) -> u32 {
+        self.listener(number).map_or(0, |it| it.fast_open)
     }
 
     /// Takes the oldest connection of any listener.

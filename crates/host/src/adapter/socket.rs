@@ -65,6 +65,8 @@ pub(super) enum SetUp {
     /// SOCKET.
     #[default]
     Socket,
+    /// SETSOCKOPT FAST OPEN, of a listener that takes it.
+    FastOpen,
     /// BIND, and LISTEN after it.
     Bind,
     /// LISTEN.
@@ -81,6 +83,7 @@ pub(super) enum SetUp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Socket,
+    FastOpen,
     Bind,
     Listen,
     Connect,

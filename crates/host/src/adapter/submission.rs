@@ -2,7 +2,7 @@
 
 use super::socket::{Intents, Operation, Phase, SetUp};
 use super::{OsLayer, Request};
-use baton_bus::descriptor::{self, Action, Close};
+use baton_bus::descriptor::{self, Action, Close, SocketOption};
 use baton_bus::link::Inline;
 use baton_bus::{HostLink, Urgency};
 use baton_wire::Time;
@@ -117,7 +117,17 @@ impl<P: Inline> OsLayer<P> {
                 (Action::Bind(endpoint), Operation::Bind, SetUp::Name)
             }
             SetUp::Socket if entry.phase == Phase::Listening => {
-                (Action::Socket, Operation::Socket, SetUp::Bind)
+                let next = match self.fast_open_of(number) {
+                    0 => SetUp::Bind,
+                    _ => SetUp::FastOpen,
+                };
+                (Action::Socket, Operation::Socket, next)
+            }
+            SetUp::FastOpen => {
+                let option = SocketOption::FastOpen;
+                let value = self.fast_open_of(number);
+                let action = Action::SetOption { option, value };
+                (action, Operation::FastOpen, SetUp::Bind)
             }
             SetUp::Socket => (Action::Socket, Operation::Socket, SetUp::Connect),
             SetUp::Bind => (Action::Bind(endpoint), Operation::Bind, SetUp::Listen),

@@ -1,7 +1,7 @@
 //! The end of a link, and going on with another.
 
 use super::script::{CLIENT, SERVER, Script, no_batching, small_link};
-use baton_bus::descriptor::{Action, Outcome, Status};
+use baton_bus::descriptor::{Action, Outcome, SocketOption, Status};
 use baton_bus::link::{LinkError, memory_link};
 use baton_host::{Ready, Receive, Sockets};
 
@@ -54,6 +54,30 @@ fn connections_fail_listeners_come_back_and_nothing_is_left() {
     assert_eq!(script.os.local(listener), Some(SERVER()));
     let (other, _) = script.open();
     assert_eq!(script.os.error_of(other), None);
+}
+
+#[test]
+fn a_listener_takes_fast_open_also_on_the_next_link() {
+    let mut script = Script::new(no_batching());
+    let listener = script
+        .os
+        .listen_fast_open(script.now, SERVER(), 5, 7)
+        .unwrap();
+    for _ in 0..2 {
+        let actions = script.actions();
+        let option = SocketOption::FastOpen;
+        assert_eq!(actions[0], Action::Socket);
+        assert_eq!(actions[1], Action::SetOption { option, value: 7 });
+        assert_eq!(actions[2], Action::Bind(SERVER()));
+        lose_link(&mut script);
+        (script.host, script.adapter) = memory_link(small_link());
+    }
+    let requests = script.requests();
+    script.done(&requests[0], Status::Ok);
+    script.done(&requests[1], Status::BadValue);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(listener)]);
+    assert_eq!(script.os.error_of(listener), Some(Status::BadValue));
 }
 
 #[test]

@@ -27,6 +27,23 @@ fn what_is_sent_comes_back() {
 }
 
 #[test]
+fn a_listener_by_fast_open_serves_who_opens_without() {
+    let network = Network::start();
+    let (client, server) = (
+        adapter(&network, Side::Left),
+        adapter(&network, Side::Right),
+    );
+    let at = Side::Right.address(80);
+    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
+    let mut stream = TcpStream::connect(&client, at).expect("it is open");
+    stream.write_all(b"hello").expect("sent");
+    let (mut accepted, _) = listener.accept().expect("it waits");
+    let mut bytes = [0; 5];
+    accepted.read_exact(&mut bytes).expect("received");
+    assert_eq!(&bytes, b"hello");
+}
+
+#[test]
 fn an_adapter_that_lets_few_sends_wait_is_not_sent_more() {
     let network = Network::with(AdapterConfig {
         most_sends: 2,
