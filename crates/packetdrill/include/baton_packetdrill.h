@@ -10,6 +10,10 @@
  * is the one that called packetdrill_interface_init, or the last one that called netdev_send or netdev_receive. A call that blocks on any other thread sleeps in the kernel until what the driving thread does lets it go
  * on; the clock then stands still until the woken thread has made its next call (to gettimeofday, as a rule).
  *
+ * The descriptors that an instance gives are numbers of descriptors of the process, held for it: they are nobody else's
+ * meanwhile, and closing one with the C library's close does no harm and leaves what it names as it is. Freeing the
+ * instance gives back what is still held.
+ *
  * Flags: "key=value,key=value", see the README. NULL or "" for a usual Linux host.
  */
 #ifndef BATON_PACKETDRILL_H

@@ -1,7 +1,13 @@
-//! Descriptors: small numbers for sockets, epoll instances and ends of pipes.
+//! Descriptors: numbers for sockets, epoll instances and ends of pipes. Each is the number of a real descriptor of the
+//! process, held for as long as it is ours, so that no number means two things and close(2) on one does no harm.
 
 use crate::errno::Errno;
 use libc::c_int;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 /// What a descriptor names, by its place in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,53 +18,84 @@ pub(crate) enum File {
     PipeWriter(usize),
 }
 
-/// Standard input, output and error are not ours.
-const FIRST: usize = 3;
+/// A number, held by a duplicate of the instance's own file.
+#[derive(Debug)]
+struct Reserved {
+    duplicate: Option<fs::File>,
+    inode: u64,
+}
 
-/// Most descriptors at a time (RLIMIT_NOFILE).
-const MOST: usize = 65_536;
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let Some(duplicate) = self.duplicate.take() else {
+            return;
+        };
+        let is_ours = duplicate
+            .metadata()
+            .is_ok_and(|found| found.ino() == self.inode);
+        if !is_ours {
+            // The process closed it itself, and may have another file by this number.
+            let _ = duplicate.into_raw_fd();
+        }
+    }
+}
 
 /// The table.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    files: Vec<Option<File>>,
+    /// A file that nobody else has: an end of a pipe, made with the first number.
+    own: Option<fs::File>,
+    files: BTreeMap<c_int, (File, Reserved)>,
 }
 
 impl Descriptors {
-    /// The lowest free number for `file`.
+    /// The lowest number that is free in the process, standard input, output and error aside, for `file`.
     pub(crate) fn add(&mut self, file: File) -> Result<c_int, Errno> {
-        let free = self.files.iter().position(Option::is_none);
-        let index = free.unwrap_or(self.files.len());
-        if index + FIRST >= MOST {
-            return Err(Errno(libc::EMFILE));
+        loop {
+            let (duplicate, inode) = self.duplicate().map_err(|error| {
+                let known = error.raw_os_error();
+                Errno(known.unwrap_or(libc::EMFILE))
+            })?;
+            let fd = duplicate.as_raw_fd();
+            if self.files.contains_key(&fd) {
+                // The process closed a number of ours. It is held again, and stays what it is.
+                let _ = duplicate.into_raw_fd();
+                continue;
+            }
+            let duplicate = Some(duplicate);
+            self.files.insert(fd, (file, Reserved { duplicate, inode }));
+            return Ok(fd);
         }
-        if index == self.files.len() {
-            self.files.push(None);
-        }
-        self.files[index] = Some(file);
-        Ok((index + FIRST) as c_int)
+    }
+
+    /// A duplicate of the own file, and what tells that from others.
+    fn duplicate(&mut self) -> io::Result<(fs::File, u64)> {
+        let own = match self.own.take() {
+            Some(own) => own,
+            None => fs::File::from(OwnedFd::from(io::pipe()?.0)),
+        };
+        let own = self.own.insert(own);
+        Ok((own.try_clone()?, own.metadata()?.ino()))
     }
 
     /// What `fd` names.
     pub(crate) fn get(&self, fd: c_int) -> Result<File, Errno> {
-        let index = usize::try_from(fd)
-            .ok()
-            .and_then(|fd| fd.checked_sub(FIRST));
-        let file = index.and_then(|index| self.files.get(index).copied().flatten());
-        file.ok_or(Errno(libc::EBADF))
+        let found = self.files.get(&fd).map(|(file, _)| *file);
+        found.ok_or(Errno(libc::EBADF))
     }
 
     /// Frees the number.
     pub(crate) fn remove(&mut self, fd: c_int) -> Result<File, Errno> {
-        let file = self.get(fd)?;
-        self.files[fd as usize - FIRST] = None;
+        let (file, _) = self.files.remove(&fd).ok_or(Errno(libc::EBADF))?;
         Ok(file)
     }
 
     /// The number of `file`.
     pub(crate) fn find(&self, file: File) -> Option<c_int> {
-        let index = self.files.iter().position(|&known| known == Some(file))?;
-        Some((index + FIRST) as c_int)
+        let mut numbers = self.files.iter();
+        numbers
+            .find(|(_, (known, _))| *known == file)
+            .map(|(fd, _)| *fd)
     }
 }
 
@@ -66,15 +103,29 @@ impl Descriptors {
 mod tests {
     use super::*;
 
+    /// The process's descriptors of the file with this inode.
+    fn held(inode: u64) -> usize {
+        let all = fs::read_dir("/proc/self/fd").expect("the process's descriptors");
+        let files = all.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok());
+        files.filter(|file| file.ino() == inode).count()
+    }
+
     #[test]
-    fn the_lowest_free_number_is_given() {
-        let mut table = Descriptors::default();
-        assert_eq!(table.add(File::Socket(0)), Ok(3));
-        assert_eq!(table.add(File::Epoll(0)), Ok(4));
-        assert_eq!(table.remove(3), Ok(File::Socket(0)));
-        assert_eq!(table.get(3), Err(Errno(libc::EBADF)));
-        assert_eq!(table.add(File::Socket(1)), Ok(3));
-        assert_eq!(table.find(File::Epoll(0)), Some(4));
-        assert_eq!(table.get(-1), Err(Errno(libc::EBADF)));
+    fn numbers_are_the_processes_and_are_given_back() {
+        let (mut table, mut other) = (Descriptors::default(), Descriptors::default());
+        let first = table.add(File::Socket(0)).expect("a number");
+        let second = table.add(File::Epoll(0)).expect("a number");
+        let strange = other.add(File::Socket(0)).expect("a number");
+        assert!(first != second && first != strange && second != strange);
+        assert_eq!(table.get(strange), Err(Errno(libc::EBADF)));
+        assert_eq!(table.find(File::Epoll(0)), Some(second));
+        let own = table.own.as_ref().expect("made with the first number");
+        let inode = own.metadata().expect("it is open").ino();
+        assert_eq!(held(inode), 3);
+        assert_eq!(table.remove(first), Ok(File::Socket(0)));
+        assert_eq!(table.get(first), Err(Errno(libc::EBADF)));
+        assert_eq!(held(inode), 2);
+        drop(table);
+        assert_eq!(held(inode), 0);
     }
 }

@@ -11,15 +11,18 @@
 //! - `serve`, `serve-stamped`, `connect`: the usual beginnings, after which descriptor 4 or 3 has a connection whose
 //!   round-trip time is 100 ms and whose segments hold 1000 bytes.
 //!
-//! Sequence numbers are relative: each end's SYN is 0. Data is a pattern by its number, and checked.
+//! Descriptors are counted from 3, whatever numbers the object gives. Sequence numbers are relative: each end's SYN is
+//! 0. Data is a pattern by its number, and checked.
 
 mod calls;
+mod descriptors;
 mod packets;
 
 use baton_packetdrill::{Interface, packetdrill_interface_init};
 use baton_testkit::SegmentText;
+use descriptors::Descriptors;
 use std::ffi::CString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -78,6 +81,8 @@ struct Blocked {
 pub struct Player {
     table: Arc<Table>,
     wire: packets::Wire,
+    /// Shared with the second thread, whose call may give a new one.
+    descriptors: Arc<Mutex<Descriptors>>,
     /// When the line before was.
     at_us: i64,
     blocked: Option<Blocked>,
@@ -158,6 +163,7 @@ impl Player {
         Ok(Self {
             table,
             wire: packets::Wire::new(v6),
+            descriptors: Arc::default(),
             at_us: start_us,
             blocked: None,
         })
@@ -200,7 +206,13 @@ impl Player {
             return self.start_blocked(micros(after)?, call);
         }
         let (call, expected) = split_result(action)?;
-        let got = calls::run(&self.table, call, &mut self.wire)?;
+        let got = run(
+            &self.table,
+            &self.descriptors,
+            &mut self.wire,
+            call,
+            &expected,
+        )?;
         same(&expected, &got)
     }
 
@@ -208,13 +220,15 @@ impl Player {
     fn start_blocked(&mut self, after_us: i64, action: &str) -> Result<(), String> {
         self.join()?;
         let (call, expected) = split_result(action)?;
-        let (table, call) = (self.table.clone(), call.to_owned());
+        let (table, descriptors) = (self.table.clone(), self.descriptors.clone());
+        let (call, awaited) = (call.to_owned(), expected.clone());
         let mut wire = self.wire.clone();
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             // SAFETY: it takes nothing and cannot fail.
             let _ = tell.send(unsafe { libc::gettid() });
-            let got = calls::run(&table, &call, &mut wire).unwrap_or_else(|error| error);
+            let got = run(&table, &descriptors, &mut wire, &call, &awaited);
+            let got = got.unwrap_or_else(|error| error);
             (got, calls::clock_us(&table))
         });
         let id = told.recv().map_err(|error| error.to_string())?;
@@ -286,6 +300,20 @@ impl Player {
             calls::sleep(&self.table, rest as u64);
         }
     }
+}
+
+/// Runs a call and gives its result, both with the scenario's descriptors.
+fn run(
+    table: &Table,
+    descriptors: &Mutex<Descriptors>,
+    wire: &mut packets::Wire,
+    call: &str,
+    expected: &str,
+) -> Result<String, String> {
+    let live = descriptors.lock().expect("nobody panics").translate(call);
+    let got = calls::run(table, &live, wire)?;
+    let mut descriptors = descriptors.lock().expect("nobody panics");
+    Ok(descriptors.name(call, expected, &got))
 }
 
 /// A line's call and what it should come to.
