@@ -5,14 +5,18 @@
  * and is otherwise the C library's function of that name, errno included; those that the C library does not have are
  * described below. Several instances may exist.
  *
- * Time is virtual and the instance's own. It passes only by usleep, by netdev_receive (until a packet leaves), a
- * microsecond at each gettimeofday, and while the thread that drives the script is in a call that blocks. That thread
- * is the one that called packetdrill_interface_init, or the last one that called netdev_send or netdev_receive. A call that blocks on any other thread sleeps in the kernel until what the driving thread does lets it go
- * on; the clock then stands still until the woken thread has made its next call (to gettimeofday, as a rule).
+ * Time is virtual and the instance's own. It passes only by usleep (on any thread), by netdev_receive (until a packet
+ * leaves), a microsecond at each gettimeofday, and while the thread that drives the script is in a call that blocks.
+ * That thread is the one that called packetdrill_interface_init, or the last one that called netdev_send or
+ * netdev_receive. A call that blocks on any other thread sleeps in the kernel until what the driving thread does lets
+ * it go on; the clock then stands still until the woken thread has made its next call (to gettimeofday, as a rule).
  *
  * The descriptors that an instance gives are numbers of descriptors of the process, held for it: they are nobody else's
  * meanwhile, and closing one with the C library's close does no harm and leaves what it names as it is. Freeing the
  * instance gives back what is still held.
+ *
+ * Tools may ask the C library, and not the table, about a script's sockets. With the object preloaded (LD_PRELOAD),
+ * getsockopt is answered for them by their instance.
  *
  * Flags: "key=value,key=value", see the README. NULL or "" for a usual Linux host.
  */

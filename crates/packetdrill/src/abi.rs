@@ -7,6 +7,7 @@
 
 mod calls;
 mod memory;
+mod preload;
 mod refused;
 mod time;
 mod transfer;
@@ -19,6 +20,7 @@ use libc::{
     off64_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval, useconds_t,
 };
 use std::ffi::CStr;
+use std::sync::Arc;
 
 type Data = *mut c_void;
 
@@ -118,9 +120,10 @@ pub unsafe extern "C" fn packetdrill_interface_init(
             return -1;
         }
     };
-    let instance = Box::new(Instance::new(World::new(settings)));
+    let instance = Arc::new(Instance::new(World::new(settings)));
+    preload::register(&instance);
     // SAFETY: `out` may be written by this function's contract.
-    unsafe { out.write(table(Box::into_raw(instance).cast())) };
+    unsafe { out.write(table(Arc::into_raw(instance).cast_mut().cast())) };
     0
 }
 
@@ -129,8 +132,8 @@ pub unsafe extern "C" fn packetdrill_interface_init(
 /// # Safety
 /// `data` came from `packetdrill_interface_init` and is not used by anybody any more.
 unsafe extern "C" fn free(data: Data) {
-    // SAFETY: it came from `Box::into_raw` of a box of this type, once.
-    drop(unsafe { Box::from_raw(data.cast::<Instance>()) });
+    // SAFETY: it came from `Arc::into_raw` of this type, once.
+    drop(unsafe { Arc::from_raw(data.cast_const().cast::<Instance>()) });
 }
 
 fn table(userdata: Data) -> Interface {

@@ -1,7 +1,7 @@
 //! One world and the threads that call into it.
 //!
-//! Time stands still but for the thread that drives the script: it injects packets, waits for packets and sleeps, and
-//! it never blocks for real. A call that blocks on another thread sleeps in the kernel until the driver's doings let
+//! Time passes by what the thread that drives the script does: it injects packets and waits for them, and it never
+//! blocks for real. It passes for any thread that sleeps, too. A call that blocks on another thread sleeps in the kernel until the driver's doings let
 //! it go on. The script says at which moment such a call returns, so the driver stops the clock at every change and
 //! lets the woken threads come back, until each sleeps again or has returned and made its next call (usually a look
 //! at the clock), before it goes on.
@@ -290,19 +290,10 @@ impl Instance {
         }
     }
 
-    /// Lets time pass, or waits until it has where another thread drives the script.
+    /// Lets time pass, whichever thread wants it: a tool's second thread sleeps up to its call while the first one waits
+    /// for that outside of the object.
     pub fn sleep_for(&self, span: Span) {
         let mut inner = self.enter();
-        if inner.driver != thread::current().id() {
-            let until = inner.world.now() + span;
-            drop(inner);
-            // Nothing else ends it.
-            let _ = self.blocking_call(|world| match world.now() < until {
-                true => Err(Stop::Wait(until)),
-                false => Ok(()),
-            });
-            return;
-        }
         inner = self.settle(inner);
         let until = inner.world.now() + span;
         while inner.world.now() < until {

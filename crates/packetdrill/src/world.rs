@@ -69,6 +69,11 @@ impl World {
         }
     }
 
+    /// True when `fd` is one of its descriptors.
+    pub(crate) fn has(&self, fd: libc::c_int) -> bool {
+        self.descriptors.get(fd).is_ok()
+    }
+
     /// The moment it is.
     pub fn now(&self) -> Time {
         self.now

@@ -177,6 +177,17 @@ int main(int count, char **args) {
     REQUIRE(baton.getsockopt(data, fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0);
     REQUIRE(len == sizeof info && info.tcpi_state == TCP_ESTABLISHED && info.tcpi_unacked == 1);
 
+    /* Preloaded, the object answers the C library's function for its sockets, and the kernel for others. */
+    struct tcp_info same;
+    REQUIRE(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &same, &len) == 0);
+    REQUIRE(len == sizeof same && same.tcpi_state == info.tcpi_state && same.tcpi_unacked == 1);
+    REQUIRE(getsockopt(fd, IPPROTO_TCP, TCP_INFO, NULL, &len) == -1 && errno == EFAULT);
+    int other = socket(AF_INET, SOCK_DGRAM, 0), type = 0;
+    len = sizeof type;
+    REQUIRE(getsockopt(other, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_DGRAM);
+    REQUIRE(close(other) == 0);
+    REQUIRE(getsockopt(other, SOL_SOCKET, SO_TYPE, &type, &len) == -1 && errno == EBADF);
+
     /* The peer closes, then we do. */
     inject(1011, iss + 6, "F.", 0);
     receive(&packet);
