@@ -106,6 +106,15 @@ pub(crate) fn half_window(info: &Info) -> u32 {
     (window_segments(info) / 2).max(1)
 }
 
+/// What is in flight fills the congestion window, in slow start half of it (tcp_is_cwnd_limited).
+pub(crate) fn fills_window(info: &Info) -> bool {
+    let in_flight = match info.congestion_window < info.slow_start_threshold {
+        true => 2 * info.unacked_segments,
+        false => info.unacked_segments + 1,
+    };
+    window_segments(info) < in_flight
+}
+
 /// The rate at which a connection is expected to send, from which the size of super-segments follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pacing {

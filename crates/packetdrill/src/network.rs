@@ -38,6 +38,8 @@ pub(crate) struct Link {
     pub(crate) queue: SendQueue,
     pub(crate) pacing: Pacing,
     pub(crate) limits: Limits,
+    /// Bytes were acknowledged since the send buffer was last tuned.
+    pub(crate) acknowledged: bool,
     /// Largest window the peer offered.
     pub(crate) largest_window: u32,
     /// The number after the last one sent; none before the SYN.
@@ -229,11 +231,12 @@ impl World {
             let info = self.stack.info(now, conn);
             let unsent = link.queue.unsent_len();
             let window_full = info.send_window < link.queue.sent_len() + unsent.min(info.send_mss);
+            let wants_room = owner.is_some_and(|socket| socket.no_space);
             let activity = if link.queue.is_empty() {
                 Activity::Idle
             } else if unsent > 0 && window_full {
                 Activity::WindowLimited
-            } else if unsent == 0 && owner.is_some_and(|socket| socket.no_space) {
+            } else if unsent == 0 && wants_room && !crate::gso::fills_window(&info) {
                 Activity::BufferLimited
             } else {
                 Activity::Busy

@@ -51,11 +51,12 @@ impl World {
     }
 
     fn acknowledged(&mut self, conn: ConnId, len: u32) {
-        self.link(conn).queue.acknowledged(len);
+        let link = self.link(conn);
+        link.queue.acknowledged(len);
+        link.acknowledged = true;
         if let Some(&id) = self.owners.get(&conn) {
             self.complete(id, len.into());
             self.stamp_acknowledged(id, conn);
-            self.grow_send_buffer(id, conn);
         }
     }
 

@@ -4,7 +4,6 @@ use super::{SocketId, TcpState};
 use crate::descriptors::File;
 use crate::network::Link;
 use crate::world::World;
-use baton_tcp::ConnId;
 
 /// Conditions, as the POLL* and EPOLL* constants have them (they agree).
 pub(crate) struct Ready;
@@ -100,6 +99,7 @@ impl World {
         let waiting = self.sockets.iter().filter(|(_, socket)| socket.no_space);
         let waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
         for id in waiting {
+            self.grow_send_buffer(id);
             if self.is_writable(id) {
                 self.sockets[id].no_space = false;
                 self.wake(id, Ready::WRITABLE);
@@ -107,13 +107,20 @@ impl World {
         }
     }
 
-    /// Room for two windows, while the application did not set the size (tcp(7), tcp_wmem).
-    pub(super) fn grow_send_buffer(&mut self, id: SocketId, conn: ConnId) {
-        let options = &self.sockets[id].options;
-        if options.send_buffer_locked || !self.sockets[id].no_space {
+    /// Room for two windows, while the application did not set the size (tcp(7), tcp_wmem). Once for each arrival that
+    /// acknowledges something and leaves room in the congestion window after all was sent (tcp_should_expand_sndbuf).
+    fn grow_send_buffer(&mut self, id: SocketId) {
+        let Some(conn) = self.sockets[id].conn else {
+            return;
+        };
+        let acknowledged = std::mem::take(&mut self.link(conn).acknowledged);
+        if !acknowledged || self.sockets[id].options.send_buffer_locked {
             return;
         }
         let info = self.stack.info(self.now(), conn);
+        if info.unacked_segments >= crate::gso::window_segments(&info) {
+            return;
+        }
         let segments = crate::gso::window_segments(&info)
             .max(self.settings.tcp.initial_window_segments)
             .max(info.reordering_segments + 1);
