@@ -2,7 +2,7 @@
 
 use crate::clock::Moment;
 use crate::sack::Scoreboard;
-use baton_wire::{SeqNr, Span};
+use baton_wire::{SackBlock, SeqNr, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -249,6 +249,21 @@ impl Flight {
         if self.segments.is_empty() && self.segments.capacity() > KEPT_CAPACITY {
             self.segments = VecDeque::new();
         }
+    }
+
+    /// What of a report covers whole segments: no other counts (RFC 2018 5).
+    pub(crate) fn whole_segments(&self, una: SeqNr, block: SackBlock) -> SackBlock {
+        let first = self.index_of(block.start);
+        let start = match self.segments.get(first) {
+            Some(sent) if self.start_of(una, first).before(block.start) => sent.end,
+            _ => block.start,
+        };
+        let last = self.index_of(block.end);
+        let end = match self.segments.get(last) {
+            Some(_) => self.start_of(una, last).latest(start),
+            None => block.end,
+        };
+        SackBlock { start, end }
     }
 
     /// The peer newly reports the numbers from `start` to `end`. `visit` gets each segment among them.

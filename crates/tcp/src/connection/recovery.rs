@@ -42,6 +42,10 @@ impl<P: Payload> Connection<P> {
         let highest = scoreboard.highest();
         let mut new = 0;
         for &block in &blocks {
+            let block = match keeps_times {
+                true => repair.flight.whole_segments(una, block),
+                false => block,
+            };
             new += scoreboard.record(block, una, max, |start, end| {
                 if keeps_times {
                     let rack = &mut repair.rack;

@@ -54,6 +54,23 @@ fn segments_are_cut_where_reports_are() {
 }
 
 #[test]
+fn only_whole_segments_are_reported() {
+    let flight = ten();
+    let whole = |start: u32, end: u32| {
+        let (start, end) = (UNA + start, UNA + end);
+        let block = flight.whole_segments(UNA, SackBlock { start, end });
+        (block.start - UNA, block.end - UNA)
+    };
+    assert_eq!(whole(20, 40), (20, 40));
+    assert_eq!(whole(25, 40), (30, 40));
+    assert_eq!(whole(20, 45), (20, 40));
+    assert_eq!(whole(95, 100), (100, 100));
+    assert_eq!(whole(91, 99), (100, 100));
+    assert_eq!(whole(35, 36), (40, 40));
+    assert_eq!(whole(90, 105), (90, 105), "it is for others to refuse");
+}
+
+#[test]
 fn what_was_sent_before_what_arrived_is_lost_in_time() {
     let mut flight = ten();
     let latest = *report(&mut flight, 40, 50).last().expect("it arrived");
