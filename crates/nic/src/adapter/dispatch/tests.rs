@@ -28,6 +28,17 @@ fn ask_of(dispatch: &mut Dispatch<char>, of: SessionId, entry: &[Descriptor], of
     requests.push(stamp, Time::ZERO, entry, of_host);
 }
 
+/// A request of one descriptor.
+fn entry(action: Action) -> Vec<Descriptor> {
+    let (socket, tag) = (0, 0);
+    let request = Request {
+        socket,
+        tag,
+        action,
+    };
+    vec![request.encode()]
+}
+
 /// An application for which everything may be done, but for answers, and no transfer is over.
 fn answerable(can_answer: bool) -> impl Fn(SessionId) -> Ready {
     move |_| Ready {
@@ -192,15 +203,6 @@ fn cache_commands_and_packets_from_the_cache_keep_their_order() {
         len: 100,
         more: false,
     };
-    let entry = |action| {
-        let (socket, tag) = (0, 0);
-        let request = Request {
-            socket,
-            tag,
-            action,
-        };
-        vec![request.encode()]
-    };
     let mut dispatch = dispatch(Scheduler::HostFirst);
     for (entry, of_host) in [
         (send(0), false),
@@ -237,15 +239,6 @@ fn packets(dispatch: &mut Dispatch<char>, requests: usize) -> Vec<usize> {
 
 #[test]
 fn the_parts_of_a_packet_go_together_as_far_as_they_may() {
-    let entry = |action| {
-        let (socket, tag) = (0, 0);
-        let request = Request {
-            socket,
-            tag,
-            action,
-        };
-        vec![request.encode()]
-    };
     let (address, offset, len) = (0, 0, 100);
     let part = |more| {
         let data = Buffer::Memory { address, len };
