@@ -85,6 +85,17 @@ impl Sessions {
         self.len() == 0
     }
 
+    /// The number of each request's connection, in the order of the log.
+    pub fn connections(&self) -> Vec<u32> {
+        let mut connections = vec![0; self.order.len()];
+        for (connection, requests) in (0..).zip(self.iter()) {
+            for &request in requests {
+                connections[request as usize] = connection;
+            }
+        }
+        connections
+    }
+
     /// The requests of connection `c`: indices into the log's requests, in time order, at least one.
     pub fn requests(&self, c: usize) -> &[u32] {
         &self.order[self.range(c)]

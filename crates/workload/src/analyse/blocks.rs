@@ -134,14 +134,9 @@ impl BlockString {
         if count > MAX_REFERENCES {
             return Err(BlocksError::TooManyReferences(count));
         }
-        let mut cache_of = vec![0usize; log.requests.len()];
-        for (connection, requests) in sessions.iter().enumerate() {
-            for &request in requests {
-                cache_of[request as usize] = connection % caches;
-            }
-        }
         let mut strings = vec![Vec::new(); caches];
-        for (request, cache) in log.requests.iter().zip(cache_of) {
+        for (request, connection) in log.requests.iter().zip(sessions.connections()) {
+            let cache = connection as usize % caches;
             strings[cache].extend(blocks.of_request(request.file, request.bytes));
         }
         let string = |references| Self::new(references, blocks.count());

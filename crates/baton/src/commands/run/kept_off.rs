@@ -5,10 +5,11 @@ use crate::logs::LOGS;
 use crate::runner::{Interrupt, for_all};
 use baton_cache::Simulation;
 use baton_report::{self as report, Column, Table};
-use baton_sim::results::Results;
+use baton_sim::config::WorkloadConfig;
+use baton_sim::results::{PortResults, Results};
 use baton_sim::{ReplayedLog, load_workload, replayed_log};
 use baton_workload::analyse::Blocks;
-use baton_workload::{FileSet, Log, RequestSpec, Sessions};
+use baton_workload::{FileSet, RequestSpec, Sessions};
 use serde::Serialize;
 
 /// Shares of content, per cent. Each differs from the one before by one cause.
@@ -41,22 +42,50 @@ pub fn of(
 ) -> Result<Vec<KeptOff>, Failure> {
     let has_cache = |run: &&Results| run.nics.iter().any(|port| port.cache.is_some());
     let with_caches: Vec<&Results> = results.iter().filter(has_cache).collect();
+    // Seeds, and much else that variants differ by, change nothing of what is in a log.
+    let mut firsts: Vec<&Results> = Vec::new();
+    for &run in &with_caches {
+        if !firsts.iter().any(|first| find_the_same(first, run)) {
+            firsts.push(run);
+        }
+    }
+    let of_logs = for_all(&firsts, "logs", threads, interrupt, |run| {
+        of_log(run, interrupt)
+    })?;
+    let log_percent = |run: &Results| {
+        let mut known = firsts.iter().zip(&of_logs);
+        *known.find(|(first, _)| find_the_same(first, run))?.1
+    };
     let found = for_all(&with_caches, "caches", threads, interrupt, |run| {
-        of_run(run, interrupt)
+        of_run(run, log_percent(run)?, interrupt)
     })?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// None where the run replays no log, or one that changed or cannot be cut into blocks.
-fn of_run(run: &Results, interrupt: &Interrupt) -> Option<KeptOff> {
-    let cancelled = || interrupt.requested();
-    let replayed = replayed_log(&run.experiment, &LOGS, &cancelled).ok()??;
+/// Whether empty caches of both runs find the same of their logs.
+fn find_the_same(this: &Results, other: &Results) -> bool {
+    let (one, two) = (&this.experiment, &other.experiment);
+    let is_drawn = !matches!(one.workload, WorkloadConfig::Log { .. });
+    one.workload == two.workload
+        && (!is_drawn || one.run.seed == two.run.seed)
+        && one.host.kernel.nic_cache == two.host.kernel.nic_cache
+        && slots(this).eq(slots(other))
+}
+
+/// Blocks that the cache of each NIC may hold.
+fn slots(run: &Results) -> impl Iterator<Item = u32> {
+    let of_port = |port: &PortResults| port.cache.as_ref().map_or(0, |cache| cache.blocks.1);
+    run.nics.iter().map(of_port)
+}
+
+/// None where the log has changed.
+fn of_run(run: &Results, log_percent: f64, interrupt: &Interrupt) -> Option<KeptOff> {
     let kept_off_percent = run.content_kept_off_bus_percent?;
-    let (replayed_percent, whole_blocks_percent) = of_replayed(run, &replayed.log, interrupt)?;
+    let (replayed_percent, whole_blocks_percent) = of_replayed(run, interrupt)?;
     Some(KeptOff {
         name: run.experiment.name.clone(),
         seed: run.experiment.run.seed,
-        log_percent: of_log(run, &replayed, interrupt)?.found_percent(),
+        log_percent,
         replayed_percent,
         whole_blocks_percent,
         kept_off_percent,
@@ -105,12 +134,8 @@ impl<'a> Caches<'a> {
         let config = &run.experiment.host.kernel.nic_cache;
         let blocks = Blocks::new(files.sizes(), config.block_bytes.into()).ok()?;
         let count = blocks.count() as usize;
-        let slots = run.nics.iter().map(|port| match &port.cache {
-            Some(cache) => cache.blocks.1,
-            None => 0,
-        });
         let cache = |slots| Simulation::new(slots, count, config.replacement, config.admission);
-        let caches = slots.map(cache).collect();
+        let caches = slots(run).map(cache).collect();
         Some(Self {
             files,
             blocks,
@@ -135,32 +160,30 @@ impl<'a> Caches<'a> {
     }
 }
 
-fn of_log(run: &Results, replayed: &ReplayedLog, interrupt: &Interrupt) -> Option<Asked> {
-    let ReplayedLog { log, rule, .. } = replayed;
+/// The share of the log that is found; none where the run replays no log, or one that cannot be cut into blocks.
+fn of_log(run: &Results, interrupt: &Interrupt) -> Option<f64> {
+    let cancelled = || interrupt.requested();
+    let ReplayedLog { log, rule, .. } = replayed_log(&run.experiment, &LOGS, &cancelled).ok()??;
     let mut caches = Caches::new(run, &log.files)?;
-    let mut connections = vec![0; log.requests.len()];
-    let sessions = Sessions::new(&log.requests, *rule);
-    for (connection, requests) in sessions.iter().enumerate() {
-        for &request in requests {
-            connections[request as usize] = connection;
-        }
-    }
-    for (request, connection) in log.requests.iter().zip(connections) {
+    let sessions = Sessions::new(&log.requests, rule);
+    for (request, connection) in log.requests.iter().zip(sessions.connections()) {
         if interrupt.requested() {
             return None;
         }
-        caches.request(connection, request.file, request.bytes);
+        caches.request(connection as usize, request.file, request.bytes);
     }
-    Some(caches.asked)
+    Some(caches.asked.found_percent())
 }
 
 /// The share that is found, and the share that is not fetched.
-fn of_replayed(run: &Results, log: &Log, interrupt: &Interrupt) -> Option<(f64, f64)> {
-    let mut caches = Caches::new(run, &log.files)?;
-    let until = (run.long_run.passes? * log.requests.len() as f64).round() as u64;
-    let warm_up = until.saturating_sub(run.clients.responses);
+fn of_replayed(run: &Results, interrupt: &Interrupt) -> Option<(f64, f64)> {
     let cancelled = || interrupt.requested();
     let (mut replayers, _) = load_workload(&run.experiment, &LOGS, &cancelled).ok()?;
+    let first = replayers.first()?;
+    let (files, pass) = (first.files().clone(), first.references().len());
+    let mut caches = Caches::new(run, &files)?;
+    let until = (run.long_run.passes? * pass as f64).round() as u64;
+    let warm_up = until.saturating_sub(run.clients.responses);
     let mut script: Vec<RequestSpec> = Vec::new();
     let mut before = Asked::default();
     let mut requests = 0;
