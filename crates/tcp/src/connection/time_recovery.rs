@@ -72,7 +72,10 @@ impl<P: Payload> Connection<P> {
             self.grow(cx.now, delivery);
         }
         self.reduce_rate(delivery, lost);
-        self.restart_probe(cx);
+        // What says nothing new does not put the probe off (RFC 8985 7.2).
+        if delivery.delivered > 0 {
+            self.restart_probe(cx);
+        }
     }
 
     fn end_recovery_if_due(&mut self) -> bool {
