@@ -1,9 +1,11 @@
-//! getsockopt of the whole process, where the object is preloaded: tools ask the C library, and not the table, what a
-//! script's own code wants to know of a socket.
+//! Functions of the whole process, where the object is preloaded: tools ask the C library, and not the table, what a script's
+//! own code wants to know of a socket, and for what is not in the table.
 
-use super::calls;
+use super::memory::report;
+use super::{calls, transfer};
+use crate::errno::Errno;
 use crate::instance::Instance;
-use libc::{c_int, c_void, socklen_t};
+use libc::{c_int, c_void, off64_t, size_t, socklen_t, ssize_t};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Every instance that was made, and not freed when last looked at.
@@ -52,4 +54,97 @@ pub unsafe extern "C" fn getsockopt(
             libc::syscall(libc::SYS_getsockopt, fd, level, name, value, len) as c_int
         },
     }
+}
+
+/// What sendfile reads at once.
+const PIECE: usize = 64 << 10;
+
+/// sendfile(2) to a socket of an instance: read(2) and write(2). To all others by the kernel.
+///
+/// # Safety
+/// `offset` is null or points to an offset.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile64(
+    to: c_int,
+    from: c_int,
+    offset: *mut off64_t,
+    count: size_t,
+) -> ssize_t {
+    let Some(instance) = owner(to) else {
+        // SAFETY: the kernel checks everything itself.
+        return unsafe { libc::syscall(libc::SYS_sendfile, to, from, offset, count) as ssize_t };
+    };
+    // SAFETY: it asks for a number alone, or is good by this function's contract.
+    let start = unsafe {
+        match offset.is_null() {
+            true => libc::lseek64(from, 0, libc::SEEK_CUR),
+            false => *offset,
+        }
+    };
+    if start < 0 {
+        return report(Err(Errno(libc::EINVAL)));
+    }
+    let sent = send_pieces(&instance, to, from, start, count);
+    let end = start + sent.max(0) as off64_t;
+    // SAFETY: as above.
+    unsafe {
+        match offset.is_null() {
+            true => _ = libc::lseek64(from, end, libc::SEEK_SET),
+            false => *offset = end,
+        }
+    }
+    sent
+}
+
+/// The same by its other name: offsets have 64 bits in both.
+///
+/// # Safety
+/// As for [`sendfile64`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    to: c_int,
+    from: c_int,
+    offset: *mut off64_t,
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: by this function's contract.
+    unsafe { sendfile64(to, from, offset, count) }
+}
+
+/// Until the file ends, the socket takes no more, or an error: that is told if nothing was sent before it.
+fn send_pieces(
+    instance: &Arc<Instance>,
+    to: c_int,
+    from: c_int,
+    start: off64_t,
+    count: size_t,
+) -> ssize_t {
+    let data = Arc::as_ptr(instance).cast_mut().cast();
+    let mut piece = vec![0_u8; count.min(PIECE)];
+    let mut sent = 0;
+    while (sent as size_t) < count {
+        let most = piece.len().min(count - sent as size_t);
+        // SAFETY: the piece is as long as is said.
+        let len = unsafe {
+            libc::pread64(
+                from,
+                piece.as_mut_ptr().cast(),
+                most,
+                start + sent as off64_t,
+            )
+        };
+        let taken = match len {
+            // SAFETY: an instance that lives, and what was read.
+            1.. => unsafe { transfer::write(data, to, piece.as_ptr().cast(), len as size_t) },
+            _ => len,
+        };
+        if taken <= 0 {
+            return if sent > 0 { sent } else { taken };
+        }
+        sent += taken;
+        if taken < len {
+            break;
+        }
+    }
+    sent
 }

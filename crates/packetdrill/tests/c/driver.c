@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 
 #define REQUIRE(condition)                                                                   \
     do {                                                                                     \
@@ -188,15 +189,30 @@ int main(int count, char **args) {
     REQUIRE(close(other) == 0);
     REQUIRE(getsockopt(other, SOL_SOCKET, SO_TYPE, &type, &len) == -1 && errno == EBADF);
 
+    /* So it does for what is not in the table. */
+    FILE *file = tmpfile();
+    off_t from = 3;
+    REQUIRE(file && fwrite("sent by file", 1, 12, file) == 12 && fflush(file) == 0);
+    REQUIRE(sendfile(fd, fileno(file), &from, 100) == 9 && from == 12);
+    REQUIRE(sendfile(fd, fileno(file), &from, 100) == 0 && from == 12);
+    REQUIRE(lseek(fileno(file), 0, SEEK_SET) == 0);
+    REQUIRE(sendfile(fd, fileno(file), NULL, 4) == 4 && lseek(fileno(file), 0, SEEK_CUR) == 4);
+    REQUIRE(baton.ioctl(data, fd, TIOCOUTQ, &waiting) == 0 && waiting == 5 + 9 + 4);
+    REQUIRE(sendfile(-1, fileno(file), NULL, 1) == -1 && errno == EBADF);
+    fclose(file);
+    inject(1011, iss + 6, ".", 0);
+    receive(&packet);
+    REQUIRE(memcmp((char *)&packet.tcp + packet.tcp.doff * 4, "t by filesent", 13) == 0);
+
     /* The peer closes, then we do. */
-    inject(1011, iss + 6, "F.", 0);
+    inject(1011, iss + 19, "F.", 0);
     receive(&packet);
     REQUIRE(ntohl(packet.tcp.ack_seq) == 1012 && !packet.tcp.fin);
     REQUIRE(baton.read(data, fd, &byte, 1) == 0);
     REQUIRE(baton.close(data, fd) == 0);
     receive(&packet);
     REQUIRE(packet.tcp.fin);
-    inject(1012, iss + 7, ".", 0);
+    inject(1012, iss + 20, ".", 0);
 
     /* Nothing is left to happen, and no time passes by waiting for it. */
     size_t room = sizeof packet;
