@@ -16,7 +16,7 @@
  * instance gives back what is still held.
  *
  * Tools may ask the C library, and not the table, about a script's sockets. With the object preloaded (LD_PRELOAD),
- * getsockopt is answered for them by their instance.
+ * getsockopt and sendfile to them are answered by their instance.
  *
  * Flags: "key=value,key=value", see the README. NULL or "" for a usual Linux host.
  */
@@ -82,7 +82,7 @@ struct packetdrill_interface {
     int (*epoll_wait)(void *userdata, int epoll, struct epoll_event *events, int most,
                       int timeout_ms);
     int (*pipe)(void *userdata, int fds[2]);
-    ssize_t (*splice)(void *userdata, int fd_in, off64_t *off_in, int fd_out, off64_t *off_out,
+    ssize_t (*splice)(void *userdata, int fd_in, loff_t *off_in, int fd_out, loff_t *off_out,
                       size_t len, unsigned int flags);
 };
 

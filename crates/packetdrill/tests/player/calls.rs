@@ -1,7 +1,7 @@
 //! The calls of scenarios, through the table.
 
-use super::Table;
 use super::packets::{Wire, pattern};
+use super::{Table, object};
 use libc::{c_int, c_void, socklen_t};
 use std::net::IpAddr;
 
@@ -16,8 +16,9 @@ pub fn clock_us(table: &Table) -> i64 {
     time.tv_sec * 1_000_000 + time.tv_usec
 }
 
-pub fn sleep(table: &Table, us: u64) {
-    let mut rest = us;
+/// Lets virtual time pass; none where it was then already.
+pub fn sleep_until(table: &Table, until_us: i64) {
+    let mut rest = u64::try_from(until_us - clock_us(table)).unwrap_or(0);
     while rest > 0 {
         let part = rest.min(1_000_000_000);
         // SAFETY: the instance lives.
@@ -582,15 +583,22 @@ fn option(table: &Table, call: &str, args: &[&str]) -> Result<String, String> {
             unsafe { (t.setsockopt)(data, fd, level, option, value.as_ptr().cast(), len) };
         return Ok(result(outcome.into()));
     }
-    let (level, option) = match call {
-        "info" => (libc::IPPROTO_TCP, libc::TCP_INFO),
-        _ => option_of(name)?,
-    };
     let mut value = [0_u8; 512];
     let mut len = value.len() as socklen_t;
-    // SAFETY: the instance lives; the value has the length that is said.
-    let outcome =
-        unsafe { (t.getsockopt)(data, fd, level, option, value.as_mut_ptr().cast(), &mut len) };
+    let (level, option, outcome) = if call == "info" {
+        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+        (
+            level,
+            option,
+            object::getsockopt(fd, level, option, &mut value),
+        )
+    } else {
+        let (level, option) = option_of(name)?;
+        // SAFETY: the instance lives; the value has the length that is said.
+        let outcome =
+            unsafe { (t.getsockopt)(data, fd, level, option, value.as_mut_ptr().cast(), &mut len) };
+        (level, option, outcome)
+    };
     if outcome != 0 {
         return Ok(result(outcome.into()));
     }

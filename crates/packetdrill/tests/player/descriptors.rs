@@ -36,6 +36,14 @@ impl Descriptors {
         words.join(" ")
     }
 
+    /// Closes what is left as the process's own descriptors.
+    pub fn close(&mut self) {
+        for (_, given) in self.pairs.drain(..) {
+            // SAFETY: the object holds the number for the scenario alone.
+            unsafe { libc::close(given) };
+        }
+    }
+
     fn given(&self, fd: c_int) -> c_int {
         let known = self.pairs.iter().find(|(name, _)| *name == fd);
         match known {

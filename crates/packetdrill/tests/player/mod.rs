@@ -1,4 +1,6 @@
-//! Plays scenarios: lines of calls and packets with times, through the C interface alone.
+//! Plays scenarios: lines of calls and packets with times, to the shared object as a tool loads it, through the C interface
+//! alone and with a tool's habits: the second thread waits for its time by itself, what a connection is like is asked of the
+//! C library's function, and descriptors are closed with the C library's as well before the instance is freed.
 //!
 //! A line is `+SECONDS ACTION`; the time is since the line before. `#` starts a comment. Actions:
 //!
@@ -16,9 +18,10 @@
 
 mod calls;
 mod descriptors;
+mod object;
 mod packets;
 
-use baton_packetdrill::{Interface, packetdrill_interface_init};
+use baton_packetdrill::Interface;
 use baton_testkit::SegmentText;
 use descriptors::Descriptors;
 use std::ffi::CString;
@@ -91,6 +94,7 @@ pub struct Player {
 impl Drop for Player {
     fn drop(&mut self) {
         if self.blocked.is_none() {
+            self.descriptors.lock().expect("nobody panics").close();
             // SAFETY: no other thread uses the instance, and nobody will.
             unsafe { (self.table.0.free)(self.table.0.userdata) };
         }
@@ -151,14 +155,11 @@ impl Player {
     /// Starts an instance.
     fn new(flags: &str, v6: bool) -> Result<Self, String> {
         let flags = CString::new(flags).map_err(|error| error.to_string())?;
-        let mut table = std::mem::MaybeUninit::uninit();
-        // SAFETY: a C string, and room for a table.
-        let outcome = unsafe { packetdrill_interface_init(flags.as_ptr(), table.as_mut_ptr()) };
+        let (outcome, table) = object::table(&flags);
         if outcome != 0 {
             return Err("the flags are refused".to_owned());
         }
-        // SAFETY: it was filled in, or the outcome would not be 0.
-        let table = Arc::new(Table(unsafe { table.assume_init() }));
+        let table = Arc::new(Table(table));
         let start_us = calls::clock_us(&table);
         Ok(Self {
             table,
@@ -177,6 +178,9 @@ impl Player {
         match action.split_once(' ') {
             Some((">", rest)) => self.expect_packet(due_us, rest)?,
             Some(("quiet", rest)) => self.expect_quiet(due_us, micros(rest)?)?,
+            Some((after, call)) if after.starts_with("...") => {
+                self.start_blocked(due_us, micros(&after[3..])?, call)?;
+            }
             _ => {
                 self.wait_until(due_us);
                 self.act(action)?;
@@ -201,10 +205,6 @@ impl Player {
             let bytes = self.wire.encode_icmp(rest)?;
             return calls::inject(&self.table, &bytes);
         }
-        if let Some(rest) = action.strip_prefix("...") {
-            let (after, call) = rest.split_once(' ').ok_or("no call")?;
-            return self.start_blocked(micros(after)?, call);
-        }
         let (call, expected) = split_result(action)?;
         let got = run(
             &self.table,
@@ -216,8 +216,8 @@ impl Player {
         same(&expected, &got)
     }
 
-    /// Runs a call on another thread, and waits until that sleeps in the kernel, as tools do.
-    fn start_blocked(&mut self, after_us: i64, action: &str) -> Result<(), String> {
+    /// Runs a call on another thread, which lets time pass until then, and waits until that sleeps in the kernel.
+    fn start_blocked(&mut self, due_us: i64, after_us: i64, action: &str) -> Result<(), String> {
         self.join()?;
         let (call, expected) = split_result(action)?;
         let (table, descriptors) = (self.table.clone(), self.descriptors.clone());
@@ -227,6 +227,7 @@ impl Player {
         let thread = std::thread::spawn(move || {
             // SAFETY: it takes nothing and cannot fail.
             let _ = tell.send(unsafe { libc::gettid() });
+            calls::sleep_until(&table, due_us);
             let got = run(&table, &descriptors, &mut wire, &call, &awaited);
             let got = got.unwrap_or_else(|error| error);
             (got, calls::clock_us(&table))
@@ -237,7 +238,7 @@ impl Player {
             line: action.to_owned(),
             thread,
             expected,
-            due_us: self.now_us() + after_us,
+            due_us: due_us + after_us,
         });
         Ok(())
     }
@@ -290,15 +291,8 @@ impl Player {
         Err(format!("at {:+} us left {what}", at_us - from_us))
     }
 
-    fn now_us(&self) -> i64 {
-        calls::clock_us(&self.table)
-    }
-
     fn wait_until(&self, until_us: i64) {
-        let rest = until_us - self.now_us();
-        if rest > 0 {
-            calls::sleep(&self.table, rest as u64);
-        }
+        calls::sleep_until(&self.table, until_us);
     }
 }
 

@@ -1,0 +1,72 @@
+//! The header says what the object has.
+
+use baton_packetdrill::Interface;
+use std::fmt::Write;
+use std::mem::offset_of;
+use std::path::Path;
+use std::process::Command;
+
+/// C is asked where each entry is.
+#[test]
+fn each_entry_is_where_the_header_has_it() {
+    let mut program = "#include \"baton_packetdrill.h\"\n".to_owned();
+    macro_rules! entries {
+        ($($name:ident),* $(,)?) => {$(
+            let name = stringify!($name);
+            let at = offset_of!(Interface, $name);
+            writeln!(program, "_Static_assert(offsetof(struct packetdrill_interface, {name}) == {at}, \"{name}\");")
+                .expect("memory");
+        )*};
+    }
+    entries!(
+        userdata,
+        free,
+        socket,
+        bind,
+        listen,
+        accept,
+        connect,
+        read,
+        readv,
+        recv,
+        recvfrom,
+        recvmsg,
+        write,
+        writev,
+        send,
+        sendto,
+        sendmsg,
+        fcntl,
+        ioctl,
+        close,
+        shutdown,
+        getsockopt,
+        setsockopt,
+        poll,
+        netdev_send,
+        netdev_receive,
+        usleep,
+        gettimeofday,
+        epoll_create,
+        epoll_ctl,
+        epoll_wait,
+        pipe,
+        splice,
+    );
+    let size = size_of::<Interface>();
+    writeln!(
+        program,
+        "_Static_assert(sizeof(struct packetdrill_interface) == {size}, \"size\");"
+    )
+    .expect("memory");
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let source = place.path().join("entries.c");
+    std::fs::write(&source, program).expect("it can be written");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let checked = Command::new("cc")
+        .args(["-fsyntax-only", "-Werror", "-I"])
+        .arg(include)
+        .arg(source)
+        .status();
+    assert!(checked.expect("there is a C compiler").success());
+}
