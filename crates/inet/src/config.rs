@@ -93,6 +93,9 @@ pub enum ConfigError {
     /// A gateway of the other IP version than its route's.
     #[error("the route to {0} has a gateway of the other IP version")]
     MixedRoute(Cidr),
+    /// A router's interface without frames to write addresses into.
+    #[error("a router forwards between Ethernet interfaces alone")]
+    NoLinkToForward,
     /// A gateway that is not a neighbour.
     #[error("the gateway {0} is not on the link")]
     FarGateway(IpAddr),

@@ -12,7 +12,9 @@
 //! is acknowledged together, however many segments it was. Who polls after every second full segment acknowledges every second
 //! one (RFC 9293 3.8.6.3, RFC 5681 4.2).
 //!
-//! Not there, on purpose: forwarding, fragments (refused by name; TCP never makes any), multicast groups (no MLD reports:
+//! A [`Router`] is several interfaces and a table: it forwards from one to another (RFC 1812).
+//!
+//! Not there, on purpose: fragments (a host refuses them by name; TCP never makes any), multicast groups (no MLD reports:
 //! on a link whose switches snoop for them, neighbour discovery needs a flood), address autoconfiguration, redirects.
 //!
 //! Where to look: `interface` holds the parts together, with a file each for what arrives by IPv4 and by IPv6, for ICMP, for
@@ -28,6 +30,7 @@ mod interface;
 mod ndp;
 mod neighbours;
 mod rate_limit;
+mod router;
 mod routes;
 mod stats;
 
@@ -37,4 +40,5 @@ pub use interface::{Input, Interface, Sent};
 /// An address and the length of its network's prefix.
 pub use ipnet::IpNet as Cidr;
 pub use neighbours::{Neighbour, NeighbourState};
+pub use router::{ForwardRefusal, ForwardRefused, Router, RouterStats, Verdict};
 pub use stats::{Refusal, Refused, SendRefusal, SendRefused, Stats};

@@ -133,6 +133,32 @@ reasons! {
     SendRefused
 }
 
+reasons! {
+    /// Why a router forwards a packet no further.
+    ForwardRefusal {
+        /// The header or a length in it breaks the format.
+        BadIpHeader,
+        /// The IPv4 header's checksum is wrong (RFC 1812 5.2.2).
+        IpChecksum,
+        /// No host can have sent it (RFC 1812 5.3.7).
+        BadSource,
+        /// Its sender routes it: others could get around filters by it.
+        SourceRoute,
+        /// The table has nothing for its destination.
+        NoRoute,
+        /// It has come as far as its time to live or hop limit lets it.
+        HopsExceeded,
+        /// The next link does not take it in one piece, and it may not be cut.
+        TooLong,
+        /// The neighbour it should go to does not answer.
+        NeighbourFailed,
+        /// From an address that means nothing beyond its link (RFC 4291 2.5.6).
+        BeyondScope,
+    }
+    /// Packets not forwarded, by reason.
+    ForwardRefused
+}
+
 /// Totals of an interface since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {

@@ -268,7 +268,9 @@ impl Interface {
         for lost in self.neighbours.handle_timeouts(now, &mut self.stats) {
             self.routes.router_failed(lost.addr);
             for packet in lost.packets {
-                if let Some(quote) = Quote::read(&packet)
+                if let Some(routed) = &mut self.routed {
+                    routed.undelivered.push_back(packet);
+                } else if let Some(quote) = Quote::read(&packet)
                     && self.path_errors.len() < MOST_PATH_ERRORS
                 {
                     self.path_errors

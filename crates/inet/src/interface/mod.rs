@@ -4,12 +4,14 @@ mod discovery;
 mod extensions;
 mod merging;
 mod output;
+mod routed;
 mod similar;
 mod v4;
 mod v6;
 
 pub(crate) use merging::Run;
 pub use output::Sent;
+pub(crate) use v4::is_source_routed;
 
 use crate::addresses::{Addresses, BROADCAST_MAC, is_group_mac};
 use crate::config::{ConfigError, InterfaceConfig, Medium, Route};
@@ -25,6 +27,7 @@ use baton_wire::{
 use bytes::{Buf, Bytes};
 use discovery::Duties;
 use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber, Ipv6Header, LaxIpSlice};
+use routed::Routed;
 use similar::Head;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -95,6 +98,8 @@ pub struct Interface {
     icmp_limit: RateLimit,
     outbox: VecDeque<Vec<u8>>,
     path_errors: VecDeque<(Quote, PathError)>,
+    /// What a router has to see to, where this is one's interface.
+    routed: Option<Box<Routed>>,
     /// The remote address that TCP confirmed last, and when: it need not be looked up for each segment.
     confirmed: Option<(IpAddr, Time)>,
     /// Of the last packet to this host alone that kept the rules: the next one's are mostly the same.
@@ -154,6 +159,7 @@ impl Interface {
             icmp_limit: RateLimit::new(config.icmp_errors_per_second),
             outbox: VecDeque::new(),
             path_errors: VecDeque::new(),
+            routed: None,
             confirmed: None,
             known_pair: None,
             known_head: None,

@@ -140,7 +140,7 @@ impl Interface {
             // RFC 1122 3.2.2.6: the data comes back, from the address that was asked.
             let reply = icmp::packet_v4(dst, src, Icmpv4Type::EchoReply(echo), message.payload());
             self.stats.echoes_answered += 1;
-            self.send_own(now, src.into(), reply);
+            self.answer(now, src.into(), reply);
             return Ok(Taken::Consumed);
         }
         let error = icmp::path_error_v4(&kind).ok_or(Refusal::IcmpIgnored)?;
@@ -171,13 +171,13 @@ impl Interface {
         let message = Icmpv4Type::DestinationUnreachable(why);
         let error = icmp::packet_v4(own, to, message, icmp::quoted_v4(packet));
         self.stats.icmp_errors_sent += 1;
-        self.send_own(now, to.into(), error);
+        self.answer(now, to.into(), error);
     }
 }
 
 /// True when the options hold a source route, by which others could use this host to get around filters; other options are
 /// skipped (RFC 1122 3.2.1.8).
-fn is_source_routed(options: &[u8]) -> bool {
+pub(crate) fn is_source_routed(options: &[u8]) -> bool {
     let mut rest = options;
     while let [kind, after @ ..] = rest {
         match *kind {

@@ -174,7 +174,7 @@ impl Interface {
                     message.payload(),
                 );
                 self.stats.echoes_answered += 1;
-                self.send_own(now, src.into(), reply);
+                self.answer(now, src.into(), reply);
             }
             return Ok(Taken::Consumed);
         }
@@ -215,6 +215,6 @@ impl Interface {
             icmp::quoted_v6(outer.packet),
         );
         self.stats.icmp_errors_sent += 1;
-        self.send_own(now, outer.src.into(), error);
+        self.answer(now, outer.src.into(), error);
     }
 }
