@@ -63,7 +63,7 @@ impl Default for PacketConfig {
 }
 
 /// A packet socket: a ring that the kernel receives into, and batches of frames sent past the queueing discipline. Runs of
-/// segments are given to the kernel as one packet; it, or the device, cuts them where the device cannot take them whole.
+/// segments are given to the kernel as one packet, which the device cuts where it does not take them whole.
 #[derive(Debug)]
 pub struct PacketSocket {
     ring: Ring,
@@ -72,6 +72,9 @@ pub struct PacketSocket {
     transmit: OwnedFd,
     /// Packets given to the kernel; each may be a run of frames.
     writes: u64,
+    /// Runs are given as one packet. Past the queueing discipline the kernel cuts nothing: it refuses them for a device that
+    /// cannot cut them itself (ENOBUFS).
+    merges: bool,
     link: LinkInfo,
     arena: Arena,
     drops: PortDrops,
@@ -122,6 +125,7 @@ impl PacketSocket {
             fd,
             transmit,
             writes: 0,
+            merges: true,
             link,
             arena: Arena::default(),
             drops: PortDrops::default(),
@@ -157,13 +161,21 @@ impl Port for PacketSocket {
     }
 
     fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
+        let mut sent = false;
         while !batch.is_empty() {
-            let runs = runs_of(batch);
+            let runs = runs_of(batch, self.merges);
             let frames = |count| runs.iter().take(count).map(|run| run.frames).sum();
             match send_runs(self.transmit.as_fd(), &runs, batch) {
                 Ok(count) => {
+                    sent = true;
                     self.writes += count as u64;
                     batch.sent(frames(count));
+                }
+                Err(Errno::NOBUFS) if self.merges && runs[0].frames > 1 => self.merges = false,
+                Err(Errno::NOBUFS) if !self.merges && !sent => {
+                    // Single frames find no room either.
+                    self.merges = true;
+                    break;
                 }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => break,
                 Err(Errno::NETDOWN) => {
@@ -219,12 +231,13 @@ fn open_transmit(index: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// The runs at the front of `batch`, as many as are given to the kernel in one call.
-fn runs_of(batch: &Batch) -> SmallVec<[Run; TRANSMIT_BATCH]> {
+/// The runs at the front of `batch`, as many as are given to the kernel in one call; each a single frame unless `merges`.
+fn runs_of(batch: &Batch, merges: bool) -> SmallVec<[Run; TRANSMIT_BATCH]> {
+    let longest = if merges { usize::MAX } else { 1 };
     let mut runs = SmallVec::new();
     let mut frames = 0;
     while runs.len() < TRANSMIT_BATCH
-        && let Some(run) = Run::at_front(batch.iter_from(frames))
+        && let Some(run) = Run::at_front(batch.iter_from(frames).take(longest))
     {
         frames += run.frames;
         runs.push(run);
