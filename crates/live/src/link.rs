@@ -7,7 +7,10 @@ use crate::port::{
     interface_exists,
 };
 use baton_inet::Cidr;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+/// A port that is asked for nothing (RFC 863).
+const DISCARD: u16 = 9;
 
 /// Longest name of an interface.
 const LONGEST_NAME: usize = 15;
@@ -223,14 +226,27 @@ fn open_packet(
 fn check_addresses(namespace: Option<&str>, addresses: &[Cidr]) -> Result<(), LiveError> {
     for address in addresses {
         let addr = address.addr();
-        let taken = within(namespace, || UdpSocket::bind((addr, 0)).is_ok())?;
-        if taken {
+        if within(namespace, || is_of_kernel(addr))? {
             return Err(LiveError::BadInput(format!(
                 "{addr} is in use: it is an address of the kernel on this link; give the engine one of its own"
             )));
         }
     }
     Ok(())
+}
+
+/// Who sends to an own address sends from it. That one can be bound to says nothing: a namespace without addresses lets any.
+fn is_of_kernel(addr: IpAddr) -> bool {
+    let unspecified: IpAddr = match addr {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let from = UdpSocket::bind((unspecified, 0)).and_then(|socket| {
+        // No packet is sent.
+        socket.connect((addr, DISCARD))?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == addr)
 }
 
 /// A locally administered Ethernet address for the engine's end, from the name of the interface (FNV-1a).
