@@ -1,7 +1,8 @@
 //! The engine on real interfaces.
 //!
 //! [`port`] is where frames come from and go to; [`Link`] makes the interfaces and namespaces that a command needs and takes
-//! them away again; [`Engine`] is the loop that drives a host on a port; [`WebService`], [`Fetch`] and the [`adapter`] are applications; [`ControlSocket`] answers what is going on in a
+//! them away again; [`Engine`] is the loop that drives a host on a port; [`Forwarding`] does the same for a router on several;
+//! [`WebService`], [`Fetch`] and the [`adapter`] are applications; [`ControlSocket`] answers what is going on in a
 //! [`Snapshot`]. Links between host and adapter are in [`bus`].
 //!
 //! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
@@ -14,6 +15,7 @@ mod ending;
 mod engine;
 mod error;
 mod fetch;
+mod forwarding;
 mod handoff;
 pub mod http;
 mod kernel;
@@ -40,6 +42,7 @@ pub use ending::{Stop, Waiting};
 pub use engine::{Application, Engine, EngineStats};
 pub use error::LiveError;
 pub use fetch::{Fetch, FetchError, Url, UrlError};
+pub use forwarding::Forwarding;
 pub use handoff::{HandoffConfig, HandoffSockets};
 pub use kernel::{KernelSockets, KernelStats};
 pub use link::{Attachment, Link, LinkSpec};

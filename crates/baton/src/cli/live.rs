@@ -4,7 +4,7 @@ use super::{DescriptorArgs, FilterArgs};
 use crate::config::keys;
 use baton_cache::ReplacementConfig;
 use baton_host::SelectionConfig;
-use baton_inet::Cidr;
+use baton_inet::{Cidr, Route};
 use baton_live::Url;
 use baton_live::port::FaultSpec;
 use baton_sockets::AdapterAddress;
@@ -16,6 +16,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Shown below the help of `baton live`.
 pub(super) const EXAMPLE: &str = "\
@@ -36,6 +37,8 @@ pub enum LiveCommand {
     Serve(ServeArgs),
     /// Fetch a file over HTTP/1.1
     Get(GetArgs),
+    /// Route packets between interfaces
+    Route(RouteArgs),
     /// Show the connections and counters of a running `baton live serve` or `baton live adapter`
     Stat(StatArgs),
 }
@@ -206,6 +209,73 @@ pub struct GetArgs {
     /// Write the content to this file; without, to stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+}
+
+/// `baton live route`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, between two interfaces whose other ends have the addresses .2:
+  baton live route --iface eth1=10.9.1.1/24,fd00:9:1::1/64 --iface eth2=10.9.2.1/24 --route 0.0.0.0/0=10.9.2.2
+
+Each interface is used through a packet socket. Its addresses are the router's and must not be the kernel's, and the kernel must not
+forward what arrives there. It runs until it is interrupted, and then says what it has counted.")]
+pub struct RouteArgs {
+    /// An interface and the router's addresses on it; given for each
+    #[arg(long, value_name = "NAME=ADDR/LEN,...", required = true)]
+    pub iface: Vec<RoutedInterface>,
+    /// A network behind a neighbour; may be given again
+    #[arg(long, value_name = "NET=ADDR")]
+    pub route: Vec<GivenRoute>,
+    /// Network namespace of the interfaces
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// Take IP checksums of received frames for right
+    #[arg(long)]
+    pub no_verify: bool,
+}
+
+/// An interface of a router.
+#[derive(Clone, Debug)]
+pub struct RoutedInterface {
+    /// Its name.
+    pub name: String,
+    /// The router's addresses on it.
+    pub addresses: Vec<Cidr>,
+}
+
+impl FromStr for RoutedInterface {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected NAME=ADDR/LEN,... as in eth1=10.9.1.1/24,fd00:9::1/64";
+        let (name, list) = text.split_once('=').ok_or(expected)?;
+        let address = |text: &str| {
+            text.parse()
+                .map_err(|_| format!("{text} is no address with a length: {expected}"))
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            addresses: list.split(',').map(address).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// A route beyond a link.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenRoute(pub Route);
+
+impl FromStr for GivenRoute {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected NET/LEN=ADDR, as in 0.0.0.0/0=10.9.2.2";
+        let (destination, gateway) = text.split_once('=').ok_or(expected)?;
+        let bad = |part: &str| format!("{part} is wrong: {expected}");
+        Ok(Self(Route {
+            destination: destination.parse().map_err(|_| bad(destination))?,
+            gateway: Some(gateway.parse().map_err(|_| bad(gateway))?),
+        }))
+    }
 }
 
 /// `baton live stat`.

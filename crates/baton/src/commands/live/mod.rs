@@ -4,6 +4,7 @@ mod adapter;
 mod descriptors;
 mod engine;
 mod get;
+mod route;
 mod serve;
 mod stat;
 
@@ -21,6 +22,7 @@ pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failu
         LiveCommand::Adapter(arguments) => adapter::execute(arguments, interrupt),
         LiveCommand::Serve(arguments) => serve::execute(arguments, interrupt),
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
+        LiveCommand::Route(arguments) => route::execute(arguments, interrupt),
         LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),
     }
 }

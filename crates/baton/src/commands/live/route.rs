@@ -1,0 +1,79 @@
+//! `baton live route`: an IP router between interfaces.
+
+use crate::cli::RouteArgs;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::runner::Interrupt;
+use baton_inet::{InterfaceConfig, Route, Router};
+use baton_live::port::{Counted, PacketConfig, RingKind};
+use baton_live::{Attachment, Clock, Forwarding, Link, LinkSpec};
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, an interface that fails.
+pub fn execute(arguments: &RouteArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut routes: Vec<Vec<Route>> = vec![Vec::new(); arguments.iface.len()];
+    for given in &arguments.route {
+        routes[interface_of(arguments, &given.0)?].push(given.0);
+    }
+    let (mut configs, mut ports, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for (interface, routes) in arguments.iface.iter().zip(routes) {
+        let mut link = Link::up(&LinkSpec {
+            attachment: Attachment::Interface(interface.name.clone()),
+            namespace: arguments.netns.clone(),
+            host_addresses: Vec::new(),
+            packet: PacketConfig {
+                ring: RingKind::Slots,
+                ..PacketConfig::default()
+            },
+            engine_addresses: interface.addresses.clone(),
+        })?;
+        for warning in std::mem::take(&mut link.warnings) {
+            tell(&format!("note: {warning}\n"));
+        }
+        let info = link.info().clone();
+        configs.push(InterfaceConfig {
+            mtu: info.mtu,
+            routes,
+            verify_checksums: !arguments.no_verify,
+            ..InterfaceConfig::new(info.mac, interface.addresses.clone())
+        });
+        let link = link.wrapped(|port| Box::new(Counted::new(port)));
+        let (port, made) = link.into_parts();
+        ports.push(port);
+        kept.push(made);
+    }
+    let router =
+        Router::new(configs).map_err(|error| Failure::BadInput(format!("--iface: {error}")))?;
+    let mut forwarding = Forwarding::new(router, ports, Clock::start());
+    tell("routing; interrupt to end\n");
+    forwarding.run(|| interrupt.requested())?;
+    let mut report = String::new();
+    let mut line = |name: &str, value: u64| {
+        if value > 0 {
+            report.push_str(&format!("{name} {value}\n"));
+        }
+    };
+    forwarding.counters(&mut line);
+    tell(&report);
+    Ok(())
+}
+
+/// The interface on whose link the gateway is.
+fn interface_of(arguments: &RouteArgs, route: &Route) -> Result<usize, Failure> {
+    let Some(gateway) = route.gateway else {
+        return Ok(0);
+    };
+    let is_on_link =
+        |addresses: &[baton_inet::Cidr]| addresses.iter().any(|own| own.contains(&gateway));
+    let mut interfaces = arguments.iface.iter();
+    interfaces
+        .position(|interface| is_on_link(&interface.addresses))
+        .ok_or_else(|| {
+            let destination = route.destination;
+            Failure::BadInput(format!(
+                "--route {destination}={gateway}: {gateway} is on no link of the router; expected a neighbour of one of its addresses"
+            ))
+        })
+}
