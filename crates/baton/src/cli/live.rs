@@ -215,10 +215,12 @@ pub struct GetArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, between two interfaces whose other ends have the addresses .2:
-  baton live route --iface eth1=10.9.1.1/24,fd00:9:1::1/64 --iface eth2=10.9.2.1/24 --route 0.0.0.0/0=10.9.2.2
+  baton live route --iface eth1=10.9.1.1/24,fd00:9:1::1/64 --iface eth2=10.9.2.1/24 \\
+    --route 0.0.0.0/0=10.9.2.2
 
-Each interface is used through a packet socket. Its addresses are the router's and must not be the kernel's, and the kernel must not
-forward what arrives there. It runs until it is interrupted, and then says what it has counted.")]
+Each interface is used through a packet socket. Its addresses are the router's and must not be the
+kernel's, and the kernel must not forward what arrives there. It runs until it is interrupted, and
+then says what it has counted.")]
 pub struct RouteArgs {
     /// An interface and the router's addresses on it; given for each
     #[arg(long, value_name = "NAME=ADDR/LEN,...", required = true)]
