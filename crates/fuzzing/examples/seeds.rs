@@ -9,8 +9,8 @@ use baton_bus::descriptor::{
 };
 use baton_fuzzing::SPELLED;
 use baton_wire::{
-    Ecn, Endpoint, FastOpenCookie, Flags, Header, Link, Options, Packet, SackBlock, SeqNr,
-    Timestamps, encode_frame, encode_packet,
+    Ecn, Endpoint, FastOpenCookie, FastOpenOption, Flags, Header, Link, Options, Packet, SackBlock,
+    SeqNr, Timestamps, encode_frame, encode_packet,
 };
 use baton_workload::log::Format;
 use std::fs;
@@ -56,7 +56,9 @@ fn packets(folder: &Path) -> std::io::Result<()> {
         ..Options::default()
     };
     let cookie = Options {
-        fast_open: Some(FastOpenCookie::new(&[1, 2, 3, 4, 5, 6, 7, 8]).expect("a cookie")),
+        fast_open: Some(FastOpenOption::new(
+            FastOpenCookie::new(&[1, 2, 3, 4, 5, 6, 7, 8]).expect("a cookie"),
+        )),
         ..all
     };
     let block = |start: u32| SackBlock {

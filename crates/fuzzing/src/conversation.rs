@@ -8,8 +8,8 @@ use baton_tcp::{
 };
 use baton_testkit::{endpoint, symbolic};
 use baton_wire::{
-    Ecn, FastOpenCookie, Flags, Flow, Header, Options, Pieces, SackBlock, SeqNr, Span, Symbolic,
-    Time, Timestamps,
+    Ecn, FastOpenCookie, FastOpenOption, Flags, Flow, Header, Options, Pieces, SackBlock, SeqNr,
+    Span, Symbolic, Time, Timestamps,
 };
 
 /// Steps of one run at most.
@@ -155,7 +155,7 @@ pub(crate) struct Sent {
     sack_permitted: bool,
     timestamps: Option<i16>,
     sack: [Option<(Number, i16)>; 3],
-    fast_open: Option<Presented>,
+    fast_open: Option<(Presented, bool)>,
 }
 
 /// What a peer's Fast Open option holds.
@@ -735,13 +735,19 @@ impl Conversation {
         let fast_open = sent
             .fast_open
             .as_ref()
-            .and_then(|presented| match presented {
-                Presented::Request => Some(FastOpenCookie::REQUEST),
-                Presented::Given => Some(self.cookie),
-                Presented::Any(bytes, len) => {
-                    let len = usize::from(*len).min(bytes.len());
-                    FastOpenCookie::new(&bytes[..len]).ok()
-                }
+            .and_then(|(presented, experimental)| {
+                let cookie = match presented {
+                    Presented::Request => FastOpenCookie::REQUEST,
+                    Presented::Given => self.cookie,
+                    Presented::Any(bytes, len) => {
+                        let len = usize::from(*len).min(bytes.len());
+                        FastOpenCookie::new(&bytes[..len]).ok()?
+                    }
+                };
+                Some(FastOpenOption {
+                    cookie,
+                    experimental: *experimental,
+                })
             });
         let header = Header {
             seq: sent.seq.from(self.peer_next()),
@@ -806,7 +812,9 @@ impl Conversation {
                 break;
             };
             assert!(count < MOST_OUTPUT, "a stack stops sending");
-            self.cookie = segment.header.options.fast_open.unwrap_or(self.cookie);
+            if let Some(option) = segment.header.options.fast_open {
+                self.cookie = option.cookie;
+            }
             let mut peers = self.peers.iter_mut();
             if let Some(peer) = peers.find(|peer| peer.flow.remote == segment.dst) {
                 peer.received_end = segment.header.seq + segment.sequence_len();

@@ -5,7 +5,7 @@ mod shown;
 
 pub use header::Numbers;
 
-use baton_wire::{Ecn, FastOpenCookie, Flags};
+use baton_wire::{Ecn, FastOpenCookie, FastOpenOption, Flags};
 use std::str::FromStr;
 
 /// Options as they are written, sequence numbers relative to the SYNs.
@@ -22,7 +22,7 @@ pub struct OptionsText {
     /// SACK blocks.
     pub sack: Vec<(u32, u32)>,
     /// Fast Open: a cookie, or a request for one.
-    pub fast_open: Option<FastOpenCookie>,
+    pub fast_open: Option<FastOpenOption>,
     /// Injected without the timestamps that were agreed on.
     pub bare: bool,
 }
@@ -153,8 +153,13 @@ fn parse_options(text: &str) -> Result<OptionsText, String> {
             ["nop"] => {}
             ["noTS"] => options.bare = true,
             ["sackOK"] => options.sack_permitted = true,
-            ["FO"] => options.fast_open = Some(FastOpenCookie::REQUEST),
-            ["FO", cookie] => options.fast_open = Some(parse_cookie(cookie)?),
+            [kind @ ("FO" | "FOEXP"), cookie @ ..] if cookie.len() < 2 => {
+                let cookie = cookie.first().copied().unwrap_or_default();
+                options.fast_open = Some(FastOpenOption {
+                    cookie: parse_cookie(cookie)?,
+                    experimental: *kind == "FOEXP",
+                });
+            }
             ["mss", value] => options.mss = Some(number(Some(value))?),
             ["wscale", value] => options.window_scale = Some(number(Some(value))?),
             ["TS", "val", value, "ecr", echo] => {
@@ -167,7 +172,7 @@ fn parse_options(text: &str) -> Result<OptionsText, String> {
             }
             _ => {
                 return Err(format!(
-                    "expected `mss N`, `wscale N`, `sackOK`, `TS val N ecr N`, `sack A:B ...`, `FO [HEX]` or `nop`, found `{option}`"
+                    "expected `mss N`, `wscale N`, `sackOK`, `TS val N ecr N`, `sack A:B ...`, `FO [HEX]`, `FOEXP [HEX]` or `nop`, found `{option}`"
                 ));
             }
         }
@@ -175,7 +180,7 @@ fn parse_options(text: &str) -> Result<OptionsText, String> {
     Ok(options)
 }
 
-/// A Fast Open cookie in hexadecimal.
+/// A Fast Open cookie in hexadecimal; without any digits it asks for one.
 fn parse_cookie(text: &str) -> Result<FastOpenCookie, String> {
     let fault = || format!("expected a cookie of 4 to 16 bytes in hexadecimal, found `{text}`");
     let byte = |at| {

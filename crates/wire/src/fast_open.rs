@@ -1,4 +1,4 @@
-//! The Fast Open option's cookie as a value (RFC 7413 4.1.1).
+//! The Fast Open option as a value (RFC 7413 4.1.1).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,6 +14,34 @@ const MOST: usize = 16;
 pub struct FastOpenCookie {
     bytes: [u8; MOST],
     len: u8,
+}
+
+/// The option: a cookie, or a request for one, under one of its two kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FastOpenOption {
+    /// The cookie.
+    pub cookie: FastOpenCookie,
+    /// Under the kind for experiments that it had before its own was assigned (RFC 6994, experiment 0xF989).
+    pub experimental: bool,
+}
+
+impl FastOpenOption {
+    /// Asks for a cookie.
+    pub const REQUEST: Self = Self::new(FastOpenCookie::REQUEST);
+
+    /// A cookie under the assigned kind.
+    pub const fn new(cookie: FastOpenCookie) -> Self {
+        Self {
+            cookie,
+            experimental: false,
+        }
+    }
+
+    /// Bytes it takes, without padding.
+    pub(crate) fn len(&self) -> usize {
+        let experiment = if self.experimental { 2 } else { 0 };
+        2 + experiment + self.cookie.len()
+    }
 }
 
 /// Bytes that are no cookie.

@@ -1,6 +1,6 @@
 //! TCP headers as values (RFC 9293 3.1), and how long they are on a wire.
 
-use crate::{FastOpenCookie, SackBlocks, SeqNr};
+use crate::{FastOpenOption, SackBlocks, SeqNr};
 use serde::{Deserialize, Serialize};
 
 bitflags::bitflags! {
@@ -94,7 +94,7 @@ pub struct Options {
     /// SACK blocks, at most four, most recent first.
     pub sack: SackBlocks,
     /// Fast Open (SYN only, RFC 7413 4.1.1).
-    pub fast_open: Option<FastOpenCookie>,
+    pub fast_open: Option<FastOpenOption>,
 }
 
 impl Options {
@@ -116,7 +116,7 @@ impl Options {
             4 + 8 * self.sack.len()
         };
         len += match &self.fast_open {
-            Some(cookie) => (2 + cookie.len()).next_multiple_of(4),
+            Some(option) => option.len().next_multiple_of(4),
             None => 0,
         };
         len

@@ -27,7 +27,7 @@ pub use capture::CaptureWriter;
 pub use checksum::Checksum;
 pub use decode::{TcpPart, decode_frame, decode_packet, decode_tcp};
 pub use encode::{Cut, encode_frame, encode_link, encode_packet, encode_pieces, encode_run};
-pub use fast_open::{FastOpenCookie, NoCookie};
+pub use fast_open::{FastOpenCookie, FastOpenOption, NoCookie};
 pub use flow::{Endpoint, Flow};
 pub use frame_pool::FramePool;
 pub use header::{

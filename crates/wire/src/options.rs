@@ -1,6 +1,6 @@
 //! TCP options to and from bytes (RFC 9293 3.1), without allocation.
 
-use crate::{Checksum, FastOpenCookie, Options, SackBlock, SeqNr, Timestamps};
+use crate::{Checksum, FastOpenCookie, FastOpenOption, Options, SackBlock, SeqNr, Timestamps};
 use etherparse::tcp_option::{
     KIND_END, KIND_MAXIMUM_SEGMENT_SIZE, KIND_NOOP, KIND_SELECTIVE_ACK,
     KIND_SELECTIVE_ACK_PERMITTED, KIND_TIMESTAMP, KIND_WINDOW_SCALE, LEN_MAXIMUM_SEGMENT_SIZE,
@@ -9,6 +9,10 @@ use etherparse::tcp_option::{
 
 /// The Fast Open option (RFC 7413 4.1.1), which the library does not know.
 const KIND_FAST_OPEN: u8 = 34;
+
+/// The kind for experiments, and the number of Fast Open's there (RFC 6994, RFC 7413 9).
+const KIND_EXPERIMENT: u8 = 254;
+const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
 /// Most bytes of options that a TCP header has room for.
 pub(crate) const MOST_LEN: usize = 40;
@@ -74,8 +78,14 @@ fn write_any(options: &Options, room: &mut [u8]) {
             out.push(block.end.0.to_be_bytes());
         }
     }
-    if let Some(cookie) = &options.fast_open {
-        out.push([KIND_FAST_OPEN, 2 + cookie.len() as u8]);
+    if let Some(option) = &options.fast_open {
+        let (len, cookie) = (option.len() as u8, &option.cookie);
+        if option.experimental {
+            out.push([KIND_EXPERIMENT, len]);
+            out.push(FAST_OPEN_EXPERIMENT);
+        } else {
+            out.push([KIND_FAST_OPEN, len]);
+        }
         out.room[out.len..out.len + cookie.len()].copy_from_slice(cookie);
         out.len = (out.len + cookie.len()).next_multiple_of(4);
     }
@@ -161,9 +171,22 @@ fn take(options: &mut Options, kind: u8, content: &[u8]) {
                 .collect();
         }
         // Of a wrong length it is ignored (RFC 7413 4.1.1).
-        (KIND_FAST_OPEN, content) => options.fast_open = FastOpenCookie::new(content).ok(),
+        (KIND_FAST_OPEN, content) => options.fast_open = fast_open(content, false),
+        (KIND_EXPERIMENT, content) => {
+            if let Some(content) = content.strip_prefix(&FAST_OPEN_EXPERIMENT) {
+                options.fast_open = fast_open(content, true);
+            }
+        }
         _ => {}
     }
+}
+
+fn fast_open(content: &[u8], experimental: bool) -> Option<FastOpenOption> {
+    let cookie = FastOpenCookie::new(content).ok()?;
+    Some(FastOpenOption {
+        cookie,
+        experimental,
+    })
 }
 
 /// Two numbers of four bytes.

@@ -1,9 +1,9 @@
 //! Segments survive the way through bytes, and broken bytes are refused for the right reason.
 
 use baton_wire::{
-    DecodeError, Ecn, EncodeError, Endpoint, FastOpenCookie, Flags, Header, Link, LowerHeaders,
-    Options, Packet, SackBlock, SeqNr, Timestamps, decode_frame, decode_packet, encode_frame,
-    encode_packet, encode_pieces, frame_len,
+    DecodeError, Ecn, EncodeError, Endpoint, FastOpenCookie, FastOpenOption, Flags, Header, Link,
+    LowerHeaders, Options, Packet, SackBlock, SeqNr, Timestamps, decode_frame, decode_packet,
+    encode_frame, encode_packet, encode_pieces, frame_len,
 };
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,7 +21,7 @@ fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         proptest::option::of(timestamps),
         proptest::collection::vec(block, 0..5),
-        proptest::option::of(cookies()),
+        proptest::option::of(fast_open()),
     )
         .prop_map(
             |(mss, window_scale, sack_permitted, timestamps, sack, fast_open)| Options {
@@ -36,11 +36,15 @@ fn options() -> impl Strategy<Value = Options> {
         .prop_filter("at most 40 bytes of options", |options| options.len() <= 40)
 }
 
-fn cookies() -> impl Strategy<Value = FastOpenCookie> {
-    (any::<[u8; 16]>(), 1_usize..9).prop_map(|(bytes, pairs)| {
+fn fast_open() -> impl Strategy<Value = FastOpenOption> {
+    let of = |(bytes, pairs, experimental): ([u8; 16], usize, bool)| {
         let len = if pairs == 1 { 0 } else { 2 * pairs };
-        FastOpenCookie::new(&bytes[..len]).expect("an even number of bytes, 4 to 16")
-    })
+        FastOpenOption {
+            cookie: FastOpenCookie::new(&bytes[..len]).expect("an even number of bytes, 4 to 16"),
+            experimental,
+        }
+    };
+    (any::<[u8; 16]>(), 1_usize..9, any::<bool>()).prop_map(of)
 }
 
 fn ends() -> impl Strategy<Value = (Endpoint, Endpoint)> {
@@ -187,7 +191,14 @@ fn options_stand_in_the_order_of_linux() {
         FastOpenCookie::new(&bytes).expect("a cookie")
     };
     let with_cookie = |len| Options {
-        fast_open: Some(cookie(len)),
+        fast_open: Some(FastOpenOption::new(cookie(len))),
+        ..Options::default()
+    };
+    let experimental = |len| Options {
+        fast_open: Some(FastOpenOption {
+            cookie: cookie(len),
+            experimental: true,
+        }),
         ..Options::default()
     };
     for (options, expected) in [
@@ -205,6 +216,11 @@ fn options_stand_in_the_order_of_linux() {
         (with_cookie(0), &[34, 2, 1, 1][..]),
         (with_cookie(4), &[34, 6, 10, 11, 12, 13, 1, 1][..]),
         (with_cookie(6), &[34, 8, 10, 11, 12, 13, 14, 15][..]),
+        (experimental(0), &[254, 4, 0xf9, 0x89][..]),
+        (
+            experimental(6),
+            &[254, 10, 0xf9, 0x89, 10, 11, 12, 13, 14, 15, 1, 1][..],
+        ),
         (
             with_blocks,
             &[
@@ -243,7 +259,7 @@ fn odd_options_are_skipped_and_impossible_ones_end_the_reading() {
         timestamps,
         ..Options::default()
     };
-    // Not known: kind 254.
+    // Not known: an experiment without a number.
     assert_eq!(
         options_read(&[254, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]),
         stamped
@@ -254,7 +270,17 @@ fn odd_options_are_skipped_and_impossible_ones_end_the_reading() {
     assert_eq!(options_read(&[34, 4, 9, 9, 2, 4, 5, 180, 1, 1, 1, 1]), mss);
     assert_eq!(options_read(&[34, 7, 9, 9, 9, 9, 9, 2, 4, 5, 180, 1]), mss);
     let given = options_read(&[34, 8, 9, 9, 9, 9, 9, 9, 1, 1, 1, 1]);
-    assert_eq!(given.fast_open, FastOpenCookie::new(&[9; 6]).ok());
+    let cookie = |len| FastOpenCookie::new(&[9; 6][..len]).expect("a cookie");
+    assert_eq!(given.fast_open, Some(FastOpenOption::new(cookie(6))));
+    // The same under the kind for experiments; another experiment is none of ours.
+    let given = options_read(&[254, 8, 0xf9, 0x89, 9, 9, 9, 9, 1, 1, 1, 1]);
+    let experimental = FastOpenOption {
+        cookie: cookie(4),
+        experimental: true,
+    };
+    assert_eq!(given.fast_open, Some(experimental));
+    let other = options_read(&[254, 8, 0xf9, 0x88, 9, 9, 9, 9, 1, 1, 1, 1]);
+    assert_eq!(other, Options::default());
     // Shorter than an option can be, or longer than the header: what came before holds.
     assert_eq!(options_read(&[2, 4, 5, 180, 254, 1, 3, 3, 7, 0, 0, 0]), mss);
     assert_eq!(options_read(&[2, 4, 5, 180, 254, 0, 3, 3, 7, 0, 0, 0]), mss);

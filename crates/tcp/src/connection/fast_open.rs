@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::fast_open::{FastOpen, Offer, Servers};
 use crate::payload::truncate;
 use crate::types::State;
-use baton_wire::{FastOpenCookie, Header, Options, Payload, Pieces, SeqNr, Time};
+use baton_wire::{FastOpenOption, Header, Options, Payload, Pieces, SeqNr, Time};
 use std::net::IpAddr;
 
 /// What a SYN leaves free of a segment, whatever options it has, as Linux does: all that options may take.
@@ -43,9 +43,10 @@ impl<P: Payload> Connection<P> {
         self.rx.edge = self.rx.next;
     }
 
-    /// The SYN-ACK is to hold a cookie.
-    pub(crate) fn owe_cookie(&mut self) {
+    /// The SYN-ACK is to hold a cookie, under the kind that the SYN used.
+    pub(crate) fn owe_cookie(&mut self, experimental: bool) {
         self.marks.insert(Marks::COOKIE_DUE);
+        self.marks.set(Marks::EXPERIMENTAL, experimental);
     }
 
     /// It was opened by Fast Open, and the handshake is not complete.
@@ -71,7 +72,7 @@ impl<P: Payload> Connection<P> {
         &mut self,
         cx: &mut Context<'_>,
         again: bool,
-    ) -> Option<FastOpenCookie> {
+    ) -> Option<FastOpenOption> {
         if !self.marks.contains(Marks::COOKIE_DUE) {
             return None;
         }
@@ -80,7 +81,10 @@ impl<P: Payload> Connection<P> {
             return None;
         }
         cx.stats.fast_open_cookies_sent += 1;
-        Some(cx.fast_open.cookie(&self.flow))
+        Some(FastOpenOption {
+            cookie: cx.fast_open.cookie(&self.flow),
+            experimental: self.marks.contains(Marks::EXPERIMENTAL),
+        })
     }
 
     /// The peer did not get our SYN: it goes again.
@@ -111,17 +115,17 @@ impl<P: Payload> Connection<P> {
         now: Time,
         config: &Config,
         servers: &mut Servers,
-    ) -> (u32, Option<FastOpenCookie>) {
+    ) -> (u32, Option<FastOpenOption>) {
         if !self.asks_fast_open() {
             return (0, None);
         }
-        let (cookie, mss) = match servers.offer(now, &self.flow) {
+        let (option, mss) = match servers.offer(now, &self.flow) {
             Offer::Nothing => return (0, None),
             Offer::Option(..) if self.marks.contains(Marks::WITHOUT_COOKIE) => {
                 (None, servers.mss(&self.flow))
             }
-            Offer::Option(cookie, _) if cookie.is_request() => return (0, Some(cookie)),
-            Offer::Option(cookie, mss) => (Some(cookie), mss),
+            Offer::Option(option, _) if option.cookie.is_request() => return (0, Some(option)),
+            Offer::Option(option, mss) => (Some(option), mss),
         };
         // What any host takes, unless the server said more (RFC 7413 4.1.3).
         let default_mss = match self.flow.remote.addr {
@@ -129,7 +133,7 @@ impl<P: Payload> Connection<P> {
             IpAddr::V6(_) => DEFAULT_MSS_V6,
         };
         let mss = mss.unwrap_or(default_mss).min(config.mss);
-        (mss.saturating_sub(OPTION_ROOM).into(), cookie)
+        (mss.saturating_sub(OPTION_ROOM).into(), option)
     }
 
     /// Bytes of data that would go with the SYN, which was not sent yet.
@@ -141,7 +145,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The first SYN's option, and how many bytes of data go with it (RFC 7413 4.2.1).
-    pub(super) fn first_syn(&mut self, cx: &mut Context<'_>) -> (u32, Option<FastOpenCookie>) {
+    pub(super) fn first_syn(&mut self, cx: &mut Context<'_>) -> (u32, Option<FastOpenOption>) {
         if !self.asks_fast_open() {
             return (0, None);
         }
@@ -151,6 +155,8 @@ impl<P: Payload> Connection<P> {
             cx.stats.fast_open_back_offs += 1;
             self.marks.remove(Marks::FAST_OPEN);
         }
+        let experimental = option.is_some_and(|option| option.experimental);
+        self.marks.set(Marks::EXPERIMENTAL, experimental);
         let first = self.tx.iss + 1;
         let record = self.boundaries.record_end(first);
         let record = record.map_or(u32::MAX, |end| end - first);
@@ -184,33 +190,45 @@ impl<P: Payload> Connection<P> {
             self.marks.insert(Marks::SYN_DATA);
         }
         if self.marks.contains(Marks::FAST_OPEN) {
-            self.marks.remove(Marks::FAST_OPEN | Marks::WITHOUT_COOKIE);
             self.remember_server(cx, &header.options, sent, acked);
+            let asked = Marks::FAST_OPEN | Marks::WITHOUT_COOKIE | Marks::EXPERIMENTAL;
+            self.marks.remove(asked);
         }
     }
 
     fn remember_server(&self, cx: &mut Context<'_>, options: &Options, sent: u32, acked: u32) {
-        let cookie = options.fast_open.filter(|cookie| !cookie.is_request());
+        let given = options
+            .fast_open
+            .filter(|option| !option.cookie.is_request());
+        let asked = !self.marks.contains(Marks::WITHOUT_COOKIE);
+        let lost = self.marks.contains(Marks::SYN_LOST);
         let servers = &mut cx.fast_open.servers;
-        servers.learn(&self.flow, cookie, options.mss);
+        servers.learn(&self.flow, given.filter(|_| asked), options.mss);
         if acked > 0 {
             servers.worked(&self.flow);
             cx.stats.fast_open_data_acknowledged += 1;
         } else if sent > 0 {
             cx.stats.fast_open_data_refused += 1;
             // Of a SYN that was not answered in time that is known already.
-            if cookie.is_none() && !self.marks.contains(Marks::SYN_LOST) {
+            if given.is_none() && !lost {
                 servers.failed(cx.now, &self.flow);
             }
+        } else if given.is_none() && asked && !lost {
+            servers.request_ignored(&self.flow, self.marks.contains(Marks::EXPERIMENTAL));
         }
     }
 
     /// Nobody answered a SYN that asked for Fast Open, or the network spoke against it: the next one does not, and nor do those of
-    /// other connections for a while (RFC 7413 4.1.3.1).
-    pub(super) fn fast_open_failed(&self, cx: &mut Context<'_>) {
-        if self.asks_fast_open() && self.timers.retries == 0 {
-            cx.stats.fast_open_timeouts += 1;
-            cx.fast_open.servers.failed(cx.now, &self.flow);
+    /// other connections for a while (RFC 7413 4.1.3.1). What had no data may have been lost by chance, once.
+    pub(super) fn fast_open_failed(&self, cx: &mut Context<'_>, by_chance: bool) {
+        if !self.asks_fast_open() || self.timers.retries > 0 {
+            return;
+        }
+        cx.stats.fast_open_timeouts += 1;
+        let servers = &mut cx.fast_open.servers;
+        match by_chance && self.tx.max == self.tx.iss + 1 {
+            true => servers.suspect(cx.now, &self.flow),
+            false => servers.failed(cx.now, &self.flow),
         }
     }
 

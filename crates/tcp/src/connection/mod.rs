@@ -111,6 +111,8 @@ bitflags::bitflags! {
         const FAST_OPEN = 1 << 19;
         /// With `FAST_OPEN`: data goes with the SYN without a cookie.
         const WITHOUT_COOKIE = 1 << 20;
+        /// The option of Fast Open stands under its kind for experiments: in what is owed, or in what was asked.
+        const EXPERIMENTAL = 1 << 21;
     }
 }
 

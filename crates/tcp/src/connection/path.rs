@@ -33,7 +33,7 @@ impl<P: Payload> Connection<P> {
             // Nobody has heard of it yet: the owner learns it at once, as with Linux. RFC 1122 4.2.3.9 wants an owner to
             // be told and lets it decide; one that wants to go on tries again.
             _ if self.state == State::SynSent => {
-                self.fast_open_failed(cx);
+                self.fast_open_failed(cx, false);
                 effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
             }
             // Nobody was told of it yet, and nothing is lost with it.

@@ -156,7 +156,7 @@ impl<P: Payload> Connection<P> {
 
     /// RFC 6298 5.4 to 5.7, RFC 5681 3.1. What is outstanding is sent again from SND.UNA on (go-back-N).
     fn retransmission_timeout(&mut self, cx: &mut Context<'_>, effects: &mut Effects) {
-        self.fast_open_failed(cx);
+        self.fast_open_failed(cx, true);
         if self.gives_up(cx) {
             effects.end = Some(End::Closed(self.timed_out()));
             return;

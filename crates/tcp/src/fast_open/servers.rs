@@ -1,6 +1,6 @@
 //! What a client knows of servers: their cookies, and where Fast Open did not work (RFC 7413 4.1.3).
 
-use baton_wire::{Endpoint, FastOpenCookie, Flow, Span, Time};
+use baton_wire::{Endpoint, FastOpenCookie, FastOpenOption, Flow, Span, Time};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -15,13 +15,25 @@ const FIRST_BACK_OFF: Span = Span::from_secs(60);
 const MOST_DOUBLINGS: u8 = 6;
 
 /// What a server of an address gave. It holds for all its ports.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Given {
-    cookie: Option<FastOpenCookie>,
+    cookie: Option<FastOpenOption>,
     mss: Option<u16>,
+    ignored: Ignored,
 }
 
-/// Fast Open did not work.
+/// Requests for a cookie that were answered without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ignored {
+    #[default]
+    None,
+    /// That under the assigned kind: the next one goes under the kind for experiments, as Linux has it.
+    Assigned,
+    /// One of each kind: the assigned one is as good as the other.
+    Both,
+}
+
+/// Fast Open did not work, so many times; 0: it may not have.
 #[derive(Clone, Copy, Debug)]
 struct BackOff {
     until: Time,
@@ -34,7 +46,7 @@ pub(crate) enum Offer {
     /// No Fast Open: it did not work lately.
     Nothing,
     /// This option, which asks for a cookie or is one; with a cookie data, for a server with this MSS, if that is known.
-    Option(FastOpenCookie, Option<u16>),
+    Option(FastOpenOption, Option<u16>),
 }
 
 /// Servers that a client has spoken to.
@@ -51,12 +63,17 @@ impl Servers {
         if back_off.is_some_and(|it| now < it.until) {
             return Offer::Nothing;
         }
-        match self.given.get(&addresses_of(flow)) {
-            Some(Given {
-                cookie: Some(cookie),
-                mss,
-            }) => Offer::Option(*cookie, *mss),
-            _ => Offer::Option(FastOpenCookie::REQUEST, None),
+        let given = self.given.get(&addresses_of(flow));
+        let given = given.copied().unwrap_or_default();
+        match given.cookie {
+            Some(option) => Offer::Option(option, given.mss),
+            None => {
+                let request = FastOpenOption {
+                    cookie: FastOpenCookie::REQUEST,
+                    experimental: given.ignored == Ignored::Assigned,
+                };
+                Offer::Option(request, None)
+            }
         }
     }
 
@@ -65,17 +82,28 @@ impl Servers {
         self.given.get(&addresses_of(flow))?.mss
     }
 
-    /// The server answered, perhaps with a cookie.
-    pub(crate) fn learn(&mut self, flow: &Flow, cookie: Option<FastOpenCookie>, mss: Option<u16>) {
-        let given = self.given.entry(addresses_of(flow));
-        let given = given.get_or_insert(Given {
-            cookie: None,
-            mss: None,
-        });
+    /// The server answered, perhaps with a cookie: then it understood.
+    pub(crate) fn learn(&mut self, flow: &Flow, cookie: Option<FastOpenOption>, mss: Option<u16>) {
+        let given = self.given.entry(addresses_of(flow)).get_or_insert_default();
         given.mss = mss;
         if cookie.is_some() {
             given.cookie = cookie;
+            self.worked(flow);
         }
+    }
+
+    /// The server answered a request of this kind without a cookie.
+    pub(crate) fn request_ignored(&mut self, flow: &Flow, experimental: bool) {
+        let given = self.given.entry(addresses_of(flow)).get_or_insert_default();
+        given.ignored = match (given.ignored, experimental) {
+            (Ignored::None, false) => Ignored::Assigned,
+            _ => Ignored::Both,
+        };
+    }
+
+    /// All is forgotten.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
     }
 
     /// Data in a SYN was acknowledged.
@@ -86,12 +114,22 @@ impl Servers {
     /// A SYN was not answered, or its data was not taken, or the network spoke against it (RFC 7413 4.1.3.1).
     pub(crate) fn failed(&mut self, now: Time, flow: &Flow) {
         let entry = self.back_offs.entry(port_of(flow));
-        let times = entry.map_or(0, |before| {
-            before.times.saturating_add(1).min(MOST_DOUBLINGS)
-        });
+        let before = entry.map_or(0, |before| before.times);
         *entry = Some(BackOff {
-            until: now + FIRST_BACK_OFF * (1 << times),
-            times,
+            until: now + FIRST_BACK_OFF * (1 << before.min(MOST_DOUBLINGS)),
+            times: before.saturating_add(1),
+        });
+    }
+
+    /// A SYN was not answered, which may be chance: it has failed if it happens again before it works.
+    pub(crate) fn suspect(&mut self, now: Time, flow: &Flow) {
+        let entry = self.back_offs.entry(port_of(flow));
+        if entry.is_some() {
+            return self.failed(now, flow);
+        }
+        *entry = Some(BackOff {
+            until: now,
+            times: 0,
         });
     }
 }
@@ -159,11 +197,18 @@ mod tests {
         }
     }
 
-    fn cookie(byte: u8) -> FastOpenCookie {
-        FastOpenCookie::new(&[byte; 8]).expect("a cookie")
+    fn cookie(byte: u8) -> FastOpenOption {
+        FastOpenOption::new(FastOpenCookie::new(&[byte; 8]).expect("a cookie"))
     }
 
-    const ASKS: Offer = Offer::Option(FastOpenCookie::REQUEST, None);
+    const ASKS: Offer = Offer::Option(FastOpenOption::REQUEST, None);
+    const ASKS_BY_EXPERIMENT: Offer = Offer::Option(
+        FastOpenOption {
+            cookie: FastOpenCookie::REQUEST,
+            experimental: true,
+        },
+        None,
+    );
 
     #[test]
     fn the_last_cookie_of_an_address_is_for_all_its_ports() {
@@ -175,6 +220,35 @@ mod tests {
         let known = Offer::Option(cookie(2), Some(1200));
         assert_eq!(servers.offer(Time::ZERO, &flow(1, 82)), known);
         assert_eq!(servers.offer(Time::ZERO, &flow(2, 80)), ASKS);
+    }
+
+    #[test]
+    fn the_kind_for_experiments_is_tried_once() {
+        let mut servers = Servers::default();
+        let server = flow(1, 80);
+        servers.request_ignored(&server, false);
+        assert_eq!(servers.offer(Time::ZERO, &server), ASKS_BY_EXPERIMENT);
+        for experimental in [true, false, false] {
+            servers.request_ignored(&server, experimental);
+            assert_eq!(servers.offer(Time::ZERO, &server), ASKS);
+        }
+        servers.forget();
+        servers.request_ignored(&server, false);
+        assert_eq!(servers.offer(Time::ZERO, &server), ASKS_BY_EXPERIMENT);
+    }
+
+    #[test]
+    fn one_loss_may_be_chance() {
+        let mut servers = Servers::default();
+        let (now, server) = (Time::ZERO, flow(1, 80));
+        servers.suspect(now, &server);
+        assert_eq!(servers.offer(now, &server), ASKS);
+        servers.suspect(now, &server);
+        assert_eq!(servers.offer(now, &server), Offer::Nothing);
+        // A cookie came after all.
+        servers.learn(&server, Some(cookie(1)), None);
+        servers.suspect(now, &server);
+        assert_ne!(servers.offer(now, &server), Offer::Nothing);
     }
 
     #[test]

@@ -297,7 +297,8 @@ impl<P: Payload> Stack<P> {
         let mut conn = Connection::answering(now, syn, config, iss, clock, listener);
         conn.profile = profile;
         if owed.cookie {
-            conn.owe_cookie();
+            let option = syn.header.options.fast_open;
+            conn.owe_cookie(option.is_some_and(|option| option.experimental));
         }
         let id = self.insert(conn);
         handled.conn = Some(id);

@@ -69,8 +69,15 @@ impl<P: Payload> Stack<P> {
     pub fn knows_fast_open(&mut self, now: Time, flow: &Flow, how: FastOpen) -> bool {
         match self.fast_open.servers.offer(now, flow) {
             Offer::Nothing => false,
-            Offer::Option(cookie, _) => how == FastOpen::WithoutCookie || !cookie.is_request(),
+            Offer::Option(option, _) => {
+                how == FastOpen::WithoutCookie || !option.cookie.is_request()
+            }
         }
+    }
+
+    /// Forgets what servers gave and where Fast Open did not work: all clients begin anew.
+    pub fn forget_fast_open_servers(&mut self) {
+        self.fast_open.servers.forget();
     }
 
     /// Bytes that would go with the SYN of a connection opened just now by Fast Open, if they are written before it is sent.
@@ -109,15 +116,15 @@ impl<P: Payload> Stack<P> {
         }
         let presented = match option {
             None => Presented::Current,
-            Some(cookie) if cookie.is_request() => {
+            Some(option) if option.cookie.is_request() => {
                 return Owed {
                     opens: rules.without_cookie && syn.payload_len() > 0,
                     cookie: true,
                 };
             }
-            Some(cookie) => {
+            Some(option) => {
                 let keys = self.fast_open.keys_at(flow.local);
-                keys.presented(flow, &cookie)
+                keys.presented(flow, &option.cookie)
             }
         };
         if presented == Presented::Wrong {

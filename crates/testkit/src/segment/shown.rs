@@ -53,9 +53,12 @@ fn options(options: &OptionsText) -> String {
             .collect();
         parts.push(format!("sack {}", blocks.join(" ")));
     }
-    parts.extend(options.fast_open.map(|cookie| match cookie.is_request() {
-        true => "FO".into(),
-        false => format!("FO {cookie:?}"),
+    parts.extend(options.fast_open.map(|option| {
+        let kind = if option.experimental { "FOEXP" } else { "FO" };
+        match option.cookie.is_request() {
+            true => kind.into(),
+            false => format!("{kind} {:?}", option.cookie),
+        }
     }));
     parts.join(",")
 }
