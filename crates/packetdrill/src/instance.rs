@@ -51,6 +51,8 @@ struct Inner {
     driver: ThreadId,
     /// When a thread that had been in a call that blocked was heard of again.
     heard: Option<Instant>,
+    /// A call that blocked returned since time last passed by sleeping.
+    returned: bool,
 }
 
 /// A world behind a lock.
@@ -75,6 +77,7 @@ impl Instance {
                 sleepers: Vec::new(),
                 driver: thread::current().id(),
                 heard: None,
+                returned: false,
             }),
             wake: Condvar::new(),
             settled: Condvar::new(),
@@ -91,6 +94,7 @@ impl Instance {
             inner.heard = Some(Instant::now());
             self.settled.notify_all();
         }
+        inner.world.take_new_settings();
         inner
     }
 
@@ -173,6 +177,7 @@ impl Instance {
         let me = thread::current().id();
         inner.sleepers.retain(|sleeper| sleeper.thread != me);
         if slept {
+            inner.returned = true;
             inner.sleepers.push(Sleeper {
                 thread: me,
                 sleep: Sleep::Returned,
@@ -291,9 +296,15 @@ impl Instance {
     }
 
     /// Lets time pass, whichever thread wants it: a tool's second thread sleeps up to its call while the first one waits
-    /// for that outside of the object.
+    /// for that outside of the object. A tool that sleeps lets go of its own lock, which a thread that returned from a call may
+    /// want: it gets the real time for it.
     pub fn sleep_for(&self, span: Span) {
         let mut inner = self.enter();
+        if std::mem::take(&mut inner.returned) {
+            drop(inner);
+            thread::sleep(STORING_TIME);
+            inner = self.enter();
+        }
         inner = self.settle(inner);
         let until = inner.world.now() + span;
         while inner.world.now() < until {
