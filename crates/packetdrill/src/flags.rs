@@ -6,6 +6,7 @@ use baton_tcp::{
     RtoFloor, WindowCounting,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 
 /// Parameters of an instance: what sysctls and the interface are on a host. Defaults are a usual Linux test set-up.
 #[derive(Clone, Debug)]
@@ -42,6 +43,10 @@ pub struct Settings {
     pub fast_open_key: Option<FastOpenKey>,
     /// The key before that, whose cookies are still taken.
     pub fast_open_previous_key: Option<FastOpenKey>,
+    /// What was learnt of servers is to be forgotten (`ip tcp_metrics flush`).
+    pub flush_metrics: bool,
+    /// Where settings stand that change while a script runs, lines of flags.
+    pub changes: Option<PathBuf>,
     /// Secret of initial sequence numbers; the same gives the same run.
     pub seed: u64,
 }
@@ -74,6 +79,8 @@ impl Default for Settings {
             fast_open: FastOpenBits::CLIENT,
             fast_open_key: None,
             fast_open_previous_key: None,
+            flush_metrics: false,
+            changes: None,
             seed: 0x6261_746f_6e21,
         }
     }
@@ -282,6 +289,12 @@ const KEYS: &[Key] = &[
     key("fastopen_previous_key", FAST_OPEN_KEY, |s, v| {
         put(&mut s.fast_open_previous_key, fast_open_key(v).map(Some))
     }),
+    key("tcp_metrics", "flush", |s, v| {
+        put(&mut s.flush_metrics, (v == "flush").then_some(true))
+    }),
+    key("changes", "a file's path", |s, v| {
+        put(&mut s.changes, Some(Some(v.into())))
+    }),
     key("seed", NUMBER, |s, v| put(&mut s.seed, number(v))),
 ];
 
@@ -373,6 +386,15 @@ impl Settings {
     /// Names the first part that is wrong.
     pub fn parse(flags: &str) -> Result<Self, FlagsError> {
         let mut settings = Self::default();
+        settings.take(flags)?;
+        Ok(settings)
+    }
+
+    /// Changes what a flags string names.
+    ///
+    /// # Errors
+    /// Names the first part that is wrong; what stands before it holds.
+    pub fn take(&mut self, flags: &str) -> Result<(), FlagsError> {
         let parts = flags
             .split(',')
             .map(str::trim)
@@ -385,14 +407,13 @@ impl Settings {
                 .iter()
                 .find(|key| key.name == name)
                 .ok_or_else(|| FlagsError::UnknownKey(name.to_owned()))?;
-            (key.set)(&mut settings, value).ok_or_else(|| FlagsError::BadValue {
+            (key.set)(self, value).ok_or_else(|| FlagsError::BadValue {
                 key: name.to_owned(),
                 value: value.to_owned(),
                 expected: key.expected,
             })?;
         }
-        settings.tcp.check()?;
-        Ok(settings)
+        Ok(self.tcp.check()?)
     }
 
     /// What cookies of Fast Open are made with, if that was said.
@@ -468,7 +489,7 @@ mod tests {
 
     #[test]
     fn every_key_refuses_nonsense() {
-        for key in KEYS {
+        for key in KEYS.iter().filter(|key| key.name != "changes") {
             assert!(
                 (key.set)(&mut Settings::default(), "?").is_none(),
                 "{}",

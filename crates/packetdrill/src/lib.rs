@@ -13,6 +13,7 @@
 mod abi;
 mod address;
 mod arrival;
+mod changes;
 mod descriptors;
 mod epoll;
 pub mod errno;

@@ -2,6 +2,7 @@
 //! left. No threads and no waiting here: an attempt at a call either comes to something or says until when it would
 //! wait (see [`Stop`](crate::errno::Stop)).
 
+use crate::changes::Changes;
 use crate::descriptors::Descriptors;
 use crate::epoll::Epoll;
 use crate::flags::Settings;
@@ -42,6 +43,7 @@ pub struct World {
     pub(crate) aborted: Option<(Flow, Timestamps)>,
     /// Counts what may let a blocked call go on.
     changes: u64,
+    new_settings: Option<Changes>,
     next_port: u16,
 }
 
@@ -54,6 +56,7 @@ impl World {
         }
         Self {
             stack,
+            new_settings: settings.changes.as_deref().map(Changes::new),
             settings,
             now: Time::ZERO,
             descriptors: Descriptors::default(),
@@ -72,6 +75,30 @@ impl World {
     /// True when `fd` is one of its descriptors.
     pub(crate) fn has(&self, fd: libc::c_int) -> bool {
         self.descriptors.get(fd).is_ok()
+    }
+
+    /// Takes settings that changed. They are for what is opened from now on, and for what listeners accept.
+    pub(crate) fn take_new_settings(&mut self) {
+        let Some(changes) = &mut self.new_settings else {
+            return;
+        };
+        match changes.take(&mut self.settings) {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(error) => eprintln!("baton_packetdrill: {error}"),
+        }
+        if let Some(keys) = self.settings.fast_open_keys() {
+            self.stack.set_fast_open_keys(keys);
+        }
+        if std::mem::take(&mut self.settings.flush_metrics) {
+            self.stack.forget_fast_open_servers();
+        }
+        let listening =
+            |(id, socket): (SocketId, &Socket)| socket.listening.is_some().then_some(id);
+        let listening: Vec<_> = self.sockets.iter().filter_map(listening).collect();
+        for id in listening {
+            self.apply_options(id);
+        }
     }
 
     /// The moment it is.

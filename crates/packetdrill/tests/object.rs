@@ -139,20 +139,58 @@ impl Shared {
         // SAFETY: the instance lives.
         unsafe { (self.0.usleep)(self.0.userdata, us) };
     }
+
+    /// An instance with these flags.
+    fn new(flags: &str) -> Self {
+        let flags = CString::new(flags).expect("no zero inside");
+        let mut table = MaybeUninit::uninit();
+        // SAFETY: a C string, and room for a table, which is filled in.
+        unsafe {
+            assert_eq!(
+                baton_packetdrill::packetdrill_interface_init(flags.as_ptr(), table.as_mut_ptr()),
+                0
+            );
+            Self(table.assume_init())
+        }
+    }
+
+    fn socket(&self) -> c_int {
+        // SAFETY: the instance lives.
+        unsafe { (self.0.socket)(self.0.userdata, libc::AF_INET, libc::SOCK_STREAM, 0) }
+    }
+
+    fn set_one(&self, fd: c_int, level: c_int, name: c_int) -> c_int {
+        let one: c_int = 1;
+        let (data, len) = (&raw const one, size_of::<c_int>() as u32);
+        // SAFETY: the instance lives, and the value is as long as is said.
+        unsafe { (self.0.setsockopt)(self.0.userdata, fd, level, name, data.cast(), len) }
+    }
+
+    /// Frees the instance, which nobody uses any more.
+    fn free(self) {
+        // SAFETY: by this function's contract, which tests keep.
+        unsafe { (self.0.free)(self.0.userdata) };
+    }
+}
+
+/// Settings change while a script runs, as its commands say in a file.
+#[test]
+fn settings_change_by_a_file() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let path = place.path().join("settings");
+    let shared = Shared::new(&format!("fastopen=0,changes={}", path.display()));
+    let fd = shared.socket();
+    let connects_fast = || shared.set_one(fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT);
+    assert_eq!(connects_fast(), -1);
+    std::fs::write(&path, "fastopen=1\n").expect("room");
+    assert_eq!(connects_fast(), 0);
+    shared.free();
 }
 
 /// A tool's second thread lets time pass up to its call while the first waits for it outside of the object.
 #[test]
 fn time_passes_for_any_thread_that_sleeps() {
-    let mut table = MaybeUninit::uninit();
-    // SAFETY: no flags, and room for a table, which is filled in.
-    let shared = unsafe {
-        assert_eq!(
-            baton_packetdrill::packetdrill_interface_init(std::ptr::null(), table.as_mut_ptr()),
-            0
-        );
-        Shared(table.assume_init())
-    };
+    let shared = Shared::new("");
     let start_us = shared.clock_us();
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -163,8 +201,7 @@ fn time_passes_for_any_thread_that_sleeps() {
     let slept = told.recv_timeout(Duration::from_secs(60));
     let slept_us = slept.expect("nobody else need do anything") - start_us;
     assert!((50_000..51_000).contains(&slept_us), "{slept_us}");
-    // SAFETY: nobody uses it any more.
-    unsafe { (shared.0.free)(shared.0.userdata) };
+    shared.free();
 }
 
 #[test]
