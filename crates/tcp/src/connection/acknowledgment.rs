@@ -18,11 +18,12 @@ impl<P: Payload> Connection<P> {
         effects: &mut Effects,
     ) {
         let fast = self.is_opened_fast();
+        let mut refused = 0;
         if !fast {
             self.tx.una = self.tx.iss + 1;
             self.tx.next = self.tx.una;
             self.tx.partial_end = self.tx.una;
-            self.take_fast_open_answer(cx, header, effects);
+            refused = self.take_fast_open_answer(cx, header, effects);
         }
         self.state = State::Established;
         self.marks.remove(Marks::SYN_ACK_DUE);
@@ -53,6 +54,7 @@ impl<P: Payload> Connection<P> {
         if cx.config.linux.silence_from_establishment {
             self.last_data_at = Past::at(cx.now);
         }
+        self.send_syn_data_again(cx, refused);
         self.start_keepalive(cx.now, cx.config);
         effects.established = true;
         effects.new_ack = true;

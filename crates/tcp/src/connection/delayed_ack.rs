@@ -38,7 +38,7 @@ impl<P: Payload> Connection<P> {
     /// Data arrived: whether it starts a time of quick ACKs, so that the peer's slow start is not held up.
     pub(super) fn note_data_arrival(&mut self, cx: &Context<'_>) {
         let idle = self.last_data_at.elapsed(cx.now) > self.rtt.rto(cx.config);
-        if self.counts.data_segments_in == 0 || idle {
+        if !self.has_heard_data() || idle {
             self.start_quick_acks(cx.config);
         }
         self.counts.data_segments_in = self.counts.data_segments_in.wrapping_add(1);
@@ -57,7 +57,7 @@ impl<P: Payload> Connection<P> {
     /// Data is sent: soon after data arrived it is an answer, and the next ACK can travel with the next one.
     pub(super) fn note_answer(&mut self, cx: &Context<'_>) {
         let soon = Span::from_ms(cx.config.delayed_ack_ms.into());
-        if self.counts.data_segments_in > 0 && self.last_data_at.elapsed(cx.now) < soon {
+        if self.has_heard_data() && self.last_data_at.elapsed(cx.now) < soon {
             self.marks.insert(Marks::INTERACTIVE);
         }
     }

@@ -3,13 +3,14 @@
 //! A server's connection whose SYN had a valid cookie counts its own SYN as acknowledged from the start: so all that sends
 //! data works before the handshake is complete as it does after. The SYN-ACK stands apart, as a mark that it is due.
 
+use super::output::Run;
 use super::{Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, Marks};
-use crate::clock::Past;
+use crate::clock::{Past, TIMESTAMP_TICK};
 use crate::config::Config;
 use crate::fast_open::{FastOpen, Offer, Servers};
 use crate::payload::truncate;
-use crate::types::State;
-use baton_wire::{FastOpenOption, Header, Options, Payload, Pieces, SeqNr, Time};
+use crate::types::{Refusal, State};
+use baton_wire::{FastOpenOption, Flags, Header, Options, Payload, Pieces, SeqNr, Time};
 use std::net::IpAddr;
 
 /// What a SYN leaves free of a segment, whatever options it has, as Linux does: all that options may take.
@@ -28,19 +29,39 @@ impl<P: Payload> Connection<P> {
         let initial = self.initial_window(config);
         self.congestion.start(initial, self.tx.una, config);
         self.introduce_controller(now);
-        // What finds no room is not acknowledged.
-        truncate(data, self.syn_window(config).into());
-        let len: u32 = data.iter().map(|piece| piece.len() as u32).sum();
-        if len == 0 {
-            return;
-        }
-        self.marks.insert(Marks::SYN_DATA);
-        self.note_segment_len(len, config);
-        self.counts.bytes_received += u64::from(len);
-        self.counts.data_segments_in = self.counts.data_segments_in.wrapping_add(1);
-        self.last_data_at = Past::at(now);
-        self.rx.next = self.receive.deliver(self.rx.next, data, false).next;
+        let len = self.take_syn_data(now, config, data, false);
+        self.marks.set(Marks::SYN_DATA, len > 0);
         self.rx.edge = self.rx.next;
+    }
+
+    /// Takes data that came with the peer's SYN, and its FIN; how much data that was. What finds no room is not acknowledged.
+    /// As with Linux, it does not tell yet how the peer sends.
+    fn take_syn_data(
+        &mut self,
+        now: Time,
+        config: &Config,
+        data: &mut Pieces<P>,
+        fin: bool,
+    ) -> u32 {
+        let offered: u32 = data.iter().map(|piece| piece.len() as u32).sum();
+        let len = offered.min(self.syn_window(config).into());
+        truncate(data, len as usize);
+        if len > 0 {
+            self.marks.insert(Marks::PEER_SYN_DATA);
+            self.note_segment_len(len, config);
+            self.counts.bytes_received += u64::from(len);
+            self.counts.data_segments_in = self.counts.data_segments_in.wrapping_add(1);
+            self.last_data_at = Past::at(now);
+        }
+        let fin = fin && len == offered;
+        self.rx.next = self.receive.deliver(self.rx.next, data, fin).next;
+        len
+    }
+
+    /// Data came in other segments than the peer's SYN.
+    pub(super) fn has_heard_data(&self) -> bool {
+        let with_syn = u32::from(self.marks.contains(Marks::PEER_SYN_DATA));
+        self.counts.data_segments_in != with_syn
     }
 
     /// The SYN-ACK is to hold a cookie, under the kind that the SYN used.
@@ -105,7 +126,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// It asked for Fast Open, and the SYN was not answered yet.
-    fn asks_fast_open(&self) -> bool {
+    pub(super) fn asks_fast_open(&self) -> bool {
         self.marks.contains(Marks::FAST_OPEN) && self.state == State::SynSent
     }
 
@@ -169,17 +190,32 @@ impl<P: Payload> Connection<P> {
         (len, option)
     }
 
-    /// The SYN-ACK that acknowledges up to `ack`: what it says of Fast Open is remembered, and what it acknowledges of the SYN's
-    /// data leaves the send buffer. The rest counts as never sent, and so goes at once (RFC 7413 4.2.1).
+    /// A SYN-ACK echoes a timestamp that none of our SYNs had: it is of another connection, and so are its data and its cookie.
+    pub(super) fn is_strange_answer(&self, now: Time, header: &Header) -> bool {
+        let Some(timestamps) = header.options.timestamps else {
+            return false;
+        };
+        let age = self.clock.value(now).wrapping_sub(timestamps.echo);
+        let most = self.waiting_since.elapsed(now).as_ps() / TIMESTAMP_TICK.as_ps() + 1;
+        self.asks_fast_open() && self.options.timestamps && u64::from(age) > most
+    }
+
+    /// The SYN-ACK: what it says of Fast Open is remembered, and what it acknowledges of the SYN's data leaves the send buffer.
+    /// Gives how much of that data it does not acknowledge.
     pub(super) fn take_fast_open_answer(
         &mut self,
         cx: &mut Context<'_>,
         header: &Header,
         effects: &mut Effects,
-    ) {
+    ) -> u32 {
         let first = self.tx.iss + 1;
         let sent = self.tx.max.saturating_since(first);
         let acked = header.ack.saturating_since(first).min(sent);
+        let asked = self.marks.contains(Marks::FAST_OPEN);
+        if asked && self.send.len() > sent {
+            // What waits travels with the ACK, and is taken for an answer.
+            self.marks.insert(Marks::INTERACTIVE);
+        }
         self.tx.max = first + acked;
         if acked > 0 {
             // The window of this segment counts from what it acknowledges.
@@ -187,13 +223,71 @@ impl<P: Payload> Connection<P> {
             self.advance_una(cx, first + acked, acked, effects);
             self.tx.window = window;
             self.tx.next = self.tx.una;
-            self.marks.insert(Marks::SYN_DATA);
+            self.marks.set(Marks::SYN_DATA, acked == sent);
         }
-        if self.marks.contains(Marks::FAST_OPEN) {
-            self.remember_server(cx, &header.options, sent, acked);
+        if asked {
+            if acked > 0 {
+                cx.fast_open.servers.worked(&self.flow);
+                cx.stats.fast_open_data_acknowledged += 1;
+            } else if sent > 0 {
+                cx.stats.fast_open_data_refused += 1;
+            }
+            if self.state == State::SynSent {
+                self.remember_server(cx, &header.options, sent, acked);
+            }
             let asked = Marks::FAST_OPEN | Marks::WITHOUT_COOKIE | Marks::EXPERIMENTAL;
             self.marks.remove(asked);
         }
+        sent - acked
+    }
+
+    /// Data of the SYN that the SYN-ACK did not acknowledge is sent again at once (RFC 7413 4.2.1). The network did not lose it, and
+    /// so the congestion window stays. What the peer's window has no room for counts as never sent.
+    pub(super) fn send_syn_data_again(&mut self, cx: &mut Context<'_>, len: u32) {
+        let len = len.min(self.tx.window);
+        if len == 0 {
+            return;
+        }
+        let una = self.tx.una;
+        let run = Run {
+            seq: una,
+            len,
+            fin: false,
+        };
+        self.marks.insert(Marks::SYN_DATA_REFUSED);
+        self.note_sent(cx, run, false);
+        self.tx.max = run.end();
+        self.tx.next = self.tx.max;
+        if self.feedback.is_some() {
+            self.tell_sent(cx, run, false, 0);
+        }
+        self.repeat_in_smaller_pieces();
+        self.restart_retransmit(cx);
+    }
+
+    /// What is sent again may have been data of the SYN, whose length says nothing of how the owner writes.
+    pub(super) fn syn_data_was_refused(&self) -> bool {
+        self.marks.contains(Marks::SYN_DATA_REFUSED)
+    }
+
+    /// A SYN-ACK to a SYN that asked for Fast Open may hold data, and a FIN (RFC 9293 3.10.7.3, fourth).
+    pub(super) fn take_answer_text(
+        &mut self,
+        cx: &Context<'_>,
+        header: &Header,
+        data: &mut Pieces<P>,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        if !data.is_empty() && self.wants_no_data() {
+            return Err(self.refuse_data(header, effects));
+        }
+        let (before, fin) = (self.rx.next, header.flags.contains(Flags::FIN));
+        let len = self.take_syn_data(cx.now, cx.config, data, fin);
+        effects.readable = len > 0;
+        if self.rx.next != before + len {
+            self.take_fin(effects);
+        }
+        Ok(())
     }
 
     fn remember_server(&self, cx: &mut Context<'_>, options: &Options, sent: u32, acked: u32) {
@@ -201,19 +295,15 @@ impl<P: Payload> Connection<P> {
             .fast_open
             .filter(|option| !option.cookie.is_request());
         let asked = !self.marks.contains(Marks::WITHOUT_COOKIE);
-        let lost = self.marks.contains(Marks::SYN_LOST);
         let servers = &mut cx.fast_open.servers;
         servers.learn(&self.flow, given.filter(|_| asked), options.mss);
-        if acked > 0 {
-            servers.worked(&self.flow);
-            cx.stats.fast_open_data_acknowledged += 1;
-        } else if sent > 0 {
-            cx.stats.fast_open_data_refused += 1;
-            // Of a SYN that was not answered in time that is known already.
-            if given.is_none() && !lost {
-                servers.failed(cx.now, &self.flow);
-            }
-        } else if given.is_none() && asked && !lost {
+        // A SYN that went again asked for nothing, and what became of the first is known already.
+        if given.is_some() || acked > 0 || self.counts.total_retransmissions > 0 {
+            return;
+        }
+        if sent > 0 {
+            servers.failed(cx.now, &self.flow);
+        } else if asked {
             servers.request_ignored(&self.flow, self.marks.contains(Marks::EXPERIMENTAL));
         }
     }

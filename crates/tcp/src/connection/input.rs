@@ -26,7 +26,7 @@ impl<P: Payload> Connection<P> {
     ) {
         self.counts.segments_in = self.counts.segments_in.wrapping_add(1);
         let outcome = match self.state {
-            State::SynSent => self.syn_sent(cx, &segment.header, effects),
+            State::SynSent => self.syn_sent(cx, segment, effects),
             _ => self.synchronizing(cx, segment, effects),
         };
         effects.refused = outcome.err();
@@ -36,9 +36,12 @@ impl<P: Payload> Connection<P> {
     fn syn_sent(
         &mut self,
         cx: &mut Context<'_>,
-        header: &Header,
+        segment: &mut Segment<P>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
+        let Segment {
+            header, payload, ..
+        } = segment;
         let flags = header.flags;
         let acks = flags.contains(Flags::ACK);
         if acks && (header.ack.at_or_before(self.tx.iss) || header.ack.after(self.tx.max)) {
@@ -58,10 +61,18 @@ impl<P: Payload> Connection<P> {
         if !flags.contains(Flags::SYN) {
             return Err(Refusal::Malformed);
         }
+        if acks && self.is_strange_answer(cx.now, header) {
+            effects.reset = Some(Box::new(reset_for_ack(header.ack)));
+            return Err(Refusal::Paws);
+        }
         self.take_syn(cx.now, header, cx.config);
         if acks {
+            let asked = self.asks_fast_open();
             self.rx.edge = self.rx.next + u32::from(self.syn_window(cx.config));
             self.establish(cx, header, effects);
+            if asked {
+                self.take_answer_text(cx, header, payload, effects)?;
+            }
             self.owe_ack();
         } else {
             // Simultaneous open: the SYN goes again, with an ACK (RFC 9293 3.5).
@@ -130,7 +141,7 @@ impl<P: Payload> Connection<P> {
             && header.flags.contains(Flags::SYN)
             && header.seq == self.rx.irs
         {
-            self.syn_again(header)?;
+            self.syn_again(cx.config, header)?;
         }
         let mut fin = header.flags.contains(Flags::FIN);
         self.check_timestamp(cx, header, payload)?;
@@ -172,12 +183,18 @@ impl<P: Payload> Connection<P> {
 
     /// The SYN again while the handshake is under way. Alone: our answer was lost. With an ACK: simultaneous open, and
     /// what follows the SYN counts (RFC 9293 3.5, figure 7).
-    fn syn_again(&mut self, header: &mut Header) -> Result<(), Refusal> {
+    fn syn_again(&mut self, config: &Config, header: &mut Header) -> Result<(), Refusal> {
         if header.flags.contains(Flags::RST) {
             return Ok(());
         }
         self.notification.take_syn_again(header.flags);
         if header.flags.contains(Flags::ACK) && !self.marks.contains(Marks::PASSIVE) {
+            if self.tx.max.after(self.tx.iss + 1) {
+                // Data of both crossed: the peer is told where this end is, as Linux tells it.
+                let syn = header.seq;
+                self.note_duplicate(config, syn, syn + 1);
+                self.owe_ack();
+            }
             header.flags.remove(Flags::SYN);
             header.seq += 1;
             return Ok(());
@@ -306,10 +323,7 @@ impl<P: Payload> Connection<P> {
         let seq = header.seq;
         if !payload.is_empty() {
             if self.wants_no_data() {
-                // Data for nobody (RFC 9293 3.6.1, RFC 1122 4.2.2.13), answered as what belongs to no connection.
-                effects.reset = Some(Box::new(reset_for_ack(header.ack)));
-                effects.end = Some(End::Closed(CloseReason::Aborted));
-                return Err(Refusal::DataAfterClose);
+                return Err(self.refuse_data(header, effects));
             }
             self.note_data_arrival(cx);
         }
@@ -336,9 +350,8 @@ impl<P: Payload> Connection<P> {
             effects.readable = true;
         }
         // Linux knows how long to wait once there was data.
-        let waits = cx.config.delay_fin_ack
-            && self.state == State::Established
-            && self.counts.data_segments_in > 0;
+        let waits =
+            cx.config.delay_fin_ack && self.state == State::Established && self.has_heard_data();
         if delivered.fin && waits {
             // Our FIN may follow soon: the ACK can travel with it.
             self.marks.insert(Marks::INTERACTIVE);
@@ -356,8 +369,15 @@ impl<P: Payload> Connection<P> {
         self.rx.largest_segment = self.rx.largest_segment.max(len);
     }
 
+    /// Data for nobody (RFC 9293 3.6.1, RFC 1122 4.2.2.13), answered as what belongs to no connection.
+    pub(super) fn refuse_data(&self, header: &Header, effects: &mut Effects) -> Refusal {
+        effects.reset = Some(Box::new(reset_for_ack(header.ack)));
+        effects.end = Some(End::Closed(CloseReason::Aborted));
+        Refusal::DataAfterClose
+    }
+
     /// The owner closed, or shut both directions.
-    fn wants_no_data(&self) -> bool {
+    pub(super) fn wants_no_data(&self) -> bool {
         let shut = self.marks.contains(Marks::READ_SHUT | Marks::SEND_CLOSED);
         self.marks.contains(Marks::RECEIVE_CLOSED) || shut
     }
@@ -369,7 +389,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    fn take_fin(&mut self, effects: &mut Effects) {
+    pub(super) fn take_fin(&mut self, effects: &mut Effects) {
         effects.peer_closed = true;
         match self.state {
             State::Established => self.state = State::CloseWait,

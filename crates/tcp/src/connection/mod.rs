@@ -99,7 +99,7 @@ bitflags::bitflags! {
         const KEEPALIVE_PROBE = 1 << 13;
         /// What was written goes, whatever would hold it back.
         const PUSHED = 1 << 14;
-        /// Data went with the SYN and was acknowledged with it, in either direction (RFC 7413).
+        /// Data went with the SYN, all of it was acknowledged with that, in either direction (RFC 7413).
         const SYN_DATA = 1 << 15;
         /// The peer's SYN had a valid cookie of Fast Open; the handshake is not complete.
         const FAST_OPENED = 1 << 16;
@@ -113,6 +113,10 @@ bitflags::bitflags! {
         const WITHOUT_COOKIE = 1 << 20;
         /// The option of Fast Open stands under its kind for experiments: in what is owed, or in what was asked.
         const EXPERIMENTAL = 1 << 21;
+        /// Data came with the peer's SYN.
+        const PEER_SYN_DATA = 1 << 22;
+        /// Data went with the SYN and was not acknowledged with that.
+        const SYN_DATA_REFUSED = 1 << 23;
     }
 }
 

@@ -427,7 +427,7 @@ impl<P: Payload> Connection<P> {
         }
         let in_network = if feedback { self.pipe_to_tell() } else { 0 };
         self.note_sent(cx, run, again);
-        if run.len > 0 && run.len < self.data_room() {
+        if run.len > 0 && run.len < self.data_room() && !(again && self.syn_data_was_refused()) {
             self.tx.partial_end = self.tx.partial_end.latest(end);
         }
         if run.seq == self.tx.next {
@@ -605,7 +605,7 @@ impl<P: Payload> Connection<P> {
             false => self.first_syn(cx),
         };
         let options = Options {
-            mss: Some(cx.config.mss),
+            mss: Some(self.advertised_mss(cx.config)),
             window_scale: self
                 .options
                 .window_scaling
@@ -634,6 +634,14 @@ impl<P: Payload> Connection<P> {
             self.rx.edge = self.rx.edge.latest(self.rx.next + u32::from(window));
             self.rx.last_ack = self.rx.next;
             self.rx.acks_owed = 0;
+        }
+    }
+
+    /// The MSS that a SYN names. A path that had no room for data of the first one will not have more the other way round.
+    fn advertised_mss(&self, config: &Config) -> u16 {
+        match self.asks_fast_open() {
+            true => config.mss.min(self.options.path_mss),
+            false => config.mss,
         }
     }
 

@@ -80,7 +80,11 @@ impl<P: Payload> Connection<P> {
         true
     }
 
-    fn repeat_in_smaller_pieces(&mut self) {
+    /// A SYN goes again without its data (RFC 7413 4.2.1).
+    pub(super) fn repeat_in_smaller_pieces(&mut self) {
+        if self.state == State::SynSent && self.tx.max.after(self.tx.iss + 1) {
+            self.send_syn_again();
+        }
         if self.is_synchronized() && self.flight() > 0 {
             self.doubt_mtu_probe();
             if self.keeps_times() {
