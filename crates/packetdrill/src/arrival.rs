@@ -55,6 +55,9 @@ impl World {
         if self.stack.find(&flow) != Some(conn) {
             return;
         }
+        // The engine tells it no more once the connection is over.
+        let syn_data = self.stack.info(self.now(), conn).syn_data;
+        self.link(conn).syn_data = syn_data;
         if let (None, Some(&id)) = (handled.refused, self.owners.get(&conn)) {
             // The peer is heard: what the network said is past (tcp_ack of Linux).
             self.sockets[id].soft_error = None;

@@ -53,6 +53,8 @@ pub(crate) struct Link {
     stamp: Option<(Timestamps, Time)>,
     /// The peer's last timestamp.
     pub(crate) heard: Option<u32>,
+    /// Data of the SYN was acknowledged with it.
+    pub(crate) syn_data: bool,
 }
 
 /// A timestamp clock ticks every millisecond.

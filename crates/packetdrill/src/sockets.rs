@@ -83,6 +83,8 @@ pub(crate) struct Socket {
     pub(crate) association: Association,
     /// It opened its connection itself.
     pub(crate) active: bool,
+    /// Data of the SYN was acknowledged with it, on the connection that it had last.
+    pub(crate) syn_data: bool,
     /// connect(2) was told that all is well; the SYN waits for data (TCP_FASTOPEN_CONNECT).
     pub(crate) deferred: Option<Flow>,
     /// Its connection while the engine knows of it.
@@ -113,6 +115,7 @@ impl Socket {
             window: ReceiveWindow::new(settings.receive_buffer, Some(settings.receive_buffer_max)),
             association: Association::Unconnected,
             active: false,
+            syn_data: false,
             deferred: None,
             conn: None,
             listening: None,

@@ -65,7 +65,8 @@ fn ms(span: Span) -> u32 {
 /// The structure of a socket whose connection the engine does not know, or no longer.
 pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
     let mut fields = Fields::default();
-    fields.bytes(&[state as u8, 0, 0, 0, 0, 0, 0, 0]);
+    let options = if socket.syn_data { SYN_DATA } else { 0 };
+    fields.bytes(&[state as u8, 0, 0, 0, 0, options, 0, 0]);
     let queued = socket
         .listening
         .as_ref()

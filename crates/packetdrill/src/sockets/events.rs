@@ -127,9 +127,10 @@ impl World {
             CloseReason::Unreachable(error) => Some(soft.unwrap_or(errno_of(error))),
         };
         (socket.receive_shut, socket.send_shut) = (true, true);
-        let sent = link.map_or(0, |link| link.queue.sent_len());
+        let sent = link.as_ref().map_or(0, |link| link.queue.sent_len());
         socket.zero_copy.ended(sent.into());
         socket.timestamps.ended();
+        socket.syn_data = link.is_some_and(|link| link.syn_data);
         if socket.error.is_some() {
             self.wake(id, Ready::ERROR);
         }

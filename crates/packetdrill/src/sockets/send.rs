@@ -122,8 +122,12 @@ impl Send {
             .limit
             .get_or_insert_with(|| socket.send_limit(now, self.flags));
         let fast = self.has(libc::MSG_FASTOPEN) || socket.deferred.is_some();
-        if fast && !self.opens {
-            self.open_fast(world, id)?;
+        // What connect(2) would only report is a message like any other (__inet_stream_connect of Linux).
+        let opened = socket.association == Association::Connecting
+            && socket.conn.is_some()
+            && !world.is_opening(id);
+        if fast && !self.opens && !opened {
+            self.open_fast(world, id, limit.is_some())?;
             if limit.is_none() {
                 return match self.sent {
                     0 => fail(libc::EINPROGRESS),
@@ -148,7 +152,7 @@ impl Send {
             _ => return self.broken_pipe(world, id),
         }
         let socket = &mut world.sockets[id];
-        if self.opens {
+        if fast {
             socket.association = Association::Connected;
         }
         if socket.error.is_some() || socket.send_shut {
@@ -170,8 +174,9 @@ impl Send {
         wait(now, limit)
     }
 
-    /// Opens the connection with as much data as the SYN holds (RFC 7413 4.2.1; sendto(2), MSG_FASTOPEN).
-    fn open_fast(&mut self, world: &mut World, id: SocketId) -> Result<(), Errno> {
+    /// Opens the connection with as much data as the SYN holds (RFC 7413 4.2.1; sendto(2), MSG_FASTOPEN). The rest of what a caller
+    /// that waits wants to send is there when the handshake ends.
+    fn open_fast(&mut self, world: &mut World, id: SocketId, waits: bool) -> Result<(), Errno> {
         let (flow, how) = world.fast_open_of(id, &self.sockaddr)?;
         let conn = world.open_connection(id, flow, Some(how))?;
         self.opens = true;
@@ -181,6 +186,9 @@ impl Send {
             world.link(conn).queue.push();
         }
         world.pump();
+        if waits {
+            self.fill(world, id, conn);
+        }
         Ok(())
     }
 
