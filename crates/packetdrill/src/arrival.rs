@@ -45,7 +45,6 @@ impl World {
         let len = segment.payload_len();
         let stamp = segment.header.options.timestamps;
         let known = self.stack.find(&flow);
-        let opening = known.is_some_and(|conn| self.stack.state(conn) == State::SynSent);
         let handled = self.stack.handle_segment(self.now(), segment);
         self.changed();
         let Some(conn) = handled.conn else { return };
@@ -68,8 +67,8 @@ impl World {
         if handled.refused.is_none() && len > 0 {
             self.grow_window(conn, len);
         }
-        // Linux knows no rate before the first acknowledgment after its own SYN's.
-        if !opening && self.stack.state(conn) != State::SynReceived {
+        // Linux knows no rate before its SYN is acknowledged.
+        if self.stack.state(conn) != State::SynReceived {
             let info = self.stack.info(self.now(), conn);
             let link = self.link(conn);
             link.pacing.update(&info);
