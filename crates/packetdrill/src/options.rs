@@ -134,6 +134,8 @@ pub(crate) struct SocketOptions {
     /// SO_TIMESTAMPING.
     pub(crate) timestamping: Asked,
     pub(crate) fast_open: FastOpenOptions,
+    /// accept(2) gave it: what the network says of it is for its owner to judge.
+    pub(crate) accepted: bool,
     /// Options that are kept and given back and change nothing here.
     pub(crate) others: FxHashMap<(c_int, c_int), c_int>,
 }
@@ -170,6 +172,7 @@ impl SocketOptions {
             report_errors: false,
             timestamping: Asked::empty(),
             fast_open: FastOpenOptions::default(),
+            accepted: false,
             others: FxHashMap::default(),
         }
     }
@@ -225,6 +228,8 @@ impl SocketOptions {
             path_mtu_discovery: settings.tcp.path_mtu_discovery && !self.may_fragment(),
             linux: LinuxRules {
                 max_pacing_rate: self.max_pacing_rate,
+                unreachable_ends_half_open: !self.accepted
+                    && settings.tcp.linux.unreachable_ends_half_open,
                 ..settings.tcp.linux
             },
             ..settings.tcp.clone()

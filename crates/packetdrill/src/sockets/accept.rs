@@ -71,6 +71,8 @@ impl World {
         let waiting = listening.and_then(|listening| listening.queue.remove(place));
         let child = waiting.expect("it was found just now").socket;
         self.adjust_backlog(listener);
+        self.sockets[child].options.accepted = true;
+        self.apply_options(child);
         self.descriptors.add(File::Socket(child))
     }
 

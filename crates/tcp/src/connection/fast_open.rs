@@ -82,9 +82,12 @@ impl<P: Payload> Connection<P> {
 
     /// A listener answered its SYN, and nobody was told of it.
     pub(crate) fn is_half_open(&self) -> bool {
-        self.state == State::SynReceived
-            && self.marks.contains(Marks::PASSIVE)
-            && !self.is_opened_fast()
+        self.answers_request() && !self.is_opened_fast()
+    }
+
+    /// A listener answered its SYN, and the handshake is not complete.
+    pub(super) fn answers_request(&self) -> bool {
+        self.state == State::SynReceived && self.marks.contains(Marks::PASSIVE)
     }
 
     /// The cookie that the first SYN-ACK holds. Only the first: what is sent again holds as little as may be, for the option may
@@ -327,7 +330,7 @@ impl<P: Payload> Connection<P> {
     /// What may have been sent and received before the handshake is complete. The rule that is broken, if any.
     pub(super) fn verify_opening(&self) -> Result<(), &'static str> {
         if self.is_opened_fast() {
-            return match self.state == State::SynReceived && self.marks.contains(Marks::PASSIVE) {
+            return match self.answers_request() {
                 true => Ok(()),
                 false => Err("a handshake that is pending after Fast Open is not complete"),
             };

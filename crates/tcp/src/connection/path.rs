@@ -19,8 +19,12 @@ impl<P: Payload> Connection<P> {
         error: PathError,
     ) -> Effects {
         let mut effects = Effects::default();
-        // RFC 5927 4.1: only about what is in flight.
-        if self.ended.is_some() || seq.before(self.tx.una) || seq.at_or_after(self.tx.max) {
+        // RFC 5927 4.1: only about what is in flight; the SYN-ACK is until the handshake is complete.
+        let first = match self.is_opened_fast() {
+            true => self.tx.iss,
+            false => self.tx.una,
+        };
+        if self.ended.is_some() || seq.before(first) || seq.at_or_after(self.tx.max) {
             effects.refused = Some(Refusal::OutOfWindow);
             return effects;
         }
@@ -36,12 +40,12 @@ impl<P: Payload> Connection<P> {
                 self.fast_open_failed(cx, false);
                 effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
             }
-            // Nobody was told of it yet, and nothing is lost with it.
+            // Nobody relies on it yet.
             PathError::NetUnreachable
             | PathError::HostUnreachable
             | PathError::TimeExceeded
             | PathError::ParameterProblem
-                if self.is_half_open() && cx.config.linux.unreachable_ends_half_open =>
+                if self.answers_request() && cx.config.linux.unreachable_ends_half_open =>
             {
                 effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
             }
