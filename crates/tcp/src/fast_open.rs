@@ -2,7 +2,7 @@
 //!
 //! A server's cookies are a keyed hash of both addresses, so that it remembers nothing of them; a client remembers the cookies
 //! that it was given, and where Fast Open did not work. Which requests of a listener are pending is in `pending`, what
-//! servers gave in `servers`.
+//! servers gave in `servers`. The option is understood under both of its kinds (RFC 7413 4.1.1, RFC 6994).
 
 mod pending;
 mod servers;
