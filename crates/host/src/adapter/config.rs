@@ -224,9 +224,21 @@ impl OsLayerConfig {
 
     /// Descriptors of the longest SEND.
     pub(super) fn longest_send(&self) -> usize {
-        let beyond_head = (self.most_inline as usize).saturating_sub(INLINE_HEAD_BYTES);
-        1 + beyond_head.div_ceil(Descriptor::BYTES as usize)
+        descriptors_of(self.most_inline)
     }
+
+    /// The longest data that may go with a SYN, bytes: what the ring has room for.
+    pub(super) fn most_with_syn(&self) -> usize {
+        let depth = self.ring_depth.min(self.batching.max_descriptors) as usize;
+        let room = INLINE_HEAD_BYTES + depth.saturating_sub(1) * Descriptor::BYTES as usize;
+        room.min(MOST_INLINE_BYTES)
+    }
+}
+
+/// Descriptors of a SEND with so much data inside.
+pub(super) fn descriptors_of(len: u32) -> usize {
+    let beyond_head = (len as usize).saturating_sub(INLINE_HEAD_BYTES);
+    1 + beyond_head.div_ceil(Descriptor::BYTES as usize)
 }
 
 #[cfg(test)]

@@ -24,12 +24,37 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
+    /// The same by TCP Fast Open (RFC 7413): the beginning of `data` goes with the SYN to a peer that gave a cookie before; to others it
+    /// goes once the connection is open, and a cookie is asked for. Gives how many bytes were taken: no more than descriptors hold.
+    /// What goes with a SYN may come twice, on two connections (RFC 7413 2.1).
+    ///
+    /// # Errors
+    /// As [`OsLayer::connect`].
+    pub fn connect_fast_open(
+        &mut self,
+        now: Time,
+        remote: Endpoint,
+        data: &P,
+    ) -> Result<(SocketId, usize), Status> {
+        let socket = self.connect(now, remote)?;
+        let taken = data.len().min(self.config.most_with_syn());
+        if taken > 0 {
+            self.hold(socket.0, data.slice(0, taken));
+        }
+        self.socket_mut(socket.0).opens_fast = true;
+        Ok((socket, taken))
+    }
+
     /// Begins with connections for which a buffer can be pledged and for which the ring has room.
     pub(super) fn begin_opening<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) {
         while self.may_begin_opening(link)
             && let Some(number) = self.opening.pop_front()
         {
-            self.intend(number, Intents::SET_UP);
+            let with_data = match self.socket(number).held.is_empty() {
+                true => Intents::empty(),
+                false => Intents::FLUSH,
+            };
+            self.intend(number, Intents::SET_UP | with_data);
             self.submit_all(now, link);
             self.settle_pledge(number);
         }

@@ -1,6 +1,7 @@
 //! Sending: data goes into buffers of at most one transfer, or into descriptors, and is forgotten once the adapter has fetched it.
 
 use super::OsLayer;
+use super::config::descriptors_of;
 use super::socket::{Intents, Operation, Phase};
 use super::stats::NoRoom;
 use crate::{Gone, SocketId};
@@ -82,7 +83,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    fn hold(&mut self, number: u32, piece: P) {
+    pub(super) fn hold(&mut self, number: u32, piece: P) {
         self.give(number, piece.len() as u32);
         let entry = &mut self.sockets[number as usize];
         entry.held_len += piece.len() as u32;
@@ -211,9 +212,9 @@ impl<P: Inline> OsLayer<P> {
         len: u32,
     ) -> Option<NoRoom> {
         let under_way = self.socket(number).sends.len();
-        let is_inline = len <= self.config.most_inline;
+        let is_inline = self.goes_inline(number, len);
         let needed = if is_inline {
-            self.config.longest_send()
+            descriptors_of(len.max(self.config.most_inline))
         } else {
             1
         };
@@ -226,6 +227,11 @@ impl<P: Inline> OsLayer<P> {
         } else {
             None
         }
+    }
+
+    /// Whether so much data goes inside descriptors: what is to go with a SYN always does.
+    fn goes_inline(&self, number: u32, len: u32) -> bool {
+        len <= self.config.most_inline || self.socket(number).phase == Phase::Opening
     }
 
     /// Queues a SEND of the first piece that is held back; there is room for it.
@@ -241,7 +247,7 @@ impl<P: Inline> OsLayer<P> {
             return;
         };
         let mut len = piece.len() as u32;
-        let inline = len <= self.config.most_inline;
+        let inline = self.goes_inline(number, len);
         let data = if inline {
             Buffer::Inline { len: len as u16 }
         } else {
@@ -373,7 +379,8 @@ impl<P: Inline> OsLayer<P> {
             self.schedule(number);
         }
         let entry = self.socket(number);
-        if entry.wants_room && entry.sends.len() * 2 <= most {
+        let is_open = entry.phase != Phase::Opening;
+        if is_open && entry.wants_room && entry.sends.len() * 2 <= most {
             self.wake_writer(number);
         }
     }

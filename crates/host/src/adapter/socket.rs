@@ -65,7 +65,7 @@ pub(super) enum SetUp {
     /// SOCKET.
     #[default]
     Socket,
-    /// SETSOCKOPT FAST OPEN, of a listener that takes it.
+    /// SETSOCKOPT FAST OPEN, of a listener that takes it and of a connection that asks for it.
     FastOpen,
     /// BIND, and LISTEN after it.
     Bind,
@@ -185,6 +185,8 @@ pub(super) struct Socket {
     pub shut: bool,
     /// The peer will send no more.
     pub ended: bool,
+    /// It is opened by Fast Open.
+    pub opens_fast: bool,
     /// Its connection is to leave the adapter.
     pub exporting: bool,
     /// It came by IMPORT.
@@ -244,6 +246,7 @@ impl Default for Socket {
             corked: false,
             shut: false,
             ended: false,
+            opens_fast: false,
             exporting: false,
             imported: false,
             no_receive: false,

@@ -125,9 +125,15 @@ impl<P: Inline> OsLayer<P> {
             }
             SetUp::FastOpen => {
                 let option = SocketOption::FastOpen;
-                let value = self.fast_open_of(number);
+                let (value, next) = match entry.phase {
+                    Phase::Listening => (self.fast_open_of(number), SetUp::Bind),
+                    _ => (1, SetUp::Connect),
+                };
                 let action = Action::SetOption { option, value };
-                (action, Operation::FastOpen, SetUp::Bind)
+                (action, Operation::FastOpen, next)
+            }
+            SetUp::Socket if entry.opens_fast => {
+                (Action::Socket, Operation::Socket, SetUp::FastOpen)
             }
             SetUp::Socket => (Action::Socket, Operation::Socket, SetUp::Connect),
             SetUp::Bind => (Action::Bind(endpoint), Operation::Bind, SetUp::Listen),

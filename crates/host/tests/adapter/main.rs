@@ -4,6 +4,7 @@ mod accepting;
 mod caching;
 mod closing;
 mod control;
+mod fast_open;
 mod joint;
 mod losing;
 mod receiving;

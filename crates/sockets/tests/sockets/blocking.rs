@@ -44,6 +44,29 @@ fn a_listener_by_fast_open_serves_who_opens_without() {
 }
 
 #[test]
+fn data_goes_with_the_syn_to_a_peer_that_gave_a_cookie() {
+    let network = Network::start();
+    let (client, server) = (
+        adapter(&network, Side::Left),
+        adapter(&network, Side::Right),
+    );
+    let at = Side::Right.address(80);
+    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
+    let data = pattern(1000, 3);
+    for with_syn in [0, 1, 2] {
+        let opened = TcpStream::connect_fast_open(&client, at, &data);
+        let (mut stream, taken) = opened.expect("it is open");
+        assert!(0 < taken && taken < data.len());
+        stream.write_all(&data[taken..]).expect("sent");
+        let (mut accepted, _) = listener.accept().expect("it waits");
+        let mut bytes = vec![0; data.len()];
+        accepted.read_exact(&mut bytes).expect("received");
+        assert!(bytes == data);
+        assert_eq!(network.syns_with_data(), with_syn);
+    }
+}
+
+#[test]
 fn an_adapter_that_lets_few_sends_wait_is_not_sent_more() {
     let network = Network::with(AdapterConfig {
         most_sends: 2,

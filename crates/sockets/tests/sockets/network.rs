@@ -8,6 +8,8 @@ use baton_wire::{Span, Time};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -48,6 +50,8 @@ enum Command {
 pub struct Network {
     folder: TempDir,
     commands: Sender<(Command, Sender<()>)>,
+    /// SYNs of the left side whose data was acknowledged with them.
+    syns_with_data: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -60,10 +64,13 @@ impl Network {
         let folder = tempfile::tempdir().expect("a folder");
         let (commands, received) = channel();
         let paths = [Side::Left, Side::Right].map(|side| path_in(folder.path(), side));
-        let thread = thread::spawn(move || run(&paths, &config, &received));
+        let syns_with_data = Arc::default();
+        let seen = Arc::clone(&syns_with_data);
+        let thread = thread::spawn(move || run(&paths, &config, &received, &seen));
         let network = Self {
             folder,
             commands,
+            syns_with_data,
             thread: Some(thread),
         };
         network.start_again(Side::Left);
@@ -73,6 +80,11 @@ impl Network {
 
     pub fn path(&self, side: Side) -> PathBuf {
         path_in(self.folder.path(), side)
+    }
+
+    /// SYNs of the left side whose data was acknowledged with them, so far.
+    pub fn syns_with_data(&self) -> u64 {
+        self.syns_with_data.load(Ordering::Relaxed)
     }
 
     pub fn kill(&self, side: Side) {
@@ -193,7 +205,12 @@ impl Station {
     }
 }
 
-fn run(paths: &[PathBuf; 2], config: &AdapterConfig, commands: &Receiver<(Command, Sender<()>)>) {
+fn run(
+    paths: &[PathBuf; 2],
+    config: &AdapterConfig,
+    commands: &Receiver<(Command, Sender<()>)>,
+    syns_with_data: &AtomicU64,
+) {
     let started = Instant::now();
     let mut stations: [Option<Station>; 2] = [None, None];
     let mut idle = 0;
@@ -216,6 +233,10 @@ fn run(paths: &[PathBuf; 2], config: &AdapterConfig, commands: &Receiver<(Comman
             did |= station.turn(now);
         }
         did |= move_segments(now, &mut stations);
+        if let [Some(left), _] = &stations {
+            let stats = left.stack.stats();
+            syns_with_data.store(stats.fast_open_data_acknowledged, Ordering::Relaxed);
+        }
         idle = if did { 0 } else { idle + 1 };
         if idle > IDLE_TURNS {
             thread::sleep(Duration::from_micros(50));

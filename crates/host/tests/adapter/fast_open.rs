@@ -1,0 +1,121 @@
+//! Connections that are opened by Fast Open, with their first data.
+
+use super::script::{CLIENT, Script, no_batching, small_link};
+use baton_bus::descriptor::{Action, Buffer, MOST_INLINE_BYTES, Outcome, SocketOption, Status};
+use baton_bus::link::memory_link;
+use baton_host::{Ready, SocketId};
+use bytes::Bytes;
+
+const OPTION: Action = Action::SetOption {
+    option: SocketOption::FastOpen,
+    value: 1,
+};
+
+fn inline(len: u16) -> Action {
+    Action::Send {
+        data: Buffer::Inline { len },
+        more: false,
+    }
+}
+
+/// Opens a connection with `len` bytes; gives its socket and how many were taken.
+fn connect(script: &mut Script, len: usize) -> (SocketId, usize) {
+    let data = Bytes::from(vec![7; len]);
+    let opening = script
+        .os
+        .connect_fast_open(script.now, CLIENT(), &data)
+        .expect("a number is free");
+    script.os.check();
+    opening
+}
+
+#[test]
+fn data_follows_the_connect_at_once() {
+    let mut script = Script::new(no_batching());
+    let (socket, taken) = connect(&mut script, 50);
+    assert_eq!(taken, 50);
+    // In one transfer, or the SYN might leave before the data is there.
+    let transfers = script.transfers();
+    let requests = script.requests();
+    assert_eq!(script.transfers(), transfers + 1);
+    let actions: Vec<_> = requests.iter().map(|request| request.action).collect();
+    let expected = [
+        Action::Socket,
+        OPTION,
+        Action::Connect(CLIENT()),
+        inline(50),
+    ];
+    assert_eq!(actions, expected);
+    // More has to wait until it is open.
+    assert_eq!(script.send(socket, 10), 0);
+    script.done(&requests[0], Status::Ok);
+    script.done(&requests[1], Status::Ok);
+    let sent = Outcome::Sent {
+        len: 50,
+        cumulative: false,
+    };
+    script.answer(&requests[3], Status::Ok, sent);
+    script.pump();
+    assert_eq!(script.ready(), []);
+    script.done(&requests[2], Status::Ok);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Writable(socket)]);
+    assert_eq!(script.send(socket, 10), 10);
+}
+
+#[test]
+fn what_descriptors_do_not_hold_is_not_taken() {
+    let mut script = Script::new(no_batching());
+    let (_, taken) = connect(&mut script, 1000);
+    assert_eq!(taken, MOST_INLINE_BYTES);
+    let actions = script.actions();
+    assert_eq!(actions[3], inline(MOST_INLINE_BYTES as u16));
+    // Without data a cookie is asked for all the same.
+    let (_, taken) = connect(&mut script, 0);
+    assert_eq!(taken, 0);
+    let expected = [Action::Socket, OPTION, Action::Connect(CLIENT())];
+    assert_eq!(script.actions(), expected);
+}
+
+#[test]
+fn an_adapter_that_cannot_is_why_it_fails() {
+    let mut script = Script::new(no_batching());
+    let (socket, _) = connect(&mut script, 50);
+    let requests = script.requests();
+    script.done(&requests[0], Status::Ok);
+    script.done(&requests[1], Status::BadValue);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    assert_eq!(script.os.error_of(socket), Some(Status::BadValue));
+}
+
+#[test]
+fn a_refusal_takes_the_data_along() {
+    let mut script = Script::new(no_batching());
+    let (socket, _) = connect(&mut script, 50);
+    let requests = script.requests();
+    script.done(&requests[0], Status::Ok);
+    script.done(&requests[1], Status::Ok);
+    script.done(&requests[3], Status::Refused);
+    script.done(&requests[2], Status::Refused);
+    script.pump();
+    assert_eq!(script.ready(), [Ready::Readable(socket)]);
+    assert_eq!(script.os.error_of(socket), Some(Status::Refused));
+    script.os.close(script.now, socket);
+    for request in script.requests() {
+        script.done(&request, Status::Ok);
+    }
+    script.pump();
+    script.assert_empty();
+}
+
+#[test]
+fn what_was_never_asked_for_begins_on_the_next_link_with_its_data() {
+    let mut script = Script::new(no_batching());
+    connect(&mut script, 50);
+    script.os.handle_link_lost(script.now);
+    script.os.check();
+    assert_eq!(script.ready(), []);
+    (script.host, script.adapter) = memory_link(small_link());
+    assert_eq!(script.actions()[3], inline(50));
+}
