@@ -5,6 +5,7 @@
 //! variates, without which a heavy-tailed workload takes millions of requests to show its mean.
 
 mod batches;
+mod correlation;
 mod estimate;
 mod least_squares;
 mod per_request;
@@ -13,6 +14,7 @@ mod series;
 mod warm_up;
 
 pub use batches::{Batch, batches};
+pub use correlation::{Correlation, LEAST_SPREAD, spread};
 pub use estimate::Estimate;
 pub use per_request::{Mix, PerRequest, per_request};
 pub use sections::{LEAST_PARTS, sectioned};

@@ -26,5 +26,5 @@ pub use config_error::ConfigError;
 pub use disk::{Disk, DiskConfig, DiskQueue, DiskRequest};
 pub use dram::{Dram, DramConfig, DramCounters};
 pub use memory::{AccessCost, DmaPolicy, MemoryConfig, MemoryCounters, MemoryHierarchy};
-pub use processor::{NicProcessor, NicProcessorConfig, Processor, ProcessorConfig};
+pub use processor::{NicProcessor, NicProcessorConfig, Occupancy, Processor, ProcessorConfig};
 pub use wire::{Wire, WireConfig, WireCounters};

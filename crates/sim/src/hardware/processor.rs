@@ -180,9 +180,9 @@ impl NicProcessor {
     }
 }
 
-/// One piece of work after the other, and how much of the time they fill.
+/// What does one piece of work after the other, and how much of the time they fill: a processor, a memory, a DMA engine.
 #[derive(Clone, Debug, Default)]
-struct Occupancy {
+pub struct Occupancy {
     free_at: Time,
     measured_from: Time,
     /// Work since `measured_from`, all of it, even what ends in the future.
@@ -190,23 +190,32 @@ struct Occupancy {
 }
 
 impl Occupancy {
-    fn occupy(&mut self, now: Time, span: Span) -> Time {
+    /// Does work that takes `span` from `now` on, or as soon as earlier work is done: when it ends.
+    pub fn occupy(&mut self, now: Time, span: Span) -> Time {
         self.free_at = self.free_at.max(now) + span;
         self.occupied += span;
         self.free_at
     }
 
-    fn start_measurement(&mut self, now: Time) {
+    /// When the work given so far is done.
+    pub fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    /// Starts measuring at `now`: what was done before is forgotten.
+    pub fn start_measurement(&mut self, now: Time) {
         self.measured_from = now;
         self.occupied = self.free_at.saturating_since(now);
     }
 
-    fn busy(&self, now: Time) -> Span {
+    /// Time worked since the measurement began, at `now`.
+    pub fn busy(&self, now: Time) -> Span {
         // Work is given at its start, without gaps behind `now`: what lies in the future is one piece at the end.
         self.occupied - self.free_at.saturating_since(now)
     }
 
-    fn idle(&self, now: Time) -> Span {
+    /// Time not worked since the measurement began, at `now`.
+    pub fn idle(&self, now: Time) -> Span {
         (now - self.measured_from) - self.busy(now)
     }
 }

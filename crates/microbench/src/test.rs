@@ -1,0 +1,151 @@
+//! The ten tests.
+
+use crate::frame::{Carried, connections_per_ms};
+use serde::{Deserialize, Serialize};
+
+/// A test of one NIC, the one under test. The report numbers them from 1, in this order (section 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// Datagrams of 1472 bytes to a partner.
+    UdpSend1472,
+    /// Datagrams of 1472 bytes from a partner.
+    UdpReceive1472,
+    /// Datagrams of 1472 bytes from one partner, and as many to another at the same time.
+    UdpThreeWay1472,
+    /// Datagrams of 18 bytes to a partner.
+    UdpSend18,
+    /// Datagrams of 18 bytes from a partner.
+    UdpReceive18,
+    /// Datagrams of 18 bytes from one partner, and as many to another at the same time.
+    UdpThreeWay18,
+    /// Segments of 1460 bytes to a partner over several TCP connections.
+    TcpSend,
+    /// Segments of 1460 bytes from a partner over several TCP connections.
+    TcpReceive,
+    /// TCP connections that a partner opens and closes.
+    Accept,
+    /// TCP connections to a partner that are opened and closed.
+    Initiate,
+}
+
+/// What a test counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Data, Mb/s.
+    PayloadMbps,
+    /// Connections that were opened and closed, a millisecond.
+    ConnectionsPerMs,
+}
+
+impl Test {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::UdpSend1472,
+        Self::UdpReceive1472,
+        Self::UdpThreeWay1472,
+        Self::UdpSend18,
+        Self::UdpReceive18,
+        Self::UdpThreeWay18,
+        Self::TcpSend,
+        Self::TcpReceive,
+        Self::Accept,
+        Self::Initiate,
+    ];
+
+    /// Its number in the report.
+    pub fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UdpSend1472 => "udp-send-1472",
+            Self::UdpReceive1472 => "udp-receive-1472",
+            Self::UdpThreeWay1472 => "udp-three-way-1472",
+            Self::UdpSend18 => "udp-send-18",
+            Self::UdpReceive18 => "udp-receive-18",
+            Self::UdpThreeWay18 => "udp-three-way-18",
+            Self::TcpSend => "tcp-send",
+            Self::TcpReceive => "tcp-receive",
+            Self::Accept => "accept",
+            Self::Initiate => "initiate",
+        }
+    }
+
+    /// What its frames carry; those of connections carry nothing.
+    pub fn carried(self) -> Carried {
+        match self {
+            Self::UdpSend1472 | Self::UdpReceive1472 | Self::UdpThreeWay1472 => Carried::Udp(1_472),
+            Self::UdpSend18 | Self::UdpReceive18 | Self::UdpThreeWay18 => Carried::Udp(18),
+            Self::TcpSend | Self::TcpReceive => Carried::Tcp(1_460),
+            Self::Accept | Self::Initiate => Carried::Tcp(0),
+        }
+    }
+
+    /// What it counts.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Accept | Self::Initiate => Unit::ConnectionsPerMs,
+            _ => Unit::PayloadMbps,
+        }
+    }
+
+    /// Whether the NIC under test sends datagrams.
+    pub fn sends_datagrams(self) -> bool {
+        matches!(self, Self::UdpSend1472 | Self::UdpSend18) || self.is_three_way()
+    }
+
+    /// Whether the NIC under test receives datagrams.
+    pub fn receives_datagrams(self) -> bool {
+        matches!(self, Self::UdpReceive1472 | Self::UdpReceive18) || self.is_three_way()
+    }
+
+    /// Whether there are two partners, one to send and one to receive.
+    pub fn is_three_way(self) -> bool {
+        matches!(self, Self::UdpThreeWay1472 | Self::UdpThreeWay18)
+    }
+
+    /// Whether what is varied is the number of connections, not a rate.
+    pub fn has_connections(self) -> bool {
+        matches!(self, Self::TcpSend | Self::TcpReceive)
+    }
+
+    /// The highest rate that can be offered: frames a second each way, or connections a second.
+    pub fn line_rate(self) -> f64 {
+        match self.unit() {
+            Unit::PayloadMbps => {
+                let line_bits = 8.0 * self.carried().line_len() as f64;
+                crate::frame::LINK_MBPS as f64 * 1e6 / line_bits
+            }
+            Unit::ConnectionsPerMs => connections_per_ms() as f64 * 1e3,
+        }
+    }
+
+    /// The most that the link lets through, in [`unit`](Self::unit).
+    pub fn limit(self) -> u64 {
+        match self {
+            Self::Accept | Self::Initiate => connections_per_ms(),
+            _ if self.is_three_way() => self.carried().payload_mbps_both_ways(),
+            _ => self.carried().payload_mbps(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_those_of_the_report() {
+        let limits = Test::ALL.map(Test::limit);
+        assert_eq!(limits, [957, 957, 1_914, 214, 214, 428, 949, 949, 372, 372]);
+        assert!(
+            (1..)
+                .zip(Test::ALL)
+                .all(|(number, test)| test.number() == number)
+        );
+    }
+}
