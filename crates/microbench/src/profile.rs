@@ -1,0 +1,481 @@
+//! NICs and hosts as data.
+
+use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
+use baton_sim::hardware::{MemoryConfig, MemoryHierarchy, Processor, ProcessorConfig};
+use serde::{Deserialize, Serialize};
+
+/// A NIC, as its driver and its bus see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicProfile {
+    /// Its name.
+    pub name: String,
+    /// The bus it is on: of the host, as wide as the NIC is.
+    pub bus: InterconnectConfig,
+    /// Rings of descriptors.
+    pub descriptors: Descriptors,
+    /// Packet memory on board.
+    pub memory: PacketMemory,
+    /// What handles frames.
+    pub processor: NicProcessing,
+    /// What moves frames.
+    pub dma: Dma,
+    /// Interrupts for frames that were sent.
+    pub send_interrupts: CoalescingRule,
+    /// Interrupts for frames that were received.
+    pub receive_interrupts: CoalescingRule,
+    /// Checksums in hardware.
+    pub checksums: Checksums,
+    /// Flow control by 802.3x.
+    pub pause: PauseRule,
+    /// What its driver does.
+    pub driver: DriverRule,
+}
+
+/// Rings of descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Descriptors {
+    /// In the driver's ring for frames to send.
+    pub send: u32,
+    /// In the driver's ring for frames to receive.
+    pub receive: u32,
+    /// Bytes of one to send.
+    pub send_bytes: u32,
+    /// Bytes of one to receive, read and written back.
+    pub receive_bytes: u32,
+    /// The most that the NIC reads by one DMA.
+    pub batch: u32,
+    /// The most that it holds of either kind.
+    pub held: u32,
+}
+
+/// Packet memory on board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PacketMemory {
+    /// For frames to send, bytes.
+    pub send_bytes: u32,
+    /// For frames that were received, bytes.
+    pub receive_bytes: u32,
+    /// Its bandwidth, Mb/s: each bit goes in and out. Without, it is more than all that comes.
+    pub bandwidth_mbps: Option<u32>,
+}
+
+/// What handles frames: firmware on processors, or state machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicProcessing {
+    /// 1: one that does both ways in turn. 2: one for each way.
+    pub engines: u32,
+    /// Time for a frame to send, nanoseconds.
+    pub send_ns: u32,
+    /// Time for a frame that was received, nanoseconds.
+    pub receive_ns: u32,
+    /// Bytes of packet memory that code and data of the firmware use for a frame.
+    #[serde(default)]
+    pub memory_bytes: u32,
+}
+
+/// What moves frames between host memory and packet memory, both ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dma {
+    /// Time to start one DMA of a frame's data, nanoseconds. One is started after the other.
+    pub start_ns: u32,
+    /// Frames of each way that may be under way.
+    pub frames: u32,
+    /// The most bytes of one DMA to host memory.
+    pub receive_limit_bytes: Option<u32>,
+}
+
+/// When the NIC interrupts: whichever is first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoalescingRule {
+    /// So long after the first frame that was not announced, nanoseconds.
+    pub time_ns: Option<u32>,
+    /// When so many frames were not announced.
+    pub frames: Option<u32>,
+    /// When all but so many descriptors of the ring are of frames that were not announced: the ring is nearly exhausted.
+    pub other_descriptors: Option<u32>,
+}
+
+/// Which checksums the NIC makes or checks: the host does the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checksums {
+    /// TCP's, of frames to send.
+    pub send: bool,
+    /// TCP's, of frames that were received.
+    pub receive: bool,
+}
+
+/// Flow control by 802.3x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseRule {
+    /// Whether it pauses its partner.
+    pub sends: bool,
+    /// Whether it stops when its partner asks for it.
+    pub honours: bool,
+    /// It asks when so much of its memory for received frames is in use, per cent.
+    pub high_percent: u32,
+    /// It lets the partner go on at so much, per cent.
+    pub low_percent: u32,
+}
+
+/// What the driver of a NIC does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriverRule {
+    /// Before it sends it takes back descriptors of frames that were sent, if no more than so many are free.
+    pub reclaims_below: Option<u32>,
+}
+
+/// A host: its processor, its memory, and what its system does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostProfile {
+    /// Its name.
+    pub name: String,
+    /// Its processor.
+    pub processor: ProcessorConfig,
+    /// Its caches and main memory.
+    pub memory: MemoryConfig,
+    /// Instructions of what drivers and tests do.
+    pub instructions: Instructions,
+}
+
+/// Instructions, without waits for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instructions {
+    /// The driver is given a frame and puts it into its ring, doorbell included.
+    pub send: u32,
+    /// The driver is given a frame and refuses it.
+    pub refuse: u32,
+    /// The driver takes a frame out of its ring and gives it a new buffer.
+    pub receive: u32,
+    /// The driver takes back the descriptor of a frame that was sent.
+    pub reclaim: u32,
+    /// From the interrupt to the driver, and back.
+    pub interrupt: u32,
+    /// The test's TCP handles a segment.
+    pub segment: u32,
+    /// A checksum, for each 64 bytes of data.
+    pub checksum_64_bytes: u32,
+    /// Descriptors that the driver gives back to the NIC by one register access.
+    pub refill_batch: u32,
+}
+
+/// A profile that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// No TOML, or fields that are missing or unknown.
+    #[error("{0}")]
+    Malformed(String),
+    /// A value that nothing can have.
+    #[error("{field} = {value}: expected {expected}")]
+    Value {
+        /// Name of the field, with the names of the tables around it.
+        field: &'static str,
+        /// What it was set to.
+        value: u64,
+        /// What would have been right.
+        expected: &'static str,
+    },
+    /// A part that cannot be built.
+    #[error("{table}.{reason}")]
+    Part {
+        /// The table of the part.
+        table: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+macro_rules! shipped {
+    ($($name:literal: $path:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../../profiles/", $path)))),+]
+    };
+}
+
+/// The six NICs of the report, in its order: best application first.
+const NICS: [(&str, &str); 6] = shipped! {
+    "nic-intel-server": "nics/nic-intel-server.toml",
+    "nic-intel-desktop": "nics/nic-intel-desktop.toml",
+    "nic-ace-optimized": "nics/nic-ace-optimized.toml",
+    "nic-netgear": "nics/nic-netgear.toml",
+    "nic-3com": "nics/nic-3com.toml",
+    "nic-ace": "nics/nic-ace.toml",
+};
+
+const HOSTS: [(&str, &str); 2] = shipped! {
+    "athlon-2000": "hosts/athlon-2000.toml",
+    "athlon-2600": "hosts/athlon-2600.toml",
+};
+
+fn find(all: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
+    all.iter()
+        .find(|(one, _)| *one == name)
+        .map(|(_, text)| *text)
+}
+
+impl NicProfile {
+    /// Names of the profiles that ship with the program: the NICs of the report, in its order.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NICS.iter().map(|(name, _)| *name)
+    }
+
+    /// A profile that ships with the program.
+    pub fn shipped(name: &str) -> Option<Self> {
+        find(&NICS, name).map(|text| Self::parse(text).expect("it is sound, as a test sees"))
+    }
+
+    /// A profile from TOML.
+    ///
+    /// # Errors
+    /// It is malformed, or there is no such NIC.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        let profile: Self =
+            toml::from_str(text).map_err(|e| ProfileError::Malformed(e.to_string()))?;
+        profile.validate()?;
+        Ok(profile)
+    }
+
+    /// A NIC that takes no time, on a bus that takes none: only the wire limits it.
+    pub fn ideal() -> Self {
+        let at_once = CoalescingRule {
+            time_ns: Some(10_000),
+            frames: Some(64),
+            other_descriptors: None,
+        };
+        Self {
+            name: "ideal".to_owned(),
+            bus: InterconnectConfig::Ideal,
+            descriptors: Descriptors {
+                send: 1_024,
+                receive: 1_024,
+                send_bytes: 16,
+                receive_bytes: 16,
+                batch: 64,
+                held: 256,
+            },
+            memory: PacketMemory {
+                send_bytes: 1 << 18,
+                receive_bytes: 1 << 18,
+                bandwidth_mbps: None,
+            },
+            processor: NicProcessing {
+                engines: 2,
+                send_ns: 0,
+                receive_ns: 0,
+                memory_bytes: 0,
+            },
+            dma: Dma {
+                start_ns: 0,
+                frames: 8,
+                receive_limit_bytes: None,
+            },
+            send_interrupts: at_once,
+            receive_interrupts: at_once,
+            checksums: Checksums {
+                send: true,
+                receive: true,
+            },
+            pause: PauseRule {
+                sends: false,
+                honours: false,
+                high_percent: 100,
+                low_percent: 0,
+            },
+            driver: DriverRule {
+                reclaims_below: None,
+            },
+        }
+    }
+
+    /// Whether there can be such a NIC.
+    ///
+    /// # Errors
+    /// Names the field, its value and what was expected.
+    pub fn validate(&self) -> Result<(), ProfileError> {
+        let value = |field, value: u32, is_right: bool, expected| {
+            let value = value.into();
+            let error = ProfileError::Value {
+                field,
+                value,
+                expected,
+            };
+            if is_right { Ok(()) } else { Err(error) }
+        };
+        let some = |field, number: u32| value(field, number, number > 0, "more than 0");
+        let of_a_frame = |field, bytes: u32| value(field, bytes, bytes >= 2_048, "at least 2048");
+        let (rings, pause) = (&self.descriptors, &self.pause);
+        let reason = |error: InterconnectError| error.to_string();
+        let bus = self.bus.validate();
+        bus.map_err(|error| ProfileError::Part {
+            table: "bus",
+            reason: reason(error),
+        })?;
+        for (field, ring) in [
+            ("descriptors.send", rings.send),
+            ("descriptors.receive", rings.receive),
+        ] {
+            value(field, ring, (2..=65_536).contains(&ring), "2 to 65536")?;
+        }
+        some("descriptors.send_bytes", rings.send_bytes)?;
+        some("descriptors.receive_bytes", rings.receive_bytes)?;
+        some("descriptors.batch", rings.batch)?;
+        value(
+            "descriptors.held",
+            rings.held,
+            rings.held >= rings.batch,
+            "at least descriptors.batch",
+        )?;
+        of_a_frame("memory.send_bytes", self.memory.send_bytes)?;
+        of_a_frame("memory.receive_bytes", self.memory.receive_bytes)?;
+        some(
+            "memory.bandwidth_mbps",
+            self.memory.bandwidth_mbps.unwrap_or(1),
+        )?;
+        let engines = self.processor.engines;
+        value(
+            "processor.engines",
+            engines,
+            (1..=2).contains(&engines),
+            "1 or 2",
+        )?;
+        some("dma.frames", self.dma.frames)?;
+        some(
+            "dma.receive_limit_bytes",
+            self.dma.receive_limit_bytes.unwrap_or(1),
+        )?;
+        let high = pause.high_percent;
+        value(
+            "pause.high_percent",
+            high,
+            (1..=100).contains(&high),
+            "1 to 100",
+        )?;
+        value(
+            "pause.low_percent",
+            pause.low_percent,
+            pause.low_percent < high,
+            "less than pause.high_percent",
+        )?;
+        for (field, rule) in [
+            ("send_interrupts.frames", &self.send_interrupts),
+            ("receive_interrupts.frames", &self.receive_interrupts),
+        ] {
+            some(field, rule.frames.unwrap_or(1))?;
+        }
+        Ok(())
+    }
+}
+
+impl HostProfile {
+    /// Names of the profiles that ship with the program.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        HOSTS.iter().map(|(name, _)| *name)
+    }
+
+    /// A profile that ships with the program.
+    pub fn shipped(name: &str) -> Option<Self> {
+        find(&HOSTS, name).map(|text| Self::parse(text).expect("it is sound, as a test sees"))
+    }
+
+    /// A profile from TOML.
+    ///
+    /// # Errors
+    /// It is malformed, or there is no such host.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        let profile: Self =
+            toml::from_str(text).map_err(|e| ProfileError::Malformed(e.to_string()))?;
+        profile.validate()?;
+        Ok(profile)
+    }
+
+    /// Whether there can be such a host.
+    ///
+    /// # Errors
+    /// Names the field, its value and what was expected.
+    pub fn validate(&self) -> Result<(), ProfileError> {
+        let part = |table| {
+            move |error: baton_sim::hardware::ConfigError| ProfileError::Part {
+                table,
+                reason: error.to_string(),
+            }
+        };
+        Processor::new(&self.processor).map_err(part("processor"))?;
+        MemoryHierarchy::new(&self.memory).map_err(part("memory"))?;
+        if self.instructions.refill_batch == 0 {
+            return Err(ProfileError::Value {
+                field: "instructions.refill_batch",
+                value: 0,
+                expected: "more than 0",
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ships_is_sound() {
+        assert_eq!(
+            NicProfile::names().filter_map(NicProfile::shipped).count(),
+            6
+        );
+        assert_eq!(
+            HostProfile::names()
+                .filter_map(HostProfile::shipped)
+                .count(),
+            2
+        );
+        assert_eq!(NicProfile::ideal().validate(), Ok(()));
+        assert!(NicProfile::shipped("nic-ideal").is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refusal = |change: fn(&mut NicProfile)| {
+            let mut nic = NicProfile::ideal();
+            change(&mut nic);
+            nic.validate()
+                .expect_err("there is no such NIC")
+                .to_string()
+        };
+        assert_eq!(
+            refusal(|nic| nic.descriptors.send = 1),
+            "descriptors.send = 1: expected 2 to 65536"
+        );
+        assert_eq!(
+            refusal(|nic| nic.processor.engines = 3),
+            "processor.engines = 3: expected 1 or 2"
+        );
+        assert_eq!(
+            refusal(|nic| nic.pause.low_percent = 100),
+            "pause.low_percent = 100: expected less than pause.high_percent"
+        );
+        assert_eq!(
+            refusal(|nic| nic.memory.receive_bytes = 1_500),
+            "memory.receive_bytes = 1500: expected at least 2048"
+        );
+        let text = include_str!("../../../profiles/nics/nic-ace.toml").replace("engines", "engins");
+        let malformed = NicProfile::parse(&text)
+            .expect_err("it has no such field")
+            .to_string();
+        assert!(malformed.contains("engins"), "{malformed}");
+        let host = include_str!("../../../profiles/hosts/athlon-2000.toml")
+            .replace("clock_mhz = 1667", "clock_mhz = 0");
+        let refused = HostProfile::parse(&host)
+            .expect_err("it stands still")
+            .to_string();
+        assert!(refused.contains("clock_mhz = 0"), "{refused}");
+    }
+}

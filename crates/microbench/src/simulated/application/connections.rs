@@ -1,0 +1,123 @@
+//! Connections that are opened and closed, one after the other.
+
+use super::super::frame::Segment;
+use super::Outgoing;
+use super::tcp::Tcp;
+use baton_tcp::{CloseReason, Event};
+use baton_wire::Time;
+use slab::Slab;
+
+/// Opens connections at a rate, and closes each when it is open.
+#[derive(Debug)]
+pub(in crate::simulated) struct Initiator {
+    pub(super) tcp: Tcp,
+    machine: u8,
+    /// Connections in a second.
+    rate: f64,
+    opened: u64,
+    closed: u64,
+}
+
+impl Initiator {
+    pub(in crate::simulated) fn new(machine: u8, partner: u8, rate: f64) -> Self {
+        Self {
+            tcp: Tcp::new(machine, partner),
+            machine,
+            rate,
+            opened: 0,
+            closed: 0,
+        }
+    }
+
+    fn next_open(&self) -> Time {
+        Time::from_ps((self.opened as f64 * (1e12 / self.rate)) as u64)
+    }
+
+    pub(super) fn next_due(&self) -> Time {
+        self.next_open().min(self.tcp.next_due())
+    }
+
+    pub(super) fn poll_send(
+        &mut self,
+        now: Time,
+        segments: &mut Slab<Segment>,
+    ) -> Option<Outgoing> {
+        // What is under way goes before what is new.
+        if let Some(next) = self.tcp.poll_send(now, segments) {
+            return Some(next);
+        }
+        if self.next_open() > now {
+            return None;
+        }
+        self.opened += 1;
+        self.tcp.connect(now, self.machine);
+        self.tcp.poll_send(now, segments)
+    }
+
+    pub(super) fn receive(&mut self, now: Time, segment: Segment) {
+        self.tcp.receive(now, segment);
+        self.tcp.answer(now);
+        self.handle_events();
+        self.tcp.answer(now);
+    }
+
+    /// Closes what is open: its first acknowledgment has been sent.
+    fn handle_events(&mut self) {
+        let stack = &mut self.tcp.stack;
+        while let Some((id, event)) = stack.poll_event() {
+            match event {
+                Event::Connected => stack.close(id),
+                Event::Closed(CloseReason::Normal) => self.closed += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Connections that were due by `now`.
+    pub(in crate::simulated) fn offered(&self, now: Time) -> u64 {
+        (now.as_ps() as f64 / (1e12 / self.rate)).ceil() as u64
+    }
+
+    /// Connections that were opened and closed.
+    pub(in crate::simulated) fn closed(&self) -> u64 {
+        self.closed
+    }
+}
+
+/// Takes connections, and closes each when its partner has.
+#[derive(Debug)]
+pub(in crate::simulated) struct Acceptor {
+    pub(super) tcp: Tcp,
+}
+
+impl Acceptor {
+    pub(in crate::simulated) fn new(machine: u8, partner: u8) -> Self {
+        let mut tcp = Tcp::new(machine, partner);
+        tcp.listen(machine);
+        Self { tcp }
+    }
+
+    pub(super) fn poll_send(
+        &mut self,
+        now: Time,
+        segments: &mut Slab<Segment>,
+    ) -> Option<Outgoing> {
+        self.tcp.poll_send(now, segments)
+    }
+
+    pub(super) fn receive(&mut self, now: Time, segment: Segment) {
+        self.tcp.receive(now, segment);
+        self.tcp.answer(now);
+        let stack = &mut self.tcp.stack;
+        while let Some((id, event)) = stack.poll_event() {
+            match event {
+                Event::Acceptable(listener) => {
+                    stack.accept(listener);
+                }
+                Event::PeerClosed => stack.close(id),
+                _ => {}
+            }
+        }
+        self.tcp.answer(now);
+    }
+}

@@ -1,0 +1,233 @@
+//! Bulk data over TCP connections, and what all tests with TCP have.
+
+use super::super::frame::{Body, Segment};
+use super::Outgoing;
+use baton_tcp::{Config, Congestion, ConnId, Event, ListenerId, Stack, WindowProbe, WindowUpdate};
+use baton_wire::{Endpoint, Flow, Symbolic, Time};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// Where the partner listens.
+pub(super) const PORT: u16 = 80;
+
+/// First port of whoever opens connections.
+const FIRST_PORT: u16 = 1_024;
+
+/// TCP of the system of the report, FreeBSD 4.7, without timestamps, since its segments carry 1460 bytes.
+fn config() -> Config {
+    Config {
+        mss: 1_460,
+        send_buffer: 32_768,
+        receive_buffer: 57_344,
+        window_scaling: false,
+        timestamps: false,
+        sack: false,
+        initial_window_segments: 2,
+        congestion: Congestion::NewReno,
+        hystart: false,
+        rack_tlp: false,
+        rate_reduction: false,
+        duplicate_sack: false,
+        forward_rto: false,
+        undo: false,
+        ecn: baton_tcp::EcnMode::Off,
+        rto_initial_ms: 3_000,
+        rto_min_ms: 230,
+        rto_max_ms: 64_000,
+        delayed_ack_ms: 100,
+        ack_every_segments: 2,
+        window_probe: WindowProbe::NextByte,
+        window_update: WindowUpdate::TwoSegments,
+        delay_fin_ack: false,
+        eager_acks: false,
+        quick_acks: 0,
+        ack_rate_limit_ms: 0,
+        challenge_acks_per_second: 0,
+        syn_cookies: baton_tcp::SynCookies::Off,
+        // A test's connections are gone when they are closed: its ports are used again within a second.
+        msl_ms: 1,
+        ..Config::default()
+    }
+}
+
+/// TCP of a machine.
+#[derive(Debug)]
+pub(in crate::simulated) struct Tcp {
+    pub(super) stack: Stack<Symbolic>,
+    /// The other machine.
+    partner: u8,
+    next_port: u16,
+    /// Segments that answered others: they wait for the driver.
+    answers: VecDeque<Segment>,
+}
+
+impl Tcp {
+    pub(super) fn new(machine: u8, partner: u8) -> Self {
+        Self {
+            stack: Stack::new(config(), machine.into()),
+            partner,
+            next_port: FIRST_PORT,
+            answers: VecDeque::new(),
+        }
+    }
+
+    fn address(machine: u8) -> std::net::IpAddr {
+        [10, 0, 0, machine + 1].into()
+    }
+
+    /// Opens a connection.
+    pub(super) fn connect(&mut self, now: Time, machine: u8) -> Option<ConnId> {
+        let local = Endpoint::new(Self::address(machine), self.next_port);
+        self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
+        let remote = Endpoint::new(Self::address(self.partner), PORT);
+        self.stack.connect(now, Flow { local, remote })
+    }
+
+    pub(super) fn listen(&mut self, machine: u8) -> ListenerId {
+        let address = Endpoint::new(Self::address(machine), PORT);
+        self.stack.listen(address, 65_536)
+    }
+
+    /// Whether there may be something to send.
+    pub(super) fn may_transmit(&self) -> bool {
+        !self.answers.is_empty() || self.stack.may_transmit()
+    }
+
+    pub(super) fn next_due(&self) -> Time {
+        self.stack.poll_timeout().unwrap_or(Time::NEVER)
+    }
+
+    /// Takes a segment in. The system answers each before it looks at the next: acknowledgments of two segments do not become one of many,
+    /// though the driver cannot send before it returns from the interrupt.
+    pub(super) fn receive(&mut self, now: Time, segment: Segment) {
+        self.stack.handle_segment(now, segment);
+    }
+
+    /// Makes the answers to what was received.
+    pub(super) fn answer(&mut self, now: Time) {
+        while let Some((_, segment)) = self.stack.poll_transmit(now) {
+            self.answers.push_back(segment);
+        }
+    }
+
+    pub(super) fn poll_send(
+        &mut self,
+        now: Time,
+        segments: &mut Slab<Segment>,
+    ) -> Option<Outgoing> {
+        if self.next_due() <= now {
+            self.stack.handle_timeouts(now);
+        }
+        let segment = match self.answers.pop_front() {
+            Some(segment) => segment,
+            None => self.stack.poll_transmit(now)?.1,
+        };
+        Some(Outgoing {
+            len: segment.frame_len() as u16,
+            to: self.partner,
+            body: Body::Segment(segments.insert(segment)),
+        })
+    }
+}
+
+/// Sends as fast as TCP lets it.
+#[derive(Debug)]
+pub(in crate::simulated) struct Source {
+    pub(super) tcp: Tcp,
+    /// Bytes that were written to each connection, by its number.
+    written: Vec<(ConnId, u64)>,
+}
+
+impl Source {
+    /// One with so many connections.
+    pub(in crate::simulated) fn new(machine: u8, partner: u8, connections: u32) -> Self {
+        let mut tcp = Tcp::new(machine, partner);
+        let opened = (0..connections).filter_map(|_| tcp.connect(Time::ZERO, machine));
+        Self {
+            written: opened.map(|id| (id, 0)).collect(),
+            tcp,
+        }
+    }
+
+    pub(super) fn poll_send(
+        &mut self,
+        now: Time,
+        segments: &mut Slab<Segment>,
+    ) -> Option<Outgoing> {
+        self.write();
+        self.tcp.poll_send(now, segments)
+    }
+
+    pub(super) fn receive(&mut self, now: Time, segment: Segment) {
+        self.tcp.receive(now, segment);
+        self.write();
+        self.tcp.answer(now);
+    }
+
+    /// Fills the send buffers of connections with room.
+    fn write(&mut self) {
+        while let Some((id, event)) = self.tcp.stack.poll_event() {
+            if !matches!(event, Event::Connected | Event::Acknowledged(_)) {
+                continue;
+            }
+            let Some(place) = self.written.iter().position(|(one, _)| *one == id) else {
+                continue;
+            };
+            let offset = &mut self.written[place].1;
+            let data = Symbolic {
+                source: place as u64,
+                offset: *offset,
+                len: self.tcp.stack.send_space(id) as u32,
+            };
+            *offset += self.tcp.stack.write(id, data).unwrap_or(0) as u64;
+        }
+    }
+}
+
+/// Takes what comes.
+#[derive(Debug)]
+pub(in crate::simulated) struct Sink {
+    pub(super) tcp: Tcp,
+    bytes: u64,
+}
+
+impl Sink {
+    pub(in crate::simulated) fn new(machine: u8, partner: u8) -> Self {
+        let mut tcp = Tcp::new(machine, partner);
+        tcp.listen(machine);
+        Self { tcp, bytes: 0 }
+    }
+
+    pub(super) fn poll_send(
+        &mut self,
+        now: Time,
+        segments: &mut Slab<Segment>,
+    ) -> Option<Outgoing> {
+        self.tcp.poll_send(now, segments)
+    }
+
+    pub(super) fn receive(&mut self, now: Time, segment: Segment) {
+        self.tcp.receive(now, segment);
+        let stack = &mut self.tcp.stack;
+        while let Some((id, event)) = stack.poll_event() {
+            match event {
+                Event::Acceptable(listener) => {
+                    stack.accept(listener);
+                }
+                Event::Readable => {
+                    while let Some(data) = stack.read(id, usize::MAX) {
+                        self.bytes += u64::from(data.len);
+                        stack.consume(id, data.len as usize);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.tcp.answer(now);
+    }
+
+    /// Bytes that were read.
+    pub(in crate::simulated) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

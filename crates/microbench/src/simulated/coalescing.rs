@@ -1,0 +1,107 @@
+//! When a NIC interrupts.
+
+use crate::profile::CoalescingRule;
+use baton_wire::{Span, Time};
+
+/// Frames of one way that the host has not been told of.
+#[derive(Clone, Debug)]
+pub(super) struct Coalescing {
+    rule: CoalescingRule,
+    frames: u32,
+    since: Time,
+    /// The moment that [`next_due`](Self::next_due) gave last.
+    told: Time,
+}
+
+impl Coalescing {
+    pub(super) fn new(rule: CoalescingRule) -> Self {
+        Self {
+            rule,
+            frames: 0,
+            since: Time::ZERO,
+            told: Time::ZERO,
+        }
+    }
+
+    /// One more frame is there, and so many descriptors of the ring do not wait for the driver. Whether the NIC interrupts.
+    pub(super) fn add(&mut self, now: Time, others: u32) -> bool {
+        if self.frames == 0 {
+            self.since = now;
+        }
+        self.frames += 1;
+        self.is_enough(others)
+    }
+
+    fn is_enough(&self, others: u32) -> bool {
+        let of_count = self.rule.frames.is_some_and(|frames| self.frames >= frames);
+        let of_ring = self
+            .rule
+            .other_descriptors
+            .is_some_and(|least| others <= least);
+        of_count || of_ring
+    }
+
+    /// When to look again; `None` if only more frames make it interrupt.
+    fn due(&self) -> Option<Time> {
+        let time = self.rule.time_ns.filter(|_| self.frames > 0)?;
+        Some(self.since + Span::from_ns(time.into()))
+    }
+
+    /// The same, once for each moment.
+    pub(super) fn next_due(&mut self) -> Option<Time> {
+        let due = self.due().filter(|due| *due != self.told)?;
+        self.told = due;
+        Some(due)
+    }
+
+    /// Whether the time is over, and the NIC interrupts.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.due().is_some_and(|due| due <= now)
+    }
+
+    /// The driver has looked at all but `left` frames. Whether the NIC interrupts at once.
+    pub(super) fn restart(&mut self, now: Time, left: u32, others: u32) -> bool {
+        (self.frames, self.since) = (left, now);
+        left > 0 && self.is_enough(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    #[test]
+    fn whichever_is_first_interrupts() {
+        let mut coalescing = Coalescing::new(CoalescingRule {
+            time_ns: Some(100_000),
+            frames: Some(3),
+            other_descriptors: Some(2),
+        });
+        assert_eq!(coalescing.due(), None);
+        assert!(!coalescing.add(at(10), 9));
+        assert!(!coalescing.add(at(50), 9));
+        assert_eq!(coalescing.due(), Some(at(110)), "counted from the first");
+        assert!(!coalescing.is_due(at(109)));
+        assert!(coalescing.is_due(at(110)));
+        assert!(coalescing.add(at(60), 9), "the third");
+        assert!(!coalescing.restart(at(70), 1, 9));
+        assert_eq!(coalescing.due(), Some(at(170)), "what is left begins anew");
+        assert!(coalescing.add(at(80), 2), "few descriptors are left");
+    }
+
+    #[test]
+    fn only_exhaustion_interrupts_where_nothing_else_is_set() {
+        let mut coalescing = Coalescing::new(CoalescingRule {
+            time_ns: None,
+            frames: None,
+            other_descriptors: Some(1),
+        });
+        assert!((2..100).all(|free| !coalescing.add(at(free), 102 - free as u32)));
+        assert_eq!(coalescing.due(), None);
+        assert!(coalescing.add(at(100), 1));
+    }
+}

@@ -1,0 +1,394 @@
+//! Simulated NICs, with the hosts, drivers and buses that they have to do with.
+//!
+//! Two machines are joined by a cable, or three by a switch. Partners are modelled like the NIC under test, and may be what limits it. Time
+//! is virtual: the same trial gives the same bits.
+
+mod application;
+mod bus;
+mod coalescing;
+mod event;
+mod frame;
+mod host;
+mod machine;
+mod nic;
+mod switch;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use crate::port::{
+    Load, Losses, Machine as Role, Place, Port, Request, Resource, Stream, Trial, Use,
+};
+use crate::profile::{HostProfile, NicProfile};
+use crate::test::Test;
+use application::{Acceptor, Application, Datagrams, Initiator, Sending, Sink, Source};
+use baton_bus::interconnect::InterconnectError;
+use baton_sim::hardware::ConfigError;
+use baton_wire::{Span, Time};
+use world::World;
+
+/// Delay of a cable, nanoseconds: some metres.
+const CABLE_NS: u32 = 50;
+
+/// More frames than may differ between what was offered and what was counted without a loss: what a handler of interrupts leaves waiting
+/// comes and goes.
+const TOLERANCE: u64 = 64;
+
+/// Longest time without a frame in a burst, after which nothing more of it comes.
+const QUIET: Span = Span::from_ms(20);
+
+/// A profile describes what cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SimulationError {
+    /// The bus.
+    #[error("bus: {0}")]
+    Bus(#[from] InterconnectError),
+    /// Processor, memory or wire.
+    #[error(transparent)]
+    Hardware(#[from] ConfigError),
+}
+
+/// A simulated NIC under test, and its partners.
+#[derive(Clone, Debug)]
+pub struct SimulatedPort<'a> {
+    /// The NIC under test.
+    pub under_test: &'a NicProfile,
+    /// That of the machine which sends to it, or to which it sends if there is no other.
+    pub partner: &'a NicProfile,
+    /// That of the machine which it sends to where there are two.
+    pub receiver: &'a NicProfile,
+    /// All hosts.
+    pub host: &'a HostProfile,
+}
+
+impl<'a> SimulatedPort<'a> {
+    /// All NICs alike.
+    pub fn alike(nic: &'a NicProfile, host: &'a HostProfile) -> Self {
+        Self::with_partner(nic, nic, host)
+    }
+
+    /// A NIC with partners that are alike.
+    pub fn with_partner(
+        under_test: &'a NicProfile,
+        partner: &'a NicProfile,
+        host: &'a HostProfile,
+    ) -> Self {
+        Self {
+            under_test,
+            partner,
+            receiver: partner,
+            host,
+        }
+    }
+
+    /// Everything at its beginning.
+    fn world(&self, request: &Request) -> Result<World, SimulationError> {
+        let [under_test, partner] = applications(request);
+        let mut machines = vec![
+            (self.under_test, self.host, under_test),
+            (self.partner, self.host, partner),
+        ];
+        if request.test.is_three_way() {
+            machines.push((
+                self.receiver,
+                self.host,
+                Application::Datagrams(Datagrams::default()),
+            ));
+        }
+        World::new(machines)
+    }
+}
+
+impl Port for SimulatedPort<'_> {
+    type Error = SimulationError;
+
+    fn trial(&mut self, request: &Request) -> Result<Trial, SimulationError> {
+        let mut world = self.world(request)?;
+        let is_burst = matches!(request.load, Load::Burst(_));
+        let warm_up = if is_burst {
+            Span::ZERO
+        } else {
+            request.warm_up
+        };
+        let start = Time::ZERO + warm_up;
+        world.run(start);
+        for machine in &mut world.machines {
+            machine.restart_counts(start);
+            if let Application::Datagrams(datagrams) = &mut machine.application {
+                datagrams.restart_latency();
+            }
+        }
+        let before = Snapshot::of(&world, start);
+        let mut end = start + request.duration;
+        world.run(end);
+        if is_burst {
+            end = drain(&mut world, end);
+        }
+        let after = Snapshot::of(&world, end);
+        Ok(trial(request, &world, [&before, &after], start))
+    }
+}
+
+/// What the machine under test and its partner do.
+fn applications(request: &Request) -> [Application; 2] {
+    const UNDER_TEST: u8 = 0;
+    const PARTNER: u8 = 1;
+    const RECEIVER: u8 = 2;
+    let test = request.test;
+    let datagrams = |sends: bool, to| {
+        let (rate, most) = match request.load {
+            Load::Rate(rate) => (rate, u64::MAX),
+            Load::Burst(frames) => (test.line_rate(), frames),
+            Load::Connections(_) => (test.line_rate(), u64::MAX),
+        };
+        let len = test.carried().frame_len() as u16;
+        let sending = Sending {
+            len,
+            to,
+            rate,
+            most,
+        };
+        let datagrams = if sends {
+            Datagrams::sending(sending)
+        } else {
+            Datagrams::default()
+        };
+        Application::Datagrams(datagrams)
+    };
+    let rate = match request.load {
+        Load::Rate(rate) => rate,
+        _ => test.line_rate(),
+    };
+    let connections = match request.load {
+        Load::Connections(connections) => connections,
+        _ => 1,
+    };
+    let source = |machine, partner| {
+        Application::Source(Box::new(Source::new(machine, partner, connections)))
+    };
+    let sink = |machine, partner| Application::Sink(Box::new(Sink::new(machine, partner)));
+    let initiator =
+        |machine, partner| Application::Initiator(Box::new(Initiator::new(machine, partner, rate)));
+    let acceptor =
+        |machine, partner| Application::Acceptor(Box::new(Acceptor::new(machine, partner)));
+    match test {
+        Test::TcpSend => [source(UNDER_TEST, PARTNER), sink(PARTNER, UNDER_TEST)],
+        Test::TcpReceive => [sink(UNDER_TEST, PARTNER), source(PARTNER, UNDER_TEST)],
+        Test::Accept => [
+            acceptor(UNDER_TEST, PARTNER),
+            initiator(PARTNER, UNDER_TEST),
+        ],
+        Test::Initiate => [
+            initiator(UNDER_TEST, PARTNER),
+            acceptor(PARTNER, UNDER_TEST),
+        ],
+        _ => {
+            let to = if test.is_three_way() {
+                RECEIVER
+            } else {
+                PARTNER
+            };
+            [
+                datagrams(test.sends_datagrams(), to),
+                datagrams(test.receives_datagrams(), UNDER_TEST),
+            ]
+        }
+    }
+}
+
+/// Waits until nothing more comes: when that was.
+fn drain(world: &mut World, mut end: Time) -> Time {
+    let delivered = |world: &World| {
+        world
+            .machines
+            .iter()
+            .map(|one| one.nic.counts.delivered)
+            .sum::<u64>()
+    };
+    loop {
+        let before = delivered(world);
+        end += QUIET;
+        world.run(end);
+        if delivered(world) == before {
+            return end;
+        }
+    }
+}
+
+/// All that is counted, at a moment.
+#[derive(Clone, Debug)]
+struct Snapshot {
+    machines: Vec<MachineSnapshot>,
+    /// Frames that the switch had no room for, by the machine they were for.
+    switch: Vec<u64>,
+}
+
+/// What is counted on one machine.
+#[derive(Clone, Copy, Debug)]
+struct MachineSnapshot {
+    /// Frames that were due, and those that were given to the driver or refused by it.
+    offered: u64,
+    tried: u64,
+    sent: u64,
+    /// With preambles and gaps.
+    line_bytes: u64,
+    delivered: u64,
+    lost_before_wire: Losses,
+    lost_after_wire: Losses,
+    goodput_bytes: u64,
+    connections: u64,
+    interrupts: u64,
+}
+
+impl Snapshot {
+    fn of(world: &World, now: Time) -> Self {
+        let machines: Vec<_> = world
+            .machines
+            .iter()
+            .map(|one| MachineSnapshot::of(one, now))
+            .collect();
+        let of_switch = |machine| {
+            world
+                .switch
+                .as_ref()
+                .map_or(0, |switch| switch.dropped(machine))
+        };
+        Self {
+            switch: (0..machines.len()).map(of_switch).collect(),
+            machines,
+        }
+    }
+
+    /// The frames from one machine to another since `before`.
+    fn stream(&self, before: &Self, from: usize, to: usize) -> Stream {
+        let sender = (&self.machines[from], &before.machines[from]);
+        let receiver = (&self.machines[to], &before.machines[to]);
+        let mut losses = sender.0.lost_before_wire.since(&sender.1.lost_before_wire);
+        for (place, frames) in receiver
+            .0
+            .lost_after_wire
+            .since(&receiver.1.lost_after_wire)
+            .iter()
+        {
+            losses.add(place, frames);
+        }
+        losses.add(Place::Switch, self.switch[to] - before.switch[to]);
+        let offered = sender.0.offered - sender.1.offered;
+        let tried = sender.0.tried - sender.1.tried;
+        if tried > 0 && offered > tried + TOLERANCE {
+            losses.add(Place::Sender, offered - tried);
+        }
+        Stream {
+            offered,
+            sent: sender.0.sent - sender.1.sent,
+            delivered: receiver.0.delivered - receiver.1.delivered,
+            losses,
+        }
+    }
+}
+
+impl MachineSnapshot {
+    fn of(machine: &machine::Machine, now: Time) -> Self {
+        let (mut offered, mut tried, mut goodput_bytes, mut connections) = (0, 0, 0, 0);
+        match &machine.application {
+            Application::Datagrams(datagrams) => {
+                offered = datagrams.offered(now);
+                tried = datagrams.tried();
+            }
+            Application::Sink(sink) => goodput_bytes = sink.bytes(),
+            Application::Initiator(initiator) => {
+                offered = initiator.offered(now);
+                connections = initiator.closed();
+            }
+            Application::Source(_) | Application::Acceptor(_) => {}
+        }
+        Self {
+            offered,
+            sent: machine.nic.counts.sent,
+            line_bytes: machine.line_bytes(),
+            delivered: machine.nic.counts.delivered,
+            tried,
+            lost_before_wire: machine.counts.losses,
+            lost_after_wire: machine.nic.counts.losses,
+            goodput_bytes,
+            connections,
+            interrupts: machine.counts.interrupts,
+        }
+    }
+}
+
+/// What came of a trial.
+fn trial(request: &Request, world: &World, [before, after]: [&Snapshot; 2], start: Time) -> Trial {
+    let receiver = world.machines.len() - 1;
+    let [under_test, partner] = [&world.machines[0], &world.machines[1]];
+    let since = |value: fn(&MachineSnapshot) -> u64| {
+        let pairs = after.machines.iter().zip(&before.machines);
+        pairs
+            .map(|(after, before)| value(after) - value(before))
+            .sum::<u64>()
+    };
+    let at_receiver = if request.test.sends_datagrams() && !request.test.is_three_way() {
+        partner
+    } else {
+        under_test
+    };
+    let latency = match &at_receiver.application {
+        Application::Datagrams(datagrams) => datagrams.latency(),
+        _ => None,
+    };
+    let end = start + request.duration;
+    Trial {
+        test: request.test,
+        load: request.load,
+        seconds: request.duration.as_secs_f64(),
+        sent: after.stream(before, 0, receiver),
+        received: after.stream(before, 1, 0),
+        goodput_bytes: since(|one| one.goodput_bytes),
+        connections: since(|one| one.connections),
+        latency,
+        interrupts: after.machines[0].interrupts - before.machines[0].interrupts,
+        uses: uses(request, world, before, after, end),
+        tolerance: if matches!(request.load, Load::Burst(_)) {
+            0
+        } else {
+            TOLERANCE
+        },
+    }
+}
+
+/// How busy everything was.
+fn uses(
+    request: &Request,
+    world: &World,
+    before: &Snapshot,
+    after: &Snapshot,
+    end: Time,
+) -> Vec<Use> {
+    const ROLES: [Role; 3] = [Role::UnderTest, Role::Partner, Role::Receiver];
+    const RESOURCES: [Resource; 5] = [
+        Resource::Host,
+        Resource::Bus,
+        Resource::NicProcessor,
+        Resource::NicDma,
+        Resource::NicMemory,
+    ];
+    let mut uses = Vec::new();
+    for (place, machine) in world.machines.iter().enumerate() {
+        let shares = RESOURCES.into_iter().zip(machine.utilisation(end));
+        let of = |(resource, share)| Use {
+            machine: ROLES[place],
+            resource,
+            share,
+        };
+        uses.extend(shares.map(of));
+        let bits = 8 * (after.machines[place].line_bytes - before.machines[place].line_bytes);
+        let share =
+            bits as f64 / (crate::frame::LINK_MBPS as f64 * 1e6 * request.duration.as_secs_f64());
+        uses.push(Use {
+            machine: ROLES[place],
+            resource: Resource::Wire,
+            share,
+        });
+    }
+    uses
+}

@@ -1,0 +1,314 @@
+use super::*;
+use crate::profile::{Instructions, PauseRule};
+use baton_bus::interconnect::InterconnectConfig;
+
+/// A host that takes no time.
+fn fast_host() -> HostProfile {
+    HostProfile {
+        name: "fast".to_owned(),
+        processor: baton_sim::hardware::ProcessorConfig {
+            clock_mhz: 100_000,
+            instructions_per_cycle: 16,
+        },
+        memory: baton_sim::hardware::MemoryConfig::default(),
+        instructions: Instructions {
+            send: 1,
+            refuse: 1,
+            receive: 1,
+            reclaim: 1,
+            interrupt: 1,
+            segment: 1,
+            checksum_64_bytes: 1,
+            refill_batch: 16,
+        },
+    }
+}
+
+fn trial_on(port: &mut SimulatedPort<'_>, test: Test, load: Load) -> Trial {
+    let request = Request {
+        test,
+        load,
+        warm_up: Span::from_ms(5),
+        duration: Span::from_ms(20),
+    };
+    port.trial(&request).expect("it can be simulated")
+}
+
+/// A trial at the rate of the line, all NICs alike, on hosts that take no time.
+fn trial(nic: &NicProfile, test: Test) -> Trial {
+    let load = match test.has_connections() {
+        true => Load::Connections(8),
+        false => Load::Rate(test.line_rate()),
+    };
+    trial_on(&mut SimulatedPort::alike(nic, &fast_host()), test, load)
+}
+
+fn on_bus(name: &str) -> NicProfile {
+    NicProfile {
+        bus: InterconnectConfig::preset(name).expect("a bus"),
+        ..NicProfile::ideal()
+    }
+}
+
+fn is_full(trial: &Trial, machine: Role, resource: Resource) -> bool {
+    let full = trial.full();
+    full.iter()
+        .any(|one| (one.machine, one.resource) == (machine, resource))
+}
+
+#[test]
+fn an_ideal_nic_on_an_ideal_bus_reaches_each_limit() {
+    for test in Test::ALL {
+        let trial = trial(&NicProfile::ideal(), test);
+        let (result, limit) = (trial.result(), test.limit() as f64);
+        assert!(
+            (limit * 0.999..limit * 1.004).contains(&result),
+            "{test:?}: {result} of {limit}"
+        );
+        assert!(trial.loss_ratio() == 0.0, "{trial:?}");
+        let sender = match test {
+            Test::UdpReceive1472 | Test::UdpReceive18 | Test::TcpReceive | Test::Accept => {
+                Role::Partner
+            }
+            _ => Role::UnderTest,
+        };
+        assert!(is_full(&trial, sender, Resource::Wire), "{trial:?}");
+    }
+}
+
+#[test]
+fn the_narrow_bus_alone_limits_large_frames_both_ways() {
+    let test = Test::UdpThreeWay1472;
+    let narrow = trial(&on_bus("pci-32-66"), test);
+    assert!(
+        (1_700.0..1_900.0).contains(&narrow.result()),
+        "{}",
+        narrow.result()
+    );
+    assert!(is_full(&narrow, Role::UnderTest, Resource::Bus));
+    let one_way = trial(&on_bus("pci-32-66"), Test::UdpSend1472);
+    assert!(one_way.result() > 956.0, "{}", one_way.result());
+    let wide = trial(&on_bus("pci-64-66"), test);
+    assert!(wide.result() > 1_912.0, "{}", wide.result());
+    assert!(!is_full(&wide, Role::UnderTest, Resource::Bus));
+}
+
+#[test]
+fn one_processor_does_as_much_both_ways_as_one_way() {
+    let mut nic = NicProfile::ideal();
+    (nic.processor.send_ns, nic.processor.receive_ns) = (5_000, 5_000);
+    let host = fast_host();
+    let ideal = NicProfile::ideal();
+    let result = |nic: &NicProfile, test, rate| {
+        let mut port = SimulatedPort::with_partner(nic, &ideal, &host);
+        trial_on(&mut port, test, Load::Rate(rate)).result()
+    };
+    nic.processor.engines = 1;
+    let one_way = result(&nic, Test::UdpSend18, 250_000.0);
+    let both = result(&nic, Test::UdpThreeWay18, 150_000.0);
+    assert!((both / one_way - 1.0).abs() < 0.005, "{both} and {one_way}");
+    nic.processor.engines = 2;
+    let both = result(&nic, Test::UdpThreeWay18, 250_000.0);
+    assert!(
+        (both / one_way / 2.0 - 1.0).abs() < 0.005,
+        "{both} and {one_way}"
+    );
+}
+
+#[test]
+fn packet_memory_takes_each_bit_in_and_out() {
+    let mut nic = NicProfile::ideal();
+    nic.memory.bandwidth_mbps = Some(1_000);
+    let trial = trial(&nic, Test::UdpSend1472);
+    // Half of the bandwidth, of which 1472 of 1514 bytes are data.
+    let expected = 500.0 * 1_472.0 / 1_514.0;
+    assert!(
+        (trial.result() / expected - 1.0).abs() < 0.005,
+        "{}",
+        trial.result()
+    );
+    assert!(is_full(&trial, Role::UnderTest, Resource::NicMemory));
+}
+
+#[test]
+fn short_dma_costs_its_start_each_time() {
+    let mut nic = NicProfile::ideal();
+    nic.dma.start_ns = 2_000;
+    nic.dma.receive_limit_bytes = Some(200);
+    let received = trial(&nic, Test::UdpReceive1472);
+    // Eight pieces of 1514 bytes.
+    let expected = 1_472.0 * 8.0 / 16.0;
+    assert!(
+        (received.result() / expected - 1.0).abs() < 0.005,
+        "{}",
+        received.result()
+    );
+    assert!(is_full(&received, Role::UnderTest, Resource::NicDma));
+    assert!(
+        trial(&nic, Test::UdpSend1472).result() > 956.0,
+        "it is only for received frames"
+    );
+}
+
+/// A NIC that cannot receive as fast as another sends.
+fn slow_receiver(sends_pauses: bool) -> NicProfile {
+    let mut nic = NicProfile::ideal();
+    nic.processor.receive_ns = 20_000;
+    nic.memory.receive_bytes = 32_768;
+    nic.pause = PauseRule {
+        sends: sends_pauses,
+        honours: true,
+        high_percent: 60,
+        low_percent: 30,
+    };
+    nic
+}
+
+#[test]
+fn what_comes_too_fast_overruns_the_receive_fifo() {
+    let trial = trial(&slow_receiver(false), Test::UdpReceive1472);
+    let lost = trial.received.losses;
+    assert!(lost.at(Place::ReceiveFifo) > 0);
+    assert_eq!(lost.total(), lost.at(Place::ReceiveFifo));
+    assert!(is_full(&trial, Role::UnderTest, Resource::NicProcessor));
+    assert!(
+        (trial.forwarding_rate() - 50_000.0).abs() < 100.0,
+        "{}",
+        trial.forwarding_rate()
+    );
+}
+
+#[test]
+fn who_is_paused_loses_nothing_on_the_way() {
+    let nic = slow_receiver(true);
+    let trial = trial(&nic, Test::UdpReceive1472);
+    assert!(
+        trial
+            .received
+            .losses
+            .iter()
+            .all(|(place, _)| place.is_at_sender()),
+        "{trial:?}"
+    );
+    assert!(
+        (trial.forwarding_rate() - 50_000.0).abs() < 500.0,
+        "{}",
+        trial.forwarding_rate()
+    );
+    let mut deaf = nic.clone();
+    deaf.pause.honours = false;
+    let (host, test) = (fast_host(), Test::UdpReceive1472);
+    let mut port = SimulatedPort::with_partner(&nic, &deaf, &host);
+    let trial = trial_on(&mut port, test, Load::Rate(test.line_rate()));
+    assert!(
+        trial.received.losses.at(Place::ReceiveFifo) > 0,
+        "who does not hear goes on"
+    );
+}
+
+#[test]
+fn a_host_that_is_too_slow_leaves_the_nic_without_descriptors() {
+    let mut host = fast_host();
+    (
+        host.processor.clock_mhz,
+        host.processor.instructions_per_cycle,
+    ) = (1_000, 1);
+    host.instructions.receive = 50_000;
+    let (mut nic, fast, test) = (NicProfile::ideal(), NicProfile::ideal(), Test::UdpReceive18);
+    nic.memory.receive_bytes = 8_192;
+    let mut port = SimulatedPort::with_partner(&nic, &fast, &host);
+    let trial = trial_on(&mut port, test, Load::Rate(200_000.0));
+    assert!(
+        trial.received.losses.at(Place::NoDescriptor) > 0,
+        "{trial:?}"
+    );
+    assert_eq!(trial.received.losses.at(Place::ReceiveFifo), 0);
+    assert!(is_full(&trial, Role::UnderTest, Resource::Host));
+}
+
+#[test]
+fn a_sender_without_time_says_so() {
+    let mut host = fast_host();
+    (
+        host.processor.clock_mhz,
+        host.processor.instructions_per_cycle,
+    ) = (1_000, 1);
+    host.instructions.send = 10_000;
+    let nic = NicProfile::ideal();
+    let trial = trial_on(
+        &mut SimulatedPort::alike(&nic, &host),
+        Test::UdpSend18,
+        Load::Rate(200_000.0),
+    );
+    assert!(trial.sent.losses.at(Place::Sender) > 0, "{trial:?}");
+    assert!(
+        (0.4..0.6).contains(&trial.loss_ratio()),
+        "{}",
+        trial.loss_ratio()
+    );
+}
+
+#[test]
+fn no_frame_of_a_burst_disappears() {
+    let host = HostProfile::shipped("athlon-2000").expect("a host");
+    for name in NicProfile::names() {
+        let nic = NicProfile::shipped(name).expect("a NIC");
+        for test in [Test::UdpSend18, Test::UdpReceive1472, Test::UdpThreeWay18] {
+            let trial = trial_on(
+                &mut SimulatedPort::alike(&nic, &host),
+                test,
+                Load::Burst(3_000),
+            );
+            for stream in [trial.sent, trial.received] {
+                let places = stream.losses.iter();
+                let at_sender: u64 = places
+                    .filter(|(place, _)| place.is_at_sender())
+                    .map(|(_, frames)| frames)
+                    .sum();
+                assert_eq!(
+                    stream.offered,
+                    stream.sent + at_sender,
+                    "{name}, {test:?}: {stream:?}"
+                );
+                assert_eq!(
+                    stream.offered,
+                    stream.delivered + stream.losses.total(),
+                    "{name}, {test:?}: {stream:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn software_checksums_cost_the_host() {
+    let host = HostProfile::shipped("athlon-2000").expect("a host");
+    let load = Load::Connections(8);
+    let share = |nic: &NicProfile, test| {
+        let trial = trial_on(&mut SimulatedPort::alike(nic, &host), test, load);
+        assert!(trial.result() > 940.0, "{}", trial.result());
+        1.0 - trial.host_idle().expect("it is known")
+    };
+    let hardware = NicProfile::ideal();
+    let mut software = hardware.clone();
+    (software.checksums.send, software.checksums.receive) = (false, false);
+    for test in [Test::TcpSend, Test::TcpReceive] {
+        let (with, without) = (share(&hardware, test), share(&software, test));
+        // 24 lines are touched, and as many times 24 instructions are done, for each of 81,000 frames.
+        assert!(without > with + 0.04, "{test:?}: {with} and {without}");
+    }
+}
+
+#[test]
+fn the_same_trial_gives_the_same_bits() {
+    let host = HostProfile::shipped("athlon-2000").expect("a host");
+    let nic = NicProfile::shipped("nic-ace").expect("a NIC");
+    let again = |test, load| trial_on(&mut SimulatedPort::alike(&nic, &host), test, load);
+    for (test, load) in [
+        (Test::UdpThreeWay1472, Load::Rate(50_000.0)),
+        (Test::TcpSend, Load::Connections(3)),
+        (Test::Accept, Load::Rate(15_000.0)),
+    ] {
+        assert_eq!(again(test, load), again(test, load));
+    }
+}
