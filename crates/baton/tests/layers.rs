@@ -42,8 +42,20 @@ const LAYERS: [(&str, &[&str]); 20] = [
     (
         "baton",
         &[
-            "bus", "cache", "host", "inet", "live", "microbench", "nic", "report", "sim", "sockets",
-            "stats", "tcp", "wire", "workload",
+            "bus",
+            "cache",
+            "host",
+            "inet",
+            "live",
+            "microbench",
+            "nic",
+            "report",
+            "sim",
+            "sockets",
+            "stats",
+            "tcp",
+            "wire",
+            "workload",
         ],
     ),
     (

@@ -4,11 +4,11 @@
 //! University, TR EE0401): frames are replayed at the driver, below sockets, and what is sent or received is counted. A test is made on a
 //! [`Port`]: a simulated NIC ([`simulated`]) or an interface. A [search](search) finds the highest rate.
 
-pub mod figures;
 pub mod frame;
 pub mod measure;
 mod port;
 pub mod profile;
+pub mod report;
 pub mod search;
 pub mod simulated;
 mod test;

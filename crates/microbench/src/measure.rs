@@ -59,7 +59,7 @@ impl Settings {
             algorithm: Algorithm::Multiple,
             width: 0.005,
             trials: TrialLength::Frames {
-                frames: 25_600,
+                frames: 16_000,
                 least: Span::from_ms(20),
                 most: Span::from_ms(160),
             },

@@ -5,6 +5,7 @@
 pub(super) mod batching;
 pub(super) mod dcache;
 pub(super) mod handoff_table1;
+mod microbench;
 
 pub use batching::STUDIES as BATCHING_STUDIES;
 
@@ -30,7 +31,7 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-pub const ALL: [Reproduction; 7] = [
+pub const ALL: [Reproduction; 8] = [
     handoff_table1::REPRODUCTION,
     dcache::locality::REPRODUCTION,
     dcache::bus::REPRODUCTION,
@@ -38,6 +39,7 @@ pub const ALL: [Reproduction; 7] = [
     dcache::table1::REPRODUCTION,
     dcache::modern::REPRODUCTION,
     batching::REPRODUCTION,
+    microbench::REPRODUCTION,
 ];
 
 /// What the user gave.
@@ -213,11 +215,21 @@ fn refuse_what_it_has_not(
         ("--seeds", only.seeds.is_some()),
         ("--responses", only.responses.is_some()),
     ];
-    let given: &[(&str, bool)] = if is_batching {
-        &of_others
+    let is_microbench = name == microbench::REPRODUCTION.name;
+    let mut given = Vec::new();
+    if is_batching {
+        given.extend(of_others);
     } else {
-        &of_batching
-    };
+        given.extend(of_batching);
+    }
+    if is_microbench {
+        // Its trials are as long as so many packets take, and that is all.
+        given.extend(
+            of_others
+                .into_iter()
+                .filter(|(flag, _)| *flag != "--packets"),
+        );
+    }
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((flag, _)) => Err(Failure::BadInput(format!(

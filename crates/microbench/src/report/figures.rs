@@ -1,0 +1,160 @@
+//! Figures 5 to 11.
+
+use super::{Pairing, Partners, Point};
+use crate::test::Test;
+
+/// One series of bars of a figure: a test with a rule for partners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Series {
+    /// Figure 5: datagrams of 1472 bytes to a NIC of the same kind.
+    LargeSend,
+    /// Figure 5: the same from one.
+    LargeReceive,
+    /// Figure 5: TCP between two of the same kind.
+    Tcp,
+    /// Figure 6: datagrams of 1472 bytes to the best receiver.
+    LargeSendBest,
+    /// Figure 6: the same from the best sender.
+    LargeReceiveBest,
+    /// Figure 6: TCP to the best receiver.
+    TcpSendBest,
+    /// Figure 6: TCP from the best sender.
+    TcpReceiveBest,
+    /// Figure 7: datagrams of 18 bytes to a NIC of the same kind.
+    SmallSend,
+    /// Figure 7: the same from one.
+    SmallReceive,
+    /// Figure 8: datagrams of 18 bytes to the best receiver.
+    SmallSendBest,
+    /// Figure 8: the same from the best sender.
+    SmallReceiveBest,
+    /// Figure 9: datagrams of 1472 bytes from the best sender and to the best receiver.
+    LargeThreeWay,
+    /// Figure 10: datagrams of 18 bytes from the best sender and to the best receiver.
+    SmallThreeWay,
+    /// Figure 11: connections between two of the same kind.
+    Connections,
+    /// Figure 11: connections from the best initiator.
+    AcceptBest,
+    /// Figure 11: connections to the best acceptor.
+    InitiateBest,
+}
+
+impl Series {
+    /// All of them, in the order of the figures.
+    pub const ALL: [Self; 16] = [
+        Self::LargeSend,
+        Self::LargeReceive,
+        Self::Tcp,
+        Self::LargeSendBest,
+        Self::LargeReceiveBest,
+        Self::TcpSendBest,
+        Self::TcpReceiveBest,
+        Self::SmallSend,
+        Self::SmallReceive,
+        Self::SmallSendBest,
+        Self::SmallReceiveBest,
+        Self::LargeThreeWay,
+        Self::SmallThreeWay,
+        Self::Connections,
+        Self::AcceptBest,
+        Self::InitiateBest,
+    ];
+
+    /// Which figure it is in.
+    pub fn figure(self) -> u8 {
+        match self {
+            Self::LargeSend | Self::LargeReceive | Self::Tcp => 5,
+            Self::LargeSendBest
+            | Self::LargeReceiveBest
+            | Self::TcpSendBest
+            | Self::TcpReceiveBest => 6,
+            Self::SmallSend | Self::SmallReceive => 7,
+            Self::SmallSendBest | Self::SmallReceiveBest => 8,
+            Self::LargeThreeWay => 9,
+            Self::SmallThreeWay => 10,
+            Self::Connections | Self::AcceptBest | Self::InitiateBest => 11,
+        }
+    }
+
+    /// Its name within its figure.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LargeSend | Self::LargeSendBest => "UDP send, 1472 bytes",
+            Self::LargeReceive | Self::LargeReceiveBest => "UDP receive, 1472 bytes",
+            Self::Tcp => "TCP",
+            Self::TcpSendBest => "TCP send",
+            Self::TcpReceiveBest => "TCP receive",
+            Self::SmallSend | Self::SmallSendBest => "UDP send, 18 bytes",
+            Self::SmallReceive | Self::SmallReceiveBest => "UDP receive, 18 bytes",
+            Self::LargeThreeWay => "UDP both ways, 1472 bytes",
+            Self::SmallThreeWay => "UDP both ways, 18 bytes",
+            Self::Connections => "connections, same NIC",
+            Self::AcceptBest => "connections accepted",
+            Self::InitiateBest => "connections initiated",
+        }
+    }
+
+    /// What is measured for the NIC of this place.
+    pub fn point(self, nic: usize, partners: &Partners) -> Point {
+        let alike = |test| Point::of(test, nic, nic);
+        let with = |test, partner| Point::of(test, nic, partner);
+        let three_way = |test, partner, receiver| Point {
+            test,
+            pairing: Pairing {
+                under_test: nic,
+                partner,
+                receiver,
+            },
+        };
+        match self {
+            Self::LargeSend => alike(Test::UdpSend1472),
+            Self::LargeReceive => alike(Test::UdpReceive1472),
+            Self::Tcp => alike(Test::TcpSend),
+            Self::LargeSendBest => with(Test::UdpSend1472, partners.large_receiver),
+            Self::LargeReceiveBest => with(Test::UdpReceive1472, partners.large_sender),
+            Self::TcpSendBest => with(Test::TcpSend, partners.large_receiver),
+            Self::TcpReceiveBest => with(Test::TcpReceive, partners.large_sender),
+            Self::SmallSend => alike(Test::UdpSend18),
+            Self::SmallReceive => alike(Test::UdpReceive18),
+            Self::SmallSendBest => with(Test::UdpSend18, partners.small_receiver),
+            Self::SmallReceiveBest => with(Test::UdpReceive18, partners.small_sender),
+            Self::LargeThreeWay => three_way(
+                Test::UdpThreeWay1472,
+                partners.large_sender,
+                partners.large_receiver,
+            ),
+            Self::SmallThreeWay => three_way(
+                Test::UdpThreeWay18,
+                partners.small_sender,
+                partners.small_receiver,
+            ),
+            Self::Connections => alike(Test::Initiate),
+            Self::AcceptBest => with(Test::Accept, partners.initiator),
+            Self::InitiateBest => with(Test::Initiate, partners.acceptor),
+        }
+    }
+}
+
+/// One bar: a series at one NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bar {
+    /// The series.
+    pub series: Series,
+    /// The place of the NIC.
+    pub nic: usize,
+    /// What is measured for it.
+    pub point: Point,
+}
+
+/// All bars of all figures for so many NICs.
+pub fn bars(nics: usize, partners: &Partners) -> Vec<Bar> {
+    let of_series = |series: Series| {
+        (0..nics).map(move |nic| Bar {
+            series,
+            nic,
+            point: series.point(nic, partners),
+        })
+    };
+    Series::ALL.into_iter().flat_map(of_series).collect()
+}

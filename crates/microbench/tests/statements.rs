@@ -1,0 +1,69 @@
+//! What the report says of its NICs, on the profiles that ship with the program.
+
+use baton_microbench::measure::TrialLength;
+use baton_microbench::report::{
+    Laboratory, Partners, Point, Results, Statement, Verdict, bars, pairs, statements,
+};
+use baton_wire::Span;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Trials that are long enough to tell what holds.
+const SHORT: TrialLength = TrialLength::Frames {
+    frames: 3_000,
+    least: Span::from_ms(8),
+    most: Span::from_ms(40),
+};
+
+/// Measures `points` on two threads.
+fn measure(
+    laboratory: &Laboratory,
+    results: &mut Results,
+    points: impl IntoIterator<Item = Point>,
+) {
+    let points = results.missing(points);
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(results));
+    let work = || {
+        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let measurement = laboratory.measure(point).expect("it can be simulated");
+            found
+                .lock()
+                .expect("no thread panics")
+                .insert(*point, measurement);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+}
+
+fn all() -> Vec<Statement> {
+    let mut laboratory = Laboratory::of_report();
+    laboratory.settings.trials = SHORT;
+    laboratory.settings.connections = vec![4, 16];
+    let mut results = Results::default();
+    let nics = laboratory.nics.len();
+    measure(&laboratory, &mut results, pairs(nics));
+    let partners = Partners::find(nics, &results);
+    measure(
+        &laboratory,
+        &mut results,
+        bars(nics, &partners).iter().map(|bar| bar.point),
+    );
+    statements(&results, &partners)
+}
+
+#[test]
+fn most_statements_hold() {
+    let all = all();
+    let of = |verdict| -> Vec<&str> {
+        let such = all.iter().filter(|one| one.verdict == verdict);
+        such.map(|one| one.id).collect()
+    };
+    let holding = [
+        "C1", "C2", "C3", "C4", "C6", "C7", "C8", "C9", "C10", "C11", "C12", "C13",
+    ];
+    assert_eq!(of(Verdict::Holds), holding, "{all:#?}");
+    assert_eq!(of(Verdict::Partly), ["C5", "C14"], "{all:#?}");
+}
