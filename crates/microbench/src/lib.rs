@@ -9,6 +9,7 @@ pub mod measure;
 mod port;
 pub mod profile;
 pub mod report;
+pub mod rfc2544;
 pub mod search;
 pub mod simulated;
 mod test;

@@ -2,7 +2,7 @@
 
 use baton_microbench::measure::TrialLength;
 use baton_microbench::report::{
-    Laboratory, Partners, Point, Results, Statement, Verdict, bars, pairs, statements,
+    Laboratory, Partners, Point, Results, Statement, Verdict, bars, statements,
 };
 use baton_wire::Span;
 use std::sync::Mutex;
@@ -38,20 +38,24 @@ fn measure(
     });
 }
 
+/// The best partners, as `baton reproduce nic-microbench` finds them in a minute; of large frames Netgear and 3Com send alike.
+const PARTNERS: Partners = Partners {
+    large_receiver: 0,
+    large_sender: 4,
+    small_receiver: 1,
+    small_sender: 0,
+    acceptor: 1,
+    initiator: 1,
+};
+
 fn all() -> Vec<Statement> {
     let mut laboratory = Laboratory::of_report();
     laboratory.settings.trials = SHORT;
-    laboratory.settings.connections = vec![4, 16];
+    laboratory.settings.connections = vec![8];
     let mut results = Results::default();
-    let nics = laboratory.nics.len();
-    measure(&laboratory, &mut results, pairs(nics));
-    let partners = Partners::find(nics, &results);
-    measure(
-        &laboratory,
-        &mut results,
-        bars(nics, &partners).iter().map(|bar| bar.point),
-    );
-    statements(&results, &partners)
+    let bars = bars(laboratory.nics.len(), &PARTNERS);
+    measure(&laboratory, &mut results, bars.iter().map(|bar| bar.point));
+    statements(&results, &PARTNERS)
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::measure::Measurement;
 use crate::test::Test;
 
 #[test]
@@ -40,4 +41,44 @@ fn what_one_end_sends_the_other_receives() {
         1,
         "each once"
     );
+}
+
+/// A measurement without trials.
+fn measured(test: Test, best: f64) -> Measurement {
+    Measurement {
+        test,
+        best,
+        best_trial: 0,
+        goals: Vec::new(),
+        trials: Vec::new(),
+    }
+}
+
+#[test]
+fn the_best_partner_is_who_sends_or_receives_most() {
+    // What goes from one to the other is limited by both.
+    let (send, receive) = ([300.0, 200.0, 100.0], [150.0, 120.0, 310.0]);
+    let mut results = Results::default();
+    for point in pairs(3) {
+        let Pairing {
+            under_test,
+            partner,
+            ..
+        } = point.pairing;
+        let best = match point.test {
+            Test::UdpReceive18 => f64::min(receive[under_test], send[partner]),
+            _ => f64::min(send[under_test], receive[partner]),
+        };
+        results.insert(point, measured(point.test, best));
+    }
+    let (best_sender, best_receiver) = (0, 2);
+    let expected = Partners {
+        large_receiver: best_receiver,
+        large_sender: best_sender,
+        small_receiver: best_receiver,
+        small_sender: best_sender,
+        acceptor: best_receiver,
+        initiator: best_sender,
+    };
+    assert_eq!(Partners::find(3, &results), expected);
 }

@@ -190,7 +190,7 @@ impl Machine {
 
     /// The driver's interrupt handler: what was received, then what was sent, until there is nothing left.
     fn begin_in_interrupt(&mut self, cx: &mut Context<'_>) {
-        if let Some((slot, frame)) = self.nic.delivered.pop_front() {
+        if let Some((slot, frame)) = self.nic.poll_delivered() {
             let is_segment = matches!(frame.body, Body::Segment(_));
             let bytes = frame.bytes();
             self.begin(
@@ -202,7 +202,7 @@ impl Machine {
                     is_segment,
                 },
             );
-        } else if self.nic.completed > 0 {
+        } else if self.nic.completed() > 0 {
             self.begin_reclaim(cx);
         } else {
             self.refill(cx);
@@ -212,7 +212,7 @@ impl Machine {
     }
 
     fn begin_reclaim(&mut self, cx: &mut Context<'_>) {
-        let count = self.nic.completed.min(RECLAIM_BATCH);
+        let count = self.nic.completed().min(RECLAIM_BATCH);
         let slot = self.next_reclaim;
         self.next_reclaim = (slot + count) % self.send_ring;
         self.begin(cx, Task::Reclaim(count), Work::Reclaim { slot, count });
@@ -222,7 +222,7 @@ impl Machine {
     fn begin_send(&mut self, cx: &mut Context<'_>) {
         let free = self.nic.free_descriptors();
         if free < self.reclaims_below
-            && self.nic.completed > 0
+            && self.nic.completed() > 0
             && self.application.wants_to_send(cx.now)
         {
             return self.begin_reclaim(cx);

@@ -1,0 +1,88 @@
+//! What handles frames, and what starts their DMA.
+
+use super::super::bus::Bus;
+use super::super::event::{Context, Event};
+use super::super::frame::Frame;
+use super::Nic;
+use baton_sim::hardware::Occupancy;
+use baton_wire::Span;
+
+/// A frame that is handled.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// To be sent, from this place of the driver's ring.
+    Send(u32, Frame),
+    /// To be given to the host.
+    Receive(Frame),
+}
+
+/// One that handles frames.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Engine {
+    pub(super) occupancy: Occupancy,
+    work: Option<Work>,
+    /// What it did last was to send: with both to do it does them in turn.
+    has_sent: bool,
+}
+
+impl Nic {
+    /// Gives an idle engine the next frame.
+    pub(super) fn begin_work(&mut self, cx: &mut Context<'_>, engine: usize) {
+        if self.engines[engine].work.is_some() {
+            return;
+        }
+        let (rule, limit) = (self.profile.processor, self.profile.dma.frames);
+        let alone = self.engines.len() == 1;
+        let send = (alone || engine == 0) && self.sender.can_begin(limit);
+        let receive = (alone || engine == 1) && self.receiver.can_begin(limit);
+        let in_turn = !receive || !self.engines[engine].has_sent;
+        let (work, time) = if send && in_turn {
+            (self.sender.begin(), rule.send_ns)
+        } else if receive {
+            (self.receiver.begin(), rule.receive_ns)
+        } else {
+            return;
+        };
+        let of_memory = match rule.memory_bytes {
+            0 => None,
+            bytes => self.occupy_memory(cx.now, bytes),
+        };
+        // Its code and data are in packet memory: it waits for them.
+        let waits = of_memory.map_or(Span::ZERO, |until| until - cx.now);
+        let one = &mut self.engines[engine];
+        one.has_sent = matches!(work, Some(Work::Send(..)));
+        one.work = work;
+        let span = Span::from_ns(time.into()) + waits;
+        let until = one.occupancy.occupy(cx.now, span);
+        cx.at(until, Event::Engine(self.machine, engine as u8));
+    }
+
+    /// An engine is done with a frame: its DMA is next.
+    pub(in super::super) fn handle_engine(&mut self, cx: &mut Context<'_>, engine: u8) {
+        let Some(work) = self.engines[usize::from(engine)].work.take() else {
+            return;
+        };
+        let transfers = match work {
+            Work::Send(..) => 1,
+            Work::Receive(frame) => frame.bytes().div_ceil(self.receive_limit()),
+        };
+        self.starting.push_back(work);
+        let start = Span::from_ns(self.profile.dma.start_ns.into());
+        let until = self.dma.occupy(cx.now, start * u64::from(transfers));
+        cx.at(until, Event::Dma(self.machine));
+    }
+
+    /// A DMA is started.
+    pub(in super::super) fn handle_dma(&mut self, cx: &mut Context<'_>, bus: &mut Bus) {
+        match self.starting.pop_front() {
+            Some(Work::Send(slot, frame)) => self.read(cx, bus, slot, frame),
+            Some(Work::Receive(frame)) => self.write(cx, bus, frame),
+            None => {}
+        }
+    }
+
+    /// The most bytes of one DMA to the host.
+    pub(super) fn receive_limit(&self) -> u32 {
+        self.profile.dma.receive_limit_bytes.unwrap_or(u32::MAX)
+    }
+}

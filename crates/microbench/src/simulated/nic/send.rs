@@ -1,0 +1,181 @@
+//! Frames on their way from the driver's ring to the wire.
+
+use super::super::bus::{Bus, Tag};
+use super::super::coalescing::Coalescing;
+use super::super::event::{Context, Event};
+use super::super::frame::Frame;
+use super::Nic;
+use super::engine::Work;
+use super::ring::Ring;
+use crate::profile::NicProfile;
+use baton_bus::Category;
+use baton_bus::interconnect::Operation;
+use baton_sim::hardware::Wire;
+use std::collections::VecDeque;
+
+/// Frames that the MAC has begun to take out of packet memory: one on the wire and the next.
+const STAGED: usize = 2;
+
+/// The half of a NIC that sends.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) descriptors: Ring,
+    /// Frames in the driver's ring that no engine has taken, oldest first, with their places in it.
+    ring: VecDeque<(u32, Frame)>,
+    /// Frames that an engine has, or that are on their way into packet memory.
+    under_way: u32,
+    /// Frames whose DMA was asked for and is not done.
+    reading: VecDeque<(u32, Frame)>,
+    /// Frames on their way into packet memory.
+    entering: VecDeque<Frame>,
+    /// Frames that wait for the MAC.
+    to_send: VecDeque<Frame>,
+    /// Bytes of packet memory in use, of so many.
+    bytes: u32,
+    most_bytes: u32,
+    /// Frames that the MAC has.
+    staged: VecDeque<Frame>,
+    /// The partner has asked it to stop.
+    pub(super) stopped: bool,
+    /// Descriptors of the driver's ring that it has not taken back.
+    used: u32,
+    /// Those of frames that were sent.
+    pub(super) completed: u32,
+    /// Those of them that the NIC has not written back.
+    pub(super) to_write_back: u32,
+    pub(super) interrupts: Coalescing,
+}
+
+impl Sender {
+    pub(super) fn new(profile: &NicProfile) -> Self {
+        Self {
+            descriptors: Ring::default(),
+            ring: VecDeque::new(),
+            under_way: 0,
+            reading: VecDeque::new(),
+            entering: VecDeque::new(),
+            to_send: VecDeque::new(),
+            bytes: 0,
+            most_bytes: profile.memory.send_bytes,
+            staged: VecDeque::new(),
+            stopped: false,
+            used: 0,
+            completed: 0,
+            to_write_back: 0,
+            interrupts: Coalescing::new(profile.send_interrupts),
+        }
+    }
+
+    /// Whether an engine can take the next frame, of which so many may be under way.
+    pub(super) fn can_begin(&self, most: u32) -> bool {
+        let fits = |(_, next): &(u32, Frame)| self.bytes + next.bytes() <= self.most_bytes;
+        self.under_way < most && self.descriptors.has_one() && self.ring.front().is_some_and(fits)
+    }
+
+    /// The next frame: packet memory is kept for it.
+    pub(super) fn begin(&mut self) -> Option<Work> {
+        let (slot, frame) = self.ring.pop_front()?;
+        self.descriptors.take();
+        self.under_way += 1;
+        self.bytes += frame.bytes();
+        Some(Work::Send(slot, frame))
+    }
+}
+
+impl Nic {
+    // --- the driver ---
+
+    /// Descriptors of the send ring that the driver could use.
+    pub(in super::super) fn free_descriptors(&self) -> u32 {
+        self.profile.descriptors.send - self.sender.used
+    }
+
+    /// Descriptors of the send ring that are free, or will be without the driver's doing anything: all but those of frames that were sent.
+    pub(super) fn not_exhausted(&self) -> u32 {
+        self.profile.descriptors.send - self.sender.completed
+    }
+
+    /// Frames that were sent and whose descriptors the driver has not taken back.
+    pub(in super::super) fn completed(&self) -> u32 {
+        self.sender.completed
+    }
+
+    /// Whether the driver cannot send because the partner has paused it.
+    pub(in super::super) fn is_stopped(&self) -> bool {
+        self.sender.stopped
+    }
+
+    /// The driver has put a frame into its ring.
+    pub(in super::super) fn put(&mut self, slot: u32, frame: Frame) {
+        self.sender.used += 1;
+        self.sender.ring.push_back((slot, frame));
+    }
+
+    /// The driver has taken back the descriptors of so many frames that were sent.
+    pub(in super::super) fn reclaim(&mut self, count: u32) {
+        self.sender.completed -= count;
+        self.sender.used -= count;
+    }
+
+    // --- events ---
+
+    /// Reads a frame from host memory.
+    pub(super) fn read(&mut self, cx: &mut Context<'_>, bus: &mut Bus, slot: u32, frame: Frame) {
+        self.sender.reading.push_back((slot, frame));
+        let (bytes, tag) = (frame.bytes(), Some(Tag::SendFrame));
+        bus.submit(cx, Operation::DmaRead, Category::Content, bytes, tag);
+    }
+
+    /// The frame whose DMA from host memory ends next: its place in the driver's ring, and its bytes.
+    pub(in super::super) fn next_read(&self) -> Option<(u32, u32)> {
+        let next = self.sender.reading.front();
+        next.map(|(slot, frame)| (*slot, frame.bytes()))
+    }
+
+    /// A frame has been read from host memory.
+    pub(super) fn handle_read(&mut self, cx: &mut Context<'_>) {
+        let Some((_, frame)) = self.sender.reading.pop_front() else {
+            return;
+        };
+        self.sender.entering.push_back(frame);
+        match self.occupy_memory(cx.now, frame.bytes()) {
+            Some(until) => cx.at(until, Event::Buffered(self.machine)),
+            None => self.handle_buffered(),
+        }
+    }
+
+    /// A frame to send is in packet memory.
+    pub(in super::super) fn handle_buffered(&mut self) {
+        if let Some(frame) = self.sender.entering.pop_front() {
+            self.sender.under_way -= 1;
+            self.sender.to_send.push_back(frame);
+        }
+    }
+
+    /// Gives frames to the MAC.
+    pub(super) fn transmit(&mut self, cx: &mut Context<'_>, wire: &mut Wire<Frame>) {
+        while !self.sender.stopped && self.sender.staged.len() < STAGED {
+            let Some(frame) = self.sender.to_send.pop_front() else {
+                return;
+            };
+            let out = self.occupy_memory(cx.now, frame.bytes());
+            self.sender.staged.push_back(frame);
+            self.put_on_wire(cx, wire, out.unwrap_or(cx.now), frame);
+            cx.at(wire.free_at(), Event::Sent(self.machine));
+        }
+    }
+
+    /// A frame has left.
+    pub(in super::super) fn handle_sent(&mut self, cx: &mut Context<'_>) {
+        let Some(frame) = self.sender.staged.pop_front() else {
+            return;
+        };
+        self.sender.bytes -= frame.bytes();
+        self.sender.completed += 1;
+        self.sender.to_write_back += 1;
+        self.counts.sent += 1;
+        let others = self.not_exhausted();
+        self.interrupts |= self.sender.interrupts.add(cx.now, others);
+        self.arm(cx);
+    }
+}
