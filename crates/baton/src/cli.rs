@@ -3,6 +3,7 @@
 #[cfg(live)]
 mod adapter;
 mod arrivals;
+mod bench;
 mod complete;
 #[cfg(live)]
 mod descriptors;
@@ -18,6 +19,7 @@ mod refusal;
 #[cfg(live)]
 pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 pub use arrivals::ArrivalArgs;
+pub use bench::{BenchCommand, BenchNicArgs, IDEAL};
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
 #[cfg(live)]
@@ -67,6 +69,12 @@ pub enum Command {
     Run(RunArgs),
     /// Say how response times grow with the load, where the knee is and which load meets a goal
     Load(LoadArgs),
+    /// Say what a NIC is good at: how fast it sends and receives, and what limits it
+    #[command(
+        subcommand,
+        after_help = "Example:\n  baton bench nic nic-3com --test udp-receive-1472"
+    )]
+    Bench(Box<BenchCommand>),
     /// Run a published experiment again and compare
     Reproduce(ReproduceArgs),
     /// Derive the fitted constants of a machine again from published numbers
@@ -385,7 +393,8 @@ Examples:
   baton reproduce dcache-locality --data logs/ --figure locality.svg
   baton reproduce dcache-traffic --data logs/ --figure traffic.png --json traffic.json
   baton reproduce batching --json batching.json --figure batching.svg
-  baton reproduce batching --study connections --study adaptive --out figures/")]
+  baton reproduce batching --study connections --study adaptive --out figures/
+  baton reproduce nic-microbench --figure nics.svg --json nics.json")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
     #[arg(add = ArgValueCandidates::new(complete::reproductions))]
@@ -411,7 +420,7 @@ pub struct ReproduceArgs {
     /// Packets before measurement starts, in each run (run.warmup_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
-    /// Packets that are measured in each run (run.measured_packets)
+    /// Packets that are measured in each run (run.measured_packets), or in each trial of nic-microbench
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub packets: Option<u64>,
     /// What only `batching` has.

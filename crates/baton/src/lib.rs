@@ -42,6 +42,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Demo(arguments) => commands::demo::execute(&arguments, &interrupt),
         Command::Run(arguments) => commands::run::execute(&arguments, &interrupt),
         Command::Load(arguments) => commands::load::execute(&arguments, &interrupt),
+        Command::Bench(command) => commands::bench::execute(&command, &interrupt),
         Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &interrupt),
         Command::Calibrate(arguments) => commands::calibrate::execute(&arguments, &interrupt),
         Command::Advise(arguments) => commands::advise::execute(&arguments, &interrupt),

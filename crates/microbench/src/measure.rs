@@ -69,6 +69,15 @@ impl Settings {
 }
 
 impl TrialLength {
+    /// As long as `frames` take, between the 5 ms that coalesced interrupts need and 160 ms.
+    pub fn of_frames(frames: u64) -> Self {
+        Self::Frames {
+            frames: u32::try_from(frames).unwrap_or(u32::MAX).max(1),
+            least: Span::from_ms(5),
+            most: Span::from_ms(160),
+        }
+    }
+
     /// Warm-up and duration of a trial at `rate` frames a second.
     fn of(&self, rate: f64) -> (Span, Span) {
         match *self {
@@ -108,6 +117,9 @@ impl Measurement {
     }
 }
 
+/// What TCP delivers is read by the interrupt, hundreds of microseconds' worth at once: trials are so long that this makes no difference.
+const SHORTEST_WITH_TCP: Span = Span::from_ms(50);
+
 /// Searches the best result of a test.
 ///
 /// # Errors
@@ -119,7 +131,10 @@ pub fn measure<P: Port>(
 ) -> Result<Measurement, P::Error> {
     let mut trials = Vec::new();
     let mut make = |load, rate: f64| {
-        let (warm_up, duration) = settings.trials.of(rate);
+        let (warm_up, mut duration) = settings.trials.of(rate);
+        if test.has_connections() {
+            duration = duration.max(SHORTEST_WITH_TCP);
+        }
         let trial = port.trial(&Request {
             test,
             load,

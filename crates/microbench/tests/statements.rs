@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Trials that are long enough to tell what holds.
 const SHORT: TrialLength = TrialLength::Frames {
     frames: 3_000,
-    least: Span::from_ms(8),
-    most: Span::from_ms(40),
+    least: Span::from_ms(16),
+    most: Span::from_ms(30),
 };
 
 /// Measures `points` on two threads.

@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub mod advise;
+pub mod bench;
 pub mod calibrate;
 mod curves;
 pub mod demo;

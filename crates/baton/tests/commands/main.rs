@@ -12,6 +12,7 @@ mod interrupts;
 mod load;
 mod locality;
 mod logs;
+mod microbench;
 mod reproduce_dcache;
 mod run;
 mod widths;

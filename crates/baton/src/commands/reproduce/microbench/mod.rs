@@ -98,10 +98,8 @@ impl Study {
 
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut laboratory = Laboratory::of_report();
-    if let (Some(asked), TrialLength::Frames { frames, .. }) =
-        (context.measured, &mut laboratory.settings.trials)
-    {
-        *frames = u32::try_from(asked).unwrap_or(u32::MAX).max(1);
+    if let Some(frames) = context.measured {
+        laboratory.settings.trials = TrialLength::of_frames(frames);
     }
     let study = Study::run(laboratory, context.threads, context.interrupt)?;
     Ok(Outcome {

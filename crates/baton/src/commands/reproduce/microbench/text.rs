@@ -1,7 +1,7 @@
 //! The figures as tables, and the statements of the report beside them.
 
 use super::Study;
-use baton_microbench::Resource;
+use crate::commands::bench::resource;
 use baton_microbench::report::{Part, Series, Statement, Verdict};
 use baton_report::{Column, Table, significant};
 
@@ -75,17 +75,6 @@ fn full(study: &Study, point: &baton_microbench::report::Point) -> String {
         "-".to_owned()
     } else {
         names.join(", ")
-    }
-}
-
-fn resource(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Host => "host",
-        Resource::Bus => "bus",
-        Resource::NicProcessor => "NIC processor",
-        Resource::NicDma => "DMA start",
-        Resource::NicMemory => "NIC memory",
-        Resource::Wire => "wire",
     }
 }
 

@@ -1,0 +1,94 @@
+//! What can be typed after `baton bench`.
+
+use super::ThreadsArg;
+use baton_microbench::profile::{HostProfile, NicProfile};
+use baton_microbench::{Test, measure::Algorithm};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// `baton bench`.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Say how fast a simulated NIC sends and receives, and what limits it
+    Nic(BenchNicArgs),
+}
+
+/// `baton bench nic`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton bench nic nic-3com
+  baton bench nic nic-ace --partner nic-intel-server --test tcp-send --test udp-three-way-18
+  baton bench nic my-nic.toml --search bisection --rfc2544 --json my-nic.json
+
+A profile that ships with the program, ideal (only the wire limits it), or a file like those in profiles/nics. Frames are given to the
+driver of the modelled host, below sockets. A rate is searched for losses of 0 and 0.5 %; the best result is the most that any trial
+counted.")]
+pub struct BenchNicArgs {
+    /// Name or file of the NIC under test
+    #[arg(value_name = "NIC", value_hint = ValueHint::FilePath)]
+    pub nic: String,
+    /// Name or file of the NIC of its partners [default: the same]
+    #[arg(long, value_name = "NIC", value_hint = ValueHint::FilePath)]
+    pub partner: Option<String>,
+    /// The hosts: a name, or a file like those in profiles/hosts
+    #[arg(long, value_name = "HOST", default_value = "athlon-2000", value_hint = ValueHint::FilePath)]
+    pub host: String,
+    /// Make only this test; may be given again
+    #[arg(long, value_name = "TEST", value_parser = PossibleValuesParser::new(Test::ALL.map(Test::name)))]
+    pub test: Vec<String>,
+    /// How rates are searched
+    #[arg(long, value_name = "HOW", default_value = "multiple")]
+    pub search: SearchName,
+    /// Also measure throughput, latency and back-to-back frames as in RFC 2544
+    #[arg(long)]
+    pub rfc2544: bool,
+    /// Write everything, with all trials, to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
+}
+
+/// A way of searching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SearchName {
+    /// All loss ratios in one search, after MLRsearch
+    Multiple,
+    /// A binary search for each loss ratio, as for RFC 2544
+    Bisection,
+}
+
+impl From<SearchName> for Algorithm {
+    fn from(name: SearchName) -> Self {
+        match name {
+            SearchName::Multiple => Self::Multiple,
+            SearchName::Bisection => Self::Bisection,
+        }
+    }
+}
+
+impl BenchNicArgs {
+    /// The tests to make, in their order.
+    pub fn tests(&self) -> Vec<Test> {
+        let is_asked =
+            |test: &Test| self.test.is_empty() || self.test.iter().any(|name| name == test.name());
+        Test::ALL.into_iter().filter(is_asked).collect()
+    }
+
+    /// Names of NICs that ship with the program, in words.
+    pub fn nics() -> String {
+        let names: Vec<&str> = NicProfile::names().chain([IDEAL]).collect();
+        names.join(", ")
+    }
+
+    /// Names of hosts that ship with the program, in words.
+    pub fn hosts() -> String {
+        HostProfile::names().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The NIC that only the wire limits.
+pub const IDEAL: &str = "ideal";

@@ -1,0 +1,136 @@
+//! `baton bench nic`: the tests on one simulated NIC.
+
+use super::table;
+use crate::cli::{BenchNicArgs, IDEAL};
+use crate::failure::Failure;
+use crate::output::{JsonOutput, print_text, reason};
+use crate::runner::{Interrupt, for_all};
+use baton_microbench::Test;
+use baton_microbench::measure::{Measurement, Settings, measure};
+use baton_microbench::profile::{HostProfile, NicProfile, ProfileError};
+use baton_microbench::rfc2544::{Rfc2544, rfc2544};
+use baton_microbench::simulated::{SimulatedPort, SimulationError};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Bench {
+    /// The NIC under test.
+    pub(super) nic: NicProfile,
+    /// Those of its partners.
+    pub(super) partner: NicProfile,
+    /// All hosts.
+    pub(super) host: HostProfile,
+    /// The results, in the order of the tests.
+    pub(super) tests: Vec<Measured>,
+}
+
+/// What was measured of one test.
+#[derive(Debug, Serialize)]
+pub(super) struct Measured {
+    /// The search.
+    pub(super) search: Measurement,
+    /// Where it was asked for, and counts frames.
+    pub(super) rfc2544: Option<Rfc2544>,
+}
+
+/// Runs the command.
+pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let nic = nic_profile("NIC", &arguments.nic)?;
+    let partner = match &arguments.partner {
+        Some(partner) => nic_profile("--partner", partner)?,
+        None => nic.clone(),
+    };
+    let host = read(
+        "--host",
+        &arguments.host,
+        &BenchNicArgs::hosts(),
+        |name| HostProfile::shipped(name),
+        HostProfile::parse,
+    )?;
+    let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let settings = Settings {
+        algorithm: arguments.search.into(),
+        ..Settings::simulated()
+    };
+    let port = SimulatedPort::with_partner(&nic, &partner, &host);
+    let work = |test: &Test| measured(&port, *test, &settings, arguments.rfc2544);
+    let found = for_all(
+        &arguments.tests(),
+        "tests",
+        arguments.threads.get(),
+        interrupt,
+        work,
+    )?;
+    let tests = found.into_iter().collect::<Result<Vec<_>, _>>();
+    let tests = tests.map_err(|error| Failure::Failed(error.to_string()))?;
+    let bench = Bench {
+        tests,
+        nic: nic.clone(),
+        partner: partner.clone(),
+        host: host.clone(),
+    };
+    let text = table::text(&bench);
+    match json {
+        Some(json) => json.write(&bench, &text),
+        None => print_text(&text),
+    }
+}
+
+fn measured(
+    port: &SimulatedPort<'_>,
+    test: Test,
+    settings: &Settings,
+    with_rfc2544: bool,
+) -> Result<Measured, SimulationError> {
+    let mut port = port.clone();
+    let counts_frames = test.sends_datagrams() || test.receives_datagrams();
+    let of_rfc = with_rfc2544 && counts_frames;
+    Ok(Measured {
+        search: measure(&mut port, test, settings)?,
+        rfc2544: of_rfc
+            .then(|| rfc2544(&mut port, test, settings))
+            .transpose()?,
+    })
+}
+
+fn nic_profile(what: &str, name: &str) -> Result<NicProfile, Failure> {
+    let shipped = |name: &str| match name {
+        IDEAL => Some(NicProfile::ideal()),
+        _ => NicProfile::shipped(name),
+    };
+    read(
+        what,
+        name,
+        &BenchNicArgs::nics(),
+        shipped,
+        NicProfile::parse,
+    )
+}
+
+/// The profile of a name, or of a file.
+fn read<P>(
+    what: &str,
+    name: &str,
+    names: &str,
+    shipped: impl Fn(&str) -> Option<P>,
+    parse: impl Fn(&str) -> Result<P, ProfileError>,
+) -> Result<P, Failure> {
+    if let Some(profile) = shipped(name) {
+        return Ok(profile);
+    }
+    if !Path::new(name).exists() {
+        return Err(Failure::BadInput(format!(
+            "{what} {name}: no such profile or file; expected one of {names}, or a TOML file"
+        )));
+    }
+    let text = fs::read_to_string(name).map_err(|error| {
+        Failure::BadInput(format!(
+            "{what} {name}: {}; expected a profile (TOML)",
+            reason(&error)
+        ))
+    })?;
+    parse(&text).map_err(|error| Failure::BadInput(format!("{what} {name}: {error}")))
+}

@@ -1,0 +1,135 @@
+//! What `baton bench nic` prints.
+
+use super::nic::{Bench, Measured};
+use baton_microbench::{Machine, Resource, Trial, Unit, Use};
+use baton_report::{Column, Table, grouped};
+
+/// Everything that is printed.
+pub(super) fn text(bench: &Bench) -> String {
+    let title = format!(
+        "{}, with {} at the other end, on {}:",
+        bench.nic.name, bench.partner.name, bench.host.name
+    );
+    let mut table = Table::new(vec![
+        Column::words("test"),
+        Column::numbers("limit"),
+        Column::numbers("best"),
+        Column::words("unit"),
+        Column::numbers("no loss,\n1/s"),
+        Column::numbers("0.5 % loss,\n1/s"),
+        Column::numbers("trials"),
+        Column::words("full"),
+        Column::words("lost in the last trial").ranked(1),
+        Column::numbers("host\nidle, %").ranked(2),
+        Column::numbers("interrupts,\n1/s").ranked(3),
+    ])
+    .titled(title);
+    for measured in &bench.tests {
+        table.row(row(measured));
+    }
+    let mut text = table.render();
+    if bench.tests.iter().any(|one| one.rfc2544.is_some()) {
+        text.push('\n');
+        text.push_str(&rfc2544(bench));
+    }
+    text
+}
+
+fn row(measured: &Measured) -> Vec<String> {
+    let search = &measured.search;
+    let best = search.best_trial();
+    let rate = |goal: usize| {
+        let result = search.goals.get(goal);
+        let rate = result.and_then(|result| result.conditional_throughput);
+        rate.map_or("-".to_owned(), |rate| grouped(rate.round() as u64))
+    };
+    let unit = match search.test.unit() {
+        Unit::PayloadMbps => "Mb/s",
+        Unit::ConnectionsPerMs => "1/ms",
+    };
+    let interrupts = best.interrupts as f64 / best.seconds;
+    vec![
+        search.test.name().to_owned(),
+        search.test.limit().to_string(),
+        format!("{:.1}", search.best),
+        unit.to_owned(),
+        rate(0),
+        rate(1),
+        search.trials.len().to_string(),
+        full(best),
+        search.trials.last().map_or(String::new(), lost),
+        best.host_idle()
+            .map_or("-".to_owned(), |idle| format!("{:.0}", 100.0 * idle)),
+        grouped(interrupts.round() as u64),
+    ]
+}
+
+/// What was full in a trial, and whose it was.
+fn full(trial: &Trial) -> String {
+    let name = |one: &Use| match one.machine {
+        Machine::UnderTest => resource(one.resource).to_owned(),
+        Machine::Partner => format!("partner's {}", resource(one.resource)),
+        Machine::Receiver => format!("receiver's {}", resource(one.resource)),
+    };
+    let names: Vec<String> = trial.full().iter().map(name).collect();
+    if names.is_empty() {
+        "-".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// A resource in words.
+pub(in crate::commands) fn resource(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Host => "host",
+        Resource::Bus => "bus",
+        Resource::NicProcessor => "NIC processor",
+        Resource::NicDma => "DMA start",
+        Resource::NicMemory => "NIC memory",
+        Resource::Wire => "wire",
+    }
+}
+
+/// Where frames were lost.
+fn lost(trial: &Trial) -> String {
+    let streams = [&trial.sent, &trial.received];
+    let places = streams.into_iter().flat_map(|stream| stream.losses.iter());
+    let names: Vec<String> = places
+        .map(|(place, frames)| format!("{} {}", place.name(), grouped(frames)))
+        .collect();
+    if names.is_empty() {
+        "-".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+fn rfc2544(bench: &Bench) -> String {
+    let mut table = Table::new(vec![
+        Column::words("test"),
+        Column::numbers("throughput,\nframes/s"),
+        Column::numbers("latency there,\nmean, us"),
+        Column::numbers("most,\nus"),
+        Column::numbers("back-to-back\nframes"),
+        Column::numbers("trials"),
+    ])
+    .titled("RFC 2544, without loss:");
+    for measured in &bench.tests {
+        let Some(found) = &measured.rfc2544 else {
+            continue;
+        };
+        let us = |value: Option<f64>| value.map_or("-".to_owned(), |us| format!("{us:.1}"));
+        table.row(vec![
+            measured.search.test.name().to_owned(),
+            found
+                .throughput
+                .map_or("-".to_owned(), |rate| grouped(rate as u64)),
+            us(found.latency.map(|latency| latency.mean_us)),
+            us(found.latency.map(|latency| latency.most_us)),
+            grouped(found.back_to_back),
+            found.trials.to_string(),
+        ]);
+    }
+    table.render()
+}
