@@ -47,7 +47,7 @@ pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result
         "--host",
         &arguments.host,
         &BenchNicArgs::hosts(),
-        |name| HostProfile::shipped(name),
+        HostProfile::shipped,
         HostProfile::parse,
     )?;
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;

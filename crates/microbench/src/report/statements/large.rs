@@ -75,7 +75,7 @@ pub(super) fn c4(evidence: &Evidence<'_>) -> Statement {
     let same = changes.iter().all(|change| is_equal(*change, 1.0));
     let parts = vec![
         part(
-            "Intel Server is the best receiver",
+            "NIC 1, Intel Server, is the best receiver",
             receiver == SERVER,
             [number(receiver)],
         ),
@@ -97,7 +97,7 @@ pub(super) fn c5(evidence: &Evidence<'_>) -> Statement {
     };
     let parts = vec![
         part(
-            "3Com is the best sender",
+            "NIC 5, 3Com, is the best sender",
             sender == THREE_COM,
             [number(sender)],
         ),

@@ -64,7 +64,7 @@ pub(super) fn c9(evidence: &Evidence<'_>) -> Statement {
     let receiver = evidence.partners.small_receiver;
     let parts = vec![
         part(
-            "Intel Desktop is the best receiver",
+            "NIC 2, Intel Desktop, is the best receiver",
             receiver == DESKTOP,
             [number(receiver)],
         ),
@@ -91,7 +91,7 @@ pub(super) fn c10(evidence: &Evidence<'_>) -> Statement {
     let all = [send, receive].concat();
     let parts = vec![
         part(
-            "Intel Server is the best sender",
+            "NIC 1, Intel Server, is the best sender",
             sender == SERVER,
             [number(sender)],
         ),
@@ -173,13 +173,13 @@ pub(super) fn c14(evidence: &Evidence<'_>) -> Statement {
     let parts = vec![
         part("both Intel accept best", intel, accept),
         part(
-            "Intel Desktop is the best acceptor",
+            "NIC 2, Intel Desktop, is the best acceptor",
             acceptor == DESKTOP,
             [number(acceptor)],
         ),
         part("Netgear and 3Com initiate best", initiators, initiate),
         part(
-            "3Com is the best initiator",
+            "NIC 5, 3Com, is the best initiator",
             initiator == THREE_COM,
             [number(initiator)],
         ),
