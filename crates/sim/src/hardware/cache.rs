@@ -107,20 +107,21 @@ const FREE: u32 = u32::MAX;
 /// The most ways there are.
 pub(super) const MAX_WAYS: usize = 64;
 
-/// Calls `$method::<W>` with W, the set's stride, known to the compiler.
+/// Calls `$method::<W>` with W, the stride of a cache's sets, known to the compiler.
 macro_rules! with_stride {
-    ($self:ident.$method:ident($($argument:expr),*)) => {
-        match $self.stride {
+    ($stride:expr, $self:ident.$method:ident($($argument:expr),*)) => {
+        match $stride {
             1 => $self.$method::<1>($($argument),*),
             2 => $self.$method::<2>($($argument),*),
             4 => $self.$method::<4>($($argument),*),
             8 => $self.$method::<8>($($argument),*),
             16 => $self.$method::<16>($($argument),*),
             32 => $self.$method::<32>($($argument),*),
-            _ => $self.$method::<MAX_WAYS>($($argument),*),
+            _ => $self.$method::<{ $crate::hardware::cache::MAX_WAYS }>($($argument),*),
         }
     };
 }
+pub(super) use with_stride;
 
 impl Cache {
     /// An empty cache.
@@ -143,27 +144,18 @@ impl Cache {
     /// Uses `line`: makes it the most recent of its set, fetching it in the place of the least recent if need be.
     #[inline]
     pub fn touch(&mut self, line: u64, write: bool) -> Outcome {
-        with_stride!(self.touch_set(line, write))
+        with_stride!(self.stride, self.touch_set(line, write))
     }
 
-    /// How many of the `lines` from `first` on are each the most recent of its set, up to the first that is not, and were written to
-    /// before if this is a write: to use these changes nothing.
+    /// Whether `line` is the most recent of its set, and was written to before if this is a write: to use it changes nothing.
     #[inline]
-    pub(super) fn just_used(&self, first: u64, lines: u32, write: bool) -> u32 {
+    pub(super) fn is_just_used(&self, line: u64, write: bool) -> bool {
         let (ignored, written) = if write { (0, DIRTY) } else { (DIRTY, 0) };
-        let mut used = 0;
-        while used < lines {
-            let line = first + u64::from(used);
-            let most_recent = self.entries[self.set_of(line) * self.stride];
-            if most_recent & !ignored != self.entry_of(line) | written {
-                break;
-            }
-            used += 1;
-        }
-        used
+        let most_recent = self.entries.get(self.set_of(line) * self.stride);
+        most_recent.is_some_and(|entry| entry & !ignored == self.entry_of(line) | written)
     }
 
-    /// Distance from set to set, for [`Cache::touch_set`].
+    /// Distance from set to set, for [`Cache::touch_set`] and [`Cache::fill_set`].
     #[inline]
     pub(super) fn stride(&self) -> usize {
         self.stride
@@ -172,19 +164,19 @@ impl Cache {
     /// Fetches `line` as its set's most recent unless it is there, in which case nothing changes.
     #[inline]
     pub fn fill(&mut self, line: u64) -> Outcome {
-        with_stride!(self.fill_set(line))
+        with_stride!(self.stride, self.fill_set(line))
     }
 
     /// Marks `line` as written to, without using it. False if it is not there.
     #[inline]
     pub fn mark_dirty(&mut self, line: u64) -> bool {
-        with_stride!(self.mark_dirty_in_set(line))
+        with_stride!(self.stride, self.mark_dirty_in_set(line))
     }
 
     /// Drops `line`, dirty or not. False if it is not there.
     #[inline]
     pub fn invalidate(&mut self, line: u64) -> bool {
-        with_stride!(self.invalidate_in_set(line))
+        with_stride!(self.stride, self.invalidate_in_set(line))
     }
 
     /// Whether `line` is there, and whether it is dirty.
@@ -266,8 +258,9 @@ impl Cache {
         }
     }
 
-    #[inline(never)]
-    fn fill_set<const W: usize>(&mut self, line: u64) -> Outcome {
+    /// [`Cache::fill`] where the stride is known to be `W`.
+    #[inline]
+    pub(super) fn fill_set<const W: usize>(&mut self, line: u64) -> Outcome {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
         match find(self.set::<W>(set), wanted) {
             Some(_) => Outcome::Hit,
@@ -352,23 +345,6 @@ fn insert_first<const W: usize>(entries: &mut [u32; W], way: usize, entry: u32) 
         entries[0] = entry;
         return;
     }
-    // From the back, four at a time: each becomes the one before it, if that was before `way`.
-    let last_moved = u32x4::splat(way as u32);
-    for first in (0..W).step_by(4).rev() {
-        let before = if first == 0 {
-            u32x4::new([entry, entries[0], entries[1], entries[2]])
-        } else {
-            four(entries, first - 1)
-        };
-        let ways = u32x4::new([0, 1, 2, 3]) + u32x4::splat(first as u32);
-        let stays = ways.simd_gt(last_moved);
-        let after = stays.bitselect(four(entries, first), before).to_array();
-        entries[first..first + 4].copy_from_slice(&after);
-    }
-}
-
-/// Four entries from `at` on.
-#[inline(always)]
-fn four<const W: usize>(entries: &[u32; W], at: usize) -> u32x4 {
-    u32x4::new(entries[at..at + 4].try_into().expect("four of them"))
+    entries.copy_within(..way, 1);
+    entries[0] = entry;
 }

@@ -1,5 +1,7 @@
 //! Main memory behind the caches: latency, open rows, and one channel's bandwidth.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -159,14 +161,14 @@ impl Dram {
         self.defer_transfers(now_cycle, 1);
     }
 
-    /// Moves `lines` lines from `line` on at `now_cycle` or as soon as the channel is free; nobody waits.
-    pub fn defer_range(&mut self, now_cycle: u64, line: u64, lines: u32) {
-        let mut next = line;
-        while next < line + u64::from(lines) {
+    /// Moves `lines` at `now_cycle` or as soon as the channel is free; nobody waits.
+    pub fn defer_range(&mut self, now_cycle: u64, lines: Range<u64>) {
+        let mut next = lines.start;
+        while next < lines.end {
             self.open_row(next);
             next = ((next >> self.row_shift) + 1) << self.row_shift;
         }
-        self.defer_transfers(now_cycle, lines);
+        self.defer_transfers(now_cycle, lines.end - lines.start);
     }
 
     /// Counters since the start.
@@ -175,10 +177,10 @@ impl Dram {
     }
 
     #[inline]
-    fn defer_transfers(&mut self, now_cycle: u64, lines: u32) {
+    fn defer_transfers(&mut self, now_cycle: u64, lines: u64) {
         self.settle(now_cycle);
-        self.counters.deferred_lines += u64::from(lines);
-        self.waiting_lines += u64::from(lines);
+        self.counters.deferred_lines += lines;
+        self.waiting_lines += lines;
         if self.in_progress_cycles == 0 {
             self.advance(0);
         }

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign, Range};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Cache, CacheConfig, MAX_WAYS, Outcome};
+use super::cache::{Cache, CacheConfig, Outcome, with_stride};
 use super::config_error::ConfigError;
 use super::dram::{Dram, DramConfig, DramCounters};
 
@@ -192,42 +192,43 @@ impl MemoryHierarchy {
         })
     }
 
+    /// The lines of the `len` bytes from `address` on.
+    #[inline]
+    pub fn lines_of(&self, address: u64, len: u32) -> Range<u64> {
+        let first = address >> self.line_shift;
+        if len == 0 {
+            return first..first;
+        }
+        first..((address + u64::from(len) - 1) >> self.line_shift) + 1
+    }
+
+    /// As [`MemoryHierarchy::access_lines`], if that costs nothing: it is of a line or two that were just used. False if it may cost something,
+    /// and nothing has been done then.
+    #[inline]
+    pub fn access_again(&mut self, lines: &Range<u64>, write: bool) -> bool {
+        let (first, last) = (lines.start, lines.end.wrapping_sub(1));
+        let is_free = self.l1_stall_cycles == 0
+            && last.wrapping_sub(first) <= 1
+            && self.l1.is_just_used(first, write)
+            && (first == last || self.l1.is_just_used(last, write));
+        if is_free {
+            self.counters.l1_hits += lines.end - lines.start;
+        }
+        is_free
+    }
+
     /// The processor touches every line of the `len` bytes from `address` on, in order, from `now_cycle` on.
     #[inline]
     pub fn access(&mut self, now_cycle: u64, address: u64, len: u32, write: bool) -> AccessCost {
-        let (first, lines) = self.lines_of(address, len);
-        let again = self.l1.just_used(first, lines, write);
-        if again < lines {
-            return self.access_from(again, now_cycle, (first, lines), write);
-        }
-        self.counters.l1_hits += u64::from(lines);
-        AccessCost {
-            l1_hits: lines,
-            stall_l1_cycles: lines * self.l1_stall_cycles,
-            ..AccessCost::default()
-        }
+        self.access_lines(now_cycle, self.lines_of(address, len), write)
     }
 
-    /// The same for `lines` from `first` on, of which those before the one of this place among them were just used.
-    #[inline(never)]
-    fn access_from(
-        &mut self,
-        place: u32,
-        now_cycle: u64,
-        (first, lines): (u64, u32),
-        write: bool,
-    ) -> AccessCost {
-        let left = first + u64::from(place)..first + u64::from(lines);
-        let mut cost = match self.l1.stride() {
-            1 => self.access_lines::<1>(now_cycle, left, write),
-            2 => self.access_lines::<2>(now_cycle, left, write),
-            4 => self.access_lines::<4>(now_cycle, left, write),
-            8 => self.access_lines::<8>(now_cycle, left, write),
-            16 => self.access_lines::<16>(now_cycle, left, write),
-            32 => self.access_lines::<32>(now_cycle, left, write),
-            _ => self.access_lines::<MAX_WAYS>(now_cycle, left, write),
-        };
-        cost.l1_hits = lines - cost.l2_hits - cost.misses;
+    /// The processor touches these lines, in order, from `now_cycle` on.
+    #[inline]
+    pub fn access_lines(&mut self, now_cycle: u64, lines: Range<u64>, write: bool) -> AccessCost {
+        let count = (lines.end - lines.start) as u32;
+        let mut cost = with_stride!(self.l1.stride(), self.access_l1(now_cycle, lines, write));
+        cost.l1_hits = count - cost.l2_hits - cost.misses;
         cost.stall_l1_cycles = cost.l1_hits * self.l1_stall_cycles;
         self.counters.l1_hits += u64::from(cost.l1_hits);
         self.counters.l2_hits += u64::from(cost.l2_hits);
@@ -235,9 +236,9 @@ impl MemoryHierarchy {
         cost
     }
 
-    /// What lines cost that the L1 does not have, where its sets are known to be so far from each other.
+    /// What lines cost that the L1 does not have, where its sets are known to be `W` ways from each other.
     #[inline]
-    fn access_lines<const W: usize>(
+    fn access_l1<const W: usize>(
         &mut self,
         now_cycle: u64,
         lines: Range<u64>,
@@ -260,9 +261,9 @@ impl MemoryHierarchy {
 
     /// A device writes the `len` bytes from `address` on at `now_cycle`. The processor goes on.
     pub fn dma_write(&mut self, now_cycle: u64, address: u64, len: u32) {
-        let (first, lines) = self.lines_of(address, len);
-        self.counters.dma_write_lines += u64::from(lines);
-        for line in first..first + u64::from(lines) {
+        let lines = self.lines_of(address, len);
+        self.counters.dma_write_lines += lines.end - lines.start;
+        for line in lines.clone() {
             self.counters.dma_invalidations += u64::from(self.l1.invalidate(line));
             match self.dma {
                 DmaPolicy::Invalidate => {
@@ -275,16 +276,16 @@ impl MemoryHierarchy {
             }
         }
         if self.dma == DmaPolicy::Invalidate {
-            self.dram.defer_range(now_cycle, first, lines);
+            self.dram.defer_range(now_cycle, lines);
         }
     }
 
     /// A device reads the `len` bytes from `address` on at `now_cycle`. The processor goes on, and keeps its lines: memory is
     /// read while the caches are asked, and a cache that owns a dirty line gives the device a copy.
     pub fn dma_read(&mut self, now_cycle: u64, address: u64, len: u32) {
-        let (first, lines) = self.lines_of(address, len);
-        self.counters.dma_read_lines += u64::from(lines);
-        self.dram.defer_range(now_cycle, first, lines);
+        let lines = self.lines_of(address, len);
+        self.counters.dma_read_lines += lines.end - lines.start;
+        self.dram.defer_range(now_cycle, lines);
     }
 
     /// Counters since the start.
@@ -303,20 +304,24 @@ impl MemoryHierarchy {
         self.l2.check();
     }
 
-    /// First line of a range and how many it has.
-    #[inline]
-    fn lines_of(&self, address: u64, len: u32) -> (u64, u32) {
-        let first = address >> self.line_shift;
-        if len == 0 {
-            return (first, 0);
-        }
-        let last = (address + u64::from(len) - 1) >> self.line_shift;
-        (first, (last - first) as u32 + 1)
-    }
-
     #[inline(never)]
     fn access_l2(&mut self, now_cycle: u64, line: u64, write: bool, cost: &mut AccessCost) {
-        let outcome = self.l2.touch(line, write);
+        with_stride!(
+            self.l2.stride(),
+            self.access_l2_set(now_cycle, line, write, cost)
+        );
+    }
+
+    /// The same where the sets of the L2 are known to be `W` ways from each other.
+    #[inline]
+    fn access_l2_set<const W: usize>(
+        &mut self,
+        now_cycle: u64,
+        line: u64,
+        write: bool,
+        cost: &mut AccessCost,
+    ) {
+        let outcome = self.l2.touch_set::<W>(line, write);
         if outcome.is_hit() {
             cost.l2_hits += 1;
             cost.stall_l2_cycles += self.l2_stall_cycles;
@@ -327,13 +332,13 @@ impl MemoryHierarchy {
         let done_cycle = now_cycle + cost.stall_cycles();
         self.write_back(done_cycle, outcome);
         if self.prefetch_next_line {
-            self.prefetch(done_cycle, line + 1);
+            self.prefetch::<W>(done_cycle, line + 1);
         }
     }
 
     #[inline]
-    fn prefetch(&mut self, now_cycle: u64, line: u64) {
-        let outcome = self.l2.fill(line);
+    fn prefetch<const W: usize>(&mut self, now_cycle: u64, line: u64) {
+        let outcome = self.l2.fill_set::<W>(line);
         if outcome == Outcome::Hit {
             return;
         }

@@ -5,6 +5,7 @@ use crate::hardware::MemoryHierarchy;
 use crate::results::Cycles;
 use baton_host::{Access, LAYERS, Layer, OPS, Op, Owner, POOLS, Pool};
 use baton_nic::{TASKS, Task};
+use std::ops::Range;
 
 /// Distance between the modelled arrays of two pools: more than any of them grows.
 const POOL_SPACING_SHIFT: u32 = 36;
@@ -89,7 +90,16 @@ impl HostMeter {
     /// The processor touches memory for this layer.
     #[inline(never)]
     fn touch_memory(&mut self, layer: Layer, address: u64, len: u32, is_write: bool) {
-        let cost = self.memory.access(self.cycle(), address, len, is_write);
+        let lines = self.memory.lines_of(address, len);
+        // Two of three touches are of what was touched just before.
+        if !self.memory.access_again(&lines, is_write) {
+            self.access_lines(layer, lines, is_write);
+        }
+    }
+
+    #[inline(never)]
+    fn access_lines(&mut self, layer: Layer, lines: Range<u64>, is_write: bool) {
+        let cost = (self.memory).access_lines(self.cycle(), lines, is_write);
         let stall = cost.stall_cycles();
         if stall == 0 {
             return;

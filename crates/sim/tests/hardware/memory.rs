@@ -40,6 +40,26 @@ fn first_touch_misses_second_hits() {
 }
 
 #[test]
+fn what_was_just_touched_costs_nothing_again() {
+    let mut memory = paper();
+    let lines = memory.lines_of(0x10_0000, 128);
+    let (first, more) = (lines.start..lines.start + 1, lines.start..lines.end + 1);
+    assert!(!memory.access_again(&lines, false), "a miss");
+    memory.access_lines(0, lines.clone(), false);
+    assert!(memory.access_again(&lines, false) && memory.access_again(&first, false));
+    assert!(!memory.access_again(&more, false), "a line more");
+    assert!(!memory.access_again(&first, true), "a first write");
+    assert_eq!(
+        memory.counters().l1_hits,
+        3,
+        "what was refused was not done"
+    );
+    memory.access_lines(0, first.clone(), true);
+    assert!(memory.access_again(&first, true));
+    assert_eq!(memory.counters().l1_hits, 5);
+}
+
+#[test]
 fn prefetched_line_is_in_the_l2() {
     let mut memory = paper();
     memory.access(0, 0x10_0000, 1, false);
@@ -169,7 +189,7 @@ fn device_traffic_opens_rows() {
         row_bytes: 4096,
         ..DramConfig::default()
     });
-    memory.defer_range(0, 60, 8);
+    memory.defer_range(0, 60..68);
     assert_eq!(memory.demand(1_000_000, 63), 159);
     assert_eq!(memory.demand(1_000_000, 64), 159);
     assert_eq!(memory.demand(1_000_000, 128), 195);
@@ -178,7 +198,7 @@ fn device_traffic_opens_rows() {
 #[test]
 fn demand_waits_for_the_transfer_in_progress_only() {
     let mut memory = dram(DramConfig::default());
-    memory.defer_range(0, 0, 10);
+    memory.defer_range(0, 0..10);
     // 100 cycles later two of ten transfers are done and the third has 44 cycles to go.
     assert_eq!(memory.demand(100, 1 << 20), 44 + 195);
     assert_eq!(memory.counters().channel_wait_cycles, 44);
@@ -193,7 +213,7 @@ fn full_buffer_holds_demand_up() {
         buffer_lines: 4,
         ..DramConfig::default()
     });
-    memory.defer_range(0, 0, 10);
+    memory.defer_range(0, 0..10);
     // One is in progress, four may wait, five must go first.
     assert_eq!(memory.demand(0, 1 << 20), 48 + 5 * 48 + 195);
 }
@@ -201,7 +221,7 @@ fn full_buffer_holds_demand_up() {
 #[test]
 fn idle_channel_forgets() {
     let mut memory = dram(DramConfig::default());
-    memory.defer_range(0, 0, 10);
+    memory.defer_range(0, 0..10);
     assert_eq!(memory.demand(480, 1 << 20), 195);
 }
 
@@ -254,7 +274,7 @@ proptest! {
     fn channel_equals_the_plain_model(
         buffer_lines in 1_u32..8,
         line_transfer_cycles in 1_u32..60,
-        steps in prop::collection::vec((any::<bool>(), 0_u64..300, 1_u32..20), 1..100),
+        steps in prop::collection::vec((any::<bool>(), 0_u64..300, 1_u64..20), 1..100),
     ) {
         // One latency and one row: only the channel differs.
         let config = DramConfig {
@@ -276,7 +296,7 @@ proptest! {
             } else {
                 plain.run_until(now);
                 plain.transfers.extend((0..lines).map(|_| line_transfer_cycles));
-                memory.defer_range(now, 0, lines);
+                memory.defer_range(now, 0..lines);
             }
         }
         prop_assert_eq!(memory.counters().channel_wait_cycles, waits);
