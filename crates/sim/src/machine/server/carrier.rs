@@ -199,43 +199,41 @@ impl Carrier {
     #[inline]
     pub(super) fn due(&self) -> Time {
         match self.landed.is_empty() {
-            true => self.due.get().unwrap_or_else(|| self.look_forward()),
+            true => self.next_due(),
             false => Time::ZERO,
         }
+    }
+
+    /// When something gets there next that has not yet.
+    #[inline]
+    fn next_due(&self) -> Time {
+        self.due.get().unwrap_or_else(|| self.look_forward())
     }
 
     #[inline(never)]
     fn look_forward(&self) -> Time {
         let landing = self.landing.front().map_or(Time::NEVER, |&(at, _)| at);
         let reads = self.engines.iter().map(|engine| engine.reads.due());
-        let due = reads.fold(landing.min(self.next_done()), Time::min);
+        let done = self.bus.as_ref().and_then(|bus| bus.poll_timeout());
+        let due = reads.fold(landing.min(done.unwrap_or(Time::NEVER)), Time::min);
         self.due.set(Some(due));
         due
-    }
-
-    fn next_done(&self) -> Time {
-        let done = self.bus.as_ref().and_then(|bus| bus.poll_timeout());
-        done.unwrap_or(Time::NEVER)
     }
 
     /// Works out what gets there by `now`.
     #[inline]
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        let due = self.due.get().unwrap_or_else(|| self.look_forward());
-        if due <= now {
+        while self.next_due() <= now {
             self.see(now);
         }
     }
 
     fn see(&mut self, now: Time) {
-        if self.bus.is_some() {
-            while self.next_done() <= now {
-                self.advance(now);
-            }
-            for adapter in 0..self.disks.0 {
-                if self.engines[usize::from(adapter)].reads.due() <= now {
-                    self.begin_reads(now, DeviceId(adapter));
-                }
+        self.due.set(None);
+        self.advance(now);
+        for adapter in 0..self.disks.0 {
+            if self.engines[usize::from(adapter)].reads.due() <= now {
+                self.begin_reads(now, DeviceId(adapter));
             }
         }
         while let Some(&(at, landed)) = self.landing.front()
@@ -244,7 +242,6 @@ impl Carrier {
             self.landing.pop();
             self.landed.push(landed);
         }
-        self.due.set(None);
     }
 
     /// Whether something has got there.
