@@ -110,13 +110,13 @@ pub(super) const MAX_WAYS: usize = 64;
 /// Calls `$method::<W>` with W, the stride of a cache's sets, known to the compiler.
 macro_rules! with_stride {
     ($stride:expr, $self:ident.$method:ident($($argument:expr),*)) => {
-        match $stride {
-            1 => $self.$method::<1>($($argument),*),
-            2 => $self.$method::<2>($($argument),*),
-            4 => $self.$method::<4>($($argument),*),
-            8 => $self.$method::<8>($($argument),*),
-            16 => $self.$method::<16>($($argument),*),
-            32 => $self.$method::<32>($($argument),*),
+        match $stride.trailing_zeros() {
+            0 => $self.$method::<1>($($argument),*),
+            1 => $self.$method::<2>($($argument),*),
+            2 => $self.$method::<4>($($argument),*),
+            3 => $self.$method::<8>($($argument),*),
+            4 => $self.$method::<16>($($argument),*),
+            5 => $self.$method::<32>($($argument),*),
             _ => $self.$method::<{ $crate::hardware::cache::MAX_WAYS }>($($argument),*),
         }
     };
@@ -195,7 +195,7 @@ impl Cache {
             let used = set
                 .iter()
                 .position(|&entry| entry == FREE)
-                .unwrap_or(self.stride);
+                .unwrap_or(set.len());
             assert!(used <= self.ways, "a line beyond the ways of its set");
             assert!(
                 set[used..].iter().all(|&entry| entry == FREE),

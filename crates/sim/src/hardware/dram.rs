@@ -154,36 +154,41 @@ impl Dram {
         wait as u32 + latency
     }
 
-    /// Moves `line` at `now_cycle` or as soon as the channel is free; nobody waits.
+    /// Moves so many lines at `now_cycle` or as soon as the channel is free; nobody waits. Their rows were [opened](Dram::open_row).
     #[inline]
-    pub fn defer(&mut self, now_cycle: u64, line: u64) {
-        self.open_row(line);
-        self.defer_transfers(now_cycle, 1);
-    }
-
-    /// Moves `lines` at `now_cycle` or as soon as the channel is free; nobody waits.
-    pub fn defer_range(&mut self, now_cycle: u64, lines: Range<u64>) {
-        let mut next = lines.start;
-        while next < lines.end {
-            self.open_row(next);
-            next = ((next >> self.row_shift) + 1) << self.row_shift;
+    pub fn defer(&mut self, now_cycle: u64, lines: u64) {
+        if lines == 0 {
+            return;
         }
-        self.defer_transfers(now_cycle, lines.end - lines.start);
-    }
-
-    /// Counters since the start.
-    pub fn counters(&self) -> DramCounters {
-        self.counters
-    }
-
-    #[inline]
-    fn defer_transfers(&mut self, now_cycle: u64, lines: u64) {
         self.settle(now_cycle);
         self.counters.deferred_lines += lines;
         self.waiting_lines += lines;
         if self.in_progress_cycles == 0 {
             self.advance(0);
         }
+    }
+
+    /// Opens the rows of `lines`, and moves these in the same way.
+    pub fn defer_range(&mut self, now_cycle: u64, lines: Range<u64>) {
+        let mut next = lines.start;
+        while next < lines.end {
+            self.open_row(next);
+            next = ((next >> self.row_shift) + 1) << self.row_shift;
+        }
+        self.defer(now_cycle, lines.end - lines.start);
+    }
+
+    /// Opens the row of `line`; true if it was open.
+    #[inline]
+    pub fn open_row(&mut self, line: u64) -> bool {
+        let row = line >> self.row_shift;
+        let bank = row as usize & (self.open_rows.len() - 1);
+        std::mem::replace(&mut self.open_rows[bank], row) == row
+    }
+
+    /// Counters since the start.
+    pub fn counters(&self) -> DramCounters {
+        self.counters
     }
 
     /// Lets deferred transfers use the channel up to `now_cycle`.
@@ -218,13 +223,5 @@ impl Dram {
             .waiting_lines
             .saturating_sub(self.config.buffer_lines.into());
         self.in_progress_cycles + excess * u64::from(self.config.line_transfer_cycles)
-    }
-
-    /// Opens the row of `line`; true if it was open.
-    #[inline]
-    fn open_row(&mut self, line: u64) -> bool {
-        let row = line >> self.row_shift;
-        let bank = row as usize & (self.open_rows.len() - 1);
-        std::mem::replace(&mut self.open_rows[bank], row) == row
     }
 }

@@ -263,6 +263,7 @@ impl MemoryHierarchy {
     pub fn dma_write(&mut self, now_cycle: u64, address: u64, len: u32) {
         let lines = self.lines_of(address, len);
         self.counters.dma_write_lines += lines.end - lines.start;
+        let mut written_back = 0;
         for line in lines.clone() {
             self.counters.dma_invalidations += u64::from(self.l1.invalidate(line));
             match self.dma {
@@ -271,12 +272,13 @@ impl MemoryHierarchy {
                 }
                 DmaPolicy::Inject => {
                     let outcome = self.l2.touch(line, true);
-                    self.write_back(now_cycle, outcome);
+                    written_back += self.write_back(outcome);
                 }
             }
         }
-        if self.dma == DmaPolicy::Invalidate {
-            self.dram.defer_range(now_cycle, lines);
+        match self.dma {
+            DmaPolicy::Invalidate => self.dram.defer_range(now_cycle, lines),
+            DmaPolicy::Inject => self.dram.defer(now_cycle, written_back),
         }
     }
 
@@ -329,29 +331,33 @@ impl MemoryHierarchy {
         }
         cost.misses += 1;
         cost.stall_memory_cycles += self.dram.demand(now_cycle + cost.stall_cycles(), line);
-        let done_cycle = now_cycle + cost.stall_cycles();
-        self.write_back(done_cycle, outcome);
+        let mut moved = self.write_back(outcome);
         if self.prefetch_next_line {
-            self.prefetch::<W>(done_cycle, line + 1);
+            moved += self.prefetch::<W>(line + 1);
         }
+        self.dram.defer(now_cycle + cost.stall_cycles(), moved);
     }
 
+    /// Fetches a line unless it is there; gives how many lines are to be moved for that.
     #[inline]
-    fn prefetch<const W: usize>(&mut self, now_cycle: u64, line: u64) {
+    fn prefetch<const W: usize>(&mut self, line: u64) -> u64 {
         let outcome = self.l2.fill_set::<W>(line);
         if outcome == Outcome::Hit {
-            return;
+            return 0;
         }
         self.counters.prefetches += 1;
-        self.dram.defer(now_cycle, line);
-        self.write_back(now_cycle, outcome);
+        self.dram.open_row(line);
+        1 + self.write_back(outcome)
     }
 
+    /// The same for the line that has made room, if it must be written back.
     #[inline]
-    fn write_back(&mut self, now_cycle: u64, outcome: Outcome) {
-        if let Outcome::MissWriteBack(victim) = outcome {
-            self.counters.write_backs += 1;
-            self.dram.defer(now_cycle, victim);
-        }
+    fn write_back(&mut self, outcome: Outcome) -> u64 {
+        let Outcome::MissWriteBack(victim) = outcome else {
+            return 0;
+        };
+        self.counters.write_backs += 1;
+        self.dram.open_row(victim);
+        1
     }
 }
