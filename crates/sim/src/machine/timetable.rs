@@ -34,26 +34,24 @@ impl Timetable {
 
     #[inline(never)]
     fn rearm(&mut self, index: usize, due: Time) {
-        self.disarm(index);
-        self.insert(index, due);
-    }
-
-    #[inline]
-    fn insert(&mut self, index: usize, due: Time) {
+        if self.times[index] < Time::NEVER {
+            self.disarm(index);
+        }
         self.times[index] = due;
         // Mostly it is one of the next.
-        let later = self.armed.iter().rposition(|&(time, _)| time > due);
-        let place = later.map_or(0, |last| last + 1);
-        self.armed.insert(place, (due, index as u8));
+        let mut place = self.armed.len();
+        self.armed.push((due, index as u8));
+        while place > 0 && self.armed[place - 1].0 <= due {
+            self.armed.swap(place - 1, place);
+            place -= 1;
+        }
     }
 
     /// The tick of this place does not happen.
+    #[cold]
     fn disarm(&mut self, index: usize) {
-        let time = &mut self.times[index];
-        if *time < Time::NEVER {
-            *time = Time::NEVER;
-            self.armed.retain(|&(_, armed)| usize::from(armed) != index);
-        }
+        self.times[index] = Time::NEVER;
+        self.armed.retain(|&(_, armed)| usize::from(armed) != index);
     }
 
     /// Takes the next.
