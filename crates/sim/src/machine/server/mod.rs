@@ -206,7 +206,16 @@ impl Server {
     }
 
     /// What has got there by `now` is seen by those whom it is for.
+    #[inline]
     fn look(&mut self, now: Time) -> Result<(), LinkError> {
+        match self.carrier.has_landed() || self.is_held_up() {
+            true => self.look_at_all(now),
+            false => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn look_at_all(&mut self, now: Time) -> Result<(), LinkError> {
         while let Some(landed) = self.carrier.poll_landed() {
             match landed {
                 Landed::OfAdapter(device, crossing) => {
