@@ -1,6 +1,6 @@
 //! Descriptors on their way to the other side: they wait, and go in batches.
 
-use crate::descriptor::{Descriptor, whole_entries};
+use crate::descriptor::{Descriptor, entries_within};
 use crate::{Batcher, Batching, BatchingError, BatchingRule, EntriesPerTransfer, Ring, Urgency};
 use baton_wire::Time;
 
@@ -95,7 +95,7 @@ impl DescriptorQueue {
         };
         // An entry longer than a transfer goes alone.
         let most = self.most_per_transfer.max(1 + first.continuations());
-        &due[..whole_entries(due, most)]
+        &due[..entries_within(due, most)]
     }
 
     /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.

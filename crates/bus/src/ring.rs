@@ -46,7 +46,11 @@ impl<T: Copy> Ring<T> {
             self.entries.drain(..self.taken);
             self.taken = 0;
         }
-        self.entries.extend_from_slice(entries);
+        match entries {
+            // Mostly it is one.
+            [entry] => self.entries.push(*entry),
+            all => self.entries.extend_from_slice(all),
+        }
         true
     }
 

@@ -42,3 +42,12 @@ pub fn whole_entries(transfer: &[Descriptor], most: usize) -> usize {
     }
     whole
 }
+
+/// The same of a transfer that ends with a whole entry.
+#[inline]
+pub fn entries_within(transfer: &[Descriptor], most: usize) -> usize {
+    match transfer.len() <= most {
+        true => transfer.len(),
+        false => whole_entries(transfer, most),
+    }
+}

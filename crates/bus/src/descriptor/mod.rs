@@ -23,7 +23,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use entries::{Entries, entries, whole_entries};
+pub use entries::{Entries, entries, entries_within, whole_entries};
 pub use inline::{INLINE_HEAD_BYTES, MOST_INLINE_BYTES, read_inline, write_inline};
 pub use opcode::Opcode;
 pub use request::{

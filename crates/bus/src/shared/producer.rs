@@ -2,7 +2,7 @@
 
 use super::atomic::Ordering;
 use super::memory::{RingIndices, SharedMemory, SharedRing};
-use crate::descriptor::{Descriptor, whole_entries};
+use crate::descriptor::{Descriptor, entries_within};
 use crate::link::Violation;
 
 /// What the filling side keeps to itself.
@@ -35,11 +35,7 @@ impl Producer {
             self.look(ring.indices())?;
         }
         let room = depth - self.in_ring();
-        let taken = if descriptors.len() <= room {
-            descriptors.len()
-        } else {
-            whole_entries(descriptors, room)
-        };
+        let taken = entries_within(descriptors, room);
         if taken > 0 {
             ring.write(self.produced, &descriptors[..taken]);
             self.produced = self.produced.wrapping_add(taken as u32);

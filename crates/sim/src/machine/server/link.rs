@@ -4,7 +4,7 @@ use super::carrier::{Carrier, Crossing};
 use super::data::LinkData;
 use super::reads::Pieces;
 use crate::config::LinkConfig;
-use baton_bus::descriptor::{entries, whole_entries};
+use baton_bus::descriptor::{entries, entries_within};
 use baton_bus::interconnect::{DeviceId, Piece};
 use baton_bus::link::{
     Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
@@ -352,7 +352,7 @@ impl Channel {
     /// Takes as many whole entries as there is room for.
     #[inline]
     fn put(&mut self, entries: &[Descriptor]) -> u32 {
-        let taken = whole_entries(entries, self.ring.free());
+        let taken = entries_within(entries, self.ring.free());
         let pushed = self.ring.try_extend(&entries[..taken]);
         debug_assert!(pushed, "there was room");
         taken as u32
@@ -365,7 +365,7 @@ impl Channel {
         let Some(first) = arrived.first() else {
             return;
         };
-        let count = whole_entries(arrived, most.max(1 + first.continuations()));
+        let count = entries_within(arrived, most.max(1 + first.continuations()));
         to.extend_from_slice(&arrived[..count]);
         self.ring.drop_front(count);
         self.arrived -= count;
