@@ -102,7 +102,7 @@ mod tests {
         EthernetFrame, EthernetProtocol, Ipv4Packet, Ipv4Repr, UdpPacket, UdpRepr,
     };
 
-    /// Section 4 of the specification.
+    /// At 1 Gb/s, with preamble and gap (IEEE 802.3).
     #[test]
     fn limits_are_those_of_ethernet() {
         let large = Carried::Udp(1_472);

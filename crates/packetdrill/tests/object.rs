@@ -1,49 +1,23 @@
 //! The shared object as a tool loads it: from Rust, and from a C program built against the header.
 #![allow(unsafe_code)]
 
+#[path = "player/object.rs"]
+mod object;
+
 use baton_packetdrill::Interface;
-use std::ffi::{CString, c_char, c_int};
+use libc::c_int;
+use object::table;
+use std::ffi::CString;
 use std::io::Read;
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-type Init = unsafe extern "C" fn(*const c_char, *mut Interface) -> c_int;
-
-/// The object lies beside the directory of the test programs, or in it.
-fn object() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
-    let name = "libbaton_packetdrill.so";
-    let places = test
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|place| place.join(name));
-    let found = places.into_iter().find(|path| path.exists());
-    found.expect("the object is built with the tests")
-}
-
 #[test]
 fn the_object_loads_and_its_instances_are_apart() {
-    // SAFETY: our own object, which does nothing when it is loaded.
-    let library = unsafe { libloading::Library::new(object()) }.expect("it loads");
-    // SAFETY: the function has this type.
-    let init = unsafe { library.get::<Init>(b"packetdrill_interface_init\0") };
-    let init = init.expect("it is exported");
-    let table = |flags: &str| {
-        let flags = CString::new(flags).expect("no zero inside");
-        let mut table = MaybeUninit::<Interface>::uninit();
-        // SAFETY: a C string and room for a table, which is filled in when the outcome is 0.
-        unsafe { (init(flags.as_ptr(), table.as_mut_ptr()) == 0).then(|| table.assume_init()) }
-    };
-    assert!(table("gso=perhaps").is_none());
-    refusing_tables_are_whole(&init);
-    let (one, other) = (
-        table("").expect("flags"),
-        table("gso=off,sack=off").expect("flags"),
-    );
+    let ((first, one), (second, other)) = (table(c""), table(c"gso=off,sack=off"));
+    assert_eq!((first, second), (0, 0));
     let sockets = [one, other].map(|instance| {
         // SAFETY: the instance lives.
         let fd = unsafe { (instance.socket)(instance.userdata, 2, 1, 0) };
@@ -61,15 +35,8 @@ fn the_object_loads_and_its_instances_are_apart() {
 /// A tool may close what it got as it closes its own: it harms neither the tool's files nor the instance.
 #[test]
 fn descriptors_are_the_processes() {
-    let mut table = MaybeUninit::uninit();
-    // SAFETY: no flags, and room for a table, which is filled in.
-    let table = unsafe {
-        assert_eq!(
-            baton_packetdrill::packetdrill_interface_init(std::ptr::null(), table.as_mut_ptr()),
-            0
-        );
-        table.assume_init()
-    };
+    let (outcome, table) = table(c"");
+    assert_eq!(outcome, 0);
     let own = std::fs::File::open("/dev/zero").expect("it is there");
     // SAFETY: the instance lives.
     let socket = || unsafe { (table.socket)(table.userdata, 2, 1, 0) };
@@ -103,13 +70,11 @@ fn descriptors_are_the_processes() {
 }
 
 /// A tool that does not look at the outcome gets errors, and no crash.
-fn refusing_tables_are_whole(init: &Init) {
-    let mut table = MaybeUninit::<Interface>::uninit();
-    // SAFETY: a C string and room for a table, which is filled in whatever the outcome.
-    let table = unsafe {
-        assert_eq!(init(c"no such flag".as_ptr(), table.as_mut_ptr()), -1);
-        table.assume_init()
-    };
+#[test]
+fn refusing_tables_are_whole() {
+    let (outcome, table) = table(c"no such flag");
+    assert_eq!(outcome, -1);
+    assert_eq!(object::table(c"gso=perhaps").0, -1);
     // SAFETY: a table without an instance takes any userdata and pointers.
     unsafe {
         assert_eq!((table.socket)(table.userdata, 2, 1, 0), -1);
@@ -143,15 +108,9 @@ impl Shared {
     /// An instance with these flags.
     fn new(flags: &str) -> Self {
         let flags = CString::new(flags).expect("no zero inside");
-        let mut table = MaybeUninit::uninit();
-        // SAFETY: a C string, and room for a table, which is filled in.
-        unsafe {
-            assert_eq!(
-                baton_packetdrill::packetdrill_interface_init(flags.as_ptr(), table.as_mut_ptr()),
-                0
-            );
-            Self(table.assume_init())
-        }
+        let (outcome, table) = table(&flags);
+        assert_eq!(outcome, 0);
+        Self(table)
     }
 
     fn socket(&self) -> c_int {
@@ -220,8 +179,8 @@ fn a_c_program_plays_a_dialogue() {
         .expect("there is a C compiler");
     assert!(built.success(), "the driver is built");
     let played = Command::new(&program)
-        .env("LD_PRELOAD", object())
-        .arg(object())
+        .env("LD_PRELOAD", object::path())
+        .arg(object::path())
         .output()
         .expect("it runs");
     let message = String::from_utf8_lossy(&played.stderr);

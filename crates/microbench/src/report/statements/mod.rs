@@ -35,7 +35,7 @@ pub enum Verdict {
 /// A statement of the report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statement {
-    /// Its number in the specification: C1 to C14.
+    /// Its number, in the order of the report: C1 to C14.
     pub id: &'static str,
     /// What it says.
     pub says: &'static str,
