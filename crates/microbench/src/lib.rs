@@ -2,7 +2,7 @@
 //!
 //! The ten tests of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Pai, Rixner, Kim; Rice
 //! University, TR EE0401): frames are replayed at the driver, below sockets, and what is sent or received is counted. A test is made on a
-//! [`Port`]: a simulated NIC ([`simulated`]) or an interface. A [search](search) finds the highest rate.
+//! [`Port`]: a simulated NIC ([`simulated`]) or an interface. A [`search`] finds the highest rate.
 
 pub mod frame;
 pub mod measure;
