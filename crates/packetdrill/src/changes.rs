@@ -53,6 +53,7 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::Gso;
     use std::io::Write;
 
     #[test]
@@ -65,7 +66,7 @@ mod tests {
         let mut file = File::create(&path).expect("a file");
         file.write_all(b"gso=off,mtu=1400\nsack=o").expect("room");
         assert!(changes.take(&mut settings).expect("good flags"));
-        assert!(!settings.gso && settings.mtu == 1400 && settings.tcp.sack);
+        assert!(settings.gso == Gso::Off && settings.mtu == 1400 && settings.tcp.sack);
         assert!(!changes.take(&mut settings).expect("nothing new"));
         file.write_all(b"ff\n").expect("room");
         assert!(changes.take(&mut settings).expect("good flags"));

@@ -25,8 +25,8 @@ pub struct Settings {
     pub send_buffer: u32,
     /// What autotuning may raise it to.
     pub send_buffer_max: u32,
-    /// Hand out bursts as super-segments.
-    pub gso: bool,
+    /// Whether bursts are super-segments.
+    pub gso: Gso,
     /// Segments that a super-segment may hold whatever the pacing rate (tcp_min_tso_segs).
     pub min_tso_segs: u32,
     /// Keepalive of sockets that ask for it and do not say more.
@@ -70,7 +70,7 @@ impl Default for Settings {
             receive_buffer_max: 15 << 20,
             send_buffer: 256 << 10,
             send_buffer_max: 4 << 20,
-            gso: true,
+            gso: Gso::On,
             min_tso_segs: 2,
             keepalive: Keepalive::default(),
             somaxconn: 4096,
@@ -84,6 +84,17 @@ impl Default for Settings {
             seed: 0x6261_746f_6e21,
         }
     }
+}
+
+/// Super-segments: what TCP gives the device as one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gso {
+    /// There are none.
+    Off,
+    /// They are seen as they are.
+    On,
+    /// The device cuts them up, as one does of which `ethtool` says that offloads are off.
+    Device,
 }
 
 bitflags::bitflags! {
@@ -266,7 +277,7 @@ const KEYS: &[Key] = &[
     key("keepalive_probes", NUMBER, |s, v| {
         put(&mut s.keepalive.probes, number(v))
     }),
-    key("gso", ON_OFF, |s, v| put(&mut s.gso, switch(v))),
+    key("gso", "on, off or device", |s, v| put(&mut s.gso, gso(v))),
     key("min_tso_segs", "segments", |s, v| {
         put(
             &mut s.min_tso_segs,
@@ -354,6 +365,15 @@ fn rule(value: &str, other: &str) -> Option<bool> {
         true => Some(true),
         false => switch(value),
     }
+}
+
+fn gso(value: &str) -> Option<Gso> {
+    Some(match value {
+        "on" => Gso::On,
+        "off" => Gso::Off,
+        "device" => Gso::Device,
+        _ => return None,
+    })
 }
 
 fn ecn(value: &str) -> Option<EcnMode> {
@@ -460,7 +480,7 @@ mod tests {
         let settings = Settings::parse("ecn=1, gso=off,local4=10.0.0.7,keepalive_time_s=5");
         let settings = settings.expect("good flags");
         assert_eq!(settings.tcp.ecn, EcnMode::Request);
-        assert!(!settings.gso);
+        assert_eq!(settings.gso, Gso::Off);
         assert_eq!(settings.local4, Ipv4Addr::new(10, 0, 0, 7));
         assert_eq!(settings.keepalive.idle_ms, 5000);
     }
@@ -483,7 +503,10 @@ mod tests {
         let message = |flags| Settings::parse(flags).expect_err("bad flags").to_string();
         assert_eq!(message("gso"), "`gso` is not key=value");
         assert!(message("gsoo=on").starts_with("`gsoo` is not a key; keys are congestion, "));
-        assert_eq!(message("gso=maybe"), "gso=maybe: expected on or off");
+        assert_eq!(
+            message("gso=maybe"),
+            "gso=maybe: expected on, off or device"
+        );
         assert!(message("rto_min_ms=0").contains("rto_min_ms"));
     }
 

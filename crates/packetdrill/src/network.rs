@@ -1,5 +1,6 @@
 //! Packets on their way out: what the engine sends, joined into super-segments and written as bytes.
 
+use crate::flags::Gso;
 use crate::gso::{Burst, Pacing};
 use crate::limits::{Activity, Limits};
 use crate::send_queue::{RunEnd, SendQueue};
@@ -207,7 +208,7 @@ impl World {
 
     /// How many segments a packet of this connection may hold now.
     fn most_segments(&self, conn: ConnId, again: bool) -> u32 {
-        if !self.settings.gso {
+        if self.settings.gso == Gso::Off {
             return 1;
         }
         let info = self.stack.info(self.now(), conn);
@@ -274,7 +275,7 @@ impl World {
             return;
         }
         let (segment, segment_len) = burst.into_segment();
-        self.outgoing.push_back(Outgoing {
+        let packet = Outgoing {
             at: self.now(),
             payload: segment.payload.concat(),
             packet: Packet {
@@ -287,7 +288,16 @@ impl World {
             service: link.service,
             id: link.ids,
             dont_fragment: !link.may_fragment,
-        });
+        };
+        if self.settings.gso != Gso::Device {
+            self.outgoing.push_back(packet);
+            return;
+        }
+        let mut rest = Some(packet);
+        while let Some((part, next)) = rest.map(|packet| packet.cut(0)) {
+            self.outgoing.push_back(part);
+            rest = next;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Association, SocketId, TcpState};
 use crate::errno::{Errno, Outcome, Stop, fail, wait};
+use crate::flags::Gso;
 use crate::timestamping::Asked;
 use crate::world::World;
 use baton_tcp::{ConnId, WriteFlags};
@@ -260,7 +261,7 @@ impl World {
     fn buffer_goal(&mut self, conn: ConnId) -> u32 {
         let info = self.stack.info(self.now(), conn);
         let mss = info.send_mss.max(1);
-        if !self.settings.gso {
+        if self.settings.gso == Gso::Off {
             return mss;
         }
         let link = self.link(conn);
