@@ -1,7 +1,9 @@
-//! Frames from a link, for a whole host.
+//! Frames from a link, for a whole host, and for a router.
+
+mod router;
 
 use arbitrary::{Arbitrary, Unstructured};
-use baton_inet::{Arrived, Host, InterfaceConfig};
+use baton_inet::{Arrived, Host, InterfaceConfig, Router};
 use baton_tcp::Config;
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
@@ -90,6 +92,7 @@ pub fn frame(data: &[u8]) {
 
 struct World {
     host: Host,
+    router: Router,
     now: Time,
     last_sent: Vec<u8>,
 }
@@ -116,6 +119,7 @@ impl World {
         }
         let mut world = Self {
             host,
+            router: router::router(verify_checksums),
             now: Time::ZERO,
             last_sent: Vec::new(),
         };
@@ -151,9 +155,12 @@ impl World {
             Step::Wait { ms } => {
                 self.now += Span::from_ms(ms.into());
                 self.host.handle_timeouts(self.now);
+                self.router.handle_timeouts(self.now);
+                router::settle(&mut self.router, self.now);
                 return;
             }
         }
+        router::route(&mut self.router, self.now, &frame);
         let refused = |host: &Host| host.interface().stats().refused.total();
         let before = refused(&self.host);
         let arrived = self.host.handle_frame(self.now, Bytes::from(frame));
