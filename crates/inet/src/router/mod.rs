@@ -171,7 +171,7 @@ impl Router {
             .map(|bytes| EtherType(u16::from_be_bytes([bytes[0], bytes[1]])));
         let passing = match ether_type {
             Some(EtherType::IPV4) if for_router => self.read_v4(at, &frame[PACKET..]),
-            Some(EtherType::IPV6) if for_router => self.read_v6(at, &frame[PACKET..]),
+            Some(EtherType::IPV6) if for_router => read_v6(&frame[PACKET..]),
             _ => {
                 self.hand_over(now, at, frame);
                 return Verdict::Consumed;
@@ -225,25 +225,6 @@ impl Router {
             dst: ip.destination_addr().into(),
             len,
             hops: ip.ttl(),
-        })
-    }
-
-    /// The same for IPv6 (RFC 8200 3, RFC 4291 2.5).
-    fn read_v6(&self, _at: usize, packet: &[u8]) -> Result<Passing, ForwardRefusal> {
-        let ip = Ipv6HeaderSlice::from_slice(packet).map_err(|_| ForwardRefusal::BadIpHeader)?;
-        let len = Ipv6Header::LEN + usize::from(ip.payload_length());
-        if len > packet.len() {
-            return Err(ForwardRefusal::BadIpHeader);
-        }
-        let src = ip.source_addr();
-        if src.is_multicast() || src.is_loopback() || src.to_ipv4_mapped().is_some() {
-            return Err(ForwardRefusal::BadSource);
-        }
-        Ok(Passing {
-            src: src.into(),
-            dst: ip.destination_addr().into(),
-            len,
-            hops: ip.hop_limit(),
         })
     }
 
@@ -396,6 +377,25 @@ impl Router {
     pub fn check(&self) {
         self.interfaces.iter().for_each(Interface::check);
     }
+}
+
+/// The rules for a header of IPv6 (RFC 8200 3, RFC 4291 2.5).
+fn read_v6(packet: &[u8]) -> Result<Passing, ForwardRefusal> {
+    let ip = Ipv6HeaderSlice::from_slice(packet).map_err(|_| ForwardRefusal::BadIpHeader)?;
+    let len = Ipv6Header::LEN + usize::from(ip.payload_length());
+    if len > packet.len() {
+        return Err(ForwardRefusal::BadIpHeader);
+    }
+    let src = ip.source_addr();
+    if src.is_multicast() || src.is_loopback() || src.to_ipv4_mapped().is_some() {
+        return Err(ForwardRefusal::BadSource);
+    }
+    Ok(Passing {
+        src: src.into(),
+        dst: ip.destination_addr().into(),
+        len,
+        hops: ip.hop_limit(),
+    })
 }
 
 /// True for addresses that are never beyond a router: of a link or a host alone, and of more than one (RFC 1812 5.3.7).

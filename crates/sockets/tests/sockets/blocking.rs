@@ -29,10 +29,7 @@ fn what_is_sent_comes_back() {
 #[test]
 fn a_listener_by_fast_open_serves_who_opens_without() {
     let network = Network::start();
-    let (client, server) = (
-        adapter(&network, Side::Left),
-        adapter(&network, Side::Right),
-    );
+    let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
     let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
     let mut stream = TcpStream::connect(&client, at).expect("it is open");
@@ -46,10 +43,7 @@ fn a_listener_by_fast_open_serves_who_opens_without() {
 #[test]
 fn data_goes_with_the_syn_to_a_peer_that_gave_a_cookie() {
     let network = Network::start();
-    let (client, server) = (
-        adapter(&network, Side::Left),
-        adapter(&network, Side::Right),
-    );
+    let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
     let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
     let data = pattern(1000, 3);

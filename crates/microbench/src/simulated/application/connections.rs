@@ -97,14 +97,6 @@ impl Acceptor {
         Self { tcp }
     }
 
-    pub(super) fn poll_send(
-        &mut self,
-        now: Time,
-        segments: &mut Slab<Segment>,
-    ) -> Option<Outgoing> {
-        self.tcp.poll_send(now, segments)
-    }
-
     pub(super) fn receive(&mut self, now: Time, segment: Segment) {
         self.tcp.receive(now, segment);
         self.tcp.answer(now);

@@ -75,9 +75,9 @@ impl Application {
         match self {
             Self::Datagrams(datagrams) => datagrams.poll_send(now),
             Self::Source(source) => source.poll_send(now, segments),
-            Self::Sink(sink) => sink.poll_send(now, segments),
+            Self::Sink(sink) => sink.tcp.poll_send(now, segments),
             Self::Initiator(initiator) => initiator.poll_send(now, segments),
-            Self::Acceptor(acceptor) => acceptor.poll_send(now, segments),
+            Self::Acceptor(acceptor) => acceptor.tcp.poll_send(now, segments),
         }
     }
 

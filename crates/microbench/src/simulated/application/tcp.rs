@@ -198,14 +198,6 @@ impl Sink {
         Self { tcp, bytes: 0 }
     }
 
-    pub(super) fn poll_send(
-        &mut self,
-        now: Time,
-        segments: &mut Slab<Segment>,
-    ) -> Option<Outgoing> {
-        self.tcp.poll_send(now, segments)
-    }
-
     pub(super) fn receive(&mut self, now: Time, segment: Segment) {
         self.tcp.receive(now, segment);
         let stack = &mut self.tcp.stack;
