@@ -2,9 +2,30 @@
 
 use baton_wire::{frame_len, line_len};
 use etherparse::PacketBuilder;
+use serde::{Deserialize, Serialize};
 
-/// Rate of the link of all tests, Mb/s.
-pub const LINK_MBPS: u64 = 1_000;
+/// An Ethernet link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its rate each way, Mb/s.
+    pub mbps: u32,
+}
+
+impl Link {
+    /// The link of the report.
+    pub const GIGABIT: Self = Self { mbps: 1_000 };
+
+    /// Bits that pass in a second, each way.
+    pub const fn bits_per_second(self) -> u64 {
+        self.mbps as u64 * 1_000_000
+    }
+
+    /// Connections that it lets through, whole ones a millisecond.
+    pub const fn connections_per_ms(self) -> u64 {
+        Carried::Tcp(0).frames_per_second(self) / FRAMES_PER_CONNECTION / 1_000
+    }
+}
 
 /// Bytes of IPv4 and UDP headers.
 const UDP_HEADERS: usize = 20 + 8;
@@ -42,28 +63,30 @@ impl Carried {
         line_len(self.frame_len())
     }
 
-    /// Frames that a link of [`LINK_MBPS`] lets through, whole ones a second.
-    pub const fn frames_per_second(self) -> u64 {
-        LINK_MBPS * 1_000_000 / (8 * self.line_len() as u64)
+    /// Frames that a link lets through, whole ones a second.
+    pub const fn frames_per_second(self, link: Link) -> u64 {
+        link.bits_per_second() / (8 * self.line_len() as u64)
     }
 
-    /// Data that such a link lets through one way, whole Mb/s.
-    pub const fn payload_mbps(self) -> u64 {
-        LINK_MBPS * self.payload_len() as u64 / self.line_len() as u64
+    /// Data that a link lets through one way, whole Mb/s.
+    pub const fn payload_mbps(self, link: Link) -> u64 {
+        link.mbps as u64 * self.payload_len() as u64 / self.line_len() as u64
     }
 
     /// The same both ways together, whole Mb/s.
-    pub const fn payload_mbps_both_ways(self) -> u64 {
-        2 * LINK_MBPS * self.payload_len() as u64 / self.line_len() as u64
+    pub const fn payload_mbps_both_ways(self, link: Link) -> u64 {
+        2 * link.mbps as u64 * self.payload_len() as u64 / self.line_len() as u64
     }
 }
 
 /// Frames in one direction for each connection that is opened and closed: SYN, ACK, FIN and ACK.
 const FRAMES_PER_CONNECTION: u64 = 4;
 
-/// Connections that the link lets through, whole ones a millisecond.
-pub const fn connections_per_ms() -> u64 {
-    Carried::Tcp(0).frames_per_second() / FRAMES_PER_CONNECTION / 1_000
+/// That of the report.
+impl Default for Link {
+    fn default() -> Self {
+        Self::GIGABIT
+    }
 }
 
 /// Where a frame comes from and goes to.
@@ -107,27 +130,39 @@ mod tests {
     fn limits_are_those_of_ethernet() {
         let large = Carried::Udp(1_472);
         assert_eq!((large.frame_len(), large.line_len()), (1_518, 1_538));
-        assert_eq!(large.frames_per_second(), 81_274);
+        assert_eq!(large.frames_per_second(Link::GIGABIT), 81_274);
         assert_eq!(
-            (large.payload_mbps(), large.payload_mbps_both_ways()),
+            (
+                large.payload_mbps(Link::GIGABIT),
+                large.payload_mbps_both_ways(Link::GIGABIT)
+            ),
             (957, 1_914)
         );
         let small = Carried::Udp(18);
         assert_eq!((small.frame_len(), small.line_len()), (64, 84));
-        assert_eq!(small.frames_per_second(), 1_488_095);
+        assert_eq!(small.frames_per_second(Link::GIGABIT), 1_488_095);
         assert_eq!(
-            (small.payload_mbps(), small.payload_mbps_both_ways()),
+            (
+                small.payload_mbps(Link::GIGABIT),
+                small.payload_mbps_both_ways(Link::GIGABIT)
+            ),
             (214, 428)
         );
         let segment = Carried::Tcp(1_460);
         assert_eq!((segment.frame_len(), segment.line_len()), (1_518, 1_538));
         assert_eq!(
-            (segment.frames_per_second(), segment.payload_mbps()),
+            (
+                segment.frames_per_second(Link::GIGABIT),
+                segment.payload_mbps(Link::GIGABIT)
+            ),
             (81_274, 949)
         );
         let ack = Carried::Tcp(0);
         assert_eq!((ack.frame_len(), ack.line_len()), (64, 84));
-        assert_eq!(connections_per_ms(), 372);
+        assert_eq!(Link::GIGABIT.connections_per_ms(), 372);
+        // What is called 148.8 million packets a second.
+        let fast = Link { mbps: 100_000 };
+        assert_eq!(small.frames_per_second(fast), 148_809_523);
     }
 
     #[test]

@@ -130,6 +130,7 @@ pub fn measure<P: Port>(
     settings: &Settings,
 ) -> Result<Measurement, P::Error> {
     let mut trials = Vec::new();
+    let line_rate = test.line_rate(port.link());
     let mut make = |load, rate: f64| {
         let (warm_up, mut duration) = settings.trials.of(rate);
         if test.has_connections() {
@@ -151,7 +152,7 @@ pub fn measure<P: Port>(
     let mut goals = Vec::new();
     if test.has_connections() {
         for connections in &settings.connections {
-            make(Load::Connections(*connections), test.line_rate())?;
+            make(Load::Connections(*connections), line_rate)?;
         }
     } else {
         let search = match settings.algorithm {
@@ -159,7 +160,7 @@ pub fn measure<P: Port>(
             Algorithm::Bisection => bisection,
         };
         let Found { goals: found, .. } =
-            search(&range(test, settings.width), &settings.goals, |rate| {
+            search(&range(line_rate, settings.width), &settings.goals, |rate| {
                 make(Load::Rate(rate), rate * frames_for_one(test))
             })?;
         goals = found;
@@ -184,8 +185,7 @@ fn frames_for_one(test: Test) -> f64 {
 }
 
 /// Rates that are tried: from a thousandth of the link's.
-fn range(test: Test, width: f64) -> Range {
-    let most = test.line_rate();
+fn range(most: f64, width: f64) -> Range {
     Range {
         least: most / 1e3,
         most,

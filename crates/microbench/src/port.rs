@@ -1,5 +1,6 @@
 //! Where a test is made: a simulated NIC, or an interface.
 
+use crate::frame::Link;
 use crate::test::{Test, Unit};
 use baton_wire::Span;
 use serde::Serialize;
@@ -8,6 +9,9 @@ use serde::Serialize;
 pub trait Port {
     /// Why a trial could not be made.
     type Error;
+
+    /// The link that frames pass.
+    fn link(&self) -> Link;
 
     /// Offers a load for a time, and says what became of it.
     ///

@@ -1,5 +1,6 @@
 //! NICs and hosts as data.
 
+use crate::frame::Link;
 use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
 use baton_sim::hardware::{MemoryConfig, MemoryHierarchy, Processor, ProcessorConfig};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct NicProfile {
     /// Its name.
     pub name: String,
+    /// Its link.
+    #[serde(default)]
+    pub link: Link,
     /// The bus it is on: of the host, as wide as the NIC is.
     pub bus: InterconnectConfig,
     /// Rings of descriptors.
@@ -253,6 +257,7 @@ impl NicProfile {
         };
         Self {
             name: "ideal".to_owned(),
+            link: Link::GIGABIT,
             bus: InterconnectConfig::Ideal,
             descriptors: Descriptors {
                 send: 1_024,
@@ -314,6 +319,13 @@ impl NicProfile {
         let of_a_frame = |field, bytes: u32| value(field, bytes, bytes >= 2_048, "at least 2048");
         let (rings, pause) = (&self.descriptors, &self.pause);
         let reason = |error: InterconnectError| error.to_string();
+        let mbps = self.link.mbps;
+        value(
+            "link.mbps",
+            mbps,
+            (10..=800_000).contains(&mbps),
+            "10 to 800000",
+        )?;
         let bus = self.bus.validate();
         bus.map_err(|error| ProfileError::Part {
             table: "bus",

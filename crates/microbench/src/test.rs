@@ -1,6 +1,6 @@
 //! The ten tests.
 
-use crate::frame::{Carried, connections_per_ms};
+use crate::frame::{Carried, Link};
 use serde::{Deserialize, Serialize};
 
 /// A test of one NIC, the one under test. The report numbers them from 1, in this order (section 3.3).
@@ -113,23 +113,23 @@ impl Test {
         matches!(self, Self::TcpSend | Self::TcpReceive)
     }
 
-    /// The highest rate that can be offered: frames a second each way, or connections a second.
-    pub fn line_rate(self) -> f64 {
+    /// The highest rate that can be offered on a link: frames a second each way, or connections a second.
+    pub fn line_rate(self, link: Link) -> f64 {
         match self.unit() {
             Unit::PayloadMbps => {
                 let line_bits = 8.0 * self.carried().line_len() as f64;
-                crate::frame::LINK_MBPS as f64 * 1e6 / line_bits
+                link.bits_per_second() as f64 / line_bits
             }
-            Unit::ConnectionsPerMs => connections_per_ms() as f64 * 1e3,
+            Unit::ConnectionsPerMs => link.connections_per_ms() as f64 * 1e3,
         }
     }
 
-    /// The most that the link lets through, in [`unit`](Self::unit).
-    pub fn limit(self) -> u64 {
+    /// The most that a link lets through, in [`unit`](Self::unit).
+    pub fn limit(self, link: Link) -> u64 {
         match self {
-            Self::Accept | Self::Initiate => connections_per_ms(),
-            _ if self.is_three_way() => self.carried().payload_mbps_both_ways(),
-            _ => self.carried().payload_mbps(),
+            Self::Accept | Self::Initiate => link.connections_per_ms(),
+            _ if self.is_three_way() => self.carried().payload_mbps_both_ways(link),
+            _ => self.carried().payload_mbps(link),
         }
     }
 }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_report() {
-        let limits = Test::ALL.map(Test::limit);
+        let limits = Test::ALL.map(|test| test.limit(Link::GIGABIT));
         assert_eq!(limits, [957, 957, 1_914, 214, 214, 428, 949, 949, 372, 372]);
         assert!(
             (1..)

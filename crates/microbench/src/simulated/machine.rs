@@ -7,6 +7,7 @@ use super::event::{Context, Event};
 use super::frame::{Body, Frame};
 use super::host::{Host, Work};
 use super::nic::Nic;
+use crate::frame::Link;
 use crate::port::{Losses, Place};
 use crate::profile::{HostProfile, NicProfile};
 use baton_bus::Category;
@@ -77,9 +78,10 @@ impl Machine {
         nic: &NicProfile,
         host: &HostProfile,
         application: Application,
+        link: Link,
     ) -> Result<Self, SimulationError> {
         let wire = WireConfig {
-            rate_mbps: crate::frame::LINK_MBPS as u32,
+            rate_mbps: link.mbps,
             delay_ns: super::CABLE_NS,
             ..WireConfig::default()
         };

@@ -16,6 +16,7 @@ mod switch;
 mod tests;
 mod world;
 
+use crate::frame::Link;
 use crate::port::{
     Load, Losses, Machine as Role, Place, Port, Request, Resource, Stream, Trial, Use,
 };
@@ -83,7 +84,7 @@ impl<'a> SimulatedPort<'a> {
 
     /// Everything at its beginning.
     fn world(&self, request: &Request) -> Result<World, SimulationError> {
-        let [under_test, partner] = applications(request);
+        let [under_test, partner] = applications(request, self.link());
         let mut machines = vec![
             (self.under_test, self.host, under_test),
             (self.partner, self.host, partner),
@@ -95,12 +96,18 @@ impl<'a> SimulatedPort<'a> {
                 Application::Datagrams(Datagrams::default()),
             ));
         }
-        World::new(machines)
+        World::new(self.link(), machines)
     }
 }
 
 impl Port for SimulatedPort<'_> {
     type Error = SimulationError;
+
+    fn link(&self) -> Link {
+        let nics = [self.under_test, self.partner, self.receiver];
+        let slowest = nics.into_iter().map(|nic| nic.link).min();
+        slowest.unwrap_or_default()
+    }
 
     fn trial(&mut self, request: &Request) -> Result<Trial, SimulationError> {
         let mut world = self.world(request)?;
@@ -130,16 +137,17 @@ impl Port for SimulatedPort<'_> {
 }
 
 /// What the machine under test and its partner do.
-fn applications(request: &Request) -> [Application; 2] {
+fn applications(request: &Request, link: Link) -> [Application; 2] {
     const UNDER_TEST: u8 = 0;
     const PARTNER: u8 = 1;
     const RECEIVER: u8 = 2;
     let test = request.test;
+    let line_rate = test.line_rate(link);
     let datagrams = |sends: bool, to| {
         let (rate, most) = match request.load {
             Load::Rate(rate) => (rate, u64::MAX),
-            Load::Burst(frames) => (test.line_rate(), frames),
-            Load::Connections(_) => (test.line_rate(), u64::MAX),
+            Load::Burst(frames) => (line_rate, frames),
+            Load::Connections(_) => (line_rate, u64::MAX),
         };
         let len = test.carried().frame_len() as u16;
         let sending = Sending {
@@ -157,7 +165,7 @@ fn applications(request: &Request) -> [Application; 2] {
     };
     let rate = match request.load {
         Load::Rate(rate) => rate,
-        _ => test.line_rate(),
+        _ => line_rate,
     };
     let connections = match request.load {
         Load::Connections(connections) => connections,
@@ -383,7 +391,7 @@ fn uses(
         uses.extend(shares.map(of));
         let bits = 8 * (after.machines[place].line_bytes - before.machines[place].line_bytes);
         let share =
-            bits as f64 / (crate::frame::LINK_MBPS as f64 * 1e6 * request.duration.as_secs_f64());
+            bits as f64 / (world.link.bits_per_second() as f64 * request.duration.as_secs_f64());
         uses.push(Use {
             machine: ROLES[place],
             resource: Resource::Wire,

@@ -3,6 +3,7 @@
 use super::SimulationError;
 use super::event::{Context, Event};
 use super::frame::{Body, Frame};
+use crate::frame::Link;
 use baton_sim::hardware::{Wire, WireConfig};
 use baton_wire::{Span, Time};
 
@@ -20,9 +21,9 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    pub(super) fn new(machines: usize) -> Result<Self, SimulationError> {
+    pub(super) fn new(machines: usize, link: Link) -> Result<Self, SimulationError> {
         let config = WireConfig {
-            rate_mbps: crate::frame::LINK_MBPS as u32,
+            rate_mbps: link.mbps,
             delay_ns: super::CABLE_NS,
             queue_frames: QUEUE_FRAMES,
             ..WireConfig::default()

@@ -6,6 +6,7 @@ use super::event::{Context, Event};
 use super::frame::Segment;
 use super::machine::Machine;
 use super::switch::Switch;
+use crate::frame::Link;
 use crate::profile::{HostProfile, NicProfile};
 use baton_sim::EventQueue;
 use baton_wire::Time;
@@ -16,6 +17,8 @@ use slab::Slab;
 pub(super) struct World {
     pub(super) machines: Vec<Machine>,
     pub(super) switch: Option<Switch>,
+    /// What all links are like.
+    pub(super) link: Link,
     events: EventQueue<Event>,
     segments: Slab<Segment>,
 }
@@ -23,18 +26,20 @@ pub(super) struct World {
 impl World {
     /// Machines with NICs and what they are for: the one under test first.
     pub(super) fn new(
+        link: Link,
         machines: Vec<(&NicProfile, &HostProfile, Application)>,
     ) -> Result<Self, SimulationError> {
         let switch = match machines.len() {
             2 => None,
-            count => Some(Switch::new(count)?),
+            count => Some(Switch::new(count, link)?),
         };
         let built = (0..).zip(machines);
-        let built =
-            built.map(|(id, (nic, host, application))| Machine::new(id, nic, host, application));
+        let built = built
+            .map(|(id, (nic, host, application))| Machine::new(id, nic, host, application, link));
         let mut world = Self {
             machines: built.collect::<Result<_, _>>()?,
             switch,
+            link,
             events: EventQueue::with_capacity(256),
             segments: Slab::new(),
         };
@@ -59,6 +64,7 @@ impl World {
             switch,
             events,
             segments,
+            ..
         } = self;
         let mut cx = Context {
             now,

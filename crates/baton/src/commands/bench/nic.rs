@@ -5,11 +5,12 @@ use crate::cli::{BenchNicArgs, IDEAL};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print_text, reason};
 use crate::runner::{Interrupt, for_all};
-use baton_microbench::Test;
+use baton_microbench::frame::Link;
 use baton_microbench::measure::{Measurement, Settings, measure};
 use baton_microbench::profile::{HostProfile, NicProfile, ProfileError};
 use baton_microbench::rfc2544::{Rfc2544, rfc2544};
 use baton_microbench::simulated::{SimulatedPort, SimulationError};
+use baton_microbench::{Port, Test};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub(super) struct Bench {
     pub(super) partner: NicProfile,
     /// All hosts.
     pub(super) host: HostProfile,
+    /// The link between them.
+    pub(super) link: Link,
     /// The results, in the order of the tests.
     pub(super) tests: Vec<Measured>,
 }
@@ -71,6 +74,7 @@ pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result
         nic: nic.clone(),
         partner: partner.clone(),
         host: host.clone(),
+        link: port.link(),
     };
     let text = table::text(&bench);
     match json {

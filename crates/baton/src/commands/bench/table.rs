@@ -1,6 +1,7 @@
 //! What `baton bench nic` prints.
 
 use super::nic::{Bench, Measured};
+use baton_microbench::frame::Link;
 use baton_microbench::{Machine, Resource, Trial, Unit, Use};
 use baton_report::{Column, Table, grouped};
 
@@ -25,7 +26,7 @@ pub(super) fn text(bench: &Bench) -> String {
     ])
     .titled(title);
     for measured in &bench.tests {
-        table.row(row(measured));
+        table.row(row(measured, bench.link));
     }
     let mut text = table.render();
     if bench.tests.iter().any(|one| one.rfc2544.is_some()) {
@@ -35,7 +36,7 @@ pub(super) fn text(bench: &Bench) -> String {
     text
 }
 
-fn row(measured: &Measured) -> Vec<String> {
+fn row(measured: &Measured, link: Link) -> Vec<String> {
     let search = &measured.search;
     let best = search.best_trial();
     let rate = |goal: usize| {
@@ -50,7 +51,7 @@ fn row(measured: &Measured) -> Vec<String> {
     let interrupts = best.interrupts as f64 / best.seconds;
     vec![
         search.test.name().to_owned(),
-        search.test.limit().to_string(),
+        search.test.limit(link).to_string(),
         format!("{:.1}", search.best),
         unit.to_owned(),
         rate(0),
