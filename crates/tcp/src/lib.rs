@@ -28,6 +28,7 @@ mod congestion;
 mod connection;
 mod cookie;
 mod delivery_rate;
+mod essentials;
 mod fast_open;
 mod flight;
 mod flow_table;
@@ -61,6 +62,7 @@ pub use congestion::{
     Ack, Acked, CloneController, Controller, Custom, Factory, Loss, Lost, Needs, RateSample, Start,
     Window,
 };
+pub use essentials::{Essentials, NotEssential, WindowScaling};
 pub use fast_open::{FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening};
 pub use info::{CongestionPhase, Info, Limit};
 pub use moved::Moved;

@@ -103,6 +103,13 @@ impl RttEstimator {
         }
     }
 
+    /// Goes on from what another TCP has measured.
+    pub(crate) fn resume(&mut self, srtt: Span, rttvar: Span, config: &Config) {
+        let (srtt, rttvar) = (srtt.min(LONGEST), rttvar.min(LONGEST));
+        self.smoothed = Smoothed::Usual(srtt, rttvar);
+        self.set_base(srtt, rttvar * 4, config);
+    }
+
     /// Takes in one measurement (RFC 6298 2.2, 2.3) and ends the backoff (5.7, Karn).
     pub(crate) fn sample(&mut self, rtt: Span, config: &Config) {
         let rtt = rtt.min(LONGEST);

@@ -1,6 +1,7 @@
 //! What an arriving acknowledgment changes (RFC 9293 3.10.7.4, fifth).
 
 use super::feedback::Taken;
+use super::input::RECENT_VALID;
 use super::{Connection, Context, Effects, End, Marks};
 use crate::clock::{Past, TIMESTAMP_TICK};
 use crate::config::Config;
@@ -368,7 +369,8 @@ impl<P: Payload> Connection<P> {
     /// TS.Recent (RFC 7323 4.3).
     pub(super) fn take_timestamp(&mut self, now: Time, header: &Header) {
         if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
-            let newer = timestamps.value.wrapping_sub(self.options.recent) as i32 >= 0;
+            let newer = timestamps.value.wrapping_sub(self.options.recent) as i32 >= 0
+                || self.recent_at.elapsed(now) > RECENT_VALID;
             if newer && header.seq.at_or_before(self.rx.last_ack) {
                 self.options.recent = timestamps.value;
                 self.recent_at = Past::at(now);

@@ -13,7 +13,7 @@ use baton_wire::{Flags, Header, Payload, Pieces, SackBlock, SeqNr, Span, Time};
 use std::net::IpAddr;
 
 /// After this long TS.Recent says nothing (RFC 7323 5.5).
-const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
+pub(super) const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
 
 impl<P: Payload> Connection<P> {
     /// Takes in one segment of this connection that is not as predicted, and its data out of it. The segment is lent: it is too

@@ -17,6 +17,7 @@ mod path;
 mod prediction;
 mod recovery;
 mod repair;
+mod resumed;
 mod runs;
 mod settings;
 mod spurious;

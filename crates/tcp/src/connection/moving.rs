@@ -27,21 +27,21 @@ use super::timers::{PortableTimers, Timers};
 pub(crate) struct PortableInner<P> {
     marks: Marks,
     soft_error: Option<PathError>,
-    ended: Option<CloseReason>,
-    tx: SendSequence,
-    rx: ReceiveSequence,
-    options: Negotiated,
+    pub(super) ended: Option<CloseReason>,
+    pub(super) tx: SendSequence,
+    pub(super) rx: ReceiveSequence,
+    pub(super) options: Negotiated,
     counts: Counts,
     boundaries: Boundaries,
-    rtt: RttEstimator,
-    congestion: CongestionWindow,
+    pub(super) rtt: RttEstimator,
+    pub(super) congestion: CongestionWindow,
     feedback: Option<Box<Feedback>>,
     repair: Repair,
     #[serde(with = "apart")]
     search: Option<Box<MtuSearch>>,
     notification: Notification,
     timers: PortableTimers,
-    timestamp_clock: Span,
+    pub(super) timestamp_clock: Span,
     recent_age: Span,
     since_sent: Span,
     since_data: Span,
@@ -50,7 +50,7 @@ pub(crate) struct PortableInner<P> {
     waiting: Span,
     timed: Option<(SeqNr, Span)>,
     scoreboard: Option<Box<Scoreboard>>,
-    receive: PortableReceive<P>,
+    pub(super) receive: PortableReceive<P>,
 }
 
 impl<P> PortableInner<P> {

@@ -4,6 +4,13 @@ use crate::common::{Moves, Scenario, run};
 use baton_testkit::for_each_seed;
 
 #[test]
+fn every_byte_arrives_when_another_tcp_takes_over() {
+    for_each_seed(2000, |seed| {
+        run(Scenario::random(seed, Moves::ByEssentials));
+    });
+}
+
+#[test]
 fn every_byte_arrives_in_order_over_any_network() {
     for_each_seed(2000, |seed| {
         run(Scenario::random(seed, Moves::Never));

@@ -7,8 +7,8 @@ mod fast_open;
 mod rules;
 
 use baton_tcp::{
-    CloseReason, Config, Congestion, ConnId, EcnMode, Event, ListenerId, Portable, Segment, Stack,
-    State,
+    CloseReason, Config, Congestion, ConnId, EcnMode, Essentials, Event, ListenerId, Portable,
+    Segment, Stack, State,
 };
 use baton_testkit::{endpoint, symbolic};
 use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
@@ -19,6 +19,9 @@ use std::collections::BinaryHeap;
 
 /// More than any run that gets on needs.
 const MOST_SEGMENTS: usize = 100_000;
+
+/// Moves by essentials in a run: each starts the retransmission timer anew, so that more often than it runs out nothing is repaired.
+const MOST_ESSENTIAL_MOVES: u32 = 20;
 
 /// Those that are built in.
 const CONTROLLERS: [Congestion; 4] = [
@@ -38,6 +41,8 @@ pub enum Moves {
     Across,
     /// At some events, before or after their effects were polled.
     Sometimes,
+    /// At a few, once their effects were polled, by what another system's TCP can tell and take.
+    ByEssentials,
 }
 
 /// What a run is like; all of it drawn from the seed.
@@ -205,6 +210,7 @@ pub struct World {
     sides: [Side; 2],
     network: Pcg64Mcg,
     mover: Pcg64Mcg,
+    essential_moves: u32,
     pub trace: Trace,
 }
 
@@ -371,6 +377,35 @@ impl Side {
         }
     }
 
+    /// Another system's TCP has the connection for a moment, if it can.
+    fn pass_on_essentials(&mut self, now: Time, config: &Config) {
+        let Some(id) = self.conn else {
+            return;
+        };
+        if self.stacks[self.holder].state(id) == State::TimeWait {
+            return;
+        }
+        let whole = self.stacks[self.holder].export(now, id);
+        let essentials = whole.essentials().ok().filter(|_| !whole.unaccepted);
+        let state = match essentials {
+            Some(essentials) => {
+                let state = essentials.clone().into_portable(config);
+                let again = state.essentials().expect("it is what it was");
+                let expected = Essentials {
+                    timestamp: essentials.timestamp.map(|value| value.wrapping_add(1)),
+                    // Up to the controller.
+                    congestion_window: again.congestion_window,
+                    ..essentials
+                };
+                assert_eq!(again, expected);
+                state
+            }
+            None => whole,
+        };
+        let id = self.stacks[self.holder].import(now, state);
+        self.conn = Some(id.expect("there is room and nothing is broken"));
+    }
+
     fn check(&self) {
         self.stacks.iter().for_each(Stack::check);
     }
@@ -388,6 +423,7 @@ impl World {
             sides,
             network: Pcg64Mcg::seed_from_u64(seed ^ 0x6e65_7477),
             mover: Pcg64Mcg::seed_from_u64(seed ^ 0x6d6f_7665),
+            essential_moves: 0,
             trace: Trace::default(),
         };
         world.open();
@@ -509,11 +545,21 @@ impl World {
         self.settle(side);
         self.maybe_move(side);
         self.settle(side);
+        let by_essentials = self.scenario.moves == Moves::ByEssentials;
+        if by_essentials
+            && self.essential_moves < MOST_ESSENTIAL_MOVES
+            && self.mover.random_bool(0.05)
+        {
+            self.essential_moves += 1;
+            let config = &self.scenario.configs[side];
+            self.sides[side].pass_on_essentials(self.now, config);
+            self.settle(side);
+        }
     }
 
     fn maybe_move(&mut self, side: usize) {
         let across = match self.scenario.moves {
-            Moves::Never => return,
+            Moves::Never | Moves::ByEssentials => return,
             Moves::InPlace => false,
             Moves::Across => true,
             Moves::Sometimes if self.mover.random_bool(0.2) => self.mover.random_bool(0.5),

@@ -1,0 +1,135 @@
+//! A connection that another system's TCP had, and what that needs to have it back.
+
+use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
+use crate::clock::{Past, TimestampClock};
+use crate::config::Config;
+use crate::essentials::{Essentials, WindowScaling};
+use crate::portable::Portable;
+use crate::types::State;
+use baton_wire::{Payload, Pieces, Span, Time};
+
+/// Longer ago than a timestamp says anything (RFC 7323 5.5): 25 days.
+const STALE: Span = Span::from_secs(25 * 24 * 3600);
+
+impl<P: Payload> Connection<P> {
+    /// The connection, on a clock that shows zero. All that was sent counts as sent now. The peer is owed an acknowledgment, since what it
+    /// was not told yet is not known.
+    pub(crate) fn resumed(told: Essentials<P>, config: &Config) -> Self {
+        const NOW: Time = Time::ZERO;
+        let iss = told.send_una - 1;
+        let clock = TimestampClock::new(told.timestamp.unwrap_or_default());
+        let mut conn = Self::connecting(NOW, told.flow, config, iss, clock);
+        conn.state = told.state;
+        conn.marks
+            .set(Marks::SEND_CLOSED, told.state == State::FinWait2);
+        conn.tx = SendSequence {
+            iss,
+            una: told.send_una,
+            next: told.send_next,
+            max: told.send_next,
+            window: told.send_window,
+            window_seq: told.send_window_seq,
+            window_ack: told.send_una,
+            largest_window: told.largest_send_window.max(told.send_window),
+            partial_end: told.send_una,
+        };
+        let mss = told.mss.clamp(super::LEAST_MSS, config.mss);
+        conn.rx = ReceiveSequence {
+            irs: told.receive_next - 1,
+            next: told.receive_next,
+            edge: told.receive_edge.latest(told.receive_next),
+            last_ack: told.receive_next,
+            largest_segment: mss,
+            acks_owed: 1,
+            ..conn.rx
+        };
+        let scaling = told.window_scaling;
+        conn.options = Negotiated {
+            mss,
+            path_mss: u16::MAX,
+            send_shift: scaling.map_or(0, |shifts| shifts.send),
+            receive_shift: scaling.map_or(0, |shifts| shifts.receive),
+            window_scaling: scaling.is_some(),
+            sack: told.sack,
+            timestamps: told.timestamp.is_some(),
+            recent: 0,
+        };
+        // Any timestamp of the peer is newer.
+        conn.recent_at = Past::ago(NOW, STALE);
+        let mut unread: Pieces<P> = told.receive_buffer.into_iter().collect();
+        conn.receive.append(&mut unread);
+        for piece in told.send_buffer {
+            conn.send.push(piece);
+        }
+        if let Some((srtt, rttvar)) = told.round_trip {
+            conn.rtt.resume(srtt, rttvar, config);
+        }
+        conn.resume_sending(told.congestion_window, config);
+        conn
+    }
+
+    fn resume_sending(&mut self, congestion_window: Option<u32>, config: &Config) {
+        const NOW: Time = Time::ZERO;
+        let moment = self.clock.moment(NOW);
+        self.choose_mtu_probing(moment, config);
+        let window = congestion_window.unwrap_or_else(|| self.initial_window(config));
+        self.congestion.start(window, self.tx.una, config);
+        self.introduce_controller(NOW);
+        let (end, push) = (self.data_end(), true);
+        if !self.send.is_empty() {
+            self.boundaries.written(self.tx.una, end, push, false);
+        }
+        if self.flight() > 0 {
+            self.timers.retransmit = NOW + self.rtt.rto(config);
+            if self.keeps_times() {
+                let (una, max) = (self.tx.una, self.tx.max);
+                self.repair.flight.start(una, max, None, moment);
+            }
+        }
+    }
+}
+
+impl<P: Payload> Portable<P> {
+    /// Whether it waits for nothing but its owner.
+    pub(crate) fn is_over(&self) -> bool {
+        self.inner.ended.is_some()
+    }
+
+    /// Bytes that take up room of the window.
+    pub(crate) fn unconsumed(&self) -> usize {
+        self.inner.receive.unconsumed as usize
+    }
+
+    /// All that another TCP can be told.
+    pub(crate) fn tell(&self) -> Essentials<P> {
+        let inner = &self.inner;
+        let (tx, rx, options) = (&inner.tx, &inner.rx, &inner.options);
+        let scaling = WindowScaling {
+            send: options.send_shift,
+            receive: options.receive_shift,
+        };
+        let clock = TimestampClock::showing(Time::ZERO, inner.timestamp_clock);
+        Essentials {
+            flow: self.flow,
+            state: self.state,
+            send_una: tx.una,
+            send_next: tx.max,
+            send_buffer: self.send_buffer.clone(),
+            send_window: tx.window,
+            send_window_seq: tx.window_seq,
+            largest_send_window: tx.largest_window,
+            receive_next: rx.next,
+            receive_edge: rx.edge,
+            receive_buffer: self.receive_buffer.clone(),
+            mss: options.mss,
+            window_scaling: options.window_scaling.then_some(scaling),
+            sack: options.sack,
+            // The next tick: a timestamp never goes back, and this one may have been used.
+            timestamp: options
+                .timestamps
+                .then(|| clock.value(Time::ZERO).wrapping_add(1)),
+            round_trip: inner.rtt.smoothed(),
+            congestion_window: Some(inner.congestion.window()),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A connection as another system's TCP can tell of it, and take it over.
+
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::portable::{Portable, Signals};
+use crate::types::State;
+use baton_wire::{Flow, Payload, SeqNr, Span, Time};
+
+/// Scaling of windows (RFC 7323 2): shifts, 0 to 14.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowScaling {
+    /// Of windows that the peer advertises.
+    pub send: u8,
+    /// Of those that are advertised to it.
+    pub receive: u8,
+}
+
+/// What another TCP knows of a synchronized connection, as Linux tells it by `TCP_REPAIR` and `TCP_INFO`. Numbers are those of RFC 9293
+/// 3.3.1, with a FIN counted. The rest of a connection's state is learned anew: which data the peer has beyond a hole, how its round
+/// trips vary, how the congestion controller came to its window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Essentials<P> {
+    /// The connection.
+    pub flow: Flow,
+    /// ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2: others are for the TCP to finish that has them.
+    pub state: State,
+    /// SND.UNA.
+    pub send_una: SeqNr,
+    /// SND.NXT, or the highest there was.
+    pub send_next: SeqNr,
+    /// All data from SND.UNA on, sent or not.
+    pub send_buffer: Vec<P>,
+    /// SND.WND: bytes from SND.UNA on.
+    pub send_window: u32,
+    /// SND.WL1.
+    pub send_window_seq: SeqNr,
+    /// The largest window that the peer has advertised, bytes.
+    pub largest_send_window: u32,
+    /// RCV.NXT.
+    pub receive_next: SeqNr,
+    /// RCV.NXT + RCV.WND, as the peer was told.
+    pub receive_edge: SeqNr,
+    /// What arrived in order and was not read.
+    pub receive_buffer: Vec<P>,
+    /// The MSS option of the peer.
+    pub mss: u16,
+    /// If both ends scale windows.
+    pub window_scaling: Option<WindowScaling>,
+    /// Whether both ends use SACK.
+    pub sack: bool,
+    /// TSval of the next segment, if both ends use timestamps.
+    pub timestamp: Option<u32>,
+    /// Round trip and its variance, smoothed, if it was measured.
+    pub round_trip: Option<(Span, Span)>,
+    /// The congestion window, bytes, if it is known.
+    pub congestion_window: Option<u32>,
+}
+
+/// Why a connection cannot go to another system's TCP now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotEssential {
+    /// It opens or closes.
+    #[error("it is in {0:?}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
+    State(State),
+    /// Its owner has read data and not given back the room: another TCP would count that as free.
+    #[error("{0} bytes were read and not consumed")]
+    NotConsumed(usize),
+    /// It has ended, and its owner was not told.
+    #[error("it has ended")]
+    Ended,
+}
+
+impl<P: Payload> Essentials<P> {
+    /// A state to import: the connection by the rules of `config`, with buffers that are as large as needed.
+    pub fn into_portable(self, config: &Config) -> Portable<P> {
+        let unsent: usize = self.send_buffer.iter().map(Payload::len).sum();
+        let unread: usize = self.receive_buffer.iter().map(Payload::len).sum();
+        let offered = self.receive_edge.saturating_since(self.receive_next);
+        let config = Config {
+            send_buffer: config.send_buffer.max(unsent as u32),
+            receive_buffer: config.receive_buffer.max(unread as u32 + offered),
+            ..config.clone()
+        };
+        let signals = Signals {
+            readable: unread > 0,
+            peer_closed: self.state == State::CloseWait,
+            ..Signals::default()
+        };
+        Connection::resumed(self, &config).into_portable(Time::ZERO, config, signals)
+    }
+}
+
+impl<P: Payload> Portable<P> {
+    /// What another system's TCP needs of it. What it cannot be given is lost: data that arrived out of order, which the peer then sends
+    /// again.
+    ///
+    /// # Errors
+    /// It is not in a state in which it can be taken over.
+    pub fn essentials(&self) -> Result<Essentials<P>, NotEssential> {
+        if self.is_over() {
+            return Err(NotEssential::Ended);
+        }
+        let held = self.unconsumed() - self.unread();
+        if held > 0 {
+            return Err(NotEssential::NotConsumed(held));
+        }
+        match self.state {
+            State::Established | State::CloseWait | State::FinWait2 => Ok(self.tell()),
+            other => Err(NotEssential::State(other)),
+        }
+    }
+}
