@@ -4,15 +4,15 @@ use baton_wire::{frame_len, line_len};
 use etherparse::PacketBuilder;
 use serde::{Deserialize, Serialize};
 
-/// An Ethernet link.
+/// How fast an Ethernet link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
+pub struct LinkRate {
     /// Its rate each way, Mb/s.
     pub mbps: u32,
 }
 
-impl Link {
+impl LinkRate {
     /// The link of the report.
     pub const GIGABIT: Self = Self { mbps: 1_000 };
 
@@ -64,17 +64,17 @@ impl Carried {
     }
 
     /// Frames that a link lets through, whole ones a second.
-    pub const fn frames_per_second(self, link: Link) -> u64 {
+    pub const fn frames_per_second(self, link: LinkRate) -> u64 {
         link.bits_per_second() / (8 * self.line_len() as u64)
     }
 
     /// Data that a link lets through one way, whole Mb/s.
-    pub const fn payload_mbps(self, link: Link) -> u64 {
+    pub const fn payload_mbps(self, link: LinkRate) -> u64 {
         link.mbps as u64 * self.payload_len() as u64 / self.line_len() as u64
     }
 
     /// The same both ways together, whole Mb/s.
-    pub const fn payload_mbps_both_ways(self, link: Link) -> u64 {
+    pub const fn payload_mbps_both_ways(self, link: LinkRate) -> u64 {
         2 * link.mbps as u64 * self.payload_len() as u64 / self.line_len() as u64
     }
 }
@@ -83,7 +83,7 @@ impl Carried {
 const FRAMES_PER_CONNECTION: u64 = 4;
 
 /// That of the report.
-impl Default for Link {
+impl Default for LinkRate {
     fn default() -> Self {
         Self::GIGABIT
     }
@@ -130,21 +130,21 @@ mod tests {
     fn limits_are_those_of_ethernet() {
         let large = Carried::Udp(1_472);
         assert_eq!((large.frame_len(), large.line_len()), (1_518, 1_538));
-        assert_eq!(large.frames_per_second(Link::GIGABIT), 81_274);
+        assert_eq!(large.frames_per_second(LinkRate::GIGABIT), 81_274);
         assert_eq!(
             (
-                large.payload_mbps(Link::GIGABIT),
-                large.payload_mbps_both_ways(Link::GIGABIT)
+                large.payload_mbps(LinkRate::GIGABIT),
+                large.payload_mbps_both_ways(LinkRate::GIGABIT)
             ),
             (957, 1_914)
         );
         let small = Carried::Udp(18);
         assert_eq!((small.frame_len(), small.line_len()), (64, 84));
-        assert_eq!(small.frames_per_second(Link::GIGABIT), 1_488_095);
+        assert_eq!(small.frames_per_second(LinkRate::GIGABIT), 1_488_095);
         assert_eq!(
             (
-                small.payload_mbps(Link::GIGABIT),
-                small.payload_mbps_both_ways(Link::GIGABIT)
+                small.payload_mbps(LinkRate::GIGABIT),
+                small.payload_mbps_both_ways(LinkRate::GIGABIT)
             ),
             (214, 428)
         );
@@ -152,16 +152,16 @@ mod tests {
         assert_eq!((segment.frame_len(), segment.line_len()), (1_518, 1_538));
         assert_eq!(
             (
-                segment.frames_per_second(Link::GIGABIT),
-                segment.payload_mbps(Link::GIGABIT)
+                segment.frames_per_second(LinkRate::GIGABIT),
+                segment.payload_mbps(LinkRate::GIGABIT)
             ),
             (81_274, 949)
         );
         let ack = Carried::Tcp(0);
         assert_eq!((ack.frame_len(), ack.line_len()), (64, 84));
-        assert_eq!(Link::GIGABIT.connections_per_ms(), 372);
+        assert_eq!(LinkRate::GIGABIT.connections_per_ms(), 372);
         // What is called 148.8 million packets a second.
-        let fast = Link { mbps: 100_000 };
+        let fast = LinkRate { mbps: 100_000 };
         assert_eq!(small.frames_per_second(fast), 148_809_523);
     }
 

@@ -130,7 +130,7 @@ pub fn measure<P: Port>(
     settings: &Settings,
 ) -> Result<Measurement, P::Error> {
     let mut trials = Vec::new();
-    let line_rate = test.line_rate(port.link());
+    let line_rate = test.line_rate(port.link_rate());
     let mut make = |load, rate: f64| {
         let (warm_up, mut duration) = settings.trials.of(rate);
         if test.has_connections() {

@@ -1,6 +1,6 @@
 //! Where a test is made: a simulated NIC, or an interface.
 
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use crate::test::{Test, Unit};
 use baton_wire::Span;
 use serde::Serialize;
@@ -10,8 +10,8 @@ pub trait Port {
     /// Why a trial could not be made.
     type Error;
 
-    /// The link that frames pass.
-    fn link(&self) -> Link;
+    /// How fast the link is that frames pass.
+    fn link_rate(&self) -> LinkRate;
 
     /// Offers a load for a time, and says what became of it.
     ///

@@ -1,6 +1,6 @@
 //! NICs and hosts as data.
 
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use baton_bus::interconnect::{InterconnectConfig, InterconnectError};
 use baton_sim::hardware::{MemoryConfig, MemoryHierarchy, Processor, ProcessorConfig};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct NicProfile {
     pub name: String,
     /// Its link.
     #[serde(default)]
-    pub link: Link,
+    pub link: LinkRate,
     /// The bus it is on: of the host, as wide as the NIC is.
     pub bus: InterconnectConfig,
     /// Rings of descriptors.
@@ -257,7 +257,7 @@ impl NicProfile {
         };
         Self {
             name: "ideal".to_owned(),
-            link: Link::GIGABIT,
+            link: LinkRate::GIGABIT,
             bus: InterconnectConfig::Ideal,
             descriptors: Descriptors {
                 send: 1_024,

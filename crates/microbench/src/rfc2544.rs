@@ -62,7 +62,7 @@ pub fn rfc2544<P: Port>(
 /// The longest burst without loss, and how many trials it took to find: exactly.
 fn longest_burst<P: Port>(port: &mut P, test: Test) -> Result<(u64, u32), P::Error> {
     let mut trials = 0;
-    let line_rate = test.line_rate(port.link());
+    let line_rate = test.line_rate(port.link_rate());
     let mut is_lossless = |frames: u64| {
         trials += 1;
         let seconds = frames as f64 / line_rate;
@@ -100,7 +100,7 @@ fn longest_burst<P: Port>(port: &mut P, test: Test) -> Result<(u64, u32), P::Err
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Link;
+    use crate::frame::LinkRate;
     use crate::port::{Losses, Place, Stream, Trial};
     use std::convert::Infallible;
 
@@ -113,16 +113,16 @@ mod tests {
     impl Port for Receiver {
         type Error = Infallible;
 
-        fn link(&self) -> Link {
-            Link::GIGABIT
+        fn link_rate(&self) -> LinkRate {
+            LinkRate::GIGABIT
         }
 
         fn trial(&mut self, request: &Request) -> Result<Trial, Infallible> {
             let seconds = request.duration.as_secs_f64();
             let (offered, delivered) = match request.load {
                 Load::Burst(frames) => {
-                    let gone =
-                        (frames as f64 / request.test.line_rate(self.link()) * self.rate) as u64;
+                    let gone = (frames as f64 / request.test.line_rate(self.link_rate())
+                        * self.rate) as u64;
                     (frames, frames.min(self.holds + gone))
                 }
                 Load::Rate(rate) => (
@@ -173,7 +173,7 @@ mod tests {
         );
         assert_eq!(found.latency.map(|latency| latency.mean_us), Some(6.0));
         // A burst is lost in part when it is longer than what is held and what goes meanwhile.
-        let exact = (1.0 - port.rate / test.line_rate(Link::GIGABIT)).recip() * 1_000.0;
+        let exact = (1.0 - port.rate / test.line_rate(LinkRate::GIGABIT)).recip() * 1_000.0;
         assert!(
             (found.back_to_back as f64 - exact).abs() <= 2.0,
             "{found:?} and {exact}"
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(found.back_to_back, 2_976_190);
         assert_eq!(
             found.throughput,
-            Some(Test::UdpReceive18.line_rate(Link::GIGABIT))
+            Some(Test::UdpReceive18.line_rate(LinkRate::GIGABIT))
         );
     }
 }

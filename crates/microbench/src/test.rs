@@ -1,6 +1,6 @@
 //! The ten tests.
 
-use crate::frame::{Carried, Link};
+use crate::frame::{Carried, LinkRate};
 use serde::{Deserialize, Serialize};
 
 /// A test of one NIC, the one under test. The report numbers them from 1, in this order (section 3.3).
@@ -114,7 +114,7 @@ impl Test {
     }
 
     /// The highest rate that can be offered on a link: frames a second each way, or connections a second.
-    pub fn line_rate(self, link: Link) -> f64 {
+    pub fn line_rate(self, link: LinkRate) -> f64 {
         match self.unit() {
             Unit::PayloadMbps => {
                 let line_bits = 8.0 * self.carried().line_len() as f64;
@@ -125,7 +125,7 @@ impl Test {
     }
 
     /// The most that a link lets through, in [`unit`](Self::unit).
-    pub fn limit(self, link: Link) -> u64 {
+    pub fn limit(self, link: LinkRate) -> u64 {
         match self {
             Self::Accept | Self::Initiate => link.connections_per_ms(),
             _ if self.is_three_way() => self.carried().payload_mbps_both_ways(link),
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_report() {
-        let limits = Test::ALL.map(|test| test.limit(Link::GIGABIT));
+        let limits = Test::ALL.map(|test| test.limit(LinkRate::GIGABIT));
         assert_eq!(limits, [957, 957, 1_914, 214, 214, 428, 949, 949, 372, 372]);
         assert!(
             (1..)

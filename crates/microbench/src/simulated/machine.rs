@@ -7,7 +7,7 @@ use super::event::{Context, Event};
 use super::frame::{Body, Frame};
 use super::host::{Host, Work};
 use super::nic::Nic;
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use crate::port::{Losses, Place};
 use crate::profile::{HostProfile, NicProfile};
 use baton_bus::Category;
@@ -78,7 +78,7 @@ impl Machine {
         nic: &NicProfile,
         host: &HostProfile,
         application: Application,
-        link: Link,
+        link: LinkRate,
     ) -> Result<Self, SimulationError> {
         let wire = WireConfig {
             rate_mbps: link.mbps,

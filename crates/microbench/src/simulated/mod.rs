@@ -16,7 +16,7 @@ mod switch;
 mod tests;
 mod world;
 
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use crate::port::{
     Load, Losses, Machine as Role, Place, Port, Request, Resource, Stream, Trial, Use,
 };
@@ -84,7 +84,7 @@ impl<'a> SimulatedPort<'a> {
 
     /// Everything at its beginning.
     fn world(&self, request: &Request) -> Result<World, SimulationError> {
-        let [under_test, partner] = applications(request, self.link());
+        let [under_test, partner] = applications(request, self.link_rate());
         let mut machines = vec![
             (self.under_test, self.host, under_test),
             (self.partner, self.host, partner),
@@ -96,14 +96,14 @@ impl<'a> SimulatedPort<'a> {
                 Application::Datagrams(Datagrams::default()),
             ));
         }
-        World::new(self.link(), machines)
+        World::new(self.link_rate(), machines)
     }
 }
 
 impl Port for SimulatedPort<'_> {
     type Error = SimulationError;
 
-    fn link(&self) -> Link {
+    fn link_rate(&self) -> LinkRate {
         let nics = [self.under_test, self.partner, self.receiver];
         let slowest = nics.into_iter().map(|nic| nic.link).min();
         slowest.unwrap_or_default()
@@ -137,7 +137,7 @@ impl Port for SimulatedPort<'_> {
 }
 
 /// What the machine under test and its partner do.
-fn applications(request: &Request, link: Link) -> [Application; 2] {
+fn applications(request: &Request, link: LinkRate) -> [Application; 2] {
     const UNDER_TEST: u8 = 0;
     const PARTNER: u8 = 1;
     const RECEIVER: u8 = 2;

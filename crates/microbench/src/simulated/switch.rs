@@ -3,7 +3,7 @@
 use super::SimulationError;
 use super::event::{Context, Event};
 use super::frame::{Body, Frame};
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use baton_sim::hardware::{Wire, WireConfig};
 use baton_wire::{Span, Time};
 
@@ -21,7 +21,7 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    pub(super) fn new(machines: usize, link: Link) -> Result<Self, SimulationError> {
+    pub(super) fn new(machines: usize, link: LinkRate) -> Result<Self, SimulationError> {
         let config = WireConfig {
             rate_mbps: link.mbps,
             delay_ns: super::CABLE_NS,

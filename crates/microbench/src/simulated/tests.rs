@@ -38,7 +38,7 @@ fn trial_on(port: &mut SimulatedPort<'_>, test: Test, load: Load) -> Trial {
 fn trial(nic: &NicProfile, test: Test) -> Trial {
     let load = match test.has_connections() {
         true => Load::Connections(8),
-        false => Load::Rate(test.line_rate(Link::GIGABIT)),
+        false => Load::Rate(test.line_rate(LinkRate::GIGABIT)),
     };
     trial_on(&mut SimulatedPort::alike(nic, &fast_host()), test, load)
 }
@@ -60,7 +60,7 @@ fn is_full(trial: &Trial, machine: Role, resource: Resource) -> bool {
 fn an_ideal_nic_on_an_ideal_bus_reaches_each_limit() {
     for test in Test::ALL {
         let trial = trial(&NicProfile::ideal(), test);
-        let (result, limit) = (trial.result(), test.limit(Link::GIGABIT) as f64);
+        let (result, limit) = (trial.result(), test.limit(LinkRate::GIGABIT) as f64);
         assert!(
             (limit * 0.999..limit * 1.004).contains(&result),
             "{test:?}: {result} of {limit}"
@@ -199,7 +199,11 @@ fn who_is_paused_loses_nothing_on_the_way() {
     deaf.pause.honours = false;
     let (host, test) = (fast_host(), Test::UdpReceive1472);
     let mut port = SimulatedPort::with_partner(&nic, &deaf, &host);
-    let trial = trial_on(&mut port, test, Load::Rate(test.line_rate(Link::GIGABIT)));
+    let trial = trial_on(
+        &mut port,
+        test,
+        Load::Rate(test.line_rate(LinkRate::GIGABIT)),
+    );
     assert!(
         trial.received.losses.at(Place::ReceiveFifo) > 0,
         "who does not hear goes on"

@@ -6,7 +6,7 @@ use super::event::{Context, Event};
 use super::frame::Segment;
 use super::machine::Machine;
 use super::switch::Switch;
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use crate::profile::{HostProfile, NicProfile};
 use baton_sim::EventQueue;
 use baton_wire::Time;
@@ -18,7 +18,7 @@ pub(super) struct World {
     pub(super) machines: Vec<Machine>,
     pub(super) switch: Option<Switch>,
     /// What all links are like.
-    pub(super) link: Link,
+    pub(super) link: LinkRate,
     events: EventQueue<Event>,
     segments: Slab<Segment>,
 }
@@ -26,7 +26,7 @@ pub(super) struct World {
 impl World {
     /// Machines with NICs and what they are for: the one under test first.
     pub(super) fn new(
-        link: Link,
+        link: LinkRate,
         machines: Vec<(&NicProfile, &HostProfile, Application)>,
     ) -> Result<Self, SimulationError> {
         let switch = match machines.len() {

@@ -5,7 +5,7 @@ use crate::cli::{BenchNicArgs, IDEAL};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print_text, reason};
 use crate::runner::{Interrupt, for_all};
-use baton_microbench::frame::Link;
+use baton_microbench::frame::LinkRate;
 use baton_microbench::measure::{Measurement, Settings, measure};
 use baton_microbench::profile::{HostProfile, NicProfile, ProfileError};
 use baton_microbench::rfc2544::{Rfc2544, rfc2544};
@@ -25,7 +25,7 @@ pub(super) struct Bench {
     /// All hosts.
     pub(super) host: HostProfile,
     /// The link between them.
-    pub(super) link: Link,
+    pub(super) link: LinkRate,
     /// The results, in the order of the tests.
     pub(super) tests: Vec<Measured>,
 }
@@ -74,7 +74,7 @@ pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result
         nic: nic.clone(),
         partner: partner.clone(),
         host: host.clone(),
-        link: port.link(),
+        link: port.link_rate(),
     };
     let text = table::text(&bench);
     match json {

@@ -1,7 +1,7 @@
 //! What `baton bench nic` prints.
 
 use super::nic::{Bench, Measured};
-use baton_microbench::frame::Link;
+use baton_microbench::frame::LinkRate;
 use baton_microbench::{Machine, Resource, Trial, Unit, Use};
 use baton_report::{Column, Table, grouped};
 
@@ -36,7 +36,7 @@ pub(super) fn text(bench: &Bench) -> String {
     text
 }
 
-fn row(measured: &Measured, link: Link) -> Vec<String> {
+fn row(measured: &Measured, link: LinkRate) -> Vec<String> {
     let search = &measured.search;
     let best = search.best_trial();
     let rate = |goal: usize| {

@@ -5,16 +5,16 @@ use super::{
     Evidence, Statement, at, improves, is_equal, is_near, is_slightly_below,
     is_substantially_below, least, most, number, only, part, ratios, statement,
 };
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use crate::report::Series;
 use crate::test::Test;
 
 fn udp_limit() -> f64 {
-    Test::UdpSend1472.limit(Link::GIGABIT) as f64
+    Test::UdpSend1472.limit(LinkRate::GIGABIT) as f64
 }
 
 fn tcp_limit() -> f64 {
-    Test::TcpSend.limit(Link::GIGABIT) as f64
+    Test::TcpSend.limit(LinkRate::GIGABIT) as f64
 }
 
 pub(super) fn c1(evidence: &Evidence<'_>) -> Statement {

@@ -5,7 +5,7 @@ use super::{
     Evidence, Six, Statement, at, improves, is_equal, least, most, number, only, part, ratios,
     statement,
 };
-use crate::frame::Link;
+use crate::frame::LinkRate;
 use crate::report::Series;
 use crate::test::Test;
 
@@ -22,7 +22,7 @@ pub(super) fn c6(evidence: &Evidence<'_>) -> Statement {
         of(Series::SmallSendBest),
         of(Series::SmallReceiveBest),
     ]);
-    let half = Test::UdpSend18.limit(Link::GIGABIT) as f64 / 2.0;
+    let half = Test::UdpSend18.limit(LinkRate::GIGABIT) as f64 / 2.0;
     let parts = vec![part(
         "less than half of the limit",
         highest < half,
