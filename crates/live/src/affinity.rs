@@ -4,18 +4,23 @@ use crate::error::LiveError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
+/// Processors that this thread may use, in order.
+///
+/// # Errors
+/// The system does not say.
+pub fn allowed_cores() -> io::Result<Vec<usize>> {
+    let allowed = sched_getaffinity(None)?;
+    let all = 0..CpuSet::MAX_CPU;
+    Ok(all.filter(|&core| allowed.is_set(core)).collect())
+}
+
 /// Lets the calling thread run on `core` only, or, without, on the last that it may use. Gives which it was.
 ///
 /// # Errors
 /// There is no such core, or it is not for this process.
 pub fn pin_to_core(core: Option<usize>) -> Result<usize, LiveError> {
-    let failed = |error: rustix::io::Errno| {
-        LiveError::failed("cannot choose a core for the engine")(io::Error::from(error))
-    };
-    let allowed = sched_getaffinity(None).map_err(failed)?;
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&core| allowed.is_set(core))
-        .collect();
+    let failed = || LiveError::failed("cannot choose a core for the engine");
+    let cores = allowed_cores().map_err(failed())?;
     let wanted = core.or(cores.last().copied());
     let Some(core) = wanted.filter(|core| cores.contains(core)) else {
         return Err(LiveError::BadInput(format!(
@@ -26,7 +31,7 @@ pub fn pin_to_core(core: Option<usize>) -> Result<usize, LiveError> {
     };
     let mut one = CpuSet::new();
     one.set(core);
-    sched_setaffinity(None, &one).map_err(failed)?;
+    sched_setaffinity(None, &one).map_err(|error| failed()(error.into()))?;
     Ok(core)
 }
 

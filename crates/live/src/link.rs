@@ -250,7 +250,7 @@ fn is_of_kernel(addr: IpAddr) -> bool {
 }
 
 /// A locally administered Ethernet address for the engine's end, from the name of the interface (FNV-1a).
-fn mac_for(name: &str) -> [u8; 6] {
+pub fn mac_for(name: &str) -> [u8; 6] {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

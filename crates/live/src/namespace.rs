@@ -88,8 +88,12 @@ pub fn within<T: Send>(
         return Ok(work());
     };
     let failed = |error: io::Error| {
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => "; run as root, or with CAP_SYS_ADMIN",
+            _ => "",
+        };
         LiveError::BadInput(format!(
-            "cannot enter the network namespace {name}: {error}"
+            "cannot enter the network namespace {name}: {error}{hint}"
         ))
     };
     thread::scope(|scope| {

@@ -32,6 +32,7 @@ impl Batch {
 
     /// Lets `write` append one frame; it says whether it did.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        self.forget_sent();
         let start = self.bytes.len();
         let written = write(&mut self.bytes);
         if written {
@@ -48,6 +49,7 @@ impl Batch {
         &mut self,
         write: impl FnOnce(&mut Vec<u8>, &mut dyn FnMut(&mut Vec<u8>)) -> R,
     ) -> R {
+        self.forget_sent();
         let ends = &mut self.ends;
         write(&mut self.bytes, &mut |bytes| ends.push(bytes.len()))
     }
@@ -75,10 +77,28 @@ impl Batch {
     pub fn sent(&mut self, count: usize) {
         debug_assert!(count <= self.len(), "no more is sent than waits");
         self.sent += count;
+    }
+
+    /// Makes room when everything was sent.
+    fn forget_sent(&mut self) {
         if self.is_empty() {
             self.bytes.clear();
             self.ends.clear();
             self.sent = 0;
+        }
+    }
+
+    /// Lets the last `count` frames that were sent wait again, each as `change` leaves it: what is sent over and over is built
+    /// once. Only until the next frame is appended to a batch in which nothing waits: these are gone then.
+    ///
+    /// # Panics
+    /// So many were not sent.
+    pub fn replay(&mut self, count: usize, mut change: impl FnMut(&mut [u8])) {
+        let first = self.sent.checked_sub(count);
+        self.sent = first.expect("no more than was sent is sent again");
+        for index in self.sent..self.sent + count {
+            let start = self.start_of(index);
+            change(&mut self.bytes[start..self.ends[index]]);
         }
     }
 }
@@ -104,5 +124,24 @@ mod tests {
             assert!(batch.is_empty());
         }
         assert!(batch.bytes.capacity() < 100);
+    }
+
+    #[test]
+    fn frames_are_sent_again_until_others_come() {
+        let mut batch = Batch::default();
+        (0..3).for_each(|number| batch.push(&[number; 4]));
+        batch.sent(3);
+        assert!(batch.is_empty());
+        let mut sequence = 7;
+        batch.replay(2, |frame| {
+            frame[0] = sequence;
+            sequence += 1;
+        });
+        let waiting: Vec<&[u8]> = batch.iter().collect();
+        assert_eq!(waiting, [[7, 1, 1, 1], [8, 2, 2, 2]]);
+        assert_eq!(batch.waiting_bytes(), 8);
+        batch.sent(2);
+        batch.push(&[9]);
+        assert_eq!(batch.iter().collect::<Vec<_>>(), [[9]], "these are gone");
     }
 }

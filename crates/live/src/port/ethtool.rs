@@ -1,7 +1,7 @@
 //! Offloads of an interface that would hand an engine what no wire carries.
 
 use super::interface::{InterfaceError, control_socket};
-use super::sys::{EthtoolValue, ethtool_ioctl};
+use super::sys::ethtool_words;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -84,21 +84,29 @@ impl<'a> Offloads<'a> {
     /// # Errors
     /// There is no such interface, or no permission.
     pub fn switch_off(&self, offloads: &[Offload]) -> Result<(), InterfaceError> {
-        for offload in offloads {
-            match self.command(offload.set(), 0) {
-                Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
-                    return Err(self.error("switch offloads off of", error));
-                }
-                _ => {}
+        offloads
+            .iter()
+            .try_for_each(|offload| self.switch(*offload, false))
+    }
+
+    /// Switches one on or off, if it can be.
+    ///
+    /// # Errors
+    /// There is no such interface, or no permission.
+    pub fn switch(&self, offload: Offload, on: bool) -> Result<(), InterfaceError> {
+        match self.command(offload.set(), on.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
+                Err(self.error("switch offloads of", error))
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn command(&self, command: u32, data: u32) -> io::Result<u32> {
-        let mut value = EthtoolValue { command, data };
-        ethtool_ioctl(control_socket()?.as_fd(), self.interface, &mut value)?;
-        Ok(value.data)
+        // `struct ethtool_value`.
+        let mut words = [command, data];
+        ethtool_words(control_socket()?.as_fd(), self.interface, &mut words)?;
+        Ok(words[1])
     }
 
     fn error(&self, what: &'static str, error: io::Error) -> InterfaceError {

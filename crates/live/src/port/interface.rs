@@ -4,6 +4,7 @@ use super::LinkInfo;
 use super::sys::{interface_ioctl, request_for};
 use rustix::net::{AddressFamily, SocketType, socket};
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Why an interface cannot be used.
@@ -96,6 +97,59 @@ pub(super) fn mtu(name: &str) -> Result<u16, InterfaceError> {
     let mtu = ask().map_err(|error| InterfaceError::of(what, name, error))?;
     // Loopback has 65536, one more than an IPv4 packet can have.
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+/// The first IPv4 address that the kernel has on interface `name`.
+///
+/// # Errors
+/// There is no such interface.
+#[allow(unsafe_code)]
+pub fn ipv4_address(name: &str) -> Result<Option<Ipv4Addr>, InterfaceError> {
+    let ask = || {
+        let mut request = request_for(name)?;
+        interface_ioctl(
+            control_socket()?.as_fd(),
+            libc::SIOCGIFADDR as libc::Ioctl,
+            &mut request,
+        )?;
+        // SAFETY: the call has filled this member.
+        let [_, _, address @ ..] = unsafe { request.ifr_ifru.ifru_addr }.sa_data;
+        let [a, b, c, d, ..] = address.map(|byte| byte as u8);
+        Ok(Ipv4Addr::new(a, b, c, d))
+    };
+    match ask() {
+        Ok(address) => Ok(Some(address)),
+        Err(error) if io::Error::raw_os_error(&error) == Some(libc::EADDRNOTAVAIL) => Ok(None),
+        Err(error) => Err(InterfaceError::of("ask for the address of", name, error)),
+    }
+}
+
+/// Switches interface `name` on (`up`) or off.
+///
+/// # Errors
+/// There is no such interface, or no permission.
+#[allow(unsafe_code)]
+pub fn bring(name: &str, up: bool) -> Result<(), InterfaceError> {
+    let set = || {
+        let mut request = request_for(name)?;
+        let socket = control_socket()?;
+        interface_ioctl(
+            socket.as_fd(),
+            libc::SIOCGIFFLAGS as libc::Ioctl,
+            &mut request,
+        )?;
+        // SAFETY: the call has filled this member.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        let switch = libc::IFF_UP as libc::c_short;
+        request.ifr_ifru.ifru_flags = if up { flags | switch } else { flags & !switch };
+        interface_ioctl(
+            socket.as_fd(),
+            libc::SIOCSIFFLAGS as libc::Ioctl,
+            &mut request,
+        )
+    };
+    let what = if up { "switch on" } else { "switch off" };
+    set().map_err(|error| InterfaceError::of(what, name, error))
 }
 
 /// The interface's own Ethernet address and MTU.

@@ -3,16 +3,20 @@
 use super::{Batch, CounterSink, LinkInfo, Port, RECEIVE_BATCH};
 use baton_wire::Time;
 use bytes::Bytes;
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Frames that one direction of the cable holds; the sender waits when it is full.
 const CABLE_FRAMES: usize = 1024;
 
-type Cable = Rc<RefCell<VecDeque<Bytes>>>;
+type Cable = Arc<Mutex<VecDeque<Bytes>>>;
+
+/// What is on it; somebody who panicked has left whole frames.
+fn on(cable: &Cable) -> MutexGuard<'_, VecDeque<Bytes>> {
+    cable.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// One end of a cable.
 #[derive(Debug)]
@@ -31,8 +35,8 @@ pub fn memory_pair(macs: [[u8; 6]; 2], mtu: u16) -> (MemoryPort, MemoryPort) {
             mac,
             mtu,
         },
-        incoming: Rc::clone(incoming),
-        outgoing: Rc::clone(outgoing),
+        incoming: Arc::clone(incoming),
+        outgoing: Arc::clone(outgoing),
     };
     (
         end("left", macs[0], &left, &right),
@@ -42,14 +46,14 @@ pub fn memory_pair(macs: [[u8; 6]; 2], mtu: u16) -> (MemoryPort, MemoryPort) {
 
 impl Port for MemoryPort {
     fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
-        let mut incoming = self.incoming.borrow_mut();
+        let mut incoming = on(&self.incoming);
         let count = incoming.len().min(RECEIVE_BATCH);
         frames.extend(incoming.drain(..count));
         Ok(())
     }
 
     fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
-        let mut outgoing = self.outgoing.borrow_mut();
+        let mut outgoing = on(&self.outgoing);
         let count = batch.len().min(CABLE_FRAMES - outgoing.len());
         outgoing.extend(batch.iter().take(count).map(Bytes::copy_from_slice));
         batch.sent(count);

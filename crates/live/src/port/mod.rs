@@ -4,9 +4,12 @@
 mod batch;
 mod capture;
 mod counted;
+mod driver;
+mod ether;
 mod ethtool;
 mod faults;
 mod interface;
+mod link_state;
 mod memory;
 mod merge;
 mod packet;
@@ -17,11 +20,14 @@ pub use batch::Batch;
 pub use baton_iolib::Arena;
 pub use capture::Capture;
 pub use counted::{Counted, Traffic};
+pub use driver::{Driver, DriverCounter};
+pub use ether::EtherSocket;
 pub use ethtool::{Offload, Offloads};
 pub use faults::{
     BurstLoss, FaultCounts, FaultKind, FaultProfile, FaultSpec, FaultSpecError, Faults, Share,
 };
-pub use interface::{InterfaceError, interface_exists};
+pub use interface::{InterfaceError, bring, interface_exists, ipv4_address};
+pub use link_state::{LinkCounters, LinkState, LinkWatch};
 pub use memory::{MemoryPort, memory_pair};
 pub use packet::{PacketConfig, PacketSocket, RingKind};
 pub use tap::Tap;
@@ -151,7 +157,10 @@ pub trait Port {
     }
 }
 
-impl<T: Port + ?Sized> Port for Box<T> {
+/// A port that is lent, or that stands elsewhere.
+macro_rules! forward {
+    ($($port:ty),*) => {$(
+impl<T: Port + ?Sized> Port for $port {
     fn receive(&mut self, now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
         (**self).receive(now, frames)
     }
@@ -174,6 +183,10 @@ impl<T: Port + ?Sized> Port for Box<T> {
         (**self).flush()
     }
 }
+    )*};
+}
+
+forward!(Box<T>, &mut T);
 
 /// Tells the drops of a port under `port.dropped.`.
 fn tell_drops(drops: &PortDrops, sink: &mut dyn CounterSink) {

@@ -34,24 +34,16 @@ pub fn interface_ioctl(
     check(unsafe { libc::ioctl(fd.as_raw_fd(), operation, request as *mut libc::ifreq) })
 }
 
-/// The argument of most of ethtool's commands.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct EthtoolValue {
-    /// The command.
-    pub command: u32,
-    /// Its argument or result.
-    pub data: u32,
-}
-
-/// One of ethtool's commands that take or give one value.
+/// One of ethtool's commands. Its argument is so many words, the first of which is the command; there must be room for all that the
+/// driver gives.
 ///
 /// # Errors
 /// Those of the call.
-pub fn ethtool_ioctl(fd: BorrowedFd<'_>, name: &str, value: &mut EthtoolValue) -> io::Result<()> {
+pub fn ethtool_words(fd: BorrowedFd<'_>, name: &str, words: &mut [u32]) -> io::Result<()> {
     let mut request = request_for(name)?;
-    request.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
-    // SAFETY: the request points to the value, which has the layout of `struct ethtool_value` and outlives the call.
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: the request points to words that outlive the call and are as many as the structure of the command has, with all
+    // that follows it; ethtool's structures are aligned to four bytes for user space.
     check(unsafe {
         libc::ioctl(
             fd.as_raw_fd(),

@@ -48,6 +48,8 @@ pub struct PacketConfig {
     pub retire_ms: u32,
     /// Take all frames that pass, not only those to the interface's address.
     pub promiscuous: bool,
+    /// Give runs of segments to the kernel as one packet, for the device to cut. Not where the other end takes single frames only.
+    pub merges: bool,
 }
 
 impl Default for PacketConfig {
@@ -58,6 +60,7 @@ impl Default for PacketConfig {
             block_bytes: 64 * 1024,
             retire_ms: 1,
             promiscuous: false,
+            merges: true,
         }
     }
 }
@@ -72,7 +75,9 @@ pub struct PacketSocket {
     transmit: OwnedFd,
     /// Packets given to the kernel; each may be a run of frames.
     writes: u64,
-    /// Runs are given as one packet. Past the queueing discipline the kernel cuts nothing: it refuses them for a device that
+    /// Runs may be given as one packet.
+    may_merge: bool,
+    /// They are. Past the queueing discipline the kernel cuts nothing: it refuses them for a device that
     /// cannot cut them itself (ENOBUFS).
     merges: bool,
     link: LinkInfo,
@@ -125,7 +130,8 @@ impl PacketSocket {
             fd,
             transmit,
             writes: 0,
-            merges: true,
+            may_merge: config.merges,
+            merges: config.merges,
             link,
             arena: Arena::default(),
             drops: PortDrops::default(),
@@ -174,7 +180,7 @@ impl Port for PacketSocket {
                 Err(Errno::NOBUFS) if self.merges && runs[0].frames > 1 => self.merges = false,
                 Err(Errno::NOBUFS) if !self.merges && !sent => {
                     // Single frames find no room either.
-                    self.merges = true;
+                    self.merges = self.may_merge;
                     break;
                 }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => break,

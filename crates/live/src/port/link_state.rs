@@ -1,0 +1,220 @@
+//! What the kernel counts and knows of an interface (rtnetlink).
+
+use super::interface::{self, InterfaceError};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// An answer with all attributes takes a few kilobytes.
+const ANSWER_BYTES: usize = 64 * 1024;
+/// The kernel answers at once.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+// Of linux/netlink.h, linux/rtnetlink.h and linux/if_link.h.
+const HEADER_BYTES: usize = 16;
+const INFO_BYTES: usize = 16;
+const NEW_LINK: u16 = 16;
+const GET_LINK: u16 = 18;
+const ERROR: u16 = 2;
+const REQUEST: u16 = 1;
+const ATTRIBUTE_MTU: u16 = 4;
+const ATTRIBUTE_COUNTERS: u16 = 23;
+const FLAG_UP: u32 = 1;
+const FLAG_LOWER_UP: u32 = 1 << 16;
+
+/// The kernel's counters, in the order of `struct rtnl_link_stats64`.
+macro_rules! counters {
+    ($($name:ident)*) => {
+        /// Frames that the kernel has counted at an interface since it was made, or since some moment.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[allow(missing_docs, reason = "the names are the kernel's")]
+        pub struct LinkCounters {
+            $(pub $name: u64,)*
+        }
+
+        impl LinkCounters {
+            fn of(bytes: &[u8]) -> Option<Self> {
+                let (words, _) = bytes.as_chunks::<8>();
+                let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
+                Some(Self { $($name: words.next()?,)* })
+            }
+
+            /// What was counted since `before`.
+            #[must_use]
+            pub fn since(&self, before: &Self) -> Self {
+                Self { $($name: self.$name.wrapping_sub(before.$name),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    rx_packets
+    tx_packets
+    rx_bytes
+    tx_bytes
+    rx_errors
+    tx_errors
+    rx_dropped
+    tx_dropped
+    multicast
+    collisions
+    rx_length_errors
+    rx_over_errors
+    rx_crc_errors
+    rx_frame_errors
+    rx_fifo_errors
+    rx_missed_errors
+    tx_aborted_errors
+    tx_carrier_errors
+    tx_fifo_errors
+}
+
+/// An interface at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    /// It is switched on.
+    pub is_up: bool,
+    /// There is something at the other end of the wire.
+    pub has_carrier: bool,
+    /// Largest IP packet, bytes.
+    pub mtu: u32,
+    /// What it has counted.
+    pub counters: LinkCounters,
+}
+
+/// An interface that is asked about again and again, from whatever namespace the question comes.
+#[derive(Debug)]
+pub struct LinkWatch {
+    socket: OwnedFd,
+    index: u32,
+    name: String,
+    answer: Vec<u8>,
+}
+
+impl LinkWatch {
+    /// Of the interface `name` in this thread's network namespace.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn of(name: &str) -> Result<Self, InterfaceError> {
+        let index = interface::index(name)?;
+        let socket = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            // NETLINK_ROUTE is number 0.
+            None,
+        )
+        .map_err(|error| InterfaceError::of("ask for", name, error.into()))?;
+        Ok(Self {
+            socket,
+            index,
+            name: name.to_owned(),
+            answer: vec![0; ANSWER_BYTES],
+        })
+    }
+
+    /// How it is now.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn state(&mut self) -> Result<LinkState, InterfaceError> {
+        self.ask()
+            .map_err(|error| InterfaceError::of("ask for", &self.name, error))
+    }
+
+    fn ask(&mut self) -> io::Result<LinkState> {
+        let mut request = [0; HEADER_BYTES + INFO_BYTES];
+        request[..4].copy_from_slice(&((HEADER_BYTES + INFO_BYTES) as u32).to_ne_bytes());
+        request[4..6].copy_from_slice(&GET_LINK.to_ne_bytes());
+        request[6..8].copy_from_slice(&REQUEST.to_ne_bytes());
+        request[HEADER_BYTES + 4..HEADER_BYTES + 8].copy_from_slice(&self.index.to_ne_bytes());
+        send(&self.socket, &request, SendFlags::empty())?;
+        let start = Instant::now();
+        while start.elapsed() < LONGEST_WAIT {
+            let (len, _) = recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty())?;
+            if let Some(state) = state_of(&self.answer[..len])? {
+                return Ok(state);
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
+/// What a message says of a link, if it is about one.
+fn state_of(message: &[u8]) -> io::Result<Option<LinkState>> {
+    let word = |at: usize| {
+        let bytes = message.get(at..at + 4);
+        bytes.map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes")))
+    };
+    let cut_off = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is cut off");
+    let kind = word(4).ok_or_else(cut_off)? as u16;
+    if kind == ERROR {
+        let code = word(HEADER_BYTES).ok_or_else(cut_off)?.cast_signed();
+        return Err(io::Error::from_raw_os_error(-code));
+    }
+    if kind != NEW_LINK {
+        return Ok(None);
+    }
+    let flags = word(HEADER_BYTES + 8).ok_or_else(cut_off)?;
+    let attributes = message
+        .get(HEADER_BYTES + INFO_BYTES..)
+        .ok_or_else(cut_off)?;
+    let mtu = attribute(attributes, ATTRIBUTE_MTU).and_then(|value| value.first_chunk());
+    let counters = attribute(attributes, ATTRIBUTE_COUNTERS).ok_or_else(cut_off)?;
+    Ok(Some(LinkState {
+        is_up: flags & FLAG_UP != 0,
+        has_carrier: flags & FLAG_LOWER_UP != 0,
+        mtu: u32::from_ne_bytes(*mtu.ok_or_else(cut_off)?),
+        counters: LinkCounters::of(counters).ok_or_else(cut_off)?,
+    }))
+}
+
+/// The value of the attribute `wanted`.
+fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let header = attributes.first_chunk::<4>()?;
+        let len = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]);
+        let value = attributes.get(4..len)?;
+        if kind == wanted {
+            return Some(value);
+        }
+        attributes = attributes.get(len.next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_described_and_counts() {
+        let mut watch = LinkWatch::of("lo").expect("everybody has one");
+        let before = watch.state().expect("an answer");
+        assert!(before.mtu >= 1_500, "{before:?}");
+        // Loopback's Ethernet address is of no use, its counters are.
+        assert_eq!(before.counters.rx_packets, before.counters.tx_packets);
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_said_to_be_absent() {
+        let error = LinkWatch::of("baton-none").expect_err("there is none");
+        assert!(matches!(error, InterfaceError::Absent(_)), "{error}");
+    }
+
+    #[test]
+    fn answers_that_are_cut_off_are_refused() {
+        let mut message = vec![0; HEADER_BYTES + INFO_BYTES];
+        message[4..6].copy_from_slice(&NEW_LINK.to_ne_bytes());
+        for len in 0..message.len() {
+            assert!(state_of(&message[..len]).is_err(), "{len} bytes");
+        }
+        assert!(state_of(&message).is_err(), "without attributes");
+    }
+}
