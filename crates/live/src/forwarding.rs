@@ -19,6 +19,8 @@ const MOST_WAITING: usize = 1024;
 struct End<T> {
     port: T,
     batch: Batch,
+    /// By which interface the last frame left that came by this one: the next mostly does, too.
+    leads_to: usize,
 }
 
 /// A router on ports, each by the number of its interface.
@@ -27,8 +29,8 @@ pub struct Forwarding<T> {
     ends: Vec<End<T>>,
     clock: Clock,
     received: Vec<Bytes>,
-    /// The frame that is looked at: it is rewritten, and ports lend theirs.
-    frame: Vec<u8>,
+    /// A frame that leaves by another interface than expected.
+    stray: Vec<u8>,
     /// Frames dropped because too many waited for the port.
     queue_full: u64,
 }
@@ -43,13 +45,14 @@ impl<T: Port> Forwarding<T> {
         let end = |port| End {
             port,
             batch: Batch::default(),
+            leads_to: 0,
         };
         Self {
             router,
             ends: ports.into_iter().map(end).collect(),
             clock,
             received: Vec::new(),
-            frame: Vec::new(),
+            stray: Vec::new(),
             queue_full: 0,
         }
     }
@@ -111,7 +114,7 @@ impl<T: Port> Forwarding<T> {
             self.router.handle_timeouts(now);
         }
         let router = &mut self.router;
-        for (at, End { port, batch }) in self.ends.iter_mut().enumerate() {
+        for (at, End { port, batch, .. }) in self.ends.iter_mut().enumerate() {
             while batch.push_with(|frame| router.poll_frame(now, at, frame)) {}
             if !batch.is_empty() {
                 port.send(now, batch)?;
@@ -120,19 +123,46 @@ impl<T: Port> Forwarding<T> {
         Ok(more)
     }
 
+    /// A frame has come. It is copied to where it is expected to be sent from, and rewritten there: ports lend theirs.
     fn take(&mut self, now: Time, at: usize, frame: &[u8]) {
-        self.frame.clear();
-        self.frame.extend_from_slice(frame);
-        let verdict = self.router.handle_frame(now, at, &mut self.frame);
-        let Verdict::Forward { interface, len } = verdict else {
+        let Self {
+            router,
+            ends,
+            stray,
+            queue_full,
+            ..
+        } = self;
+        let expected = ends[at].leads_to;
+        let batch = &mut ends[expected].batch;
+        let is_full = batch.len() >= MOST_WAITING;
+        let mut goes_to = None;
+        batch.push_with(|bytes| {
+            let start = bytes.len();
+            bytes.extend_from_slice(frame);
+            let verdict = router.handle_frame(now, at, &mut bytes[start..]);
+            let Verdict::Forward { interface, len } = verdict else {
+                return false;
+            };
+            bytes.truncate(start + len);
+            let is_expected = interface == expected;
+            if !is_expected {
+                stray.clear();
+                stray.extend_from_slice(&bytes[start..]);
+                goes_to = Some(interface);
+            }
+            *queue_full += u64::from(is_expected && is_full);
+            is_expected && !is_full
+        });
+        let Some(interface) = goes_to else {
             return;
         };
-        let batch = &mut self.ends[interface].batch;
+        ends[at].leads_to = interface;
+        let batch = &mut ends[interface].batch;
         if batch.len() >= MOST_WAITING {
-            self.queue_full += 1;
+            *queue_full += 1;
             return;
         }
-        batch.push(&self.frame[..len]);
+        batch.push(stray);
     }
 
     /// Waits until something can have happened, at most a tenth of a second.
@@ -152,5 +182,88 @@ impl<T: Port> Forwarding<T> {
             );
         }
         sleep(&mut fds, Some(until.saturating_since(now).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::{MemoryPort, memory_pair};
+    use baton_inet::{Cidr, Host, InterfaceConfig};
+    use baton_tcp::{Config, ListenerId};
+    use baton_wire::{Endpoint, Flow};
+
+    const ENDS: u8 = 3;
+
+    fn mac(kind: u8, number: u8) -> [u8; 6] {
+        [2, 0, 0, 0, kind, number]
+    }
+
+    /// A host on a link of its own with the router.
+    fn host(number: u8) -> Host {
+        let address: Cidr = format!("10.0.{number}.2/24").parse().expect("an address");
+        let router: std::net::IpAddr = [10, 0, number, 1].into();
+        let interface = InterfaceConfig {
+            routes: vec![baton_inet::Route::default_by(router)],
+            ..InterfaceConfig::new(mac(1, number), vec![address])
+        };
+        Host::new(interface, Config::default(), number.into()).expect("right parameters")
+    }
+
+    fn turn(host: &mut Host, port: &mut MemoryPort) {
+        let mut frames = Vec::new();
+        port.receive(Time::ZERO, &mut frames).expect("memory");
+        host.handle_frames(Time::ZERO, frames);
+        let mut batch = Batch::default();
+        while batch.push_with(|frame| host.poll_frame(Time::ZERO, frame)) {}
+        port.send(Time::ZERO, &mut batch).expect("memory");
+    }
+
+    #[test]
+    fn frames_leave_where_they_must_whatever_was_expected() {
+        let (mut configs, mut inner, mut outer) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..ENDS {
+            let (left, right) = memory_pair([mac(0, number), mac(1, number)], 1_500);
+            let address: Cidr = format!("10.0.{number}.1/24").parse().expect("an address");
+            configs.push(InterfaceConfig::new(mac(0, number), vec![address]));
+            inner.push(left);
+            outer.push((host(number), right));
+        }
+        let router = Router::new(configs).expect("right parameters");
+        let mut forwarding = Forwarding::new(router, inner, Clock::start());
+        let port_of = |number: u8| Endpoint::new([10, 0, number, 2].into(), 80);
+        let listeners: Vec<ListenerId> = (0..ENDS)
+            .map(|number| {
+                let stack = outer[usize::from(number)].0.stack_mut();
+                stack.listen(port_of(number), 16)
+            })
+            .collect();
+        // The first opens connections to the others in turn: every second frame leaves by another interface than the one before.
+        const EACH: u16 = 8;
+        for step in 0..2 * EACH {
+            let local = Endpoint::new([10, 0, 0, 2].into(), 50_000 + step);
+            let remote = port_of(1 + (step % 2) as u8);
+            let connection = outer[0]
+                .0
+                .stack_mut()
+                .connect(Time::ZERO, Flow { local, remote });
+            connection.expect("the flow is free");
+        }
+        for _ in 0..20 {
+            outer.iter_mut().for_each(|(host, port)| turn(host, port));
+            forwarding.turn().expect("memory");
+        }
+        for number in [1, 2] {
+            let stack = outer[number].0.stack_mut();
+            let accepted = std::iter::from_fn(|| stack.accept(listeners[number])).count();
+            assert_eq!(accepted, usize::from(EACH), "at {number}");
+        }
+        let mut full = None;
+        forwarding.counters(&mut |name: &str, value| {
+            if name == "router.queue_full" {
+                full = Some(value);
+            }
+        });
+        assert_eq!(full, Some(0));
     }
 }
