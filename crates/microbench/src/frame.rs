@@ -90,7 +90,7 @@ impl Default for LinkRate {
 }
 
 /// Where a frame comes from and goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ends {
     /// Ethernet addresses, sender first.
     pub ethernet: [[u8; 6]; 2],

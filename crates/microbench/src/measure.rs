@@ -1,5 +1,6 @@
 //! One test, searched.
 
+use crate::frame::LinkRate;
 use crate::port::{Load, Port, Request, Trial};
 use crate::search::{Found, Goal, GoalResult, Measured, Range, bisection, multiple};
 use crate::test::{Test, Unit};
@@ -66,6 +67,19 @@ impl Settings {
             connections: vec![1, 2, 4, 8, 16, 32, 64, 128],
         }
     }
+
+    /// For interfaces, of which no two trials are alike: so many at each load, of which half may lose more.
+    pub fn live(trials: u32, warm_up: Span, duration: Span) -> Self {
+        let goal = |loss_ratio| Goal {
+            trials,
+            ..Goal::live(loss_ratio)
+        };
+        Self {
+            goals: vec![goal(0.0), goal(0.005)],
+            trials: TrialLength::Fixed { warm_up, duration },
+            ..Self::simulated()
+        }
+    }
 }
 
 impl TrialLength {
@@ -130,7 +144,8 @@ pub fn measure<P: Port>(
     settings: &Settings,
 ) -> Result<Measurement, P::Error> {
     let mut trials = Vec::new();
-    let line_rate = test.line_rate(port.link_rate());
+    let link = port.link_rate();
+    let line_rate = test.line_rate(link);
     let mut make = |load, rate: f64| {
         let (warm_up, mut duration) = settings.trials.of(rate);
         if test.has_connections() {
@@ -159,10 +174,11 @@ pub fn measure<P: Port>(
             Algorithm::Multiple => multiple,
             Algorithm::Bisection => bisection,
         };
-        let Found { goals: found, .. } =
-            search(&range(line_rate, settings.width), &settings.goals, |rate| {
-                make(Load::Rate(rate), rate * frames_for_one(test))
-            })?;
+        let Found { goals: found, .. } = search(
+            &range(test, link, settings.width),
+            &settings.goals,
+            |rate| make(Load::Rate(rate), rate * frames_for_one(test)),
+        )?;
         goals = found;
     }
     let best = (0..trials.len()).max_by(|a, b| trials[*a].result().total_cmp(&trials[*b].result()));
@@ -184,10 +200,12 @@ fn frames_for_one(test: Test) -> f64 {
     }
 }
 
-/// Rates that are tried: from a thousandth of the link's.
-fn range(most: f64, width: f64) -> Range {
+/// Rates that are tried: from a thousandth of the link's, or of a gigabit link's if that is less.
+fn range(test: Test, link: LinkRate, width: f64) -> Range {
+    let most = test.line_rate(link);
+    let gigabits = f64::from(link.mbps) / f64::from(LinkRate::GIGABIT.mbps);
     Range {
-        least: most / 1e3,
+        least: most / 1e3 / gigabits.max(1.0),
         most,
         width,
     }

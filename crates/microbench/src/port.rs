@@ -3,7 +3,7 @@
 use crate::frame::LinkRate;
 use crate::test::{Test, Unit};
 use baton_wire::Span;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A NIC under test with its partners. One trial after the other is made on it.
 pub trait Port {
@@ -59,7 +59,7 @@ pub enum Place {
     TransmitBuffer,
     /// The wire lost it.
     Wire,
-    /// The switch had no room for it.
+    /// The switch had no room for it, or a router in its place.
     Switch,
     /// It came with a wrong check sequence.
     Crc,
@@ -67,11 +67,17 @@ pub enum Place {
     ReceiveFifo,
     /// The receiving NIC's buffer was full, because the driver had given it no descriptor for what waited there.
     NoDescriptor,
+    /// The receiving kernel's queue between driver and protocols was full.
+    KernelQueue,
+    /// The receiving program's socket was full: its processor had no time.
+    Socket,
+    /// Nobody has counted it.
+    Unplaced,
 }
 
 impl Place {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Sender,
         Self::DriverRing,
         Self::Pause,
@@ -81,6 +87,9 @@ impl Place {
         Self::Crc,
         Self::ReceiveFifo,
         Self::NoDescriptor,
+        Self::KernelQueue,
+        Self::Socket,
+        Self::Unplaced,
     ];
 
     /// Whether the frame never left its sender.
@@ -100,6 +109,9 @@ impl Place {
             Self::Crc => "CRC",
             Self::ReceiveFifo => "receive FIFO",
             Self::NoDescriptor => "no descriptor",
+            Self::KernelQueue => "kernel queue",
+            Self::Socket => "socket",
+            Self::Unplaced => "unplaced",
         }
     }
 }
@@ -208,7 +220,7 @@ impl Use {
 }
 
 /// Time from the driver that sends a frame to the memory of the host that receives it, microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Of the fastest frame.
     pub least_us: f64,
