@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("wire", &[]),
     ("testkit", &["wire"]),
     ("cache", &[]),
@@ -38,6 +38,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "apps", "bus", "host", "inet", "iolib", "nic", "sockets", "tcp", "wire",
         ],
     ),
+    ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
     ("packetdrill", &["tcp", "wire"]),
     (
         "baton",
@@ -54,6 +55,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "sockets",
             "stats",
             "tcp",
+            "tester",
             "wire",
             "workload",
         ],

@@ -1,0 +1,40 @@
+//! What keeps a test from being made.
+
+use baton_live::LiveError;
+use baton_live::port::InterfaceError;
+use std::io;
+
+/// Why a trial could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TesterError {
+    /// What was asked for cannot be done; the message says what to do instead.
+    #[error("{0}")]
+    BadInput(String),
+    /// The user wants the end.
+    #[error("interrupted")]
+    Interrupted,
+    /// An interface or a file failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<InterfaceError> for TesterError {
+    fn from(error: InterfaceError) -> Self {
+        Self::BadInput(error.to_string())
+    }
+}
+
+impl From<LiveError> for TesterError {
+    fn from(error: LiveError) -> Self {
+        match error {
+            LiveError::BadInput(message) => Self::BadInput(message),
+            LiveError::Failed { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for TesterError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(format!("an interface can no longer be used: {error}"))
+    }
+}

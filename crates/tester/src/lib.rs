@@ -1,0 +1,37 @@
+//! The ten tests of a NIC on real interfaces.
+//!
+//! A [`Tester`] is a [`Port`](baton_microbench::Port) of `baton-microbench`: it gives each [`Peer`] its [`Task`], lets them work at the same
+//! time, and makes a trial of what they say. A [`Station`] is an interface of this machine. Frames are built once, and stamped with a stream
+//! and a sequence number when they are sent ([`stamp`]); what is missing at the receiver is placed by what kernel, driver and port have
+//! counted ([`losses`]). What is changed on an interface is written down first, and mended by the next start if need be.
+
+mod counts;
+pub mod environment;
+mod error;
+pub mod losses;
+pub mod mend;
+mod open;
+mod peer;
+mod plan;
+pub mod remote;
+mod sequences;
+mod signal;
+mod sink;
+mod source;
+pub mod stamp;
+mod station;
+mod task;
+mod tcp;
+mod tester;
+
+pub use counts::Counts;
+pub use error::TesterError;
+pub use open::{PortKind, Spec};
+pub use peer::Peer;
+pub use signal::Signal;
+pub use station::Station;
+pub use task::{
+    Arrivals, Departures, Outcome, Quantiles, Sending, StreamEnds, Task, TcpCounts, TcpRole,
+    TcpTask, Work,
+};
+pub use tester::{Detail, Tester, Told};

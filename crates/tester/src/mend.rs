@@ -1,0 +1,276 @@
+//! What is changed on interfaces, and how it is put back, whatever ends the program.
+//!
+//! Before anything is changed, how it was is written to a file, one of each process. It is put back when a [`Changes`] is dropped. What a
+//! process left behind that was killed the next one puts back when it starts.
+
+use crate::error::TesterError;
+use baton_live::port::{InterfaceError, LinkWatch, Offload, Offloads, bring};
+use baton_live::within;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Where the files are.
+pub const FOLDER: &str = "/run/baton-bench";
+
+/// How something was on an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Was {
+    interface: String,
+    namespace: Option<String>,
+    state: State,
+}
+
+/// What may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// It was switched off.
+    Down,
+    /// Received segments were joined.
+    GenericReceiveOn,
+}
+
+/// The file of a process.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Record {
+    process: u32,
+    /// When the process started, in the kernel's count: numbers of processes are used again.
+    started: u64,
+    /// Interfaces that it tests.
+    interfaces: Vec<(Option<String>, String)>,
+    was: Vec<Was>,
+}
+
+/// What this process has changed. Dropped, it is as it was.
+#[derive(Debug)]
+pub struct Changes {
+    folder: PathBuf,
+    record: Record,
+    /// What was put back that others had left.
+    pub mended: Vec<String>,
+}
+
+impl Changes {
+    /// Puts back what processes have left that are no more, and claims these interfaces.
+    ///
+    /// # Errors
+    /// Another process tests one of them, or the folder cannot be written.
+    pub fn begin(
+        folder: &Path,
+        interfaces: Vec<(Option<String>, String)>,
+    ) -> Result<Self, TesterError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied => TesterError::BadInput(format!(
+                "no permission to write to {}; run as root",
+                folder.display()
+            )),
+            _ => TesterError::Failed(format!("{}: {error}", folder.display())),
+        };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let mut mended = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let Some(record) = Record::read(&path) else {
+                continue;
+            };
+            if start_of(record.process) != Some(record.started) {
+                mended.extend(record.was.iter().rev().filter_map(Was::put_back));
+                fs::remove_file(&path).map_err(failed)?;
+            } else if let Some((_, name)) = record
+                .interfaces
+                .iter()
+                .find(|one| interfaces.contains(one))
+            {
+                return Err(TesterError::BadInput(format!(
+                    "{name} is being tested by another process, number {}; wait for it or end it",
+                    record.process
+                )));
+            }
+        }
+        let process = std::process::id();
+        let changes = Self {
+            folder: folder.to_owned(),
+            record: Record {
+                process,
+                started: start_of(process).unwrap_or_default(),
+                interfaces,
+                was: Vec::new(),
+            },
+            mended,
+        };
+        changes.save().map_err(failed)?;
+        Ok(changes)
+    }
+
+    /// Switches an interface on, if it is off.
+    ///
+    /// # Errors
+    /// There is none, or no permission.
+    pub fn bring_up(
+        &mut self,
+        namespace: Option<&str>,
+        interface: &str,
+    ) -> Result<(), TesterError> {
+        let is_up = within(namespace, || {
+            Ok::<_, InterfaceError>(LinkWatch::of(interface)?.state()?.is_up)
+        })??;
+        if is_up {
+            return Ok(());
+        }
+        self.note(namespace, interface, State::Down)?;
+        within(namespace, || bring(interface, true))??;
+        Ok(())
+    }
+
+    /// Switches off what would join received segments, where it is on.
+    ///
+    /// # Errors
+    /// There is no such interface, or no permission.
+    pub fn receive_unjoined(
+        &mut self,
+        namespace: Option<&str>,
+        interface: &str,
+    ) -> Result<(), TesterError> {
+        let offloads = Offloads::of(interface);
+        if !within(namespace, || offloads.is_on(Offload::GenericReceive))?? {
+            return Ok(());
+        }
+        self.note(namespace, interface, State::GenericReceiveOn)?;
+        within(namespace, || {
+            offloads.switch(Offload::GenericReceive, false)
+        })??;
+        Ok(())
+    }
+
+    /// Writes down how something was, before it is changed.
+    fn note(
+        &mut self,
+        namespace: Option<&str>,
+        interface: &str,
+        state: State,
+    ) -> Result<(), TesterError> {
+        self.record.was.push(Was {
+            interface: interface.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            state,
+        });
+        self.save()
+            .map_err(|error| TesterError::Failed(format!("{}: {error}", self.folder.display())))
+    }
+
+    /// Writes the record whole, or not at all.
+    fn save(&self) -> io::Result<()> {
+        let mut file = NamedTempFile::new_in(&self.folder)?;
+        serde_json::to_writer(&mut file, &self.record)?;
+        file.flush()?;
+        file.as_file().sync_all()?;
+        file.persist(self.path())?;
+        Ok(())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.record.process))
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        for was in self.record.was.iter().rev() {
+            // What cannot be put back now the next start tries again.
+            let _ = was.put_back();
+        }
+        let _ = fs::remove_file(self.path());
+    }
+}
+
+impl Record {
+    /// None where something else lies in the folder.
+    fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+}
+
+impl Was {
+    /// Puts it back; says what it was, unless the interface is gone.
+    fn put_back(&self) -> Option<String> {
+        let name = &self.interface;
+        let put_back = || match self.state {
+            State::Down => bring(name, false),
+            State::GenericReceiveOn => Offloads::of(name).switch(Offload::GenericReceive, true),
+        };
+        let done = within(self.namespace.as_deref(), put_back);
+        let what = match self.state {
+            State::Down => "down",
+            State::GenericReceiveOn => "gro on",
+        };
+        matches!(done, Ok(Ok(()))).then(|| format!("{name}: {what}"))
+    }
+}
+
+/// When a process started; none if there is none.
+fn start_of(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name before, in brackets, may have blanks and brackets.
+    let (_, rest) = stat.rsplit_once(')')?;
+    const FIELD: usize = 19;
+    rest.split_whitespace().nth(FIELD)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interfaces() -> Vec<(Option<String>, String)> {
+        vec![(None, "baton-none".to_owned())]
+    }
+
+    #[test]
+    fn a_record_lasts_as_long_as_its_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("records");
+        let changes = Changes::begin(&path, interfaces()).expect("nobody else");
+        let record = Record::read(&changes.path()).expect("it is written");
+        assert_eq!(record.process, std::process::id());
+        let again = Changes::begin(&path, interfaces()).expect_err("it is taken");
+        assert!(again.to_string().contains("tested by another"), "{again}");
+        drop(changes);
+        assert_eq!(fs::read_dir(&path).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn what_a_process_left_is_mended_and_other_files_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = Record {
+            process: std::process::id(),
+            // Another process of the same number.
+            started: 1,
+            interfaces: interfaces(),
+            was: vec![Was {
+                interface: "baton-none".to_owned(),
+                namespace: None,
+                state: State::Down,
+            }],
+        };
+        let left = folder.path().join("77.json");
+        fs::write(&left, serde_json::to_vec(&record).expect("JSON")).expect("a file");
+        fs::write(folder.path().join("other"), "text").expect("a file");
+        let changes = Changes::begin(folder.path(), interfaces()).expect("nobody is there");
+        assert_eq!(
+            changes.mended,
+            Vec::<String>::new(),
+            "the interface is gone"
+        );
+        assert!(!left.exists());
+        drop(changes);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+
+    #[test]
+    fn processes_have_a_start() {
+        assert!(start_of(std::process::id()).is_some());
+        assert_eq!(start_of(u32::MAX), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! How frames get in and out of an interface, and whether it can be tested.
+
+use crate::error::TesterError;
+use crate::station::Station;
+use baton_live::port::{
+    InterfaceError, LinkState, LinkWatch, PacketConfig, PacketSocket, Port, RingKind, Tap, bring,
+    ipv4_address,
+};
+use baton_live::{Clock, within};
+use serde::{Deserialize, Serialize};
+use std::fs;
+
+/// Frames that come while the receiver does not look: at a million small ones a second, some 400 ms.
+const RING_BLOCKS: u32 = 1_024;
+/// The scope of link-local addresses in `/proc/net/if_inet6`. The kernel gives them to each interface by itself.
+const LINK_LOCAL: &str = "20";
+
+/// How frames get in and out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortKind {
+    /// A packet socket.
+    Packet,
+    /// The end of a TAP device that is not the kernel's; made if there is none.
+    Tap,
+}
+
+/// An interface, as the user names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name.
+    pub interface: String,
+    /// Its network namespace; without, the one that the process is in.
+    pub namespace: Option<String>,
+    /// How frames get in and out.
+    pub kind: PortKind,
+    /// Test it although the kernel has an address on it.
+    pub force: bool,
+}
+
+impl PortKind {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Tap => "tap",
+        }
+    }
+
+    /// Whether frames are copied between the driver and the program.
+    pub const fn copies(self) -> bool {
+        match self {
+            Self::Packet | Self::Tap => true,
+        }
+    }
+
+    /// Whether the port is the end of the interface that is not the kernel's.
+    pub const fn is_far_end(self) -> bool {
+        matches!(self, Self::Tap)
+    }
+
+    /// Attaches to an interface in this thread's network namespace.
+    fn open(self, interface: &str) -> Result<Box<dyn Port + Send>, InterfaceError> {
+        Ok(match self {
+            Self::Packet => Box::new(PacketSocket::open(
+                interface,
+                &PacketConfig {
+                    ring: RingKind::Blocks,
+                    blocks: RING_BLOCKS,
+                    merges: false,
+                    ..PacketConfig::default()
+                },
+            )?),
+            Self::Tap => {
+                let tap = Tap::open(interface, baton_live::mac_for(interface))?;
+                bring(interface, true)?;
+                Box::new(tap)
+            }
+        })
+    }
+}
+
+impl Spec {
+    /// The interface's state, if it can be tested with IP packets of `longest` bytes. A TAP device may still have to be made.
+    ///
+    /// # Errors
+    /// It cannot: it is absent, down, in use, or its packets are too short.
+    pub fn check(&self, longest: usize) -> Result<(), TesterError> {
+        let namespace = self.namespace.as_deref();
+        if self.kind == PortKind::Tap {
+            return Ok(());
+        }
+        let (state, address) = within(namespace, || {
+            let state = LinkWatch::of(&self.interface)?.state()?;
+            Ok::<_, InterfaceError>((state, self.address()?))
+        })??;
+        self.check_state(&state, longest)?;
+        match address {
+            Some(address) if !self.force => Err(TesterError::BadInput(format!(
+                "{} has the address {address}, so the kernel uses it; a test would disturb its traffic, and be disturbed: give --force, or take \
+                 the address away",
+                self.interface
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_state(&self, state: &LinkState, longest: usize) -> Result<(), TesterError> {
+        let name = &self.interface;
+        let command = match &self.namespace {
+            Some(namespace) => format!("ip -n {namespace} link set {name}"),
+            None => format!("ip link set {name}"),
+        };
+        if !state.is_up {
+            return Err(TesterError::BadInput(format!(
+                "{name} is down; switch it on with `{command} up`, or give --up"
+            )));
+        }
+        if !state.has_carrier {
+            return Err(TesterError::BadInput(format!(
+                "{name} has no carrier: there is nothing at the other end of its wire, or that is down"
+            )));
+        }
+        if (state.mtu as usize) < longest {
+            return Err(TesterError::BadInput(format!(
+                "{name} has an MTU of {} bytes; expected {longest} for these tests: `{command} mtu {longest}`, or tests of small frames only",
+                state.mtu
+            )));
+        }
+        Ok(())
+    }
+
+    /// An address that the kernel has on it, other than link-local ones.
+    fn address(&self) -> Result<Option<String>, InterfaceError> {
+        if let Some(address) = ipv4_address(&self.interface)? {
+            return Ok(Some(address.to_string()));
+        }
+        let all = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+        Ok(ipv6_address(&all, &self.interface))
+    }
+
+    /// Attaches to it.
+    ///
+    /// # Errors
+    /// There is no permission, or another program is attached.
+    pub fn open(&self, clock: Clock) -> Result<Station, TesterError> {
+        let open = || {
+            let port = self.kind.open(&self.interface)?;
+            Ok::<_, InterfaceError>((port, LinkWatch::of(&self.interface)?))
+        };
+        let namespace = self.namespace.clone();
+        let (port, watch) = within(namespace.as_deref(), open)??;
+        let is_far_end = self.kind.is_far_end();
+        Ok(Station::new(
+            port,
+            Some(watch),
+            namespace,
+            is_far_end,
+            clock,
+        ))
+    }
+}
+
+/// An address of `interface` that is not link-local, in the kernel's list.
+fn ipv6_address(list: &str, interface: &str) -> Option<String> {
+    list.lines().find_map(|line| {
+        let mut fields = line.split_whitespace();
+        let digits = fields.next()?;
+        let (scope, name) = (fields.nth(2)?, fields.nth(1)?);
+        if name != interface || scope == LINK_LOCAL {
+            return None;
+        }
+        let address = u128::from_str_radix(digits, 16).ok()?;
+        Some(std::net::Ipv6Addr::from(address).to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_local_addresses_are_nobodys_use() {
+        let list = "fe80000000000000e0d5e5fffe3b2a01 05 40 20 80     eth0\n\
+                    fd000009000000000000000000000002 05 40 00 80     eth1\n";
+        assert_eq!(ipv6_address(list, "eth0"), None);
+        assert_eq!(ipv6_address(list, "eth1").as_deref(), Some("fd00:9::2"));
+        assert_eq!(ipv6_address(list, "eth2"), None);
+    }
+
+    #[test]
+    fn loopback_has_an_address_and_what_is_not_there_is_named() {
+        let spec = |interface: &str, force| Spec {
+            interface: interface.to_owned(),
+            namespace: None,
+            kind: PortKind::Packet,
+            force,
+        };
+        let error = spec("baton-none", true).check(1_500).expect_err("absent");
+        assert!(
+            error.to_string().contains("no interface baton-none"),
+            "{error}"
+        );
+        let error = spec("lo", false)
+            .check(1_500)
+            .expect_err("not to be tested");
+        assert!(error.to_string().starts_with("lo "), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_interface_is_said_with_what_to_do() {
+        let spec = Spec {
+            interface: "eth1".to_owned(),
+            namespace: Some("lab".to_owned()),
+            kind: PortKind::Packet,
+            force: false,
+        };
+        let state = |is_up, has_carrier, mtu| LinkState {
+            is_up,
+            has_carrier,
+            mtu,
+            counters: baton_live::port::LinkCounters::default(),
+        };
+        for (state, words) in [
+            (state(false, false, 1_500), "ip -n lab link set eth1 up"),
+            (state(true, false, 1_500), "eth1 has no carrier"),
+            (state(true, true, 1_400), "link set eth1 mtu 1500"),
+        ] {
+            let error = spec.check_state(&state, 1_500).expect_err(words);
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        spec.check_state(&state(true, true, 1_500), 1_500)
+            .expect("nothing");
+    }
+}
