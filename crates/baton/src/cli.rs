@@ -4,6 +4,8 @@
 mod adapter;
 mod arrivals;
 mod bench;
+#[cfg(live)]
+mod bench_live;
 mod complete;
 #[cfg(live)]
 mod descriptors;
@@ -19,7 +21,9 @@ mod refusal;
 #[cfg(live)]
 pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 pub use arrivals::ArrivalArgs;
-pub use bench::{BenchCommand, BenchNicArgs, IDEAL};
+pub use bench::{BenchCommand, BenchNicArgs, IDEAL, SearchName};
+#[cfg(live)]
+pub use bench_live::{BenchReflectArgs, LiveBenchArgs, Mac, PortName};
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
 #[cfg(live)]
@@ -72,7 +76,7 @@ pub enum Command {
     /// Say what a NIC is good at: how fast it sends and receives, and what limits it
     #[command(
         subcommand,
-        after_help = "Example:\n  baton bench nic nic-3com --test udp-receive-1472"
+        after_help = "Examples:\n  baton bench nic nic-3com --test udp-receive-1472\n  baton bench nic eth1 --partner eth2 --test udp-receive-1472"
     )]
     Bench(Box<BenchCommand>),
     /// Run a published experiment again and compare

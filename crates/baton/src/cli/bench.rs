@@ -9,27 +9,41 @@ use std::path::PathBuf;
 
 /// `baton bench`.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 pub enum BenchCommand {
-    /// Say how fast a simulated NIC sends and receives, and what limits it
+    /// Say how fast a simulated NIC or an interface sends and receives, and what limits it
     Nic(BenchNicArgs),
+    #[cfg(live)]
+    /// Take part in tests of an interface of another machine
+    Reflect(super::BenchReflectArgs),
 }
 
 /// `baton bench nic`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples:
+Examples, of simulated NICs:
   baton bench nic nic-3com
   baton bench nic nic-ace --partner nic-intel-server --test tcp-send --test udp-three-way-18
   baton bench nic my-nic.toml --search bisection --rfc2544 --json my-nic.json
 
 A profile that ships with the program, ideal (only the wire limits it), or a file like those in profiles/nics. Frames are given to the
 driver of the modelled host, below sockets. A rate is searched for losses of 0 and 0.5 %; the best result is the most that any trial
-counted.")]
+counted.
+
+Examples, of interfaces, as root:
+  baton bench nic eth1 --partner eth2 --report eth1.md
+  baton bench nic eth1 --partner eth2 --test udp-send-18 --rate 100000 --trial 10
+  baton bench nic eth1 --partner 02:00:00:00:00:01 --csv eth1.csv
+
+An interface is tested when its partner is another interface of this machine, or the Ethernet address of one where `baton bench reflect`
+runs. A name that may be both an interface and a profile is refused. Tests load the link as far as they can, with addresses of
+198.18.0.0/15. An interface that is down, or on which the kernel has an address, is refused (--up, --force). All that is changed is put
+back at the end, or by the next `baton bench` if this one is killed.")]
 pub struct BenchNicArgs {
-    /// Name or file of the NIC under test
+    /// Name or file of the NIC under test, or an interface
     #[arg(value_name = "NIC", value_hint = ValueHint::FilePath)]
     pub nic: String,
-    /// Name or file of the NIC of its partners [default: the same]
+    /// Name or file of the NIC of its partners [default: the same]; of an interface: another, or the Ethernet address of a reflector
     #[arg(long, value_name = "NIC", value_hint = ValueHint::FilePath)]
     pub partner: Option<String>,
     /// The hosts: a name, or a file like those in profiles/hosts
@@ -50,6 +64,10 @@ pub struct BenchNicArgs {
     /// Threads.
     #[command(flatten)]
     pub threads: ThreadsArg,
+    /// What means something on real interfaces only.
+    #[cfg(live)]
+    #[command(flatten)]
+    pub live: super::LiveBenchArgs,
 }
 
 /// A way of searching.

@@ -147,6 +147,12 @@ impl Spinner {
         spinner.enable_steady_tick(Duration::from_millis(100));
         Self(spinner)
     }
+
+    /// Says what is being done now.
+    #[cfg(live)]
+    pub fn say(&self, doing: String) {
+        self.0.set_message(doing);
+    }
 }
 
 impl Drop for Spinner {

@@ -93,3 +93,50 @@ fn what_cannot_be_measured_is_refused() {
         .refused(&["--study"]);
     assert_eq!(bench.files(), ["wrong.toml"], "nothing is left behind");
 }
+
+/// Names of interfaces and of profiles are told apart by the partner. None of this needs root, or any interface but loopback.
+#[cfg(live)]
+#[test]
+fn interfaces_and_profiles_are_told_apart() {
+    let bench = Workbench::new();
+    let refused = |line: &str, parts: &[&str]| bench.baton(line).refused(parts);
+    refused("bench nic lo", &["lo is an interface", "--partner"]);
+    refused(
+        "bench nic nic-3com --partner lo",
+        &["there is no interface nic-3com"],
+    );
+    refused(
+        "bench nic lo --partner nic-3com",
+        &["--partner nic-3com: a profile cannot be the partner of the interface lo"],
+    );
+    refused(
+        "bench nic lo --partner baton-none",
+        &["--partner baton-none: no such profile, file or interface"],
+    );
+    refused(
+        "bench nic nic-3com --csv out.csv",
+        &["--csv is for interfaces", "nic-3com is simulated"],
+    );
+    refused(
+        "bench nic lo --partner lo --rate 1000 --test tcp-send",
+        &["--rate: tcp-send varies the number of connections"],
+    );
+    refused(
+        "bench nic lo --partner lo",
+        &["lo cannot be its own partner"],
+    );
+    refused(
+        "bench nic nic-3com --gateway 03:00:00:00:00:01",
+        &["--gateway", "Ethernet address of one interface"],
+    );
+    bench.write("lo", "a file");
+    refused(
+        "bench nic lo --partner 02:00:00:00:00:01",
+        &["both an interface lo and a profile lo"],
+    );
+    refused(
+        "bench nic nic-3com --partner lo",
+        &["both an interface lo and a profile lo"],
+    );
+    assert_eq!(bench.files(), ["lo"], "nothing is left behind");
+}

@@ -1,5 +1,7 @@
 //! `baton bench`: what a NIC is good at.
 
+#[cfg(live)]
+mod live;
 mod nic;
 mod table;
 
@@ -15,6 +17,14 @@ use crate::runner::Interrupt;
 /// Bad input, an interrupt.
 pub fn execute(command: &BenchCommand, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
+        #[cfg(live)]
+        BenchCommand::Nic(arguments) => match live::choose(arguments)? {
+            live::Choice::Simulated => nic::execute(arguments, interrupt),
+            live::Choice::Interface(partner) => live::execute(arguments, &partner, interrupt),
+        },
+        #[cfg(not(live))]
         BenchCommand::Nic(arguments) => nic::execute(arguments, interrupt),
+        #[cfg(live)]
+        BenchCommand::Reflect(arguments) => live::reflect(arguments, interrupt),
     }
 }

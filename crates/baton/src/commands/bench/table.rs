@@ -2,7 +2,8 @@
 
 use super::nic::{Bench, Measured};
 use baton_microbench::frame::LinkRate;
-use baton_microbench::{Machine, Resource, Trial, Unit, Use};
+use baton_microbench::rfc2544::Rfc2544;
+use baton_microbench::{Machine, Resource, Test, Trial, Unit, Use};
 use baton_report::{Column, Table, grouped};
 
 /// Everything that is printed.
@@ -29,9 +30,13 @@ pub(super) fn text(bench: &Bench) -> String {
         table.row(row(measured, bench.link));
     }
     let mut text = table.render();
-    if bench.tests.iter().any(|one| one.rfc2544.is_some()) {
+    let of_rfc = bench.tests.iter();
+    let of_rfc: Vec<_> = of_rfc
+        .filter_map(|one| Some((one.search.test, one.rfc2544.as_ref()?)))
+        .collect();
+    if !of_rfc.is_empty() {
         text.push('\n');
-        text.push_str(&rfc2544(bench));
+        text.push_str(&rfc2544(&of_rfc));
     }
     text
 }
@@ -66,7 +71,7 @@ fn row(measured: &Measured, link: LinkRate) -> Vec<String> {
 }
 
 /// What was full in a trial, and whose it was.
-fn full(trial: &Trial) -> String {
+pub(super) fn full(trial: &Trial) -> String {
     let name = |one: &Use| match one.machine {
         Machine::UnderTest => resource(one.resource).to_owned(),
         Machine::Partner => format!("partner's {}", resource(one.resource)),
@@ -106,7 +111,8 @@ fn lost(trial: &Trial) -> String {
     }
 }
 
-fn rfc2544(bench: &Bench) -> String {
+/// The results of RFC 2544.
+pub(super) fn rfc2544(results: &[(Test, &Rfc2544)]) -> String {
     let mut table = Table::new(vec![
         Column::words("test"),
         Column::numbers("throughput,\nframes/s"),
@@ -116,13 +122,10 @@ fn rfc2544(bench: &Bench) -> String {
         Column::numbers("trials"),
     ])
     .titled("RFC 2544, without loss:");
-    for measured in &bench.tests {
-        let Some(found) = &measured.rfc2544 else {
-            continue;
-        };
+    for (test, found) in results {
         let us = |value: Option<f64>| value.map_or("-".to_owned(), |us| format!("{us:.1}"));
         table.row(vec![
-            measured.search.test.name().to_owned(),
+            test.name().to_owned(),
             found
                 .throughput
                 .map_or("-".to_owned(), |rate| grouped(rate as u64)),

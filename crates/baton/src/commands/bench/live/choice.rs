@@ -1,0 +1,134 @@
+//! Whether a name is that of a profile or of an interface.
+
+use crate::cli::{BenchNicArgs, IDEAL, Mac, PortName};
+use crate::failure::Failure;
+use baton_live::port::interface_exists;
+use baton_live::within;
+use baton_microbench::profile::NicProfile;
+use std::path::Path;
+
+/// What is to be tested.
+#[derive(Debug)]
+pub(in crate::commands::bench) enum Choice {
+    /// A simulated NIC.
+    Simulated,
+    /// An interface, with this partner.
+    Interface(Partner),
+}
+
+/// The partner of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::commands::bench) enum Partner {
+    /// Another interface of this machine.
+    Interface(String),
+    /// A reflector at this Ethernet address.
+    Reflector([u8; 6]),
+}
+
+/// What a name can mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Meaning {
+    profile: bool,
+    interface: bool,
+}
+
+/// An interface is meant when the partner is an interface or a reflector, and everything else when it is a profile or there is none. What
+/// may be both is refused.
+pub(in crate::commands::bench) fn choose(arguments: &BenchNicArgs) -> Result<Choice, Failure> {
+    let live = &arguments.live;
+    let meaning = |name: &str, namespace: Option<&str>, port: PortName| {
+        let exists = within(namespace, || interface_exists(name)).map_err(Failure::from)?;
+        Ok::<_, Failure>(Meaning {
+            profile: is_profile(name),
+            interface: exists || port == PortName::Tap,
+        })
+    };
+    let nic = meaning(&arguments.nic, live.netns.as_deref(), live.port)?;
+    let Some(name) = arguments.partner.as_deref() else {
+        return without_partner(arguments, nic);
+    };
+    if let Ok(Mac(mac)) = name.parse() {
+        return of_interface(arguments, nic, Partner::Reflector(mac));
+    }
+    let mut partner = meaning(name, live.partner_netns.as_deref(), live.partner_port)?;
+    // The kernel's end of a TAP device comes to be with the other.
+    partner.interface |= live.port == PortName::Tap && *name == arguments.nic;
+    match partner {
+        Meaning {
+            profile: true,
+            interface: true,
+        } => Err(ambiguous("--partner", name)),
+        Meaning {
+            interface: true, ..
+        } => of_interface(arguments, nic, Partner::Interface(name.to_owned())),
+        Meaning { profile: true, .. } if nic.profile => simulated(arguments),
+        Meaning { profile: true, .. } => Err(Failure::BadInput(format!(
+            "--partner {name}: a profile cannot be the partner of the interface {}; expected another interface, or the Ethernet address of a \
+             reflector",
+            arguments.nic
+        ))),
+        Meaning { .. } => Err(Failure::BadInput(format!(
+            "--partner {name}: no such profile, file or interface{}; expected one of {}, a TOML file, an interface, or the Ethernet address of \
+             a reflector",
+            place(live.partner_netns.as_deref()),
+            BenchNicArgs::nics()
+        ))),
+    }
+}
+
+fn without_partner(arguments: &BenchNicArgs, nic: Meaning) -> Result<Choice, Failure> {
+    if nic.interface && !nic.profile {
+        return Err(Failure::BadInput(format!(
+            "{} is an interface; give it a partner: --partner and another interface, or the Ethernet address of a reflector",
+            arguments.nic
+        )));
+    }
+    simulated(arguments)
+}
+
+/// Options that mean nothing to a simulated NIC are refused.
+fn simulated(arguments: &BenchNicArgs) -> Result<Choice, Failure> {
+    match arguments.live.given() {
+        Some(option) => Err(Failure::BadInput(format!(
+            "{option} is for interfaces, and {} is simulated: expected an interface or a reflector at --partner",
+            arguments.nic
+        ))),
+        None => Ok(Choice::Simulated),
+    }
+}
+
+fn of_interface(
+    arguments: &BenchNicArgs,
+    nic: Meaning,
+    partner: Partner,
+) -> Result<Choice, Failure> {
+    let name = &arguments.nic;
+    match nic {
+        Meaning {
+            interface: true,
+            profile: true,
+        } => Err(ambiguous("NIC", name)),
+        Meaning {
+            interface: true, ..
+        } => Ok(Choice::Interface(partner)),
+        Meaning { .. } => Err(Failure::BadInput(format!(
+            "there is no interface {name}{}; expected one, since its partner is one: `ip link` lists those that there are",
+            place(arguments.live.netns.as_deref())
+        ))),
+    }
+}
+
+fn ambiguous(what: &str, name: &str) -> Failure {
+    Failure::BadInput(format!(
+        "{what} {name}: there is both an interface {name} and a profile {name}; rename one of them, or write a file's path as ./{name}"
+    ))
+}
+
+fn place(namespace: Option<&str>) -> String {
+    namespace.map_or_else(String::new, |name| format!(" in the namespace {name}"))
+}
+
+/// A profile that ships with the program, or a file.
+fn is_profile(name: &str) -> bool {
+    name == IDEAL || NicProfile::names().any(|known| known == name) || Path::new(name).is_file()
+}

@@ -1,0 +1,198 @@
+//! What is printed.
+
+use super::found::{Found, TestFound, losses, unit};
+use crate::commands::bench::table::{full, rfc2544};
+use baton_microbench::Losses;
+use baton_report::{Column, Table, grouped};
+use baton_tester::environment::Interface;
+
+/// Everything that is printed.
+pub(super) fn text(found: &Found) -> String {
+    let mut text = heading(found);
+    text.push('\n');
+    text.push_str(&results(found).render());
+    if found
+        .tests
+        .iter()
+        .any(|test| test.senders(0).next().is_some())
+    {
+        text.push('\n');
+        text.push_str(&senders(found).render());
+    }
+    let of_rfc = found.tests.iter();
+    let of_rfc: Vec<_> = of_rfc
+        .filter_map(|test| Some((test.search.test, test.rfc2544.as_ref()?)))
+        .collect();
+    if !of_rfc.is_empty() {
+        text.push('\n');
+        text.push_str(&rfc2544(&of_rfc));
+    }
+    text
+}
+
+/// What was measured on.
+pub(super) fn heading(found: &Found) -> String {
+    let here = &found.environment;
+    let mut lines = vec![format!(
+        "{}, Linux {}, {}, {} processors, {} clock",
+        here.date, here.kernel, here.processor, here.cores, here.clock_source
+    )];
+    if let Some(there) = &found.partner_environment {
+        lines.push(format!(
+            "reflector: Linux {}, {}, {} processors",
+            there.kernel, there.processor, there.cores
+        ));
+    }
+    let roles = ["under test", "partner", "receiver"];
+    let interfaces = found.interfaces.iter().zip(roles);
+    lines.extend(interfaces.map(|(interface, role)| format!("{role}: {}", words(interface))));
+    let method = &found.method;
+    lines.push(format!(
+        "search: {}; {} trials of {} s at each load; paced by {}",
+        method.search, method.trials, method.trial_s, method.pacing
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// An interface in words.
+fn words(interface: &Interface) -> String {
+    let driver = &interface.driver;
+    let named = |what: &str, value: &str| match value {
+        "" => String::new(),
+        value => format!(", {what} {value}"),
+    };
+    let place = named(
+        "namespace",
+        interface.namespace.as_deref().unwrap_or_default(),
+    );
+    let speed = match interface.speed_mbps() {
+        Some(mbps) => format!(", {mbps} Mb/s"),
+        None => String::new(),
+    };
+    let core = match interface.core {
+        Some(core) => format!(", processor {core}"),
+        None => String::new(),
+    };
+    let offloads = match interface.offloads.join(" ") {
+        none if none.is_empty() => "none".to_owned(),
+        some => some,
+    };
+    let copies = if interface.copied {
+        "copied"
+    } else {
+        "not copied"
+    };
+    format!(
+        "{}{place}, {}, driver {}{}{}{speed}, MTU {}, offloads on: {offloads}; {} port, frames are {copies}{core}",
+        interface.name,
+        interface.mac,
+        driver.name,
+        named("version", &driver.version),
+        named("firmware", &driver.firmware),
+        interface.mtu,
+        interface.port.name(),
+    )
+}
+
+/// One line for each test.
+pub(super) fn results(found: &Found) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("test"),
+        Column::numbers("limit"),
+        Column::numbers("best"),
+        Column::words("unit"),
+        Column::numbers("no loss,\n1/s"),
+        Column::numbers("0.5 % loss,\n1/s"),
+        Column::numbers("trials"),
+        Column::words("full"),
+        Column::words("lost in all trials"),
+        Column::words("wrong, copied,\nreordered").ranked(1),
+    ]);
+    for test in &found.tests {
+        table.row(row(found, test));
+    }
+    table
+}
+
+fn row(found: &Found, test: &TestFound) -> Vec<String> {
+    let search = &test.search;
+    let rate = |goal: usize| {
+        let result = search.goals.get(goal);
+        let rate = result.and_then(|result| result.conditional_throughput);
+        rate.map_or("-".to_owned(), |rate| grouped(rate.round() as u64))
+    };
+    let limit = found.link.map(|link| search.test.limit(link));
+    let [wrong, copies, reordered] = test.irregular().map(grouped);
+    vec![
+        search.test.name().to_owned(),
+        limit.map_or("-".to_owned(), |limit| limit.to_string()),
+        format!("{:.1}", search.best),
+        unit(search.test).to_owned(),
+        rate(0),
+        rate(1),
+        search.trials.len().to_string(),
+        full(search.best_trial()),
+        places(&test.losses()),
+        format!("{wrong}, {copies}, {reordered}"),
+    ]
+}
+
+/// Losses by place in words.
+pub(super) fn places(losses: &Losses) -> String {
+    let names = losses.iter();
+    let names: Vec<String> = names
+        .map(|(place, frames)| format!("{} {}", place.name(), grouped(frames)))
+        .collect();
+    if names.is_empty() {
+        "-".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// What senders did by themselves, in the trial of the highest load without any loss, or the best.
+fn senders(found: &Found) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("test"),
+        Column::numbers("offered,\n1/s"),
+        Column::numbers("sent"),
+        Column::numbers("not sent\nin time"),
+        Column::numbers("at\nonce"),
+        Column::words("from one call to the next, us:\np50, p99, most"),
+        Column::numbers("standard\ndeviation, us"),
+        Column::words("late, us:\np50, p99, most"),
+    ])
+    .titled(
+        "The senders themselves, at the highest load without any loss, or else in the best trial:",
+    );
+    for test in &found.tests {
+        let trial = clean(test).unwrap_or(test.search.best_trial);
+        for departures in test.senders(trial) {
+            let three = |times: baton_tester::Quantiles| {
+                format!("{:.1}, {:.1}, {:.0}", times.p50, times.p99, times.max)
+            };
+            let seconds = test.search.trials[trial].seconds;
+            let offered = departures.offered as f64 / seconds;
+            table.row(vec![
+                test.search.test.name().to_owned(),
+                grouped(offered.round() as u64),
+                grouped(departures.handed),
+                grouped(departures.late + departures.refused),
+                departures.frames_at_once.to_string(),
+                three(departures.gaps_us),
+                format!("{:.1}", departures.jitter_us),
+                three(departures.lateness_us),
+            ]);
+        }
+    }
+    table
+}
+
+/// The trial of the highest load at which nothing was lost.
+fn clean(test: &TestFound) -> Option<usize> {
+    let trials = test.search.trials.iter().enumerate();
+    let clean = trials.filter(|(_, trial)| losses(trial).next().is_none());
+    clean
+        .max_by_key(|(_, trial)| trial.offered())
+        .map(|(number, _)| number)
+}
