@@ -2,7 +2,7 @@
 //! and microloads, all behind one trait, [`Workload`].
 //!
 //! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
-//! - [`capture`] tells how long the connections of a packet capture live.
+//! - [`capture`] tells how long the connections of a packet capture live; [`packets`] are those that a router gets, captured or generated.
 //! - [`replay`] makes a [`Workload`] of a log; [`specweb`] and [`micro`] make loads of their own.
 //! - [`load`] says when requests are due: open and closed loops.
 //! - [`analyse`] tells what is in a log; [`generate`] makes synthetic logs, [`fit`] finds the parameters that make one
@@ -19,6 +19,7 @@ pub mod load;
 pub mod log;
 pub mod micro;
 pub mod on_demand;
+pub mod packets;
 pub mod remote_files;
 pub mod replay;
 pub mod session;

@@ -9,6 +9,7 @@ mod connections;
 mod erf;
 mod link;
 mod pcap;
+mod routed;
 mod segment;
 
 pub use analysis::{CaptureAnalysis, ConnectionCounts};
@@ -16,6 +17,7 @@ pub use analysis::{CaptureAnalysis, ConnectionCounts};
 use crate::log::open;
 use connections::Connections;
 use link::Link;
+pub(crate) use routed::read_routed;
 use segment::{Content, Segment};
 use serde::Serialize;
 use std::io::{self, Read};
@@ -121,6 +123,14 @@ pub enum CaptureError {
         /// As pcap or ERF numbers it.
         link_type: String,
     },
+    /// Nothing that a router could forward.
+    #[error("{}: has no IPv4 packet that a router would forward among its {packets} packets", path.display())]
+    NothingToRoute {
+        /// The file.
+        path: PathBuf,
+        /// Packets that it has.
+        packets: u64,
+    },
     /// No TCP.
     #[error("{}: has no TCP segment among its {packets} packets", path.display())]
     NoConnections {
@@ -176,64 +186,81 @@ impl CaptureAnalysis {
     pub fn from_reader(path: &Path, source: impl Read) -> Result<Self, CaptureError> {
         let mut counts = PacketCounts::default();
         let mut connections = Connections::default();
-        let read = read(source, &mut counts, &mut connections);
-        let path = || path.to_owned();
-        let packets = counts.all;
-        match read {
-            Ok(Some((format, cut_off))) if counts.tcp > 0 => {
-                Ok(Self::of(format, counts, &connections, cut_off))
-            }
-            Ok(Some(_)) => Err(CaptureError::NoConnections {
-                path: path(),
-                packets,
-            }),
-            Ok(None) => Err(CaptureError::NotACapture { path: path() }),
-            Err(Problem::Io(source)) => Err(CaptureError::Io {
-                path: path(),
+        let (format, cut_off) = read(path, source, |packet| {
+            take(packet, &mut counts, &mut connections);
+        })?;
+        if counts.tcp == 0 {
+            return Err(CaptureError::NoConnections {
+                path: path.to_owned(),
+                packets: counts.all,
+            });
+        }
+        Ok(Self::of(format, counts, &connections, cut_off))
+    }
+}
+
+impl Problem {
+    /// The problem of the capture at `path`, of which so many packets could be read.
+    fn of(self, path: &Path, packets: u64) -> CaptureError {
+        let path = path.to_owned();
+        match self {
+            Self::Io(source) => CaptureError::Io {
+                path,
                 packets,
                 source,
-            }),
-            Err(Problem::Damaged(reason)) => Err(CaptureError::Damaged {
-                path: path(),
+            },
+            Self::Damaged(reason) => CaptureError::Damaged {
+                path,
                 packets,
                 reason,
-            }),
-            Err(Problem::LinkType(link_type)) => Err(CaptureError::LinkType {
-                path: path(),
+            },
+            Self::LinkType(link_type) => CaptureError::LinkType {
+                path,
                 packet: packets + 1,
                 link_type,
-            }),
+            },
         }
     }
 }
 
-/// Reads all packets. Gives the format, and whether the capture ends within a packet; none if it is no capture.
+/// Gives each packet of the capture from `source` to `take`. The format, and whether the capture ends within a packet.
 fn read(
+    path: &Path,
     source: impl Read,
-    counts: &mut PacketCounts,
-    connections: &mut Connections,
-) -> Result<Option<(CaptureFormat, bool)>, Problem> {
-    let (start, reader) = open::decompress(source).map_err(Problem::Io)?;
-    let Some(format) = CaptureFormat::of(&start) else {
-        return Ok(None);
-    };
-    let mut packets: Box<dyn Packets> = match format {
-        CaptureFormat::Pcap => Box::new(pcap::Pcap::new(reader)?),
-        CaptureFormat::Pcapng => Box::new(pcap::Pcapng::new(reader)?),
-        CaptureFormat::Erf => Box::new(erf::Erf::new(reader)),
-    };
-    loop {
-        match packets.next() {
-            Ok(Some(packet)) => take(&packet, counts, connections),
-            Ok(None) => return Ok(Some((format, false))),
-            // Whoever captured was stopped: what is there counts.
-            Err(Problem::Io(error))
-                if error.kind() == io::ErrorKind::UnexpectedEof && counts.all > 0 =>
-            {
-                return Ok(Some((format, true)));
+    mut take: impl FnMut(&Captured<'_>),
+) -> Result<(CaptureFormat, bool), CaptureError> {
+    let mut packets = 0;
+    let read = || {
+        let (start, reader) = open::decompress(source).map_err(Problem::Io)?;
+        let Some(format) = CaptureFormat::of(&start) else {
+            return Ok(None);
+        };
+        let mut all: Box<dyn Packets> = match format {
+            CaptureFormat::Pcap => Box::new(pcap::Pcap::new(reader)?),
+            CaptureFormat::Pcapng => Box::new(pcap::Pcapng::new(reader)?),
+            CaptureFormat::Erf => Box::new(erf::Erf::new(reader)),
+        };
+        loop {
+            match all.next() {
+                Ok(Some(packet)) => take(&packet),
+                Ok(None) => return Ok(Some((format, false))),
+                // Whoever captured was stopped: what is there counts.
+                Err(Problem::Io(error))
+                    if error.kind() == io::ErrorKind::UnexpectedEof && packets > 0 =>
+                {
+                    return Ok(Some((format, true)));
+                }
+                Err(problem) => return Err(problem),
             }
-            Err(problem) => return Err(problem),
+            packets += 1;
         }
+    };
+    match read() {
+        Ok(Some(read)) => Ok(read),
+        Ok(None) => Err(CaptureError::NotACapture {
+            path: path.to_owned(),
+        }),
+        Err(problem) => Err(problem.of(path, packets)),
     }
 }
 
