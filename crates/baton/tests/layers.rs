@@ -27,7 +27,12 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "apps", "bus", "cache", "host", "nic", "stats", "tcp", "wire", "workload",
         ],
     ),
-    ("microbench", &["bus", "sim", "stats", "tcp", "wire"]),
+    (
+        "microbench",
+        &[
+            "apps", "bus", "host", "inet", "sim", "stats", "tcp", "wire", "workload",
+        ],
+    ),
     ("report", &["stats"]),
     // From here on it takes Linux.
     ("iolib", &["bus", "wire"]),

@@ -4,6 +4,7 @@
 //! University, TR EE0401): frames are replayed at the driver, below sockets, and what is sent or received is counted. A test is made on a
 //! [`Port`]: a simulated NIC ([`simulated`]) or an interface. A [`search`] finds the highest rate.
 
+pub mod applications;
 pub mod frame;
 pub mod measure;
 mod port;

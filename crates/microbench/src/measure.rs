@@ -93,7 +93,7 @@ impl TrialLength {
     }
 
     /// Warm-up and duration of a trial at `rate` frames a second.
-    fn of(&self, rate: f64) -> (Span, Span) {
+    pub(crate) fn of(&self, rate: f64) -> (Span, Span) {
         match *self {
             Self::Fixed { warm_up, duration } => (warm_up, duration),
             Self::Frames {

@@ -126,6 +126,13 @@ impl Losses {
         self.0[place as usize] += frames;
     }
 
+    /// Adds all that `others` has.
+    pub(crate) fn add_all(&mut self, others: &Self) {
+        for (sum, frames) in self.0.iter_mut().zip(others.0) {
+            *sum += frames;
+        }
+    }
+
     /// How many were lost there.
     pub fn at(&self, place: Place) -> u64 {
         self.0[place as usize]

@@ -1,4 +1,4 @@
-//! A machine's bus, with the NIC as its only device.
+//! A machine's bus, with its NICs.
 
 use super::event::{Context, Event};
 use baton_bus::interconnect::{
@@ -63,25 +63,30 @@ pub(super) struct Bus {
 }
 
 impl Bus {
-    pub(super) fn new(machine: u8, config: &InterconnectConfig) -> Result<Self, InterconnectError> {
+    pub(super) fn new(
+        machine: u8,
+        config: &InterconnectConfig,
+        nics: usize,
+    ) -> Result<Self, InterconnectError> {
         Ok(Self {
             machine,
-            model: config.build(1)?,
+            model: config.build(nics)?,
             armed: Time::NEVER,
         })
     }
 
-    /// Begins a transfer. That it is done is told if there is a tag.
+    /// Begins a transfer with a NIC. That it is done is told if there is a tag.
     pub(super) fn submit(
         &mut self,
         cx: &mut Context<'_>,
+        nic: u8,
         operation: Operation,
         category: Category,
         bytes: u32,
         tag: Option<Tag>,
     ) {
         let transfer = Transfer {
-            device: DeviceId(0),
+            device: DeviceId(nic),
             operation,
             bytes: BytesByCategory::of(category, bytes.into()),
             tag: tag.map_or(0, Tag::encode),
@@ -99,9 +104,10 @@ impl Bus {
         self.model.handle_timeout(cx.now);
     }
 
-    /// The next transfer that is done.
-    pub(super) fn poll_done(&mut self) -> Option<Tag> {
-        self.model.poll_done().map(|done| Tag::decode(done.tag))
+    /// The next transfer that is done, and whose it was.
+    pub(super) fn poll_done(&mut self) -> Option<(u8, Tag)> {
+        let done = self.model.poll_done()?;
+        Some((done.device.0, Tag::decode(done.tag)))
     }
 
     /// Sees to it that it is looked at in time.

@@ -1,44 +1,50 @@
 //! What happens, and what machines need when it does.
 
-use super::frame::Segment;
+use super::frame::Contents;
 use baton_sim::EventQueue;
 use baton_wire::Time;
-use slab::Slab;
 
-/// What can happen, on the machine of a number.
+/// A NIC of a machine, both by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NicId {
+    pub(super) machine: u8,
+    pub(super) nic: u8,
+}
+
+/// What can happen, to the machine of a number or to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// Its processor is done with a task.
+    /// A machine's processor is done with a task.
     Processor(u8),
-    /// Its bus may be done with a transfer.
+    /// A machine's bus may be done with a transfer.
     Bus(u8),
-    /// An engine of its NIC is done with a frame.
-    Engine(u8, u8),
-    /// Its NIC has started a DMA.
-    Dma(u8),
-    /// A frame to send is in packet memory.
-    Buffered(u8),
-    /// A frame to send has left.
-    Sent(u8),
-    /// A frame that was received is in packet memory.
-    Stored(u8),
-    /// A frame that was received is in host memory.
-    Delivered(u8),
-    /// A time of its NIC's interrupts may be over.
-    Timer(u8),
-    /// Its test wants to send, or a timer of it is due.
+    /// A machine's application wants to send, or a timer of it is due.
     Due(u8),
-    /// A frame from it arrives at the other end of its wire.
-    Arrival(u8),
-    /// A frame from the switch arrives at it.
-    FromSwitch(u8),
+    /// An engine of a NIC is done with a frame.
+    Engine(NicId, u8),
+    /// A NIC has started a DMA.
+    Dma(NicId),
+    /// A frame to send is in packet memory.
+    Buffered(NicId),
+    /// A frame to send has left.
+    Sent(NicId),
+    /// A frame that was received is in packet memory.
+    Stored(NicId),
+    /// A frame that was received is in host memory.
+    Delivered(NicId),
+    /// A time of a NIC's interrupts may be over.
+    Timer(NicId),
+    /// A frame from a NIC arrives at the other end of its wire.
+    Arrival(NicId),
+    /// A frame from a switch arrives at a NIC.
+    FromSwitch(NicId),
 }
 
 /// What is there beside the machine that something happens on.
 pub(super) struct Context<'a> {
     pub(super) now: Time,
     pub(super) events: &'a mut EventQueue<Event>,
-    pub(super) segments: &'a mut Slab<Segment>,
+    pub(super) contents: &'a mut Contents,
 }
 
 impl Context<'_> {

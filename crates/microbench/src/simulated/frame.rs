@@ -1,12 +1,13 @@
-//! Frames on their way.
+//! Frames on their way, and what they carry.
 
 use baton_wire::{Symbolic, Time};
+use slab::Slab;
 
 /// A TCP segment whose data is named, not stored.
 pub(super) type Segment = baton_tcp::Segment<Symbolic>;
 
 /// Bytes of the check sequence, which is on the wire only.
-const CHECK_SEQUENCE: u32 = 4;
+pub(super) const CHECK_SEQUENCE: u16 = 4;
 
 /// Bytes of a frame that carries nothing, such as one that pauses.
 pub(super) const LEAST_FRAME: u16 = 64;
@@ -29,8 +30,10 @@ pub(super) struct Frame {
 pub(super) enum Body {
     /// A UDP datagram.
     Datagram,
-    /// A TCP segment, by its place in the slab.
+    /// A TCP segment, by its place among the [contents](Contents).
     Segment(usize),
+    /// An IP packet, by the place there of all bytes of its frame.
+    Packet(usize),
     /// The partner is to stop, or to go on (802.3x).
     Pause { stop: bool },
 }
@@ -38,6 +41,60 @@ pub(super) enum Body {
 impl Frame {
     /// Its bytes in memory.
     pub(super) fn bytes(&self) -> u32 {
-        u32::from(self.len) - CHECK_SEQUENCE
+        u32::from(self.len - CHECK_SEQUENCE)
+    }
+}
+
+/// What is in frames that are on their way.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) segments: Slab<Segment>,
+    pub(super) packets: Packets,
+}
+
+impl Contents {
+    /// A frame goes no further.
+    pub(super) fn forget(&mut self, body: Body) {
+        match body {
+            Body::Segment(key) => drop(self.segments.remove(key)),
+            Body::Packet(key) => self.packets.remove(key),
+            Body::Datagram | Body::Pause { .. } => {}
+        }
+    }
+}
+
+/// Bytes of frames, without check sequence. Memory of those that are gone is used again.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    buffers: Vec<Vec<u8>>,
+    free: Vec<usize>,
+}
+
+impl Packets {
+    /// Keeps a frame of these bytes; they are copied.
+    pub(super) fn insert(&mut self, bytes: &[u8]) -> usize {
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.buffers.push(Vec::new());
+            self.buffers.len() - 1
+        });
+        self.buffers[key].clear();
+        self.buffers[key].extend_from_slice(bytes);
+        key
+    }
+
+    /// The bytes of a frame.
+    pub(super) fn bytes_mut(&mut self, key: usize) -> &mut Vec<u8> {
+        &mut self.buffers[key]
+    }
+
+    /// A frame is gone.
+    pub(super) fn remove(&mut self, key: usize) {
+        self.free.push(key);
+    }
+
+    /// Frames that are on their way.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.buffers.len() - self.free.len()
     }
 }

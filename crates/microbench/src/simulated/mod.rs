@@ -9,11 +9,14 @@ mod coalescing;
 mod event;
 mod frame;
 mod host;
+mod interface;
 mod machine;
 mod nic;
+mod router;
 mod switch;
 #[cfg(test)]
 mod tests;
+mod web;
 mod world;
 
 use crate::frame::LinkRate;
@@ -22,11 +25,13 @@ use crate::port::{
 };
 use crate::profile::{HostProfile, NicProfile};
 use crate::test::Test;
-use application::{Acceptor, Application, Datagrams, Initiator, Sending, Sink, Source};
+use application::{Acceptor, Application, Datagrams, Initiator, Sending, Sink, Source, What};
 use baton_bus::interconnect::InterconnectError;
 use baton_sim::hardware::ConfigError;
 use baton_wire::{Span, Time};
-use world::World;
+use event::NicId;
+use machine::{Drivers, Parts};
+use world::{Link, World};
 
 /// Delay of a cable, nanoseconds: some metres.
 const CABLE_NS: u32 = 50;
@@ -38,6 +43,9 @@ const TOLERANCE: u64 = 64;
 /// Longest time without a frame in a burst, after which nothing more of it comes.
 const QUIET: Span = Span::from_ms(20);
 
+pub use router::route;
+pub use web::serve;
+
 /// A profile describes what cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimulationError {
@@ -47,6 +55,9 @@ pub enum SimulationError {
     /// Processor, memory or wire.
     #[error(transparent)]
     Hardware(#[from] ConfigError),
+    /// It is not known what applications cost on a host.
+    #[error("host {0}: has no table `applications`; expected what applications cost there")]
+    NoCosts(String),
 }
 
 /// A simulated NIC under test, and its partners.
@@ -85,18 +96,25 @@ impl<'a> SimulatedPort<'a> {
     /// Everything at its beginning.
     fn world(&self, request: &Request) -> Result<World, SimulationError> {
         let [under_test, partner] = applications(request, self.link_rate());
+        let machine = |nic, application| Parts {
+            nics: vec![nic],
+            host: self.host,
+            drivers: Drivers::Interrupt,
+            application,
+        };
         let mut machines = vec![
-            (self.under_test, self.host, under_test),
-            (self.partner, self.host, partner),
+            machine(self.under_test, under_test),
+            machine(self.partner, partner),
         ];
-        if request.test.is_three_way() {
-            machines.push((
-                self.receiver,
-                self.host,
-                Application::Datagrams(Datagrams::default()),
-            ));
-        }
-        World::new(self.link_rate(), machines)
+        let nic = |machine| NicId { machine, nic: 0 };
+        let link = if request.test.is_three_way() {
+            let receiver = Application::Datagrams(Datagrams::default());
+            machines.push(machine(self.receiver, receiver));
+            Link::Switch((0..3).map(nic).collect())
+        } else {
+            Link::Cable([0, 1].map(nic))
+        };
+        World::new(self.link_rate(), machines, vec![link])
     }
 }
 
@@ -151,7 +169,7 @@ fn applications(request: &Request, link: LinkRate) -> [Application; 2] {
         };
         let len = test.carried().frame_len() as u16;
         let sending = Sending {
-            len,
+            what: What::Alike(len),
             to,
             rate,
             most,
@@ -174,22 +192,15 @@ fn applications(request: &Request, link: LinkRate) -> [Application; 2] {
     let source = |machine, partner| {
         Application::Source(Box::new(Source::new(machine, partner, connections)))
     };
-    let sink = |machine, partner| Application::Sink(Box::new(Sink::new(machine, partner)));
+    let sink = |machine| Application::Sink(Box::new(Sink::new(machine)));
     let initiator =
         |machine, partner| Application::Initiator(Box::new(Initiator::new(machine, partner, rate)));
-    let acceptor =
-        |machine, partner| Application::Acceptor(Box::new(Acceptor::new(machine, partner)));
+    let acceptor = |machine| Application::Acceptor(Box::new(Acceptor::new(machine)));
     match test {
-        Test::TcpSend => [source(UNDER_TEST, PARTNER), sink(PARTNER, UNDER_TEST)],
-        Test::TcpReceive => [sink(UNDER_TEST, PARTNER), source(PARTNER, UNDER_TEST)],
-        Test::Accept => [
-            acceptor(UNDER_TEST, PARTNER),
-            initiator(PARTNER, UNDER_TEST),
-        ],
-        Test::Initiate => [
-            initiator(UNDER_TEST, PARTNER),
-            acceptor(PARTNER, UNDER_TEST),
-        ],
+        Test::TcpSend => [source(UNDER_TEST, PARTNER), sink(PARTNER)],
+        Test::TcpReceive => [sink(UNDER_TEST), source(PARTNER, UNDER_TEST)],
+        Test::Accept => [acceptor(UNDER_TEST), initiator(PARTNER, UNDER_TEST)],
+        Test::Initiate => [initiator(UNDER_TEST, PARTNER), acceptor(PARTNER)],
         _ => {
             let to = if test.is_three_way() {
                 RECEIVER
@@ -210,7 +221,7 @@ fn drain(world: &mut World, mut end: Time) -> Time {
         world
             .machines
             .iter()
-            .map(|one| one.nic.counts.delivered)
+            .map(|one| one.interfaces[0].nic.counts.delivered)
             .sum::<u64>()
     };
     loop {
@@ -256,10 +267,8 @@ impl Snapshot {
             .map(|one| MachineSnapshot::of(one, now))
             .collect();
         let of_switch = |machine| {
-            world
-                .switch
-                .as_ref()
-                .map_or(0, |switch| switch.dropped(machine))
+            let switches = world.switches.iter();
+            switches.map(|switch| switch.dropped(machine)).sum()
         };
         Self {
             switch: (0..machines.len()).map(of_switch).collect(),
@@ -308,19 +317,21 @@ impl MachineSnapshot {
                 offered = initiator.offered(now);
                 connections = initiator.closed();
             }
-            Application::Source(_) | Application::Acceptor(_) => {}
+            _ => {}
         }
+        let interface = &machine.interfaces[0];
+        let counts = interface.nic.counts;
         Self {
             offered,
-            sent: machine.nic.counts.sent,
-            line_bytes: machine.line_bytes(),
-            delivered: machine.nic.counts.delivered,
+            sent: counts.sent,
+            line_bytes: interface.line_bytes(),
+            delivered: counts.delivered,
             tried,
-            lost_before_wire: machine.counts.losses,
-            lost_after_wire: machine.nic.counts.losses,
+            lost_before_wire: interface.losses,
+            lost_after_wire: counts.losses,
             goodput_bytes,
             connections,
-            interrupts: machine.counts.interrupts,
+            interrupts: machine.interrupts,
         }
     }
 }
@@ -373,6 +384,25 @@ fn uses(
     end: Time,
 ) -> Vec<Use> {
     const ROLES: [Role; 3] = [Role::UnderTest, Role::Partner, Role::Receiver];
+    let mut uses = Vec::new();
+    for (place, machine) in world.machines.iter().enumerate() {
+        let sent = after.machines[place].line_bytes - before.machines[place].line_bytes;
+        let of_machine = uses_of(machine, world.rate, [end, end - request.duration], [sent]);
+        uses.extend(of_machine.into_iter().map(|one| Use {
+            machine: ROLES[place],
+            ..one
+        }));
+    }
+    uses
+}
+
+/// How busy everything of a machine under test was, up to a time from an earlier one on. `line_bytes` are those that its NICs sent then.
+fn uses_of<const NICS: usize>(
+    machine: &machine::Machine,
+    link: LinkRate,
+    [end, start]: [Time; 2],
+    line_bytes: [u64; NICS],
+) -> Vec<Use> {
     const RESOURCES: [Resource; 5] = [
         Resource::Host,
         Resource::Bus,
@@ -380,23 +410,15 @@ fn uses(
         Resource::NicDma,
         Resource::NicMemory,
     ];
-    let mut uses = Vec::new();
-    for (place, machine) in world.machines.iter().enumerate() {
-        let shares = RESOURCES.into_iter().zip(machine.utilisation(end));
-        let of = |(resource, share)| Use {
-            machine: ROLES[place],
-            resource,
-            share,
-        };
-        uses.extend(shares.map(of));
-        let bits = 8 * (after.machines[place].line_bytes - before.machines[place].line_bytes);
-        let share =
-            bits as f64 / (world.link.bits_per_second() as f64 * request.duration.as_secs_f64());
-        uses.push(Use {
-            machine: ROLES[place],
-            resource: Resource::Wire,
-            share,
-        });
-    }
-    uses
+    let of = |(resource, share)| Use {
+        machine: Role::UnderTest,
+        resource,
+        share,
+    };
+    let shares = RESOURCES.into_iter().zip(machine.utilisation(end));
+    let busiest = line_bytes.into_iter().max().unwrap_or(0);
+    let bits = link.bits_per_second() as f64 * (end - start).as_secs_f64();
+    let on_wire = 8.0 * busiest as f64 / bits;
+    let wire = std::iter::once((Resource::Wire, on_wire));
+    shares.chain(wire).map(of).collect()
 }

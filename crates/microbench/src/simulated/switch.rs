@@ -1,11 +1,11 @@
 //! A store-and-forward switch.
 
 use super::SimulationError;
-use super::event::{Context, Event};
+use super::event::{Context, Event, NicId};
 use super::frame::{Body, Frame};
 use crate::frame::LinkRate;
 use baton_sim::hardware::{Wire, WireConfig};
-use baton_wire::{Span, Time};
+use baton_wire::Span;
 
 /// From the last bit of a frame until it can leave, nanoseconds (assumed: the switches of the report are not named).
 const FORWARDING_NS: u64 = 4_000;
@@ -13,59 +13,69 @@ const FORWARDING_NS: u64 = 4_000;
 /// Frames that wait for a port (assumed: 128 KiB of memory a port, the usual then, in full frames).
 const QUEUE_FRAMES: u32 = 85;
 
-/// A switch with a port for each machine. It takes no part in flow control.
+/// A switch with a port for each NIC. It takes no part in flow control.
 #[derive(Debug)]
 pub(super) struct Switch {
-    /// Out of each port.
-    ports: Vec<Wire<Frame>>,
+    /// Out of each port, and whose it is.
+    ports: Vec<(NicId, Wire<Frame>)>,
 }
 
 impl Switch {
-    pub(super) fn new(machines: usize, link: LinkRate) -> Result<Self, SimulationError> {
+    pub(super) fn new(nics: &[NicId], link: LinkRate) -> Result<Self, SimulationError> {
         let config = WireConfig {
             rate_mbps: link.mbps,
             delay_ns: super::CABLE_NS,
             queue_frames: QUEUE_FRAMES,
             ..WireConfig::default()
         };
-        let port = |_| Wire::new(&config, 0);
-        let ports = (0..machines).map(port).collect::<Result<_, _>>()?;
+        let port = |nic: &NicId| Ok::<_, SimulationError>((*nic, Wire::new(&config, 0)?));
+        let ports = nics.iter().map(port).collect::<Result<_, _>>()?;
         Ok(Self { ports })
     }
 
-    /// A frame has come in.
+    /// A frame has come in. The machine that it is for has one port here.
     pub(super) fn receive(&mut self, cx: &mut Context<'_>, frame: Frame) {
         if matches!(frame.body, Body::Pause { .. }) {
             return;
         }
-        let port = &mut self.ports[usize::from(frame.to)];
-        let idle = port.next_arrival().is_none();
-        port.send(
+        let port = self
+            .ports
+            .iter_mut()
+            .find(|(nic, _)| nic.machine == frame.to);
+        let Some((nic, wire)) = port else {
+            return cx.contents.forget(frame.body);
+        };
+        let idle = wire.next_arrival().is_none();
+        let dropped = wire.counters().dropped_queue_full;
+        wire.send(
             cx.now + Span::from_ns(FORWARDING_NS),
             frame.len.into(),
             frame,
         );
-        if idle {
-            self.arm(cx, frame.to);
+        if wire.counters().dropped_queue_full > dropped {
+            cx.contents.forget(frame.body);
+        }
+        if let Some(arrival) = wire.next_arrival().filter(|_| idle) {
+            cx.at(arrival, Event::FromSwitch(*nic));
         }
     }
 
-    /// A frame arrives at a machine.
-    pub(super) fn deliver(&mut self, cx: &mut Context<'_>, machine: u8) -> Option<Frame> {
-        let frame = self.ports[usize::from(machine)].receive(cx.now);
-        self.arm(cx, machine);
+    /// A frame arrives at a NIC.
+    pub(super) fn deliver(&mut self, cx: &mut Context<'_>, to: NicId) -> Option<Frame> {
+        let (_, wire) = self.ports.iter_mut().find(|(nic, _)| *nic == to)?;
+        let frame = wire.receive(cx.now);
+        if let Some(arrival) = wire.next_arrival() {
+            cx.at(arrival, Event::FromSwitch(to));
+        }
         frame
-    }
-
-    fn arm(&self, cx: &mut Context<'_>, machine: u8) {
-        let next: Option<Time> = self.ports[usize::from(machine)].next_arrival();
-        if let Some(arrival) = next {
-            cx.at(arrival, Event::FromSwitch(machine));
-        }
     }
 
     /// Frames for a machine for which there was no room.
     pub(super) fn dropped(&self, machine: usize) -> u64 {
-        self.ports[machine].counters().dropped_queue_full
+        let of_machine = |(nic, _): &&(NicId, Wire<Frame>)| usize::from(nic.machine) == machine;
+        let ports = self.ports.iter().filter(of_machine);
+        ports
+            .map(|(_, wire)| wire.counters().dropped_queue_full)
+            .sum()
     }
 }

@@ -21,6 +21,7 @@ fn fast_host() -> HostProfile {
             checksum_64_bytes: 1,
             refill_batch: 16,
         },
+        applications: None,
     }
 }
 

@@ -1,47 +1,74 @@
 //! Machines, what joins them, and time.
 
 use super::SimulationError;
-use super::application::Application;
-use super::event::{Context, Event};
-use super::frame::Segment;
-use super::machine::Machine;
+use super::event::{Context, Event, NicId};
+use super::frame::{Contents, Frame};
+use super::machine::{Machine, Parts};
 use super::switch::Switch;
 use crate::frame::LinkRate;
-use crate::profile::{HostProfile, NicProfile};
 use baton_sim::EventQueue;
 use baton_wire::Time;
-use slab::Slab;
 
-/// Two machines on a cable, or three on a switch.
+/// What joins NICs, each of which is in one of these.
+#[derive(Debug)]
+pub(super) enum Link {
+    /// A cable between two.
+    Cable([NicId; 2]),
+    /// A switch with a cable to each.
+    Switch(Vec<NicId>),
+}
+
+/// Where the wire of a NIC ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Nic(NicId),
+    /// A switch, by its number.
+    Switch(usize),
+}
+
+/// Machines on cables and switches.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) machines: Vec<Machine>,
-    pub(super) switch: Option<Switch>,
+    pub(super) switches: Vec<Switch>,
     /// What all links are like.
-    pub(super) link: LinkRate,
+    pub(super) rate: LinkRate,
+    /// By machine and NIC.
+    ends: Vec<Vec<End>>,
     events: EventQueue<Event>,
-    segments: Slab<Segment>,
+    pub(super) contents: Contents,
 }
 
 impl World {
-    /// Machines with NICs and what they are for: the one under test first.
-    pub(super) fn new(
-        link: LinkRate,
-        machines: Vec<(&NicProfile, &HostProfile, Application)>,
-    ) -> Result<Self, SimulationError> {
-        let switch = match machines.len() {
-            2 => None,
-            count => Some(Switch::new(count, link)?),
-        };
+    /// Machines and what joins them.
+    pub(super) fn new(rate: LinkRate, machines: Vec<Parts<'_>>, links: Vec<Link>) -> Result<Self, SimulationError> {
+        let nics = machines.iter().map(|parts| parts.nics.len());
+        let mut ends: Vec<Vec<End>> = nics.map(|nics| vec![End::Switch(0); nics]).collect();
+        let mut end = |of: NicId, is| ends[usize::from(of.machine)][usize::from(of.nic)] = is;
+        let mut switches = Vec::new();
+        for link in links {
+            match link {
+                Link::Cable([one, other]) => {
+                    end(one, End::Nic(other));
+                    end(other, End::Nic(one));
+                }
+                Link::Switch(nics) => {
+                    for nic in &nics {
+                        end(*nic, End::Switch(switches.len()));
+                    }
+                    switches.push(Switch::new(&nics, rate)?);
+                }
+            }
+        }
         let built = (0..).zip(machines);
-        let built = built
-            .map(|(id, (nic, host, application))| Machine::new(id, nic, host, application, link));
+        let built = built.map(|(id, parts)| Machine::new(id, parts, rate));
         let mut world = Self {
             machines: built.collect::<Result<_, _>>()?,
-            switch,
-            link,
+            switches,
+            rate,
+            ends,
             events: EventQueue::with_capacity(256),
-            segments: Slab::new(),
+            contents: Contents::default(),
         };
         for id in 0..world.machines.len() {
             world.events.push(Time::ZERO, Event::Due(id as u8));
@@ -61,47 +88,52 @@ impl World {
     fn step(&mut self, now: Time, event: Event) {
         let Self {
             machines,
-            switch,
+            switches,
+            ends,
             events,
-            segments,
+            contents,
             ..
         } = self;
         let mut cx = Context {
             now,
             events,
-            segments,
+            contents,
+        };
+        let receive = |machines: &mut [Machine], cx: &mut Context<'_>, to: NicId, frame: Frame| {
+            machines[usize::from(to.machine)].receive(cx, to.nic, frame);
         };
         match event {
             Event::Arrival(from) => {
-                let wire = &mut machines[usize::from(from)].wire;
+                let (machine, nic) = (usize::from(from.machine), usize::from(from.nic));
+                let wire = &mut machines[machine].interfaces[nic].wire;
                 let frame = wire.receive(now);
                 if let Some(next) = wire.next_arrival() {
-                    cx.at(next, Event::Arrival(from));
+                    cx.at(next, event);
                 }
-                match (frame, switch) {
-                    (Some(frame), Some(switch)) => switch.receive(&mut cx, frame),
-                    (Some(frame), None) => machines[usize::from(1 - from)].receive(&mut cx, frame),
+                match (frame, ends[machine][nic]) {
+                    (Some(frame), End::Switch(number)) => switches[number].receive(&mut cx, frame),
+                    (Some(frame), End::Nic(to)) => receive(machines, &mut cx, to, frame),
                     (None, _) => {}
                 }
             }
             Event::FromSwitch(to) => {
-                let frame = switch
-                    .as_mut()
-                    .and_then(|switch| switch.deliver(&mut cx, to));
-                if let Some(frame) = frame {
-                    machines[usize::from(to)].receive(&mut cx, frame);
+                let end = ends[usize::from(to.machine)][usize::from(to.nic)];
+                if let End::Switch(number) = end
+                    && let Some(frame) = switches[number].deliver(&mut cx, to)
+                {
+                    receive(machines, &mut cx, to, frame);
                 }
             }
-            Event::Processor(id)
-            | Event::Bus(id)
-            | Event::Engine(id, _)
+            Event::Processor(machine) | Event::Bus(machine) | Event::Due(machine) => {
+                machines[usize::from(machine)].handle(&mut cx, event);
+            }
+            Event::Engine(id, _)
             | Event::Dma(id)
             | Event::Buffered(id)
             | Event::Sent(id)
             | Event::Stored(id)
             | Event::Delivered(id)
-            | Event::Timer(id)
-            | Event::Due(id) => machines[usize::from(id)].handle(&mut cx, event),
+            | Event::Timer(id) => machines[usize::from(id.machine)].handle(&mut cx, event),
         }
     }
 }

@@ -11,7 +11,8 @@ use slab::Slab;
 #[derive(Debug)]
 pub(in crate::simulated) struct Initiator {
     pub(super) tcp: Tcp,
-    machine: u8,
+    /// This machine and its partner.
+    between: [u8; 2],
     /// Connections in a second.
     rate: f64,
     opened: u64,
@@ -21,8 +22,8 @@ pub(in crate::simulated) struct Initiator {
 impl Initiator {
     pub(in crate::simulated) fn new(machine: u8, partner: u8, rate: f64) -> Self {
         Self {
-            tcp: Tcp::new(machine, partner),
-            machine,
+            tcp: Tcp::new(machine),
+            between: [machine, partner],
             rate,
             opened: 0,
             closed: 0,
@@ -50,7 +51,7 @@ impl Initiator {
             return None;
         }
         self.opened += 1;
-        self.tcp.connect(now, self.machine);
+        self.tcp.connect(now, self.between);
         self.tcp.poll_send(now, segments)
     }
 
@@ -91,8 +92,8 @@ pub(in crate::simulated) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(in crate::simulated) fn new(machine: u8, partner: u8) -> Self {
-        let mut tcp = Tcp::new(machine, partner);
+    pub(in crate::simulated) fn new(machine: u8) -> Self {
+        let mut tcp = Tcp::new(machine);
         tcp.listen(machine);
         Self { tcp }
     }

@@ -1,15 +1,24 @@
-//! Datagrams at a rate.
+//! Datagrams, or packets of a trace, at a rate.
 
-use super::super::frame::{Body, Frame};
+use super::super::frame::{Body, CHECK_SEQUENCE, Frame, Packets};
 use super::Outgoing;
 use crate::port::Latency;
 use baton_wire::{Span, Time};
+use std::sync::Arc;
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub(in crate::simulated) enum What {
+    /// Frames of so many bytes, check sequence included, with nothing to be seen in them.
+    Alike(u16),
+    /// These frames without check sequences, one after the other and then again.
+    Frames(Arc<[Vec<u8>]>),
+}
 
 /// What a sender of datagrams does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::simulated) struct Sending {
-    /// Bytes of its frames, check sequence included.
-    pub(in crate::simulated) len: u16,
+    pub(in crate::simulated) what: What,
     /// Whom they are for.
     pub(in crate::simulated) to: u8,
     /// Frames in a second.
@@ -25,6 +34,9 @@ pub(in crate::simulated) struct Datagrams {
     /// Frames that were given to the driver, or refused by it.
     tried: u64,
     latency: LatencySum,
+    /// Frames that came, where something is to be seen in them.
+    #[cfg(test)]
+    pub(in crate::simulated) taken: Vec<Vec<u8>>,
 }
 
 /// Times from driver to host memory.
@@ -62,15 +74,23 @@ impl Datagrams {
         self.sending.as_ref().map_or(Time::NEVER, due)
     }
 
-    pub(super) fn poll_send(&mut self, now: Time) -> Option<Outgoing> {
-        let sending = self
-            .sending
-            .filter(|sending| Self::due(sending, self.tried) <= now)?;
+    pub(super) fn poll_send(&mut self, now: Time, packets: &mut Packets) -> Option<Outgoing> {
+        let sending = self.sending.as_ref();
+        let sending = sending.filter(|sending| Self::due(sending, self.tried) <= now)?;
+        let (len, body) = match &sending.what {
+            What::Alike(len) => (*len, Body::Datagram),
+            What::Frames(frames) => {
+                let frame = &frames[(self.tried % frames.len() as u64) as usize];
+                let len = frame.len() as u16 + CHECK_SEQUENCE;
+                (len, Body::Packet(packets.insert(frame)))
+            }
+        };
         self.tried += 1;
         Some(Outgoing {
-            len: sending.len,
+            len,
             to: sending.to,
-            body: Body::Datagram,
+            body,
+            lies_at: None,
         })
     }
 
@@ -83,13 +103,19 @@ impl Datagrams {
         latency.most = latency.most.max(span);
     }
 
+    /// A frame came.
+    #[cfg(test)]
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        self.taken.push(bytes.to_vec());
+    }
+
     /// Frames that were due by `now`.
     pub(in crate::simulated) fn offered(&self, now: Time) -> u64 {
-        let of = |sending: Sending| {
+        let of = |sending: &Sending| {
             let due = (now.as_ps() as f64 / (1e12 / sending.rate)).ceil() as u64;
             due.min(sending.most)
         };
-        self.sending.map_or(0, of)
+        self.sending.as_ref().map_or(0, of)
     }
 
     /// Frames that were given to the driver, or refused by it.

@@ -1,23 +1,31 @@
-//! What a test does on a machine: it replays frames into the driver, and takes what the driver gives.
+//! What a machine is for: a test replays frames into the driver and takes what the driver gives, and so do a web server, its clients and a
+//! router.
 
 mod connections;
 mod datagrams;
+mod router;
 mod tcp;
+mod web;
 
 pub(in crate::simulated) use connections::{Acceptor, Initiator};
-pub(in crate::simulated) use datagrams::{Datagrams, Sending};
+pub(in crate::simulated) use datagrams::{Datagrams, Sending, What};
+pub(in crate::simulated) use router::{IpRouter, RouterCounts};
 pub(in crate::simulated) use tcp::{Sink, Source};
+pub(in crate::simulated) use web::{ClientCounts, Clients, WebServer};
 
-use super::frame::{Body, Frame, Segment};
+use super::frame::{Body, Contents, Frame};
+use super::host::{Meter, Traffic};
 use baton_wire::Time;
-use slab::Slab;
+use tcp::Tcp;
 
-/// A frame that a test gives to the driver.
+/// A frame that an application gives to the driver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
     pub(super) len: u16,
     pub(super) to: u8,
     pub(super) body: Body,
+    /// Where in memory it lies, if not in a buffer of its own.
+    pub(super) lies_at: Option<u64>,
 }
 
 impl Outgoing {
@@ -32,7 +40,7 @@ impl Outgoing {
     }
 }
 
-/// What a machine is for.
+/// What a machine is for. All but a router has one NIC.
 #[derive(Debug)]
 pub(super) enum Application {
     /// Datagrams to another machine, or from one, or both.
@@ -45,6 +53,12 @@ pub(super) enum Application {
     Initiator(Box<Initiator>),
     /// Takes them.
     Acceptor(Box<Acceptor>),
+    /// Forwards IP packets.
+    Router(Box<IpRouter>),
+    /// Answers requests for files.
+    WebServer(Box<WebServer>),
+    /// Ask for files.
+    Clients(Box<Clients>),
 }
 
 impl Application {
@@ -53,31 +67,48 @@ impl Application {
         !matches!(self, Self::Datagrams(_))
     }
 
-    /// Whether it may have a frame to send.
-    pub(super) fn wants_to_send(&self, now: Time) -> bool {
+    /// Its TCP, if it has one.
+    fn tcp(&self) -> Option<&Tcp> {
         match self {
-            Self::Datagrams(datagrams) => datagrams.wants_to_send(now),
-            Self::Source(source) => source.tcp.may_transmit(),
-            Self::Sink(sink) => sink.tcp.may_transmit(),
-            Self::Initiator(initiator) => {
-                initiator.tcp.may_transmit() || initiator.next_due() <= now
-            }
-            Self::Acceptor(acceptor) => acceptor.tcp.may_transmit(),
+            Self::Source(source) => Some(&source.tcp),
+            Self::Sink(sink) => Some(&sink.tcp),
+            Self::Initiator(initiator) => Some(&initiator.tcp),
+            Self::Acceptor(acceptor) => Some(&acceptor.tcp),
+            Self::WebServer(server) => Some(&server.tcp),
+            Self::Clients(clients) => Some(&clients.tcp),
+            Self::Datagrams(_) | Self::Router(_) => None,
         }
     }
 
-    /// The next frame to send.
+    /// Whether it may have a frame to send by a NIC.
+    pub(super) fn wants_to_send(&self, now: Time, nic: u8) -> bool {
+        match self {
+            Self::Datagrams(datagrams) => datagrams.wants_to_send(now),
+            Self::Initiator(initiator) => {
+                initiator.tcp.may_transmit() || initiator.next_due() <= now
+            }
+            Self::Router(router) => router.wants_to_send(nic),
+            _ => self.tcp().is_some_and(Tcp::may_transmit),
+        }
+    }
+
+    /// The next frame to send by a NIC.
     pub(super) fn poll_send(
         &mut self,
         now: Time,
-        segments: &mut Slab<Segment>,
+        nic: u8,
+        contents: &mut Contents,
     ) -> Option<Outgoing> {
+        let segments = &mut contents.segments;
         match self {
-            Self::Datagrams(datagrams) => datagrams.poll_send(now),
+            Self::Datagrams(datagrams) => datagrams.poll_send(now, &mut contents.packets),
             Self::Source(source) => source.poll_send(now, segments),
             Self::Sink(sink) => sink.tcp.poll_send(now, segments),
             Self::Initiator(initiator) => initiator.poll_send(now, segments),
             Self::Acceptor(acceptor) => acceptor.tcp.poll_send(now, segments),
+            Self::Router(router) => router.poll_send(nic),
+            Self::WebServer(server) => server.poll_send(now, segments),
+            Self::Clients(clients) => clients.poll_send(now, segments),
         }
     }
 
@@ -85,10 +116,9 @@ impl Application {
     pub(super) fn next_due(&self) -> Time {
         match self {
             Self::Datagrams(datagrams) => datagrams.next_due(),
-            Self::Source(source) => source.tcp.next_due(),
-            Self::Sink(sink) => sink.tcp.next_due(),
             Self::Initiator(initiator) => initiator.next_due(),
-            Self::Acceptor(acceptor) => acceptor.tcp.next_due(),
+            Self::Clients(clients) => clients.next_due(),
+            _ => self.tcp().map_or(Time::NEVER, Tcp::next_due),
         }
     }
 
@@ -99,18 +129,83 @@ impl Application {
         }
     }
 
-    /// The driver gives it a frame.
-    pub(super) fn receive(&mut self, now: Time, frame: &Frame, segments: &mut Slab<Segment>) {
-        let Body::Segment(key) = frame.body else {
-            return;
+    /// The driver of a NIC gives it a frame, which lies at an address.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        (nic, lies_at): (u8, u64),
+        frame: &Frame,
+        contents: &mut Contents,
+    ) {
+        let key = match (frame.body, &mut *self) {
+            (Body::Packet(key), Self::Router(router)) => {
+                return router.receive(nic, lies_at, key, &mut contents.packets);
+            }
+            (Body::Segment(key), _) => key,
+            #[cfg(test)]
+            (Body::Packet(key), Self::Datagrams(datagrams)) => {
+                datagrams.take(contents.packets.bytes_mut(key));
+                return contents.packets.remove(key);
+            }
+            (body, _) => return contents.forget(body),
         };
-        let segment = segments.remove(key);
+        let segment = contents.segments.remove(key);
         match self {
-            Self::Datagrams(_) => {}
+            Self::Datagrams(_) | Self::Router(_) => {}
             Self::Source(source) => source.receive(now, segment),
             Self::Sink(sink) => sink.receive(now, segment),
             Self::Initiator(initiator) => initiator.receive(now, segment),
             Self::Acceptor(acceptor) => acceptor.receive(now, segment),
+            Self::WebServer(server) => server.receive(now, segment),
+            Self::Clients(clients) => clients.receive(now, segment),
+        }
+    }
+
+    /// Whether there is work for it but sending.
+    pub(super) fn has_work(&self) -> bool {
+        match self {
+            Self::Router(router) => router.has_work(),
+            Self::WebServer(server) => server.has_work(),
+            _ => false,
+        }
+    }
+
+    /// Does the next piece of it; false if there was none.
+    pub(super) fn work(
+        &mut self,
+        now: Time,
+        meter: &mut Meter<'_>,
+        contents: &mut Contents,
+    ) -> bool {
+        match self {
+            Self::Router(router) => router.work(now, meter, &mut contents.packets),
+            Self::WebServer(server) => server.work(now, meter),
+            _ => false,
+        }
+    }
+
+    /// What a frame that comes is to the host.
+    pub(super) fn traffic_in(&self, frame: &Frame, contents: &Contents) -> Traffic {
+        match (frame.body, self) {
+            (Body::Segment(key), Self::WebServer(server)) => {
+                let flow = contents.segments[key].flow_at_receiver();
+                Traffic::Socket(server.connection(&flow))
+            }
+            (Body::Segment(_), _) => Traffic::Segment,
+            _ => Traffic::Datagram,
+        }
+    }
+
+    /// What a frame that it sends is to the host.
+    pub(super) fn traffic_out(&self, next: &Outgoing, contents: &Contents) -> Traffic {
+        match (next.body, self) {
+            (Body::Segment(key), Self::WebServer(server)) => {
+                let sent = &contents.segments[key];
+                let (local, remote) = (sent.src, sent.dst);
+                Traffic::Socket(server.connection(&baton_wire::Flow { local, remote }))
+            }
+            (Body::Segment(_), _) => Traffic::Segment,
+            _ => Traffic::Datagram,
         }
     }
 }

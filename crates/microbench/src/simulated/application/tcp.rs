@@ -54,18 +54,15 @@ fn config() -> Config {
 #[derive(Debug)]
 pub(in crate::simulated) struct Tcp {
     pub(super) stack: Stack<Symbolic>,
-    /// The other machine.
-    partner: u8,
     next_port: u16,
     /// Segments that answered others: they wait for the driver.
     answers: VecDeque<Segment>,
 }
 
 impl Tcp {
-    pub(super) fn new(machine: u8, partner: u8) -> Self {
+    pub(super) fn new(machine: u8) -> Self {
         Self {
             stack: Stack::new(config(), machine.into()),
-            partner,
             next_port: FIRST_PORT,
             answers: VecDeque::new(),
         }
@@ -75,11 +72,19 @@ impl Tcp {
         [10, 0, 0, machine + 1].into()
     }
 
-    /// Opens a connection.
-    pub(super) fn connect(&mut self, now: Time, machine: u8) -> Option<ConnId> {
+    /// The machine of an address.
+    fn machine(address: std::net::IpAddr) -> u8 {
+        match address {
+            std::net::IpAddr::V4(address) => address.octets()[3] - 1,
+            std::net::IpAddr::V6(_) => unreachable!("machines have addresses of IPv4"),
+        }
+    }
+
+    /// Opens a connection from this machine to another.
+    pub(super) fn connect(&mut self, now: Time, [machine, to]: [u8; 2]) -> Option<ConnId> {
         let local = Endpoint::new(Self::address(machine), self.next_port);
         self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
-        let remote = Endpoint::new(Self::address(self.partner), PORT);
+        let remote = Endpoint::new(Self::address(to), PORT);
         self.stack.connect(now, Flow { local, remote })
     }
 
@@ -124,8 +129,9 @@ impl Tcp {
         };
         Some(Outgoing {
             len: segment.frame_len() as u16,
-            to: self.partner,
+            to: Self::machine(segment.dst.addr),
             body: Body::Segment(segments.insert(segment)),
+            lies_at: None,
         })
     }
 }
@@ -141,8 +147,8 @@ pub(in crate::simulated) struct Source {
 impl Source {
     /// One with so many connections.
     pub(in crate::simulated) fn new(machine: u8, partner: u8, connections: u32) -> Self {
-        let mut tcp = Tcp::new(machine, partner);
-        let opened = (0..connections).filter_map(|_| tcp.connect(Time::ZERO, machine));
+        let mut tcp = Tcp::new(machine);
+        let opened = (0..connections).filter_map(|_| tcp.connect(Time::ZERO, [machine, partner]));
         Self {
             written: opened.map(|id| (id, 0)).collect(),
             tcp,
@@ -192,8 +198,8 @@ pub(in crate::simulated) struct Sink {
 }
 
 impl Sink {
-    pub(in crate::simulated) fn new(machine: u8, partner: u8) -> Self {
-        let mut tcp = Tcp::new(machine, partner);
+    pub(in crate::simulated) fn new(machine: u8) -> Self {
+        let mut tcp = Tcp::new(machine);
         tcp.listen(machine);
         Self { tcp, bytes: 0 }
     }

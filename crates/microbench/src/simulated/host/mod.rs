@@ -1,16 +1,37 @@
-//! The host's processor and memory, and what drivers and tests cost them.
+//! The host's processor and memory, and what drivers, tests and applications cost them.
+
+mod meter;
 
 use crate::profile::{HostProfile, NicProfile};
+use baton_host::footprint;
 use baton_sim::hardware::{ConfigError, MemoryHierarchy, Processor};
 use baton_wire::Time;
+pub(super) use meter::Meter;
+use meter::{OfOperations, of_operations};
 
 /// Where things lie in the modelled host's memory. Each ring and each pool of buffers has room for the largest ring.
 mod address {
+    use baton_host::Pool;
+
     pub(super) const SEND_RING: u64 = 0x0100_0000;
     pub(super) const RECEIVE_RING: u64 = 0x0200_0000;
     pub(super) const SEND_BUFFERS: u64 = 0x1000_0000;
     pub(super) const RECEIVE_BUFFERS: u64 = 0x2000_0000;
     pub(super) const BUFFER_HEADERS: u64 = 0x3000_0000;
+
+    /// Those of a NIC are so many bytes behind those of the one before it.
+    const NIC: u64 = 1 << 32;
+
+    pub(super) fn of_nic(nic: u8) -> u64 {
+        u64::from(nic) * NIC
+    }
+
+    /// What else a kernel and its applications have lies behind all NICs. The odd multiple of a line keeps the pools from starting in the
+    /// same cache set.
+    pub(super) fn of_pool(pool: Pool) -> u64 {
+        let pool = pool as u64;
+        ((pool + 1) << 36) + pool * 64 * 137
+    }
 }
 
 /// Bytes between buffers.
@@ -22,30 +43,55 @@ const BUFFER_HEADER: u32 = 32;
 /// Bytes between those.
 const BUFFER_HEADER_STRIDE: u64 = 256;
 
-/// Bytes of the headers of a frame, as far as drivers and tests look at them.
-const FRAME_HEADERS: u32 = 54;
+/// The first header of buffers to send: those behind all that a ring has to receive.
+const FIRST_SEND_HEADER: u32 = 1 << 17;
+
+/// For whom a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Traffic {
+    /// A test, or a router: nothing beyond the driver.
+    Datagram,
+    /// A test's TCP, with no sockets.
+    Segment,
+    /// A connection of a server's kernel, by its number if there is one.
+    Socket(Option<u32>),
+}
+
+/// A place of a driver's ring, and the frame there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) nic: u8,
+    pub(super) slot: u32,
+    pub(super) bytes: u32,
+}
 
 /// What the processor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Gives a frame of so many bytes to the driver, which puts it into this place of its ring.
-    Send {
-        slot: u32,
-        bytes: u32,
-        is_segment: bool,
-    },
+    /// Gives a frame to the driver, which puts it into this place of its ring. It lies there, or where it was received.
+    Send(Place, Traffic, Option<u64>),
     /// Gives a frame to the driver, which refuses it.
     Refuse,
-    /// Takes a frame of so many bytes from this place of the ring.
-    Receive {
-        slot: u32,
-        bytes: u32,
-        is_segment: bool,
-    },
-    /// Takes back so many descriptors from this place of the ring on.
-    Reclaim { slot: u32, count: u32 },
+    /// Takes a frame from this place of the ring.
+    Receive(Place, Traffic),
+    /// Takes back so many descriptors from this place of the ring of a NIC on.
+    Reclaim { nic: u8, slot: u32, count: u32 },
     /// Goes from what was interrupted to the driver, and back.
     Interrupt,
+    /// Looks whether a NIC has something for the driver.
+    Poll { nic: u8, slot: u32 },
+}
+
+/// What the driver of a NIC has in memory.
+#[derive(Debug)]
+struct Driver {
+    send_descriptor: u32,
+    receive_descriptor: u32,
+    /// Whether it makes and checks TCP's checksums.
+    makes_checksums: bool,
+    checks_checksums: bool,
+    /// Where the frames in the places of its send ring lie.
+    to_send: Vec<u64>,
 }
 
 /// A host's processor and memory.
@@ -54,89 +100,142 @@ pub(super) struct Host {
     profile: HostProfile,
     processor: Processor,
     memory: MemoryHierarchy,
-    send_descriptor: u32,
-    receive_descriptor: u32,
-    /// Whether it makes and checks TCP's checksums.
-    makes_checksums: bool,
-    checks_checksums: bool,
+    of_operations: OfOperations,
+    drivers: Vec<Driver>,
 }
 
 impl Host {
-    pub(super) fn new(profile: &HostProfile, nic: &NicProfile) -> Result<Self, ConfigError> {
-        Ok(Self {
-            profile: profile.clone(),
-            processor: Processor::new(&profile.processor)?,
-            memory: MemoryHierarchy::new(&profile.memory)?,
+    pub(super) fn new(profile: &HostProfile, nics: &[&NicProfile]) -> Result<Self, ConfigError> {
+        let driver = |nic: &&NicProfile| Driver {
             send_descriptor: nic.descriptors.send_bytes,
             receive_descriptor: nic.descriptors.receive_bytes,
             makes_checksums: !nic.checksums.send,
             checks_checksums: !nic.checksums.receive,
+            to_send: vec![0; nic.descriptors.send as usize],
+        };
+        Ok(Self {
+            profile: profile.clone(),
+            processor: Processor::new(&profile.processor)?,
+            memory: MemoryHierarchy::new(&profile.memory)?,
+            of_operations: of_operations(profile),
+            drivers: nics.iter().map(driver).collect(),
         })
+    }
+
+    /// Where a frame that was received into this place of a ring lies.
+    pub(super) fn received_at(nic: u8, slot: u32) -> u64 {
+        address::of_nic(nic) + address::RECEIVE_BUFFERS + u64::from(slot) * BUFFER_STRIDE
     }
 
     /// Begins `work` now: when it is done.
     pub(super) fn begin(&mut self, now: Time, work: Work) -> Time {
         let costs = self.profile.instructions;
-        let mut touched = Touched {
+        let drivers = &mut self.drivers;
+        let mut meter = Meter {
             memory: &mut self.memory,
+            of_operations: &self.of_operations,
             cycle: self.processor.cycle_at(now),
+            executed: 0,
             stall: 0,
         };
         let checksum = |bytes: u32| costs.checksum_64_bytes * bytes.div_ceil(64);
         let instructions = match work {
-            Work::Send {
-                slot,
-                bytes,
-                is_segment,
-            } => {
-                let buffer = address::SEND_BUFFERS + u64::from(slot) * BUFFER_STRIDE;
-                touched.descriptor(address::SEND_RING, slot, self.send_descriptor, true);
-                touched.header(buffer, is_segment);
-                let of_segment = if is_segment { costs.segment } else { 0 };
-                let of_checksum = if is_segment && self.makes_checksums {
-                    touched.range(buffer, bytes, false);
+            Work::Send(Place { nic, slot, bytes }, traffic, lies_at) => {
+                let driver = &mut drivers[usize::from(nic)];
+                let of_nic = address::of_nic(nic);
+                let ring = of_nic + address::SEND_RING;
+                let own = of_nic + address::SEND_BUFFERS + u64::from(slot) * BUFFER_STRIDE;
+                let buffer = lies_at.unwrap_or(own);
+                driver.to_send[slot as usize] = buffer;
+                meter.descriptor(ring, slot, driver.send_descriptor, true);
+                meter.header(buffer, traffic != Traffic::Datagram);
+                let of_tcp = match traffic {
+                    Traffic::Datagram => 0,
+                    Traffic::Segment => costs.segment,
+                    Traffic::Socket(connection) => {
+                        let header = FIRST_SEND_HEADER + slot;
+                        footprint::tcp_output(&mut meter, connection, &[header]);
+                        footprint::ip_output(&mut meter, connection, header);
+                        0
+                    }
+                };
+                let of_checksum = if traffic != Traffic::Datagram && driver.makes_checksums {
+                    meter.range(buffer, bytes, false);
                     checksum(bytes)
                 } else {
                     0
                 };
-                costs.send + of_segment + of_checksum
+                costs.send + of_tcp + of_checksum
             }
-            Work::Receive {
-                slot,
-                bytes,
-                is_segment,
-            } => {
-                let buffer = address::RECEIVE_BUFFERS + u64::from(slot) * BUFFER_STRIDE;
-                touched.descriptor(address::RECEIVE_RING, slot, self.receive_descriptor, true);
-                touched.range(
-                    address::BUFFER_HEADERS + u64::from(slot) * BUFFER_HEADER_STRIDE,
+            Work::Receive(Place { nic, slot, bytes }, traffic) => {
+                let driver = &drivers[usize::from(nic)];
+                let of_nic = address::of_nic(nic);
+                let buffer = Self::received_at(nic, slot);
+                let ring = of_nic + address::RECEIVE_RING;
+                meter.descriptor(ring, slot, driver.receive_descriptor, true);
+                let headers = of_nic + address::BUFFER_HEADERS;
+                meter.range(
+                    headers + u64::from(slot) * BUFFER_HEADER_STRIDE,
                     BUFFER_HEADER,
                     true,
                 );
-                touched.header(buffer, false);
-                let of_segment = if is_segment { costs.segment } else { 0 };
-                let of_checksum = if is_segment && self.checks_checksums {
-                    touched.range(buffer, bytes, false);
+                meter.header(buffer, false);
+                let of_tcp = match traffic {
+                    Traffic::Datagram => 0,
+                    Traffic::Segment => costs.segment,
+                    Traffic::Socket(connection) => {
+                        footprint::ip_input(&mut meter, (slot, slot));
+                        footprint::tcp_input(&mut meter, connection);
+                        0
+                    }
+                };
+                let of_checksum = if traffic != Traffic::Datagram && driver.checks_checksums {
+                    meter.range(buffer, bytes, false);
                     checksum(bytes)
                 } else {
                     0
                 };
-                costs.receive + of_segment + of_checksum
+                costs.receive + of_tcp + of_checksum
             }
-            Work::Reclaim { slot, count } => {
-                touched.descriptor(
-                    address::SEND_RING,
-                    slot,
-                    self.send_descriptor * count,
-                    false,
-                );
+            Work::Reclaim { nic, slot, count } => {
+                let len = drivers[usize::from(nic)].send_descriptor;
+                let ring = address::of_nic(nic) + address::SEND_RING;
+                meter.descriptor(ring, slot, len * count, false);
                 costs.reclaim * count
             }
             Work::Refuse => costs.refuse,
             Work::Interrupt => costs.interrupt,
+            Work::Poll { nic, slot } => {
+                let len = drivers[usize::from(nic)].receive_descriptor;
+                let ring = address::of_nic(nic) + address::RECEIVE_RING;
+                meter.descriptor(ring, slot, len, false);
+                let of_applications = self.profile.applications.as_ref();
+                of_applications.map_or(0, |costs| costs.poll)
+            }
         };
-        let stall = touched.stall;
-        self.processor.run(now, instructions.into(), stall)
+        let executed = u64::from(instructions) + meter.executed;
+        let stall = meter.stall;
+        self.processor.run(now, executed, stall)
+    }
+
+    /// Lets an application work now. When it is done, if there was something to do.
+    pub(super) fn begin_application(
+        &mut self,
+        now: Time,
+        work: impl FnOnce(&mut Meter<'_>) -> bool,
+    ) -> Option<Time> {
+        let mut meter = Meter {
+            memory: &mut self.memory,
+            of_operations: &self.of_operations,
+            cycle: self.processor.cycle_at(now),
+            executed: 0,
+            stall: 0,
+        };
+        if !work(&mut meter) {
+            return None;
+        }
+        let (executed, stall) = (meter.executed, meter.stall);
+        Some(self.processor.run(now, executed, stall))
     }
 
     /// The processor waits from `since` on for what has come now: an answer of the NIC.
@@ -145,20 +244,21 @@ impl Host {
         self.processor.run(since, 0, cycles);
     }
 
-    /// The NIC has written a frame of so many bytes, and its descriptor, to this place of the ring.
-    pub(super) fn receive_by_dma(&mut self, now: Time, slot: u32, bytes: u32) {
+    /// A NIC has written a frame, and its descriptor, to this place of its ring.
+    pub(super) fn receive_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
         let cycle = self.processor.cycle_at(now);
-        let descriptor = address::RECEIVE_RING + u64::from(slot * self.receive_descriptor);
-        let buffer = address::RECEIVE_BUFFERS + u64::from(slot) * BUFFER_STRIDE;
+        let len = self.drivers[usize::from(nic)].receive_descriptor;
+        let ring = address::of_nic(nic) + address::RECEIVE_RING;
+        let buffer = Self::received_at(nic, slot);
         self.memory.dma_write(cycle, buffer, bytes);
         self.memory
-            .dma_write(cycle, descriptor, self.receive_descriptor);
+            .dma_write(cycle, ring + u64::from(slot * len), len);
     }
 
-    /// The NIC has read a frame of so many bytes from this place of the ring.
-    pub(super) fn send_by_dma(&mut self, now: Time, slot: u32, bytes: u32) {
+    /// A NIC has read the frame in this place of its ring.
+    pub(super) fn send_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
         let cycle = self.processor.cycle_at(now);
-        let buffer = address::SEND_BUFFERS + u64::from(slot) * BUFFER_STRIDE;
+        let buffer = self.drivers[usize::from(nic)].to_send[slot as usize];
         self.memory.dma_read(cycle, buffer, bytes);
     }
 
@@ -174,29 +274,5 @@ impl Host {
 
     pub(super) fn refill_batch(&self) -> u32 {
         self.profile.instructions.refill_batch
-    }
-}
-
-/// Memory that a piece of work touches, one range after the other.
-struct Touched<'a> {
-    memory: &'a mut MemoryHierarchy,
-    cycle: u64,
-    stall: u64,
-}
-
-impl Touched<'_> {
-    fn range(&mut self, address: u64, len: u32, write: bool) {
-        let cost = self
-            .memory
-            .access(self.cycle + self.stall, address, len, write);
-        self.stall += cost.stall_cycles();
-    }
-
-    fn descriptor(&mut self, ring: u64, slot: u32, len: u32, write: bool) {
-        self.range(ring + u64::from(slot) * u64::from(len), len, write);
-    }
-
-    fn header(&mut self, buffer: u64, write: bool) {
-        self.range(buffer, FRAME_HEADERS, write);
     }
 }

@@ -54,7 +54,7 @@ impl Nic {
         one.work = work;
         let span = Span::from_ns(time.into()) + waits;
         let until = one.occupancy.occupy(cx.now, span);
-        cx.at(until, Event::Engine(self.machine, engine as u8));
+        cx.at(until, Event::Engine(self.id, engine as u8));
     }
 
     /// An engine is done with a frame: its DMA is next.
@@ -69,7 +69,7 @@ impl Nic {
         self.starting.push_back(work);
         let start = Span::from_ns(self.profile.dma.start_ns.into());
         let until = self.dma.occupy(cx.now, start * u64::from(transfers));
-        cx.at(until, Event::Dma(self.machine));
+        cx.at(until, Event::Dma(self.id));
     }
 
     /// A DMA is started.

@@ -10,7 +10,7 @@ mod ring;
 mod send;
 
 use super::bus::{Bus, Tag};
-use super::event::{Context, Event};
+use super::event::{Context, Event, NicId};
 use super::frame::Frame;
 use crate::port::Losses;
 use crate::profile::NicProfile;
@@ -39,7 +39,7 @@ pub(super) struct NicCounts {
 /// Calling order: after any `handle_*` and what the driver does, [`advance`](Self::advance).
 #[derive(Debug)]
 pub(super) struct Nic {
-    machine: u8,
+    id: NicId,
     profile: NicProfile,
     engines: Vec<Engine>,
     dma: Occupancy,
@@ -54,9 +54,9 @@ pub(super) struct Nic {
 }
 
 impl Nic {
-    pub(super) fn new(machine: u8, profile: &NicProfile) -> Self {
+    pub(super) fn new(id: NicId, profile: &NicProfile) -> Self {
         Self {
-            machine,
+            id,
             engines: vec![Engine::default(); profile.processor.engines as usize],
             dma: Occupancy::default(),
             starting: VecDeque::new(),
@@ -116,9 +116,9 @@ impl Nic {
 
     /// Moves descriptors between rings and NIC.
     fn read_descriptors(&mut self, cx: &mut Context<'_>, bus: &mut Bus) {
-        let rings = self.profile.descriptors;
+        let (rings, nic) = (self.profile.descriptors, self.id.nic);
         let mut submit = |operation, bytes, tag| {
-            bus.submit(cx, operation, Category::Descriptor, bytes, tag);
+            bus.submit(cx, nic, operation, Category::Descriptor, bytes, tag);
         };
         if let Some(count) = self.sender.descriptors.ask(rings.batch, rings.held) {
             let tag = Some(Tag::SendDescriptors(count));
@@ -145,7 +145,7 @@ impl Nic {
     fn arm(&mut self, cx: &mut Context<'_>) {
         for rule in [&mut self.sender.interrupts, &mut self.receiver.interrupts] {
             if let Some(due) = rule.next_due() {
-                cx.at(due.max(cx.now), Event::Timer(self.machine));
+                cx.at(due.max(cx.now), Event::Timer(self.id));
             }
         }
     }
@@ -155,7 +155,7 @@ impl Nic {
         let idle = wire.next_arrival().is_none();
         wire.send(at, frame.len.into(), frame);
         if let Some(arrival) = wire.next_arrival().filter(|_| idle) {
-            cx.at(arrival, Event::Arrival(self.machine));
+            cx.at(arrival, Event::Arrival(self.id));
         }
     }
 

@@ -81,6 +81,17 @@ impl Nic {
         self.receiver.delivered.pop_front()
     }
 
+    /// Whether a frame is in host memory that the driver has not looked at.
+    pub(in super::super) fn has_delivered(&self) -> bool {
+        !self.receiver.delivered.is_empty()
+    }
+
+    /// The place of the driver's ring in which it finds the next frame, now or later.
+    pub(in super::super) fn next_to_look_at(&self) -> u32 {
+        let first = self.receiver.delivered.front();
+        first.map_or(self.receiver.next_slot, |(slot, _)| *slot)
+    }
+
     // --- events ---
 
     /// A frame arrives.
@@ -100,7 +111,7 @@ impl Nic {
         self.receiver.bytes += frame.bytes();
         self.receiver.storing.push_back(frame);
         match self.occupy_memory(cx.now, frame.bytes()) {
-            Some(until) => cx.at(until, Event::Stored(self.machine)),
+            Some(until) => cx.at(until, Event::Stored(self.id)),
             None => self.handle_stored(),
         }
         self.pause(cx, wire);
@@ -113,9 +124,7 @@ impl Nic {
             Place::ReceiveFifo
         };
         self.counts.losses.add(place, 1);
-        if let Body::Segment(key) = frame.body {
-            cx.segments.remove(key);
-        }
+        cx.contents.forget(frame.body);
     }
 
     /// A frame that was received is in packet memory.
@@ -134,12 +143,20 @@ impl Nic {
         let mut left = frame.bytes();
         while left > 0 {
             let bytes = left.min(limit);
-            bus.submit(cx, Operation::DmaWrite, Category::Content, bytes, None);
+            bus.submit(
+                cx,
+                self.id.nic,
+                Operation::DmaWrite,
+                Category::Content,
+                bytes,
+                None,
+            );
             left -= bytes;
         }
         let (bytes, tag) = (self.profile.descriptors.receive_bytes, Tag::ReceiveFrame);
         bus.submit(
             cx,
+            self.id.nic,
             Operation::DmaWrite,
             Category::Descriptor,
             bytes,
@@ -151,7 +168,7 @@ impl Nic {
     pub(super) fn handle_written(&mut self, cx: &mut Context<'_>) {
         if let Some((frame, out)) = self.receiver.writing.pop_front() {
             self.receiver.leaving.push_back(frame);
-            cx.at(out.max(cx.now), Event::Delivered(self.machine));
+            cx.at(out.max(cx.now), Event::Delivered(self.id));
         }
     }
 

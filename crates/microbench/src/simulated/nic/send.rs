@@ -123,7 +123,14 @@ impl Nic {
     pub(super) fn read(&mut self, cx: &mut Context<'_>, bus: &mut Bus, slot: u32, frame: Frame) {
         self.sender.reading.push_back((slot, frame));
         let (bytes, tag) = (frame.bytes(), Some(Tag::SendFrame));
-        bus.submit(cx, Operation::DmaRead, Category::Content, bytes, tag);
+        bus.submit(
+            cx,
+            self.id.nic,
+            Operation::DmaRead,
+            Category::Content,
+            bytes,
+            tag,
+        );
     }
 
     /// The frame whose DMA from host memory ends next: its place in the driver's ring, and its bytes.
@@ -139,7 +146,7 @@ impl Nic {
         };
         self.sender.entering.push_back(frame);
         match self.occupy_memory(cx.now, frame.bytes()) {
-            Some(until) => cx.at(until, Event::Buffered(self.machine)),
+            Some(until) => cx.at(until, Event::Buffered(self.id)),
             None => self.handle_buffered(),
         }
     }
@@ -161,7 +168,7 @@ impl Nic {
             let out = self.occupy_memory(cx.now, frame.bytes());
             self.sender.staged.push_back(frame);
             self.put_on_wire(cx, wire, out.unwrap_or(cx.now), frame);
-            cx.at(wire.free_at(), Event::Sent(self.machine));
+            cx.at(wire.free_at(), Event::Sent(self.id));
         }
     }
 

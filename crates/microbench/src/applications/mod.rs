@@ -1,0 +1,40 @@
+//! Applications on the simulated NICs, as the report has them: a web server and an IP router (sections 2.1 to 2.3, Figures 1 and 3).
+
+mod router;
+mod traffic;
+mod web;
+
+pub use router::{Drivers, RouterMeasurement, RouterSettings, RouterTrial, measure_router};
+pub use traffic::RouterTraffic;
+pub use web::{WebMeasurement, WebSettings, WebTrial, measure_web};
+
+use crate::frame::LinkRate;
+use crate::port::{Resource, Use};
+use crate::profile::{HostProfile, NicProfile};
+
+/// Machines of the report (section 2.3) with a NIC under test in the server or router.
+#[derive(Clone, Debug)]
+pub struct Machines<'a> {
+    /// The NIC under test.
+    pub nic: &'a NicProfile,
+    /// The host of the server or router.
+    pub host: &'a HostProfile,
+    /// The NIC of the clients.
+    pub client_nic: &'a NicProfile,
+    /// The host of the clients.
+    pub client_host: &'a HostProfile,
+}
+
+impl Machines<'_> {
+    /// How fast all links are: as the slower NIC.
+    pub fn link_rate(&self) -> LinkRate {
+        self.nic.link.min(self.client_nic.link)
+    }
+}
+
+/// What of the machine under test was full, the busiest first.
+pub fn full(uses: &[Use]) -> Vec<Resource> {
+    let mut full: Vec<&Use> = uses.iter().filter(|one| one.is_full()).collect();
+    full.sort_by(|a, b| b.share.total_cmp(&a.share));
+    full.iter().map(|one| one.resource).collect()
+}

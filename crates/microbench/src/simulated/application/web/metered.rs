@@ -1,0 +1,150 @@
+//! Socket calls that cost what FreeBSD's do.
+
+use super::super::super::host::Meter;
+use baton_bus::link::MemoryHost;
+use baton_host::footprint::{self, APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
+use baton_host::layer::LayerCalls;
+use baton_host::{
+    Access, FileContent, Gone, Layer, Meter as _, Op, Pool, Receive, SocketId, Sockets, Unread,
+    pages,
+};
+use baton_wire::Symbolic;
+
+/// The first of the buffers that refer to pages of files, and how many there are: those behind all of the drivers.
+const FIRST_BUFFER: u32 = 1 << 18;
+const BUFFERS: u32 = 4_096;
+
+/// Pages of memory, 2 GB.
+const PAGES: u32 = 1 << 19;
+
+/// Bytes of a page.
+const PAGE: u64 = 4_096;
+
+/// Calls of sockets without an adapter, charged as system calls.
+pub(super) struct Metered<'a, 'm> {
+    calls: LayerCalls<'a, Symbolic, MemoryHost<Symbolic>>,
+    meter: &'a mut Meter<'m>,
+}
+
+impl<'a, 'm> Metered<'a, 'm> {
+    pub(super) fn new(
+        calls: LayerCalls<'a, Symbolic, MemoryHost<Symbolic>>,
+        meter: &'a mut Meter<'m>,
+    ) -> Self {
+        Self { calls, meter }
+    }
+
+    fn begin(&mut self, socket: SocketId, body: Op) {
+        footprint::syscall(self.meter, body, Some(socket.0));
+    }
+
+    fn connection(&self, socket: SocketId) -> Option<u32> {
+        self.calls
+            .in_stack(socket)
+            .map(|(connection, _)| connection.0)
+    }
+
+    /// The connection is taken apart, and its socket freed.
+    fn let_go(&mut self, socket: SocketId) {
+        footprint::socket_free(self.meter, socket.0);
+        if let Some(connection) = self.connection(socket) {
+            footprint::tcp_close(self.meter, connection, connection);
+        }
+    }
+
+    fn copy(&mut self, socket: SocketId, offset: u32, bytes: u32, access: Access) {
+        let bytes = bytes.min(APP_HALF_BYTES);
+        let (layer, pool) = (Layer::Syscall, Pool::AppBuffer);
+        self.meter
+            .touch(layer, pool, socket.0, offset, bytes, access);
+    }
+}
+
+impl Sockets<Symbolic> for Metered<'_, '_> {
+    fn accept(&mut self) -> Option<SocketId> {
+        footprint::syscall(self.meter, Op::SyscallAccept, None);
+        let socket = self.calls.accept()?;
+        if let Some(connection) = self.connection(socket) {
+            footprint::tcp_open(self.meter, connection, connection);
+        }
+        footprint::socket_create(self.meter, socket.0);
+        footprint::accept(self.meter, socket.0);
+        Some(socket)
+    }
+
+    fn receive(&mut self, socket: SocketId, max: usize) -> Receive<Symbolic> {
+        self.begin(socket, Op::SyscallRead);
+        let received = self.calls.receive(socket, max);
+        if let Receive::Data(data) = &received {
+            footprint::receive_drop(self.meter, socket.0);
+            self.copy(socket, APP_RECEIVE_OFFSET, data.len, Access::Write);
+        }
+        received
+    }
+
+    fn unread(&self, socket: SocketId) -> Unread {
+        self.calls.unread(socket)
+    }
+
+    fn send(&mut self, socket: SocketId, data: Symbolic) -> Result<usize, Gone> {
+        self.begin(socket, Op::SyscallWrite);
+        let sent = self.calls.send(socket, data)?;
+        footprint::send_append(self.meter, socket.0);
+        self.copy(socket, APP_SEND_OFFSET, sent as u32, Access::Read);
+        Ok(sent)
+    }
+
+    /// Without a copy: pages are looked up and referred to.
+    fn send_file(
+        &mut self,
+        socket: SocketId,
+        content: FileContent,
+        data: Symbolic,
+    ) -> Result<usize, Gone> {
+        self.begin(socket, Op::SyscallSendfile);
+        footprint::file_lookup(self.meter, content.file.0);
+        let sent = self.calls.send_file(socket, content, data)?;
+        for (start, _) in pages(content.offset, sent) {
+            let number = (content.offset + start as u64) / PAGE;
+            // A file's pages lie anywhere.
+            let page = content.file.0.wrapping_mul(0x9e37_79b1) ^ (number as u32);
+            let buffer = FIRST_BUFFER + page % BUFFERS;
+            footprint::file_page(self.meter, buffer, page % PAGES);
+        }
+        if sent > 0 {
+            footprint::send_append(self.meter, socket.0);
+        }
+        Ok(sent)
+    }
+
+    fn set_cork(&mut self, socket: SocketId, cork: bool) {
+        self.begin(socket, Op::SyscallOption);
+        self.calls.set_cork(socket, cork);
+    }
+
+    fn shutdown(&mut self, socket: SocketId) -> bool {
+        self.begin(socket, Op::SyscallClose);
+        self.calls.shutdown(socket)
+    }
+
+    fn close(&mut self, socket: SocketId) {
+        self.begin(socket, Op::SyscallClose);
+        self.let_go(socket);
+        self.calls.close(socket);
+    }
+
+    fn abort(&mut self, socket: SocketId) {
+        self.begin(socket, Op::SyscallClose);
+        self.let_go(socket);
+        self.calls.abort(socket);
+    }
+
+    fn work(&mut self, op: Op, count: u32) {
+        self.meter.run(op, count);
+    }
+
+    fn touch(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
+        let layer = Layer::Application;
+        self.meter.touch(layer, pool, slot, offset, len, access);
+    }
+}

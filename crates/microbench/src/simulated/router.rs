@@ -1,0 +1,155 @@
+//! A router with two NICs, each on a switch of its own with a client.
+
+use super::application::{Application, Datagrams, IpRouter, RouterCounts, Sending, What};
+use super::event::NicId;
+use super::machine::{self, Parts};
+use super::world::{Link, World};
+use super::{SimulationError, uses_of};
+use crate::applications::{Drivers, Machines, RouterTraffic, RouterTrial};
+use crate::port::{Losses, Place};
+use baton_inet::Router;
+use baton_wire::{Span, Time};
+use std::sync::Arc;
+
+const ROUTER: u8 = 0;
+
+/// Lets two clients replay `traffic` through a router, at so many packets a second together, and counts after a time for a time.
+///
+/// # Errors
+/// A profile describes what cannot be simulated.
+pub fn route(
+    machines: &Machines<'_>,
+    drivers: Drivers,
+    traffic: &RouterTraffic,
+    rate: f64,
+    [warm_up, duration]: [Span; 2],
+) -> Result<RouterTrial, SimulationError> {
+    let mut world = world(machines, drivers, traffic, rate)?;
+    let start = Time::ZERO + warm_up;
+    let end = start + duration;
+    world.run(start);
+    world.machines[usize::from(ROUTER)].restart_counts(start);
+    let before = Counts::of(&world, start);
+    world.run(end);
+    let after = Counts::of(&world, end);
+    let line_bytes: [u64; 2] =
+        std::array::from_fn(|nic| after.line_bytes[nic] - before.line_bytes[nic]);
+    let counts = after.router.since(before.router);
+    let mut losses = after.losses.since(&before.losses);
+    let offered = after.offered - before.offered;
+    let tried = after.tried - before.tried;
+    // What a client had no time to send. Its processor may be a little behind.
+    let late = offered.saturating_sub(tried);
+    if late > super::TOLERANCE {
+        losses.add(Place::Sender, late);
+    }
+    Ok(RouterTrial {
+        rate,
+        seconds: duration.as_secs_f64(),
+        offered,
+        forwarded: (after.delivered - before.delivered).saturating_sub(counts.own),
+        refused: counts.refused,
+        losses,
+        too_many: counts.too_many,
+        interrupts: after.interrupts - before.interrupts,
+        uses: uses_of(
+            &world.machines[usize::from(ROUTER)],
+            world.rate,
+            [end, start],
+            line_bytes,
+        ),
+    })
+}
+
+/// Everything at its beginning: machine 0 is the router, and behind its n-th NIC is machine n + 1.
+pub(super) fn world(
+    machines: &Machines<'_>,
+    drivers: Drivers,
+    traffic: &RouterTraffic,
+    rate: f64,
+) -> Result<World, SimulationError> {
+    let costs = machines.host.applications.as_ref();
+    let costs = costs.ok_or_else(|| SimulationError::NoCosts(machines.host.name.clone()))?;
+    let mut router = Router::new(traffic.interfaces()).expect("its addresses are sound");
+    for (interface, mut greeting) in traffic.greetings().into_iter().enumerate() {
+        router.handle_frame(Time::ZERO, interface, &mut greeting);
+        // The answer is not waited for.
+        while router.poll_frame(Time::ZERO, interface, &mut Vec::new()) {}
+    }
+    let routes = traffic.routes() as u32;
+    let mut all = vec![Parts {
+        nics: vec![machines.nic; 2],
+        host: machines.host,
+        drivers: match drivers {
+            Drivers::Interrupt => machine::Drivers::Interrupt,
+            Drivers::Polling => machine::Drivers::Poll,
+        },
+        application: Application::Router(Box::new(IpRouter::new(router, costs.route, routes))),
+    }];
+    for (frames, share) in traffic.frames().iter().zip(traffic.shares()) {
+        let sending = Sending {
+            what: What::Frames(Arc::clone(frames)),
+            to: ROUTER,
+            rate: rate * share,
+            most: if frames.is_empty() { 0 } else { u64::MAX },
+        };
+        all.push(Parts {
+            nics: vec![machines.client_nic],
+            host: machines.client_host,
+            drivers: machine::Drivers::Interrupt,
+            application: Application::Datagrams(Datagrams::sending(sending)),
+        });
+    }
+    let link = |nic| {
+        let of = |machine, nic| NicId { machine, nic };
+        Link::Switch(vec![of(ROUTER, nic), of(nic + 1, 0)])
+    };
+    World::new(machines.link_rate(), all, vec![link(0), link(1)])
+}
+
+/// All that is counted, at a moment.
+struct Counts {
+    router: RouterCounts,
+    offered: u64,
+    tried: u64,
+    delivered: u64,
+    losses: Losses,
+    interrupts: u64,
+    line_bytes: [u64; 2],
+}
+
+impl Counts {
+    fn of(world: &World, now: Time) -> Self {
+        let (mut offered, mut tried, mut delivered) = (0, 0, 0);
+        let mut router = RouterCounts::default();
+        let mut losses = Losses::default();
+        for (number, machine) in world.machines.iter().enumerate() {
+            for interface in &machine.interfaces {
+                losses.add_all(&interface.losses);
+                losses.add_all(&interface.nic.counts.losses);
+            }
+            let switches = world.switches.iter();
+            let dropped = switches.map(|switch| switch.dropped(number)).sum();
+            losses.add(Place::Switch, dropped);
+            match &machine.application {
+                Application::Router(one) => router = one.counts,
+                Application::Datagrams(client) => {
+                    offered += client.offered(now);
+                    tried += client.tried();
+                    delivered += machine.interfaces[0].nic.counts.delivered;
+                }
+                _ => {}
+            }
+        }
+        let of_router = &world.machines[usize::from(ROUTER)];
+        Self {
+            router,
+            offered,
+            tried,
+            delivered,
+            losses,
+            interrupts: of_router.interrupts,
+            line_bytes: [0, 1].map(|nic| of_router.interfaces[nic].line_bytes()),
+        }
+    }
+}
