@@ -1,12 +1,17 @@
 //! Applications on the simulated NICs, as the report has them: a web server and an IP router (sections 2.1 to 2.3, Figures 1 and 3).
 
+mod logs;
 mod router;
 mod traffic;
 mod web;
 
+pub use logs::StandInLog;
 pub use router::{Drivers, RouterMeasurement, RouterSettings, RouterTrial, measure_router};
 pub use traffic::RouterTraffic;
 pub use web::{WebMeasurement, WebSettings, WebTrial, measure_web};
+
+#[cfg(test)]
+mod tests;
 
 use crate::frame::LinkRate;
 use crate::port::{Resource, Use};

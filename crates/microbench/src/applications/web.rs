@@ -65,7 +65,7 @@ impl Default for WebSettings {
     fn default() -> Self {
         Self {
             machines: 3,
-            users: vec![48, 192],
+            users: vec![24, 96],
             warm_up: 2_000,
             responses: 8_000,
         }

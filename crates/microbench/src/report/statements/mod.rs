@@ -3,8 +3,11 @@
 //! The heights of its bars are not in its text. Where it gives no number its words are taken so: *near* is within 3 %, *substantially* more
 //! than 10 %, *slightly* up to 5 %, what *improves* does so by at least 1 %, what is *equal* or *hardly changes* is within 1 %.
 
+mod applications;
 mod large;
 mod small;
+
+pub use applications::application_statements;
 
 use super::{Partners, Results, Series};
 use serde::Serialize;
@@ -35,7 +38,7 @@ pub enum Verdict {
 /// A statement of the report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statement {
-    /// Its number, in the order of the report: C1 to C14.
+    /// Its number, in the order of the report: C1 to C17.
     pub id: &'static str,
     /// What it says.
     pub says: &'static str,

@@ -1,0 +1,130 @@
+//! Generated stand-ins for the access logs of the report.
+
+use baton_workload::generate::{ConnectionSpec, Distribution, Files, GeneratorSpec, LocalitySpec};
+use baton_workload::{Log, Preset};
+
+/// Requests of a generated log.
+const REQUESTS: u32 = 40_000;
+
+/// A stand-in for a log of the web study of Rice TR EE0401 (Figures 1 and 2), with what it says of the sizes of responses: less than 3 % are over
+/// 200 KB; over 70 % (World Cup: less than half) are over 1460 bytes; and what the largest has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StandInLog {
+    /// A computer science department's; the largest over 17 MB.
+    Cs,
+    /// The World Cup of 1998; the largest almost 3 MB.
+    WorldCup,
+    /// NASA's; the largest almost 7 MB.
+    Nasa,
+}
+
+impl StandInLog {
+    /// All of them, in the order of Figure 1.
+    pub const ALL: [Self; 3] = [Self::Cs, Self::WorldCup, Self::Nasa];
+
+    /// What it stands for.
+    pub const fn site(self) -> &'static str {
+        match self {
+            Self::Cs => "CS",
+            Self::WorldCup => "World Cup",
+            Self::Nasa => "NASA",
+        }
+    }
+
+    /// Its name, which says that it is a stand-in.
+    pub fn name(self) -> String {
+        format!("{} stand-in", self.site())
+    }
+
+    /// Generates it. The same seed gives the same log.
+    ///
+    /// # Panics
+    /// Never: its parameters are sound.
+    pub fn generate(self, seed: u64) -> Log {
+        let log = self.spec().generate(seed, REQUESTS);
+        log.expect("its parameters are sound, as a test sees")
+    }
+
+    /// Of all but the World Cup what is not in the type's description is *assumed*: number of files and their popularity, spread of sizes, the
+    /// share of answers without content, pauses and lengths of connections.
+    fn spec(self) -> GeneratorSpec {
+        match self {
+            Self::Cs => spec(8_000, 4_800.0, 1.6, (0.02, 1.0), 1.75e7),
+            Self::Nasa => spec(1_300, 4_800.0, 1.6, (0.02, 1.0), 6.9e6),
+            Self::WorldCup => Preset::WorldCupLifetimes.spec(),
+        }
+    }
+}
+
+fn spec(
+    count: u32,
+    median: f64,
+    sigma: f64,
+    (tail_share, tail_exponent): (f64, f64),
+    max: f64,
+) -> GeneratorSpec {
+    let size = Distribution::LogNormalPareto {
+        median,
+        sigma,
+        tail_share,
+        tail_exponent,
+        max,
+    };
+    GeneratorSpec {
+        locality: LocalitySpec::default(),
+        connections: ConnectionSpec {
+            requests: Distribution::LogNormal {
+                median: 5.0,
+                sigma: 1.4,
+                max: 500.0,
+            },
+            pause_s: Distribution::LogNormal {
+                median: 1.0,
+                sigma: 1.2,
+                max: 13.0,
+            },
+            per_client: 2.0,
+            requests_per_s: 50.0,
+        },
+        files: Files::Zipf {
+            count,
+            exponent: 0.7,
+            not_modified: 0.05,
+            size,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Section 2.3 and section 5 of the report.
+    #[test]
+    fn sizes_are_as_the_report_says() {
+        for (one, largest) in [
+            (StandInLog::Cs, 17_000_000..18_000_000),
+            (StandInLog::WorldCup, 2_500_000..3_000_001),
+            (StandInLog::Nasa, 6_000_000..7_000_000),
+        ] {
+            for seed in [1, 2, 3] {
+                let log = one.generate(seed);
+                let share = |least: u64| {
+                    let over = log.requests.iter().filter(|one| one.bytes > least);
+                    over.count() as f64 / log.requests.len() as f64
+                };
+                assert!(share(200_000) < 0.03, "{one:?}: {}", share(200_000));
+                let over_a_segment = share(1_460);
+                match one {
+                    StandInLog::WorldCup => assert!(over_a_segment < 0.5, "{over_a_segment}"),
+                    _ => assert!(over_a_segment > 0.7, "{one:?}: {over_a_segment}"),
+                }
+                let most = log.requests.iter().map(|one| one.bytes).max();
+                assert!(
+                    most.is_some_and(|most| largest.contains(&most)),
+                    "{one:?}, seed {seed}: {most:?}"
+                );
+            }
+        }
+    }
+}

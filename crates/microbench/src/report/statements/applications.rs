@@ -1,0 +1,88 @@
+//! Applications: C15 to C17. They are predictions: nothing was fitted to them.
+
+use super::{Part, Statement, least, most, part, statement};
+use crate::report::{ApplicationLaboratory, ApplicationResults, Workload};
+
+/// The least and the most that is *about ten times*.
+const ABOUT_TEN: std::ops::RangeInclusive<f64> = 5.0..=15.0;
+
+/// Whether no NIC gives more than the one before it in the report's order, by more than 1 %.
+fn falls(values: &[f64]) -> bool {
+    values.windows(2).all(|pair| pair[1] <= 1.01 * pair[0])
+}
+
+/// Best to worst of each workload, which the report has between two values, and the order of the NICs.
+fn spread(
+    results: &ApplicationResults,
+    workloads: &[&Workload],
+    [from, to]: [f64; 2],
+    [says_spread, says_order]: [&'static str; 2],
+) -> Vec<Part> {
+    let values = workloads.iter().map(|workload| results.values(workload));
+    let values: Vec<Vec<f64>> = values.collect();
+    let ratios = values.iter().map(|values| most(values) / least(values));
+    let ratios: Vec<f64> = ratios.collect();
+    let within = ratios.iter().all(|ratio| (from..=to).contains(ratio));
+    let in_order = values.iter().all(|values| falls(values));
+    vec![
+        part(says_spread, within, ratios),
+        part(says_order, in_order, values.concat()),
+    ]
+}
+
+/// The statements on applications, C15 to C17, from what was measured of all [workloads](ApplicationLaboratory::workloads), and the connections
+/// that each NIC accepts from the best partner, a millisecond.
+pub fn application_statements(
+    laboratory: &ApplicationLaboratory,
+    results: &ApplicationResults,
+    accepted: &[f64],
+) -> Vec<Statement> {
+    let workloads = laboratory.workloads();
+    let (web, router): (Vec<_>, Vec<_>) = workloads.iter().partition(|one| one.is_web());
+    let c15 = spread(
+        results,
+        &web,
+        [1.4, 1.6],
+        [
+            "best to worst from 1.4 to 1.6, each log",
+            "the report's order, each log",
+        ],
+    );
+    let c16 = spread(
+        results,
+        &router,
+        [1.6, 2.5],
+        [
+            "best to worst from 1.6 to 2.5, each trace and kind of driver",
+            "the report's order, each",
+        ],
+    );
+    let of_nic = |(nic, accepted): (usize, &f64)| accepted / results.connections_per_ms(nic);
+    let times: Vec<f64> = accepted.iter().enumerate().map(of_nic).collect();
+    let about_ten = times.iter().all(|times| ABOUT_TEN.contains(times));
+    let c17 = vec![
+        part(
+            "each NIC accepts more than the web server opens",
+            least(&times) > 1.0,
+            times.clone(),
+        ),
+        part("5 to 15 times as many, each NIC", about_ten, times),
+    ];
+    vec![
+        statement(
+            "C15",
+            "Web server: the best NIC gives 40 to 60 % more than the worst, in the same order with all logs",
+            c15,
+        ),
+        statement(
+            "C16",
+            "Router: the best NIC forwards 60 to 150 % more than the worst",
+            c16,
+        ),
+        statement(
+            "C17",
+            "NICs accept almost ten times the connections that the web server needs",
+            c17,
+        ),
+    ]
+}
