@@ -398,7 +398,9 @@ Examples:
   baton reproduce dcache-traffic --data logs/ --figure traffic.png --json traffic.json
   baton reproduce batching --json batching.json --figure batching.svg
   baton reproduce batching --study connections --study adaptive --out figures/
-  baton reproduce nic-microbench --figure nics.svg --json nics.json")]
+  baton reproduce nic-microbench --figure nics.svg --json nics.json
+  baton reproduce nic-applications --data logs/ --trace link.pcap --figure applications.svg
+  baton reproduce nic-correlation --json correlation.json")]
 pub struct ReproduceArgs {
     /// Which one; without, all are listed
     #[arg(add = ArgValueCandidates::new(complete::reproductions))]
@@ -412,6 +414,9 @@ pub struct ReproduceArgs {
     /// A folder with public excerpts of the published experiments' logs, under their public names
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub data: Option<PathBuf>,
+    /// A packet capture (pcap, pcapng, ERF) that routers forward in place of the stand-ins of nic-applications and nic-correlation
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
     /// Draw the figure of the experiment, if it has one, to this file, .svg or .png
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub figure: Option<PathBuf>,
@@ -424,7 +429,7 @@ pub struct ReproduceArgs {
     /// Packets before measurement starts, in each run (run.warmup_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
-    /// Packets that are measured in each run (run.measured_packets), or in each trial of nic-microbench
+    /// Packets that are measured in each run (run.measured_packets), or in each trial of nic-microbench, nic-applications and nic-correlation; of a web server there, as many responses
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub packets: Option<u64>,
     /// What only `batching` has.

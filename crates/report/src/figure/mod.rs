@@ -1,17 +1,19 @@
-//! Figures as files: curves, stacked bars and panels of lines, as SVG or PNG.
+//! Figures as files: curves, stacked bars, groups of bars and panels of lines, as SVG or PNG.
 //!
-//! What is drawn is data ([`Curves`], [`Bars`], [`Panels`]); the drawing is the same for both kinds of file. It is the feature `figures`:
+//! What is drawn is data ([`Curves`], [`Bars`], [`Groups`], [`Panels`]); the drawing is the same for both kinds of file. It is the feature `figures`:
 //! without it ([`CAN_DRAW`]) every figure is [`NotDrawn`].
 
 mod bars;
 mod curves;
 #[cfg(feature = "figures")]
 mod drawing;
+mod groups;
 mod panels;
 mod picture;
 
 pub use bars::{Bar, Bars};
 pub use curves::{Curve, Curves};
+pub use groups::{GroupPanel, GroupSeries, Groups};
 pub use panels::{Line, Panel, Panels};
 pub use picture::Picture;
 
@@ -30,6 +32,8 @@ pub enum Figure {
     Curves(Curves),
     /// Stacked bars.
     Bars(Bars),
+    /// Groups of bars in panels.
+    Groups(Groups),
     /// Lines in panels.
     Panels(Panels),
 }
@@ -43,6 +47,7 @@ impl Figure {
         match self {
             Self::Curves(curves) => curves.draw(picture),
             Self::Bars(bars) => bars.draw(picture),
+            Self::Groups(groups) => groups.draw(picture),
             Self::Panels(panels) => panels.draw(picture),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! One module per experiment; [`ALL`] lists them.
 
+mod applications;
 pub(super) mod batching;
+mod correlation;
 pub(super) mod dcache;
 pub(super) mod handoff_table1;
 mod microbench;
@@ -31,7 +33,7 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-pub const ALL: [Reproduction; 8] = [
+pub const ALL: [Reproduction; 10] = [
     handoff_table1::REPRODUCTION,
     dcache::locality::REPRODUCTION,
     dcache::bus::REPRODUCTION,
@@ -40,6 +42,8 @@ pub const ALL: [Reproduction; 8] = [
     dcache::modern::REPRODUCTION,
     batching::REPRODUCTION,
     microbench::REPRODUCTION,
+    applications::REPRODUCTION,
+    correlation::REPRODUCTION,
 ];
 
 /// What the user gave.
@@ -49,6 +53,8 @@ pub struct Context<'a> {
     reading: &'a LogArgs,
     /// A folder with public logs.
     data: Option<&'a Path>,
+    /// A packet capture.
+    trace: Option<&'a Path>,
     seed: u64,
     /// Packets before measurement and measured, where the user says so.
     warmup: Option<u64>,
@@ -160,6 +166,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         log: arguments.log.as_deref(),
         reading: &arguments.reading,
         data: arguments.data.as_deref(),
+        trace: arguments.trace.as_deref(),
         seed: arguments.seed.get(),
         warmup: arguments.warmup,
         measured: arguments.packets,
@@ -216,7 +223,14 @@ fn refuse_what_it_has_not(
         ("--responses", only.responses.is_some()),
     ];
     let is_microbench = name == microbench::REPRODUCTION.name;
+    let applications = [applications::REPRODUCTION, correlation::REPRODUCTION];
+    let has_applications = applications.iter().any(|one| one.name == name);
     let mut given = Vec::new();
+    if has_applications {
+        given.push(("--warmup", arguments.warmup.is_some()));
+    } else {
+        given.push(("--trace", arguments.trace.is_some()));
+    }
     if is_batching {
         given.extend(of_others);
     } else {

@@ -2,6 +2,7 @@
 
 mod bars;
 mod curves;
+mod groups;
 mod panels;
 
 use super::{Drawn, NOT_STEADY, NotDrawn, Picture};

@@ -112,13 +112,19 @@ fn note(context: &Context<'_>) -> &'static str {
 
 /// The excerpts in `folder`.
 fn excerpts(folder: &Path) -> Result<Vec<Source>, Failure> {
-    let found: Vec<Source> = EXCERPTS
+    let excerpt = |(trace, path)| Source::Excerpt { trace, path };
+    Ok(excerpts_in(folder)?.into_iter().map(excerpt).collect())
+}
+
+/// The excerpts in `folder`, with the names of their traces.
+///
+/// # Errors
+/// It has none.
+pub(super) fn excerpts_in(folder: &Path) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+    let found: Vec<_> = EXCERPTS
         .iter()
-        .map(|(trace, name)| Source::Excerpt {
-            trace,
-            path: folder.join(name),
-        })
-        .filter(|source| matches!(source, Source::Excerpt { path, .. } if path.is_file()))
+        .map(|(trace, name)| (*trace, folder.join(name)))
+        .filter(|(_, path)| path.is_file())
         .collect();
     if found.is_empty() {
         let names: Vec<&str> = EXCERPTS.iter().map(|(_, name)| *name).collect();

@@ -2,39 +2,31 @@
 
 use super::Study;
 use baton_microbench::report::{Bar, Series};
-use baton_report::figure::{Line, Panel, Panels};
+use baton_report::figure::{GroupPanel, GroupSeries, Groups};
 
 /// A panel for each figure of the report, with the NICs in its order.
-pub(super) fn panels(study: &Study) -> Panels {
-    let names: Vec<String> = (1..)
-        .zip(&study.laboratory.nics)
-        .map(|(number, nic)| format!("{number} {}", nic.name))
-        .collect();
-    Panels {
+pub(super) fn groups(study: &Study) -> Groups {
+    Groups {
         title: "Microbenchmarks of six NICs, simulated (after Figures 5 to 11)".to_owned(),
-        x: names.join(", "),
-        log_x: false,
+        names: super::names(&study.laboratory.nics),
         panels: (5..=11).map(|figure| panel(study, figure)).collect(),
     }
 }
 
-fn panel(study: &Study, figure: u8) -> Panel {
+fn panel(study: &Study, figure: u8) -> GroupPanel {
     let series = Series::ALL.into_iter().filter(|one| one.figure() == figure);
     let unit = if figure == 11 { "1/ms" } else { "Mb/s" };
-    Panel {
+    GroupPanel {
         y: format!("Fig. {figure}, {unit}"),
-        log_y: false,
-        lines: series.map(|series| line(study, series)).collect(),
+        series: series.map(|series| bars(study, series)).collect(),
     }
 }
 
-fn line(study: &Study, series: Series) -> Line {
+fn bars(study: &Study, series: Series) -> GroupSeries {
     let of_series = |bar: &&Bar| bar.series == series;
-    let point = |bar: &Bar| (bar.nic as f64 + 1.0, study.results.best(&bar.point));
-    Line {
+    let value = |bar: &Bar| Some(study.results.best(&bar.point));
+    GroupSeries {
         name: series.name().to_owned(),
-        dashed: false,
-        points: study.bars.iter().filter(of_series).map(point).collect(),
-        doubtful: Vec::new(),
+        values: study.bars.iter().filter(of_series).map(value).collect(),
     }
 }

@@ -5,10 +5,13 @@
 mod figure;
 mod text;
 
+pub(super) use text::statement_table as table_of_statements;
+
 use super::{Context, Outcome, Reproduction, Row, Shown};
 use crate::failure::Failure;
 use crate::runner::{Interrupt, for_all};
 use baton_microbench::measure::TrialLength;
+use baton_microbench::profile::NicProfile;
 use baton_microbench::report::{
     Bar, Laboratory, Partners, Point, Results, Series, Statement, Verdict, bars, pairs, statements,
 };
@@ -23,15 +26,27 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 };
 
 /// What was measured, and what follows from it.
-struct Study {
+pub(super) struct Study {
     laboratory: Laboratory,
-    results: Results,
-    partners: Partners,
+    pub(super) results: Results,
+    pub(super) partners: Partners,
     bars: Vec<Bar>,
     statements: Vec<Statement>,
 }
 
 impl Study {
+    /// The report's NICs, on trials that are as long as the user says.
+    ///
+    /// # Errors
+    /// An interrupt, or a profile that cannot be simulated.
+    pub(super) fn of_report(context: &Context<'_>) -> Result<Self, Failure> {
+        let mut laboratory = Laboratory::of_report();
+        if let Some(frames) = context.measured {
+            laboratory.settings.trials = TrialLength::of_frames(frames);
+        }
+        Self::run(laboratory, context.threads, context.interrupt)
+    }
+
     /// Searches everything: first each NIC with each, which tells the best partners, then what is left of the figures.
     ///
     /// # Errors
@@ -39,21 +54,12 @@ impl Study {
     fn run(laboratory: Laboratory, threads: usize, interrupt: &Interrupt) -> Result<Self, Failure> {
         let nics = laboratory.nics.len();
         let mut results = Results::default();
-        let measure = |results: &mut Results, points: Vec<Point>| {
-            let points = results.missing(points);
-            let work = |point: &Point| laboratory.measure(point);
-            let found = for_all(&points, "searches", threads, interrupt, work)?;
-            for (point, measurement) in points.into_iter().zip(found) {
-                let measurement =
-                    measurement.map_err(|error| Failure::Failed(error.to_string()))?;
-                results.insert(point, measurement);
-            }
-            Ok::<(), Failure>(())
-        };
-        measure(&mut results, pairs(nics))?;
+        let how = (threads, interrupt);
+        measure_all(&laboratory, &mut results, pairs(nics), how)?;
         let partners = Partners::find(nics, &results);
         let bars = bars(nics, &partners);
-        measure(&mut results, bars.iter().map(|bar| bar.point).collect())?;
+        let of_bars = bars.iter().map(|bar| bar.point).collect();
+        measure_all(&laboratory, &mut results, of_bars, how)?;
         Ok(Self {
             statements: statements(&results, &partners),
             laboratory,
@@ -75,18 +81,8 @@ impl Study {
             simulated: self.results.best(&bar.point),
             shown: shown(bar.series.name()),
         };
-        let of_statement = |statement: &Statement| {
-            let held = statement.parts.iter().filter(|part| part.holds).count();
-            Row {
-                config: statement.id.to_owned(),
-                metric: "parts_that_hold_percent",
-                published: Some(100.0),
-                simulated: 100.0 * held as f64 / statement.parts.len() as f64,
-                shown: shown(statement.says),
-            }
-        };
         let bars = self.bars.iter().map(of_bar);
-        bars.chain(self.statements.iter().map(of_statement))
+        bars.chain(self.statements.iter().map(statement_row))
             .collect()
     }
 
@@ -97,16 +93,55 @@ impl Study {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let mut laboratory = Laboratory::of_report();
-    if let Some(frames) = context.measured {
-        laboratory.settings.trials = TrialLength::of_frames(frames);
-    }
-    let study = Study::run(laboratory, context.threads, context.interrupt)?;
+    let study = Study::of_report(context)?;
     Ok(Outcome {
         rows: study.rows(),
         text: text::text(&study),
-        figure: Some(Figure::Panels(figure::panels(&study))),
+        figure: Some(Figure::Groups(figure::groups(&study))),
     })
+}
+
+/// Searches those of `points` that have no result, on so many threads.
+///
+/// # Errors
+/// An interrupt, or a profile that cannot be simulated.
+pub(super) fn measure_all(
+    laboratory: &Laboratory,
+    results: &mut Results,
+    points: Vec<Point>,
+    (threads, interrupt): (usize, &Interrupt),
+) -> Result<(), Failure> {
+    let points = results.missing(points);
+    let work = |point: &Point| laboratory.measure(point);
+    let found = for_all(&points, "searches", threads, interrupt, work)?;
+    for (point, measurement) in points.into_iter().zip(found) {
+        let measurement = measurement.map_err(|error| Failure::Failed(error.to_string()))?;
+        results.insert(point, measurement);
+    }
+    Ok(())
+}
+
+/// NICs by number and name.
+pub(super) fn names(nics: &[NicProfile]) -> Vec<String> {
+    let numbered = (1..).zip(nics);
+    numbered
+        .map(|(number, nic)| format!("{number} {}", nic.name))
+        .collect()
+}
+
+/// How much of a statement holds.
+pub(super) fn statement_row(statement: &Statement) -> Row {
+    let held = statement.parts.iter().filter(|part| part.holds).count();
+    Row {
+        config: statement.id.to_owned(),
+        metric: "parts_that_hold_percent",
+        published: Some(100.0),
+        simulated: 100.0 * held as f64 / statement.parts.len() as f64,
+        shown: Shown {
+            name: statement.says,
+            scale: report::Scale::Points,
+        },
+    }
 }
 
 /// The name of a series in rows.

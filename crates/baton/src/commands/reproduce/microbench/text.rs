@@ -14,7 +14,7 @@ pub(super) fn text(study: &Study) -> String {
     }
     text.push_str(&partners(study));
     text.push('\n');
-    text.push_str(&statement_table(study));
+    text.push_str(&statement_table(&study.statements));
     text.push_str(&format!(
         "\n{} of {} statements hold. The report prints its bars without numbers, so that only its words can be compared. Of each NIC the \
          times for a\nframe, those to start a DMA, and memory bandwidth were fitted to these statements (profiles/nics).\n{} trials in all.\n",
@@ -92,7 +92,8 @@ fn partners(study: &Study) -> String {
     )
 }
 
-fn statement_table(study: &Study) -> String {
+/// Statements, and what of them does not hold.
+pub(in super::super) fn statement_table(statements: &[Statement]) -> String {
     let mut table = Table::new(vec![
         Column::words(""),
         Column::words("the report says"),
@@ -100,7 +101,7 @@ fn statement_table(study: &Study) -> String {
         Column::words("what does not hold"),
     ])
     .titled("Statements of the report:");
-    for statement in &study.statements {
+    for statement in statements {
         table.row(vec![
             statement.id.to_owned(),
             statement.says.to_owned(),

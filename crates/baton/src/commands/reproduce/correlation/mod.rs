@@ -1,0 +1,115 @@
+//! Table 2 of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Rice University TR EE0401): how
+//! microbenchmarks go together with applications, and what the microbenchmarks of a NIC predict of them.
+
+mod text;
+
+use super::{Context, Outcome, Reproduction, Row, Shown, applications, microbench};
+use crate::failure::Failure;
+use baton_microbench::report::{
+    CORRELATED, Predicted, Series, Workload, correlation, mean_error, predict,
+};
+use baton_report as report;
+use baton_stats::Correlation;
+
+/// The entry in the list.
+pub const REPRODUCTION: Reproduction = Reproduction {
+    name: "nic-correlation",
+    about: "how ten microbenchmarks go together with web server and router, over the NICs (Rice TR EE0401, Table 2)",
+    figure: false,
+    run,
+};
+
+/// What follows for one workload.
+struct Column {
+    workload: Workload,
+    /// In the order of [`CORRELATED`].
+    correlations: Vec<Correlation>,
+    predicted: Vec<Predicted>,
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let micro = microbench::Study::of_report(context)?;
+    let study = applications::Study::run(context)?;
+    let measured = (&micro.results, &micro.partners);
+    let column = |workload: Workload| Column {
+        correlations: CORRELATED
+            .iter()
+            .map(|series| correlation(measured, *series, &study.results, &workload))
+            .collect(),
+        predicted: predict(measured, &study.laboratory, &study.results, &workload),
+        workload,
+    };
+    let columns: Vec<Column> = study
+        .laboratory
+        .workloads()
+        .into_iter()
+        .map(column)
+        .collect();
+    Ok(Outcome {
+        rows: columns
+            .iter()
+            .flat_map(|column| rows(column, &study))
+            .collect(),
+        text: text::text(&columns, &study),
+        figure: None,
+    })
+}
+
+fn rows(column: &Column, study: &applications::Study) -> Vec<Row> {
+    let row = |config: String, metric, name, simulated| Row {
+        config,
+        metric,
+        published: None,
+        simulated,
+        shown: Shown {
+            name,
+            scale: report::Scale::Points,
+        },
+    };
+    let mut rows = Vec::new();
+    for (series, found) in CORRELATED.iter().zip(&column.correlations) {
+        let config = name_of(*series, &column.workload);
+        rows.push(row(config.clone(), "n", "n", found.n as f64));
+        // A coefficient that says nothing is not there.
+        let values = [
+            ("pearson_r", "Pearson", found.pearson),
+            ("spearman_rho", "Spearman", found.spearman),
+        ];
+        let there = values
+            .into_iter()
+            .filter_map(|(metric, name, value)| Some(row(config.clone(), metric, name, value?)));
+        rows.extend(there);
+    }
+    for one in &column.predicted {
+        let nic = &study.laboratory.nics[one.nic].name;
+        let config = format!("{nic}, {}", column.workload.name);
+        let values = [
+            ("measured", "measured", one.measured),
+            ("predicted_from_microbenchmarks", "predicted", one.plain),
+            ("predicted_with_one_coefficient", "fitted", one.fitted),
+            ("mean_of_the_other_nics", "others", one.others),
+        ];
+        rows.extend(values.map(|(metric, name, value)| row(config.clone(), metric, name, value)));
+    }
+    rows
+}
+
+/// A pair of microbenchmark and workload.
+fn name_of(series: Series, workload: &Workload) -> String {
+    format!(
+        "Fig. {} {}; {}",
+        series.figure(),
+        series.name(),
+        workload.name
+    )
+}
+
+/// Errors of a workload's predictions, in per cent: with microbenchmarks alone, with a coefficient, and by the mean of the other NICs.
+fn errors(column: &Column) -> [f64; 3] {
+    let of = |value: fn(&Predicted) -> f64| 100.0 * mean_error(&column.predicted, value);
+    [
+        of(|one| one.plain),
+        of(|one| one.fitted),
+        of(|one| one.others),
+    ]
+}
