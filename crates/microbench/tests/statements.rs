@@ -1,10 +1,14 @@
 //! What the report says of its NICs, on the profiles that ship with the program.
 
 use baton_microbench::measure::TrialLength;
+use baton_microbench::applications::{Drivers, RouterTraffic, StandInLog};
 use baton_microbench::report::{
-    Laboratory, Partners, Point, Results, Statement, Verdict, bars, statements,
+    ApplicationLaboratory, ApplicationPoint, Laboratory, Partners, Point, Results, Statement,
+    Verdict, WebLoad, bars, statements,
 };
 use baton_wire::Span;
+use baton_workload::packets::StandIn;
+use baton_workload::{Replay, SessionRule};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,4 +74,45 @@ fn most_statements_hold() {
     ];
     assert_eq!(of(Verdict::Holds), holding, "{all:#?}");
     assert_eq!(of(Verdict::Partly), ["C5", "C14"], "{all:#?}");
+}
+
+/// The seed of the command line, if none is given.
+const SEED: u64 = 1;
+
+/// Some of the values of the book's page on NICs, as `baton reproduce nic-applications` prints them: all of it takes minutes. Mb/s and thousand
+/// packets a second, by the NIC's place in the report's order.
+#[test]
+fn applications_are_as_published() {
+    const WORLD_CUP: usize = 0;
+    const ADV: usize = 0;
+    let site = StandInLog::WorldCup;
+    let log = Replay::new(&site.generate(SEED), SessionRule::PIPELINED).expect("it has sizes");
+    let logs = vec![WebLoad {
+        name: site.name(),
+        replay: log,
+    }];
+    let traces = vec![RouterTraffic::of(&StandIn::Adv.generate(SEED, 32_768))];
+    let mut laboratory = ApplicationLaboratory::of_report(logs, traces);
+    laboratory.web.users.truncate(1);
+    let web = |nic| ApplicationPoint::Web {
+        log: WORLD_CUP,
+        nic,
+    };
+    let router = |drivers, nic| ApplicationPoint::Router {
+        drivers,
+        trace: ADV,
+        nic,
+    };
+    let published = [
+        (web(0), 916.0),
+        (web(5), 688.0),
+        (router(Drivers::Interrupt, 0), 304.0),
+        (router(Drivers::Interrupt, 5), 112.0),
+        (router(Drivers::Polling, 4), 239.0),
+    ];
+    for (point, expected) in published {
+        let found = laboratory.measure(&point).expect("it can be simulated").value();
+        println!("{point:?} {found}");
+        assert!((found / expected - 1.0).abs() < 0.01, "{point:?}: {found}, published {expected}");
+    }
 }

@@ -57,7 +57,7 @@ pub struct RouterTrial {
 impl RouterTrial {
     /// More packets than may be under way at one end of the trial and not at the other, without a loss: as many as wait for an interrupt or a
     /// turn of the drivers, both ways.
-    const UNDER_WAY: u64 = 256;
+    const UNDER_WAY: u64 = 128;
 
     /// The share of the packets that was lost, 0 to 1.
     pub fn loss_ratio(&self) -> f64 {
@@ -86,7 +86,7 @@ impl Default for RouterSettings {
         Self {
             width: 0.005,
             trials: TrialLength::Frames {
-                frames: 16_000,
+                frames: 24_000,
                 least: Span::from_ms(20),
                 most: Span::from_ms(160),
             },

@@ -98,9 +98,10 @@ impl RouterTraffic {
             let bytes: f64 = frames.iter().map(on_line).sum();
             link.bits_per_second() as f64 / 8.0 / bytes
         };
-        // Times a client's frames fit into a second; the client that has more to send limits both.
+        // How often a client's frames fit into a second; the client that has more to send limits both.
+        let senders = (0..2).filter(|client| !self.frames[*client].is_empty());
         let all = self.frames[0].len() + self.frames[1].len();
-        f64::min(of_client(0), of_client(1)) * all as f64
+        senders.map(of_client).fold(f64::INFINITY, f64::min) * all as f64
     }
 
     /// The router's interfaces, with all routes.

@@ -62,7 +62,7 @@ pub fn route(
 }
 
 /// Everything at its beginning: machine 0 is the router, and behind its n-th NIC is machine n + 1.
-pub(super) fn world(
+fn world(
     machines: &Machines<'_>,
     drivers: Drivers,
     traffic: &RouterTraffic,
@@ -151,5 +151,98 @@ impl Counts {
             interrupts: of_router.interrupts,
             line_bytes: [0, 1].map(|nic| of_router.interfaces[nic].line_bytes()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{HostProfile, NicProfile};
+    use baton_workload::packets::StandIn;
+    use smoltcp::phy::ChecksumCapabilities;
+    use smoltcp::wire::{EthernetFrame, Icmpv4Message, Icmpv4Packet, Ipv4Packet, Ipv4Repr};
+    use std::collections::BTreeMap;
+
+    /// Lets it forward for a while: the world, and frames that each client got.
+    fn forward(traffic: &RouterTraffic, rate: f64) -> (World, [Vec<Vec<u8>>; 2]) {
+        let (nic, host) = (NicProfile::ideal(), HostProfile::shipped("athlon-2600"));
+        let host = host.expect("a host");
+        let machines = Machines {
+            nic: &nic,
+            host: &host,
+            client_nic: &nic,
+            client_host: &host,
+        };
+        let mut world = world(&machines, Drivers::Interrupt, traffic, rate).expect("it works");
+        world.run(Time::ZERO + Span::from_ms(40));
+        let got = [1, 2].map(
+            |client: usize| match &mut world.machines[client].application {
+                Application::Datagrams(client) => std::mem::take(&mut client.taken),
+                _ => unreachable!("a client"),
+            },
+        );
+        (world, got)
+    }
+
+    #[test]
+    fn another_parser_reads_what_is_forwarded() {
+        let trace = StandIn::Aix.generate(9, 1_000);
+        let traffic = RouterTraffic::of(&trace);
+        let (_, got) = forward(&traffic, 100e3);
+        // Clients begin with their first frame and send them in order.
+        for (receiver, frames) in got.iter().enumerate() {
+            let sender = 1 - receiver;
+            assert!(frames.len() > 1_500, "{}", frames.len());
+            let all = &traffic.frames()[sender];
+            for (number, frame) in frames.iter().enumerate() {
+                let sent = &all[number % all.len()];
+                assert_eq!(frame.len(), sent.len());
+                let ethernet = EthernetFrame::new_checked(&frame[..]).expect("a frame");
+                assert_eq!(ethernet.src_addr().0, [2, 0, 0, 0, 1, receiver as u8]);
+                assert_eq!(ethernet.dst_addr().0, [2, 0, 0, 0, 2, receiver as u8]);
+                let ip = Ipv4Packet::new_checked(ethernet.payload()).expect("a packet");
+                Ipv4Repr::parse(&ip, &ChecksumCapabilities::default())
+                    .expect("its checksum is right");
+                let before = Ipv4Packet::new_checked(&sent[14..]).expect("a packet");
+                assert_eq!(ip.hop_limit(), before.hop_limit() - 1);
+                assert_eq!(ip.dst_addr(), before.dst_addr());
+                assert_eq!(ip.total_len(), before.total_len());
+            }
+        }
+    }
+
+    #[test]
+    fn who_sends_what_is_not_forwarded_is_told() {
+        let mut trace = StandIn::Adv.generate(9, 200);
+        for packet in &mut trace.packets {
+            packet.ttl = 1;
+        }
+        let traffic = RouterTraffic::of(&trace);
+        let senders: BTreeMap<_, _> = trace.packets.iter().map(|one| (one.src, ())).collect();
+        let (_, got) = forward(&traffic, 10e3);
+        let errors: Vec<_> = got.iter().flatten().collect();
+        // A hundred a second are allowed, and as many at once.
+        assert!((10..=204).contains(&errors.len()), "{}", errors.len());
+        for frame in errors {
+            let ethernet = EthernetFrame::new_checked(&frame[..]).expect("a frame");
+            let ip = Ipv4Packet::new_checked(ethernet.payload()).expect("a packet");
+            assert!(senders.contains_key(&ip.dst_addr()), "{}", ip.dst_addr());
+            let icmp = Icmpv4Packet::new_checked(ip.payload()).expect("a message");
+            assert_eq!(icmp.msg_type(), Icmpv4Message::TimeExceeded);
+            assert!(icmp.verify_checksum());
+        }
+    }
+
+    #[test]
+    fn no_packet_stays_behind() {
+        let traffic = RouterTraffic::of(&StandIn::Nlanr.generate(9, 1_000));
+        // More than it can forward.
+        let (world, got) = forward(&traffic, 700e3);
+        assert!(got.iter().all(|frames| !frames.is_empty()));
+        let under_way = world.contents.packets.len();
+        assert!(
+            under_way < 6_000,
+            "queues and rings hold no more: {under_way}"
+        );
     }
 }

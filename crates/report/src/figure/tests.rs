@@ -101,6 +101,43 @@ fn panels_share_an_axis_and_a_legend() {
 }
 
 #[test]
+fn groups_have_names_legends_and_bars() {
+    let series = |name: &str, values: &[Option<f64>]| GroupSeries {
+        name: name.to_owned(),
+        values: values.to_vec(),
+    };
+    let groups = Groups {
+        title: "NICs".to_owned(),
+        names: vec!["1 first".to_owned(), "2 second".to_owned()],
+        panels: vec![
+            GroupPanel {
+                y: "Mb/s".to_owned(),
+                series: vec![series("send", &[Some(900.0), Some(600.0)])],
+            },
+            GroupPanel {
+                y: "1/ms".to_owned(),
+                series: vec![
+                    series("accept", &[Some(10.0), None]),
+                    series("open", &[Some(20.0), Some(5.0)]),
+                ],
+            },
+        ],
+    };
+    let svg = String::from_utf8(groups.draw(Picture::Svg).unwrap()).unwrap();
+    for words in ["NICs", "1 first", "2 second", "Mb/s", "accept", "open"] {
+        assert!(svg.contains(words), "{words}");
+    }
+    // The ground, three entries of legends, and a bar for each value.
+    assert_eq!(svg.matches("<rect").count(), 1 + 3 + 5);
+    let empty = Groups {
+        names: Vec::new(),
+        panels: Vec::new(),
+        ..groups
+    };
+    empty.draw(Picture::Svg).unwrap();
+}
+
+#[test]
 fn the_ending_of_a_path_says_the_kind() {
     assert_eq!(Picture::of_path(Path::new("a/b.SVG")), Some(Picture::Svg));
     assert_eq!(Picture::of_path(Path::new("b.png")), Some(Picture::Png));

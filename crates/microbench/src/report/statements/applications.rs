@@ -11,22 +11,44 @@ fn falls(values: &[f64]) -> bool {
     values.windows(2).all(|pair| pair[1] <= 1.01 * pair[0])
 }
 
+/// Pairs of NICs of which one gives more than the other with one workload and less with another, by more than 1 %.
+fn contradictions(workloads: &[Vec<f64>]) -> usize {
+    let nics = workloads.first().map_or(0, Vec::len);
+    let pairs = (0..nics).flat_map(|a| (0..a).map(move |b| (a, b)));
+    let is_more = |values: &Vec<f64>, a: usize, b: usize| values[a] > 1.01 * values[b];
+    let both_ways = |(a, b): &(usize, usize)| {
+        workloads.iter().any(|values| is_more(values, *a, *b))
+            && workloads.iter().any(|values| is_more(values, *b, *a))
+    };
+    pairs.filter(both_ways).count()
+}
+
 /// Best to worst of each workload, which the report has between two values, and the order of the NICs.
 fn spread(
     results: &ApplicationResults,
     workloads: &[&Workload],
     [from, to]: [f64; 2],
-    [says_spread, says_order]: [&'static str; 2],
+    says_spread: &'static str,
 ) -> Vec<Part> {
     let values = workloads.iter().map(|workload| results.values(workload));
     let values: Vec<Vec<f64>> = values.collect();
     let ratios = values.iter().map(|values| most(values) / least(values));
     let ratios: Vec<f64> = ratios.collect();
     let within = ratios.iter().all(|ratio| (from..=to).contains(ratio));
-    let in_order = values.iter().all(|values| falls(values));
+    let in_order = values.iter().filter(|values| falls(values)).count();
+    let contradictions = contradictions(&values);
     vec![
         part(says_spread, within, ratios),
-        part(says_order, in_order, values.concat()),
+        part(
+            "no two NICs change places: pairs that do",
+            contradictions == 0,
+            [contradictions as f64],
+        ),
+        part(
+            "the report's order: workloads that have it",
+            in_order == values.len(),
+            [in_order as f64],
+        ),
     ]
 }
 
@@ -43,19 +65,13 @@ pub fn application_statements(
         results,
         &web,
         [1.4, 1.6],
-        [
-            "best to worst from 1.4 to 1.6, each log",
-            "the report's order, each log",
-        ],
+        "best to worst from 1.4 to 1.6, each log",
     );
     let c16 = spread(
         results,
         &router,
         [1.6, 2.5],
-        [
-            "best to worst from 1.6 to 2.5, each trace and kind of driver",
-            "the report's order, each",
-        ],
+        "best to worst from 1.6 to 2.5, each trace and kind of driver",
     );
     let of_nic = |(nic, accepted): (usize, &f64)| accepted / results.connections_per_ms(nic);
     let times: Vec<f64> = accepted.iter().enumerate().map(of_nic).collect();

@@ -142,7 +142,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     rows.extend(statements.iter().map(statement_row));
     let mut text = text::text(&study);
     text.push_str(&table_of_statements(&statements));
-    text.push_str(text::NOTE);
+    text.push_str(&text::note(&study));
     Ok(Outcome {
         rows,
         text,

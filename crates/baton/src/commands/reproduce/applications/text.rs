@@ -7,9 +7,18 @@ use baton_microbench::report::{ApplicationMeasurement, Workload, WorkloadOf};
 use baton_report::{Column, Table, grouped};
 
 /// What is to be known of all values.
-pub(super) const NOTE: &str = "\nAll values are predictions: nothing was fitted to what the report says of applications, and of its bars only these words are known. \
-     Stand-ins are generated;\nthe report's own traces cannot be had (of its logs, excerpts: --data). It has three traces, ADV, AIX and MEM; \
-     NLANR gave it those.\n";
+pub(super) fn note(study: &Study) -> String {
+    let settings = &study.laboratory.web;
+    let users: Vec<String> = settings.users.iter().map(u32::to_string).collect();
+    format!(
+        "\nAll values are predictions: nothing was fitted to what the report says of applications, and of its bars only these words are known. \
+         Web servers\nhave {} client machines with {} users together, none of whom pauses: the number with more content is shown. Stand-ins are \
+         generated; the report's\nown traces cannot be had (of two of its logs, excerpts: --data). It has three traces, ADV, AIX and MEM, which \
+         NLANR gave it.\n",
+        settings.machines,
+        users.join(" or "),
+    )
+}
 
 /// Everything that is printed.
 pub(super) fn text(study: &Study) -> String {

@@ -22,8 +22,7 @@ pub(super) fn text(columns: &[Found], study: &Study) -> String {
     text.push_str(&format!(
         "Each is Pearson's r, with Spearman's rho in parentheses, of the NICs' best results with the best partners (Figures 6 and 8 to 11) and \
          what they give\nto the application. \"-\": one of the two differs by less than {least} % over the NICs, and its coefficient says \
-         nothing. Of so few NICs (n) no coefficient is\nstatistically strong. The report's own coefficients are not in the text at hand: none \
-         was looked at.\n\n"
+         nothing. Of so few NICs (n) no coefficient is\nstatistically strong. The report's own coefficients are not compared here.\n\n"
     ));
     text.push_str(&predictions(columns, study));
     text
