@@ -4,6 +4,7 @@ mod excerpts;
 
 use baton_workload::capture::{CaptureAnalysis, CaptureFormat, ConnectionCounts};
 use baton_workload::log::{Format, NotReplayable, SkipReason};
+use baton_workload::packets::{PacketTrace, StandIn};
 use baton_workload::{Analysis, Fit, Log, Replay, SessionRule, Workload};
 use libtest_mimic::{Arguments, Trial};
 
@@ -19,7 +20,7 @@ const ATM_CAPTURE: &str = "atm_link_20000125.erf.xz";
 /// A test with its name and the excerpts that it reads.
 type Test = (&'static str, &'static [&'static str], fn());
 
-const ALL: [Test; 10] = [
+const ALL: [Test; 11] = [
     ("nasa_july", &[NASA_JULY], nasa_july),
     ("nasa_august", &[NASA_AUGUST], nasa_august),
     ("world_cup", &[WORLD_CUP], world_cup),
@@ -35,6 +36,11 @@ const ALL: [Test; 10] = [
         other_files_are_refused,
     ),
     ("atm_capture", &[ATM_CAPTURE], atm_capture),
+    (
+        "atm_packets_are_those_of_a_router",
+        &[ATM_CAPTURE],
+        atm_packets_are_those_of_a_router,
+    ),
     (
         "every_log_with_sizes_replays_completely",
         &[NASA_JULY, NASA_AUGUST, WORLD_CUP, EPA],
@@ -165,6 +171,22 @@ fn other_files_are_refused() {
     for (name, expected) in others {
         let error = Log::read(&excerpts::path(name)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// Lengths as another program counted them, and those of the stand-in for it.
+fn atm_packets_are_those_of_a_router() {
+    let trace = PacketTrace::read(&excerpts::path(ATM_CAPTURE)).unwrap();
+    assert_eq!((trace.packets.len(), trace.left_out.total()), (31_249, 0));
+    assert!(
+        (trace.mean_bytes() - 256.8).abs() < 0.05,
+        "{}",
+        trace.mean_bytes()
+    );
+    let stand_in = StandIn::Nlanr.generate(1, 100_000);
+    for bytes in [40, 64, 128, 576, 1_400] {
+        let difference = trace.share_up_to(bytes) - stand_in.share_up_to(bytes);
+        assert!(difference.abs() < 0.02, "{bytes} bytes: {difference}");
     }
 }
 

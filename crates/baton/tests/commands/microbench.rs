@@ -97,7 +97,10 @@ fn applications_are_predicted() {
     for word in ["access.log", "some.pcap", "polling", "C17", "predictions"] {
         assert!(printed.contains(word), "{word}: {printed}");
     }
-    assert!(!printed.contains("CS stand-in"), "the user's alone: {printed}");
+    assert!(
+        !printed.contains("CS stand-in"),
+        "the user's alone: {printed}"
+    );
     let rows = json(&bench, "out.json");
     let value = |config: &str, metric: &str| {
         let rows = rows.as_array().expect("rows");

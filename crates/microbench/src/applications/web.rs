@@ -55,7 +55,8 @@ pub struct WebSettings {
     pub machines: u32,
     /// Numbers of users that are tried.
     pub users: Vec<u32>,
-    /// Responses before anything is counted, and those that are.
+    /// Responses before anything is counted, and those that are. The more users there are the more it takes: large responses are under way
+    /// when small ones are long done.
     pub warm_up: u64,
     /// See `warm_up`.
     pub responses: u64,
@@ -65,9 +66,9 @@ impl Default for WebSettings {
     fn default() -> Self {
         Self {
             machines: 3,
-            users: vec![24, 96],
-            warm_up: 2_000,
-            responses: 8_000,
+            users: vec![48, 96],
+            warm_up: 4_000,
+            responses: 16_000,
         }
     }
 }

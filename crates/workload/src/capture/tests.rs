@@ -338,3 +338,64 @@ fn segments_of_version_6_behind_extensions() {
     let ip = Link::Ip.ip(&packet).expect("IP");
     assert!(matches!(Segment::of(&ip), Content::Fragment));
 }
+
+#[test]
+fn a_router_gets_the_same_packets_from_each_format() {
+    use crate::packets::PacketTrace;
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = |name: &str, file: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, file).expect("a file");
+        PacketTrace::read(&path)
+    };
+    let files = [
+        ("some.erf", erf(&WHOLE)),
+        ("some.pcap", pcap(&WHOLE, 60, Endianness::Big)),
+        ("some.pcapng", pcapng(&WHOLE)),
+    ];
+    let traces = files.map(|(name, file)| read(name, &file).expect("a capture"));
+    for trace in &traces {
+        assert_eq!(trace.packets, traces[0].packets, "{}", trace.name);
+        // Three have 1500 bytes of data, and with headers more than a frame takes.
+        assert_eq!((trace.packets.len(), trace.left_out.too_long), (7, 3));
+        let third = trace.packets[3];
+        assert_eq!((third.len, third.ttl, third.protocol), (152, 64, 6));
+        assert_eq!(third.src.octets(), CLIENT.0);
+    }
+    // To everybody, to tests, and too long.
+    let odd = |dst: [u8; 4], len: u16| {
+        let mut packet = ip_packet(&WHOLE[0]);
+        packet[16..20].copy_from_slice(&dst);
+        packet[2..4].copy_from_slice(&len.to_be_bytes());
+        packet
+    };
+    let mut writer = PcapNgWriter::new(Vec::new()).expect("a header");
+    let interface = InterfaceDescriptionBlock {
+        linktype: DataLink::RAW,
+        snaplen: 0,
+        options: Vec::new(),
+    };
+    writer.write_pcapng_block(interface).expect("an interface");
+    let nobody = vec![0x60; 40];
+    for data in [
+        odd([224, 0, 0, 1], 100),
+        odd([198, 18, 0, 9], 100),
+        odd([12, 0, 0, 1], 9_000),
+        nobody,
+    ] {
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::from_millis(1),
+            original_len: data.len() as u32,
+            data: data.into(),
+            options: Vec::new(),
+        };
+        writer.write_pcapng_block(block).expect("a packet");
+    }
+    let error = read("none.pcapng", &writer.into_inner()).expect_err("nothing to route");
+    let said = error.to_string();
+    assert!(
+        said.contains("none.pcapng") && said.contains("4 packets"),
+        "{said}"
+    );
+}

@@ -9,7 +9,7 @@ use plotters::drawing::DrawingArea;
 use plotters::element::{Rectangle, Text};
 use plotters::prelude::DrawingBackend;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, IntoFont, TextStyle};
+use plotters::style::{Color, IntoFont};
 
 /// Share of a group's place that its bars take.
 const WIDTH: f64 = 0.8;
@@ -76,7 +76,9 @@ impl GroupPanel {
         if !last {
             return Ok(());
         }
-        let style = TextStyle::from((FONT, 14).into_font().color(&BLACK))
+        let style = (FONT, 14)
+            .into_font()
+            .color(&BLACK)
             .pos(Pos::new(HPos::Center, VPos::Top));
         let place = chart.plotting_area();
         for (group, name) in names.iter().enumerate() {
