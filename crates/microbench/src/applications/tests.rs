@@ -1,4 +1,5 @@
 use super::*;
+use crate::frame::LinkRate;
 use crate::measure::TrialLength;
 use crate::port::{Place, Resource};
 use crate::profile::ApplicationCosts;
@@ -58,7 +59,7 @@ fn an_ideal_nic_forwards_at_line_rate() {
     for len in [46, 1_500] {
         let traffic = packets(len, 64);
         // Not quite: what a client's clock and the wire's round may differ by.
-        let rate = 0.9999 * traffic.line_rate();
+        let rate = 0.9999 * traffic.line_rate(LinkRate::GIGABIT);
         for drivers in Drivers::ALL {
             let machines = alike(&nic, &host);
             let trial = route(&machines, drivers, &traffic, rate, [WARM_UP, DURATION]);
@@ -180,7 +181,11 @@ fn directions_have_about_as_many_packets() {
         left_out: LeftOut::default(),
     });
     assert_eq!(one_way.shares().iter().sum::<f64>(), 1.0);
-    assert!(one_way.line_rate() > 80e3, "{}", one_way.line_rate());
+    assert!(
+        one_way.line_rate(LinkRate::GIGABIT) > 80e3,
+        "{}",
+        one_way.line_rate(LinkRate::GIGABIT)
+    );
 }
 
 fn log() -> Replay {

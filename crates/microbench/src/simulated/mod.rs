@@ -387,7 +387,7 @@ fn uses(
     let mut uses = Vec::new();
     for (place, machine) in world.machines.iter().enumerate() {
         let sent = after.machines[place].line_bytes - before.machines[place].line_bytes;
-        let of_machine = uses_of(machine, world.rate, [end, end - request.duration], [sent]);
+        let of_machine = uses_of(machine, world.rate, (end, request.duration), [sent]);
         uses.extend(of_machine.into_iter().map(|one| Use {
             machine: ROLES[place],
             ..one
@@ -396,11 +396,11 @@ fn uses(
     uses
 }
 
-/// How busy everything of a machine under test was, up to a time from an earlier one on. `line_bytes` are those that its NICs sent then.
+/// How busy everything of a machine under test was, for some time up to a moment. `line_bytes` are those that its NICs sent then.
 fn uses_of<const NICS: usize>(
     machine: &machine::Machine,
     link: LinkRate,
-    [end, start]: [Time; 2],
+    (end, span): (Time, Span),
     line_bytes: [u64; NICS],
 ) -> Vec<Use> {
     const RESOURCES: [Resource; 5] = [
@@ -417,7 +417,7 @@ fn uses_of<const NICS: usize>(
     };
     let shares = RESOURCES.into_iter().zip(machine.utilisation(end));
     let busiest = line_bytes.into_iter().max().unwrap_or(0);
-    let bits = link.bits_per_second() as f64 * (end - start).as_secs_f64();
+    let bits = link.bits_per_second() as f64 * span.as_secs_f64();
     let on_wire = 8.0 * busiest as f64 / bits;
     let wire = std::iter::once((Resource::Wire, on_wire));
     shares.chain(wire).map(of).collect()

@@ -55,7 +55,7 @@ pub fn route(
         uses: uses_of(
             &world.machines[usize::from(ROUTER)],
             world.rate,
-            [end, start],
+            (end, duration),
             line_bytes,
         ),
     })

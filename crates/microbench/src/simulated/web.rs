@@ -54,7 +54,7 @@ pub fn serve(
         uses: uses_of(
             server,
             world.rate,
-            [end, start],
+            (end, span),
             [after.line_bytes - before.line_bytes],
         ),
         client_host: of_hosts.fold(0.0, f64::max),

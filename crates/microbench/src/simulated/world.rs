@@ -41,7 +41,11 @@ pub(super) struct World {
 
 impl World {
     /// Machines and what joins them.
-    pub(super) fn new(rate: LinkRate, machines: Vec<Parts<'_>>, links: Vec<Link>) -> Result<Self, SimulationError> {
+    pub(super) fn new(
+        rate: LinkRate,
+        machines: Vec<Parts<'_>>,
+        links: Vec<Link>,
+    ) -> Result<Self, SimulationError> {
         let nics = machines.iter().map(|parts| parts.nics.len());
         let mut ends: Vec<Vec<End>> = nics.map(|nics| vec![End::Switch(0); nics]).collect();
         let mut end = |of: NicId, is| ends[usize::from(of.machine)][usize::from(of.nic)] = is;
