@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 pub struct HostProfile {
     /// Its name.
     pub name: String,
-    /// Its processor.
+    /// Its processors, which are alike.
     pub processor: ProcessorConfig,
+    /// How many there are. Each has its own queue of a NIC that has several.
+    #[serde(default = "super::one")]
+    pub cores: u8,
     /// Its caches and main memory.
     pub memory: MemoryConfig,
     /// Instructions of what drivers and tests do.
@@ -28,8 +31,6 @@ pub struct HostProfile {
 pub struct ApplicationCosts {
     /// A router's way of a packet between the drivers, instructions.
     pub route: u32,
-    /// A driver that polls looks whether its NIC has something, instructions.
-    pub poll: u32,
     /// Multipliers of what follows, per cent.
     pub scale: HostScale,
     /// Instructions of each operation of a web server and of its kernel above the drivers.
@@ -51,6 +52,9 @@ pub struct Instructions {
     pub reclaim: u32,
     /// From the interrupt to the driver, and back.
     pub interrupt: u32,
+    /// A driver that polls looks whether its NIC has something.
+    #[serde(default)]
+    pub poll: u32,
     /// The test's TCP handles a segment.
     pub segment: u32,
     /// A checksum, for each 64 bytes of data.

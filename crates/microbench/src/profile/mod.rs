@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 pub struct NicProfile {
     /// Its name.
     pub name: String,
+    /// The host that it is tested on where nothing else is said, by the name of its profile.
+    #[serde(default = "usual_host")]
+    pub host: String,
     /// Its link.
     #[serde(default)]
     pub link: LinkRate,
@@ -37,6 +40,42 @@ pub struct NicProfile {
     pub pause: PauseRule,
     /// What its driver does.
     pub driver: DriverRule,
+    /// Interrupts are messages on the bus, in place of a line.
+    #[serde(default)]
+    pub messages: bool,
+    /// The most pairs of queues, one to send and one to receive, of which each processor has its own. Frames are spread over them by
+    /// receive-side scaling.
+    #[serde(default = "one")]
+    pub queues: u8,
+}
+
+fn one<T: From<u8>>() -> T {
+    1.into()
+}
+
+fn usual_host() -> String {
+    "athlon-2000".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Descriptors {
+    /// Bytes that are read of a descriptor for a frame to receive.
+    pub(crate) fn posted_bytes(&self) -> u32 {
+        self.receive_bytes
+    }
+
+    /// Bytes that are written when a frame was received.
+    pub(crate) fn arrived_bytes(&self) -> u32 {
+        self.received_bytes.unwrap_or(self.receive_bytes)
+    }
+
+    /// Bytes that are written for each frame of which it is said that it is gone.
+    pub(crate) fn written_bytes(&self) -> u32 {
+        self.sent_bytes.unwrap_or(self.send_bytes)
+    }
 }
 
 /// Rings of descriptors.
@@ -51,8 +90,20 @@ pub struct Descriptors {
     pub send_bytes: u32,
     /// Bytes of one to receive, read and written back.
     pub receive_bytes: u32,
+    /// Bytes that say of a frame to receive that it is there, if not all of its descriptor.
+    #[serde(default)]
+    pub received_bytes: Option<u32>,
+    /// Bytes that say of frames to send that they are gone, if not all of a descriptor for each.
+    #[serde(default)]
+    pub sent_bytes: Option<u32>,
     /// The most that the NIC reads by one DMA.
     pub batch: u32,
+    /// The same of those to receive, if it is another number.
+    #[serde(default)]
+    pub receive_batch: Option<u32>,
+    /// Frames to send of which it says together that they are gone, if not as many as it reads.
+    #[serde(default)]
+    pub written_back: Option<u32>,
     /// The most that it holds of either kind.
     pub held: u32,
 }
@@ -138,6 +189,21 @@ pub struct PauseRule {
 pub struct DriverRule {
     /// Before it sends it takes back descriptors of frames that were sent, if no more than so many are free.
     pub reclaims_below: Option<u32>,
+    /// It asks the NIC for the cause of an interrupt.
+    #[serde(default = "yes")]
+    pub reads_cause: bool,
+    /// Frames that are sent one behind the other: the NIC is told of so many at once.
+    #[serde(default = "one")]
+    pub doorbell_frames: u32,
+    /// After so many frames to send it reads from the NIC how far that is.
+    #[serde(default)]
+    pub send_reads: Option<u32>,
+    /// The same for frames that were received.
+    #[serde(default)]
+    pub receive_reads: Option<u32>,
+    /// It looks for frames by itself, and takes at most so many at a time; the NIC does not interrupt.
+    #[serde(default)]
+    pub polls: Option<u32>,
 }
 
 /// A profile that cannot be used.
@@ -172,19 +238,26 @@ macro_rules! shipped {
     };
 }
 
-/// The six NICs of the report, in its order: best application first.
-const NICS: [(&str, &str); 6] = shipped! {
+/// The six NICs of the report, in its order: best application first; then those of today, slowest first.
+const NICS: [(&str, &str); 9] = shipped! {
     "nic-intel-server": "nics/nic-intel-server.toml",
     "nic-intel-desktop": "nics/nic-intel-desktop.toml",
     "nic-ace-optimized": "nics/nic-ace-optimized.toml",
     "nic-netgear": "nics/nic-netgear.toml",
     "nic-3com": "nics/nic-3com.toml",
     "nic-ace": "nics/nic-ace.toml",
+    "nic-xxv710": "nics/nic-xxv710.toml",
+    "nic-e810": "nics/nic-e810.toml",
+    "nic-connectx-7": "nics/nic-connectx-7.toml",
 };
 
-const HOSTS: [(&str, &str); 2] = shipped! {
+/// NICs of the report.
+const OF_REPORT: usize = 6;
+
+const HOSTS: [(&str, &str); 3] = shipped! {
     "athlon-2000": "hosts/athlon-2000.toml",
     "athlon-2600": "hosts/athlon-2600.toml",
+    "xeon-2021": "hosts/xeon-2021.toml",
 };
 
 fn find(all: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
@@ -194,9 +267,18 @@ fn find(all: &[(&'static str, &'static str)], name: &str) -> Option<&'static str
 }
 
 impl NicProfile {
-    /// Names of the profiles that ship with the program: the NICs of the report, in its order.
+    /// Names of the profiles that ship with the program: the NICs of the report, in its order, and those of today.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NICS.iter().map(|(name, _)| *name)
+    }
+
+    /// The NICs of the report, in its order.
+    ///
+    /// # Panics
+    /// Never: its profiles ship with the program.
+    pub fn of_report() -> Vec<Self> {
+        let names = Self::names().take(OF_REPORT);
+        names.filter_map(Self::shipped).collect()
     }
 
     /// A profile that ships with the program.
@@ -224,6 +306,7 @@ impl NicProfile {
         };
         Self {
             name: "ideal".to_owned(),
+            host: usual_host(),
             link: LinkRate::GIGABIT,
             bus: InterconnectConfig::Ideal,
             descriptors: Descriptors {
@@ -233,6 +316,10 @@ impl NicProfile {
                 receive_bytes: 16,
                 batch: 64,
                 held: 256,
+                received_bytes: None,
+                sent_bytes: None,
+                receive_batch: None,
+                written_back: None,
             },
             memory: PacketMemory {
                 send_bytes: 1 << 18,
@@ -264,7 +351,14 @@ impl NicProfile {
             },
             driver: DriverRule {
                 reclaims_below: None,
+                reads_cause: true,
+                doorbell_frames: 1,
+                send_reads: None,
+                receive_reads: None,
+                polls: None,
             },
+            messages: false,
+            queues: 1,
         }
     }
 
@@ -326,6 +420,22 @@ impl NicProfile {
             (1..=2).contains(&engines),
             "1 or 2",
         )?;
+        value(
+            "driver.doorbell_frames",
+            self.driver.doorbell_frames,
+            (1..=rings.send / 2).contains(&self.driver.doorbell_frames),
+            "1 to half of descriptors.send",
+        )?;
+        value("queues", self.queues.into(), self.queues > 0, "more than 0")?;
+        for (field, count) in [
+            ("descriptors.receive_batch", rings.receive_batch),
+            ("descriptors.written_back", rings.written_back),
+            ("driver.send_reads", self.driver.send_reads),
+            ("driver.receive_reads", self.driver.receive_reads),
+            ("driver.polls", self.driver.polls),
+        ] {
+            some(field, count.unwrap_or(1))?;
+        }
         some("dma.frames", self.dma.frames)?;
         some(
             "dma.receive_limit_bytes",
@@ -362,13 +472,13 @@ mod tests {
     fn what_ships_is_sound() {
         assert_eq!(
             NicProfile::names().filter_map(NicProfile::shipped).count(),
-            6
+            9
         );
         assert_eq!(
             HostProfile::names()
                 .filter_map(HostProfile::shipped)
                 .count(),
-            2
+            3
         );
         assert_eq!(NicProfile::ideal().validate(), Ok(()));
         assert!(NicProfile::shipped("nic-ideal").is_none());

@@ -89,12 +89,9 @@ impl ApplicationLaboratory {
     /// Never: its profiles ship with the program.
     pub fn of_report(logs: Vec<WebLoad>, traces: Vec<RouterTraffic>) -> Self {
         let host = |name| HostProfile::shipped(name).expect("it ships with the program");
-        let nics: Vec<NicProfile> = NicProfile::names()
-            .filter_map(NicProfile::shipped)
-            .collect();
         let of_clients = NicProfile::shipped("nic-intel-desktop");
         Self {
-            nics,
+            nics: NicProfile::of_report(),
             host: host("athlon-2600"),
             client_nic: of_clients.expect("it ships with the program"),
             client_host: host("athlon-2000"),

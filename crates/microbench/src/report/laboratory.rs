@@ -79,9 +79,7 @@ impl Laboratory {
     pub fn of_report() -> Self {
         let host = HostProfile::shipped("athlon-2000");
         Self {
-            nics: NicProfile::names()
-                .filter_map(NicProfile::shipped)
-                .collect(),
+            nics: NicProfile::of_report(),
             host: host.expect("it ships with the program"),
             settings: Settings::simulated(),
         }
@@ -97,11 +95,11 @@ impl Laboratory {
             partner,
             receiver,
         } = point.pairing;
+        let [under_test, partner, receiver] =
+            [under_test, partner, receiver].map(|nic| &self.nics[nic]);
         let mut port = SimulatedPort {
-            under_test: &self.nics[under_test],
-            partner: &self.nics[partner],
-            receiver: &self.nics[receiver],
-            host: &self.host,
+            receiver,
+            ..SimulatedPort::with_partner(under_test, partner, &self.host)
         };
         measure(&mut port, point.test, &self.settings)
     }

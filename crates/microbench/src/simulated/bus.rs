@@ -10,16 +10,18 @@ use baton_wire::Time;
 /// What a transfer was for, where somebody waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// The NIC hears of so many frames to send.
-    Doorbell(u32),
-    /// The NIC hears of so many new descriptors for frames to receive.
-    Refill(u32),
-    /// The processor has read a register.
-    Register,
-    /// The NIC has so many descriptors of frames to send.
-    SendDescriptors(u32),
-    /// The NIC has so many descriptors for frames to receive.
-    ReceiveDescriptors(u32),
+    /// The NIC hears of so many frames to send in a queue.
+    Doorbell(u8, u32),
+    /// The NIC hears of so many new descriptors for frames to receive in a queue.
+    Refill(u8, u32),
+    /// The processor of a queue has read a register.
+    Register(u8),
+    /// The NIC has so many descriptors of frames to send in a queue.
+    SendDescriptors(u8, u32),
+    /// The NIC has so many descriptors for frames to receive in a queue.
+    ReceiveDescriptors(u8, u32),
+    /// The message of an interrupt is at the processor of a queue.
+    Interrupt(u8),
     /// The NIC has a frame to send.
     SendFrame,
     /// A frame that was received, and its descriptor, are in host memory.
@@ -28,28 +30,30 @@ pub(super) enum Tag {
 
 impl Tag {
     fn encode(self) -> u64 {
-        let (kind, count) = match self {
-            Self::Doorbell(count) => (0, count),
-            Self::Refill(count) => (1, count),
-            Self::Register => (2, 0),
-            Self::SendDescriptors(count) => (3, count),
-            Self::ReceiveDescriptors(count) => (4, count),
-            Self::SendFrame => (5, 0),
-            Self::ReceiveFrame => (6, 0),
+        let (kind, queue, count) = match self {
+            Self::Doorbell(queue, count) => (0, queue, count),
+            Self::Refill(queue, count) => (1, queue, count),
+            Self::Register(queue) => (2, queue, 0),
+            Self::SendDescriptors(queue, count) => (3, queue, count),
+            Self::ReceiveDescriptors(queue, count) => (4, queue, count),
+            Self::SendFrame => (5, 0, 0),
+            Self::ReceiveFrame => (6, 0, 0),
+            Self::Interrupt(queue) => (7, queue, 0),
         };
-        u64::from(count) << 8 | kind
+        u64::from(count) << 16 | u64::from(queue) << 8 | kind
     }
 
     fn decode(tag: u64) -> Self {
-        let count = (tag >> 8) as u32;
+        let (queue, count) = ((tag >> 8) as u8, (tag >> 16) as u32);
         match tag & 0xff {
-            0 => Self::Doorbell(count),
-            1 => Self::Refill(count),
-            2 => Self::Register,
-            3 => Self::SendDescriptors(count),
-            4 => Self::ReceiveDescriptors(count),
+            0 => Self::Doorbell(queue, count),
+            1 => Self::Refill(queue, count),
+            2 => Self::Register(queue),
+            3 => Self::SendDescriptors(queue, count),
+            4 => Self::ReceiveDescriptors(queue, count),
             5 => Self::SendFrame,
-            _ => Self::ReceiveFrame,
+            6 => Self::ReceiveFrame,
+            _ => Self::Interrupt(queue),
         }
     }
 }

@@ -14,12 +14,12 @@ pub(super) struct NicId {
 /// What can happen, to the machine of a number or to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A machine's processor is done with a task.
-    Processor(u8),
+    /// A processor of a machine, both by their numbers, is done with a task.
+    Processor(u8, u8),
     /// A machine's bus may be done with a transfer.
     Bus(u8),
-    /// A machine's application wants to send, or a timer of it is due.
-    Due(u8),
+    /// The application of a processor of a machine wants to send, or a timer of it is due.
+    Due(u8, u8),
     /// An engine of a NIC is done with a frame.
     Engine(NicId, u8),
     /// A NIC has started a DMA.

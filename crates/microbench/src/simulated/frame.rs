@@ -21,6 +21,10 @@ pub(super) struct Frame {
     pub(super) to: u8,
     /// When its driver was given it.
     pub(super) born: Time,
+    /// What receive-side scaling makes of its addresses and ports.
+    pub(super) hash: u32,
+    /// The queue that it is in, of the NIC where it is.
+    pub(super) queue: u8,
     /// What it carries.
     pub(super) body: Body,
 }

@@ -13,6 +13,7 @@ mod interface;
 mod machine;
 mod nic;
 mod router;
+mod rss;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -24,8 +25,7 @@ use crate::port::{
     Load, Losses, Machine as Role, Place, Port, Request, Resource, Stream, Trial, Use,
 };
 use crate::profile::{HostProfile, NicProfile};
-use crate::test::Test;
-use application::{Acceptor, Application, Datagrams, Initiator, Sending, Sink, Source, What};
+use application::{Application, LatencySum, PARTNER, RECEIVER, Senders, UNDER_TEST, of_test};
 use baton_bus::interconnect::InterconnectError;
 use baton_sim::hardware::ConfigError;
 use baton_wire::{Span, Time};
@@ -71,7 +71,12 @@ pub struct SimulatedPort<'a> {
     pub receiver: &'a NicProfile,
     /// All hosts.
     pub host: &'a HostProfile,
+    /// Flows of datagrams that a sender has, which receive-side scaling spreads.
+    pub flows: u16,
 }
+
+/// Flows of a sender where nothing else is said.
+pub const FLOWS: u16 = 1_024;
 
 impl<'a> SimulatedPort<'a> {
     /// All NICs alike.
@@ -90,29 +95,42 @@ impl<'a> SimulatedPort<'a> {
             partner,
             receiver: partner,
             host,
+            flows: FLOWS,
         }
+    }
+
+    /// Processors that a machine with this NIC uses: each has a queue of its own.
+    fn cores(&self, nic: &NicProfile) -> u8 {
+        self.host.cores.min(nic.queues)
     }
 
     /// Everything at its beginning.
     fn world(&self, request: &Request) -> Result<World, SimulationError> {
-        let [under_test, partner] = applications(request, self.link_rate());
-        let machine = |nic, application| Parts {
-            nics: vec![nic],
-            host: self.host,
-            drivers: Drivers::Interrupt,
-            application,
+        let is_three_way = request.test.is_three_way();
+        let all = [self.under_test, self.partner, self.receiver];
+        let nics = if is_three_way { &all[..] } else { &all[..2] };
+        let machine = |(machine, nic): (u8, &&'a NicProfile)| {
+            let share = (machine, self.cores(nic));
+            let senders = Senders {
+                flows: self.flows,
+                burst: nic.driver.doorbell_frames,
+            };
+            Parts {
+                nics: vec![*nic],
+                host: self.host,
+                drivers: match nic.driver.polls {
+                    Some(_) => Drivers::Poll,
+                    None => Drivers::Interrupt,
+                },
+                applications: of_test(request, self.link_rate(), senders, share),
+            }
         };
-        let mut machines = vec![
-            machine(self.under_test, under_test),
-            machine(self.partner, partner),
-        ];
+        let machines = (0..).zip(nics).map(machine).collect();
         let nic = |machine| NicId { machine, nic: 0 };
-        let link = if request.test.is_three_way() {
-            let receiver = Application::Datagrams(Datagrams::default());
-            machines.push(machine(self.receiver, receiver));
-            Link::Switch((0..3).map(nic).collect())
+        let link = if is_three_way {
+            Link::Switch([UNDER_TEST, PARTNER, RECEIVER].map(nic).to_vec())
         } else {
-            Link::Cable([0, 1].map(nic))
+            Link::Cable([UNDER_TEST, PARTNER].map(nic))
         };
         World::new(self.link_rate(), machines, vec![link])
     }
@@ -139,8 +157,10 @@ impl Port for SimulatedPort<'_> {
         world.run(start);
         for machine in &mut world.machines {
             machine.restart_counts(start);
-            if let Application::Datagrams(datagrams) = &mut machine.application {
-                datagrams.restart_latency();
+            for core in &mut machine.cores {
+                if let Application::Datagrams(datagrams) = &mut core.application {
+                    datagrams.restart_latency();
+                }
             }
         }
         let before = Snapshot::of(&world, start);
@@ -151,67 +171,6 @@ impl Port for SimulatedPort<'_> {
         }
         let after = Snapshot::of(&world, end);
         Ok(trial(request, &world, [&before, &after], start))
-    }
-}
-
-/// What the machine under test and its partner do.
-fn applications(request: &Request, link: LinkRate) -> [Application; 2] {
-    const UNDER_TEST: u8 = 0;
-    const PARTNER: u8 = 1;
-    const RECEIVER: u8 = 2;
-    let test = request.test;
-    let line_rate = test.line_rate(link);
-    let datagrams = |sends: bool, to| {
-        let (rate, most) = match request.load {
-            Load::Rate(rate) => (rate, u64::MAX),
-            Load::Burst(frames) => (line_rate, frames),
-            Load::Connections(_) => (line_rate, u64::MAX),
-        };
-        let len = test.carried().frame_len() as u16;
-        let sending = Sending {
-            what: What::Alike(len),
-            to,
-            rate,
-            most,
-        };
-        let datagrams = if sends {
-            Datagrams::sending(sending)
-        } else {
-            Datagrams::default()
-        };
-        Application::Datagrams(datagrams)
-    };
-    let rate = match request.load {
-        Load::Rate(rate) => rate,
-        _ => line_rate,
-    };
-    let connections = match request.load {
-        Load::Connections(connections) => connections,
-        _ => 1,
-    };
-    let source = |machine, partner| {
-        Application::Source(Box::new(Source::new(machine, partner, connections)))
-    };
-    let sink = |machine| Application::Sink(Box::new(Sink::new(machine)));
-    let initiator =
-        |machine, partner| Application::Initiator(Box::new(Initiator::new(machine, partner, rate)));
-    let acceptor = |machine| Application::Acceptor(Box::new(Acceptor::new(machine)));
-    match test {
-        Test::TcpSend => [source(UNDER_TEST, PARTNER), sink(PARTNER)],
-        Test::TcpReceive => [sink(UNDER_TEST), source(PARTNER, UNDER_TEST)],
-        Test::Accept => [acceptor(UNDER_TEST), initiator(PARTNER, UNDER_TEST)],
-        Test::Initiate => [initiator(UNDER_TEST, PARTNER), acceptor(PARTNER)],
-        _ => {
-            let to = if test.is_three_way() {
-                RECEIVER
-            } else {
-                PARTNER
-            };
-            [
-                datagrams(test.sends_datagrams(), to),
-                datagrams(test.receives_datagrams(), UNDER_TEST),
-            ]
-        }
     }
 }
 
@@ -307,17 +266,19 @@ impl Snapshot {
 impl MachineSnapshot {
     fn of(machine: &machine::Machine, now: Time) -> Self {
         let (mut offered, mut tried, mut goodput_bytes, mut connections) = (0, 0, 0, 0);
-        match &machine.application {
-            Application::Datagrams(datagrams) => {
-                offered = datagrams.offered(now);
-                tried = datagrams.tried();
+        for application in machine.applications() {
+            match application {
+                Application::Datagrams(datagrams) => {
+                    offered += datagrams.offered(now);
+                    tried += datagrams.tried();
+                }
+                Application::Sink(sink) => goodput_bytes += sink.bytes(),
+                Application::Initiator(initiator) => {
+                    offered += initiator.offered(now);
+                    connections += initiator.closed();
+                }
+                _ => {}
             }
-            Application::Sink(sink) => goodput_bytes = sink.bytes(),
-            Application::Initiator(initiator) => {
-                offered = initiator.offered(now);
-                connections = initiator.closed();
-            }
-            _ => {}
         }
         let interface = &machine.interfaces[0];
         let counts = interface.nic.counts;
@@ -331,7 +292,7 @@ impl MachineSnapshot {
             lost_after_wire: counts.losses,
             goodput_bytes,
             connections,
-            interrupts: machine.interrupts,
+            interrupts: machine.interrupts(),
         }
     }
 }
@@ -351,10 +312,7 @@ fn trial(request: &Request, world: &World, [before, after]: [&Snapshot; 2], star
     } else {
         under_test
     };
-    let latency = match &at_receiver.application {
-        Application::Datagrams(datagrams) => datagrams.latency(),
-        _ => None,
-    };
+    let latency = LatencySum::of(at_receiver.applications());
     let end = start + request.duration;
     Trial {
         test: request.test,

@@ -1,6 +1,6 @@
 //! A router with two NICs, each on a switch of its own with a client.
 
-use super::application::{Application, Datagrams, IpRouter, RouterCounts, Sending, What};
+use super::application::{Application, Datagrams, IpRouter, RouterCounts, Sending, What, hashes};
 use super::event::NicId;
 use super::machine::{self, Parts};
 use super::world::{Link, World};
@@ -84,20 +84,27 @@ fn world(
             Drivers::Interrupt => machine::Drivers::Interrupt,
             Drivers::Polling => machine::Drivers::Poll,
         },
-        application: Application::Router(Box::new(IpRouter::new(router, costs.route, routes))),
+        applications: vec![Application::Router(Box::new(IpRouter::new(
+            router,
+            costs.route,
+            routes,
+        )))],
     }];
     for (frames, share) in traffic.frames().iter().zip(traffic.shares()) {
         let sending = Sending {
             what: What::Frames(Arc::clone(frames)),
             to: ROUTER,
+            hashes: hashes([0; 2], 1),
             rate: rate * share,
+            burst: 1,
+            phase: 0.0,
             most: if frames.is_empty() { 0 } else { u64::MAX },
         };
         all.push(Parts {
             nics: vec![machines.client_nic],
             host: machines.client_host,
             drivers: machine::Drivers::Interrupt,
-            application: Application::Datagrams(Datagrams::sending(sending)),
+            applications: vec![Application::Datagrams(Datagrams::sending(sending))],
         });
     }
     let link = |nic| {
@@ -131,7 +138,7 @@ impl Counts {
             let switches = world.switches.iter();
             let dropped = switches.map(|switch| switch.dropped(number)).sum();
             losses.add(Place::Switch, dropped);
-            match &machine.application {
+            match &machine.cores[0].application {
                 Application::Router(one) => router = one.counts,
                 Application::Datagrams(client) => {
                     offered += client.offered(now);
@@ -148,7 +155,7 @@ impl Counts {
             tried,
             delivered,
             losses,
-            interrupts: of_router.interrupts,
+            interrupts: of_router.interrupts(),
             line_bytes: [0, 1].map(|nic| of_router.interfaces[nic].line_bytes()),
         }
     }
@@ -176,7 +183,7 @@ mod tests {
         let mut world = world(&machines, Drivers::Interrupt, traffic, rate).expect("it works");
         world.run(Time::ZERO + Span::from_ms(40));
         let got = [1, 2].map(
-            |client: usize| match &mut world.machines[client].application {
+            |client: usize| match &mut world.machines[client].cores[0].application {
                 Application::Datagrams(client) => std::mem::take(&mut client.taken),
                 _ => unreachable!("a client"),
             },

@@ -10,7 +10,8 @@ use baton_wire::Span;
 /// From the last bit of a frame until it can leave, nanoseconds (assumed: the switches of the report are not named).
 const FORWARDING_NS: u64 = 4_000;
 
-/// Frames that wait for a port (assumed: 128 KiB of memory a port, the usual then, in full frames).
+/// Frames that wait for a port of each gigabit a second (assumed: 128 KiB of memory, the usual then, in full frames; what those of today
+/// share is about as much).
 const QUEUE_FRAMES: u32 = 85;
 
 /// A switch with a port for each NIC. It takes no part in flow control.
@@ -25,7 +26,7 @@ impl Switch {
         let config = WireConfig {
             rate_mbps: link.mbps,
             delay_ns: super::CABLE_NS,
-            queue_frames: QUEUE_FRAMES,
+            queue_frames: QUEUE_FRAMES * link.mbps.div_ceil(LinkRate::GIGABIT.mbps),
             ..WireConfig::default()
         };
         let port = |nic: &NicId| Ok::<_, SimulationError>((*nic, Wire::new(&config, 0)?));

@@ -72,7 +72,7 @@ fn world(
         nics: vec![machines.nic],
         host: machines.host,
         drivers: Drivers::Interrupt,
-        application: Application::WebServer(Box::new(WebServer::new(SERVER))),
+        applications: vec![Application::WebServer(Box::new(WebServer::new(SERVER)))],
     }];
     let parts = log.clone().split(count as usize);
     let count = parts.len() as u32;
@@ -83,7 +83,7 @@ fn world(
             nics: vec![machines.client_nic],
             host: machines.client_host,
             drivers: Drivers::Interrupt,
-            application: Application::Clients(Box::new(clients)),
+            applications: vec![Application::Clients(Box::new(clients))],
         });
     }
     let nic = |machine| NicId { machine, nic: 0 };
@@ -118,7 +118,7 @@ impl Counts {
             lost_frames += interface.losses.total() + interface.nic.counts.losses.total();
             let switches = world.switches.iter();
             lost_frames += switches.map(|switch| switch.dropped(number)).sum::<u64>();
-            if let Application::Clients(of_machine) = &machine.application {
+            if let Application::Clients(of_machine) = &machine.cores[0].application {
                 clients.responses += of_machine.counts.responses;
                 clients.content_bytes += of_machine.counts.content_bytes;
                 clients.connections += of_machine.counts.connections;
@@ -129,7 +129,7 @@ impl Counts {
         Self {
             clients,
             lost_frames,
-            interrupts: server.interrupts,
+            interrupts: server.interrupts(),
             line_bytes: server.interfaces[0].line_bytes(),
         }
     }

@@ -75,7 +75,9 @@ impl World {
             contents: Contents::default(),
         };
         for id in 0..world.machines.len() {
-            world.events.push(Time::ZERO, Event::Due(id as u8));
+            for core in 0..world.machines[id].cores.len() as u8 {
+                world.events.push(Time::ZERO, Event::Due(id as u8, core));
+            }
         }
         Ok(world)
     }
@@ -128,7 +130,7 @@ impl World {
                     receive(machines, &mut cx, to, frame);
                 }
             }
-            Event::Processor(machine) | Event::Bus(machine) | Event::Due(machine) => {
+            Event::Processor(machine, _) | Event::Bus(machine) | Event::Due(machine, _) => {
                 machines[usize::from(machine)].handle(&mut cx, event);
             }
             Event::Engine(id, _)

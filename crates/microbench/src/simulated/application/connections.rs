@@ -1,8 +1,8 @@
 //! Connections that are opened and closed, one after the other.
 
 use super::super::frame::Segment;
-use super::Outgoing;
 use super::tcp::Tcp;
+use super::{Outgoing, Share};
 use baton_tcp::{CloseReason, Event};
 use baton_wire::Time;
 use slab::Slab;
@@ -20,11 +20,11 @@ pub(in crate::simulated) struct Initiator {
 }
 
 impl Initiator {
-    pub(in crate::simulated) fn new(machine: u8, partner: u8, rate: f64) -> Self {
+    pub(in crate::simulated) fn new([machine, partner]: [u8; 2], share: Share, rate: f64) -> Self {
         Self {
-            tcp: Tcp::new(machine),
+            tcp: Tcp::of_core(machine, share),
             between: [machine, partner],
-            rate,
+            rate: rate / f64::from(share.cores),
             opened: 0,
             closed: 0,
         }

@@ -1,10 +1,15 @@
 //! Datagrams, or packets of a trace, at a rate.
 
 use super::super::frame::{Body, CHECK_SEQUENCE, Frame, Packets};
-use super::Outgoing;
+use super::super::rss;
+use super::{Application, Outgoing};
 use crate::port::Latency;
-use baton_wire::{Span, Time};
+use baton_wire::{Endpoint, Span, Time};
 use std::sync::Arc;
+
+/// Ports that flows come from, from this one on, and that which they go to.
+const FIRST_PORT: u16 = 1_024;
+const DISCARD: u16 = 9;
 
 /// What is sent.
 #[derive(Clone, Debug)]
@@ -21,10 +26,29 @@ pub(in crate::simulated) struct Sending {
     pub(in crate::simulated) what: What,
     /// Whom they are for.
     pub(in crate::simulated) to: u8,
+    /// What receive-side scaling makes of the flows, which take turns.
+    pub(in crate::simulated) hashes: Arc<[u32]>,
     /// Frames in a second.
     pub(in crate::simulated) rate: f64,
+    /// Frames that are given to the driver one behind the other: all of them are due when the first is.
+    pub(in crate::simulated) burst: u32,
+    /// When the first is due, in parts of the time between two bursts.
+    pub(in crate::simulated) phase: f64,
     /// How many, if not for ever.
     pub(in crate::simulated) most: u64,
+}
+
+impl Sending {
+    fn between_bursts_ps(&self) -> f64 {
+        1e12 / self.rate * f64::from(self.burst)
+    }
+}
+
+/// What receive-side scaling makes of so many flows of datagrams from one machine to another.
+pub(in crate::simulated) fn hashes([from, to]: [u8; 2], flows: u16) -> Arc<[u32]> {
+    let end = |machine: u8, port| Endpoint::new([10, 0, 0, machine + 1].into(), port);
+    let hash = |flow| rss::hash(end(from, FIRST_PORT + flow), end(to, DISCARD));
+    (0..flows).map(hash).collect()
 }
 
 /// Sends datagrams, or only takes them.
@@ -41,7 +65,7 @@ pub(in crate::simulated) struct Datagrams {
 
 /// Times from driver to host memory.
 #[derive(Clone, Copy, Debug, Default)]
-struct LatencySum {
+pub(in crate::simulated) struct LatencySum {
     frames: u64,
     sum_ps: u128,
     least: Option<Span>,
@@ -62,7 +86,8 @@ impl Datagrams {
         if number >= sending.most {
             return Time::NEVER;
         }
-        Time::from_ps((number as f64 * (1e12 / sending.rate)) as u64)
+        let burst = (number / u64::from(sending.burst)) as f64;
+        Time::from_ps(((burst + sending.phase) * sending.between_bursts_ps()) as u64)
     }
 
     pub(super) fn wants_to_send(&self, now: Time) -> bool {
@@ -85,8 +110,10 @@ impl Datagrams {
                 (len, Body::Packet(packets.insert(frame)))
             }
         };
+        let hash = sending.hashes[(self.tried % sending.hashes.len() as u64) as usize];
         self.tried += 1;
         Some(Outgoing {
+            hash,
             len,
             to: sending.to,
             body,
@@ -112,7 +139,8 @@ impl Datagrams {
     /// Frames that were due by `now`.
     pub(in crate::simulated) fn offered(&self, now: Time) -> u64 {
         let of = |sending: &Sending| {
-            let due = (now.as_ps() as f64 / (1e12 / sending.rate)).ceil() as u64;
+            let bursts = now.as_ps() as f64 / sending.between_bursts_ps() - sending.phase;
+            let due = bursts.ceil() as u64 * u64::from(sending.burst);
             due.min(sending.most)
         };
         self.sending.as_ref().map_or(0, of)
@@ -126,18 +154,27 @@ impl Datagrams {
     pub(in crate::simulated) fn restart_latency(&mut self) {
         self.latency = LatencySum::default();
     }
+}
 
-    pub(in crate::simulated) fn latency(&self) -> Option<Latency> {
-        let LatencySum {
-            frames,
-            sum_ps,
-            least,
-            most,
-        } = self.latency;
+impl LatencySum {
+    /// Latency of all datagrams that came to any of these; `None` if none came.
+    pub(in crate::simulated) fn of<'a>(
+        applications: impl Iterator<Item = &'a Application>,
+    ) -> Option<Latency> {
+        let mut all = Self::default();
+        for application in applications {
+            if let Application::Datagrams(datagrams) = application {
+                let one = &datagrams.latency;
+                all.frames += one.frames;
+                all.sum_ps += one.sum_ps;
+                all.least = all.least.into_iter().chain(one.least).min();
+                all.most = all.most.max(one.most);
+            }
+        }
         Some(Latency {
-            least_us: least?.as_us_f64(),
-            mean_us: sum_ps as f64 / frames as f64 / 1e6,
-            most_us: most.as_us_f64(),
+            least_us: all.least?.as_us_f64(),
+            mean_us: all.sum_ps as f64 / all.frames as f64 / 1e6,
+            most_us: all.most.as_us_f64(),
         })
     }
 }

@@ -3,12 +3,14 @@
 
 mod connections;
 mod datagrams;
+mod of_test;
 mod router;
 mod tcp;
 mod web;
 
 pub(in crate::simulated) use connections::{Acceptor, Initiator};
-pub(in crate::simulated) use datagrams::{Datagrams, Sending, What};
+pub(in crate::simulated) use datagrams::{Datagrams, LatencySum, Sending, What, hashes};
+pub(in crate::simulated) use of_test::{PARTNER, RECEIVER, Senders, UNDER_TEST, of_test};
 pub(in crate::simulated) use router::{IpRouter, RouterCounts};
 pub(in crate::simulated) use tcp::{Sink, Source};
 pub(in crate::simulated) use web::{ClientCounts, Clients, WebServer};
@@ -24,19 +26,43 @@ pub(super) struct Outgoing {
     pub(super) len: u16,
     pub(super) to: u8,
     pub(super) body: Body,
+    /// What receive-side scaling makes of it.
+    pub(super) hash: u32,
     /// Where in memory it lies, if not in a buffer of its own.
     pub(super) lies_at: Option<u64>,
 }
 
 impl Outgoing {
-    /// The frame, given at `now`.
-    pub(super) fn frame(&self, now: Time) -> Frame {
+    /// The frame, given to a queue at `now`.
+    pub(super) fn frame(&self, now: Time, queue: u8) -> Frame {
         Frame {
             len: self.len,
             to: self.to,
             born: now,
             body: self.body,
+            hash: self.hash,
+            queue,
         }
+    }
+}
+
+/// One processor of those that share a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Its number, from 0 on.
+    pub(super) core: u8,
+    /// How many there are.
+    pub(super) cores: u8,
+}
+
+impl Share {
+    /// All of it.
+    pub(super) const WHOLE: Self = Self { core: 0, cores: 1 };
+
+    /// Its part of `count` things.
+    pub(super) fn of(self, count: u64) -> u64 {
+        let (core, cores) = (u64::from(self.core), u64::from(self.cores));
+        count / cores + u64::from(core < count % cores)
     }
 }
 

@@ -157,6 +157,7 @@ impl IpRouter {
             len: bytes.len() as u16 + CHECK_SEQUENCE,
             to: interface as u8 + 1,
             body: Body::Packet(key),
+            hash: 0,
             lies_at,
         });
         true

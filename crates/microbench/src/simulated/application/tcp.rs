@@ -1,7 +1,8 @@
 //! Bulk data over TCP connections, and what all tests with TCP have.
 
 use super::super::frame::{Body, Segment};
-use super::Outgoing;
+use super::super::rss;
+use super::{Outgoing, Share};
 use baton_tcp::{Config, Congestion, ConnId, Event, ListenerId, Stack, WindowProbe, WindowUpdate};
 use baton_wire::{Endpoint, Flow, Symbolic, Time};
 use slab::Slab;
@@ -55,13 +56,21 @@ fn config() -> Config {
 pub(in crate::simulated) struct Tcp {
     pub(super) stack: Stack<Symbolic>,
     next_port: u16,
+    /// The processor that it is on.
+    share: Share,
     /// Segments that answered others: they wait for the driver.
     answers: VecDeque<Segment>,
 }
 
 impl Tcp {
     pub(super) fn new(machine: u8) -> Self {
+        Self::of_core(machine, Share::WHOLE)
+    }
+
+    /// That of one processor of a machine.
+    pub(super) fn of_core(machine: u8, share: Share) -> Self {
         Self {
+            share,
             stack: Stack::new(config(), machine.into()),
             next_port: FIRST_PORT,
             answers: VecDeque::new(),
@@ -82,9 +91,16 @@ impl Tcp {
 
     /// Opens a connection from this machine to another.
     pub(super) fn connect(&mut self, now: Time, [machine, to]: [u8; 2]) -> Option<ConnId> {
-        let local = Endpoint::new(Self::address(machine), self.next_port);
-        self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
         let remote = Endpoint::new(Self::address(to), PORT);
+        // A port with which answers come to this processor.
+        let local = loop {
+            let local = Endpoint::new(Self::address(machine), self.next_port);
+            self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
+            if rss::hash(remote, local) % u32::from(self.share.cores) == u32::from(self.share.core)
+            {
+                break local;
+            }
+        };
         self.stack.connect(now, Flow { local, remote })
     }
 
@@ -130,6 +146,7 @@ impl Tcp {
         Some(Outgoing {
             len: segment.frame_len() as u16,
             to: Self::machine(segment.dst.addr),
+            hash: rss::hash(segment.src, segment.dst),
             body: Body::Segment(segments.insert(segment)),
             lies_at: None,
         })
@@ -146,8 +163,13 @@ pub(in crate::simulated) struct Source {
 
 impl Source {
     /// One with so many connections.
-    pub(in crate::simulated) fn new(machine: u8, partner: u8, connections: u32) -> Self {
-        let mut tcp = Tcp::new(machine);
+    pub(in crate::simulated) fn new(
+        [machine, partner]: [u8; 2],
+        share: Share,
+        connections: u32,
+    ) -> Self {
+        let connections = share.of(connections.into());
+        let mut tcp = Tcp::of_core(machine, share);
         let opened = (0..connections).filter_map(|_| tcp.connect(Time::ZERO, [machine, partner]));
         Self {
             written: opened.map(|id| (id, 0)).collect(),

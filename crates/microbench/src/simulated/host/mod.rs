@@ -209,8 +209,7 @@ impl Host {
                 let len = drivers[usize::from(nic)].receive_descriptor;
                 let ring = address::of_nic(nic) + address::RECEIVE_RING;
                 meter.descriptor(ring, slot, len, false);
-                let of_applications = self.profile.applications.as_ref();
-                of_applications.map_or(0, |costs| costs.poll)
+                costs.poll
             }
         };
         let executed = u64::from(instructions) + meter.executed;

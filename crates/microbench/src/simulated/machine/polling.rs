@@ -6,9 +6,9 @@
 
 use super::super::event::Context;
 use super::super::host::Work;
-use super::{Machine, Task};
+use super::core::{Core, Devices, Task};
 
-/// Frames that are taken at a time (Click: `PollDevice`'s BURST).
+/// Frames that are taken at a time where the driver does not say (Click: `PollDevice`'s BURST).
 const BURST: u32 = 8;
 
 /// What polling drivers are at.
@@ -20,29 +20,33 @@ pub(super) struct Polling {
     left: u32,
 }
 
-impl Machine {
+impl Core {
     /// Goes on with the NIC that is looked at, then with the application, then with the next NIC that has something.
-    pub(super) fn begin_with_polling(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn begin_with_polling(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
         let Some(Polling { nic, left }) = self.polling else {
             return;
         };
-        if left > 0 && self.begin_driver(cx, nic) {
+        if left > 0 && self.begin_driver(cx, devices, nic) {
             let left = left - 1;
             self.polling = Some(Polling { nic, left });
             return;
         }
         self.polling = Some(Polling { nic, left: 0 });
-        self.refill(cx, nic);
-        self.begin_application(cx);
+        self.refill(cx, devices, nic);
+        self.begin_application(cx, devices);
         if self.task.is_some() {
             return;
         }
-        let nics = self.interfaces.len() as u8;
+        let nics = devices.interfaces.len() as u8;
         let mut in_turn = (1..=nics).map(|nth| (nic + nth) % nics);
-        let next = in_turn.find(|nic| self.interfaces[usize::from(*nic)].has_work());
+        let next = in_turn.find(|nic| devices.interfaces[usize::from(*nic)].has_work(self.number));
         if let Some(nic) = next {
-            self.polling = Some(Polling { nic, left: BURST });
-            let slot = self.interfaces[usize::from(nic)].nic.next_to_look_at();
+            let rule = devices.interfaces[usize::from(nic)].driver;
+            let left = rule.polls.unwrap_or(BURST);
+            self.polling = Some(Polling { nic, left });
+            let slot = devices.interfaces[usize::from(nic)]
+                .nic
+                .next_to_look_at(self.number);
             self.begin(cx, Task::Poll, Work::Poll { nic, slot });
         }
     }

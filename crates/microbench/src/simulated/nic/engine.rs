@@ -33,11 +33,13 @@ impl Nic {
         }
         let (rule, limit) = (self.profile.processor, self.profile.dma.frames);
         let alone = self.engines.len() == 1;
-        let send = (alone || engine == 0) && self.sender.can_begin(limit);
+        let send = (alone || engine == 0)
+            .then(|| self.sender.ready_queue(limit))
+            .flatten();
         let receive = (alone || engine == 1) && self.receiver.can_begin(limit);
         let in_turn = !receive || !self.engines[engine].has_sent;
-        let (work, time) = if send && in_turn {
-            (self.sender.begin(), rule.send_ns)
+        let (work, time) = if let Some(queue) = send.filter(|_| in_turn) {
+            (self.sender.begin(queue), rule.send_ns)
         } else if receive {
             (self.receiver.begin(), rule.receive_ns)
         } else {

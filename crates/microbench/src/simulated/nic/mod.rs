@@ -23,6 +23,24 @@ use receive::Receiver;
 use send::Sender;
 use std::collections::VecDeque;
 
+/// Bytes of a message that interrupts (PCI Express 6.1.4).
+const MESSAGE: u32 = 4;
+
+/// What becomes of a queue's interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interrupt {
+    /// There is no reason for one.
+    None,
+    /// A message is to be sent.
+    Wanted,
+    /// It is on its way.
+    Told,
+    /// The processor can see it.
+    Here,
+    /// The driver is at it, and looks by itself.
+    Masked,
+}
+
 /// What was counted at a NIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NicCounts {
@@ -48,22 +66,29 @@ pub(super) struct Nic {
     memory: Occupancy,
     sender: Sender,
     receiver: Receiver,
-    /// It wants to interrupt the processor.
-    pub(super) interrupts: bool,
+    /// What becomes of interrupts, by queue.
+    interrupts: Vec<Interrupt>,
+    /// Its driver looks by itself: it never interrupts.
+    is_polled: bool,
     pub(super) counts: NicCounts,
 }
 
 impl Nic {
-    pub(super) fn new(id: NicId, profile: &NicProfile) -> Self {
+    pub(super) fn new(id: NicId, profile: &NicProfile, queues: u8, is_polled: bool) -> Self {
+        let interrupt = match is_polled {
+            true => Interrupt::Masked,
+            false => Interrupt::None,
+        };
         Self {
             id,
             engines: vec![Engine::default(); profile.processor.engines as usize],
             dma: Occupancy::default(),
             starting: VecDeque::new(),
             memory: Occupancy::default(),
-            sender: Sender::new(profile),
-            receiver: Receiver::new(profile),
-            interrupts: false,
+            sender: Sender::new(profile, queues),
+            receiver: Receiver::new(profile, queues),
+            interrupts: vec![interrupt; usize::from(queues)],
+            is_polled,
             counts: NicCounts::default(),
             profile: profile.clone(),
         }
@@ -74,33 +99,83 @@ impl Nic {
     /// A transfer that was for the NIC is done.
     pub(super) fn handle_transfer(&mut self, cx: &mut Context<'_>, tag: Tag) {
         match tag {
-            Tag::Doorbell(count) => self.sender.descriptors.post(count),
-            Tag::Refill(count) => self.receiver.descriptors.post(count),
-            Tag::SendDescriptors(count) => self.sender.descriptors.arrive(count),
-            Tag::ReceiveDescriptors(count) => self.receiver.descriptors.arrive(count),
+            Tag::Doorbell(queue, count) => {
+                self.sender.queues[usize::from(queue)]
+                    .descriptors
+                    .post(count);
+            }
+            Tag::Refill(queue, count) => {
+                self.receiver.queues[usize::from(queue)]
+                    .descriptors
+                    .post(count);
+            }
+            Tag::SendDescriptors(queue, count) => {
+                self.sender.queues[usize::from(queue)]
+                    .descriptors
+                    .arrive(count);
+            }
+            Tag::ReceiveDescriptors(queue, count) => {
+                self.receiver.queues[usize::from(queue)]
+                    .descriptors
+                    .arrive(count);
+            }
             Tag::SendFrame => self.handle_read(cx),
             Tag::ReceiveFrame => self.handle_written(cx),
-            Tag::Register => {}
+            Tag::Interrupt(queue) => {
+                self.interrupts[usize::from(queue)] = Interrupt::Here;
+            }
+            Tag::Register(_) => {}
         }
     }
 
     /// A time of interrupts may be over.
     pub(super) fn handle_timer(&mut self, cx: &mut Context<'_>) {
-        let rules = [&self.sender.interrupts, &self.receiver.interrupts];
-        self.interrupts |= rules.iter().any(|rule| rule.is_due(cx.now));
+        for queue in 0..self.interrupts.len() {
+            let rules = [
+                &self.sender.queues[queue].interrupts,
+                &self.receiver.queues[queue].interrupts,
+            ];
+            if rules.iter().any(|rule| rule.is_due(cx.now)) {
+                self.interrupt(queue as u8);
+            }
+        }
     }
 
-    /// The driver has looked at all that was there when it decided to return from the interrupt.
-    pub(super) fn end_interrupt(&mut self, cx: &mut Context<'_>) {
-        let others = self.not_exhausted();
-        let Self {
-            sender, receiver, ..
-        } = self;
+    /// A queue has enough for an interrupt.
+    fn interrupt(&mut self, queue: u8) {
+        let interrupt = &mut self.interrupts[usize::from(queue)];
+        if *interrupt == Interrupt::None {
+            *interrupt = match self.profile.messages {
+                true => Interrupt::Wanted,
+                false => Interrupt::Here,
+            };
+        }
+    }
+
+    /// Whether a queue interrupts its processor. Until the driver [ends](Self::end_interrupt) it there is no other.
+    pub(super) fn take_interrupt(&mut self, queue: u8) -> bool {
+        let interrupt = &mut self.interrupts[usize::from(queue)];
+        let is_here = *interrupt == Interrupt::Here;
+        if is_here {
+            *interrupt = Interrupt::Masked;
+        }
+        is_here
+    }
+
+    /// The driver has looked at all that was in a queue when it decided to return from the interrupt.
+    pub(super) fn end_interrupt(&mut self, cx: &mut Context<'_>, queue: u8) {
+        let others = self.not_exhausted(queue);
+        let place = usize::from(queue);
+        let sender = &mut self.sender.queues[place];
         let of_sent = sender.interrupts.restart(cx.now, sender.completed, others);
+        let receiver = &mut self.receiver.queues[place];
         let received = receiver.delivered.len() as u32;
         let of_received = receiver.interrupts.restart(cx.now, received, u32::MAX);
-        self.interrupts = of_sent || of_received;
-        self.arm(cx);
+        self.interrupts[place] = Interrupt::None;
+        if of_sent || of_received {
+            self.interrupt(queue);
+        }
+        self.arm(cx, queue);
     }
 
     // --- effects ---
@@ -114,23 +189,38 @@ impl Nic {
         self.transmit(cx, wire);
     }
 
-    /// Moves descriptors between rings and NIC.
+    /// Moves descriptors between rings and NIC, and sends messages that interrupt.
     fn read_descriptors(&mut self, cx: &mut Context<'_>, bus: &mut Bus) {
         let (rings, nic) = (self.profile.descriptors, self.id.nic);
         let mut submit = |operation, bytes, tag| {
             bus.submit(cx, nic, operation, Category::Descriptor, bytes, tag);
         };
-        if let Some(count) = self.sender.descriptors.ask(rings.batch, rings.held) {
-            let tag = Some(Tag::SendDescriptors(count));
-            submit(Operation::DmaRead, count * rings.send_bytes, tag);
+        let queues = self.sender.queues.iter_mut();
+        for (number, queue) in (0..).zip(queues) {
+            if let Some(count) = queue.descriptors.ask(rings.batch, rings.held) {
+                let tag = Some(Tag::SendDescriptors(number, count));
+                submit(Operation::DmaRead, count * rings.send_bytes, tag);
+            }
+            let together = rings.written_back.unwrap_or(rings.batch);
+            if queue.to_write_back >= together {
+                queue.to_write_back -= together;
+                submit(Operation::DmaWrite, together * rings.written_bytes(), None);
+            }
         }
-        if let Some(count) = self.receiver.descriptors.ask(rings.batch, rings.held) {
-            let tag = Some(Tag::ReceiveDescriptors(count));
-            submit(Operation::DmaRead, count * rings.receive_bytes, tag);
+        let queues = self.receiver.queues.iter_mut();
+        for (number, queue) in (0..).zip(queues) {
+            let batch = rings.receive_batch.unwrap_or(rings.batch);
+            if let Some(count) = queue.descriptors.ask(batch, rings.held) {
+                let tag = Some(Tag::ReceiveDescriptors(number, count));
+                submit(Operation::DmaRead, count * rings.posted_bytes(), tag);
+            }
         }
-        if self.sender.to_write_back >= rings.batch {
-            self.sender.to_write_back -= rings.batch;
-            submit(Operation::DmaWrite, rings.batch * rings.send_bytes, None);
+        for (number, interrupt) in (0..).zip(&mut self.interrupts) {
+            if *interrupt == Interrupt::Wanted {
+                *interrupt = Interrupt::Told;
+                let tag = Some(Tag::Interrupt(number));
+                submit(Operation::DmaWrite, MESSAGE, tag);
+            }
         }
     }
 
@@ -141,9 +231,16 @@ impl Nic {
         Some(self.memory.occupy(now, span))
     }
 
-    /// Sees to it that times of interrupts are noticed.
-    fn arm(&mut self, cx: &mut Context<'_>) {
-        for rule in [&mut self.sender.interrupts, &mut self.receiver.interrupts] {
+    /// Sees to it that times of a queue's interrupts are noticed.
+    fn arm(&mut self, cx: &mut Context<'_>, queue: u8) {
+        if self.is_polled {
+            return;
+        }
+        let place = usize::from(queue);
+        for rule in [
+            &mut self.sender.queues[place].interrupts,
+            &mut self.receiver.queues[place].interrupts,
+        ] {
             if let Some(due) = rule.next_due() {
                 cx.at(due.max(cx.now), Event::Timer(self.id));
             }

@@ -15,10 +15,21 @@ use baton_sim::hardware::Wire;
 use baton_wire::Time;
 use std::collections::VecDeque;
 
+/// A queue of frames that were received.
+#[derive(Debug)]
+pub(super) struct ReceiveQueue {
+    pub(super) descriptors: Ring,
+    /// The place of the driver's ring that the next frame goes to.
+    next_slot: u32,
+    /// Frames in host memory that the driver has not looked at, with their places in its ring.
+    pub(super) delivered: VecDeque<(u32, Frame)>,
+    pub(super) interrupts: Coalescing,
+}
+
 /// The half of a NIC that receives.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    pub(super) descriptors: Ring,
+    pub(super) queues: Vec<ReceiveQueue>,
     /// Frames on their way into packet memory.
     storing: VecDeque<Frame>,
     /// Frames in packet memory that no engine has taken.
@@ -33,19 +44,20 @@ pub(super) struct Receiver {
     bytes: u32,
     /// It has asked its partner to stop.
     pausing: bool,
-    /// The place of the driver's ring that the next frame goes to.
-    next_slot: u32,
-    /// Frames in host memory that the driver has not looked at, with their places in its ring.
-    pub(super) delivered: VecDeque<(u32, Frame)>,
-    pub(super) interrupts: Coalescing,
 }
 
 impl Receiver {
-    pub(super) fn new(profile: &NicProfile) -> Self {
+    pub(super) fn new(profile: &NicProfile, queues: u8) -> Self {
         let mut descriptors = Ring::default();
         descriptors.post(profile.descriptors.receive);
-        Self {
+        let queue = |_| ReceiveQueue {
             descriptors,
+            next_slot: 0,
+            delivered: VecDeque::new(),
+            interrupts: Coalescing::new(profile.receive_interrupts),
+        };
+        Self {
+            queues: (0..queues).map(queue).collect(),
             storing: VecDeque::new(),
             stored: VecDeque::new(),
             under_way: 0,
@@ -53,21 +65,20 @@ impl Receiver {
             leaving: VecDeque::new(),
             bytes: 0,
             pausing: false,
-            next_slot: 0,
-            delivered: VecDeque::new(),
-            interrupts: Coalescing::new(profile.receive_interrupts),
         }
     }
 
     /// Whether an engine can take the next frame, of which so many may be under way.
     pub(super) fn can_begin(&self, most: u32) -> bool {
-        self.under_way < most && self.descriptors.has_one() && !self.stored.is_empty()
+        let has_descriptor =
+            |frame: &Frame| self.queues[usize::from(frame.queue)].descriptors.has_one();
+        self.under_way < most && self.stored.front().is_some_and(has_descriptor)
     }
 
     /// The next frame.
     pub(super) fn begin(&mut self) -> Option<Work> {
         let frame = self.stored.pop_front()?;
-        self.descriptors.take();
+        self.queues[usize::from(frame.queue)].descriptors.take();
         self.under_way += 1;
         Some(Work::Receive(frame))
     }
@@ -76,20 +87,30 @@ impl Receiver {
 impl Nic {
     // --- the driver ---
 
-    /// Takes the next frame that is in host memory, with its place in the ring.
-    pub(in super::super) fn poll_delivered(&mut self) -> Option<(u32, Frame)> {
-        self.receiver.delivered.pop_front()
+    /// Takes the next frame of a queue that is in host memory, with its place in the ring.
+    pub(in super::super) fn poll_delivered(&mut self, queue: u8) -> Option<(u32, Frame)> {
+        self.receiver.queues[usize::from(queue)]
+            .delivered
+            .pop_front()
     }
 
-    /// Whether a frame is in host memory that the driver has not looked at.
-    pub(in super::super) fn has_delivered(&self) -> bool {
-        !self.receiver.delivered.is_empty()
+    /// Whether a frame of a queue is in host memory that the driver has not looked at.
+    pub(in super::super) fn has_delivered(&self, queue: u8) -> bool {
+        !self.receiver.queues[usize::from(queue)]
+            .delivered
+            .is_empty()
     }
 
-    /// The place of the driver's ring in which it finds the next frame, now or later.
-    pub(in super::super) fn next_to_look_at(&self) -> u32 {
-        let first = self.receiver.delivered.front();
-        first.map_or(self.receiver.next_slot, |(slot, _)| *slot)
+    /// The place of a queue's ring in which the driver finds the next frame, now or later.
+    pub(in super::super) fn next_to_look_at(&self, queue: u8) -> u32 {
+        let queue = &self.receiver.queues[usize::from(queue)];
+        let first = queue.delivered.front();
+        first.map_or(queue.next_slot, |(slot, _)| *slot)
+    }
+
+    /// The queue that a frame goes to: receive-side scaling, with a table of as many entries as there are queues.
+    fn queue_for(&self, frame: &Frame) -> u8 {
+        (frame.hash % self.receiver.queues.len() as u32) as u8
     }
 
     // --- events ---
@@ -99,11 +120,17 @@ impl Nic {
         &mut self,
         cx: &mut Context<'_>,
         wire: &mut Wire<Frame>,
-        frame: Frame,
+        mut frame: Frame,
     ) {
         if let Body::Pause { stop } = frame.body {
             self.sender.stopped = stop && self.profile.pause.honours;
             return;
+        }
+        frame.queue = self.queue_for(&frame);
+        let queue = &self.receiver.queues[usize::from(frame.queue)];
+        // Where there are other queues none of them waits for a driver that is late.
+        if self.receiver.queues.len() > 1 && queue.descriptors.is_exhausted() {
+            return self.drop_frame(cx, &frame);
         }
         if self.receiver.bytes + frame.bytes() > self.profile.memory.receive_bytes {
             return self.drop_frame(cx, &frame);
@@ -118,7 +145,8 @@ impl Nic {
     }
 
     fn drop_frame(&mut self, cx: &mut Context<'_>, frame: &Frame) {
-        let place = if self.receiver.descriptors.is_exhausted() {
+        let queue = &self.receiver.queues[usize::from(frame.queue)];
+        let place = if queue.descriptors.is_exhausted() {
             Place::NoDescriptor
         } else {
             Place::ReceiveFifo
@@ -153,7 +181,7 @@ impl Nic {
             );
             left -= bytes;
         }
-        let (bytes, tag) = (self.profile.descriptors.receive_bytes, Tag::ReceiveFrame);
+        let (bytes, tag) = (self.profile.descriptors.arrived_bytes(), Tag::ReceiveFrame);
         bus.submit(
             cx,
             self.id.nic,
@@ -182,13 +210,16 @@ impl Nic {
         let frame = receiver.leaving.pop_front()?;
         receiver.bytes -= frame.bytes();
         receiver.under_way -= 1;
-        let slot = receiver.next_slot;
-        receiver.next_slot = (slot + 1) % self.profile.descriptors.receive;
-        receiver.delivered.push_back((slot, frame));
-        self.interrupts |= receiver.interrupts.add(cx.now, u32::MAX);
+        let queue = &mut receiver.queues[usize::from(frame.queue)];
+        let slot = queue.next_slot;
+        queue.next_slot = (slot + 1) % self.profile.descriptors.receive;
+        queue.delivered.push_back((slot, frame));
+        if queue.interrupts.add(cx.now, u32::MAX) {
+            self.interrupt(frame.queue);
+        }
         self.counts.delivered += 1;
         self.pause(cx, wire);
-        self.arm(cx);
+        self.arm(cx, frame.queue);
         Some((slot, frame))
     }
 
@@ -212,6 +243,8 @@ impl Nic {
                 len: LEAST_FRAME,
                 to: 0,
                 born: cx.now,
+                hash: 0,
+                queue: 0,
                 body: Body::Pause { stop },
             };
             self.put_on_wire(cx, wire, cx.now, frame);

@@ -16,12 +16,27 @@ use std::collections::VecDeque;
 /// Frames that the MAC has begun to take out of packet memory: one on the wire and the next.
 const STAGED: usize = 2;
 
-/// The half of a NIC that sends.
+/// A queue of frames to send.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct SendQueue {
     pub(super) descriptors: Ring,
     /// Frames in the driver's ring that no engine has taken, oldest first, with their places in it.
     ring: VecDeque<(u32, Frame)>,
+    /// Descriptors of the driver's ring that it has not taken back.
+    used: u32,
+    /// Those of frames that were sent.
+    pub(super) completed: u32,
+    /// Those of them that the NIC has not written back.
+    pub(super) to_write_back: u32,
+    pub(super) interrupts: Coalescing,
+}
+
+/// The half of a NIC that sends.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) queues: Vec<SendQueue>,
+    /// The queue that is looked at next.
+    next: usize,
     /// Frames that an engine has, or that are on their way into packet memory.
     under_way: u32,
     /// Frames whose DMA was asked for and is not done.
@@ -37,20 +52,21 @@ pub(super) struct Sender {
     staged: VecDeque<Frame>,
     /// The partner has asked it to stop.
     pub(super) stopped: bool,
-    /// Descriptors of the driver's ring that it has not taken back.
-    used: u32,
-    /// Those of frames that were sent.
-    pub(super) completed: u32,
-    /// Those of them that the NIC has not written back.
-    pub(super) to_write_back: u32,
-    pub(super) interrupts: Coalescing,
 }
 
 impl Sender {
-    pub(super) fn new(profile: &NicProfile) -> Self {
-        Self {
+    pub(super) fn new(profile: &NicProfile, queues: u8) -> Self {
+        let queue = |_| SendQueue {
             descriptors: Ring::default(),
             ring: VecDeque::new(),
+            used: 0,
+            completed: 0,
+            to_write_back: 0,
+            interrupts: Coalescing::new(profile.send_interrupts),
+        };
+        Self {
+            queues: (0..queues).map(queue).collect(),
+            next: 0,
             under_way: 0,
             reading: VecDeque::new(),
             entering: VecDeque::new(),
@@ -59,23 +75,30 @@ impl Sender {
             most_bytes: profile.memory.send_bytes,
             staged: VecDeque::new(),
             stopped: false,
-            used: 0,
-            completed: 0,
-            to_write_back: 0,
-            interrupts: Coalescing::new(profile.send_interrupts),
         }
     }
 
-    /// Whether an engine can take the next frame, of which so many may be under way.
-    pub(super) fn can_begin(&self, most: u32) -> bool {
+    /// The queue whose turn it is of those of which an engine can take the next frame. So many may be under way.
+    pub(super) fn ready_queue(&self, most: u32) -> Option<usize> {
+        if self.under_way >= most {
+            return None;
+        }
         let fits = |(_, next): &(u32, Frame)| self.bytes + next.bytes() <= self.most_bytes;
-        self.under_way < most && self.descriptors.has_one() && self.ring.front().is_some_and(fits)
+        let is_ready = |queue: &usize| {
+            let queue = &self.queues[*queue];
+            queue.descriptors.has_one() && queue.ring.front().is_some_and(fits)
+        };
+        (self.next..self.queues.len())
+            .chain(0..self.next)
+            .find(is_ready)
     }
 
-    /// The next frame: packet memory is kept for it.
-    pub(super) fn begin(&mut self) -> Option<Work> {
-        let (slot, frame) = self.ring.pop_front()?;
-        self.descriptors.take();
+    /// The next frame of a queue: packet memory is kept for it.
+    pub(super) fn begin(&mut self, number: usize) -> Option<Work> {
+        self.next = (number + 1) % self.queues.len();
+        let queue = &mut self.queues[number];
+        let (slot, frame) = queue.ring.pop_front()?;
+        queue.descriptors.take();
         self.under_way += 1;
         self.bytes += frame.bytes();
         Some(Work::Send(slot, frame))
@@ -85,19 +108,23 @@ impl Sender {
 impl Nic {
     // --- the driver ---
 
-    /// Descriptors of the send ring that the driver could use.
-    pub(in super::super) fn free_descriptors(&self) -> u32 {
-        self.profile.descriptors.send - self.sender.used
+    /// Descriptors of a queue's ring that the driver could use.
+    pub(in super::super) fn free_descriptors(&self, queue: u8) -> u32 {
+        self.profile.descriptors.send - self.send_queue(queue).used
     }
 
-    /// Descriptors of the send ring that are free, or will be without the driver's doing anything: all but those of frames that were sent.
-    pub(super) fn not_exhausted(&self) -> u32 {
-        self.profile.descriptors.send - self.sender.completed
+    fn send_queue(&self, queue: u8) -> &SendQueue {
+        &self.sender.queues[usize::from(queue)]
     }
 
-    /// Frames that were sent and whose descriptors the driver has not taken back.
-    pub(in super::super) fn completed(&self) -> u32 {
-        self.sender.completed
+    /// Descriptors of a queue's ring that are free, or will be without the driver's doing anything: all but those of frames that were sent.
+    pub(super) fn not_exhausted(&self, queue: u8) -> u32 {
+        self.profile.descriptors.send - self.send_queue(queue).completed
+    }
+
+    /// Frames of a queue that were sent and whose descriptors the driver has not taken back.
+    pub(in super::super) fn completed(&self, queue: u8) -> u32 {
+        self.send_queue(queue).completed
     }
 
     /// Whether the driver cannot send because the partner has paused it.
@@ -105,16 +132,18 @@ impl Nic {
         self.sender.stopped
     }
 
-    /// The driver has put a frame into its ring.
+    /// The driver has put a frame into its queue's ring.
     pub(in super::super) fn put(&mut self, slot: u32, frame: Frame) {
-        self.sender.used += 1;
-        self.sender.ring.push_back((slot, frame));
+        let queue = &mut self.sender.queues[usize::from(frame.queue)];
+        queue.used += 1;
+        queue.ring.push_back((slot, frame));
     }
 
-    /// The driver has taken back the descriptors of so many frames that were sent.
-    pub(in super::super) fn reclaim(&mut self, count: u32) {
-        self.sender.completed -= count;
-        self.sender.used -= count;
+    /// The driver has taken back the descriptors of so many frames of a queue that were sent.
+    pub(in super::super) fn reclaim(&mut self, queue: u8, count: u32) {
+        let queue = &mut self.sender.queues[usize::from(queue)];
+        queue.completed -= count;
+        queue.used -= count;
     }
 
     // --- events ---
@@ -133,10 +162,9 @@ impl Nic {
         );
     }
 
-    /// The frame whose DMA from host memory ends next: its place in the driver's ring, and its bytes.
-    pub(in super::super) fn next_read(&self) -> Option<(u32, u32)> {
-        let next = self.sender.reading.front();
-        next.map(|(slot, frame)| (*slot, frame.bytes()))
+    /// The frame whose DMA from host memory ends next, and its place in its queue's ring.
+    pub(in super::super) fn next_read(&self) -> Option<(u32, Frame)> {
+        self.sender.reading.front().copied()
     }
 
     /// A frame has been read from host memory.
@@ -178,11 +206,15 @@ impl Nic {
             return;
         };
         self.sender.bytes -= frame.bytes();
-        self.sender.completed += 1;
-        self.sender.to_write_back += 1;
+        let queue = &mut self.sender.queues[usize::from(frame.queue)];
+        queue.completed += 1;
+        queue.to_write_back += 1;
         self.counts.sent += 1;
-        let others = self.not_exhausted();
-        self.interrupts |= self.sender.interrupts.add(cx.now, others);
-        self.arm(cx);
+        let others = self.not_exhausted(frame.queue);
+        let queue = &mut self.sender.queues[usize::from(frame.queue)];
+        if queue.interrupts.add(cx.now, others) {
+            self.interrupt(frame.queue);
+        }
+        self.arm(cx, frame.queue);
     }
 }

@@ -1,5 +1,8 @@
+mod pcie;
+
 use super::*;
 use crate::profile::{Instructions, PauseRule};
+use crate::test::Test;
 use baton_bus::interconnect::InterconnectConfig;
 
 /// A host that takes no time.
@@ -11,12 +14,14 @@ fn fast_host() -> HostProfile {
             instructions_per_cycle: 16,
         },
         memory: baton_sim::hardware::MemoryConfig::default(),
+        cores: 1,
         instructions: Instructions {
             send: 1,
             refuse: 1,
             receive: 1,
             reclaim: 1,
             interrupt: 1,
+            poll: 1,
             segment: 1,
             checksum_64_bytes: 1,
             refill_batch: 16,
