@@ -14,6 +14,7 @@ pub mod rfc2544;
 pub mod search;
 pub mod simulated;
 mod test;
+pub mod under_load;
 
 pub use port::{
     Latency, Load, Losses, Machine, Place, Port, Request, Resource, Stream, Trial, Use,

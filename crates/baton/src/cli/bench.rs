@@ -2,6 +2,7 @@
 
 use super::ThreadsArg;
 use baton_microbench::profile::{HostProfile, NicProfile};
+use baton_microbench::simulated::FLOWS;
 use baton_microbench::{Test, measure::Algorithm};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -24,6 +25,7 @@ pub enum BenchCommand {
 Examples, of simulated NICs:
   baton bench nic nic-3com
   baton bench nic nic-ace --partner nic-intel-server --test tcp-send --test udp-three-way-18
+  baton bench nic nic-e810 --cores 4 --flows 16 --test udp-receive-18 --latency
   baton bench nic my-nic.toml --search bisection --rfc2544 --json my-nic.json
 
 A profile that ships with the program, ideal (only the wire limits it), or a file like those in profiles/nics. Frames are given to the
@@ -46,9 +48,15 @@ pub struct BenchNicArgs {
     /// Name or file of the NIC of its partners [default: the same]; of an interface: another, or the Ethernet address of a reflector
     #[arg(long, value_name = "NIC", value_hint = ValueHint::FilePath)]
     pub partner: Option<String>,
-    /// The hosts: a name, or a file like those in profiles/hosts
-    #[arg(long, value_name = "HOST", default_value = "athlon-2000", value_hint = ValueHint::FilePath)]
-    pub host: String,
+    /// The hosts: a name, or a file like those in profiles/hosts [default: what the NIC's profile says]
+    #[arg(long, value_name = "HOST", value_hint = ValueHint::FilePath)]
+    pub host: Option<String>,
+    /// Use at most so many processors of each host, each with a pair of the NIC's queues [default: all]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..))]
+    pub cores: Option<u8>,
+    /// Flows of datagrams that a sender has, which receive-side scaling spreads over queues
+    #[arg(long, value_name = "COUNT", default_value_t = FLOWS, value_parser = clap::value_parser!(u16).range(1..=32_768))]
+    pub flows: u16,
     /// Make only this test; may be given again
     #[arg(long, value_name = "TEST", value_parser = PossibleValuesParser::new(Test::ALL.map(Test::name)))]
     pub test: Vec<String>,
@@ -58,6 +66,9 @@ pub struct BenchNicArgs {
     /// Also measure throughput, latency and back-to-back frames as in RFC 2544
     #[arg(long)]
     pub rfc2544: bool,
+    /// Also measure latency at shares of the highest rate without loss
+    #[arg(long)]
+    pub latency: bool,
     /// Write everything, with all trials, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,

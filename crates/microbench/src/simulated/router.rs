@@ -182,12 +182,13 @@ mod tests {
         };
         let mut world = world(&machines, Drivers::Interrupt, traffic, rate).expect("it works");
         world.run(Time::ZERO + Span::from_ms(40));
-        let got = [1, 2].map(
-            |client: usize| match &mut world.machines[client].cores[0].application {
-                Application::Datagrams(client) => std::mem::take(&mut client.taken),
-                _ => unreachable!("a client"),
-            },
-        );
+        let got =
+            [1, 2].map(
+                |client: usize| match &mut world.machines[client].cores[0].application {
+                    Application::Datagrams(client) => std::mem::take(&mut client.taken),
+                    _ => unreachable!("a client"),
+                },
+            );
         (world, got)
     }
 

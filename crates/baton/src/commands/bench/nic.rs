@@ -10,6 +10,7 @@ use baton_microbench::measure::{Measurement, Settings, measure};
 use baton_microbench::profile::{HostProfile, NicProfile, ProfileError};
 use baton_microbench::rfc2544::{Rfc2544, rfc2544};
 use baton_microbench::simulated::{SimulatedPort, SimulationError};
+use baton_microbench::under_load::{UnderLoad, under_load};
 use baton_microbench::{Port, Test};
 use serde::Serialize;
 use std::fs;
@@ -24,6 +25,8 @@ pub(super) struct Bench {
     pub(super) partner: NicProfile,
     /// All hosts.
     pub(super) host: HostProfile,
+    /// Flows of datagrams of each sender.
+    pub(super) flows: u16,
     /// The link between them.
     pub(super) link: LinkRate,
     /// The results, in the order of the tests.
@@ -37,6 +40,8 @@ pub(super) struct Measured {
     pub(super) search: Measurement,
     /// Where it was asked for, and counts frames.
     pub(super) rfc2544: Option<Rfc2544>,
+    /// Latency at shares of the highest rate without loss, where it was asked for and there is one.
+    pub(super) latency: Option<Vec<UnderLoad>>,
 }
 
 /// Runs the command.
@@ -46,20 +51,24 @@ pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result
         Some(partner) => nic_profile("--partner", partner)?,
         None => nic.clone(),
     };
-    let host = read(
+    let mut host = read(
         "--host",
-        &arguments.host,
+        arguments.host.as_ref().unwrap_or(&nic.host),
         &BenchNicArgs::hosts(),
         HostProfile::shipped,
         HostProfile::parse,
     )?;
+    host.cores = arguments.cores.unwrap_or(u8::MAX).min(host.cores);
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
+    let port = SimulatedPort {
+        flows: arguments.flows,
+        ..SimulatedPort::with_partner(&nic, &partner, &host)
+    };
     let settings = Settings {
         algorithm: arguments.search.into(),
-        ..Settings::simulated()
+        ..Settings::simulated_on(port.link_rate())
     };
-    let port = SimulatedPort::with_partner(&nic, &partner, &host);
-    let work = |test: &Test| measured(&port, *test, &settings, arguments.rfc2544);
+    let work = |test: &Test| measured(&port, *test, &settings, arguments);
     let found = for_all(
         &arguments.tests(),
         "tests",
@@ -75,6 +84,7 @@ pub(super) fn execute(arguments: &BenchNicArgs, interrupt: &Interrupt) -> Result
         partner: partner.clone(),
         host: host.clone(),
         link: port.link_rate(),
+        flows: arguments.flows,
     };
     let text = table::text(&bench);
     match json {
@@ -87,13 +97,19 @@ fn measured(
     port: &SimulatedPort<'_>,
     test: Test,
     settings: &Settings,
-    with_rfc2544: bool,
+    arguments: &BenchNicArgs,
 ) -> Result<Measured, SimulationError> {
     let mut port = port.clone();
     let counts_frames = test.sends_datagrams() || test.receives_datagrams();
-    let of_rfc = with_rfc2544 && counts_frames;
+    let of_rfc = arguments.rfc2544 && counts_frames;
+    let search = measure(&mut port, test, settings)?;
+    let without_loss = search.goals.first().and_then(|result| result.lower);
+    let most = without_loss.filter(|_| arguments.latency && counts_frames);
     Ok(Measured {
-        search: measure(&mut port, test, settings)?,
+        search,
+        latency: most
+            .map(|rate| under_load(&mut port, test, settings, rate))
+            .transpose()?,
         rfc2544: of_rfc
             .then(|| rfc2544(&mut port, test, settings))
             .transpose()?,

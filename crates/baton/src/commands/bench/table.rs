@@ -3,6 +3,7 @@
 use super::nic::{Bench, Measured};
 use baton_microbench::frame::LinkRate;
 use baton_microbench::rfc2544::Rfc2544;
+use baton_microbench::under_load::{SHARES, UnderLoad};
 use baton_microbench::{Machine, Resource, Test, Trial, Unit, Use};
 use baton_report::{Column, Table, grouped};
 
@@ -37,6 +38,14 @@ pub(super) fn text(bench: &Bench) -> String {
     if !of_rfc.is_empty() {
         text.push('\n');
         text.push_str(&rfc2544(&of_rfc));
+    }
+    let loads = bench.tests.iter();
+    let loads: Vec<_> = loads
+        .filter_map(|one| Some((one.search.test, one.latency.as_deref()?)))
+        .collect();
+    if !loads.is_empty() {
+        text.push('\n');
+        text.push_str(&latency(&loads));
     }
     text
 }
@@ -109,6 +118,23 @@ fn lost(trial: &Trial) -> String {
     } else {
         names.join(", ")
     }
+}
+
+/// Latency by load.
+pub(super) fn latency(results: &[(Test, &[UnderLoad])]) -> String {
+    let mut columns = vec![Column::words("test")];
+    columns.extend(SHARES.map(|share| Column::numbers(format!("{:.0} %", 100.0 * share))));
+    let mut table = Table::new(columns)
+        .titled("Latency, mean and most, us, at shares of the highest rate without loss:");
+    for (test, found) in results {
+        let us = |one: &UnderLoad| match one.latency {
+            Some(latency) => format!("{:.1} {:.1}", latency.mean_us, latency.most_us),
+            None => "-".to_owned(),
+        };
+        let name = test.name().to_owned();
+        table.row(std::iter::once(name).chain(found.iter().map(us)).collect());
+    }
+    table.render()
 }
 
 /// The results of RFC 2544.

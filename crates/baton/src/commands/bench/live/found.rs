@@ -4,6 +4,7 @@ use crate::cli::{BenchNicArgs, SearchName};
 use baton_microbench::frame::LinkRate;
 use baton_microbench::measure::Measurement;
 use baton_microbench::rfc2544::Rfc2544;
+use baton_microbench::under_load::UnderLoad;
 use baton_microbench::{Losses, Place, Test, Trial, Unit};
 use baton_tester::environment::{Environment, Interface};
 use baton_tester::{Departures, Detail};
@@ -49,6 +50,8 @@ pub(super) struct TestFound {
     pub(super) search: Measurement,
     /// Where it was asked for, and counts frames.
     pub(super) rfc2544: Option<Rfc2544>,
+    /// Latency at shares of the highest rate without loss, where it was asked for and there is one.
+    pub(super) latency: Option<Vec<UnderLoad>>,
     /// What the participants said of each trial of the search.
     pub(super) details: Vec<Detail>,
 }

@@ -17,6 +17,7 @@ use crate::output::{JsonOutput, Pending, print_text};
 use crate::runner::Interrupt;
 use baton_microbench::measure::{Measurement, Settings, measure};
 use baton_microbench::rfc2544::rfc2544;
+use baton_microbench::under_load::under_load;
 use baton_microbench::{Load, Port, Request, Test, Trial};
 use baton_tester::{Tester, TesterError};
 use baton_wire::Span;
@@ -94,11 +95,17 @@ fn of_test(
         true => Some(rfc2544(tester, test, &settings)?),
         false => None,
     };
+    let without_loss = search.goals.first().and_then(|result| result.lower);
+    let latency = match without_loss.filter(|_| arguments.latency && counts_frames) {
+        Some(rate) => Some(under_load(tester, test, &settings, rate)?),
+        None => None,
+    };
     // Those of its trials, which are not told one by one.
     tester.take_details();
     Ok(TestFound {
         search,
         rfc2544,
+        latency,
         details,
     })
 }

@@ -1,7 +1,7 @@
 //! What is printed.
 
 use super::found::{Found, TestFound, losses, unit};
-use crate::commands::bench::table::{full, rfc2544};
+use crate::commands::bench::table::{full, latency, rfc2544};
 use baton_microbench::Losses;
 use baton_report::{Column, Table, grouped};
 use baton_tester::environment::Interface;
@@ -26,6 +26,14 @@ pub(super) fn text(found: &Found) -> String {
     if !of_rfc.is_empty() {
         text.push('\n');
         text.push_str(&rfc2544(&of_rfc));
+    }
+    let loads = found.tests.iter();
+    let loads: Vec<_> = loads
+        .filter_map(|test| Some((test.search.test, test.latency.as_deref()?)))
+        .collect();
+    if !loads.is_empty() {
+        text.push('\n');
+        text.push_str(&latency(&loads));
     }
     text
 }
