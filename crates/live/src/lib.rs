@@ -29,6 +29,7 @@ mod snapshot;
 mod throttle;
 mod web;
 mod world;
+pub mod xdp;
 
 #[cfg(test)]
 mod tests;

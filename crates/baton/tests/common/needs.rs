@@ -1,13 +1,15 @@
 //! Tests that need what not every machine has. Without it they are reported as ignored, and why.
 
 use libtest_mimic::{Arguments, Trial};
+#[cfg(target_os = "linux")]
+use std::os::linux::fs::MetadataExt;
 use std::process::Command;
 
 /// What a test can need.
 #[derive(Clone, Copy, Debug)]
 pub enum Need {
     /// To make interfaces and namespaces.
-    #[cfg(live)]
+    #[cfg(target_os = "linux")]
     #[allow(dead_code, reason = "each test program has needs of its own")]
     Root,
     /// A program that answers to `--version`.
@@ -18,15 +20,17 @@ pub enum Need {
 impl Need {
     fn is_met(self) -> bool {
         match self {
-            #[cfg(live)]
-            Self::Root => rustix::process::geteuid().is_root(),
+            #[cfg(target_os = "linux")]
+            Self::Root => {
+                std::fs::metadata("/proc/self").is_ok_and(|process| process.st_uid() == 0)
+            }
             Self::Program(name) => Command::new(name).arg("--version").output().is_ok(),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            #[cfg(live)]
+            #[cfg(target_os = "linux")]
             Self::Root => "root",
             Self::Program(name) => name,
         }

@@ -113,3 +113,20 @@ impl<'a> Offloads<'a> {
         InterfaceError::of(what, self.interface, error)
     }
 }
+
+/// How many queues the interface `name` receives on.
+///
+/// # Errors
+/// There is no such interface.
+pub(crate) fn receive_queues(name: &str) -> Result<u32, InterfaceError> {
+    // ETHTOOL_GCHANNELS, and `struct ethtool_channels`.
+    let mut words = [0x3c, 0, 0, 0, 0, 0, 0, 0, 0];
+    let asked = control_socket().and_then(|socket| ethtool_words(socket.as_fd(), name, &mut words));
+    let [_, _, _, _, _, only_receive, _, _, both] = words;
+    match asked {
+        Ok(()) => Ok((only_receive + both).max(1)),
+        // It has one, and no choice.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+        Err(error) => Err(InterfaceError::of("ask for the queues of", name, error)),
+    }
+}

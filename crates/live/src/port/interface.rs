@@ -74,7 +74,7 @@ pub fn interface_exists(name: &str) -> bool {
 }
 
 /// The number of interface `name`.
-pub(super) fn index(name: &str) -> Result<u32, InterfaceError> {
+pub(crate) fn index(name: &str) -> Result<u32, InterfaceError> {
     let socket = control_socket().map_err(|error| InterfaceError::of("ask for", name, error))?;
     rustix::net::netdevice::name_to_index(socket, name)
         .map_err(|error| InterfaceError::of("ask for", name, error.into()))

@@ -1,6 +1,7 @@
-//! Where frames come from and go to: real interfaces ([`Tap`], [`PacketSocket`]), one in memory ([`memory_pair`]), and
+//! Where frames come from and go to: real interfaces ([`Tap`], [`PacketSocket`], [`AfXdp`]), one in memory ([`memory_pair`]), and
 //! middleware that wraps any of them ([`Capture`], [`Faults`], [`Counted`]).
 
+mod af_xdp;
 mod batch;
 mod capture;
 mod counted;
@@ -10,22 +11,26 @@ mod ethtool;
 mod faults;
 mod interface;
 mod link_state;
+mod mapping;
 mod memory;
 mod merge;
 mod packet;
 mod sys;
 mod tap;
 
+pub use af_xdp::{AfXdp, AfXdpConfig};
 pub use batch::Batch;
 pub use baton_iolib::Arena;
 pub use capture::Capture;
 pub use counted::{Counted, Traffic};
 pub use driver::{Driver, DriverCounter};
 pub use ether::EtherSocket;
+pub(crate) use ethtool::receive_queues;
 pub use ethtool::{Offload, Offloads};
 pub use faults::{
     BurstLoss, FaultCounts, FaultKind, FaultProfile, FaultSpec, FaultSpecError, Faults, Share,
 };
+pub(crate) use interface::index as interface_index;
 pub use interface::{InterfaceError, bring, interface_exists, ipv4_address};
 pub use link_state::{LinkCounters, LinkState, LinkWatch};
 pub use memory::{MemoryPort, memory_pair};

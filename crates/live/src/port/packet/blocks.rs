@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::PacketConfig;
-use super::mapping::Mapping;
 use super::ring::Received;
+use crate::port::mapping::Mapping;
 use crate::port::sys::set_option;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -44,7 +44,7 @@ impl Blocks {
         set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let (blocks, block_bytes) = (config.blocks as usize, config.block_bytes as usize);
         Ok(Self {
-            mapping: Mapping::new(fd, blocks * block_bytes)?,
+            mapping: Mapping::of_socket(fd, blocks * block_bytes, 0)?,
             block_bytes,
             blocks,
             block: 0,

@@ -1,7 +1,6 @@
 //! A packet socket (AF_PACKET) on any Ethernet interface.
 
 mod blocks;
-mod mapping;
 mod ring;
 mod slots;
 

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::PacketConfig;
-use super::mapping::Mapping;
 use super::ring::Received;
+use crate::port::mapping::Mapping;
 use crate::port::sys::set_option;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -43,7 +43,7 @@ impl Slots {
         };
         set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         Ok(Self {
-            mapping: Mapping::new(fd, len)?,
+            mapping: Mapping::of_socket(fd, len, 0)?,
             slot_bytes,
             slots: len / slot_bytes,
             next: 0,

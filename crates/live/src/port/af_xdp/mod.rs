@@ -1,0 +1,319 @@
+//! AF_XDP sockets on an interface, one for each of its receive queues.
+
+mod frames;
+mod partial;
+mod queue;
+mod ring;
+
+use super::interface;
+use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
+use crate::xdp::{Lookup, Mode, Steering, XdpError};
+use baton_iolib::Arena;
+use baton_wire::Time;
+use bytes::Bytes;
+use partial::is_checksum_partial;
+use queue::{Kicked, Queue};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Ethernet header and a VLAN tag, which come on top of the MTU.
+const LINK_OVERHEAD: usize = 14 + 4;
+/// Bytes before each frame that the kernel keeps for programs (XDP_PACKET_HEADROOM).
+const HEADROOM: usize = 256;
+/// Sizes that a chunk can have, bytes.
+const CHUNKS: [usize; 2] = [2048, 4096];
+
+/// A queue whose socket was closed is free only a moment later; so long is it tried.
+const LONGEST_BIND: Duration = Duration::from_secs(3);
+const BIND_AGAIN: Duration = Duration::from_millis(10);
+
+/// Sizes and habits of AF_XDP sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AfXdpConfig {
+    /// The mode of the program that takes all frames; without, the native one where the driver has it.
+    pub mode: Option<Mode>,
+    /// Frames are copied even where the driver can do without.
+    pub copies: bool,
+    /// Frames that each queue has room for on their way in; a power of two.
+    pub receive_frames: u32,
+    /// Frames that each queue has room for on their way out; a power of two.
+    pub transmit_frames: u32,
+}
+
+impl Default for AfXdpConfig {
+    fn default() -> Self {
+        Self {
+            mode: None,
+            copies: false,
+            receive_frames: 2048,
+            transmit_frames: 1024,
+        }
+    }
+}
+
+/// AF_XDP sockets: frames come to them before the kernel's stack sees them, so that it does not see them at all.
+///
+/// Frames are sent one by one, on the first queue.
+#[derive(Debug)]
+pub struct AfXdp {
+    /// The program that takes all frames; none where a [`Lookup`] takes some.
+    steering: Option<Steering>,
+    queues: Vec<Queue>,
+    /// Ready when one of several queues is.
+    any: Option<OwnedFd>,
+    /// It is also ready when there is room to send.
+    waits_for_room: bool,
+    /// The queue that is looked at first.
+    next: usize,
+    link: LinkInfo,
+    longest: usize,
+    mode: Mode,
+    arena: Arena,
+    drops: PortDrops,
+    /// Frames that were given to the kernel.
+    writes: u64,
+}
+
+impl AfXdp {
+    /// Takes all frames that the interface `name` in this thread's network namespace receives: its kernel gets none any more.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn open(name: &str, config: &AfXdpConfig) -> Result<Self, XdpError> {
+        // Refuses what cannot be used before anything happens to it.
+        chunk_bytes(&interface::link_info(name)?)?;
+        let steering = Steering::of_everything(name, config.mode)?;
+        let mut port = Self::on(name, config, &steering)?;
+        port.steering = Some(steering);
+        Ok(port)
+    }
+
+    /// Takes those frames of the interface `name` that a lookup on it finds to be the adapter's.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn with_lookup(
+        name: &str,
+        config: &AfXdpConfig,
+        lookup: &Lookup,
+    ) -> Result<Self, XdpError> {
+        Self::on(name, config, lookup.steering())
+    }
+
+    fn on(name: &str, config: &AfXdpConfig, steering: &Steering) -> Result<Self, XdpError> {
+        let link = interface::link_info(name)?;
+        let interface = interface::index(name)?;
+        let chunk = chunk_bytes(&link)?;
+        // A driver works on the sockets' memory only where its own program runs.
+        let copies = config.copies || steering.mode() == Mode::Generic;
+        let open = |number| {
+            let queue = Queue::new(config, chunk).map_err(XdpError::of("open an AF_XDP socket"))?;
+            bind(&queue, &link.name, interface, number, copies)?;
+            steering
+                .set_socket(number, queue.fd())
+                .map_err(XdpError::of("give frames to an AF_XDP socket"))?;
+            Ok(queue)
+        };
+        let queues: Vec<Queue> = (0..steering.queues())
+            .map(open)
+            .collect::<Result<_, XdpError>>()?;
+        let any = match &queues[..] {
+            [_] => None,
+            several => Some(any_of(several).map_err(XdpError::of("wait for several queues"))?),
+        };
+        Ok(Self {
+            steering: None,
+            queues,
+            any,
+            waits_for_room: false,
+            next: 0,
+            longest: longest_frame(&link),
+            link,
+            mode: steering.mode(),
+            arena: Arena::default(),
+            drops: PortDrops::default(),
+            writes: 0,
+        })
+    }
+
+    /// Where frames are taken from.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether the driver works on the sockets' memory, so that the kernel copies no frame, on all queues.
+    pub fn is_zero_copy(&self) -> bool {
+        self.queues.iter().all(Queue::is_zero_copy)
+    }
+
+    /// Sockets that it has, one for each receive queue.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Has what [`Port::fd`] gives tell when there is room to send, or not any more.
+    fn wait_for_room(&mut self, waits: bool) -> io::Result<()> {
+        if let Some(any) = &self.any
+            && waits != self.waits_for_room
+        {
+            let mut flags = EventFlags::IN;
+            flags.set(EventFlags::OUT, waits);
+            epoll::modify(any, self.queues[0].fd(), EventData::new_u64(0), flags)?;
+            self.waits_for_room = waits;
+        }
+        Ok(())
+    }
+
+    fn drops(&self) -> PortDrops {
+        let mut drops = self.drops;
+        for statistics in self
+            .queues
+            .iter()
+            .filter_map(|queue| queue.statistics().ok())
+        {
+            // A frame for which the fill ring has no chunk is also counted as dropped for other reasons, of which there is one: it was
+            // longer than a chunk.
+            let no_chunk = statistics.rx_fill_ring_empty_descs.unwrap_or_default();
+            let no_chunk = no_chunk.min(statistics.rx_dropped);
+            let ring_full = statistics.rx_ring_full.unwrap_or_default();
+            drops.add(PortDrop::ReceiveRingFull, ring_full + no_chunk);
+            drops.add(PortDrop::SuperFrame, statistics.rx_dropped - no_chunk);
+            drops.add(PortDrop::TransmitRefused, statistics.tx_invalid_descs);
+        }
+        drops
+    }
+}
+
+impl Port for AfXdp {
+    fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        let Self {
+            queues,
+            arena,
+            drops,
+            longest,
+            ..
+        } = self;
+        let mut left = RECEIVE_BATCH;
+        for turn in 0..queues.len() {
+            let queue = (self.next + turn) % queues.len();
+            left -= queues[queue].receive(left, |frame| {
+                if frame.len() > *longest {
+                    drops.add(PortDrop::SuperFrame, 1);
+                } else if is_checksum_partial(frame) {
+                    drops.add(PortDrop::ChecksumNotReady, 1);
+                } else {
+                    frames.push(arena.copy(frame));
+                }
+            });
+        }
+        self.next = (self.next + 1) % queues.len();
+        Ok(())
+    }
+
+    fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
+        let longest = self.longest;
+        let queue = &mut self.queues[0];
+        while !batch.is_empty() {
+            let too_long = |frame: &&[u8]| frame.len() > longest;
+            let fitting = batch.iter().position(|frame| too_long(&frame));
+            if fitting == Some(0) {
+                self.drops.add(PortDrop::TransmitRefused, 1);
+                batch.sent(1);
+                continue;
+            }
+            let put = queue.put(batch.iter().take(fitting.unwrap_or(usize::MAX)));
+            batch.sent(put);
+            self.writes += put as u64;
+            match queue.kick()? {
+                Kicked::Done => {}
+                Kicked::Dropped(count) => self.drops.add(PortDrop::TransmitRefused, count),
+                Kicked::LinkDown => {
+                    // What is in the ring leaves when the interface is up again.
+                    self.drops.add(PortDrop::LinkDown, batch.len() as u64);
+                    batch.sent(batch.len());
+                }
+            }
+            if put == 0 {
+                break;
+            }
+        }
+        self.wait_for_room(!batch.is_empty())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        let any = self.any.as_ref().map(OwnedFd::as_fd);
+        Some(any.unwrap_or_else(|| self.queues[0].fd()))
+    }
+
+    fn link(&self) -> &LinkInfo {
+        &self.link
+    }
+
+    fn counters(&self, sink: &mut dyn CounterSink) {
+        sink.counter("port.writes", self.writes);
+        sink.counter("port.arena.chunks", self.arena.allocated());
+        let wakeups = self.queues.iter().map(Queue::wakeups).sum();
+        sink.counter("port.xdp.wakeups", wakeups);
+        sink.counter("port.xdp.queues", self.queues.len() as u64);
+        sink.counter("port.xdp.native", u64::from(self.mode == Mode::Native));
+        sink.counter("port.xdp.zero_copy", u64::from(self.is_zero_copy()));
+        if let Some(steering) = &self.steering {
+            sink.counter("port.xdp.redirected", steering.redirected());
+            sink.counter("port.xdp.passed", steering.passed());
+        }
+        tell_drops(&self.drops(), sink);
+    }
+}
+
+/// The MTU, an Ethernet header and a VLAN tag, bytes.
+fn longest_frame(link: &LinkInfo) -> usize {
+    usize::from(link.mtu) + LINK_OVERHEAD
+}
+
+/// The least size of chunks that the interface's frames fit into.
+fn chunk_bytes(link: &LinkInfo) -> Result<usize, XdpError> {
+    let fits = |chunk: &usize| longest_frame(link) + HEADROOM <= *chunk;
+    CHUNKS.into_iter().find(fits).ok_or_else(|| XdpError::Mtu {
+        name: link.name.clone(),
+        mtu: link.mtu,
+        most: (CHUNKS[CHUNKS.len() - 1] - HEADROOM - LINK_OVERHEAD) as u16,
+    })
+}
+
+/// Binds a socket to its queue, which may take a moment to get free.
+fn bind(
+    queue: &Queue,
+    name: &str,
+    interface: u32,
+    number: u32,
+    copies: bool,
+) -> Result<(), XdpError> {
+    let start = Instant::now();
+    loop {
+        match queue.bind(interface, number, copies) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                if start.elapsed() > LONGEST_BIND {
+                    return Err(XdpError::QueueTaken {
+                        name: name.to_owned(),
+                        queue: number,
+                    });
+                }
+                thread::sleep(BIND_AGAIN);
+            }
+            outcome => return outcome.map_err(XdpError::of("bind an AF_XDP socket")),
+        }
+    }
+}
+
+/// A descriptor that is ready when one of these sockets has received.
+fn any_of(queues: &[Queue]) -> io::Result<OwnedFd> {
+    let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (number, queue) in queues.iter().enumerate() {
+        let data = EventData::new_u64(number as u64);
+        epoll::add(&any, queue.fd(), data, EventFlags::IN)?;
+    }
+    Ok(any)
+}

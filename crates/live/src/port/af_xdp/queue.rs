@@ -1,0 +1,198 @@
+//! The socket of one queue, with its rings and its frames.
+#![allow(unsafe_code)]
+
+use super::AfXdpConfig;
+use super::frames::Frames;
+use super::ring::{Consumer, Producer};
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    set_xdp_rx_ring_size, set_xdp_tx_ring_size, set_xdp_umem_completion_ring_size,
+    set_xdp_umem_fill_ring_size, xdp_mmap_offsets, xdp_options, xdp_statistics,
+};
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions,
+    XdpOptionsFlags, XdpStatistics,
+};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// An AF_XDP socket. Each chunk of its frames is in one place: in the fill ring, at the kernel or in the receive ring; or among the
+/// free ones, in the transmit ring, at the kernel or in the completion ring.
+#[derive(Debug)]
+pub(super) struct Queue {
+    fill: Producer<u64>,
+    receive: Consumer<XdpDesc>,
+    transmit: Producer<XdpDesc>,
+    completion: Consumer<u64>,
+    /// Chunks to send from.
+    free: Vec<u64>,
+    /// Closed before the frames go.
+    fd: OwnedFd,
+    frames: Frames,
+    /// Times that the kernel was called to look at the rings.
+    wakeups: u64,
+}
+
+/// What became of a call to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kicked {
+    /// The kernel has done what it could.
+    Done,
+    /// The same, and it dropped so many frames.
+    Dropped(u64),
+    /// The interface is down.
+    LinkDown,
+}
+
+impl Queue {
+    /// Makes a socket, not bound yet, for frames in chunks of `chunk_bytes`.
+    ///
+    /// # Errors
+    /// There is no permission, no memory, or the kernel has no such sockets.
+    pub(super) fn new(config: &AfXdpConfig, chunk_bytes: usize) -> io::Result<Self> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
+        let (receive, transmit) = (config.receive_frames, config.transmit_frames);
+        let frames = Frames::new(receive + transmit, chunk_bytes)?;
+        frames.register(fd.as_fd())?;
+        set_xdp_umem_fill_ring_size(&fd, receive)?;
+        set_xdp_umem_completion_ring_size(&fd, transmit)?;
+        set_xdp_rx_ring_size(&fd, receive)?;
+        set_xdp_tx_ring_size(&fd, transmit)?;
+        let offsets = xdp_mmap_offsets(&fd)?;
+        let at = fd.as_fd();
+        let mut addresses = frames.addresses();
+        let mut fill = Producer::new(at, receive, offsets.fr, XDP_UMEM_PGOFF_FILL_RING)?;
+        for address in addresses.by_ref().take(receive as usize) {
+            fill.put(address);
+        }
+        fill.publish();
+        Ok(Self {
+            fill,
+            receive: Consumer::new(at, receive, offsets.rx, XDP_PGOFF_RX_RING)?,
+            transmit: Producer::new(at, transmit, offsets.tx, XDP_PGOFF_TX_RING)?,
+            completion: Consumer::new(at, transmit, offsets.cr, XDP_UMEM_PGOFF_COMPLETION_RING)?,
+            free: addresses.collect(),
+            fd,
+            frames,
+            wakeups: 0,
+        })
+    }
+
+    /// Binds it to a queue of an interface. Unless `copies`, the driver writes to its memory and reads from it, where it can.
+    ///
+    /// # Errors
+    /// EBUSY if the queue has another socket, also for a moment after that was closed.
+    pub(super) fn bind(&self, interface: u32, queue: u32, copies: bool) -> io::Result<()> {
+        let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+        flags.set(SocketAddrXdpFlags::XDP_COPY, copies);
+        Ok(bind(
+            &self.fd,
+            &SocketAddrXdp::new(flags, interface, queue),
+        )?)
+    }
+
+    /// Whether the driver works on its memory, and nothing is copied.
+    pub(super) fn is_zero_copy(&self) -> bool {
+        xdp_options(&self.fd)
+            .is_ok_and(|options| options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Lets `use_it` have received frames, at most `most`; says how many there were.
+    pub(super) fn receive(&mut self, most: usize, mut use_it: impl FnMut(&[u8])) -> usize {
+        let mut count = 0;
+        while count < most
+            && let Some(descriptor) = self.receive.take()
+        {
+            // SAFETY: the kernel has given the chunk back by the receive ring; it is given it again below, after the frame was used.
+            let frame = unsafe { self.frames.received(descriptor.addr, descriptor.len) };
+            use_it(frame);
+            // The ring has room for all chunks that are used to receive.
+            self.fill.put(self.frames.chunk_of(descriptor.addr));
+            count += 1;
+        }
+        if count > 0 {
+            self.receive.release();
+            self.fill.publish();
+        }
+        // A driver that works on the memory itself may wait for it.
+        if self.fill.needs_wakeup() {
+            self.wakeups += 1;
+            // That nothing comes of it now is no failure.
+            let _ = recv(&self.fd, &mut [0_u8; 0], RecvFlags::DONTWAIT);
+        }
+        count
+    }
+
+    /// Puts frames into the transmit ring, as many as find room; says how many. They leave with [`Queue::kick`].
+    pub(super) fn put<'a>(&mut self, frames: impl ExactSizeIterator<Item = &'a [u8]>) -> usize {
+        while let Some(address) = self.completion.take() {
+            self.free.push(self.frames.chunk_of(address));
+        }
+        self.completion.release();
+        let room = self.transmit.room(frames.len() as u32) as usize;
+        let room = room.min(self.free.len());
+        for frame in frames.take(room) {
+            let address = self.free.pop().expect("as many as there is room for");
+            // SAFETY: a free chunk is not the kernel's: it never was, or has come back by the completion ring.
+            unsafe { self.frames.write(address, frame) };
+            self.transmit.put(XdpDesc {
+                addr: address,
+                len: frame.len() as u32,
+                options: XdpDescOptions::empty(),
+            });
+        }
+        self.transmit.publish();
+        room
+    }
+
+    /// Calls the kernel to send what is in the ring, until it has taken all or can take no more now: where it copies, it takes 32 frames
+    /// at a call.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub(super) fn kick(&mut self) -> io::Result<Kicked> {
+        let mut dropped = 0;
+        loop {
+            let pending = self.transmit.pending();
+            if pending == 0 || !self.transmit.needs_wakeup() {
+                break;
+            }
+            self.wakeups += 1;
+            match send(&self.fd, &[], SendFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => {}
+                // The driver has dropped one, which has left the ring.
+                Err(Errno::BUSY) => dropped += 1,
+                Err(Errno::NETDOWN) => return Ok(Kicked::LinkDown),
+                Err(error) => return Err(error.into()),
+            }
+            if self.transmit.pending() == pending {
+                break;
+            }
+        }
+        Ok(match dropped {
+            0 => Kicked::Done,
+            _ => Kicked::Dropped(dropped),
+        })
+    }
+
+    /// What the kernel has counted.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(super) fn statistics(&self) -> io::Result<XdpStatistics> {
+        Ok(xdp_statistics(&self.fd)?)
+    }
+
+    pub(super) fn wakeups(&self) -> u64 {
+        self.wakeups
+    }
+}

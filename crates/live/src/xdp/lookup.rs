@@ -1,0 +1,169 @@
+//! Which flows are the adapter's: looked up in the kernel, before its stack sees a packet.
+
+use super::bpf::{AttachPoint, Link, Map, MapKind, Program, ProgramKind};
+use super::error::XdpError;
+use super::key::Key;
+use super::programs::{self, Counter};
+use super::steering::{Mode, Steering};
+use crate::port::interface_index;
+use baton_wire::Flow;
+use std::io;
+
+/// How a lookup is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookupConfig {
+    /// Flows at most; the kernel has 100 bytes of memory for each from the start on.
+    pub capacity: u32,
+    /// The mode of the program; without, the native one where the driver has it.
+    pub mode: Option<Mode>,
+}
+
+impl Default for LookupConfig {
+    fn default() -> Self {
+        Self {
+            capacity: 65_536,
+            mode: None,
+        }
+    }
+}
+
+/// What the programs of a lookup have counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LookupCounters {
+    /// Received frames that went to a socket of the adapter.
+    pub redirected: u64,
+    /// Received frames that were left to the kernel.
+    pub passed: u64,
+    /// Packets that the kernel wanted to send of the adapter's flows, and that were dropped.
+    pub guarded: u64,
+}
+
+/// What becomes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes to the adapter.
+    Redirected,
+    /// The kernel has it.
+    Passed,
+    /// It is dropped.
+    Dropped,
+}
+
+/// Finds the flows of an adapter among what an interface receives, and gives them to its sockets. What the kernel sends of them is
+/// dropped: its sockets may still be there while a connection changes hands. All else goes its usual way, also what is not
+/// understood: fragments, VLANs, IPv6 extension headers, frames that are cut off.
+///
+/// It ends when it is dropped, and with the process, however that ends: then the kernel has the flows.
+#[derive(Debug)]
+pub struct Lookup {
+    steering: Steering,
+    flows: Map,
+    guard: Program,
+    _guard_link: Link,
+    capacity: u32,
+}
+
+impl Lookup {
+    /// Attaches its programs to the interface `name` in this thread's network namespace.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn attach(name: &str, config: LookupConfig) -> Result<Self, XdpError> {
+        let capacity = config.capacity;
+        let flows = Map::new(
+            "baton_flows",
+            MapKind::Hash,
+            Key::BYTES,
+            VALUE.len(),
+            capacity,
+        )
+        .map_err(XdpError::of("make maps of XDP programs"))?;
+        let steering = Steering::attach(name, config.mode, "baton_lookup", |maps| {
+            programs::lookup(&flows, maps)
+        })?;
+        let instructions = programs::guard(&flows, &steering.counters);
+        let guard = Program::load("baton_guard", ProgramKind::TrafficControl, &instructions)
+            .map_err(XdpError::of_load("baton_guard"))?;
+        let link = guard
+            .attach(AttachPoint::TcxEgress, interface_index(name)?, 0)
+            .map_err(XdpError::of("guard what the kernel sends"))?;
+        Ok(Self {
+            steering,
+            flows,
+            guard,
+            _guard_link: link,
+            capacity,
+        })
+    }
+
+    /// From here on `flow` is the adapter's.
+    ///
+    /// # Errors
+    /// [`XdpError::MapFull`].
+    pub fn insert(&self, flow: &Flow) -> Result<(), XdpError> {
+        let inserted = self.flows.update(&Key::from(flow).to_bytes(), &VALUE);
+        inserted.map_err(|error| match error.raw_os_error() {
+            Some(libc::E2BIG) => XdpError::MapFull {
+                capacity: self.capacity,
+            },
+            _ => XdpError::of("insert a flow")(error),
+        })
+    }
+
+    /// From here on `flow` is the kernel's. Says whether it was the adapter's.
+    ///
+    /// # Errors
+    /// The kernel has no memory.
+    pub fn remove(&self, flow: &Flow) -> Result<bool, XdpError> {
+        match self.flows.delete(&Key::from(flow).to_bytes()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+            Err(error) => Err(XdpError::of("remove a flow")(error)),
+        }
+    }
+
+    /// Flows that there can be at a time.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// What its programs have counted.
+    pub fn counters(&self) -> LookupCounters {
+        LookupCounters {
+            redirected: self.steering.redirected(),
+            passed: self.steering.passed(),
+            guarded: self.steering.count(Counter::Guarded),
+        }
+    }
+
+    /// What gives frames to sockets.
+    pub fn steering(&self) -> &Steering {
+        &self.steering
+    }
+
+    /// What would become of a received frame on queue 0. It is counted as one.
+    ///
+    /// # Errors
+    /// The kernel runs programs on no such frame: it is too short for an Ethernet header, or too long.
+    pub fn verdict_on_received(&self, frame: &[u8]) -> io::Result<Verdict> {
+        Ok(match self.steering.program.run(frame)?.cast_signed() {
+            programs::REDIRECT => Verdict::Redirected,
+            programs::PASS => Verdict::Passed,
+            _ => Verdict::Dropped,
+        })
+    }
+
+    /// What would become of a frame that the kernel sends. It is counted as one if it is dropped.
+    ///
+    /// # Errors
+    /// As [`Lookup::verdict_on_received`].
+    pub fn verdict_on_sent(&self, frame: &[u8]) -> io::Result<Verdict> {
+        Ok(match self.guard.run(frame)?.cast_signed() {
+            programs::DROP => Verdict::Dropped,
+            _ => Verdict::Passed,
+        })
+    }
+}
+
+/// An entry says that the flow is there, and no more.
+const VALUE: [u8; 4] = [0; 4];

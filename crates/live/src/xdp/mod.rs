@@ -1,0 +1,20 @@
+//! Programs in the kernel that decide for each frame, before the kernel's stack sees it, whether it is the adapter's (XDP).
+//!
+//! [`Lookup`] has a map of flows, [`Steering::of_everything`] takes all there is. What is taken goes to AF_XDP sockets
+//! ([`AfXdp`](crate::port::AfXdp)), one for each receive queue. Programs are attached by links, which the kernel takes back when the
+//! process is gone.
+//!
+//! The programs are short and have no loops. They are written as instructions ([`programs`](self)), which takes no compiler, neither
+//! here nor where Baton runs, and are loaded by the three or four commands of bpf(2) that it takes.
+
+mod assembler;
+mod bpf;
+mod error;
+mod key;
+mod lookup;
+mod programs;
+mod steering;
+
+pub use error::XdpError;
+pub use lookup::{Lookup, LookupConfig, LookupCounters, Verdict};
+pub use steering::{Mode, Steering};

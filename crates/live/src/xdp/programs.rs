@@ -1,0 +1,285 @@
+//! The programs that run in the kernel: on what an interface receives, and on what is sent there.
+//!
+//! They are instructions that [`Assembler`] puts together. A library would load an object that a compiler has made, which would have
+//! to be there when Baton is built, or lie in the repository as bytes that nobody reads.
+
+use super::assembler::{Arithmetic, Assembler, Condition, Helper, Label, Register, Size};
+use super::bpf::{Instruction, Map};
+use super::key::Key;
+use Arithmetic::{Add, And, Move, ShiftLeft};
+use Condition::{Equal, Greater, Less, NotEqual};
+use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
+use Size::{Byte, Double, Half, Word};
+
+/// The packet is the kernel's (XDP_PASS).
+pub(super) const PASS: i32 = 2;
+/// The packet goes to a socket (XDP_REDIRECT).
+pub(super) const REDIRECT: i32 = 4;
+/// The packet goes on to the next program, or out (TCX_NEXT, and TC_ACT_UNSPEC of a filter).
+pub(super) const GO_ON: i32 = -1;
+/// The packet is dropped (TCX_DROP, TC_ACT_SHOT).
+pub(super) const DROP: i32 = 2;
+
+/// The counters of a program, by their places in its map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Counter {
+    Redirected,
+    Passed,
+    Guarded,
+}
+
+impl Counter {
+    pub(super) const COUNT: u32 = 3;
+}
+
+/// The maps that programs use.
+#[derive(Debug)]
+pub(super) struct Maps<'a> {
+    /// The sockets, by receive queue.
+    pub(super) sockets: &'a Map,
+    pub(super) counters: &'a Map,
+}
+
+/// Which way packets go that a program sees, and where its context (`struct xdp_md`, `struct __sk_buff`) says where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    In,
+    Out,
+}
+
+impl Way {
+    /// Where in the context the packet's start is; its end is in the next word.
+    const fn data(self) -> i16 {
+        match self {
+            Self::In => 0,
+            Self::Out => 76,
+        }
+    }
+}
+
+/// Where a program's context has the receive queue (`struct xdp_md`).
+const RECEIVE_QUEUE: i16 = 16;
+/// Where it says whether a packet has a VLAN tag beside its bytes (`struct __sk_buff`).
+const VLAN_PRESENT: i16 = 20;
+
+const ETHERNET_BYTES: i32 = 14;
+const ETHERNET_TYPE: i16 = 12;
+const TYPE_IPV4: u16 = 0x0800;
+const TYPE_IPV6: u16 = 0x86dd;
+const IPV4_LEAST_BYTES: i32 = 20;
+const IPV4_MOST_BYTES: i32 = 60;
+const IPV6_BYTES: i32 = 40;
+const TCP: i32 = 6;
+const TCP_LEAST_BYTES: i32 = 20;
+/// More fragments, and the offset: both are zero in a whole packet.
+const FRAGMENT_BITS: u16 = 0x3fff;
+/// Places in the headers.
+const IPV4_LENGTH: i16 = ETHERNET_BYTES as i16 + 2;
+const IPV4_FRAGMENT: i16 = ETHERNET_BYTES as i16 + 6;
+const IPV4_PROTOCOL: i16 = ETHERNET_BYTES as i16 + 9;
+const IPV4_SOURCE: i16 = ETHERNET_BYTES as i16 + 12;
+const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
+const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
+const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
+
+/// Places on the stack: the key, and below it the index of a counter.
+const KEY: i16 = -(Key::BYTES as i16);
+const INDEX: i16 = KEY - 8;
+
+/// Redirects every frame to the socket of its queue; passes it if there is none.
+pub(super) fn everything(maps: &Maps<'_>) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    a.compute(Move, R6, R1);
+    redirect(&mut a, maps);
+    a.finish()
+}
+
+/// Redirects the TCP segments of the flows in the map to the socket of their queue, and passes all else: also what has not all headers
+/// of one of them, or is not known well enough to tell.
+pub(super) fn lookup(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let pass = a.label();
+    a.compute(Move, R6, R1);
+    find(&mut a, Way::In, flows, pass);
+    redirect(&mut a, maps);
+    a.place(pass);
+    a.compute(Move, R9, PASS);
+    count_and_exit(&mut a, Counter::Passed, maps.counters);
+    a.finish()
+}
+
+/// Drops what the kernel sends of the flows in the map.
+pub(super) fn guard(flows: &Map, counters: &Map) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let pass = a.label();
+    a.compute(Move, R6, R1);
+    a.load(Word, R1, R6, VLAN_PRESENT);
+    a.jump_if(R1, NotEqual, 0, pass);
+    find(&mut a, Way::Out, flows, pass);
+    a.compute(Move, R9, DROP);
+    count_and_exit(&mut a, Counter::Guarded, counters);
+    a.place(pass);
+    a.compute(Move, R0, GO_ON);
+    a.exit();
+    a.finish()
+}
+
+/// Ends with the frame at the socket of its queue, if there is one, otherwise with the kernel. R6 is the context.
+fn redirect(a: &mut Assembler, maps: &Maps<'_>) {
+    let passed = a.label();
+    a.load(Word, R2, R6, RECEIVE_QUEUE);
+    a.load_map(R1, maps.sockets);
+    // The result where the queue has no socket.
+    a.compute(Move, R3, PASS);
+    a.call(Helper::RedirectMap);
+    a.compute(Move, R9, R0);
+    a.jump_if(R9, NotEqual, REDIRECT, passed);
+    count_and_exit(a, Counter::Redirected, maps.counters);
+    a.place(passed);
+    count_and_exit(a, Counter::Passed, maps.counters);
+}
+
+/// Counts, and ends with R9 as the result.
+fn count_and_exit(a: &mut Assembler, counter: Counter, counters: &Map) {
+    let out = a.label();
+    a.store(Word, R10, INDEX, counter as i32);
+    a.load_map(R1, counters);
+    a.compute(Move, R2, R10);
+    a.compute(Add, R2, i32::from(INDEX));
+    a.call(Helper::MapLookup);
+    a.jump_if(R0, Equal, 0, out);
+    // Each processor has its own.
+    a.load(Double, R1, R0, 0);
+    a.compute(Add, R1, 1);
+    a.store(Double, R0, 0, R1);
+    a.place(out);
+    a.compute(Move, R0, R9);
+    a.exit();
+}
+
+/// Goes on to `pass` unless the packet is a TCP segment of one of the flows. R6 is the context; R7 becomes the packet's start, R8 its
+/// end, R9 its TCP header.
+fn find(a: &mut Assembler, way: Way, flows: &Map, pass: Label) {
+    let (ipv6, ports) = (a.label(), a.label());
+    a.load(Word, R7, R6, way.data());
+    a.load(Word, R8, R6, way.data() + 4);
+    for start in (0..Key::BYTES as i16).step_by(8) {
+        a.store(Double, R10, KEY + start, 0);
+    }
+    reach(a, R7, ETHERNET_BYTES, pass);
+    a.load(Half, R1, R7, ETHERNET_TYPE);
+    a.jump_if(R1, Equal, in_network_order(TYPE_IPV6), ipv6);
+    a.jump_if(R1, NotEqual, in_network_order(TYPE_IPV4), pass);
+    ipv4_header(a, way, pass);
+    a.jump(ports);
+    a.place(ipv6);
+    ipv6_header(a, way, pass);
+    a.place(ports);
+    let (source, destination) = match way {
+        Way::In => (Key::REMOTE_PORT, Key::LOCAL_PORT),
+        Way::Out => (Key::LOCAL_PORT, Key::REMOTE_PORT),
+    };
+    for (from, to) in [(0, source), (2, destination)] {
+        a.load(Half, R1, R9, from);
+        a.store(Half, R10, KEY + to, R1);
+    }
+    a.load_map(R1, flows);
+    a.compute(Move, R2, R10);
+    a.compute(Add, R2, i32::from(KEY));
+    a.call(Helper::MapLookup);
+    a.jump_if(R0, Equal, 0, pass);
+}
+
+/// The packet has so many bytes from `start` on.
+fn reach(a: &mut Assembler, start: Register, bytes: i32, pass: Label) {
+    a.compute(Move, R3, start);
+    a.compute(Add, R3, bytes);
+    a.jump_if(R3, Greater, R8, pass);
+}
+
+/// Reads an IPv4 header.
+fn ipv4_header(a: &mut Assembler, way: Way, pass: Label) {
+    reach(a, R7, ETHERNET_BYTES + IPV4_LEAST_BYTES, pass);
+    a.load(Byte, R4, R7, ETHERNET_BYTES as i16);
+    version(a, 4, pass);
+    a.load(Byte, R1, R7, IPV4_PROTOCOL);
+    a.jump_if(R1, NotEqual, TCP, pass);
+    a.load(Half, R1, R7, IPV4_FRAGMENT);
+    a.compute(And, R1, in_network_order(FRAGMENT_BITS));
+    a.jump_if(R1, NotEqual, 0, pass);
+    // The header's length, with its options.
+    a.compute(And, R4, 0x0f);
+    a.compute(ShiftLeft, R4, 2);
+    if way == Way::In {
+        a.load(Half, R2, R7, IPV4_LENGTH);
+        a.order_for_machine(R2);
+        a.compute(Move, R1, R4);
+        a.compute(Add, R1, TCP_LEAST_BYTES);
+        a.jump_if(R2, Less, R1, pass);
+    }
+    behind_ipv4_header(a, pass);
+    reach(a, R9, TCP_LEAST_BYTES, pass);
+    addresses(a, way, IPV4_SOURCE, 4);
+}
+
+/// Reads an IPv6 header. After it comes TCP, and no extension.
+fn ipv6_header(a: &mut Assembler, way: Way, pass: Label) {
+    reach(a, R7, ETHERNET_BYTES + IPV6_BYTES, pass);
+    a.load(Byte, R4, R7, ETHERNET_BYTES as i16);
+    version(a, 6, pass);
+    a.load(Byte, R1, R7, IPV6_NEXT_HEADER);
+    a.jump_if(R1, NotEqual, TCP, pass);
+    if way == Way::In {
+        a.load(Half, R2, R7, IPV6_LENGTH);
+        a.order_for_machine(R2);
+        a.jump_if(R2, Less, TCP_LEAST_BYTES, pass);
+    }
+    a.compute(Move, R9, R7);
+    a.compute(Add, R9, ETHERNET_BYTES + IPV6_BYTES);
+    reach(a, R9, TCP_LEAST_BYTES, pass);
+    addresses(a, way, IPV6_SOURCE, 16);
+}
+
+/// The upper half of R4 is this version of IP.
+fn version(a: &mut Assembler, version: i32, pass: Label) {
+    a.compute(Move, R1, R4);
+    a.compute(And, R1, 0xf0);
+    a.jump_if(R1, NotEqual, version << 4, pass);
+}
+
+/// R9 becomes the place behind the IPv4 header, whose length is in R4. A branch for each length: to add what a packet says to a pointer
+/// would take one more capability (CAP_PERFMON).
+fn behind_ipv4_header(a: &mut Assembler, pass: Label) {
+    let found = a.label();
+    a.compute(Move, R9, R7);
+    a.compute(Add, R9, ETHERNET_BYTES + IPV4_LEAST_BYTES);
+    for length in (IPV4_LEAST_BYTES..=IPV4_MOST_BYTES).step_by(4) {
+        a.jump_if(R4, Equal, length, found);
+        a.compute(Add, R9, 4);
+    }
+    // It is shorter than it may be.
+    a.jump(pass);
+    a.place(found);
+}
+
+/// Copies both addresses and their family to the key; the source is at `source`, and the destination behind it.
+fn addresses(a: &mut Assembler, way: Way, source: i16, bytes: i16) {
+    let (of_source, of_destination) = match way {
+        Way::In => (Key::REMOTE_ADDR, Key::LOCAL_ADDR),
+        Way::Out => (Key::LOCAL_ADDR, Key::REMOTE_ADDR),
+    };
+    for (from, to) in [(source, of_source), (source + bytes, of_destination)] {
+        for at in (0..bytes).step_by(4) {
+            a.load(Word, R1, R7, from + at);
+            a.store(Word, R10, KEY + to + at, R1);
+        }
+    }
+    let family = if bytes == 4 { 4 } else { 6 };
+    a.store(Word, R10, KEY + Key::FAMILY, family);
+}
+
+/// The number as a load finds it in a packet.
+fn in_network_order(number: u16) -> i32 {
+    i32::from(number.to_be())
+}

@@ -1,0 +1,160 @@
+//! A program on an interface that gives frames to sockets.
+
+use super::bpf::{AttachPoint, Instruction, Link, Map, MapKind, Program, ProgramKind};
+use super::error::XdpError;
+use super::programs::{self, Counter, Maps};
+use crate::port::{interface_index, receive_queues};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Where on its way to the kernel a frame meets the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before the kernel has spent anything on it.
+    Native,
+    /// In the kernel's receive path; works with every driver.
+    Generic,
+}
+
+impl Mode {
+    /// The flag that asks for it (XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE).
+    const fn flag(self) -> u32 {
+        match self {
+            Self::Native => 1 << 2,
+            Self::Generic => 1 << 1,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        })
+    }
+}
+
+/// Gives frames that an interface receives to sockets, by queue. It ends when it is dropped, and with the process, however that ends.
+#[derive(Debug)]
+pub struct Steering {
+    sockets: Map,
+    pub(super) counters: Map,
+    pub(super) program: Program,
+    mode: Mode,
+    queues: u32,
+    _link: Link,
+}
+
+impl Steering {
+    /// Steers all frames of the interface `name` in this thread's network namespace. Without a mode, the native one is tried first.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn of_everything(name: &str, mode: Option<Mode>) -> Result<Self, XdpError> {
+        Self::attach(name, mode, "baton_all", programs::everything)
+    }
+
+    /// Steers what a program says, which `write` writes.
+    pub(super) fn attach(
+        name: &str,
+        mode: Option<Mode>,
+        program_name: &'static str,
+        write: impl FnOnce(&Maps<'_>) -> Vec<Instruction>,
+    ) -> Result<Self, XdpError> {
+        let index = interface_index(name)?;
+        let queues = receive_queues(name)?;
+        let map = |name, kind, value, entries| {
+            Map::new(name, kind, size_of::<u32>(), value, entries)
+                .map_err(XdpError::of("make maps of XDP programs"))
+        };
+        let sockets = map("baton_sockets", MapKind::Sockets, size_of::<u32>(), queues)?;
+        let counters = map(
+            "baton_counters",
+            MapKind::PerCpuArray,
+            size_of::<u64>(),
+            Counter::COUNT,
+        )?;
+        let instructions = write(&Maps {
+            sockets: &sockets,
+            counters: &counters,
+        });
+        let program = Program::load(program_name, ProgramKind::Xdp, &instructions)
+            .map_err(XdpError::of_load(program_name))?;
+        let (link, mode) = attach_in(mode, &program, name, index)?;
+        Ok(Self {
+            sockets,
+            counters,
+            program,
+            mode,
+            queues,
+            _link: link,
+        })
+    }
+
+    /// The mode in which the program runs.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Receive queues of the interface, each of which can have a socket.
+    pub fn queues(&self) -> u32 {
+        self.queues
+    }
+
+    /// From here on frames of `queue` go to this socket (AF_XDP) until it is closed.
+    ///
+    /// # Errors
+    /// There is no such queue, or the socket is not set up.
+    pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let descriptor = socket.as_raw_fd();
+        self.sockets
+            .update(&queue.to_ne_bytes(), &descriptor.to_ne_bytes())
+    }
+
+    /// Frames that went to a socket.
+    pub fn redirected(&self) -> u64 {
+        self.count(Counter::Redirected)
+    }
+
+    /// Frames that were left to the kernel.
+    pub fn passed(&self) -> u64 {
+        self.count(Counter::Passed)
+    }
+
+    pub(super) fn count(&self, counter: Counter) -> u64 {
+        // An entry of this map cannot be absent.
+        self.counters.sum(counter as u32).unwrap_or_default()
+    }
+}
+
+/// Attaches the program in this mode, or in the best that there is.
+fn attach_in(
+    mode: Option<Mode>,
+    program: &Program,
+    name: &str,
+    index: u32,
+) -> Result<(Link, Mode), XdpError> {
+    let attach = |mode: Mode| {
+        let link = program.attach(AttachPoint::Xdp, index, mode.flag());
+        link.map(|link| (link, mode))
+            .map_err(|error| match error.raw_os_error() {
+                // Of this mode, or of the other one.
+                Some(libc::EBUSY | libc::EEXIST) => XdpError::Occupied(name.to_owned()),
+                Some(libc::EPERM) => XdpError::Permission("attach an XDP program"),
+                _ => XdpError::Refused {
+                    name: name.to_owned(),
+                    mode,
+                    error,
+                },
+            })
+    };
+    match mode {
+        Some(mode) => attach(mode),
+        None => attach(Mode::Native).or_else(|error| match error {
+            XdpError::Refused { .. } => attach(Mode::Generic),
+            error => Err(error),
+        }),
+    }
+}

@@ -1,0 +1,174 @@
+//! A lookup between the kernels of two namespaces: one connection is captured, the other goes on.
+
+use crate::frames::flow_of;
+use crate::wire::{FAR, NEAR, leave_namespace, on_veth, run};
+use baton_live::port::{AfXdp, AfXdpConfig, Offload, Offloads, Port};
+use baton_live::xdp::{Lookup, LookupConfig, Mode};
+use baton_wire::{Endpoint, Flow, Time};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const ALL: &[(&str, fn())] = &[(
+    "a_connection_is_captured_and_given_back_while_another_goes_on",
+    a_connection_is_captured_and_given_back_while_another_goes_on,
+)];
+
+/// Longer than anything takes, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The addresses of both ends.
+const ENDS: [[&str; 2]; 2] = [["10.1.0.1", "10.1.0.2"], ["fd00:1::1", "fd00:1::2"]];
+
+fn configure(name: &str, end: usize) {
+    run("ip", &["link", "set", name, "up"]);
+    for [addresses, length] in [[ENDS[0], ["/24"; 2]], [ENDS[1], ["/64"; 2]]] {
+        let address = format!("{}{}", addresses[end], length[end]);
+        run("ip", &["addr", "add", &address, "dev", name, "nodad"]);
+    }
+    let switch_off = Offloads::of(name).switch_off(&Offload::OF_PEER);
+    switch_off.expect("it can");
+}
+
+/// Calls `work` with listeners of another namespace, at the far end of the cable, one for each version of IP.
+fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
+    thread::scope(|scope| {
+        let (to_near, from_far) = channel();
+        let (moved, is_moved) = channel();
+        scope.spawn(move || {
+            leave_namespace();
+            to_near
+                .send(Err(rustix::thread::gettid()))
+                .expect("the other end waits");
+            is_moved.recv().expect("the cable comes");
+            configure(FAR, 1);
+            let listen = |ends: [&str; 2]| {
+                let addr: std::net::IpAddr = ends[1].parse().expect("an address");
+                TcpListener::bind((addr, 7)).expect("it listens")
+            };
+            to_near
+                .send(Ok(ENDS.map(listen).into()))
+                .expect("the other end waits");
+        });
+        let thread = from_far
+            .recv()
+            .expect("it starts")
+            .expect_err("its number first");
+        let thread = thread.as_raw_nonzero().to_string();
+        run("ip", &["link", "set", FAR, "netns", &thread]);
+        configure(NEAR, 0);
+        moved.send(()).expect("the other end waits");
+        work(from_far.recv().expect("it goes on").expect("listeners"));
+    });
+}
+
+/// A connection: the near end and the far end.
+fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let near = TcpStream::connect(listener.local_addr().expect("it has one")).expect("connected");
+    let (far, _) = listener.accept().expect("accepted");
+    for end in [&near, &far] {
+        end.set_read_timeout(Some(PATIENCE)).expect("a time");
+    }
+    (near, far)
+}
+
+fn flow_between(near: &TcpStream) -> Flow {
+    let end = |address: std::net::SocketAddr| Endpoint::new(address.ip(), address.port());
+    Flow {
+        local: end(near.local_addr().expect("it has one")),
+        remote: end(near.peer_addr().expect("it has one")),
+    }
+}
+
+/// Sends this much and sees it arrive.
+fn transfer(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
+    let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| from.write_all(&data).expect("it is sent"));
+        let mut arrived = vec![0; bytes];
+        to.read_exact(&mut arrived).expect("it arrives");
+        assert!(arrived == data, "what arrives is what was sent");
+    });
+}
+
+fn a_connection_is_captured_and_given_back_while_another_goes_on() {
+    for mode in [Mode::Native, Mode::Generic] {
+        on_veth(1, || {
+            with_far_listeners(|listeners| {
+                let config = LookupConfig {
+                    mode: Some(mode),
+                    ..LookupConfig::default()
+                };
+                let lookup = Lookup::attach(NEAR, config).expect("it attaches");
+                let mut port =
+                    AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
+                for listener in &listeners {
+                    capture_one(listener, &lookup, &mut port);
+                }
+            });
+        });
+    }
+}
+
+fn capture_one(listener: &TcpListener, lookup: &Lookup, port: &mut AfXdp) {
+    let (near, far) = connect(listener);
+    let (other_near, other_far) = connect(listener);
+    let flow = flow_between(&near);
+    transfer(&near, &far, 100_000);
+    transfer(&far, &near, 100_000);
+    let before = lookup.counters();
+    lookup.insert(&flow).expect("there is room");
+
+    // What the far end sends comes to the port; what the kernel sends does not leave.
+    (&far)
+        .write_all(b"to the adapter")
+        .expect("the kernel takes it");
+    (&near)
+        .write_all(b"held back")
+        .expect("the kernel takes it");
+    let start = Instant::now();
+    let mut frames = Vec::new();
+    loop {
+        port.receive(Time::ZERO, &mut frames).expect("it is there");
+        let guarded = lookup.counters().guarded > before.guarded;
+        if guarded
+            && frames
+                .iter()
+                .any(|frame| frame.ends_with(b"to the adapter"))
+        {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "nothing is captured");
+        thread::yield_now();
+    }
+    transfer(&other_near, &other_far, 2_000_000);
+    transfer(&other_far, &other_near, 2_000_000);
+    port.receive(Time::ZERO, &mut frames).expect("it is there");
+    assert!(
+        frames.iter().all(|frame| flow_of(frame) == Some(flow)),
+        "no frame of another"
+    );
+    assert!(
+        lookup.counters().passed > before.passed + 1_000,
+        "the other's frames passed"
+    );
+    for end in [&near, &far] {
+        end.set_nonblocking(true).expect("it can");
+        let nothing = { end }
+            .read(&mut [0; 100])
+            .expect_err("nothing comes through");
+        assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+        end.set_nonblocking(false).expect("it can");
+    }
+
+    // Given back, it goes on where it was: both kernels send again.
+    assert!(lookup.remove(&flow).expect("no error"));
+    let mut arrived = [0; 14];
+    (&near).read_exact(&mut arrived).expect("it arrives");
+    assert_eq!(&arrived, b"to the adapter");
+    let mut arrived = [0; 9];
+    (&far).read_exact(&mut arrived).expect("it arrives");
+    assert_eq!(&arrived, b"held back");
+}

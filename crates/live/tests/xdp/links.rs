@@ -1,0 +1,257 @@
+//! How programs are attached, by whom, and that nothing of them stays.
+
+use crate::wire::{NEAR, on_veth, run};
+use baton_live::port::{AfXdp, AfXdpConfig};
+use baton_live::xdp::{Lookup, LookupConfig, Mode, Steering, XdpError};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "links_go_with_a_process_that_is_killed",
+        links_go_with_a_process_that_is_killed,
+    ),
+    (
+        "a_second_program_is_refused_by_name",
+        a_second_program_is_refused_by_name,
+    ),
+    (
+        "the_mode_is_the_native_one_or_as_asked",
+        the_mode_is_the_native_one_or_as_asked,
+    ),
+    (
+        "a_driver_without_xdp_has_the_generic_mode",
+        a_driver_without_xdp_has_the_generic_mode,
+    ),
+    ("what_is_missing_is_named", what_is_missing_is_named),
+    (
+        "three_capabilities_are_enough",
+        three_capabilities_are_enough,
+    ),
+    (
+        "frames_that_are_too_long_are_refused_before_anything_is_attached",
+        frames_that_are_too_long_are_refused_before_anything_is_attached,
+    ),
+];
+
+/// What tells a child that it is one.
+const CHILD: &str = "BATON_TEST_XDP_CHILD";
+const ATTACHED: &str = "attached";
+
+/// In a child that a test has started: attaches everything, says so, and stays. Returns in any other process.
+pub fn serve_parent() {
+    let Some(name) = std::env::var_os(CHILD) else {
+        return;
+    };
+    let name = name.into_string().expect("UTF-8");
+    let attach = || {
+        let lookup = Lookup::attach(&name, LookupConfig::default())?;
+        let port = AfXdp::with_lookup(&name, &AfXdpConfig::default(), &lookup)?;
+        Ok::<_, XdpError>((lookup, port))
+    };
+    match attach() {
+        Ok(_kept) => {
+            println!("{ATTACHED}");
+            // Until the parent closes its end.
+            let _ = std::io::stdin().read(&mut [0]);
+        }
+        Err(error) => println!("{}", error.to_string().replace('\n', " | ")),
+    }
+    std::process::exit(0);
+}
+
+/// Starts this program as a child with these words before it, and gives the first line that it says.
+fn child(before: &[&str]) -> (Child, String) {
+    let this = std::env::current_exe().expect("it has a path");
+    let mut words = before
+        .iter()
+        .map(std::ffi::OsStr::new)
+        .chain([this.as_os_str()]);
+    let mut command = Command::new(words.next().expect("a program"));
+    command.args(words).env(CHILD, NEAR);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut line = String::new();
+    let output = child.stdout.as_mut().expect("a pipe");
+    BufReader::new(output)
+        .read_line(&mut line)
+        .expect("it speaks");
+    (child, line.trim().to_owned())
+}
+
+/// Programs on the interface: on what is received, and on what is sent.
+fn programs() -> (bool, u32) {
+    let link = run("ip", &["-d", "link", "show", "dev", NEAR]);
+    (link.contains("prog/xdp"), egress_programs())
+}
+
+/// How many programs see what is sent (BPF_PROG_QUERY).
+#[allow(unsafe_code)]
+fn egress_programs() -> u32 {
+    #[repr(C)]
+    #[derive(Default)]
+    struct Query {
+        interface: u32,
+        attach_type: u32,
+        query_flags: u32,
+        attach_flags: u32,
+        ids: u64,
+        count: u32,
+        padding: u32,
+    }
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    );
+    let index = rustix::net::netdevice::name_to_index(socket.expect("a socket"), NEAR);
+    let mut query = Query {
+        interface: index.expect("the interface is there"),
+        attach_type: 47,
+        ..Query::default()
+    };
+    // SAFETY: these are the attributes of the command; without a place for identifiers the kernel writes none.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, 16, &raw mut query, size_of::<Query>()) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    query.count
+}
+
+fn links_go_with_a_process_that_is_killed() {
+    on_veth(1, || {
+        assert_eq!(programs(), (false, 0));
+        let (mut child, line) = child(&["env"]);
+        assert_eq!(line, ATTACHED);
+        assert_eq!(programs(), (true, 1));
+        child.kill().expect("it is there");
+        child.wait().expect("it is gone");
+        // The kernel cleans up behind it.
+        let start = Instant::now();
+        while programs() != (false, 0) {
+            assert!(start.elapsed() < Duration::from_secs(30), "they stay");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // And the next one finds all free.
+        let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
+        AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
+        drop(lookup);
+        assert_eq!(programs(), (false, 0));
+    });
+}
+
+fn a_second_program_is_refused_by_name() {
+    on_veth(1, || {
+        for first in [Mode::Native, Mode::Generic] {
+            let _first = Steering::of_everything(NEAR, Some(first)).expect("it attaches");
+            for second in [None, Some(Mode::Native), Some(Mode::Generic)] {
+                let refused = Steering::of_everything(NEAR, second).expect_err("occupied");
+                assert!(
+                    matches!(&refused, XdpError::Occupied(name) if name == NEAR),
+                    "{first} and {second:?}: {refused}"
+                );
+            }
+        }
+        let _port = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("all is free again");
+    });
+}
+
+fn the_mode_is_the_native_one_or_as_asked() {
+    on_veth(1, || {
+        for (asked, expected) in [
+            (None, Mode::Native),
+            (Some(Mode::Native), Mode::Native),
+            (Some(Mode::Generic), Mode::Generic),
+        ] {
+            let config = AfXdpConfig {
+                mode: asked,
+                ..AfXdpConfig::default()
+            };
+            let port = AfXdp::open(NEAR, &config).expect("it opens");
+            assert_eq!(port.mode(), expected);
+            assert!(!port.is_zero_copy(), "veth cannot");
+            let shown = run("ip", &["-d", "link", "show", "dev", NEAR]);
+            let word = match expected {
+                Mode::Native => " xdp ",
+                Mode::Generic => " xdpgeneric ",
+            };
+            assert!(shown.contains(word), "{shown}");
+        }
+    });
+}
+
+fn a_driver_without_xdp_has_the_generic_mode() {
+    crate::wire::apart(|| {
+        run("ip", &["link", "add", NEAR, "type", "bridge"]);
+        run("ip", &["link", "set", NEAR, "up"]);
+        let port = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
+        assert_eq!(port.mode(), Mode::Generic);
+        drop(port);
+        let refused = Steering::of_everything(NEAR, Some(Mode::Native)).expect_err("refused");
+        let text = refused.to_string();
+        assert!(text.contains("no XDP program in native mode"), "{text}");
+    });
+}
+
+fn what_is_missing_is_named() {
+    on_veth(1, || {
+        let nobody = [
+            "setpriv",
+            "--reuid",
+            "65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+        ];
+        let (mut child, line) = child(&nobody);
+        assert!(line.contains("no permission to"), "{line}");
+        assert!(
+            line.contains("CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"),
+            "{line}"
+        );
+        child.wait().expect("it is gone");
+        let absent = AfXdp::open("nowhere0", &AfXdpConfig::default()).expect_err("absent");
+        assert!(
+            absent.to_string().contains("no interface nowhere0"),
+            "{absent}"
+        );
+        let loopback = AfXdp::open("lo", &AfXdpConfig::default()).expect_err("no Ethernet");
+        assert!(
+            loopback.to_string().contains("no Ethernet interface"),
+            "{loopback}"
+        );
+    });
+}
+
+fn three_capabilities_are_enough() {
+    on_veth(1, || {
+        let given = "+bpf,+net_admin,+net_raw";
+        let (inherited, ambient) = (
+            format!("--inh-caps={given}"),
+            format!("--ambient-caps={given}"),
+        );
+        let user = ["--reuid", "65534", "--clear-groups"];
+        let before = [&["setpriv"], &user[..], &[&inherited, &ambient]].concat();
+        let (mut child, line) = child(&before);
+        assert_eq!(line, ATTACHED);
+        child.kill().expect("it is there");
+        child.wait().expect("it is gone");
+    });
+}
+
+fn frames_that_are_too_long_are_refused_before_anything_is_attached() {
+    on_veth(1, || {
+        run("ip", &["link", "set", NEAR, "mtu", "9000"]);
+        let config = AfXdpConfig {
+            mode: Some(Mode::Generic),
+            ..AfXdpConfig::default()
+        };
+        let refused = AfXdp::open(NEAR, &config).expect_err("too long");
+        let text = refused.to_string();
+        assert!(
+            text.contains("its MTU is 9000, expected at most 3822"),
+            "{text}"
+        );
+        assert_eq!(programs(), (false, 0));
+        run("ip", &["link", "set", NEAR, "mtu", "3822"]);
+        AfXdp::open(NEAR, &config).expect("it fits");
+    });
+}

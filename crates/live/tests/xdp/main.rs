@@ -1,0 +1,20 @@
+//! XDP on veth pairs in network namespaces of their own: programs, links, ports.
+
+#[path = "../../../baton/tests/common/needs.rs"]
+mod needs;
+
+mod capture;
+mod frames;
+mod links;
+mod lookup;
+mod ports;
+mod wire;
+
+use libtest_mimic::Arguments;
+use needs::Need;
+
+fn main() {
+    links::serve_parent();
+    let tests = [lookup::ALL, links::ALL, ports::ALL, capture::ALL];
+    needs::run(&Arguments::from_args(), Need::Root, &tests.concat());
+}

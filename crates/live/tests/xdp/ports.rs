@@ -1,0 +1,298 @@
+//! AF_XDP sockets as a port: all frames of an interface.
+
+use crate::wire::{FAR, NEAR, on_veth, run};
+use baton_live::port::{AfXdp, AfXdpConfig, Batch, PacketConfig, PacketSocket, Port, RingKind};
+use baton_live::xdp::Mode;
+use baton_wire::Time;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::net::{TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "frames_cross_unchanged_and_in_order",
+        frames_cross_unchanged_and_in_order,
+    ),
+    (
+        "frames_of_all_queues_are_received",
+        frames_of_all_queues_are_received,
+    ),
+    (
+        "a_port_can_be_opened_again_at_once",
+        a_port_can_be_opened_again_at_once,
+    ),
+    (
+        "frames_for_an_interface_that_is_down_are_dropped_by_name",
+        frames_for_an_interface_that_is_down_are_dropped_by_name,
+    ),
+    (
+        "unfinished_checksums_are_dropped_by_name",
+        unfinished_checksums_are_dropped_by_name,
+    ),
+    (
+        "frames_without_room_are_dropped_by_name",
+        frames_without_room_are_dropped_by_name,
+    ),
+    (
+        "an_interface_that_goes_is_an_error",
+        an_interface_that_goes_is_an_error,
+    ),
+];
+
+/// Longer than anything takes, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn in_mode(mode: Mode) -> AfXdpConfig {
+    AfXdpConfig {
+        mode: Some(mode),
+        ..AfXdpConfig::default()
+    }
+}
+
+fn packet_socket(name: &str) -> PacketSocket {
+    let config = PacketConfig {
+        ring: RingKind::Slots,
+        ..PacketConfig::default()
+    };
+    PacketSocket::open(name, &config).expect("it opens")
+}
+
+/// A frame that says which one it is; its type is one for experiments (IEEE 802).
+fn frame(number: u32) -> Vec<u8> {
+    let len = 60 + (number as usize * 37) % 1455;
+    let mut frame = vec![number as u8; len];
+    frame[..12].fill(2);
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    frame[14..18].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+/// The frames of [`frame`] that a port has now; others pass on such links, too.
+fn take(port: &mut impl Port) -> Vec<Bytes> {
+    let mut frames = Vec::new();
+    port.receive(Time::ZERO, &mut frames).expect("it is there");
+    frames.retain(|frame| frame[12..14] == [0x88, 0xb5]);
+    frames
+}
+
+fn counters(port: &impl Port) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    port.counters(&mut |name: &str, value| {
+        all.insert(name.to_owned(), value);
+    });
+    all
+}
+
+/// Waits until this is so.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "it does not come to be");
+        std::thread::yield_now();
+    }
+}
+
+/// Sends frames from one port to another in bursts that rings have room for.
+fn cross(from: &mut impl Port, to: &mut impl Port, count: u32, burst: u32) {
+    let (mut sent, mut arrived) = (0, 0);
+    let mut batch = Batch::default();
+    until(|| {
+        while batch.len() < 200 && sent < count && sent - arrived < burst {
+            batch.push(&frame(sent));
+            sent += 1;
+        }
+        from.send(Time::ZERO, &mut batch).expect("it is there");
+        for received in take(to) {
+            assert_eq!(received, frame(arrived), "number {arrived}");
+            arrived += 1;
+        }
+        arrived == count
+    });
+}
+
+fn frames_cross_unchanged_and_in_order() {
+    for mode in [Mode::Native, Mode::Generic] {
+        on_veth(1, || {
+            let mut near = AfXdp::open(NEAR, &in_mode(mode)).expect("it opens");
+            let mut far = packet_socket(FAR);
+            // Several times around each ring.
+            cross(&mut far, &mut near, 20_000, 400);
+            cross(&mut near, &mut far, 20_000, 400);
+            drop(far);
+            let mut far = AfXdp::open(FAR, &in_mode(mode)).expect("it opens");
+            cross(&mut far, &mut near, 20_000, 400);
+            for port in [near, far] {
+                let all = counters(&port);
+                for (name, value) in &all {
+                    assert!(!name.contains("dropped") || *value == 0, "{name} {value}");
+                }
+                assert!(all["port.writes"] >= 20_000 && all["port.arena.chunks"] < 50);
+                assert_eq!(all["port.xdp.native"], u64::from(mode == Mode::Native));
+            }
+        });
+    }
+}
+
+fn frames_of_all_queues_are_received() {
+    for mode in [Mode::Native, Mode::Generic] {
+        on_veth(2, || {
+            let mut port = AfXdp::open(NEAR, &in_mode(mode)).expect("it opens");
+            assert_eq!(port.queues(), 2);
+            run("ip", &["addr", "add", "10.1.0.2/24", "dev", FAR]);
+            let neighbour = "neigh add 10.1.0.1 lladdr 02:00:00:00:00:09 dev";
+            run(
+                "ip",
+                &[&neighbour.split(' ').collect::<Vec<_>>()[..], &[FAR]].concat(),
+            );
+            // The kernel chooses a queue by the ports.
+            const SENDERS: u16 = 200;
+            for _ in 0..SENDERS {
+                let socket = UdpSocket::bind("10.1.0.2:0").expect("a port");
+                socket.send_to(b"hello", "10.1.0.1:9").expect("it is sent");
+            }
+            let mut arrived = 0;
+            let mut frames = Vec::new();
+            until(|| {
+                let fd = port.fd().expect("a port has one");
+                let mut wait = [rustix::event::PollFd::new(
+                    &fd,
+                    rustix::event::PollFlags::IN,
+                )];
+                rustix::event::poll(&mut wait, None).expect("it waits");
+                port.receive(Time::ZERO, &mut frames).expect("it is there");
+                let ours = |frame: &Bytes| frame.ends_with(b"hello");
+                arrived += frames.drain(..).filter(ours).count();
+                arrived == usize::from(SENDERS)
+            });
+            // Sending is on one of them.
+            let mut far = packet_socket(FAR);
+            cross(&mut port, &mut far, 5_000, 400);
+        });
+    }
+}
+
+fn a_port_can_be_opened_again_at_once() {
+    on_veth(2, || {
+        for mode in [Mode::Native, Mode::Generic].repeat(4) {
+            let mut port = AfXdp::open(NEAR, &in_mode(mode)).expect("it opens");
+            let mut batch = Batch::default();
+            (0..100).for_each(|number| batch.push(&frame(number)));
+            port.send(Time::ZERO, &mut batch).expect("it is there");
+        }
+        let _port = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
+    });
+}
+
+fn frames_for_an_interface_that_is_down_are_dropped_by_name() {
+    on_veth(1, || {
+        let mut near = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
+        run("ip", &["link", "set", NEAR, "down"]);
+        let mut batch = Batch::default();
+        for _ in 0..10 {
+            (0..500).for_each(|number| batch.push(&frame(number)));
+            near.send(Time::ZERO, &mut batch).expect("it is there");
+            assert!(
+                batch.is_empty(),
+                "nothing waits for an interface that is down"
+            );
+        }
+        assert!(counters(&near)["port.dropped.link_down"] > 1_000);
+        // What came first into the ring leaves when it is up again.
+        run("ip", &["link", "set", NEAR, "up"]);
+        let mut far = packet_socket(FAR);
+        let mut last = None;
+        until(|| {
+            let mut batch = Batch::default();
+            batch.push(&frame(7_777));
+            near.send(Time::ZERO, &mut batch).expect("it is there");
+            last = take(&mut far).pop().or(last.take());
+            last.as_deref() == Some(&frame(7_777)[..])
+        });
+    });
+}
+
+fn unfinished_checksums_are_dropped_by_name() {
+    for mode in [Mode::Native, Mode::Generic] {
+        on_veth(1, || {
+            let mut port = AfXdp::open(NEAR, &in_mode(mode)).expect("it opens");
+            for (own, other) in [("10.1.0.2/24", "10.1.0.1"), ("fd00:1::2/64", "fd00:1::1")] {
+                let add = ["addr", "add", own, "dev", FAR];
+                let nodad: &[&str] = if own.contains(':') { &["nodad"] } else { &[] };
+                run("ip", &[&add, nodad].concat());
+                let mac = "02:00:00:00:00:09";
+                run("ip", &["neigh", "add", other, "lladdr", mac, "dev", FAR]);
+                let before = counters(&port)["port.dropped.checksum_not_ready"];
+                let address = format!(
+                    "{}:80",
+                    if own.contains(':') {
+                        format!("[{other}]")
+                    } else {
+                        other.to_owned()
+                    }
+                );
+                let address = address.parse().expect("an address");
+                std::thread::scope(|scope| {
+                    let namespace = std::fs::File::open("/proc/thread-self/ns/net");
+                    let namespace = namespace.expect("it has one");
+                    scope.spawn(move || {
+                        use std::os::fd::AsFd;
+                        let network = rustix::thread::LinkNameSpaceType::Network;
+                        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(network))
+                            .expect("root may");
+                        let _ = TcpStream::connect_timeout(&address, Duration::from_millis(100));
+                    });
+                });
+                until(|| {
+                    let mut frames = Vec::new();
+                    port.receive(Time::ZERO, &mut frames).expect("it is there");
+                    counters(&port)["port.dropped.checksum_not_ready"] > before
+                });
+            }
+        });
+    }
+}
+
+fn frames_without_room_are_dropped_by_name() {
+    on_veth(1, || {
+        let config = AfXdpConfig {
+            receive_frames: 64,
+            transmit_frames: 64,
+            ..AfXdpConfig::default()
+        };
+        let mut near = AfXdp::open(NEAR, &config).expect("it opens");
+        let mut far = packet_socket(FAR);
+        let mut batch = Batch::default();
+        (0..1_000).for_each(|number| batch.push(&frame(number)));
+        until(|| {
+            far.send(Time::ZERO, &mut batch).expect("it is there");
+            batch.is_empty()
+        });
+        let dropped = || {
+            let all = counters(&near);
+            all["port.dropped.receive_ring_full"] + all["port.xdp.passed"]
+        };
+        let redirected = || counters(&near)["port.xdp.redirected"];
+        until(|| redirected() + counters(&near)["port.xdp.passed"] >= 1_000);
+        until(|| dropped() >= 1_000 - 64);
+        let mut frames = Vec::new();
+        near.receive(Time::ZERO, &mut frames).expect("it is there");
+        assert_eq!(frames.len(), 64, "as many as there was room for");
+        assert_eq!(counters(&near)["port.dropped.super_frame"], 0);
+        // There is room again.
+        cross(&mut far, &mut near, 1_000, 30);
+    });
+}
+
+fn an_interface_that_goes_is_an_error() {
+    on_veth(1, || {
+        let mut near = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
+        run("ip", &["link", "del", NEAR]);
+        let mut batch = Batch::default();
+        batch.push(&frame(0));
+        until(|| {
+            batch.push(&frame(1));
+            near.send(Time::ZERO, &mut batch).is_err()
+        });
+    });
+}

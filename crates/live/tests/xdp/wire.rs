@@ -1,0 +1,68 @@
+//! Namespaces with a veth pair.
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use std::process::Command;
+use std::thread;
+
+/// The interface that is looked at.
+pub const NEAR: &str = "va";
+/// The other end of its cable.
+pub const FAR: &str = "vb";
+
+/// Does `work` in a network namespace of its own, which goes with it. Processes and namespaces that it starts are of that one.
+pub fn apart(work: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            leave_namespace();
+            run("ip", &["link", "set", "lo", "up"]);
+            work();
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// Puts this thread into a network namespace that nobody else is in.
+#[allow(unsafe_code)]
+pub fn leave_namespace() {
+    // SAFETY: a network namespace has nothing to do with memory or descriptors that are open.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("root may");
+}
+
+/// The same with a veth pair that is up, its queues each way as given.
+pub fn on_veth(queues: u32, work: impl FnOnce() + Send) {
+    apart(|| {
+        let queues = queues.to_string();
+        let each = ["numrxqueues", &queues, "numtxqueues", &queues];
+        let add = [
+            "link",
+            "add",
+            NEAR,
+            &each.join(" "),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            FAR,
+        ];
+        let line = format!("{} {}", add.join(" "), each.join(" "));
+        run("ip", &line.split(' ').collect::<Vec<_>>());
+        for name in [NEAR, FAR] {
+            run("ip", &["link", "set", name, "up"]);
+        }
+        work();
+    });
+}
+
+/// Runs a command, which must succeed; gives what it prints.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
