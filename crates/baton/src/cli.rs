@@ -16,6 +16,8 @@ mod found;
 mod live;
 mod load;
 mod log;
+#[cfg(live)]
+mod port;
 mod refusal;
 
 #[cfg(live)]
@@ -30,10 +32,13 @@ pub use descriptors::{BatchingName, DescriptorArgs};
 pub use filter::FilterArgs;
 pub use found::{Group, KeysArgs, ListArgs};
 #[cfg(live)]
-pub use live::{GetArgs, LinkArgs, LiveCommand, RingName, RouteArgs, ServeArgs, StatArgs};
+pub use live::{GetArgs, LinkArgs, LiveCommand, RouteArgs, ServeArgs, StatArgs};
 pub use load::LoadArgs;
 
 pub use log::LogArgs;
+
+#[cfg(live)]
+pub use port::{PortArgs, PortKind};
 
 pub use refusal::explain;
 

@@ -1,6 +1,7 @@
 //! What can go wrong between a command and its link.
 
 use crate::port::InterfaceError;
+use crate::xdp::XdpError;
 use std::io;
 
 /// Why a live command cannot go on.
@@ -29,6 +30,12 @@ impl LiveError {
 
 impl From<InterfaceError> for LiveError {
     fn from(error: InterfaceError) -> Self {
+        Self::BadInput(error.to_string())
+    }
+}
+
+impl From<XdpError> for LiveError {
+    fn from(error: XdpError) -> Self {
         Self::BadInput(error.to_string())
     }
 }

@@ -3,8 +3,7 @@
 use crate::error::LiveError;
 use crate::namespace::{Namespace, ip, within};
 use crate::port::{
-    InterfaceError, LinkInfo, Offload, Offloads, PacketConfig, PacketSocket, Port, Tap,
-    interface_exists,
+    InterfaceError, LinkInfo, Offload, Offloads, Opened, Port, PortConfig, Tap, interface_exists,
 };
 use baton_inet::Cidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -20,10 +19,10 @@ const LONGEST_NAME: usize = 15;
 pub enum Attachment {
     /// A TAP device of this name, which is made if there is none. The kernel's end is in the namespace.
     Tap(String),
-    /// A pair of veth interfaces, made: one of this name, which the engine uses through a packet socket, and one with a `p`
-    /// behind the name, which is the kernel's and in the namespace.
+    /// A pair of veth interfaces, made: one of this name, which the engine uses, and one with a `p` behind the name, which is the
+    /// kernel's and in the namespace.
     Veth(String),
-    /// An interface that exists, in the namespace, through a packet socket.
+    /// An interface that exists, in the namespace.
     Interface(String),
 }
 
@@ -36,8 +35,8 @@ pub struct LinkSpec {
     pub namespace: Option<String>,
     /// Addresses that the kernel's end is given.
     pub host_addresses: Vec<Cidr>,
-    /// How a packet socket works, where one is used.
-    pub packet: PacketConfig,
+    /// How the engine gets frames of an interface; a TAP device is a port itself.
+    pub port: PortConfig,
     /// Addresses that the engine will have: nobody else may have them.
     pub engine_addresses: Vec<Cidr>,
 }
@@ -47,7 +46,7 @@ pub struct Link {
     /// The engine's end. Dropped first: a TAP device goes with it.
     port: Box<dyn Port>,
     /// What the user should know.
-    pub warnings: Vec<String>,
+    pub notes: Vec<String>,
     _made: Made,
 }
 
@@ -81,28 +80,27 @@ impl Link {
             made.namespace = Some(Namespace::enter_or_make(name)?);
         }
         let namespace = spec.namespace.as_deref();
-        let mut warnings = Vec::new();
-        let port: Box<dyn Port> = match &spec.attachment {
+        let Opened { port, notes } = match &spec.attachment {
             Attachment::Tap(name) => {
                 let existed = within(namespace, || interface_exists(name))?;
                 let mac = mac_for(name);
                 let tap = within(namespace, || Tap::open(name, mac))??;
                 made.configure(namespace, name, &spec.host_addresses, existed)?;
-                Box::new(tap)
+                Opened {
+                    port: Box::new(tap),
+                    notes: Vec::new(),
+                }
             }
-            Attachment::Veth(name) => Box::new(made.veth(namespace, name, spec)?),
+            Attachment::Veth(name) => made.veth(namespace, name, spec)?,
             Attachment::Interface(name) => {
                 made.configure_existing(namespace, name, &spec.host_addresses)?;
-                let open = || open_packet(name, &spec.packet);
-                let (socket, offloads) = within(namespace, open)??;
-                warnings.extend(offloads);
-                Box::new(socket)
+                within(namespace, || spec.port.open(name))??
             }
         };
         check_addresses(namespace, &spec.engine_addresses)?;
         Ok(Self {
             port,
-            warnings,
+            notes,
             _made: made,
         })
     }
@@ -178,7 +176,7 @@ impl Made {
         namespace: Option<&str>,
         name: &str,
         spec: &LinkSpec,
-    ) -> Result<PacketSocket, LiveError> {
+    ) -> Result<Opened, LiveError> {
         let peer = format!("{name}p");
         if peer.len() > LONGEST_NAME {
             return Err(InterfaceError::BadName(name.to_owned()).into());
@@ -192,34 +190,16 @@ impl Made {
         }
         ip(&add)?;
         self.undo(&["link", "del", name]);
-        // What the kernel sends must be as on a wire. What the engine sends may pass whole, as through hardware that cuts it.
+        // What the kernel sends must be as on a wire.
         let switch_off = || Offloads::of(&peer).switch_off(&Offload::OF_PEER);
         within(namespace, switch_off)??;
-        Offloads::of(name).switch_off(&Offload::OF_ENGINE)?;
         // The kernel has no business on the engine's end.
         let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(quiet, "1");
         ip(&["link", "set", name, "up"])?;
         self.configure(namespace, &peer, &spec.host_addresses, false)?;
-        Ok(PacketSocket::open(name, &spec.packet)?)
+        Ok(spec.port.open(name)?)
     }
-}
-
-/// A packet socket on an interface, and what is to be said of the interface's offloads, which are switched off.
-fn open_packet(
-    name: &str,
-    config: &PacketConfig,
-) -> Result<(PacketSocket, Option<String>), LiveError> {
-    let offloads = Offloads::of(name);
-    let joined = offloads.is_on(Offload::GenericReceive)?;
-    offloads.switch_off(&Offload::OF_ENGINE)?;
-    let warning = joined.then(|| {
-        format!(
-            "switched gro off on {name}; if the other end of the link is virtual too, run `ethtool -K PEER tx off` there"
-        )
-    });
-    let socket = PacketSocket::open(name, config)?;
-    Ok((socket, warning))
 }
 
 /// An address that the kernel has cannot be the engine's too: both would answer.

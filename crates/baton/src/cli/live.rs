@@ -1,6 +1,6 @@
 //! What can be typed after `baton live`.
 
-use super::{DescriptorArgs, FilterArgs};
+use super::{DescriptorArgs, FilterArgs, PortArgs};
 use crate::config::keys;
 use baton_cache::ReplacementConfig;
 use baton_host::SelectionConfig;
@@ -10,7 +10,7 @@ use baton_live::port::FaultSpec;
 use baton_sockets::AdapterAddress;
 use baton_tcp::Congestion;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -49,15 +49,15 @@ pub struct LinkArgs {
     /// Use a TAP device, made if there is none
     #[arg(long, value_name = "NAME", group = "link")]
     pub tap: Option<String>,
-    /// Make a veth pair NAME and NAMEp; the engine uses the first through a packet socket
+    /// Make a veth pair NAME and NAMEp; the engine uses the first
     #[arg(long, value_name = "NAME", group = "link")]
     pub veth: Option<String>,
-    /// Use an interface that exists, through a packet socket
+    /// Use an interface that exists
     #[arg(long, value_name = "NAME", group = "link")]
     pub iface: Option<String>,
-    /// How a packet socket gets frames: one by one, or in blocks with less work for each and up to a millisecond of delay
-    #[arg(long, value_name = "KIND", default_value = "slots")]
-    pub ring: RingName,
+    /// The port on an interface.
+    #[command(flatten)]
+    pub frames: PortArgs,
     /// The engine's own address with the length of its network's prefix; may be given again
     #[arg(long, value_name = "ADDR/LEN")]
     pub addr: Vec<Cidr>,
@@ -95,18 +95,11 @@ pub struct LinkArgs {
     pub seed: Option<u64>,
 }
 
-/// Kinds of receive rings by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RingName {
-    /// TPACKET_V2.
-    Slots,
-    /// TPACKET_V3.
-    Blocks,
-}
-
 /// What means nothing to a server whose TCP is elsewhere.
-const LINK_OPTIONS: [&str; 12] = [
+const LINK_OPTIONS: [&str; 14] = [
+    "port_kind",
     "ring",
+    "xdp_mode",
     "addr",
     "gateway",
     "netns",
@@ -218,7 +211,7 @@ Example, between two interfaces whose other ends have the addresses .2:
   baton live route --iface eth1=10.9.1.1/24,fd00:9:1::1/64 --iface eth2=10.9.2.1/24 \\
     --route 0.0.0.0/0=10.9.2.2
 
-Each interface is used through a packet socket. Its addresses are the router's and must not be the
+The addresses of an interface are the router's and must not be the
 kernel's, and the kernel must not forward what arrives there. It runs until it is interrupted, and
 then says what it has counted.")]
 pub struct RouteArgs {
@@ -228,6 +221,9 @@ pub struct RouteArgs {
     /// A network behind a neighbour; may be given again
     #[arg(long, value_name = "NET=ADDR")]
     pub route: Vec<GivenRoute>,
+    /// The ports on the interfaces.
+    #[command(flatten)]
+    pub frames: PortArgs,
     /// Network namespace of the interfaces
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,

@@ -4,6 +4,7 @@
 mod af_xdp;
 mod batch;
 mod capture;
+mod choice;
 mod counted;
 mod driver;
 mod ether;
@@ -22,6 +23,7 @@ pub use af_xdp::{AfXdp, AfXdpConfig};
 pub use batch::Batch;
 pub use baton_iolib::Arena;
 pub use capture::Capture;
+pub use choice::{Opened, PortConfig};
 pub use counted::{Counted, Traffic};
 pub use driver::{Driver, DriverCounter};
 pub use ether::EtherSocket;

@@ -1,10 +1,10 @@
 //! The engine that the arguments ask for.
 
-use crate::cli::{LinkArgs, RingName};
+use crate::cli::{LinkArgs, PortKind};
 use crate::failure::Failure;
 use crate::output::tell;
 use baton_inet::{Host, InterfaceConfig, Route};
-use baton_live::port::{Capture, Counted, Faults, PacketConfig, Port, RingKind};
+use baton_live::port::{Capture, Counted, Faults, Port};
 use baton_live::{Attachment, Clock, Engine, Link, LinkSpec};
 use baton_tcp::Config;
 use std::collections::hash_map::RandomState;
@@ -40,8 +40,8 @@ pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failur
     let seed = arguments.seed.unwrap_or_else(random);
     let tcp = tcp_config(arguments);
     let mut link = Link::up(&link_spec(arguments)?)?;
-    for warning in std::mem::take(&mut link.warnings) {
-        tell(&format!("note: {warning}\n"));
+    for note in std::mem::take(&mut link.notes) {
+        tell(&format!("note: {note}\n"));
     }
     let info = link.info().clone();
     let interface = InterfaceConfig {
@@ -68,6 +68,11 @@ pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failur
 }
 
 fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
+    if arguments.tap.is_some() && arguments.frames.port_kind == PortKind::AfXdp {
+        let expected =
+            "--port-kind af-xdp is for interfaces: expected --veth or --iface in place of --tap";
+        return Err(Failure::BadInput(expected.to_owned()));
+    }
     let attachment = match (&arguments.tap, &arguments.veth, &arguments.iface) {
         (Some(name), _, _) => Attachment::Tap(name.clone()),
         (_, Some(name), _) => Attachment::Veth(name.clone()),
@@ -81,13 +86,7 @@ fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
         attachment,
         namespace: arguments.netns.clone(),
         host_addresses: arguments.host_addr.clone(),
-        packet: PacketConfig {
-            ring: match arguments.ring {
-                RingName::Slots => RingKind::Slots,
-                RingName::Blocks => RingKind::Blocks,
-            },
-            ..PacketConfig::default()
-        },
+        port: arguments.frames.config(),
         engine_addresses: arguments.addr.clone(),
     })
 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::tell;
 use crate::runner::Interrupt;
 use baton_inet::{InterfaceConfig, Route, Router};
-use baton_live::port::{Counted, PacketConfig, RingKind};
+use baton_live::port::Counted;
 use baton_live::{Attachment, Clock, Forwarding, Link, LinkSpec};
 
 /// Runs the command.
@@ -23,14 +23,11 @@ pub fn execute(arguments: &RouteArgs, interrupt: &Interrupt) -> Result<(), Failu
             attachment: Attachment::Interface(interface.name.clone()),
             namespace: arguments.netns.clone(),
             host_addresses: Vec::new(),
-            packet: PacketConfig {
-                ring: RingKind::Slots,
-                ..PacketConfig::default()
-            },
+            port: arguments.frames.config(),
             engine_addresses: interface.addresses.clone(),
         })?;
-        for warning in std::mem::take(&mut link.warnings) {
-            tell(&format!("note: {warning}\n"));
+        for note in std::mem::take(&mut link.notes) {
+            tell(&format!("note: {note}\n"));
         }
         let info = link.info().clone();
         configs.push(InterfaceConfig {

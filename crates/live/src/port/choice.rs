@@ -1,0 +1,68 @@
+//! The port on an interface, by its kind.
+
+use super::{
+    AfXdp, AfXdpConfig, InterfaceError, Offload, Offloads, PacketConfig, PacketSocket, Port,
+};
+use crate::xdp::XdpError;
+
+/// How frames are taken from an interface and put there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortConfig {
+    /// By a packet socket, beside the kernel.
+    Packet(PacketConfig),
+    /// By AF_XDP sockets, instead of the kernel.
+    AfXdp(AfXdpConfig),
+}
+
+/// A port, and what its user should know.
+pub struct Opened {
+    /// The port.
+    pub port: Box<dyn Port + Send>,
+    /// Notes, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl PortConfig {
+    /// Opens the port on the interface `name` in this thread's network namespace, and switches offloads off there that would hand
+    /// it what no wire carries.
+    ///
+    /// # Errors
+    /// There is no such interface, no permission, or XDP cannot be had; see [`XdpError`].
+    pub fn open(&self, name: &str) -> Result<Opened, XdpError> {
+        let mut notes = Vec::new();
+        if switch_gro_off(name)? {
+            notes.push(format!(
+                "switched gro off on {name}; if the other end of the link is virtual too, run `ethtool -K PEER tx off` there"
+            ));
+        }
+        let port: Box<dyn Port + Send> = match self {
+            Self::Packet(config) => Box::new(PacketSocket::open(name, config)?),
+            Self::AfXdp(config) => {
+                let port = AfXdp::open(name, config)?;
+                notes.push(told(name, &port));
+                Box::new(port)
+            }
+        };
+        Ok(Opened { port, notes })
+    }
+}
+
+/// Whether it was on.
+fn switch_gro_off(name: &str) -> Result<bool, InterfaceError> {
+    let offloads = Offloads::of(name);
+    let was_on = offloads.is_on(Offload::GenericReceive)?;
+    offloads.switch_off(&Offload::OF_ENGINE)?;
+    Ok(was_on)
+}
+
+fn told(name: &str, port: &AfXdp) -> String {
+    let copies = match port.is_zero_copy() {
+        true => "without copies",
+        false => "with a copy of each frame",
+    };
+    let (mode, queues) = (port.mode(), port.queues());
+    let plural = if queues == 1 { "" } else { "s" };
+    format!(
+        "AF_XDP takes all frames of {name} in {mode} mode, {copies}, from {queues} queue{plural}; the kernel receives none there"
+    )
+}
