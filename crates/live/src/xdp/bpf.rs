@@ -241,6 +241,12 @@ pub(super) struct Program {
     fd: OwnedFd,
 }
 
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 /// Why a program was not taken.
 #[derive(Debug)]
 pub(super) struct LoadError {

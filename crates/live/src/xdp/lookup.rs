@@ -1,7 +1,8 @@
 //! Which flows are the adapter's: looked up in the kernel, before its stack sees a packet.
 
-use super::bpf::{AttachPoint, Link, Map, MapKind, Program, ProgramKind};
+use super::bpf::{Map, MapKind};
 use super::error::XdpError;
+use super::guard::{Guard, GuardKind};
 use super::key::Key;
 use super::programs::{self, Counter};
 use super::steering::{Mode, Steering};
@@ -16,6 +17,8 @@ pub struct LookupConfig {
     pub capacity: u32,
     /// The mode of the program; without, the native one where the driver has it.
     pub mode: Option<Mode>,
+    /// How the kernel is kept from sending; without, by a link where the kernel has them.
+    pub guard: Option<GuardKind>,
 }
 
 impl Default for LookupConfig {
@@ -23,6 +26,7 @@ impl Default for LookupConfig {
         Self {
             capacity: 65_536,
             mode: None,
+            guard: None,
         }
     }
 }
@@ -58,8 +62,7 @@ pub enum Verdict {
 pub struct Lookup {
     steering: Steering,
     flows: Map,
-    guard: Program,
-    _guard_link: Link,
+    guard: Guard,
     capacity: u32,
 }
 
@@ -81,17 +84,12 @@ impl Lookup {
         let steering = Steering::attach(name, config.mode, "baton_lookup", |maps| {
             programs::lookup(&flows, maps)
         })?;
-        let instructions = programs::guard(&flows, &steering.counters);
-        let guard = Program::load("baton_guard", ProgramKind::TrafficControl, &instructions)
-            .map_err(XdpError::of_load("baton_guard"))?;
-        let link = guard
-            .attach(AttachPoint::TcxEgress, interface_index(name)?, 0)
-            .map_err(XdpError::of("guard what the kernel sends"))?;
+        let interface = interface_index(name)?;
+        let guard = Guard::attach(interface, config.guard, &flows, &steering.maps())?;
         Ok(Self {
             steering,
             flows,
             guard,
-            _guard_link: link,
             capacity,
         })
     }
@@ -127,6 +125,11 @@ impl Lookup {
         self.capacity
     }
 
+    /// How the kernel is kept from sending.
+    pub fn guard(&self) -> GuardKind {
+        self.guard.kind()
+    }
+
     /// What its programs have counted.
     pub fn counters(&self) -> LookupCounters {
         LookupCounters {
@@ -158,7 +161,7 @@ impl Lookup {
     /// # Errors
     /// As [`Lookup::verdict_on_received`].
     pub fn verdict_on_sent(&self, frame: &[u8]) -> io::Result<Verdict> {
-        Ok(match self.guard.run(frame)?.cast_signed() {
+        Ok(match self.guard.program.run(frame)?.cast_signed() {
             programs::DROP => Verdict::Dropped,
             _ => Verdict::Passed,
         })

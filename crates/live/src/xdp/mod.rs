@@ -2,19 +2,22 @@
 //!
 //! [`Lookup`] has a map of flows, [`Steering::of_everything`] takes all there is. What is taken goes to AF_XDP sockets
 //! ([`AfXdp`](crate::port::AfXdp)), one for each receive queue. Programs are attached by links, which the kernel takes back when the
-//! process is gone.
+//! process is gone, but for an old kernel's guard, which stays and lets all pass.
 //!
 //! The programs are short and have no loops. They are written as instructions ([`programs`](self)), which takes no compiler, neither
 //! here nor where Baton runs, and are loaded by the three or four commands of bpf(2) that it takes.
 
 mod assembler;
 mod bpf;
+mod clsact;
 mod error;
+mod guard;
 mod key;
 mod lookup;
 mod programs;
 mod steering;
 
 pub use error::XdpError;
+pub use guard::GuardKind;
 pub use lookup::{Lookup, LookupConfig, LookupCounters, Verdict};
 pub use steering::{Mode, Steering};

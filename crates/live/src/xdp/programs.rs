@@ -83,7 +83,7 @@ const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
 const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
 const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
 
-/// Places on the stack: the key, and below it the index of a counter.
+/// Places on the stack: the key, and below it the index of a counter or a queue.
 const KEY: i16 = -(Key::BYTES as i16);
 const INDEX: i16 = KEY - 8;
 
@@ -109,16 +109,20 @@ pub(super) fn lookup(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Drops what the kernel sends of the flows in the map.
-pub(super) fn guard(flows: &Map, counters: &Map) -> Vec<Instruction> {
+/// Drops what the kernel sends of the flows in the map, as long as the first queue has a socket: nothing of them is redirected either
+/// when the adapter's process is gone.
+pub(super) fn guard(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let pass = a.label();
     a.compute(Move, R6, R1);
     a.load(Word, R1, R6, VLAN_PRESENT);
     a.jump_if(R1, NotEqual, 0, pass);
     find(&mut a, Way::Out, flows, pass);
+    a.store(Word, R10, INDEX, 0);
+    look_up(&mut a, maps.sockets, INDEX);
+    a.jump_if(R0, Equal, 0, pass);
     a.compute(Move, R9, DROP);
-    count_and_exit(&mut a, Counter::Guarded, counters);
+    count_and_exit(&mut a, Counter::Guarded, maps.counters);
     a.place(pass);
     a.compute(Move, R0, GO_ON);
     a.exit();
@@ -144,10 +148,7 @@ fn redirect(a: &mut Assembler, maps: &Maps<'_>) {
 fn count_and_exit(a: &mut Assembler, counter: Counter, counters: &Map) {
     let out = a.label();
     a.store(Word, R10, INDEX, counter as i32);
-    a.load_map(R1, counters);
-    a.compute(Move, R2, R10);
-    a.compute(Add, R2, i32::from(INDEX));
-    a.call(Helper::MapLookup);
+    look_up(a, counters, INDEX);
     a.jump_if(R0, Equal, 0, out);
     // Each processor has its own.
     a.load(Double, R1, R0, 0);
@@ -184,11 +185,16 @@ fn find(a: &mut Assembler, way: Way, flows: &Map, pass: Label) {
         a.load(Half, R1, R9, from);
         a.store(Half, R10, KEY + to, R1);
     }
-    a.load_map(R1, flows);
-    a.compute(Move, R2, R10);
-    a.compute(Add, R2, i32::from(KEY));
-    a.call(Helper::MapLookup);
+    look_up(a, flows, KEY);
     a.jump_if(R0, Equal, 0, pass);
+}
+
+/// R0 becomes the entry of a map whose key is at this place of the stack, or zero.
+fn look_up(a: &mut Assembler, map: &Map, key: i16) {
+    a.load_map(R1, map);
+    a.compute(Move, R2, R10);
+    a.compute(Add, R2, i32::from(key));
+    a.call(Helper::MapLookup);
 }
 
 /// The packet has so many bytes from `start` on.

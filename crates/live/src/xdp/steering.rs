@@ -40,7 +40,7 @@ impl fmt::Display for Mode {
 #[derive(Debug)]
 pub struct Steering {
     sockets: Map,
-    pub(super) counters: Map,
+    counters: Map,
     pub(super) program: Program,
     mode: Mode,
     queues: u32,
@@ -121,6 +121,14 @@ impl Steering {
     /// Frames that were left to the kernel.
     pub fn passed(&self) -> u64 {
         self.count(Counter::Passed)
+    }
+
+    /// What its program shares with others.
+    pub(super) fn maps(&self) -> Maps<'_> {
+        Maps {
+            sockets: &self.sockets,
+            counters: &self.counters,
+        }
     }
 
     pub(super) fn count(&self, counter: Counter) -> u64 {

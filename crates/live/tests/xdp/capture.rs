@@ -1,20 +1,27 @@
 //! A lookup between the kernels of two namespaces: one connection is captured, the other goes on.
 
-use crate::frames::flow_of;
+use crate::frames::{flow_between, flow_of};
+use crate::links::{ATTACHED, child};
 use crate::wire::{FAR, NEAR, leave_namespace, on_veth, run};
 use baton_live::port::{AfXdp, AfXdpConfig, Offload, Offloads, Port};
-use baton_live::xdp::{Lookup, LookupConfig, Mode};
-use baton_wire::{Endpoint, Flow, Time};
+use baton_live::xdp::{GuardKind, Lookup, LookupConfig, Mode};
+use baton_wire::Time;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub const ALL: &[(&str, fn())] = &[(
-    "a_connection_is_captured_and_given_back_while_another_goes_on",
-    a_connection_is_captured_and_given_back_while_another_goes_on,
-)];
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "a_connection_is_captured_and_given_back_while_another_goes_on",
+        a_connection_is_captured_and_given_back_while_another_goes_on,
+    ),
+    (
+        "a_connection_goes_on_when_the_process_that_has_it_is_killed",
+        a_connection_goes_on_when_the_process_that_has_it_is_killed,
+    ),
+];
 
 /// Longer than anything takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,12 +81,10 @@ fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-fn flow_between(near: &TcpStream) -> Flow {
-    let end = |address: std::net::SocketAddr| Endpoint::new(address.ip(), address.port());
-    Flow {
-        local: end(near.local_addr().expect("it has one")),
-        remote: end(near.peer_addr().expect("it has one")),
-    }
+/// Both addresses of this end.
+fn ends(near: &TcpStream) -> (SocketAddr, SocketAddr) {
+    let local = near.local_addr().expect("it has one");
+    (local, near.peer_addr().expect("it has one"))
 }
 
 /// Sends this much and sees it arrive.
@@ -94,11 +99,15 @@ fn transfer(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
 }
 
 fn a_connection_is_captured_and_given_back_while_another_goes_on() {
-    for mode in [Mode::Native, Mode::Generic] {
+    for (mode, guard) in [
+        (Mode::Native, GuardKind::Tcx),
+        (Mode::Generic, GuardKind::Clsact),
+    ] {
         on_veth(1, || {
             with_far_listeners(|listeners| {
                 let config = LookupConfig {
                     mode: Some(mode),
+                    guard: Some(guard),
                     ..LookupConfig::default()
                 };
                 let lookup = Lookup::attach(NEAR, config).expect("it attaches");
@@ -112,10 +121,36 @@ fn a_connection_is_captured_and_given_back_while_another_goes_on() {
     }
 }
 
+fn a_connection_goes_on_when_the_process_that_has_it_is_killed() {
+    for guard in ["tcx", "clsact"] {
+        on_veth(1, || {
+            with_far_listeners(|listeners| {
+                let (near, far) = connect(&listeners[0]);
+                let (local, remote) = ends(&near);
+                let (mut child, line) = child(&["env"], &format!("{guard} {local} {remote}"));
+                assert_eq!(line, ATTACHED);
+                (&near)
+                    .write_all(b"held back")
+                    .expect("the kernel takes it");
+                far.set_read_timeout(Some(Duration::from_millis(300)))
+                    .expect("a time");
+                (&far).read(&mut [0; 9]).expect_err("nothing comes through");
+                child.kill().expect("it is there");
+                child.wait().expect("it is gone");
+                far.set_read_timeout(Some(PATIENCE)).expect("a time");
+                let mut arrived = [0; 9];
+                (&far).read_exact(&mut arrived).expect("it arrives");
+                assert_eq!(&arrived, b"held back");
+            });
+        });
+    }
+}
+
 fn capture_one(listener: &TcpListener, lookup: &Lookup, port: &mut AfXdp) {
     let (near, far) = connect(listener);
     let (other_near, other_far) = connect(listener);
-    let flow = flow_between(&near);
+    let (local, remote) = ends(&near);
+    let flow = flow_between(local, remote);
     transfer(&near, &far, 100_000);
     transfer(&far, &near, 100_000);
     let before = lookup.counters();

@@ -1,7 +1,7 @@
 //! Frames, and what is to become of them.
 
 use baton_wire::{Endpoint, Flow};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 const ETHERNET_BYTES: usize = 14;
 const TCP: u8 = 6;
@@ -9,6 +9,15 @@ const TCP: u8 = 6;
 /// The flow between these ends.
 pub fn flow(local: (&str, u16), remote: (&str, u16)) -> Flow {
     let end = |(addr, port): (&str, u16)| Endpoint::new(addr.parse().expect("an address"), port);
+    Flow {
+        local: end(local),
+        remote: end(remote),
+    }
+}
+
+/// The flow between these ends, the local one first.
+pub fn flow_between(local: SocketAddr, remote: SocketAddr) -> Flow {
+    let end = |address: SocketAddr| Endpoint::new(address.ip(), address.port());
     Flow {
         local: end(local),
         remote: end(remote),

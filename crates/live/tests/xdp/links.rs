@@ -1,13 +1,19 @@
 //! How programs are attached, by whom, and that nothing of them stays.
 
+use crate::frames::flow_between;
 use crate::wire::{NEAR, on_veth, run};
 use baton_live::port::{AfXdp, AfXdpConfig};
-use baton_live::xdp::{Lookup, LookupConfig, Mode, Steering, XdpError};
+use baton_live::xdp::{GuardKind, Lookup, LookupConfig, Mode, Steering, XdpError};
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub const ALL: &[(&str, fn())] = &[
+    (
+        "a_guard_without_a_link_is_taken_over_and_away",
+        a_guard_without_a_link_is_taken_over_and_away,
+    ),
     (
         "links_go_with_a_process_that_is_killed",
         links_go_with_a_process_that_is_killed,
@@ -35,19 +41,31 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// What tells a child that it is one.
+/// What tells a child that it is one: the kind of guard, and the ends of a flow to capture, if any.
 const CHILD: &str = "BATON_TEST_XDP_CHILD";
-const ATTACHED: &str = "attached";
+pub const ATTACHED: &str = "attached";
 
 /// In a child that a test has started: attaches everything, says so, and stays. Returns in any other process.
 pub fn serve_parent() {
-    let Some(name) = std::env::var_os(CHILD) else {
+    let Some(line) = std::env::var_os(CHILD) else {
         return;
     };
-    let name = name.into_string().expect("UTF-8");
+    let line = line.into_string().expect("UTF-8");
     let attach = || {
-        let lookup = Lookup::attach(&name, LookupConfig::default())?;
-        let port = AfXdp::with_lookup(&name, &AfXdpConfig::default(), &lookup)?;
+        let mut words = line.split(' ');
+        let config = LookupConfig {
+            guard: match words.next() {
+                Some("clsact") => Some(GuardKind::Clsact),
+                _ => Some(GuardKind::Tcx),
+            },
+            ..LookupConfig::default()
+        };
+        let lookup = Lookup::attach(NEAR, config)?;
+        let port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup)?;
+        let ends: Vec<SocketAddr> = words.map(|word| word.parse().expect("an end")).collect();
+        if let [local, remote] = ends[..] {
+            lookup.insert(&flow_between(local, remote))?;
+        }
         Ok::<_, XdpError>((lookup, port))
     };
     match attach() {
@@ -61,15 +79,15 @@ pub fn serve_parent() {
     std::process::exit(0);
 }
 
-/// Starts this program as a child with these words before it, and gives the first line that it says.
-fn child(before: &[&str]) -> (Child, String) {
+/// Starts this program as a child with these words before it and this line for it, and gives the first line that it says.
+pub fn child(before: &[&str], line: &str) -> (Child, String) {
     let this = std::env::current_exe().expect("it has a path");
     let mut words = before
         .iter()
         .map(std::ffi::OsStr::new)
         .chain([this.as_os_str()]);
     let mut command = Command::new(words.next().expect("a program"));
-    command.args(words).env(CHILD, NEAR);
+    command.args(words).env(CHILD, line);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut line = String::new();
@@ -120,7 +138,7 @@ fn egress_programs() -> u32 {
 fn links_go_with_a_process_that_is_killed() {
     on_veth(1, || {
         assert_eq!(programs(), (false, 0));
-        let (mut child, line) = child(&["env"]);
+        let (mut child, line) = child(&["env"], "tcx");
         assert_eq!(line, ATTACHED);
         assert_eq!(programs(), (true, 1));
         child.kill().expect("it is there");
@@ -136,6 +154,32 @@ fn links_go_with_a_process_that_is_killed() {
         AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
         drop(lookup);
         assert_eq!(programs(), (false, 0));
+    });
+}
+
+fn a_guard_without_a_link_is_taken_over_and_away() {
+    on_veth(1, || {
+        let filters = || {
+            let shown = run("tc", &["filter", "show", "dev", NEAR, "egress"]);
+            shown.matches("baton_guard direct-action").count()
+        };
+        let config = LookupConfig {
+            guard: Some(GuardKind::Clsact),
+            ..LookupConfig::default()
+        };
+        let lookup = Lookup::attach(NEAR, config).expect("it attaches");
+        assert_eq!((lookup.guard(), filters()), (GuardKind::Clsact, 1));
+        drop(lookup);
+        assert_eq!(filters(), 0);
+        let (mut child, line) = child(&["env"], "clsact");
+        assert_eq!(line, ATTACHED);
+        child.kill().expect("it is there");
+        child.wait().expect("it is gone");
+        assert_eq!(filters(), 1, "nobody takes it away");
+        let lookup = Lookup::attach(NEAR, config).expect("it attaches");
+        assert_eq!(filters(), 1, "it is taken over");
+        drop(lookup);
+        assert_eq!(filters(), 0);
     });
 }
 
@@ -201,7 +245,7 @@ fn what_is_missing_is_named() {
             "--clear-groups",
             "--inh-caps=-all",
         ];
-        let (mut child, line) = child(&nobody);
+        let (mut child, line) = child(&nobody, "tcx");
         assert!(line.contains("no permission to"), "{line}");
         assert!(
             line.contains("CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"),
@@ -230,7 +274,7 @@ fn three_capabilities_are_enough() {
         );
         let user = ["--reuid", "65534", "--clear-groups"];
         let before = [&["setpriv"], &user[..], &[&inherited, &ambient]].concat();
-        let (mut child, line) = child(&before);
+        let (mut child, line) = child(&before, "tcx");
         assert_eq!(line, ATTACHED);
         child.kill().expect("it is there");
         child.wait().expect("it is gone");

@@ -1,0 +1,204 @@
+//! Frames a second through each kind of port, in one run: TAP, packet sockets, AF_XDP sockets, on a TAP device and a veth pair of a
+//! network namespace of its own. Needs root and two cores.
+//!
+//! *Received*: a packet socket at the other end sends as fast as it can from one core, the port receives on another. *Sent*: the port
+//! sends as fast as it can, and the kernel receives and drops what it does not know. Kinds take turns; the figure is the median.
+
+use baton_live::port::{
+    AfXdp, AfXdpConfig, Batch, PacketConfig, PacketSocket, Port, RingKind, Tap,
+};
+use baton_live::xdp::Mode;
+use baton_wire::Time;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::{CpuSet, UnshareFlags, sched_setaffinity, unshare_unsafe};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 5;
+const TIME: Duration = Duration::from_millis(500);
+/// Bytes of a frame without its check sequence: the shortest, and the longest at the usual MTU.
+const SIZES: [usize; 2] = [60, 1514];
+const BATCH: usize = 64;
+
+type Open = fn() -> Box<dyn Port>;
+
+/// Each kind: its name, the interface at its other end, and how it is opened.
+const KINDS: [(&str, &str, Open); 5] = [
+    ("TAP", "tap", || {
+        Box::new(Tap::open("tap", [2; 6]).expect("a TAP device"))
+    }),
+    ("packet socket, slots", "vb", || {
+        packet_socket("va", RingKind::Slots)
+    }),
+    ("packet socket, blocks", "vb", || {
+        packet_socket("va", RingKind::Blocks)
+    }),
+    ("AF_XDP, native", "vb", || af_xdp(Mode::Native)),
+    ("AF_XDP, generic", "vb", || af_xdp(Mode::Generic)),
+];
+
+fn packet_socket(name: &str, ring: RingKind) -> Box<dyn Port> {
+    let config = PacketConfig {
+        ring,
+        ..PacketConfig::default()
+    };
+    Box::new(PacketSocket::open(name, &config).expect("a packet socket"))
+}
+
+fn af_xdp(mode: Mode) -> Box<dyn Port> {
+    let config = AfXdpConfig {
+        mode: Some(mode),
+        ..AfXdpConfig::default()
+    };
+    Box::new(AfXdp::open("va", &config).expect("AF_XDP sockets"))
+}
+
+fn main() {
+    // Cargo's own argument, and none of a test.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    leave_namespace();
+    ip("link add va type veth peer name vb");
+    for name in ["va", "vb"] {
+        ip(&format!("link set {name} up"));
+    }
+    println!("{:<24}{:>28}{:>28}", "", "60 bytes", "1514 bytes");
+    let half = format!("{:>14}{:>14}", "received", "sent");
+    println!("{:<24}{half}{half}   thousand frames/s (Gbit/s)", "");
+    let mut rates = KINDS.map(|_| [[[0.0; ROUNDS]; 2]; SIZES.len()]);
+    for round in 0..ROUNDS {
+        for ((_, far, open), rates) in KINDS.iter().zip(&mut rates) {
+            for (size, rates) in SIZES.into_iter().zip(rates) {
+                rates[0][round] = received(*open, far, size);
+                rates[1][round] = sent(*open, far, size);
+            }
+        }
+    }
+    for ((name, ..), rates) in KINDS.iter().zip(&mut rates) {
+        print!("{name:<24}");
+        for (size, rates) in SIZES.into_iter().zip(rates) {
+            for rounds in rates {
+                rounds.sort_by(f64::total_cmp);
+                let rate = rounds[ROUNDS / 2];
+                let gbit = rate * size as f64 * 8.0 / 1e9;
+                print!("{:>14}", format!("{:.0} ({gbit:.1})", rate / 1e3));
+            }
+        }
+        println!();
+    }
+}
+
+/// Frames a second that a port gives while another sends.
+fn received(open: Open, far: &str, size: usize) -> f64 {
+    let done = AtomicBool::new(false);
+    let send = || {
+        let mut sender = packet_socket(far, RingKind::Slots);
+        let mut batch = Batch::default();
+        while !done.load(Ordering::Relaxed) {
+            fill(&mut batch, size);
+            sender.send(Time::ZERO, &mut batch).expect("it is there");
+        }
+    };
+    let receive = || {
+        let mut port = open();
+        ip(&format!("link set {far} up"));
+        thread::scope(|scope| {
+            scope.spawn(|| on_core(0, send));
+            let mut frames = Vec::new();
+            let (mut start, mut count) = (Instant::now(), 0);
+            let mut is_warm = false;
+            while start.elapsed() < TIME {
+                port.receive(Time::ZERO, &mut frames).expect("it is there");
+                if frames.is_empty() {
+                    wait(&*port);
+                }
+                count += frames.drain(..).filter(|frame| frame.len() == size).count();
+                if !is_warm && start.elapsed() > TIME / 5 {
+                    (start, count, is_warm) = (Instant::now(), 0, true);
+                }
+            }
+            let rate = count as f64 / start.elapsed().as_secs_f64();
+            done.store(true, Ordering::Relaxed);
+            rate
+        })
+    };
+    on_core(1, receive)
+}
+
+/// Frames a second that the other end gets of a port that sends.
+fn sent(open: Open, far: &str, size: usize) -> f64 {
+    let send = || {
+        let mut port = open();
+        ip(&format!("link set {far} up"));
+        let mut batch = Batch::default();
+        let (before, start) = (arrived(far), Instant::now());
+        while start.elapsed() < TIME {
+            fill(&mut batch, size);
+            port.send(Time::ZERO, &mut batch).expect("it is there");
+        }
+        (arrived(far) - before) as f64 / start.elapsed().as_secs_f64()
+    };
+    on_core(1, send)
+}
+
+/// Does `work` in a thread of its own on a core.
+fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            // The thread that starts it may be bound to another.
+            let mut cores = CpuSet::new();
+            cores.set(core);
+            sched_setaffinity(None, &cores).expect("there are two");
+            work()
+        });
+        thread.join().expect("it ends")
+    })
+}
+
+fn fill(batch: &mut Batch, size: usize) {
+    while batch.len() < BATCH {
+        batch.push_with(|bytes| {
+            let start = bytes.len();
+            bytes.resize(start + size, 0);
+            // To nobody, of a type for experiments (IEEE 802).
+            bytes[start..start + 12].fill(2);
+            bytes[start + 12..start + 14].copy_from_slice(&[0x88, 0xb5]);
+            true
+        });
+    }
+}
+
+fn wait(port: &dyn Port) {
+    let fd = port.fd().expect("a port on an interface has one");
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
+    poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).expect("it waits");
+}
+
+/// Frames that the kernel has received on an interface.
+fn arrived(name: &str) -> u64 {
+    let output = Command::new("ip")
+        .args(["-s", "-j", "link", "show", "dev", name])
+        .output();
+    let text = output.expect("ip is there").stdout;
+    let all: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+    all[0]["stats64"]["rx"]["packets"]
+        .as_u64()
+        .expect("a number")
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(status.expect("ip is there").success(), "ip {arguments}");
+}
+
+#[allow(unsafe_code)]
+fn leave_namespace() {
+    // SAFETY: a network namespace has nothing to do with memory or descriptors that are open.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("run as root");
+}

@@ -1,0 +1,166 @@
+//! A program on what an interface sends, for kernels that know no links there (before Linux 6.6): a filter of the qdisc `clsact`,
+//! which is made if there is none (rtnetlink(7), and the structures of linux/rtnetlink.h and linux/pkt_cls.h).
+//!
+//! A filter does not go with the process. One that was left behind is taken over by the next process; until then it must do no harm.
+
+use super::bpf::Program;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// Kinds of messages.
+const NEW_QDISC: u16 = 36;
+const NEW_FILTER: u16 = 44;
+const DELETE_FILTER: u16 = 45;
+/// Flags of messages.
+const REQUEST: u16 = 0x001;
+const ACKNOWLEDGE: u16 = 0x004;
+const REPLACE: u16 = 0x100;
+const EXCLUSIVE: u16 = 0x200;
+const CREATE: u16 = 0x400;
+/// The kind of an answer that says how it went.
+const ERROR: u16 = 2;
+
+/// Where the qdisc is, its own number, and where its filters of sent packets are.
+const CLSACT: u32 = 0xffff_fff1;
+const CLSACT_HANDLE: u32 = 0xffff_0000;
+const EGRESS: u32 = 0xffff_fff3;
+/// The filter's place in line, its protocol (all) and its number.
+const PRIORITY: u32 = 49_152;
+const ALL_PROTOCOLS: u16 = 3;
+const HANDLE: u32 = 1;
+
+/// Attributes of both, and of a filter that is a program.
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+const PROGRAM: u16 = 6;
+const NAME: u16 = 7;
+const FLAGS: u16 = 8;
+/// The program's result is what is to be done.
+const DIRECT_ACTION: u32 = 1;
+
+/// Bytes of a message's header, and of an attribute's.
+const HEADER_BYTES: usize = 16;
+const ATTRIBUTE_BYTES: usize = 4;
+
+/// A filter; it is taken away when dropped.
+#[derive(Debug)]
+pub(super) struct Filter {
+    socket: OwnedFd,
+    interface: u32,
+}
+
+impl Filter {
+    /// Has the program see what the interface sends.
+    ///
+    /// # Errors
+    /// There is no permission, or the kernel has no such filters.
+    pub(super) fn new(interface: u32, program: &Program) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        // Without a number it is for routes and interfaces (NETLINK_ROUTE).
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        let qdisc = Message::new(NEW_QDISC, CREATE | EXCLUSIVE, interface)
+            .at(CLSACT_HANDLE, CLSACT, 0)
+            .attribute(KIND, b"clsact\0");
+        match qdisc.ask(&socket) {
+            // Somebody else's, who may have filters there.
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
+            outcome => outcome?,
+        }
+        let options = Attributes::default()
+            .with(PROGRAM, &program.as_fd().as_raw_fd().to_ne_bytes())
+            .with(NAME, b"baton_guard\0")
+            .with(FLAGS, &DIRECT_ACTION.to_ne_bytes());
+        Self::message(NEW_FILTER, CREATE | REPLACE, interface)
+            .attribute(OPTIONS, &options.0)
+            .ask(&socket)?;
+        Ok(Self { socket, interface })
+    }
+
+    fn message(kind: u16, flags: u16, interface: u32) -> Message {
+        let information = PRIORITY << 16 | u32::from(ALL_PROTOCOLS.to_be());
+        Message::new(kind, flags, interface)
+            .at(HANDLE, EGRESS, information)
+            .attribute(KIND, b"bpf\0")
+    }
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        // It may have gone with the interface.
+        let _ = Self::message(DELETE_FILTER, 0, self.interface).ask(&self.socket);
+    }
+}
+
+/// Attributes, one behind the other.
+#[derive(Debug, Default)]
+struct Attributes(Vec<u8>);
+
+impl Attributes {
+    fn with(mut self, kind: u16, value: &[u8]) -> Self {
+        let len = (ATTRIBUTE_BYTES + value.len()) as u16;
+        self.0.extend(len.to_ne_bytes());
+        self.0.extend(kind.to_ne_bytes());
+        self.0.extend(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+}
+
+/// A message about traffic control: header, `struct tcmsg`, attributes.
+#[derive(Debug)]
+struct Message {
+    kind: u16,
+    flags: u16,
+    interface: u32,
+    place: [u32; 3],
+    attributes: Attributes,
+}
+
+impl Message {
+    fn new(kind: u16, flags: u16, interface: u32) -> Self {
+        Self {
+            kind,
+            flags: flags | REQUEST | ACKNOWLEDGE,
+            interface,
+            place: [0; 3],
+            attributes: Attributes::default(),
+        }
+    }
+
+    fn at(mut self, handle: u32, parent: u32, information: u32) -> Self {
+        self.place = [handle, parent, information];
+        self
+    }
+
+    fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+        self.attributes = self.attributes.with(kind, value);
+        self
+    }
+
+    /// Sends it and waits for the answer.
+    fn ask(&self, socket: &OwnedFd) -> io::Result<()> {
+        let mut body = vec![0; 4];
+        body.extend(self.interface.to_ne_bytes());
+        body.extend(self.place.iter().flat_map(|number| number.to_ne_bytes()));
+        body.extend(&self.attributes.0);
+        let mut bytes = Vec::from(((HEADER_BYTES + body.len()) as u32).to_ne_bytes());
+        bytes.extend(self.kind.to_ne_bytes());
+        bytes.extend(self.flags.to_ne_bytes());
+        // Neither a number of the message nor one of this process.
+        bytes.extend([0; 8]);
+        bytes.extend(body);
+        send(socket, &bytes, SendFlags::empty())?;
+        let mut answer = [0; 4096];
+        let (len, _) = recv(socket, &mut answer, RecvFlags::empty())?;
+        let number = |start: usize| answer[..len].get(start..)?.first_chunk::<4>().copied();
+        let is_error = answer[..len].get(4..6) == Some(&ERROR.to_ne_bytes());
+        match number(HEADER_BYTES).map(i32::from_ne_bytes) {
+            Some(0) if is_error => Ok(()),
+            Some(error) if is_error => Err(io::Error::from_raw_os_error(-error)),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
