@@ -4,8 +4,9 @@
 //! ([`AfXdp`](crate::port::AfXdp)), one for each receive queue. Programs are attached by links, which the kernel takes back when the
 //! process is gone, but for an old kernel's guard, which stays and lets all pass.
 //!
-//! The programs are short and have no loops. They are written as instructions ([`programs`](self)), which takes no compiler, neither
-//! here nor where Baton runs, and are loaded by the three or four commands of bpf(2) that it takes.
+//! The programs are short and have no loops. They are instructions that a small assembler puts together, and are loaded by the few
+//! commands of bpf(2) that it takes. Loaders (`aya`, `libbpf-rs`) want an object file, which a compiler has made: clang, or a nightly Rust
+//! with a linker of its own, wherever Baton is built; or bytes in the repository that nobody can read.
 
 mod assembler;
 mod bpf;

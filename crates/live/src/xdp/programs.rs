@@ -1,7 +1,4 @@
 //! The programs that run in the kernel: on what an interface receives, and on what is sent there.
-//!
-//! They are instructions that [`Assembler`] puts together. A library would load an object that a compiler has made, which would have
-//! to be there when Baton is built, or lie in the repository as bytes that nobody reads.
 
 use super::assembler::{Arithmetic, Assembler, Condition, Helper, Label, Register, Size};
 use super::bpf::{Instruction, Map};

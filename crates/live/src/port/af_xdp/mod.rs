@@ -1,4 +1,8 @@
 //! AF_XDP sockets on an interface, one for each of its receive queues.
+//!
+//! Of the crates with such sockets, `xdpilone` is given on under the EUPL only and `xsk-rs` builds C libraries. `xdp` knows neither when the
+//! kernel needs to be woken nor whether it copies, and its packets are pointers that are `unsafe` to receive and to send. System calls and
+//! structures are `rustix`'s; what is left is the four rings.
 
 mod frames;
 mod partial;
