@@ -7,6 +7,18 @@
 //! The programs are short and have no loops. They are instructions that a small assembler puts together, and are loaded by the few
 //! commands of bpf(2) that it takes. Loaders (`aya`, `libbpf-rs`) want an object file, which a compiler has made: clang, or a nightly Rust
 //! with a linker of its own, wherever Baton is built; or bytes in the repository that nobody can read.
+//!
+//! ```no_run
+//! # use baton_live::port::{AfXdp, AfXdpConfig};
+//! # use baton_live::xdp::{Lookup, LookupConfig, XdpError};
+//! # fn capture(flow: baton_wire::Flow) -> Result<(), XdpError> {
+//! let lookup = Lookup::attach("eth1", LookupConfig::default())?;
+//! let mut port = AfXdp::with_lookup("eth1", &AfXdpConfig::default(), &lookup)?;
+//! lookup.insert(&flow)?; // from here on its segments come to the port
+//! lookup.remove(&flow)?; // and from here on to the kernel again
+//! # Ok(())
+//! # }
+//! ```
 
 mod assembler;
 mod bpf;

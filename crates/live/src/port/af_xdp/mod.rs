@@ -13,7 +13,7 @@ use super::interface;
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
 use crate::xdp::{Lookup, Mode, Steering, XdpError};
 use baton_iolib::Arena;
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 use bytes::Bytes;
 use partial::is_checksum_partial;
 use queue::{Kicked, Queue};
@@ -33,6 +33,9 @@ const CHUNKS: [usize; 2] = [2048, 4096];
 /// A queue whose socket was closed is free only a moment later; so long is it tried.
 const LONGEST_BIND: Duration = Duration::from_secs(3);
 const BIND_AGAIN: Duration = Duration::from_millis(10);
+
+/// After so long a device is asked again that had no room.
+const KICK_AGAIN: Span = Span::from_us(100);
 
 /// Sizes and habits of AF_XDP sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +82,8 @@ pub struct AfXdp {
     drops: PortDrops,
     /// Frames that were given to the kernel.
     writes: u64,
+    /// When the device is asked again that had no room for what is in the ring.
+    again: Option<Time>,
 }
 
 impl AfXdp {
@@ -140,6 +145,7 @@ impl AfXdp {
             arena: Arena::default(),
             drops: PortDrops::default(),
             writes: 0,
+            again: None,
         })
     }
 
@@ -171,6 +177,17 @@ impl AfXdp {
         Ok(())
     }
 
+    /// Has the kernel send what is in the ring; false if the interface is down.
+    fn kick(&mut self, now: Time) -> io::Result<bool> {
+        let kicked = self.queues[0].kick()?;
+        let holds_back = kicked != Kicked::LinkDown && self.queues[0].holds_back();
+        self.again = holds_back.then(|| now + KICK_AGAIN);
+        if let Kicked::Dropped(count) = kicked {
+            self.drops.add(PortDrop::TransmitRefused, count);
+        }
+        Ok(kicked != Kicked::LinkDown)
+    }
+
     fn drops(&self) -> PortDrops {
         let mut drops = self.drops;
         for statistics in self
@@ -192,7 +209,10 @@ impl AfXdp {
 }
 
 impl Port for AfXdp {
-    fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
+    fn receive(&mut self, now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        if self.again.is_some_and(|again| again <= now) {
+            self.kick(now)?;
+        }
         let Self {
             queues,
             arena,
@@ -217,28 +237,23 @@ impl Port for AfXdp {
         Ok(())
     }
 
-    fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
+    fn send(&mut self, now: Time, batch: &mut Batch) -> io::Result<()> {
         let longest = self.longest;
-        let queue = &mut self.queues[0];
         while !batch.is_empty() {
-            let too_long = |frame: &&[u8]| frame.len() > longest;
-            let fitting = batch.iter().position(|frame| too_long(&frame));
-            if fitting == Some(0) {
+            let fitting = batch.iter().take_while(|frame| frame.len() <= longest);
+            let fitting = fitting.count();
+            if fitting == 0 {
                 self.drops.add(PortDrop::TransmitRefused, 1);
                 batch.sent(1);
                 continue;
             }
-            let put = queue.put(batch.iter().take(fitting.unwrap_or(usize::MAX)));
+            let put = self.queues[0].put(batch.iter().take(fitting));
             batch.sent(put);
             self.writes += put as u64;
-            match queue.kick()? {
-                Kicked::Done => {}
-                Kicked::Dropped(count) => self.drops.add(PortDrop::TransmitRefused, count),
-                Kicked::LinkDown => {
-                    // What is in the ring leaves when the interface is up again.
-                    self.drops.add(PortDrop::LinkDown, batch.len() as u64);
-                    batch.sent(batch.len());
-                }
+            if !self.kick(now)? {
+                // What is in the ring leaves when the interface is up again.
+                self.drops.add(PortDrop::LinkDown, batch.len() as u64);
+                batch.sent(batch.len());
             }
             if put == 0 {
                 break;
@@ -250,6 +265,10 @@ impl Port for AfXdp {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         let any = self.any.as_ref().map(OwnedFd::as_fd);
         Some(any.unwrap_or_else(|| self.queues[0].fd()))
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.again
     }
 
     fn link(&self) -> &LinkInfo {

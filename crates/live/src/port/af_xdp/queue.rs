@@ -154,6 +154,11 @@ impl Queue {
         room
     }
 
+    /// Whether frames are in the transmit ring that the kernel must be called for.
+    pub(super) fn holds_back(&self) -> bool {
+        self.transmit.pending() > 0 && self.transmit.needs_wakeup()
+    }
+
     /// Calls the kernel to send what is in the ring, until it has taken all or can take no more now: where it copies, it takes 32 frames
     /// at a call.
     ///
@@ -161,11 +166,8 @@ impl Queue {
     /// The interface is gone.
     pub(super) fn kick(&mut self) -> io::Result<Kicked> {
         let mut dropped = 0;
-        loop {
+        while self.holds_back() {
             let pending = self.transmit.pending();
-            if pending == 0 || !self.transmit.needs_wakeup() {
-                break;
-            }
             self.wakeups += 1;
             match send(&self.fd, &[], SendFlags::DONTWAIT) {
                 Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => {}
