@@ -40,8 +40,8 @@ pub struct Interface {
     pub offloads: Vec<String>,
     /// How frames got in and out.
     pub port: PortKind,
-    /// Frames were copied between driver and program.
-    pub copied: bool,
+    /// Whether frames were copied between driver and program; `None` where that was up to the driver.
+    pub copied: Option<bool>,
     /// The processor that its work was done on.
     pub core: Option<usize>,
 }

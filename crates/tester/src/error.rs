@@ -2,6 +2,7 @@
 
 use baton_live::LiveError;
 use baton_live::port::InterfaceError;
+use baton_live::xdp::XdpError;
 use std::io;
 
 /// Why a trial could not be made.
@@ -20,6 +21,12 @@ pub enum TesterError {
 
 impl From<InterfaceError> for TesterError {
     fn from(error: InterfaceError) -> Self {
+        Self::BadInput(error.to_string())
+    }
+}
+
+impl From<XdpError> for TesterError {
+    fn from(error: XdpError) -> Self {
         Self::BadInput(error.to_string())
     }
 }

@@ -3,9 +3,10 @@
 use crate::error::TesterError;
 use crate::station::Station;
 use baton_live::port::{
-    InterfaceError, LinkState, LinkWatch, PacketConfig, PacketSocket, Port, RingKind, Tap, bring,
-    ipv4_address,
+    AfXdp, AfXdpConfig, InterfaceError, LinkState, LinkWatch, PacketConfig, PacketSocket, Port,
+    RingKind, Tap, bring, ipv4_address,
 };
+use baton_live::xdp::XdpError;
 use baton_live::{Clock, within};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -23,6 +24,8 @@ pub enum PortKind {
     Packet,
     /// The end of a TAP device that is not the kernel's; made if there is none.
     Tap,
+    /// AF_XDP sockets, which take all frames of the interface.
+    AfXdp,
 }
 
 /// An interface, as the user names it.
@@ -44,13 +47,15 @@ impl PortKind {
         match self {
             Self::Packet => "packet",
             Self::Tap => "tap",
+            Self::AfXdp => "af-xdp",
         }
     }
 
-    /// Whether frames are copied between the driver and the program.
-    pub const fn copies(self) -> bool {
+    /// Whether frames are copied between the driver and the program; `None` where that is up to the driver.
+    pub const fn copies(self) -> Option<bool> {
         match self {
-            Self::Packet | Self::Tap => true,
+            Self::Packet | Self::Tap => Some(true),
+            Self::AfXdp => None,
         }
     }
 
@@ -60,7 +65,7 @@ impl PortKind {
     }
 
     /// Attaches to an interface in this thread's network namespace.
-    fn open(self, interface: &str) -> Result<Box<dyn Port + Send>, InterfaceError> {
+    fn open(self, interface: &str) -> Result<Box<dyn Port + Send>, XdpError> {
         Ok(match self {
             Self::Packet => Box::new(PacketSocket::open(
                 interface,
@@ -76,6 +81,7 @@ impl PortKind {
                 bring(interface, true)?;
                 Box::new(tap)
             }
+            Self::AfXdp => Box::new(AfXdp::open(interface, &AfXdpConfig::default())?),
         })
     }
 }
@@ -146,7 +152,7 @@ impl Spec {
     pub fn open(&self, clock: Clock) -> Result<Station, TesterError> {
         let open = || {
             let port = self.kind.open(&self.interface)?;
-            Ok::<_, InterfaceError>((port, LinkWatch::of(&self.interface)?))
+            Ok::<_, XdpError>((port, LinkWatch::of(&self.interface)?))
         };
         let namespace = self.namespace.clone();
         let (port, watch) = within(namespace.as_deref(), open)??;

@@ -76,6 +76,8 @@ pub enum PortName {
     Packet,
     /// The end of a TAP device that is not the kernel's; made if there is none
     Tap,
+    /// AF_XDP sockets, which take all frames of the interface
+    AfXdp,
 }
 
 impl From<PortName> for PortKind {
@@ -83,6 +85,7 @@ impl From<PortName> for PortKind {
         match name {
             PortName::Packet => Self::Packet,
             PortName::Tap => Self::Tap,
+            PortName::AfXdp => Self::AfXdp,
         }
     }
 }

@@ -85,10 +85,10 @@ fn words(interface: &Interface) -> String {
         none if none.is_empty() => "none".to_owned(),
         some => some,
     };
-    let copies = if interface.copied {
-        "copied"
-    } else {
-        "not copied"
+    let copies = match interface.copied {
+        Some(true) => "copied",
+        Some(false) => "not copied",
+        None => "copied if the driver has no other way",
     };
     format!(
         "{}{place}, {}, driver {}{}{}{speed}, MTU {}, offloads on: {offloads}; {} port, frames are {copies}{core}",
