@@ -24,6 +24,7 @@ mod namespace;
 mod places;
 pub mod port;
 mod remote;
+pub mod repair;
 mod service;
 mod snapshot;
 mod throttle;

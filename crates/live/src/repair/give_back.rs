@@ -1,0 +1,225 @@
+//! Back into the kernel.
+
+use super::sys::{self, NegotiatedOption, Queue, Windows};
+use super::{RepairError, choose_queue, set_integer};
+use baton_tcp::{Essentials, State};
+use baton_wire::{Endpoint, SeqNr};
+use bytes::Bytes;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, bind, connect, send, shutdown, sockopt};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
+
+/// TCP's numbers of options.
+const MSS: u32 = 2;
+const WINDOW_SCALE: u32 = 3;
+const SACK_PERMITTED: u32 = 4;
+const TIMESTAMPS: u32 = 8;
+
+/// Most that is given to the kernel at once, bytes: it makes one buffer of it.
+const CHUNK: usize = 32 << 10;
+
+/// Room that the kernel's bookkeeping takes of a buffer's size beside the data: as much again.
+const OVERHEAD: usize = 2;
+
+/// The kernel takes a connection over with a socket that it had forgotten one on, or with a new one. `let_go` is called when it has all and
+/// before it sends: packets of the connection may reach it from then on.
+///
+/// # Errors
+/// The kernel refuses, the state is none that it can be brought into, or it does not take all data. The socket has no connection then.
+pub fn give_back(
+    fd: BorrowedFd<'_>,
+    essentials: &Essentials<Bytes>,
+    let_go: impl FnOnce(),
+) -> Result<(), RepairError> {
+    let half_closed = match essentials.state {
+        State::Established => false,
+        State::FinWait2 => true,
+        other => return Err(RepairError::CannotRestore(other)),
+    };
+    set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 1)?;
+    // What was said of the connection that was forgotten.
+    let _ = sockopt::socket_error(fd);
+    let sent = essentials.send_next - essentials.send_una;
+    let (first, unread) = (before_fin(essentials), len(&essentials.receive_buffer));
+    make_room(fd, essentials)?;
+    number(fd, Queue::Send, first)?;
+    number(fd, Queue::Receive, essentials.receive_next - unread as u32)?;
+    join(fd, essentials)?;
+    settle(fd, essentials)?;
+    let (flight, rest) = split(&essentials.send_buffer, sent as usize);
+    fill(fd, Queue::Receive, "receive", &essentials.receive_buffer)?;
+    fill(fd, Queue::Send, "send", &flight)?;
+    let windows = Windows {
+        send_seq: essentials.send_window_seq.0,
+        send: essentials.send_window,
+        largest_send: essentials.largest_send_window,
+        receive: essentials
+            .receive_edge
+            .saturating_since(essentials.receive_next),
+        receive_told_at: essentials.receive_next.0,
+    };
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW, &[windows])
+        .map_err(RepairError::at("TCP_REPAIR_WINDOW"))?;
+    let_go();
+    // The kernel asks the peer for its window: an answer acknowledges what was lost meanwhile.
+    set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 0)?;
+    write(fd, "send", &rest)?;
+    if half_closed {
+        shutdown(fd, Shutdown::Write).map_err(|error| failed("shutdown", error))?;
+    }
+    // Repair mode clears it, and a listener that is started again could not bind its port.
+    sockopt::set_socket_reuseaddr(fd, true).map_err(|error| failed("SO_REUSEADDR", error))
+}
+
+fn failed(step: &'static str, error: Errno) -> RepairError {
+    RepairError::Step {
+        step,
+        source: error.into(),
+    }
+}
+
+/// SND.UNA, or the number of the FIN that is acknowledged: the kernel sends it once more.
+fn before_fin(essentials: &Essentials<Bytes>) -> SeqNr {
+    match essentials.state {
+        State::FinWait2 => essentials.send_una - 1,
+        _ => essentials.send_una,
+    }
+}
+
+fn len(data: &[Bytes]) -> usize {
+    data.iter().map(Bytes::len).sum()
+}
+
+/// The first `at` bytes, and the others.
+fn split(data: &[Bytes], mut at: usize) -> (Vec<Bytes>, Vec<Bytes>) {
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for piece in data {
+        let here = at.min(piece.len());
+        first.extend((here > 0).then(|| piece.slice(..here)));
+        rest.extend((here < piece.len()).then(|| piece.slice(here..)));
+        at -= here;
+    }
+    (first, rest)
+}
+
+/// Sees to it that queues fit that are longer than the buffers. Others keep the size that the kernel gives them, which it adapts.
+fn make_room(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), RepairError> {
+    let offered = essentials
+        .receive_edge
+        .saturating_since(essentials.receive_next) as usize;
+    for (step, size, force, needed) in [
+        (
+            "SO_SNDBUFFORCE",
+            libc::SO_SNDBUF,
+            libc::SO_SNDBUFFORCE,
+            len(&essentials.send_buffer),
+        ),
+        (
+            "SO_RCVBUFFORCE",
+            libc::SO_RCVBUF,
+            libc::SO_RCVBUFFORCE,
+            len(&essentials.receive_buffer) + offered,
+        ),
+    ] {
+        let now: libc::c_int =
+            sys::option(fd, libc::SOL_SOCKET, size).map_err(RepairError::at(step))?;
+        if needed * OVERHEAD > now as usize {
+            // The kernel doubles what it is given.
+            let wanted = i32::try_from(needed).unwrap_or(i32::MAX / 2);
+            sys::set_option(fd, libc::SOL_SOCKET, force, &[wanted])
+                .map_err(RepairError::at(step))?;
+        }
+    }
+    Ok(())
+}
+
+/// The number that a queue begins with.
+fn number(fd: BorrowedFd<'_>, queue: Queue, first: SeqNr) -> Result<(), RepairError> {
+    choose_queue(fd, queue)?;
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_QUEUE_SEQ, &[first.0])
+        .map_err(RepairError::at("TCP_QUEUE_SEQ"))
+}
+
+/// The four-tuple. In repair mode that establishes the connection, and nothing is sent.
+fn join(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), RepairError> {
+    let wide = sockopt::socket_domain(fd).map_err(|error| failed("SO_DOMAIN", error))?
+        == rustix::net::AddressFamily::INET6;
+    let address = |end: Endpoint| -> SocketAddr {
+        match end.addr {
+            IpAddr::V4(narrow) if wide => (narrow.to_ipv6_mapped(), end.port).into(),
+            addr => (addr, end.port).into(),
+        }
+    };
+    match bind(fd, &address(essentials.flow.local)) {
+        // It is bound already.
+        Ok(()) | Err(Errno::INVAL) => {}
+        Err(error) => return Err(failed("bind", error)),
+    }
+    connect(fd, &address(essentials.flow.remote)).map_err(|error| failed("connect", error))
+}
+
+/// What the handshake had settled.
+fn settle(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), RepairError> {
+    let mut options = vec![NegotiatedOption {
+        kind: MSS,
+        value: essentials.mss.into(),
+    }];
+    if let Some(scaling) = essentials.window_scaling {
+        options.push(NegotiatedOption {
+            kind: WINDOW_SCALE,
+            value: u32::from(scaling.send) | u32::from(scaling.receive) << 16,
+        });
+    }
+    for (kind, agreed) in [
+        (SACK_PERMITTED, essentials.sack),
+        (TIMESTAMPS, essentials.timestamp.is_some()),
+    ] {
+        options.extend(agreed.then_some(NegotiatedOption { kind, value: 0 }));
+    }
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR_OPTIONS, &options)
+        .map_err(RepairError::at("TCP_REPAIR_OPTIONS"))?;
+    if let Some(timestamp) = essentials.timestamp {
+        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_TIMESTAMP, &[timestamp])
+            .map_err(RepairError::at("TCP_TIMESTAMP"))?;
+    }
+    // Taking IP options away makes the kernel work out how large its segments may be: without this it sends the least that is allowed.
+    // A socket of IPv6 has them, too; its own options make no such difference.
+    sys::set_option::<u8>(fd, libc::IPPROTO_IP, libc::IP_OPTIONS, &[])
+        .map_err(RepairError::at("IP_OPTIONS"))
+}
+
+/// Puts data into a queue.
+fn fill(
+    fd: BorrowedFd<'_>,
+    queue: Queue,
+    name: &'static str,
+    data: &[Bytes],
+) -> Result<(), RepairError> {
+    choose_queue(fd, queue)?;
+    write(fd, name, data)
+}
+
+fn write(fd: BorrowedFd<'_>, queue: &'static str, data: &[Bytes]) -> Result<(), RepairError> {
+    let mut taken = 0;
+    for chunk in data.iter().flat_map(|piece| piece.chunks(CHUNK)) {
+        let mut left = chunk;
+        while !left.is_empty() {
+            match send(fd, left, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    taken += count;
+                    left = &left[count..];
+                }
+                Err(Errno::AGAIN) => {
+                    return Err(RepairError::Full {
+                        queue,
+                        taken,
+                        offered: len(data),
+                    });
+                }
+                Err(error) => return Err(failed("send into a queue", error)),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! What the kernel has for connections that are taken apart: `TCP_REPAIR` and what belongs to it.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Repair mode is left without a probe of the peer's window (`TCP_REPAIR_OFF_NO_WP`).
+pub const OFF_SILENTLY: libc::c_int = -1;
+
+/// The queue that data and sequence numbers are of (`TCP_REPAIR_QUEUE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Queue {
+    /// Received and not read.
+    Receive = 1,
+    /// Written and not acknowledged.
+    Send = 2,
+}
+
+/// Windows of a connection (`struct tcp_repair_window`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// SND.WL1.
+    pub send_seq: u32,
+    /// SND.WND.
+    pub send: u32,
+    /// The largest that SND.WND ever was.
+    pub largest_send: u32,
+    /// RCV.WND when it was told last.
+    pub receive: u32,
+    /// RCV.NXT then.
+    pub receive_told_at: u32,
+}
+
+/// An option that was negotiated (`struct tcp_repair_opt`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NegotiatedOption {
+    /// TCP's number of it.
+    pub kind: u32,
+    /// What was said with it.
+    pub value: u32,
+}
+
+/// The start of `struct tcp_info`, up to the congestion window.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Info {
+    /// Its state, by the kernel's numbers.
+    pub state: u8,
+    unused: [u8; 4],
+    /// Which options are in use.
+    pub options: u8,
+    /// Shifts of window scaling: that for sending, and four bits further that for receiving.
+    pub scaling: u8,
+    flags: u8,
+    timers: [u32; 2],
+    /// Most data of a segment, bytes.
+    pub send_mss: u32,
+    counts: [u32; 12],
+    /// Smoothed round trip, microseconds.
+    pub round_trip_us: u32,
+    /// Its variance, microseconds.
+    pub variance_us: u32,
+    slow_start_threshold: u32,
+    /// The congestion window, segments.
+    pub congestion_window: u32,
+}
+
+/// Asks for an option whose value is plain data of the type that the kernel gives.
+///
+/// # Errors
+/// Those of the call, and a value that is shorter.
+pub fn option<T: Copy + Default>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<T> {
+    let mut value = T::default();
+    let mut len = mem::size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes, the size of the value, of which any bits are valid: all callers ask for integers or
+    // structures of them.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(&mut value).cast(),
+            &mut len,
+        )
+    };
+    match result {
+        0 if len as usize == mem::size_of::<T>() => Ok(value),
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets an option whose value is a row of plain data.
+///
+/// # Errors
+/// Those of the call.
+pub fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    values: &[T],
+) -> io::Result<()> {
+    let len = mem::size_of_val(values) as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes, the size of the row.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, values.as_ptr().cast(), len) })
+}
+
+/// A count that the kernel keeps of a socket: one of SIOCINQ, SIOCOUTQ, SIOCOUTQNSD.
+///
+/// # Errors
+/// Those of the call.
+pub fn count(fd: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: all of these write one integer.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), which, &mut count) })?;
+    u32::try_from(count).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Undoes `connect`: in repair mode the connection is forgotten without a word to the peer.
+///
+/// # Errors
+/// Those of the call.
+pub fn disconnect(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an address is plain data, for which zeros are valid: that of no family.
+    let mut address: libc::sockaddr = unsafe { mem::zeroed() };
+    address.sa_family = libc::AF_UNSPEC as libc::sa_family_t;
+    let len = mem::size_of::<libc::sockaddr>() as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes of the address.
+    check(unsafe { libc::connect(fd.as_raw_fd(), &address, len) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_the_kernels() {
+        assert_eq!(mem::offset_of!(Info, options), 5);
+        assert_eq!(mem::offset_of!(Info, scaling), 6);
+        assert_eq!(mem::offset_of!(Info, send_mss), 16);
+        assert_eq!(mem::offset_of!(Info, round_trip_us), 68);
+        assert_eq!(mem::offset_of!(Info, congestion_window), 80);
+        assert_eq!(mem::size_of::<Windows>(), 20);
+    }
+}
