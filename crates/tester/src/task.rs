@@ -41,7 +41,7 @@ pub enum Work {
 /// A stream, and where its frames come from and go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamEnds {
-    /// Its number, [`FROM_NIC`] or [`TO_NIC`].
+    /// Its number: 0 comes from the NIC under test, 1 goes to it.
     pub stream: u8,
     /// Addresses.
     pub ends: Ends,
