@@ -23,7 +23,9 @@ mod refusal;
 #[cfg(live)]
 pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
 pub use arrivals::ArrivalArgs;
-pub use bench::{BenchCommand, BenchNicArgs, IDEAL, SearchName};
+#[cfg(live)]
+pub use bench::SearchName;
+pub use bench::{BenchCommand, BenchNicArgs, IDEAL};
 #[cfg(live)]
 pub use bench_live::{BenchReflectArgs, LiveBenchArgs, Mac, PortName};
 #[cfg(live)]
