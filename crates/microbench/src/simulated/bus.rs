@@ -115,6 +115,7 @@ impl Bus {
     }
 
     /// Sees to it that it is looked at in time.
+    #[inline]
     pub(super) fn arm(&mut self, cx: &mut Context<'_>) {
         if let Some(at) = self.model.poll_timeout() {
             let at = at.max(cx.now);

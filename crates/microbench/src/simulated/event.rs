@@ -40,6 +40,24 @@ pub(super) enum Event {
     FromSwitch(NicId),
 }
 
+impl Event {
+    /// The machine that it happens to, or to a NIC of which.
+    pub(super) fn machine(self) -> u8 {
+        match self {
+            Self::Processor(machine, _) | Self::Bus(machine) | Self::Due(machine, _) => machine,
+            Self::Engine(nic, _)
+            | Self::Dma(nic)
+            | Self::Buffered(nic)
+            | Self::Sent(nic)
+            | Self::Stored(nic)
+            | Self::Delivered(nic)
+            | Self::Timer(nic)
+            | Self::Arrival(nic)
+            | Self::FromSwitch(nic) => nic.machine,
+        }
+    }
+}
+
 /// What is there beside the machine that something happens on.
 pub(super) struct Context<'a> {
     pub(super) now: Time,
@@ -49,6 +67,7 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// `event` happens at `time`, which is not over.
+    #[inline]
     pub(super) fn at(&mut self, time: Time, event: Event) {
         debug_assert!(time >= self.now, "{event:?} comes too late");
         self.events.push(time, event);

@@ -130,16 +130,7 @@ impl World {
                     receive(machines, &mut cx, to, frame);
                 }
             }
-            Event::Processor(machine, _) | Event::Bus(machine) | Event::Due(machine, _) => {
-                machines[usize::from(machine)].handle(&mut cx, event);
-            }
-            Event::Engine(id, _)
-            | Event::Dma(id)
-            | Event::Buffered(id)
-            | Event::Sent(id)
-            | Event::Stored(id)
-            | Event::Delivered(id)
-            | Event::Timer(id) => machines[usize::from(id.machine)].handle(&mut cx, event),
+            _ => machines[usize::from(event.machine())].handle(&mut cx, event),
         }
     }
 }

@@ -18,6 +18,7 @@ pub(in crate::simulated) use web::{ClientCounts, Clients, WebServer};
 use super::frame::{Body, Contents, Frame};
 use super::host::{Meter, Traffic};
 use baton_wire::Time;
+use std::num::NonZeroU64;
 use tcp::Tcp;
 
 /// A frame that an application gives to the driver.
@@ -29,7 +30,7 @@ pub(super) struct Outgoing {
     /// What receive-side scaling makes of it.
     pub(super) hash: u32,
     /// Where in memory it lies, if not in a buffer of its own.
-    pub(super) lies_at: Option<u64>,
+    pub(super) lies_at: Option<NonZeroU64>,
 }
 
 impl Outgoing {
@@ -89,6 +90,7 @@ pub(super) enum Application {
 
 impl Application {
     /// Whether a full ring makes it wait. If not, the driver refuses frames.
+    #[inline]
     pub(super) fn waits_for_room(&self) -> bool {
         !matches!(self, Self::Datagrams(_))
     }
@@ -139,6 +141,7 @@ impl Application {
     }
 
     /// When it may want to send next, if nothing arrives.
+    #[inline]
     pub(super) fn next_due(&self) -> Time {
         match self {
             Self::Datagrams(datagrams) => datagrams.next_due(),
@@ -159,7 +162,7 @@ impl Application {
     pub(super) fn receive(
         &mut self,
         now: Time,
-        (nic, lies_at): (u8, u64),
+        (nic, lies_at): (u8, NonZeroU64),
         frame: &Frame,
         contents: &mut Contents,
     ) {
@@ -188,6 +191,7 @@ impl Application {
     }
 
     /// Whether there is work for it but sending.
+    #[inline]
     pub(super) fn has_work(&self) -> bool {
         match self {
             Self::Router(router) => router.has_work(),

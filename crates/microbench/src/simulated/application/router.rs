@@ -6,6 +6,7 @@ use super::Outgoing;
 use baton_inet::{Router, Verdict};
 use baton_wire::Time;
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 /// Packets that wait to be routed, or to be sent by a NIC (Click: `Queue`'s capacity).
 const MOST_WAITING: usize = 1_000;
@@ -52,7 +53,7 @@ impl RouterCounts {
 struct Waiting {
     /// The NIC that it came by.
     nic: u8,
-    lies_at: u64,
+    lies_at: NonZeroU64,
     key: usize,
 }
 
@@ -92,7 +93,13 @@ impl IpRouter {
     }
 
     /// A driver gives it a packet.
-    pub(super) fn receive(&mut self, nic: u8, lies_at: u64, key: usize, packets: &mut Packets) {
+    pub(super) fn receive(
+        &mut self,
+        nic: u8,
+        lies_at: NonZeroU64,
+        key: usize,
+        packets: &mut Packets,
+    ) {
         if self.to_route.len() >= MOST_WAITING {
             self.counts.too_many += 1;
             return packets.remove(key);
@@ -111,7 +118,7 @@ impl IpRouter {
         };
         let bytes = packets.bytes_mut(key);
         meter.execute(self.instructions);
-        meter.range(lies_at, HEADERS, true);
+        meter.range(lies_at.get(), HEADERS, true);
         meter.range(TABLE + self.entry(bytes) * u64::from(ENTRY), ENTRY, false);
         match self.router.handle_frame(now, nic.into(), bytes) {
             Verdict::Forward { interface, len } => {
@@ -142,7 +149,7 @@ impl IpRouter {
         interface: usize,
         key: usize,
         packets: &mut Packets,
-        lies_at: Option<u64>,
+        lies_at: Option<NonZeroU64>,
     ) -> bool {
         let waiting = &mut self.to_send[interface];
         if waiting.len() >= MOST_WAITING {

@@ -8,6 +8,7 @@ use baton_sim::hardware::{ConfigError, MemoryHierarchy, Processor};
 use baton_wire::Time;
 pub(super) use meter::Meter;
 use meter::{OfOperations, of_operations};
+use std::num::NonZeroU64;
 
 /// Where things lie in the modelled host's memory. Each ring and each pool of buffers has room for the largest ring.
 mod address {
@@ -69,7 +70,7 @@ pub(super) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// Gives a frame to the driver, which puts it into this place of its ring. It lies there, or where it was received.
-    Send(Place, Traffic, Option<u64>),
+    Send(Place, Traffic, Option<NonZeroU64>),
     /// Gives a frame to the driver, which refuses it.
     Refuse,
     /// Takes a frame from this place of the ring.
@@ -123,11 +124,13 @@ impl Host {
     }
 
     /// Where a frame that was received into this place of a ring lies.
-    pub(super) fn received_at(nic: u8, slot: u32) -> u64 {
-        address::of_nic(nic) + address::RECEIVE_BUFFERS + u64::from(slot) * BUFFER_STRIDE
+    pub(super) fn received_at(nic: u8, slot: u32) -> NonZeroU64 {
+        let first = const { NonZeroU64::new(address::RECEIVE_BUFFERS).expect("not at 0") };
+        first.saturating_add(address::of_nic(nic) + u64::from(slot) * BUFFER_STRIDE)
     }
 
     /// Begins `work` now: when it is done.
+    #[inline]
     pub(super) fn begin(&mut self, now: Time, work: Work) -> Time {
         let costs = self.profile.instructions;
         let drivers = &mut self.drivers;
@@ -145,7 +148,7 @@ impl Host {
                 let of_nic = address::of_nic(nic);
                 let ring = of_nic + address::SEND_RING;
                 let own = of_nic + address::SEND_BUFFERS + u64::from(slot) * BUFFER_STRIDE;
-                let buffer = lies_at.unwrap_or(own);
+                let buffer = lies_at.map_or(own, NonZeroU64::get);
                 driver.to_send[slot as usize] = buffer;
                 meter.descriptor(ring, slot, driver.send_descriptor, true);
                 meter.header(buffer, traffic != Traffic::Datagram);
@@ -170,7 +173,7 @@ impl Host {
             Work::Receive(Place { nic, slot, bytes }, traffic) => {
                 let driver = &drivers[usize::from(nic)];
                 let of_nic = address::of_nic(nic);
-                let buffer = Self::received_at(nic, slot);
+                let buffer = Self::received_at(nic, slot).get();
                 let ring = of_nic + address::RECEIVE_RING;
                 meter.descriptor(ring, slot, driver.receive_descriptor, true);
                 let headers = of_nic + address::BUFFER_HEADERS;
@@ -244,17 +247,19 @@ impl Host {
     }
 
     /// A NIC has written a frame, and its descriptor, to this place of its ring.
+    #[inline]
     pub(super) fn receive_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
         let cycle = self.processor.cycle_at(now);
         let len = self.drivers[usize::from(nic)].receive_descriptor;
         let ring = address::of_nic(nic) + address::RECEIVE_RING;
-        let buffer = Self::received_at(nic, slot);
+        let buffer = Self::received_at(nic, slot).get();
         self.memory.dma_write(cycle, buffer, bytes);
         self.memory
             .dma_write(cycle, ring + u64::from(slot * len), len);
     }
 
     /// A NIC has read the frame in this place of its ring.
+    #[inline]
     pub(super) fn send_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
         let cycle = self.processor.cycle_at(now);
         let buffer = self.drivers[usize::from(nic)].to_send[slot as usize];

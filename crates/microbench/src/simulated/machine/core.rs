@@ -169,31 +169,52 @@ impl Core {
 
     /// The application sends, if it wants to, by each NIC in turn, or works.
     pub(super) fn begin_application(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
-        let nics = devices.interfaces.len() as u8;
-        let mut waits_for_room = false;
-        for _ in 0..nics {
-            let nic = self.next_to_send;
-            self.next_to_send = (nic + 1) % nics;
-            waits_for_room |= self.begin_send(cx, devices, nic);
-            if self.task.is_some() {
-                return;
-            }
-        }
-        let Self {
-            host, application, ..
-        } = self;
-        if application.has_work() {
-            let work = |meter: &mut Meter<'_>| application.work(cx.now, meter, cx.contents);
-            if let Some(until) = host.begin_application(cx.now, work) {
-                return self.begin_until(cx, Task::Work, until);
-            }
+        let waits_for_room = match devices.interfaces.len() {
+            1 => self.begin_send(cx, devices, 0),
+            nics => self.begin_send_in_turn(cx, devices, nics as u8),
+        };
+        if self.task.is_some() || self.application.has_work() && self.begin_work(cx) {
+            return;
         }
         if !waits_for_room {
             self.arm_due(cx);
         }
     }
 
+    /// The application sends by the next NIC by which it wants to. Whether it may want to and has no room.
+    fn begin_send_in_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        devices: &mut Devices<'_>,
+        nics: u8,
+    ) -> bool {
+        let mut waits_for_room = false;
+        for _ in 0..nics {
+            let nic = self.next_to_send;
+            self.next_to_send = (nic + 1) % nics;
+            waits_for_room |= self.begin_send(cx, devices, nic);
+            if self.task.is_some() {
+                break;
+            }
+        }
+        waits_for_room
+    }
+
+    /// The application works, if there is something to do.
+    fn begin_work(&mut self, cx: &mut Context<'_>) -> bool {
+        let Self {
+            host, application, ..
+        } = self;
+        let work = |meter: &mut Meter<'_>| application.work(cx.now, meter, cx.contents);
+        let until = host.begin_application(cx.now, work);
+        if let Some(until) = until {
+            self.begin_until(cx, Task::Work, until);
+        }
+        until.is_some()
+    }
+
     /// The application sends by a NIC, if it wants to. Whether it may want to and has no room.
+    #[inline(always)]
     fn begin_send(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) -> bool {
         let interface = &mut devices.interfaces[usize::from(nic)];
         let free = interface.nic.free_descriptors(self.number);
