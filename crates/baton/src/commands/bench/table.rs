@@ -31,22 +31,12 @@ pub(super) fn text(bench: &Bench) -> String {
         table.row(row(measured, bench.link));
     }
     let mut text = table.render();
-    let of_rfc = bench.tests.iter();
-    let of_rfc: Vec<_> = of_rfc
-        .filter_map(|one| Some((one.search.test, one.rfc2544.as_ref()?)))
-        .collect();
-    if !of_rfc.is_empty() {
-        text.push('\n');
-        text.push_str(&rfc2544(&of_rfc));
-    }
-    let loads = bench.tests.iter();
-    let loads: Vec<_> = loads
-        .filter_map(|one| Some((one.search.test, one.latency.as_deref()?)))
-        .collect();
-    if !loads.is_empty() {
-        text.push('\n');
-        text.push_str(&latency(&loads));
-    }
+    let on_demand = bench.tests.iter().map(|one| OnDemand {
+        test: one.search.test,
+        rfc2544: one.rfc2544.as_ref(),
+        latency: one.latency.as_deref(),
+    });
+    text.push_str(&tables(&on_demand.collect::<Vec<_>>()));
     text
 }
 
@@ -120,8 +110,35 @@ fn lost(trial: &Trial) -> String {
     }
 }
 
+/// What was measured of a test because it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnDemand<'a> {
+    pub(super) test: Test,
+    pub(super) rfc2544: Option<&'a Rfc2544>,
+    pub(super) latency: Option<&'a [UnderLoad]>,
+}
+
+/// Tables of all that was asked for, each behind an empty line.
+pub(super) fn tables(found: &[OnDemand<'_>]) -> String {
+    let of_rfc = found
+        .iter()
+        .filter_map(|one| Some((one.test, one.rfc2544?)));
+    let loads = found
+        .iter()
+        .filter_map(|one| Some((one.test, one.latency?)));
+    let (of_rfc, loads): (Vec<_>, Vec<_>) = (of_rfc.collect(), loads.collect());
+    let mut text = String::new();
+    if !of_rfc.is_empty() {
+        text = format!("\n{}", rfc2544(&of_rfc));
+    }
+    if !loads.is_empty() {
+        text = format!("{text}\n{}", latency(&loads));
+    }
+    text
+}
+
 /// Latency by load.
-pub(super) fn latency(results: &[(Test, &[UnderLoad])]) -> String {
+fn latency(results: &[(Test, &[UnderLoad])]) -> String {
     let mut columns = vec![Column::words("test")];
     columns.extend(SHARES.map(|share| Column::numbers(format!("{:.0} %", 100.0 * share))));
     let mut table = Table::new(columns)
@@ -138,7 +155,7 @@ pub(super) fn latency(results: &[(Test, &[UnderLoad])]) -> String {
 }
 
 /// The results of RFC 2544.
-pub(super) fn rfc2544(results: &[(Test, &Rfc2544)]) -> String {
+fn rfc2544(results: &[(Test, &Rfc2544)]) -> String {
     let mut table = Table::new(vec![
         Column::words("test"),
         Column::numbers("throughput,\nframes/s"),

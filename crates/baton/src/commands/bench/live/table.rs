@@ -1,7 +1,7 @@
 //! What is printed.
 
 use super::found::{Found, TestFound, losses, unit};
-use crate::commands::bench::table::{full, latency, rfc2544};
+use crate::commands::bench::table::{OnDemand, full, tables};
 use baton_microbench::Losses;
 use baton_report::{Column, Table, grouped};
 use baton_tester::environment::Interface;
@@ -19,22 +19,12 @@ pub(super) fn text(found: &Found) -> String {
         text.push('\n');
         text.push_str(&senders(found).render());
     }
-    let of_rfc = found.tests.iter();
-    let of_rfc: Vec<_> = of_rfc
-        .filter_map(|test| Some((test.search.test, test.rfc2544.as_ref()?)))
-        .collect();
-    if !of_rfc.is_empty() {
-        text.push('\n');
-        text.push_str(&rfc2544(&of_rfc));
-    }
-    let loads = found.tests.iter();
-    let loads: Vec<_> = loads
-        .filter_map(|test| Some((test.search.test, test.latency.as_deref()?)))
-        .collect();
-    if !loads.is_empty() {
-        text.push('\n');
-        text.push_str(&latency(&loads));
-    }
+    let on_demand = found.tests.iter().map(|test| OnDemand {
+        test: test.search.test,
+        rfc2544: test.rfc2544.as_ref(),
+        latency: test.latency.as_deref(),
+    });
+    text.push_str(&tables(&on_demand.collect::<Vec<_>>()));
     text
 }
 
