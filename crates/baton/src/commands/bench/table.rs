@@ -2,9 +2,10 @@
 
 use super::nic::{Bench, Measured};
 use baton_microbench::frame::LinkRate;
+use baton_microbench::measure::Measurement;
 use baton_microbench::rfc2544::Rfc2544;
 use baton_microbench::under_load::{SHARES, UnderLoad};
-use baton_microbench::{Machine, Resource, Test, Trial, Unit, Use};
+use baton_microbench::{Machine, Place, Resource, Test, Trial, Unit, Use};
 use baton_report::{Column, Table, grouped};
 
 /// Everything that is printed.
@@ -13,20 +14,13 @@ pub(super) fn text(bench: &Bench) -> String {
         "{}, with {} at the other end, on {}:",
         bench.nic.name, bench.partner.name, bench.host.name
     );
-    let mut table = Table::new(vec![
-        Column::words("test"),
-        Column::numbers("limit"),
-        Column::numbers("best"),
-        Column::words("unit"),
-        Column::numbers("no loss,\n1/s"),
-        Column::numbers("0.5 % loss,\n1/s"),
-        Column::numbers("trials"),
-        Column::words("full"),
+    let mut columns = search_columns();
+    columns.extend([
         Column::words("lost in the last trial").ranked(1),
         Column::numbers("host\nidle, %").ranked(2),
         Column::numbers("interrupts,\n1/s").ranked(3),
-    ])
-    .titled(title);
+    ]);
+    let mut table = Table::new(columns).titled(title);
     for measured in &bench.tests {
         table.row(row(measured, bench.link));
     }
@@ -43,30 +37,57 @@ pub(super) fn text(bench: &Bench) -> String {
 fn row(measured: &Measured, link: LinkRate) -> Vec<String> {
     let search = &measured.search;
     let best = search.best_trial();
+    let interrupts = best.interrupts as f64 / best.seconds;
+    let mut cells = search_cells(search, Some(link));
+    cells.extend([
+        search.trials.last().map_or(String::new(), lost),
+        best.host_idle()
+            .map_or("-".to_owned(), |idle| format!("{:.0}", 100.0 * idle)),
+        grouped(interrupts.round() as u64),
+    ]);
+    cells
+}
+
+/// What is said of every search.
+pub(super) fn search_columns() -> Vec<Column> {
+    vec![
+        Column::words("test"),
+        Column::numbers("limit"),
+        Column::numbers("best"),
+        Column::words("unit"),
+        Column::numbers("no loss,\n1/s"),
+        Column::numbers("0.5 % loss,\n1/s"),
+        Column::numbers("trials"),
+        Column::words("full"),
+    ]
+}
+
+/// The same of one, on a link whose rate may not be known.
+pub(super) fn search_cells(search: &Measurement, link: Option<LinkRate>) -> Vec<String> {
     let rate = |goal: usize| {
         let result = search.goals.get(goal);
         let rate = result.and_then(|result| result.conditional_throughput);
         rate.map_or("-".to_owned(), |rate| grouped(rate.round() as u64))
     };
-    let unit = match search.test.unit() {
-        Unit::PayloadMbps => "Mb/s",
-        Unit::ConnectionsPerMs => "1/ms",
-    };
-    let interrupts = best.interrupts as f64 / best.seconds;
+    let limit = link.map(|link| search.test.limit(link).to_string());
     vec![
         search.test.name().to_owned(),
-        search.test.limit(link).to_string(),
+        limit.unwrap_or("-".to_owned()),
         format!("{:.1}", search.best),
-        unit.to_owned(),
+        unit(search.test).to_owned(),
         rate(0),
         rate(1),
         search.trials.len().to_string(),
-        full(best),
-        search.trials.last().map_or(String::new(), lost),
-        best.host_idle()
-            .map_or("-".to_owned(), |idle| format!("{:.0}", 100.0 * idle)),
-        grouped(interrupts.round() as u64),
+        full(search.best_trial()),
     ]
+}
+
+/// The unit of a test's results.
+pub(super) fn unit(test: Test) -> &'static str {
+    match test.unit() {
+        Unit::PayloadMbps => "Mb/s",
+        Unit::ConnectionsPerMs => "1/ms",
+    }
 }
 
 /// What was full in a trial, and whose it was.
@@ -76,12 +97,7 @@ pub(super) fn full(trial: &Trial) -> String {
         Machine::Partner => format!("partner's {}", resource(one.resource)),
         Machine::Receiver => format!("receiver's {}", resource(one.resource)),
     };
-    let names: Vec<String> = trial.full().iter().map(name).collect();
-    if names.is_empty() {
-        "-".to_owned()
-    } else {
-        names.join(", ")
-    }
+    listed(trial.full().iter().map(name))
 }
 
 /// A resource in words.
@@ -99,10 +115,17 @@ pub(in crate::commands) fn resource(resource: Resource) -> &'static str {
 /// Where frames were lost.
 fn lost(trial: &Trial) -> String {
     let streams = [&trial.sent, &trial.received];
-    let places = streams.into_iter().flat_map(|stream| stream.losses.iter());
-    let names: Vec<String> = places
-        .map(|(place, frames)| format!("{} {}", place.name(), grouped(frames)))
-        .collect();
+    places(streams.into_iter().flat_map(|stream| stream.losses.iter()))
+}
+
+/// Losses by place in words.
+pub(super) fn places(losses: impl Iterator<Item = (Place, u64)>) -> String {
+    listed(losses.map(|(place, frames)| format!("{} {}", place.name(), grouped(frames))))
+}
+
+/// Names in a row; a dash where there are none.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
     if names.is_empty() {
         "-".to_owned()
     } else {

@@ -1,6 +1,7 @@
 //! A line for each trial.
 
-use super::found::{Found, TestFound, unit};
+use super::found::{Found, TestFound};
+use crate::commands::bench::table::unit;
 use baton_microbench::{Load, Place, Trial};
 use baton_tester::{Outcome, Quantiles};
 use std::fmt::Write as _;

@@ -5,7 +5,7 @@ use baton_microbench::frame::LinkRate;
 use baton_microbench::measure::Measurement;
 use baton_microbench::rfc2544::Rfc2544;
 use baton_microbench::under_load::UnderLoad;
-use baton_microbench::{Losses, Place, Test, Trial, Unit};
+use baton_microbench::{Losses, Place, Trial};
 use baton_tester::environment::{Environment, Interface};
 use baton_tester::{Departures, Detail};
 use baton_wire::Span;
@@ -129,12 +129,4 @@ pub(super) fn losses(trial: &Trial) -> impl Iterator<Item = (Place, u64)> + '_ {
     [&trial.sent, &trial.received]
         .into_iter()
         .flat_map(|stream| stream.losses.iter())
-}
-
-/// The unit of a test's results.
-pub(super) fn unit(test: Test) -> &'static str {
-    match test.unit() {
-        Unit::PayloadMbps => "Mb/s",
-        Unit::ConnectionsPerMs => "1/ms",
-    }
 }

@@ -11,6 +11,7 @@ mod table;
 pub(super) use choice::{Choice, choose};
 pub(super) use reflect::execute as reflect;
 
+use super::table::unit;
 use crate::cli::{BenchNicArgs, LiveBenchArgs};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, Pending, print_text};
@@ -143,7 +144,7 @@ fn told(trial: &Trial) -> String {
         "{}: {:.1} {}",
         trial.test.name(),
         trial.result(),
-        found::unit(trial.test)
+        unit(trial.test)
     )
 }
 

@@ -1,7 +1,8 @@
 //! A report that a tester hands on, in Markdown.
 
-use super::found::{Found, TestFound, losses, unit};
-use super::table::{heading, places, results};
+use super::found::{Found, TestFound, losses};
+use super::table::{heading, results};
+use crate::commands::bench::table::{places, unit};
 use baton_microbench::{Load, Losses, Trial};
 use baton_report::{Column, Table, grouped};
 use std::fmt::Write as _;
@@ -81,7 +82,7 @@ fn row(test: &TestFound, number: usize, trial: &Trial) -> Vec<String> {
         offered,
         format!("{:.1}", trial.result()),
         format!("{:.4}", 100.0 * trial.loss_ratio()),
-        places(&all),
+        places(all.iter()),
         us(trial.latency.map(|latency| latency.mean_us)),
         us(late.map(|late| late.p99)),
         us(late.map(|late| late.max)),

@@ -1,8 +1,7 @@
 //! What is printed.
 
-use super::found::{Found, TestFound, losses, unit};
-use crate::commands::bench::table::{OnDemand, full, tables};
-use baton_microbench::Losses;
+use super::found::{Found, TestFound, losses};
+use crate::commands::bench::table::{OnDemand, places, search_cells, search_columns, tables};
 use baton_report::{Column, Table, grouped};
 use baton_tester::environment::Interface;
 
@@ -94,18 +93,12 @@ fn words(interface: &Interface) -> String {
 
 /// One line for each test.
 pub(super) fn results(found: &Found) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("test"),
-        Column::numbers("limit"),
-        Column::numbers("best"),
-        Column::words("unit"),
-        Column::numbers("no loss,\n1/s"),
-        Column::numbers("0.5 % loss,\n1/s"),
-        Column::numbers("trials"),
-        Column::words("full"),
+    let mut columns = search_columns();
+    columns.extend([
         Column::words("lost in all trials"),
         Column::words("wrong, copied,\nreordered").ranked(1),
     ]);
+    let mut table = Table::new(columns);
     for test in &found.tests {
         table.row(row(found, test));
     }
@@ -113,39 +106,13 @@ pub(super) fn results(found: &Found) -> Table {
 }
 
 fn row(found: &Found, test: &TestFound) -> Vec<String> {
-    let search = &test.search;
-    let rate = |goal: usize| {
-        let result = search.goals.get(goal);
-        let rate = result.and_then(|result| result.conditional_throughput);
-        rate.map_or("-".to_owned(), |rate| grouped(rate.round() as u64))
-    };
-    let limit = found.link.map(|link| search.test.limit(link));
     let [wrong, copies, reordered] = test.irregular().map(grouped);
-    vec![
-        search.test.name().to_owned(),
-        limit.map_or("-".to_owned(), |limit| limit.to_string()),
-        format!("{:.1}", search.best),
-        unit(search.test).to_owned(),
-        rate(0),
-        rate(1),
-        search.trials.len().to_string(),
-        full(search.best_trial()),
-        places(&test.losses()),
+    let mut cells = search_cells(&test.search, found.link);
+    cells.extend([
+        places(test.losses().iter()),
         format!("{wrong}, {copies}, {reordered}"),
-    ]
-}
-
-/// Losses by place in words.
-pub(super) fn places(losses: &Losses) -> String {
-    let names = losses.iter();
-    let names: Vec<String> = names
-        .map(|(place, frames)| format!("{} {}", place.name(), grouped(frames)))
-        .collect();
-    if names.is_empty() {
-        "-".to_owned()
-    } else {
-        names.join(", ")
-    }
+    ]);
+    cells
 }
 
 /// What senders did by themselves, in the trial of the highest load without any loss, or the best.
