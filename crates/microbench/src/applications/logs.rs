@@ -72,20 +72,7 @@ fn spec(
     };
     GeneratorSpec {
         locality: LocalitySpec::default(),
-        connections: ConnectionSpec {
-            requests: Distribution::LogNormal {
-                median: 5.0,
-                sigma: 1.4,
-                max: 500.0,
-            },
-            pause_s: Distribution::LogNormal {
-                median: 1.0,
-                sigma: 1.2,
-                max: 13.0,
-            },
-            per_client: 2.0,
-            requests_per_s: 50.0,
-        },
+        connections: ConnectionSpec::log_normal(5.0, 1.4),
         files: Files::Zipf {
             count,
             exponent: 0.7,

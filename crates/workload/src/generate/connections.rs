@@ -30,6 +30,27 @@ pub struct ConnectionSpec {
 }
 
 impl ConnectionSpec {
+    /// Connections with log-normally many requests. Pauses and rate only decide how many clients there are at a time in
+    /// the log; a replay knows neither.
+    pub const fn log_normal(median: f64, sigma: f64) -> Self {
+        Self {
+            requests: Distribution::LogNormal {
+                median,
+                sigma,
+                max: 500.0,
+            },
+            pause_s: Distribution::LogNormal {
+                median: 1.0,
+                sigma: 1.2,
+                max: 13.0,
+            },
+            per_client: 2.0,
+            requests_per_s: 50.0,
+        }
+    }
+}
+
+impl ConnectionSpec {
     pub(super) fn check(&self) -> Result<(), SpecError> {
         self.requests.check("connections.requests")?;
         self.pause_s.check("connections.pause_s")?;

@@ -125,7 +125,7 @@ impl Preset {
 fn demo() -> GeneratorSpec {
     GeneratorSpec {
         locality: locality(0.2, 200.0),
-        connections: connections(4.0, 1.3),
+        connections: ConnectionSpec::log_normal(4.0, 1.3),
         files: Files::Zipf {
             count: 2000,
             exponent: 0.9,
@@ -148,7 +148,7 @@ fn demo() -> GeneratorSpec {
 fn ibm() -> GeneratorSpec {
     GeneratorSpec {
         locality: LocalitySpec::default(),
-        connections: connections(5.0, 1.4),
+        connections: ConnectionSpec::log_normal(5.0, 1.4),
         files: Files::Zipf {
             count: 40_000,
             exponent: 1.0,
@@ -170,7 +170,7 @@ fn ibm() -> GeneratorSpec {
 fn world_cup_lifetimes() -> GeneratorSpec {
     GeneratorSpec {
         locality: locality(0.38, 330.0),
-        connections: connections(6.0, 1.05),
+        connections: ConnectionSpec::log_normal(6.0, 1.05),
         files: Files::Zipf {
             count: 2300,
             exponent: 0.8,
@@ -193,7 +193,7 @@ fn world_cup_lifetimes() -> GeneratorSpec {
 fn berkeley() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.56, 1414.0, 2.0),
-        connections: connections(5.0, 1.4),
+        connections: ConnectionSpec::log_normal(5.0, 1.4),
         files: zipf(
             65_000,
             0.413,
@@ -216,7 +216,7 @@ fn berkeley() -> GeneratorSpec {
 fn nasa() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.853, 100.0, 1.075),
-        connections: connections(5.0, 1.4),
+        connections: ConnectionSpec::log_normal(5.0, 1.4),
         files: zipf(
             1316,
             0.1,
@@ -237,7 +237,7 @@ fn nasa() -> GeneratorSpec {
 fn rice() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.167, 366.0, 1.174),
-        connections: connections(5.0, 1.4),
+        connections: ConnectionSpec::log_normal(5.0, 1.4),
         files: zipf(
             2446,
             0.777,
@@ -259,7 +259,7 @@ fn rice() -> GeneratorSpec {
 fn world_cup() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.294, 634.0, 1.135),
-        connections: connections(5.0, 1.4),
+        connections: ConnectionSpec::log_normal(5.0, 1.4),
         files: zipf(
             2855,
             0.802,
@@ -283,7 +283,7 @@ fn world_cup() -> GeneratorSpec {
 fn cdn() -> GeneratorSpec {
     GeneratorSpec {
         locality: LocalitySpec::default(),
-        connections: connections(5.0, 1.4),
+        connections: ConnectionSpec::log_normal(5.0, 1.4),
         files: zipf(
             100_000,
             0.9,
@@ -321,24 +321,5 @@ const fn bursts(burst_share: f64, median_gap: f64, sigma: f64) -> LocalitySpec {
             sigma,
             max: 200_000.0,
         },
-    }
-}
-
-/// Connections with log-normally many requests. Pauses and rate only decide how many clients there are at a time in
-/// the log; a replay knows neither.
-const fn connections(median: f64, sigma: f64) -> ConnectionSpec {
-    ConnectionSpec {
-        requests: Distribution::LogNormal {
-            median,
-            sigma,
-            max: 500.0,
-        },
-        pause_s: Distribution::LogNormal {
-            median: 1.0,
-            sigma: 1.2,
-            max: 13.0,
-        },
-        per_client: 2.0,
-        requests_per_s: 50.0,
     }
 }
