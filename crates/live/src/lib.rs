@@ -22,6 +22,7 @@ pub mod http;
 mod kernel;
 mod link;
 mod namespace;
+mod netlink;
 mod places;
 pub mod port;
 mod remote;

@@ -1,9 +1,8 @@
 //! What the kernel counts and knows of an interface (rtnetlink).
 
 use super::interface::{self, InterfaceError};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
-};
+use crate::netlink::{self, HEADER_BYTES};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,13 +13,10 @@ const ANSWER_BYTES: usize = 64 * 1024;
 /// The kernel answers at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-// Of linux/netlink.h, linux/rtnetlink.h and linux/if_link.h.
-const HEADER_BYTES: usize = 16;
+// Of linux/rtnetlink.h and linux/if_link.h.
 const INFO_BYTES: usize = 16;
 const NEW_LINK: u16 = 16;
 const GET_LINK: u16 = 18;
-const ERROR: u16 = 2;
-const REQUEST: u16 = 1;
 const ATTRIBUTE_MTU: u16 = 4;
 const ATTRIBUTE_COUNTERS: u16 = 23;
 const FLAG_UP: u32 = 1;
@@ -103,14 +99,8 @@ impl LinkWatch {
     /// There is none.
     pub fn of(name: &str) -> Result<Self, InterfaceError> {
         let index = interface::index(name)?;
-        let socket = socket_with(
-            AddressFamily::NETLINK,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            // NETLINK_ROUTE is number 0.
-            None,
-        )
-        .map_err(|error| InterfaceError::of("ask for", name, error.into()))?;
+        let socket =
+            netlink::socket().map_err(|error| InterfaceError::of("ask for", name, error))?;
         Ok(Self {
             socket,
             index,
@@ -129,11 +119,9 @@ impl LinkWatch {
     }
 
     fn ask(&mut self) -> io::Result<LinkState> {
-        let mut request = [0; HEADER_BYTES + INFO_BYTES];
-        request[..4].copy_from_slice(&((HEADER_BYTES + INFO_BYTES) as u32).to_ne_bytes());
-        request[4..6].copy_from_slice(&GET_LINK.to_ne_bytes());
-        request[6..8].copy_from_slice(&REQUEST.to_ne_bytes());
-        request[HEADER_BYTES + 4..HEADER_BYTES + 8].copy_from_slice(&self.index.to_ne_bytes());
+        let mut info = [0; INFO_BYTES];
+        info[4..8].copy_from_slice(&self.index.to_ne_bytes());
+        let request = netlink::request(GET_LINK, 0, &info);
         send(&self.socket, &request, SendFlags::empty())?;
         let start = Instant::now();
         while start.elapsed() < LONGEST_WAIT {
@@ -153,12 +141,10 @@ fn state_of(message: &[u8]) -> io::Result<Option<LinkState>> {
         bytes.map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes")))
     };
     let cut_off = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is cut off");
-    let kind = word(4).ok_or_else(cut_off)? as u16;
-    if kind == ERROR {
-        let code = word(HEADER_BYTES).ok_or_else(cut_off)?.cast_signed();
-        return Err(io::Error::from_raw_os_error(-code));
+    if let Some(outcome) = netlink::outcome(message) {
+        return outcome.map(|()| None);
     }
-    if kind != NEW_LINK {
+    if netlink::kind(message).ok_or_else(cut_off)? != NEW_LINK {
         return Ok(None);
     }
     let flags = word(HEADER_BYTES + 8).ok_or_else(cut_off)?;

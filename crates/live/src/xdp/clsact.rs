@@ -4,9 +4,8 @@
 //! A filter does not go with the process. One that was left behind is taken over by the next process; until then it must do no harm.
 
 use super::bpf::Program;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
-};
+use crate::netlink;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -15,13 +14,10 @@ const NEW_QDISC: u16 = 36;
 const NEW_FILTER: u16 = 44;
 const DELETE_FILTER: u16 = 45;
 /// Flags of messages.
-const REQUEST: u16 = 0x001;
 const ACKNOWLEDGE: u16 = 0x004;
 const REPLACE: u16 = 0x100;
 const EXCLUSIVE: u16 = 0x200;
 const CREATE: u16 = 0x400;
-/// The kind of an answer that says how it went.
-const ERROR: u16 = 2;
 
 /// Where the qdisc is, its own number, and where its filters of sent packets are.
 const CLSACT: u32 = 0xffff_fff1;
@@ -41,8 +37,7 @@ const FLAGS: u16 = 8;
 /// The program's result is what is to be done.
 const DIRECT_ACTION: u32 = 1;
 
-/// Bytes of a message's header, and of an attribute's.
-const HEADER_BYTES: usize = 16;
+/// Bytes of an attribute's header.
 const ATTRIBUTE_BYTES: usize = 4;
 
 /// A filter; it is taken away when dropped.
@@ -58,9 +53,7 @@ impl Filter {
     /// # Errors
     /// There is no permission, or the kernel has no such filters.
     pub(super) fn new(interface: u32, program: &Program) -> io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC;
-        // Without a number it is for routes and interfaces (NETLINK_ROUTE).
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        let socket = netlink::socket()?;
         let qdisc = Message::new(NEW_QDISC, CREATE | EXCLUSIVE, interface)
             .at(CLSACT_HANDLE, CLSACT, 0)
             .attribute(KIND, b"clsact\0");
@@ -123,7 +116,7 @@ impl Message {
     fn new(kind: u16, flags: u16, interface: u32) -> Self {
         Self {
             kind,
-            flags: flags | REQUEST | ACKNOWLEDGE,
+            flags: flags | ACKNOWLEDGE,
             interface,
             place: [0; 3],
             attributes: Attributes::default(),
@@ -146,21 +139,11 @@ impl Message {
         body.extend(self.interface.to_ne_bytes());
         body.extend(self.place.iter().flat_map(|number| number.to_ne_bytes()));
         body.extend(&self.attributes.0);
-        let mut bytes = Vec::from(((HEADER_BYTES + body.len()) as u32).to_ne_bytes());
-        bytes.extend(self.kind.to_ne_bytes());
-        bytes.extend(self.flags.to_ne_bytes());
-        // Neither a number of the message nor one of this process.
-        bytes.extend([0; 8]);
-        bytes.extend(body);
-        send(socket, &bytes, SendFlags::empty())?;
+        let request = netlink::request(self.kind, self.flags, &body);
+        send(socket, &request, SendFlags::empty())?;
         let mut answer = [0; 4096];
         let (len, _) = recv(socket, &mut answer, RecvFlags::empty())?;
-        let number = |start: usize| answer[..len].get(start..)?.first_chunk::<4>().copied();
-        let is_error = answer[..len].get(4..6) == Some(&ERROR.to_ne_bytes());
-        match number(HEADER_BYTES).map(i32::from_ne_bytes) {
-            Some(0) if is_error => Ok(()),
-            Some(error) if is_error => Err(io::Error::from_raw_os_error(-error)),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
+        let outcome = netlink::outcome(&answer[..len]);
+        outcome.unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))
     }
 }

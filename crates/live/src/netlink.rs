@@ -1,0 +1,81 @@
+//! What all messages of rtnetlink(7) have in common.
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// Bytes of a message's header (`struct nlmsghdr`).
+pub(crate) const HEADER_BYTES: usize = 16;
+
+/// The flag of what the kernel is asked for.
+const REQUEST: u16 = 1;
+
+/// The kind of an answer that says how it went.
+const ERROR: u16 = 2;
+
+/// A socket for routes and interfaces of this thread's network namespace.
+///
+/// # Errors
+/// Those of the call.
+pub(crate) fn socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    // Without a number it is NETLINK_ROUTE.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    Ok(socket)
+}
+
+/// A request, with more flags than that it is one.
+pub(crate) fn request(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let mut message = Vec::from(((HEADER_BYTES + body.len()) as u32).to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
+    message.extend((flags | REQUEST).to_ne_bytes());
+    // Neither a number of the message nor one of this process.
+    message.extend([0; 8]);
+    message.extend(body);
+    message
+}
+
+/// The kind of an answer; `None` if it is cut off.
+pub(crate) fn kind(answer: &[u8]) -> Option<u16> {
+    let bytes = answer.get(4..6)?.first_chunk()?;
+    Some(u16::from_ne_bytes(*bytes))
+}
+
+/// How it went, if the answer is about that.
+pub(crate) fn outcome(answer: &[u8]) -> Option<io::Result<()>> {
+    if kind(answer)? != ERROR {
+        return None;
+    }
+    let code = answer
+        .get(HEADER_BYTES..)
+        .and_then(|rest| rest.first_chunk());
+    Some(match code.map(|code| i32::from_ne_bytes(*code)) {
+        Some(0) => Ok(()),
+        Some(code) => Err(io::Error::from_raw_os_error(-code)),
+        None => Err(io::ErrorKind::InvalidData.into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_say_how_it_went() {
+        let answer = |kind: u16, code: i32| {
+            let mut message = request(kind, 0, &code.to_ne_bytes());
+            message[..4].copy_from_slice(&20_u32.to_ne_bytes());
+            message
+        };
+        assert!(matches!(outcome(&answer(ERROR, 0)), Some(Ok(()))));
+        let refused = outcome(&answer(ERROR, -libc::EPERM));
+        let code = refused.and_then(|outcome| outcome.err()?.raw_os_error());
+        assert_eq!(code, Some(libc::EPERM));
+        assert!(outcome(&answer(16, 0)).is_none(), "of another kind");
+        let whole = answer(ERROR, 0);
+        for len in 0..whole.len() {
+            let said = outcome(&whole[..len]);
+            assert!(!matches!(said, Some(Ok(()))), "{len} bytes");
+        }
+    }
+}
