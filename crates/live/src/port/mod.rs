@@ -37,6 +37,7 @@ pub use interface::{InterfaceError, bring, interface_exists, ipv4_address};
 pub use link_state::{LinkCounters, LinkState, LinkWatch};
 pub use memory::{MemoryPort, memory_pair};
 pub use packet::{PacketConfig, PacketSocket, RingKind};
+pub(crate) use sys::{check, set_option};
 pub use tap::Tap;
 
 use baton_wire::Time;

@@ -53,7 +53,7 @@ pub fn ethtool_words(fd: BorrowedFd<'_>, name: &str, words: &mut [u32]) -> io::R
     })
 }
 
-/// Sets an option whose value is plain data of the type that the kernel expects of it.
+/// Sets an option whose value is plain data of the type that the kernel expects of it, one or several in a row.
 ///
 /// # Errors
 /// Those of the call.
@@ -61,19 +61,11 @@ pub fn set_option<T: Copy>(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
     option: libc::c_int,
-    value: &T,
+    values: &[T],
 ) -> io::Result<()> {
-    let len = mem::size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `len` bytes, the size of the value.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            std::ptr::from_ref(value).cast(),
-            len,
-        )
-    })
+    let len = mem::size_of_val(values) as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes, the size of the row.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, values.as_ptr().cast(), len) })
 }
 
 /// Counts of a packet socket since the last call: frames, and those of them that found no room.
@@ -115,7 +107,11 @@ pub fn bind_packet(fd: BorrowedFd<'_>, interface_index: u32, protocol: u16) -> i
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) })
 }
 
-fn check(result: libc::c_int) -> io::Result<()> {
+/// The error of a call that gives a negative number where it fails.
+///
+/// # Errors
+/// It failed.
+pub fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {

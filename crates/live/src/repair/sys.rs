@@ -1,6 +1,8 @@
 //! What the kernel has for connections that are taken apart: `TCP_REPAIR` and what belongs to it.
 #![allow(unsafe_code)]
 
+use crate::port::check;
+pub(super) use crate::port::set_option;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -98,21 +100,6 @@ pub fn option<T: Copy + Default>(
     }
 }
 
-/// Sets an option whose value is a row of plain data.
-///
-/// # Errors
-/// Those of the call.
-pub fn set_option<T: Copy>(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    values: &[T],
-) -> io::Result<()> {
-    let len = mem::size_of_val(values) as libc::socklen_t;
-    // SAFETY: the kernel reads `len` bytes, the size of the row.
-    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, values.as_ptr().cast(), len) })
-}
-
 /// A count that the kernel keeps of a socket: one of SIOCINQ, SIOCOUTQ, SIOCOUTQNSD.
 ///
 /// # Errors
@@ -135,13 +122,6 @@ pub fn disconnect(fd: BorrowedFd<'_>) -> io::Result<()> {
     let len = mem::size_of::<libc::sockaddr>() as libc::socklen_t;
     // SAFETY: the kernel reads `len` bytes of the address.
     check(unsafe { libc::connect(fd.as_raw_fd(), &address, len) })
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl Blocks {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &[request])?;
         let (blocks, block_bytes) = (config.blocks as usize, config.block_bytes as usize);
         Ok(Self {
             mapping: Mapping::of_socket(fd, blocks * block_bytes, 0)?,

@@ -99,7 +99,7 @@ impl PacketSocket {
         // Protocol 0: nothing is received before everything is set up.
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
             .map_err(|error| refuse(error.into()))?;
-        let set = |option, value: i32| set_option(fd.as_fd(), libc::SOL_PACKET, option, &value);
+        let set = |option, value: i32| set_option(fd.as_fd(), libc::SOL_PACKET, option, &[value]);
         let version = match config.ring {
             RingKind::Blocks => libc::tpacket_versions::TPACKET_V3,
             RingKind::Slots => libc::tpacket_versions::TPACKET_V2,
@@ -118,7 +118,7 @@ impl PacketSocket {
                 fd.as_fd(),
                 libc::SOL_PACKET,
                 libc::PACKET_ADD_MEMBERSHIP,
-                &request,
+                &[request],
             )
             .map_err(refuse)?;
         }
@@ -230,7 +230,7 @@ fn open_transmit(index: u32) -> io::Result<OwnedFd> {
     // Protocol 0: it receives nothing.
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
     for option in [libc::PACKET_QDISC_BYPASS, libc::PACKET_VNET_HDR] {
-        set_option(fd.as_fd(), libc::SOL_PACKET, option, &1_i32)?;
+        set_option(fd.as_fd(), libc::SOL_PACKET, option, &[1_i32])?;
     }
     bind_packet(fd.as_fd(), index, 0)?;
     Ok(fd)

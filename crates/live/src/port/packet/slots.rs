@@ -41,7 +41,7 @@ impl Slots {
             tp_frame_size: slot_bytes as u32,
             tp_frame_nr: (len / slot_bytes) as u32,
         };
-        set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &[request])?;
         Ok(Self {
             mapping: Mapping::of_socket(fd, len, 0)?,
             slot_bytes,
