@@ -62,11 +62,6 @@ fn yes() -> bool {
 }
 
 impl Descriptors {
-    /// Bytes that are read of a descriptor for a frame to receive.
-    pub(crate) fn posted_bytes(&self) -> u32 {
-        self.receive_bytes
-    }
-
     /// Bytes that are written when a frame was received.
     pub(crate) fn arrived_bytes(&self) -> u32 {
         self.received_bytes.unwrap_or(self.receive_bytes)

@@ -271,11 +271,7 @@ impl Core {
                 let rule = interface.driver;
                 let rings = &mut interface.rings[usize::from(self.number)];
                 rings.to_announce += 1;
-                rings.sent += 1;
-                let is_read = rule.send_reads.is_some_and(|after| rings.sent >= after);
-                if is_read {
-                    rings.sent = 0;
-                }
+                let is_read = is_full(&mut rings.sent, rule.send_reads);
                 if rings.to_announce >= rule.doorbell_frames {
                     self.announce(cx, devices, nic);
                 }
@@ -296,13 +292,7 @@ impl Core {
                 let rule = interface.driver;
                 let rings = &mut interface.rings[usize::from(self.number)];
                 rings.to_refill += 1;
-                rings.received += 1;
-                let is_read = rule
-                    .receive_reads
-                    .is_some_and(|after| rings.received >= after);
-                if is_read {
-                    rings.received = 0;
-                }
+                let is_read = is_full(&mut rings.received, rule.receive_reads);
                 if rings.to_refill >= self.host.refill_batch() {
                     self.refill(cx, devices, nic);
                 }
@@ -367,4 +357,14 @@ impl Core {
             Some(tag),
         );
     }
+}
+
+/// Counts one more. Whether there are so many now, if that matters: then it begins anew.
+fn is_full(count: &mut u32, most: Option<u32>) -> bool {
+    *count += 1;
+    let is_full = most.is_some_and(|most| *count >= most);
+    if is_full {
+        *count = 0;
+    }
+    is_full
 }

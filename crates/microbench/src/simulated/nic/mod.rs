@@ -20,6 +20,7 @@ use baton_sim::hardware::{Occupancy, Wire};
 use baton_wire::{Span, Time};
 use engine::{Engine, Work};
 use receive::Receiver;
+use ring::Ring;
 use send::Sender;
 use std::collections::VecDeque;
 
@@ -99,26 +100,10 @@ impl Nic {
     /// A transfer that was for the NIC is done.
     pub(super) fn handle_transfer(&mut self, cx: &mut Context<'_>, tag: Tag) {
         match tag {
-            Tag::Doorbell(queue, count) => {
-                self.sender.queues[usize::from(queue)]
-                    .descriptors
-                    .post(count);
-            }
-            Tag::Refill(queue, count) => {
-                self.receiver.queues[usize::from(queue)]
-                    .descriptors
-                    .post(count);
-            }
-            Tag::SendDescriptors(queue, count) => {
-                self.sender.queues[usize::from(queue)]
-                    .descriptors
-                    .arrive(count);
-            }
-            Tag::ReceiveDescriptors(queue, count) => {
-                self.receiver.queues[usize::from(queue)]
-                    .descriptors
-                    .arrive(count);
-            }
+            Tag::Doorbell(queue, count) => self.send_ring(queue).post(count),
+            Tag::Refill(queue, count) => self.receive_ring(queue).post(count),
+            Tag::SendDescriptors(queue, count) => self.send_ring(queue).arrive(count),
+            Tag::ReceiveDescriptors(queue, count) => self.receive_ring(queue).arrive(count),
             Tag::SendFrame => self.handle_read(cx),
             Tag::ReceiveFrame => self.handle_written(cx),
             Tag::Interrupt(queue) => {
@@ -126,6 +111,16 @@ impl Nic {
             }
             Tag::Register(_) => {}
         }
+    }
+
+    /// Descriptors of a queue for frames to send.
+    fn send_ring(&mut self, queue: u8) -> &mut Ring {
+        &mut self.sender.queues[usize::from(queue)].descriptors
+    }
+
+    /// Descriptors of a queue for frames to receive.
+    fn receive_ring(&mut self, queue: u8) -> &mut Ring {
+        &mut self.receiver.queues[usize::from(queue)].descriptors
     }
 
     /// A time of interrupts may be over.
@@ -212,7 +207,7 @@ impl Nic {
             let batch = rings.receive_batch.unwrap_or(rings.batch);
             if let Some(count) = queue.descriptors.ask(batch, rings.held) {
                 let tag = Some(Tag::ReceiveDescriptors(number, count));
-                submit(Operation::DmaRead, count * rings.posted_bytes(), tag);
+                submit(Operation::DmaRead, count * rings.receive_bytes, tag);
             }
         }
         for (number, interrupt) in (0..).zip(&mut self.interrupts) {
