@@ -63,6 +63,9 @@ pub struct InterfaceConfig {
     pub router_discovery: bool,
     /// Announce IPv4 addresses by gratuitous ARP at the start (RFC 5227 2.3).
     pub announce: bool,
+    /// Find neighbours by ARP and neighbour discovery. Where somebody else does, a kernel on the same interface, it is asked instead: by
+    /// [`Interface::poll_sought`](crate::Interface::poll_sought).
+    pub finds_neighbours: bool,
     /// Most ICMP errors sent per second (RFC 1812 4.3.2.8, RFC 4443 2.4(f)).
     pub icmp_errors_per_second: u32,
 }
@@ -114,6 +117,7 @@ impl InterfaceConfig {
             duplicate_address_detection: false,
             router_discovery: false,
             announce: true,
+            finds_neighbours: true,
             icmp_errors_per_second: 100,
         }
     }

@@ -7,7 +7,7 @@ use crate::places::PlaceRow;
 use crate::remote::{
     CannotListen, LinkNews, LinkWatch, application_row, link_counters, until_agreed,
 };
-use crate::snapshot::{SnapshotSource, add_fields, add_host_counters};
+use crate::snapshot::{SnapshotSource, add_handoffs, add_host_counters};
 use crate::world::SocketWorld;
 use baton_bus::descriptor::Status;
 use baton_host::layer::{AdapterEnd, AdapterId, Fate, LayerCalls, SocketLayer};
@@ -274,16 +274,7 @@ impl<N: FnMut(&LinkNews)> SnapshotSource for HandoffSockets<N> {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
         link_counters(&self.driver, counters);
         add_host_counters(&self.host, counters);
-        add_fields("handoff", self.layer.stats(), counters);
-        for (why, count) in self.layer.stats().not_offloaded.iter() {
-            counters.insert(format!("handoff.not_offloaded.{}", why.name()), count);
-        }
-        counters.insert(
-            "handoff.on_adapter".to_owned(),
-            self.layer.on_adapters() as u64,
-        );
-        let limit = self.driver.os().soft_limit().unwrap_or_default();
-        counters.insert("handoff.soft_limit".to_owned(), limit.into());
+        add_handoffs(&self.layer, self.driver.os().soft_limit(), counters);
     }
 
     fn applications(&self, now: Time) -> Vec<ApplicationRow> {

@@ -10,6 +10,7 @@
 
 pub mod adapter;
 mod affinity;
+pub mod broker;
 mod clock;
 mod control;
 mod ending;
@@ -22,6 +23,7 @@ pub mod http;
 mod kernel;
 mod link;
 mod namespace;
+mod neighbourhood;
 mod netlink;
 mod places;
 pub mod port;
@@ -48,7 +50,7 @@ pub use error::LiveError;
 pub use fetch::{Fetch, FetchError, Url, UrlError};
 pub use forwarding::Forwarding;
 pub use handoff::{HandoffConfig, HandoffSockets};
-pub use kernel::{KernelSockets, KernelStats};
+pub use kernel::{KernelHandoff, KernelSockets, KernelStats};
 pub use link::{Attachment, Link, LinkSpec, mac_for};
 pub use namespace::{remove_all_namespaces, within};
 pub use places::PlaceRow;

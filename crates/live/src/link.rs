@@ -110,15 +110,6 @@ impl Link {
         self.port.link()
     }
 
-    /// Wraps the port by middleware.
-    #[must_use]
-    pub fn wrapped(self, wrap: impl FnOnce(Box<dyn Port>) -> Box<dyn Port>) -> Self {
-        Self {
-            port: wrap(self.port),
-            ..self
-        }
-    }
-
     /// The port, and what must be kept as long as it is used.
     pub fn into_parts(self) -> (Box<dyn Port>, impl Sized) {
         (self.port, self._made)

@@ -10,6 +10,9 @@ pub(crate) const HEADER_BYTES: usize = 16;
 /// The flag of what the kernel is asked for.
 const REQUEST: u16 = 1;
 
+/// Bytes of an attribute's header (`struct nlattr`).
+const ATTRIBUTE_BYTES: usize = 4;
+
 /// The kind of an answer that says how it went.
 const ERROR: u16 = 2;
 
@@ -54,6 +57,36 @@ pub(crate) fn outcome(answer: &[u8]) -> Option<io::Result<()>> {
         Some(code) => Err(io::Error::from_raw_os_error(-code)),
         None => Err(io::ErrorKind::InvalidData.into()),
     })
+}
+
+/// Attributes, one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes(pub(crate) Vec<u8>);
+
+impl Attributes {
+    /// And one more.
+    pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
+        let len = (ATTRIBUTE_BYTES + value.len()) as u16;
+        self.0.extend(len.to_ne_bytes());
+        self.0.extend(kind.to_ne_bytes());
+        self.0.extend(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+}
+
+/// The value of the attribute `wanted`.
+pub(crate) fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let header = attributes.first_chunk::<4>()?;
+        let len = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]);
+        let value = attributes.get(4..len)?;
+        if kind == wanted {
+            return Some(value);
+        }
+        attributes = attributes.get(len.next_multiple_of(4)..)?;
+    }
 }
 
 #[cfg(test)]

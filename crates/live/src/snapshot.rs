@@ -4,6 +4,7 @@ use crate::adapter::ApplicationRow;
 use crate::engine::Engine;
 use crate::places::PlaceRow;
 use crate::port::Port;
+use baton_host::layer::SocketLayer;
 use baton_inet::{Host, Neighbour};
 use baton_tcp::{ConnId, Info, Stack};
 use baton_wire::{Endpoint, Time};
@@ -268,6 +269,21 @@ pub(crate) fn add_fields(
             counters.insert(format!("{layer}.{name}"), value);
         }
     }
+}
+
+/// Adds what a socket layer counts of handoffs to an adapter with this Soft_Limit.
+pub(crate) fn add_handoffs(
+    layer: &SocketLayer<Bytes>,
+    soft_limit: Option<u32>,
+    counters: &mut BTreeMap<String, u64>,
+) {
+    add_fields("handoff", layer.stats(), counters);
+    for (why, count) in layer.stats().not_offloaded.iter() {
+        counters.insert(format!("handoff.not_offloaded.{}", why.name()), count);
+    }
+    counters.insert("handoff.on_adapter".to_owned(), layer.on_adapters() as u64);
+    let limit = soft_limit.unwrap_or_default();
+    counters.insert("handoff.soft_limit".to_owned(), limit.into());
 }
 
 /// A variant's name as counters have it: `NoConnection` is `no_connection`.

@@ -11,6 +11,19 @@ const LISTEN: &str = "/run/baton.sock";
 /// Where a running `baton live adapter` answers.
 pub(super) const CONTROL: &str = "/run/baton-adapter.sock";
 
+/// Where applications hand connections over to a running `baton live adapter --broker`.
+pub(super) const BROKER: &str = "/run/baton-broker.sock";
+/// What means nothing where the interface is the kernel's.
+const BESIDE_NOTHING: [&str; 7] = [
+    "addr",
+    "gateway",
+    "host_addr",
+    "port_kind",
+    "ring",
+    "listen_tcp",
+    "scheduler",
+];
+
 /// `baton live adapter`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,6 +35,10 @@ Examples:
 
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton.sock --core 3 --batching adaptive
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --scheduler host-first --hiwat 1024 --lowat 256
+
+Beside the kernel, which keeps eth1 and its addresses, for single connections of a server:
+  baton live adapter --iface eth1 --broker &
+  baton live serve --adapter /run/baton.sock --handoff t4 --broker --root /srv/www
 
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
@@ -35,6 +52,10 @@ pub struct AdapterArgs {
     /// Where applications attach from elsewhere, over TCP of the kernel. Nobody is asked who he is: use a private network
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen_tcp: Option<SocketAddr>,
+    /// Leave the interface and its addresses to the kernel, and take over single connections of it, which applications hand over through
+    /// this socket. Needs --iface and XDP [default with no value: /run/baton-broker.sock]
+    #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, default_missing_value = BROKER, value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
     /// The core that the engine runs on [default: the last that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,

@@ -125,6 +125,7 @@ Through an adapter that runs already, with all of TCP on the adapter, or with a 
   baton live serve --adapter /run/baton.sock --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton.sock --nic-cache --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton.sock --handoff t4 --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton.sock --handoff t4 --broker --control /run/baton-web.sock --root /srv/www
 
 The same server on the kernel's TCP, to compare with:
   baton live serve --kernel --port 8080 --root /srv/www
@@ -142,6 +143,10 @@ pub struct ServeArgs {
     /// alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in ports:80=t4,*=never
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
+    /// Keep connections in the kernel rather than on a stack of its own; what is handed off the adapter's broker takes out of the kernel,
+    /// which listens there [default with no value: /run/baton-broker.sock]
+    #[arg(long, value_name = "PATH", requires = "handoff", conflicts_with = "nic_cache", num_args = 0..=1, require_equals = true, default_missing_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
     /// Send content of files from the adapter's data cache, of which this replacement policy decides what stays there: lru, lfu, fifo,
     /// sieve, s3-fifo, w-tinylfu or gdsf [default with no value: lru]
     #[arg(long, value_name = "POLICY", requires = "adapter", num_args = 0..=1, require_equals = true, default_missing_value = "lru", hide_possible_values = true, value_parser = replacement())]

@@ -57,13 +57,18 @@ impl PortArgs {
                 },
                 ..PacketConfig::default()
             }),
-            PortKind::AfXdp => PortConfig::AfXdp(AfXdpConfig {
-                mode: self.xdp_mode.map(|mode| match mode {
-                    ModeName::Native => Mode::Native,
-                    ModeName::Generic => Mode::Generic,
-                }),
-                ..AfXdpConfig::default()
+            PortKind::AfXdp => PortConfig::AfXdp(self.af_xdp()),
+        }
+    }
+
+    /// What they say of AF_XDP.
+    pub fn af_xdp(&self) -> AfXdpConfig {
+        AfXdpConfig {
+            mode: self.xdp_mode.map(|mode| match mode {
+                ModeName::Native => Mode::Native,
+                ModeName::Generic => Mode::Generic,
             }),
+            ..AfXdpConfig::default()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The socket calls of an application.
 
 use super::socket::{Place, Socket, Wish};
-use super::{AdapterEnd, AdapterId, SocketLayer};
+use super::{AdapterEnd, AdapterId, HostStack, SocketLayer};
 use crate::adapter::{Calls, FileChange};
 use crate::files::pages;
 use crate::{
@@ -20,18 +20,18 @@ fn enqueues(content: &FileContent, len: usize) -> u32 {
 
 /// Socket calls on the layer, its stack, and its adapters if it has some.
 #[derive(Debug)]
-pub struct LayerCalls<'a, P, L> {
+pub struct LayerCalls<'a, P, L, S = Stack<P>> {
     now: Time,
     layer: &'a mut SocketLayer<P>,
-    stack: &'a mut Stack<P>,
+    stack: &'a mut S,
     adapters: &'a mut [AdapterEnd<P, L>],
 }
 
-impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
+impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L, S> {
     pub(super) fn new(
         now: Time,
         layer: &'a mut SocketLayer<P>,
-        stack: &'a mut Stack<P>,
+        stack: &'a mut S,
         adapters: &'a mut [AdapterEnd<P, L>],
     ) -> Self {
         Self {
@@ -108,34 +108,6 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
         }
     }
 
-    /// The stack's connection of a socket that is on the host, and the sequence number behind all that it was given.
-    pub fn in_stack(&self, id: SocketId) -> Option<(ConnId, SeqNr)> {
-        match self.layer.sockets.get(id.0 as usize)?.place {
-            Place::Host(conn) => Some((conn, self.stack.send_end(conn))),
-            _ => None,
-        }
-    }
-
-    /// Those who refer to what a socket was given last. None where it has gone with the connection: the state that moves has it.
-    pub fn borrowers(&mut self, id: SocketId) -> Borrowers {
-        let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
-            return Borrowers::new();
-        };
-        match socket.place {
-            Place::Host(conn) => {
-                let end = self.stack.send_end(conn);
-                Borrowers::from_iter([(Borrower::Connection(conn), end)])
-            }
-            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
-                let end = self.adapters.get_mut(socket.adapter.index());
-                end.map_or_else(Borrowers::new, |end| {
-                    end.os.borrowers(socket.adapter, on_adapter)
-                })
-            }
-            Place::HandingOff(_) | Place::Ended(_) => Borrowers::new(),
-        }
-    }
-
     /// Hands a connection to its adapter, whatever the selection policy says.
     ///
     /// # Errors
@@ -188,9 +160,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
                 let mut calls = end.os.calls(self.now, &mut end.link);
                 to_adapter(&mut calls, on_adapter, &data)?
             }
-            (None, Place::Host(conn)) if socket.can_send() => {
-                self.stack.write(conn, data).map_err(|_| Gone)?
-            }
+            (None, Place::Host(conn)) if socket.can_send() => self.stack.send(conn, data)?,
             (None, _) => 0,
         };
         self.layer.socket_mut(id).wants_room = taken < len;
@@ -239,14 +209,45 @@ impl<'a, P: Inline, L: HostLink<Data = P>> LayerCalls<'a, P, L> {
                         _ => end.os.close(now, on_adapter),
                     }
                 }
-                self.layer.forget_on_adapter(id);
+                self.layer.forget_on_adapter(self.stack, id);
             }
             Place::Ended(_) => self.layer.remove(id),
         }
     }
 }
 
-impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
+/// Where sending lends what it sends.
+impl<P: Inline, L: HostLink<Data = P>> LayerCalls<'_, P, L> {
+    /// The stack's connection of a socket that is on the host, and the sequence number behind all that it was given.
+    pub fn in_stack(&self, id: SocketId) -> Option<(ConnId, SeqNr)> {
+        match self.layer.sockets.get(id.0 as usize)?.place {
+            Place::Host(conn) => Some((conn, self.stack.send_end(conn))),
+            _ => None,
+        }
+    }
+
+    /// Those who refer to what a socket was given last. None where it has gone with the connection: the state that moves has it.
+    pub fn borrowers(&mut self, id: SocketId) -> Borrowers {
+        let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
+            return Borrowers::new();
+        };
+        match socket.place {
+            Place::Host(conn) => {
+                let end = self.stack.send_end(conn);
+                Borrowers::from_iter([(Borrower::Connection(conn), end)])
+            }
+            Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
+                let end = self.adapters.get_mut(socket.adapter.index());
+                end.map_or_else(Borrowers::new, |end| {
+                    end.os.borrowers(socket.adapter, on_adapter)
+                })
+            }
+            Place::HandingOff(_) | Place::Ended(_) => Borrowers::new(),
+        }
+    }
+}
+
+impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCalls<'_, P, L, S> {
     fn accept(&mut self) -> Option<SocketId> {
         let layer = &mut *self.layer;
         if layer.sockets.len() >= layer.most_sockets {
@@ -260,7 +261,7 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         self.stack.set_nodelay(conn, true);
         layer.stats.accepted += 1;
         // A wait reports it again as long as there is another.
-        let waits = |&(id, _): &(_, _)| self.stack.accept_queue_len(id) > 0;
+        let waits = |&(id, _): &(_, _)| self.stack.has_acceptable(id);
         layer.acceptable |= layer.listeners.iter().any(waits);
         let flow = self.stack.flow(conn);
         let slot = layer
@@ -291,16 +292,7 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
             return Receive::Data(data);
         }
         match socket.place {
-            Place::Host(conn) => {
-                if let Some(data) = self.stack.read(conn, max) {
-                    self.stack.consume(conn, data.len());
-                    return Receive::Data(data);
-                }
-                match self.stack.peer_closed(conn) {
-                    true => Receive::EndOfStream,
-                    false => Receive::WouldBlock,
-                }
-            }
+            Place::Host(conn) => self.stack.receive(conn, max),
             Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
                 match self.adapters.get_mut(socket.adapter.index()) {
                     Some(end) => end.os.receive(on_adapter, max),
@@ -322,7 +314,10 @@ impl<P: Inline, L: HostLink<Data = P>> Sockets<P> for LayerCalls<'_, P, L> {
         };
         let early: usize = socket.early.iter().map(P::len).sum();
         let (len, ended) = match socket.place {
-            Place::Host(conn) => (self.stack.readable_len(conn), self.stack.peer_closed(conn)),
+            Place::Host(conn) => {
+                let unread = self.stack.unread(conn);
+                (unread.len, unread.ended)
+            }
             Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
                 match self.adapters.get(socket.adapter.index()) {
                     Some(end) => {

@@ -1,12 +1,12 @@
 //! What the stack and the adapters tell, and what the application is told of it.
 
 use super::socket::{Place, Wish};
-use super::{AdapterEnd, AdapterId, Away, SocketLayer};
+use super::{AdapterEnd, AdapterId, Away, HostStack, SocketLayer};
 use crate::adapter::MoveNews;
 use crate::{Ready, SocketId};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, Event, Stack};
+use baton_tcp::{CloseReason, ConnId, Event};
 use baton_wire::Time;
 
 /// The application is told of room for more once this part of a connection's send buffer is free.
@@ -14,7 +14,7 @@ const WAKE_SHARE: u32 = 4;
 
 impl<P: Inline> SocketLayer<P> {
     /// Takes note of what happened in the stack.
-    pub fn handle_event(&mut self, stack: &mut Stack<P>, conn: ConnId, event: &Event) {
+    pub fn handle_event(&mut self, stack: &mut impl HostStack<P>, conn: ConnId, event: &Event) {
         if matches!(event, Event::Acceptable(_)) {
             self.acceptable = true;
             return;
@@ -30,7 +30,7 @@ impl<P: Inline> SocketLayer<P> {
                     return;
                 }
                 let socket = self.socket(id);
-                let enough = stack.config_of(conn).send_buffer / WAKE_SHARE;
+                let enough = stack.send_buffer(conn) / WAKE_SHARE;
                 let has_room = socket.unsent.is_empty() && socket.wants_room;
                 if has_room && stack.send_space(conn) >= enough as usize {
                     self.wake_writer(id);
@@ -48,7 +48,7 @@ impl<P: Inline> SocketLayer<P> {
     pub fn handle_adapters<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
-        stack: &mut Stack<P>,
+        stack: &mut impl HostStack<P>,
         adapters: &mut [AdapterEnd<P, L>],
     ) {
         // Nobody asked for those that are left.
@@ -78,7 +78,7 @@ impl<P: Inline> SocketLayer<P> {
     fn handle_move<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
-        stack: &mut Stack<P>,
+        stack: &mut impl HostStack<P>,
         adapter: AdapterId,
         end: &mut AdapterEnd<P, L>,
         news: MoveNews,
@@ -103,10 +103,10 @@ impl<P: Inline> SocketLayer<P> {
             return;
         };
         match news {
-            MoveNews::Imported(_) => self.handed_off(now, end, id),
+            MoveNews::Imported(_) => self.handed_off(now, stack, end, id),
             MoveNews::ImportRefused(_, status) => self.handoff_refused(now, stack, id, status),
             MoveNews::Exported(_) => self.restored(now, stack, &mut end.os, id),
-            MoveNews::NotExported(_) => self.not_restored(now, &mut end.os, id),
+            MoveNews::NotExported(_) => self.not_restored(now, stack, &mut end.os, id),
             MoveNews::Relief(_) => {
                 self.restore(now, &mut end.os, id);
             }
@@ -180,11 +180,16 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     /// Sends what the adapter had left over, and then does what was to come after it. False when the socket is no more.
-    pub(super) fn send_unsent(&mut self, stack: &mut Stack<P>, id: SocketId, conn: ConnId) -> bool {
+    pub(super) fn send_unsent(
+        &mut self,
+        stack: &mut impl HostStack<P>,
+        id: SocketId,
+        conn: ConnId,
+    ) -> bool {
         let socket = &mut self.sockets[id.0 as usize];
         while let Some(piece) = socket.unsent.front_mut() {
             let len = piece.len();
-            match stack.write(conn, piece.clone()) {
+            match stack.send(conn, piece.clone()) {
                 Ok(taken) if taken == len => {
                     socket.unsent.pop_front();
                 }

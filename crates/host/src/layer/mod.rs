@@ -20,6 +20,7 @@ mod events;
 mod moving;
 mod packets;
 mod socket;
+mod stack;
 mod stats;
 
 pub use adapters::{AdapterEnd, AdapterId};
@@ -27,13 +28,14 @@ pub use calls::LayerCalls;
 pub use moving::StackMove;
 pub use packets::Fate;
 pub use socket::{Place, SocketState};
+pub use stack::HostStack;
 pub use stats::LayerStats;
 
 use crate::{NotOffloaded, Ready, Selection, SocketId};
 use adapters::Connections;
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, ListenerId, Stack};
+use baton_tcp::{CloseReason, ConnId, ListenerId};
 use baton_wire::{Flow, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -154,12 +156,12 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     /// The socket calls of the application, where there are these adapters.
-    pub fn calls<'a, L: HostLink<Data = P>>(
+    pub fn calls<'a, L: HostLink<Data = P>, S: HostStack<P>>(
         &'a mut self,
         now: Time,
-        stack: &'a mut Stack<P>,
+        stack: &'a mut S,
         adapters: &'a mut [AdapterEnd<P, L>],
-    ) -> LayerCalls<'a, P, L> {
+    ) -> LayerCalls<'a, P, L, S> {
         LayerCalls::new(now, self, stack, adapters)
     }
 

@@ -1,13 +1,13 @@
 //! Handoff and restore (handoff-policies 2): which connections, when, and what waits meanwhile.
 
 use super::socket::{Place, Wish};
-use super::{AdapterEnd, Away, SocketLayer};
+use super::{AdapterEnd, Away, HostStack, SocketLayer};
 use crate::adapter::OsLayer;
 use crate::{Decision, NotOffloaded, SocketId, View};
 use baton_bus::HostLink;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, Moved, Portable, Stack, State};
+use baton_tcp::{CloseReason, ConnId, Moved, Portable};
 use baton_wire::Time;
 
 /// A connection of a socket that has left the stack, or is there again.
@@ -36,7 +36,7 @@ impl<P: Inline> SocketLayer<P> {
     pub(super) fn consider_established(
         &mut self,
         now: Time,
-        stack: &mut Stack<P>,
+        stack: &mut impl HostStack<P>,
         os: &mut OsLayer<P>,
         id: SocketId,
     ) {
@@ -54,7 +54,7 @@ impl<P: Inline> SocketLayer<P> {
     pub(super) fn consider_send(
         &mut self,
         now: Time,
-        stack: &mut Stack<P>,
+        stack: &mut impl HostStack<P>,
         os: &mut OsLayer<P>,
         id: SocketId,
         enqueues: u32,
@@ -81,7 +81,7 @@ impl<P: Inline> SocketLayer<P> {
     fn view(
         &self,
         now: Time,
-        stack: &Stack<P>,
+        stack: &impl HostStack<P>,
         os: &OsLayer<P>,
         id: SocketId,
         enqueues: u32,
@@ -107,7 +107,13 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    fn attempt(&mut self, now: Time, stack: &mut Stack<P>, os: &mut OsLayer<P>, id: SocketId) {
+    fn attempt(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) {
         if let Err(why) = self.hand_off(now, stack, os, id) {
             self.socket_mut(id).failures += 1;
             self.set_why(id, why);
@@ -123,7 +129,7 @@ impl<P: Inline> SocketLayer<P> {
     pub(super) fn hand_off(
         &mut self,
         now: Time,
-        stack: &mut Stack<P>,
+        stack: &mut impl HostStack<P>,
         os: &mut OsLayer<P>,
         id: SocketId,
     ) -> Result<(), NotOffloaded> {
@@ -131,7 +137,10 @@ impl<P: Inline> SocketLayer<P> {
         let remote = self.socket(id).flow.remote;
         // From here on the adapter's sockets hold back what is corked; what TCP has by now goes.
         stack.set_cork(conn, false);
-        let state = stack.export(now, conn);
+        let Some(state) = stack.export(now, conn) else {
+            stack.set_cork(conn, self.socket(id).corked);
+            return Err(NotOffloaded::State);
+        };
         self.set_socket_of(conn, None);
         let moved = Moved::new(state);
         let bytes = moved.to_bytes();
@@ -159,7 +168,7 @@ impl<P: Inline> SocketLayer<P> {
 
     fn may_hand_off(
         &self,
-        stack: &Stack<P>,
+        stack: &impl HostStack<P>,
         os: &OsLayer<P>,
         id: SocketId,
     ) -> Result<ConnId, NotOffloaded> {
@@ -170,7 +179,7 @@ impl<P: Inline> SocketLayer<P> {
         if let Some(why) = socket.stays {
             return Err(why);
         }
-        let is_open = matches!(stack.state(conn), State::Established | State::CloseWait);
+        let is_open = stack.may_move(conn);
         let is_idle = socket.unsent.is_empty() && socket.early.is_empty();
         if !is_open || !is_idle || socket.wish != Wish::None {
             return Err(NotOffloaded::State);
@@ -187,6 +196,7 @@ impl<P: Inline> SocketLayer<P> {
     pub(super) fn handed_off<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
+        stack: &mut impl HostStack<P>,
         end: &mut AdapterEnd<P, L>,
         id: SocketId,
     ) {
@@ -219,11 +229,11 @@ impl<P: Inline> SocketLayer<P> {
             }
             Wish::Close => {
                 end.os.close(now, on_adapter);
-                return self.forget_on_adapter(id);
+                return self.forget_on_adapter(stack, id);
             }
             Wish::Abort => {
                 end.os.abort(now, on_adapter);
-                return self.forget_on_adapter(id);
+                return self.forget_on_adapter(stack, id);
             }
         }
         self.wake_writer(id);
@@ -233,9 +243,10 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     /// The application and the adapter go on without each other.
-    pub(super) fn forget_on_adapter(&mut self, id: SocketId) {
+    pub(super) fn forget_on_adapter(&mut self, stack: &mut impl HostStack<P>, id: SocketId) {
         let socket = self.socket(id);
         let (flow, adapter) = (socket.flow, socket.adapter);
+        stack.forget(&flow);
         let on_adapter = socket.place.on_adapter();
         self.leave_adapter(id);
         if let Some(on_adapter) = on_adapter {
@@ -250,7 +261,7 @@ impl<P: Inline> SocketLayer<P> {
     pub(super) fn handoff_refused(
         &mut self,
         now: Time,
-        stack: &mut Stack<P>,
+        stack: &mut impl HostStack<P>,
         id: SocketId,
         status: Status,
     ) {
@@ -264,6 +275,7 @@ impl<P: Inline> SocketLayer<P> {
         };
         if status == Status::Aborted {
             // The adapter is gone, and whether it had begun to go on with the connection nobody knows.
+            stack.forget(&self.socket(id).flow);
             return self.end(id, CloseReason::Aborted);
         }
         let adapter = self.socket(id).adapter;
@@ -297,7 +309,7 @@ impl<P: Inline> SocketLayer<P> {
     pub(super) fn restored(
         &mut self,
         now: Time,
-        stack: &mut Stack<P>,
+        stack: &mut impl HostStack<P>,
         os: &mut OsLayer<P>,
         id: SocketId,
     ) {
@@ -313,6 +325,7 @@ impl<P: Inline> SocketLayer<P> {
         });
         let Some((moved, held, shut)) = moved else {
             self.stats.bad_states += 1;
+            stack.forget(&self.socket(id).flow);
             return self.end(id, CloseReason::Aborted);
         };
         self.stats.restored += 1;
@@ -327,7 +340,13 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     /// The connection came to its end on the adapter before it could leave.
-    pub(super) fn not_restored(&mut self, now: Time, os: &mut OsLayer<P>, id: SocketId) {
+    pub(super) fn not_restored(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) {
         let Place::Restoring(on_adapter) = self.socket(id).place else {
             return;
         };
@@ -339,13 +358,20 @@ impl<P: Inline> SocketLayer<P> {
             Wish::Abort => os.abort(now, on_adapter),
             Wish::None | Wish::Shutdown => return self.wake_reader(id),
         }
-        self.forget_on_adapter(id);
+        self.forget_on_adapter(stack, id);
     }
 
     /// Puts a connection into the stack again, and does what has waited for that.
-    fn take_back(&mut self, now: Time, stack: &mut Stack<P>, id: SocketId, state: Portable<P>) {
-        let Ok(conn) = stack.import(now, state) else {
+    fn take_back(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        id: SocketId,
+        state: Portable<P>,
+    ) {
+        let Some(conn) = stack.import(now, state) else {
             self.stats.bad_states += 1;
+            stack.forget(&self.socket(id).flow);
             return self.end(id, CloseReason::Aborted);
         };
         self.set_socket_of(conn, Some(id));
@@ -360,8 +386,10 @@ impl<P: Inline> SocketLayer<P> {
         socket.go(now, Place::Host(conn));
         stack.set_cork(conn, socket.corked);
         let packets = std::mem::take(&mut socket.packets);
-        let has_news =
-            !socket.early.is_empty() || stack.readable_len(conn) > 0 || stack.peer_closed(conn);
+        let has_news = {
+            let unread = stack.unread(conn);
+            !socket.early.is_empty() || unread.len > 0 || unread.ended
+        };
         self.arrived.extend(packets);
         if has_news {
             self.wake_reader(id);

@@ -4,7 +4,7 @@ use super::{Interface, MOST_OUTBOX, Way};
 use crate::addresses::group_mac;
 use crate::arp;
 use crate::config::Medium;
-use crate::neighbours::{Released, Resolution};
+use crate::neighbours::{Advertisement, Released, Resolution};
 use crate::stats::SendRefusal;
 use baton_tcp::{Outgoing, OutgoingRun, PathError};
 use baton_wire::{
@@ -217,12 +217,41 @@ impl Interface {
     /// replies, ICMP errors, segments whose neighbour became known. False when there is none.
     #[inline]
     pub fn poll_frame(&mut self, _now: Time, frame: &mut impl Buffer) -> bool {
-        let has_own = self.neighbours.solicits() || !self.outbox.is_empty();
+        let has_own = self.solicits() || !self.outbox.is_empty();
         has_own && self.poll_own(frame)
     }
 
+    /// The next neighbour whose Ethernet address is wanted, where the interface does not find them itself. Until
+    /// [`Interface::found`] tells it, this is asked again each second, three times.
+    pub fn poll_sought(&mut self) -> Option<IpAddr> {
+        if self.config.finds_neighbours {
+            return None;
+        }
+        Some(self.neighbours.poll_solicitation()?.target)
+    }
+
+    /// A neighbour that was sought is at `mac`.
+    pub fn found(&mut self, now: Time, addr: IpAddr, mac: [u8; 6]) {
+        let said = Advertisement {
+            addr,
+            mac: Some(mac),
+            solicited: true,
+            overrides: true,
+            router: None,
+        };
+        let released = self.neighbours.advertised(now, said);
+        self.send_released(released);
+    }
+
+    fn solicits(&self) -> bool {
+        self.config.finds_neighbours && self.neighbours.solicits()
+    }
+
     fn poll_own(&mut self, frame: &mut impl Buffer) -> bool {
-        while let Some(solicitation) = self.neighbours.poll_solicitation() {
+        while self.solicits() {
+            let Some(solicitation) = self.neighbours.poll_solicitation() else {
+                break;
+            };
             let own = self.solicitation_frame(solicitation);
             if !own.is_empty() {
                 self.stats.solicitations_sent += 1;

@@ -51,6 +51,10 @@ impl SnapshotSource for AdapterService {
         ] {
             counters.insert(format!("applications.{name}"), value);
         }
+        if let Some(beside) = &self.beside {
+            add_fields("beside", beside.stats(), counters);
+            add_fields("captured", &beside.captured().stats(), counters);
+        }
         for (reason, count) in stats.cut_off.iter() {
             counters.insert(format!("applications.cut_off.{reason}"), count);
         }

@@ -14,6 +14,7 @@
 //! does or there is something for it.
 
 mod application;
+mod beside;
 mod config;
 mod counters;
 mod cutoff;
@@ -30,6 +31,7 @@ mod wakeups;
 mod tests;
 
 pub use application::About;
+pub use beside::{Beside, BesideKernel, BesideStats};
 pub use config::AdapterServiceConfig;
 pub use cutoff::CutOffs;
 pub use listeners::Listeners;

@@ -1,6 +1,7 @@
 //! Applications of other processes on the engine's host.
 
 use super::application::Attached;
+use super::beside::Beside;
 use super::config::AdapterServiceConfig;
 use super::cutoff::CutOffs;
 use super::listeners::Listeners;
@@ -65,6 +66,8 @@ pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
     /// Does one piece of work at a time; none: all that is there.
     pub(super) one_by_one: Option<OneByOne>,
+    /// A kernel has the interface, and this adapter single connections.
+    pub(super) beside: Option<Beside>,
     batching: Option<Box<MakeBatching>>,
     on_exit: Ending,
     /// None once the end has begun.
@@ -110,6 +113,7 @@ impl AdapterService {
         Ok(Self {
             adapter,
             one_by_one: config.firmware.as_ref().map(OneByOne::new),
+            beside: None,
             batching: None,
             on_exit: config.on_exit,
             listeners: Some(listeners),
@@ -179,6 +183,12 @@ impl AdapterService {
         let one_by_one = &mut self.one_by_one;
         let one_by_one = one_by_one.get_or_insert_with(|| OneByOne::new(&Config::default()));
         one_by_one.set_schedule(schedule);
+    }
+
+    /// A kernel has the interface: the adapter does all that is there at once, and only for flows that are captured.
+    pub fn set_beside(&mut self, beside: Beside) {
+        self.one_by_one = None;
+        self.beside = Some(beside);
     }
 
     /// How many connections may be here (handoff-policies 3.2).
@@ -297,8 +307,9 @@ impl AdapterService {
     /// Passes the packets that have come at once; load control sees what of them was for TCP here.
     fn pass_packets(&mut self, now: Time, host: &mut Host) {
         let quiet = self.is_quiet(now);
-        host.pass_unclaimed(quiet || self.adapter.passes_packets());
-        let waiting = passing::pass_packets(now, host, &mut self.adapter, quiet);
+        host.pass_unclaimed(quiet || self.beside.is_some() || self.adapter.passes_packets());
+        let beside = self.beside.as_mut();
+        let waiting = passing::pass_packets(now, host, &mut self.adapter, beside, quiet);
         self.busy |= waiting > 0;
         let received = host.interface().stats().segments_received;
         let arrived = received - self.segments_received;
@@ -325,6 +336,9 @@ impl AdapterService {
         }
         self.pump_all(now, stack);
         self.busy |= passing::take_packets(now, host, &mut self.adapter);
+        if let Some(beside) = &mut self.beside {
+            beside.work(now, host);
+        }
     }
 
     // --- applications go ---
@@ -517,6 +531,10 @@ impl Application for AdapterService {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.adapter.poll_timeout()
+        let beside = self.beside.as_ref().map(Beside::poll_timeout);
+        [self.adapter.poll_timeout(), beside]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }

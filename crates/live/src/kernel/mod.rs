@@ -1,70 +1,64 @@
-//! The kernel's sockets, for the web server: to compare with, or where there is nothing else.
+//! The kernel's sockets, for the web server: to compare with, where there is nothing else, or to hand connections from to an adapter beside
+//! the kernel.
 //!
 //! As good as one thread can do it: edge-triggered readiness, no system call to find out that there is nothing, and one
 //! call for a whole response.
 
 mod socket;
+mod stack;
 
 #[cfg(test)]
 mod tests;
 
+pub use stack::KernelStats;
+
+use crate::adapter::ApplicationRow;
+use crate::broker::BrokerClient;
 use crate::clock::Clock;
-use crate::port::Arena;
-use crate::snapshot::SnapshotSource;
+use crate::places::PlaceRow;
+use crate::remote::{LinkNews, LinkWatch, application_row, link_counters};
+use crate::snapshot::{SnapshotSource, add_handoffs};
 use crate::world::SocketWorld;
-use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
+use baton_host::layer::{AdapterEnd, AdapterId, LayerCalls, SocketLayer};
+use baton_host::{Ready, Selection};
+use baton_sockets::{Driver, HostEnd};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
-use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::sockopt;
-use slab::Slab;
-use socket::{Flushed, Socket};
-use std::collections::{BTreeMap, VecDeque};
+use stack::KernelStack;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
+use std::slice;
 use std::time::Duration;
 
-/// Events that one wait gives at most.
-const EVENTS: usize = 256;
-/// Listeners have numbers from here on among the events; sockets are below.
-const FIRST_LISTENER: u64 = 1 << 32;
+/// The only one, if there is one.
+const ADAPTER: AdapterId = AdapterId(0);
 
-/// What these sockets count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KernelStats {
-    /// Connections accepted.
-    pub accepted: u64,
-    /// Times that connections had to wait to be accepted because there were as many as may be, or no descriptor was left.
-    pub accepts_deferred: u64,
-    /// Waits that gave something.
-    pub waits: u64,
-    /// Connections that ended by an error.
-    pub ended_abnormally: u64,
+/// An adapter beside the kernel.
+pub struct KernelHandoff {
+    /// Its sockets.
+    pub driver: Driver,
+    /// Who takes connections out of the kernel.
+    pub broker: BrokerClient,
+    /// Which connections go to the adapter.
+    pub selection: Box<dyn Selection>,
+    /// Is told what befalls the link.
+    pub tell: Box<dyn FnMut(&LinkNews)>,
 }
 
-/// A listening socket.
-#[derive(Debug)]
-struct Listener {
-    fd: OwnedFd,
-    /// It may have connections to accept: no accept has found none since the kernel told of the last one.
-    pending: bool,
+struct Attached {
+    driver: Driver,
+    watch: LinkWatch<Box<dyn FnMut(&LinkNews)>>,
 }
 
-/// Non-blocking sockets of the kernel, and which of them have something to say.
+/// Sockets whose connections are the kernel's, until they are handed off.
 pub struct KernelSockets {
-    epoll: OwnedFd,
-    listeners: Vec<Listener>,
-    sockets: Slab<Socket>,
-    ready: VecDeque<Ready>,
-    events: Vec<epoll::Event>,
-    /// That there are connections to accept waits in the queue.
-    accept_queued: bool,
-    most_sockets: usize,
-    arena: Arena,
+    stack: KernelStack,
+    layer: SocketLayer<Bytes>,
+    adapter: Option<Attached>,
     clock: Clock,
-    stats: KernelStats,
 }
 
 impl KernelSockets {
@@ -72,18 +66,33 @@ impl KernelSockets {
     ///
     /// # Errors
     /// The system has no room for another epoll instance.
-    pub fn new(most_sockets: usize, clock: Clock) -> io::Result<Self> {
+    pub fn new(
+        most_sockets: usize,
+        clock: Clock,
+        handoff: Option<KernelHandoff>,
+    ) -> io::Result<Self> {
+        let (broker, selection, adapter) = match handoff {
+            None => (None, None, None),
+            Some(handoff) => {
+                let KernelHandoff { driver, tell, .. } = handoff;
+                let watch = LinkWatch::new(tell);
+                let attached = Attached { driver, watch };
+                (
+                    Some(handoff.broker),
+                    Some(handoff.selection),
+                    Some(attached),
+                )
+            }
+        };
+        let mut stack = KernelStack::new(broker)?;
+        if let Some(Attached { driver, .. }) = &adapter {
+            stack.wait_also_for(driver.as_fd())?;
+        }
         Ok(Self {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            listeners: Vec::new(),
-            sockets: Slab::new(),
-            ready: VecDeque::new(),
-            events: Vec::with_capacity(EVENTS),
-            accept_queued: false,
-            most_sockets,
-            arena: Arena::default(),
+            stack,
+            layer: SocketLayer::new(most_sockets, selection),
+            adapter,
             clock,
-            stats: KernelStats::default(),
         })
     }
 
@@ -97,13 +106,9 @@ impl KernelSockets {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         ] {
-            match socket::listen(SocketAddr::new(addr, port), backlog) {
-                Ok(fd) => {
-                    let number = FIRST_LISTENER + self.listeners.len() as u64;
-                    let data = epoll::EventData::new_u64(number);
-                    let interest = epoll::EventFlags::IN | epoll::EventFlags::ET;
-                    epoll::add(&self.epoll, &fd, data, interest)?;
-                    self.listeners.push(Listener { fd, pending: false });
+            match self.stack.listen(SocketAddr::new(addr, port), backlog) {
+                Ok(listener) => {
+                    self.layer.add_listener(listener, ADAPTER);
                     at.push(Endpoint::new(addr, port));
                 }
                 // A system without this version.
@@ -111,204 +116,59 @@ impl KernelSockets {
                 Err(error) => return Err(error),
             }
         }
+        if let Some(Attached { driver, .. }) = &mut self.adapter {
+            // No packets come by it beside a kernel, but by it the adapter tells Soft_Limit.
+            let (now, any) = (
+                driver.now(),
+                Endpoint::new(Ipv4Addr::UNSPECIFIED.into(), port),
+            );
+            driver
+                .os_mut()
+                .packet_socket(now, any)
+                .map_err(|status| io::Error::other(status.to_string()))?;
+        }
         Ok(at)
     }
 
-    /// Totals.
+    /// Totals of the kernel's part.
     pub fn stats(&self) -> KernelStats {
-        self.stats
+        self.stack.stats
     }
 
-    fn poll(&mut self, timeout: &Timespec) -> io::Result<()> {
-        let room = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, room, Some(timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.stats.waits += u64::from(!self.events.is_empty());
-        let mut events = std::mem::take(&mut self.events);
-        for event in events.drain(..) {
-            self.handle(event.data.u64(), event.flags);
-        }
-        self.events = events;
-        Ok(())
+    /// Its sockets.
+    pub fn layer(&self) -> &SocketLayer<Bytes> {
+        &self.layer
     }
 
-    fn handle(&mut self, number: u64, flags: epoll::EventFlags) {
-        if let Some(listener) = number.checked_sub(FIRST_LISTENER) {
-            if let Some(listener) = self.listeners.get_mut(listener as usize) {
-                listener.pending = true;
-                self.offer_accept();
-            }
-            return;
+    fn take_events(&mut self) {
+        while let Some((conn, event)) = self.stack.poll_event() {
+            self.layer.handle_event(&mut self.stack, conn, &event);
         }
-        let index = number as usize;
-        if !self.sockets.contains(index) {
-            return;
-        }
-        let failed = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
-        let id = SocketId(index as u32);
-        if flags.intersects(epoll::EventFlags::OUT | failed) {
-            self.flush(index);
-        }
-        let Some(socket) = self
-            .sockets
-            .get_mut(index)
-            .filter(|socket| !socket.is_closing())
-        else {
-            return;
-        };
-        let ended = flags.intersects(epoll::EventFlags::RDHUP | failed);
-        if ended || flags.contains(epoll::EventFlags::IN) {
-            socket.handle_readable(ended);
-            self.ready.push_back(Ready::Readable(id));
-        }
-        if socket.take_writable() {
-            self.ready.push_back(Ready::Writable(id));
-        }
-    }
-
-    /// Sends what the socket holds; takes it away if that was the last thing it had to do.
-    fn flush(&mut self, index: usize) {
-        let socket = &mut self.sockets[index];
-        let outcome = socket.flush();
-        if socket.is_closing() && !matches!(outcome, Ok(Flushed::Partly)) {
-            self.remove(index);
-        }
-    }
-
-    fn remove(&mut self, index: usize) {
-        // Closing the descriptor takes it off the epoll instance.
-        self.sockets.remove(index);
-        self.offer_accept();
-    }
-
-    /// Tells the application, once, that there are connections to accept, if so and if there may be more.
-    fn offer_accept(&mut self) {
-        let pending = self.listeners.iter().any(|listener| listener.pending);
-        if pending && !self.accept_queued && self.sockets.len() < self.most_sockets {
-            self.accept_queued = true;
-            self.ready.push_back(Ready::Acceptable);
-        }
-    }
-
-    fn open(&self, socket: SocketId) -> Option<&Socket> {
-        let socket = self.sockets.get(socket.0 as usize);
-        socket.filter(|socket| !socket.is_closing())
-    }
-
-    fn open_mut(&mut self, socket: SocketId) -> Option<&mut Socket> {
-        let socket = self.sockets.get_mut(socket.0 as usize);
-        socket.filter(|socket| !socket.is_closing())
-    }
-
-    fn adopt(&mut self, fd: OwnedFd) -> io::Result<SocketId> {
-        let entry = self.sockets.vacant_entry();
-        let data = epoll::EventData::new_u64(entry.key() as u64);
-        use epoll::EventFlags as Flags;
-        let interest = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
-        epoll::add(&self.epoll, &fd, data, interest)?;
-        let id = SocketId(entry.key() as u32);
-        entry.insert(Socket::new(fd));
-        self.stats.accepted += 1;
-        Ok(id)
     }
 }
 
-impl Sockets<Bytes> for &mut KernelSockets {
-    fn accept(&mut self) -> Option<SocketId> {
-        if self.sockets.len() >= self.most_sockets {
-            self.stats.accepts_deferred += 1;
-            return None;
-        }
-        let this = &mut **self;
-        for listener in this.listeners.iter_mut().filter(|l| l.pending) {
-            match socket::accept(&listener.fd) {
-                Ok(fd) => {
-                    let id = this.adopt(fd).ok();
-                    this.offer_accept();
-                    return id;
-                }
-                // It is offered again when a socket is closed.
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    this.stats.accepts_deferred += 1;
-                    return None;
-                }
-                // The connection is gone already; the next may be there.
-                Err(Errno::CONNABORTED | Errno::INTR) => {}
-                Err(_) => listener.pending = false,
-            }
-        }
-        None
-    }
-
-    fn receive(&mut self, socket: SocketId, max: usize) -> Receive<Bytes> {
-        let this = &mut **self;
-        let socket = this.sockets.get_mut(socket.0 as usize);
-        let Some(socket) = socket.filter(|socket| !socket.is_closing()) else {
-            return Receive::Gone;
-        };
-        match socket.receive(&mut this.arena, max) {
-            Ok(data) if data.is_empty() => Receive::EndOfStream,
-            Ok(data) => Receive::Data(data),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Receive::WouldBlock,
-            Err(_) => {
-                this.stats.ended_abnormally += 1;
-                Receive::Gone
-            }
-        }
-    }
-
-    fn unread(&self, socket: SocketId) -> Unread {
-        self.open(socket).map_or(
-            Unread {
-                len: 0,
-                ended: true,
-            },
-            Socket::unread,
-        )
-    }
-
-    fn send(&mut self, socket: SocketId, data: Bytes) -> Result<usize, Gone> {
-        let socket = self.open_mut(socket).ok_or(Gone)?;
-        socket.send(data).map_err(|_| Gone)
-    }
-
-    fn set_cork(&mut self, socket: SocketId, cork: bool) {
-        if let Some(socket) = self.open_mut(socket) {
-            socket.set_cork(cork);
-        }
-    }
-
-    fn shutdown(&mut self, socket: SocketId) -> bool {
-        if let Some(socket) = self.open_mut(socket) {
-            socket.shutdown();
-        }
-        true
-    }
-
-    fn close(&mut self, socket: SocketId) {
-        if let Some(socket_ref) = self.open_mut(socket)
-            && socket_ref.begin_close()
-        {
-            self.remove(socket.0 as usize);
-        }
-    }
-
-    fn abort(&mut self, socket: SocketId) {
-        if let Some(socket_ref) = self.open(socket) {
-            // Closing a socket that does not linger at all resets the connection.
-            let _ = sockopt::set_socket_linger(socket_ref, Some(Duration::ZERO));
-            self.remove(socket.0 as usize);
-        }
+/// The adapter, if there is one.
+fn ends(adapter: &mut Option<Attached>) -> &mut [AdapterEnd<Bytes, HostEnd>] {
+    match adapter {
+        Some(Attached { driver, .. }) => slice::from_mut(driver.adapter_end()),
+        None => &mut [],
     }
 }
 
 impl SocketWorld for KernelSockets {
-    type Calls<'a> = &'a mut Self;
+    type Calls<'a>
+        = LayerCalls<'a, Bytes, HostEnd, KernelStack>
+    where
+        Self: 'a;
 
     fn name(&self) -> String {
-        "the kernel's sockets".to_owned()
+        match &self.adapter {
+            None => "the kernel's sockets".to_owned(),
+            Some(Attached { driver, .. }) => format!(
+                "the kernel's sockets, handed off to the adapter at {}",
+                driver.address()
+            ),
+        }
     }
 
     fn now(&self) -> Time {
@@ -316,42 +176,89 @@ impl SocketWorld for KernelSockets {
     }
 
     fn turn(&mut self) -> io::Result<()> {
+        if let Some(Attached { driver, watch }) = &mut self.adapter {
+            driver.turn();
+            if watch.look(driver) {
+                self.layer.handle_adapter_lost(ADAPTER);
+            }
+            let ends = slice::from_mut(driver.adapter_end());
+            self.layer
+                .handle_adapters(self.clock.now(), &mut self.stack, ends);
+        }
+        self.take_events();
+        if let Some(Attached { driver, .. }) = &mut self.adapter {
+            driver.turn();
+        }
         Ok(())
     }
 
     fn next_ready(&mut self) -> Option<Ready> {
-        let ready = self.ready.pop_front()?;
-        if ready == Ready::Acceptable {
-            self.accept_queued = false;
-        }
-        Some(ready)
+        self.layer.next_ready()
     }
 
     fn calls(&mut self) -> Self::Calls<'_> {
-        self
+        let now = self.clock.now();
+        self.layer
+            .calls(now, &mut self.stack, ends(&mut self.adapter))
     }
 
     fn unlisten(&mut self) {
-        self.listeners.clear();
+        self.layer.take_listeners().for_each(drop);
+        self.stack.unlisten();
     }
 
     fn wait(&mut self, due: Time) -> io::Result<()> {
-        let span = due.saturating_since(self.clock.now());
-        let timeout = Timespec::try_from(Duration::from(span));
-        self.poll(&timeout.expect("our longest time is shorter than the system's"))
+        let span = Duration::from(due.saturating_since(self.clock.now()));
+        let longest = match &mut self.adapter {
+            None => span,
+            Some(Attached { driver, .. }) => {
+                let of_driver = driver.before_wait()?;
+                of_driver.map_or(span, |of_driver| of_driver.min(span))
+            }
+        };
+        self.stack.wait(longest)
     }
 }
 
 impl SnapshotSource for KernelSockets {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
+        let (layer, kernel) = (self.layer.stats(), &self.stack.stats);
         for (name, value) in [
-            ("open", self.sockets.len() as u64),
-            ("accepted", self.stats.accepted),
-            ("accepts_deferred", self.stats.accepts_deferred),
-            ("ended_abnormally", self.stats.ended_abnormally),
-            ("waits", self.stats.waits),
+            ("open", self.layer.len() as u64),
+            ("accepted", layer.accepted),
+            (
+                "accepts_deferred",
+                layer.accepts_deferred + kernel.accepts_deferred,
+            ),
+            (
+                "ended_abnormally",
+                layer.ended_abnormally + kernel.ended_abnormally,
+            ),
+            ("waits", kernel.waits),
         ] {
             counters.insert(format!("sockets.{name}"), value);
         }
+        if let Some(Attached { driver, .. }) = &self.adapter {
+            link_counters(driver, counters);
+            add_handoffs(&self.layer, driver.os().soft_limit(), counters);
+            for (name, value) in [
+                ("not_taken", kernel.not_taken),
+                ("not_given_back", kernel.not_given_back),
+            ] {
+                counters.insert(format!("handoff.{name}"), value);
+            }
+        }
+    }
+
+    fn applications(&self, now: Time) -> Vec<ApplicationRow> {
+        let attached = self.adapter.iter();
+        attached
+            .map(|attached| application_row(&attached.driver, now, 0))
+            .collect()
+    }
+
+    fn places(&self, now: Time) -> Vec<PlaceRow> {
+        let states = self.layer.states().filter(|_| self.adapter.is_some());
+        states.map(|state| PlaceRow::new(now, &state)).collect()
     }
 }

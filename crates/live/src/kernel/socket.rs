@@ -1,10 +1,15 @@
 //! One socket of the kernel.
 
+use super::stack::endpoint;
 use crate::port::Arena;
+use crate::repair::count;
 use baton_host::Unread;
+use baton_wire::Flow;
 use bytes::Bytes;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, sockopt,
+};
 use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -28,6 +33,7 @@ pub(super) enum Flushed {
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
+    flow: Flow,
     /// There may be something to receive.
     readable: bool,
     /// The end of the stream, or an error, follows what is there.
@@ -47,9 +53,10 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(fd: OwnedFd) -> Self {
+    pub(super) fn new(fd: OwnedFd, flow: Flow) -> Self {
         Self {
             fd,
+            flow,
             readable: false,
             ended: false,
             wants_room: false,
@@ -60,6 +67,26 @@ impl Socket {
             owes_end: false,
             closing: false,
         }
+    }
+
+    pub(super) fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    /// A send found no room, and none has come since.
+    pub(super) fn wants_room(&self) -> bool {
+        self.wants_room
+    }
+
+    /// The kernel has all that was sent, and no end is told or asked for.
+    pub(super) fn is_settled(&self) -> bool {
+        self.held.is_empty() && !self.shut && !self.closing && !self.ended
+    }
+
+    /// Bytes that were sent and that the peer has not acknowledged, as far as the kernel tells.
+    pub(super) fn unacknowledged(&self) -> usize {
+        let in_kernel = count(self.fd.as_fd(), libc::TIOCOUTQ as libc::Ioctl);
+        self.held_bytes + in_kernel.unwrap_or_default() as usize
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -220,7 +247,14 @@ pub(super) fn listen(at: SocketAddr, backlog: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// The next connection.
-pub(super) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
-    net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+/// The next connection, and whose it is.
+pub(super) fn accept(listener: &OwnedFd) -> Result<(OwnedFd, Flow), Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let (fd, remote) = net::acceptfrom_with(listener, flags)?;
+    let address = |found: SocketAddrAny| SocketAddr::try_from(found).map(endpoint);
+    let flow = Flow {
+        local: address(net::getsockname(&fd)?)?,
+        remote: address(remote.ok_or(Errno::NOTCONN)?)?,
+    };
+    Ok((fd, flow))
 }

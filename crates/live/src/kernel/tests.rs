@@ -43,8 +43,8 @@ fn with_server(
     let port = free_port();
     thread::scope(|scope| {
         let server = scope.spawn(|| {
-            let mut sockets =
-                KernelSockets::new(most_connections, Clock::start()).expect("an epoll instance");
+            let mut sockets = KernelSockets::new(most_connections, Clock::start(), None)
+                .expect("an epoll instance");
             sockets.listen(port, 128).expect("a free port");
             let config = ServiceConfig::new(HttpConfig::new(root.path()));
             let mut service = WorldService::start(&config, sockets).expect("a folder");
@@ -147,7 +147,7 @@ fn those_beyond_the_limit_wait_for_a_place() {
 fn a_port_in_use_is_refused() {
     let other = TcpListener::bind(("0.0.0.0", 0)).expect("a port");
     let port = other.local_addr().expect("an address").port();
-    let mut sockets = KernelSockets::new(1, Clock::start()).expect("an epoll instance");
+    let mut sockets = KernelSockets::new(1, Clock::start(), None).expect("an epoll instance");
     let refused = sockets.listen(port, 1).expect_err("in use");
     assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse);
 }

@@ -154,7 +154,7 @@ pub fn bring(name: &str, up: bool) -> Result<(), InterfaceError> {
 
 /// The interface's own Ethernet address and MTU.
 #[allow(unsafe_code)]
-pub(super) fn link_info(name: &str) -> Result<LinkInfo, InterfaceError> {
+pub(crate) fn link_info(name: &str) -> Result<LinkInfo, InterfaceError> {
     let what = "ask for the address of";
     let ask = || {
         let mut request = request_for(name)?;

@@ -151,28 +151,14 @@ fn state_of(message: &[u8]) -> io::Result<Option<LinkState>> {
     let attributes = message
         .get(HEADER_BYTES + INFO_BYTES..)
         .ok_or_else(cut_off)?;
-    let mtu = attribute(attributes, ATTRIBUTE_MTU).and_then(|value| value.first_chunk());
-    let counters = attribute(attributes, ATTRIBUTE_COUNTERS).ok_or_else(cut_off)?;
+    let mtu = netlink::attribute(attributes, ATTRIBUTE_MTU).and_then(|value| value.first_chunk());
+    let counters = netlink::attribute(attributes, ATTRIBUTE_COUNTERS).ok_or_else(cut_off)?;
     Ok(Some(LinkState {
         is_up: flags & FLAG_UP != 0,
         has_carrier: flags & FLAG_LOWER_UP != 0,
         mtu: u32::from_ne_bytes(*mtu.ok_or_else(cut_off)?),
         counters: LinkCounters::of(counters).ok_or_else(cut_off)?,
     }))
-}
-
-/// The value of the attribute `wanted`.
-fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let header = attributes.first_chunk::<4>()?;
-        let len = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let kind = u16::from_ne_bytes([header[2], header[3]]);
-        let value = attributes.get(4..len)?;
-        if kind == wanted {
-            return Some(value);
-        }
-        attributes = attributes.get(len.next_multiple_of(4)..)?;
-    }
 }
 
 #[cfg(test)]

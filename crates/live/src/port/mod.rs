@@ -32,8 +32,8 @@ pub use ethtool::{Offload, Offloads};
 pub use faults::{
     BurstLoss, FaultCounts, FaultKind, FaultProfile, FaultSpec, FaultSpecError, Faults, Share,
 };
-pub(crate) use interface::index as interface_index;
 pub use interface::{InterfaceError, bring, interface_exists, ipv4_address};
+pub(crate) use interface::{index as interface_index, link_info};
 pub use link_state::{LinkCounters, LinkState, LinkWatch};
 pub use memory::{MemoryPort, memory_pair};
 pub use packet::{PacketConfig, PacketSocket, RingKind};

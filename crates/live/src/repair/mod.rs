@@ -13,7 +13,8 @@ mod sys;
 mod take;
 
 pub use give_back::give_back;
-pub use take::{Taken, cancel, forget, take};
+pub(crate) use sys::{count, option};
+pub use take::{Taken, cancel, flow_of, forget, take};
 
 use baton_tcp::State;
 use std::io;

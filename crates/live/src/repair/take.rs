@@ -81,10 +81,7 @@ fn look(fd: BorrowedFd<'_>) -> Result<Taken, RepairError> {
         0 => None,
         _ => Some(integer("TCP_TIMESTAMP", libc::TCP_TIMESTAMP)?),
     };
-    let flow = Flow {
-        local: endpoint("getsockname", getsockname(fd).map(Some))?,
-        remote: endpoint("getpeername", getpeername(fd))?,
-    };
+    let flow = flow_of(fd)?;
     let numbers = Numbers::read(fd)?;
     let Numbers { windows, .. } = numbers;
     let unacknowledged = numbers.send_buffer.len() as u32;
@@ -120,6 +117,17 @@ fn look(fd: BorrowedFd<'_>) -> Result<Taken, RepairError> {
     Ok(Taken {
         essentials,
         retries: numbers.retries,
+    })
+}
+
+/// Addresses and ports of a socket's connection.
+///
+/// # Errors
+/// It has none.
+pub fn flow_of(fd: BorrowedFd<'_>) -> Result<Flow, RepairError> {
+    Ok(Flow {
+        local: endpoint("getsockname", getsockname(fd).map(Some))?,
+        remote: endpoint("getpeername", getpeername(fd))?,
     })
 }
 

@@ -354,6 +354,72 @@ impl Program {
         Ok(attributes.result)
     }
 
+    /// Runs an XDP program on a frame as if `interface` had received it: what it passes goes to the kernel's stack (Linux 5.18 and later).
+    ///
+    /// # Errors
+    /// There is no such interface, or the kernel cannot do it.
+    pub(super) fn run_live(&self, frame: &[u8], interface: u32) -> io::Result<()> {
+        /// `struct xdp_md`.
+        #[repr(C)]
+        struct Context {
+            data: u32,
+            data_end: u32,
+            data_meta: u32,
+            ingress_interface: u32,
+            receive_queue: u32,
+            egress_interface: u32,
+        }
+        #[repr(C)]
+        struct Attributes {
+            program: u32,
+            result: u32,
+            data_bytes: u32,
+            data_out_bytes: u32,
+            data: u64,
+            data_out: u64,
+            repeat: u32,
+            duration_ns: u32,
+            context_bytes: u32,
+            context_out_bytes: u32,
+            context: u64,
+            context_out: u64,
+            flags: u32,
+            processor: u32,
+            batch: u32,
+            padding: u32,
+        }
+        const LIVE_FRAMES: u32 = 1 << 1;
+        let context = [Context {
+            data: 0,
+            data_end: frame.len() as u32,
+            data_meta: 0,
+            ingress_interface: interface,
+            receive_queue: 0,
+            egress_interface: 0,
+        }];
+        let mut attributes = Attributes {
+            program: self.fd.as_raw_fd() as u32,
+            result: 0,
+            data_bytes: frame.len() as u32,
+            data_out_bytes: 0,
+            data: address_of(frame),
+            data_out: 0,
+            repeat: 1,
+            duration_ns: 0,
+            context_bytes: size_of::<Context>() as u32,
+            context_out_bytes: 0,
+            context: address_of(&context),
+            context_out: 0,
+            flags: LIVE_FRAMES,
+            processor: 0,
+            batch: 1,
+            padding: 0,
+        };
+        // SAFETY: these are the attributes of the command. The kernel reads as many bytes as frame and context have, and writes none.
+        unsafe { bpf(Command::TestRun, &mut attributes) }?;
+        Ok(())
+    }
+
     /// Attaches the program to an interface.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! A filter does not go with the process. One that was left behind is taken over by the next process; until then it must do no harm.
 
 use super::bpf::Program;
-use crate::netlink;
+use crate::netlink::{self, Attributes};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -36,9 +36,6 @@ const NAME: u16 = 7;
 const FLAGS: u16 = 8;
 /// The program's result is what is to be done.
 const DIRECT_ACTION: u32 = 1;
-
-/// Bytes of an attribute's header.
-const ATTRIBUTE_BYTES: usize = 4;
 
 /// A filter; it is taken away when dropped.
 #[derive(Debug)]
@@ -84,21 +81,6 @@ impl Drop for Filter {
     fn drop(&mut self) {
         // It may have gone with the interface.
         let _ = Self::message(DELETE_FILTER, 0, self.interface).ask(&self.socket);
-    }
-}
-
-/// Attributes, one behind the other.
-#[derive(Debug, Default)]
-struct Attributes(Vec<u8>);
-
-impl Attributes {
-    fn with(mut self, kind: u16, value: &[u8]) -> Self {
-        let len = (ATTRIBUTE_BYTES + value.len()) as u16;
-        self.0.extend(len.to_ne_bytes());
-        self.0.extend(kind.to_ne_bytes());
-        self.0.extend(value);
-        self.0.resize(self.0.len().next_multiple_of(4), 0);
-        self
     }
 }
 

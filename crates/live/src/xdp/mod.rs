@@ -25,6 +25,7 @@ mod bpf;
 mod clsact;
 mod error;
 mod guard;
+mod injector;
 mod key;
 mod lookup;
 mod programs;
@@ -32,5 +33,6 @@ mod steering;
 
 pub use error::XdpError;
 pub use guard::GuardKind;
+pub use injector::Injector;
 pub use lookup::{Lookup, LookupConfig, LookupCounters, Verdict};
 pub use steering::{Mode, Steering};

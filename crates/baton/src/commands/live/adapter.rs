@@ -7,7 +7,9 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners, run_adapter};
-use baton_live::{ControlSocket, Snapshot, pin_to_core};
+use baton_live::broker::Broker;
+use baton_live::port::Port;
+use baton_live::{ControlSocket, Engine, Snapshot, pin_to_core};
 use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, Relief, Scheduler};
 use baton_report::grouped;
@@ -112,6 +114,21 @@ fn run(
     let core = pin_to_core(arguments.core)?;
     let mut control = ControlSocket::bind(&arguments.control)?;
     let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
+    if let Some(path) = &arguments.broker {
+        let (mut running, beside, captured) = engine::start_beside_kernel(&arguments.link)?;
+        let engine = &mut running.engine;
+        config.adapter.port_seed = running.seed;
+        let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
+        service.set_beside(beside);
+        let tcp = engine.host().stack().config().clone();
+        let _broker = Broker::start(path, captured, tcp)?;
+        tell(&format!(
+            "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --handoff t4 --broker={} --root .\n",
+            arguments.listen.display(),
+            path.display()
+        ));
+        return work(engine, &mut service, &mut control, interrupt);
+    }
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
@@ -127,14 +144,20 @@ fn run(
         addresses.join(", "),
         arguments.listen.display()
     ));
-    run_adapter(
-        engine,
-        &mut service,
-        &mut control,
-        stop(interrupt),
-        |notice| tell(&format!("{notice}\n")),
-    )?;
-    print(&totals(&Snapshot::take(engine, &service)))
+    work(engine, &mut service, &mut control, interrupt)
+}
+
+/// Serves until the end, and says what was done.
+fn work(
+    engine: &mut Engine<Box<dyn Port>>,
+    service: &mut AdapterService,
+    control: &mut ControlSocket,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    run_adapter(engine, service, control, stop(interrupt), |notice| {
+        tell(&format!("{notice}\n"));
+    })?;
+    print(&totals(&Snapshot::take(engine, service)))
 }
 
 /// What was done, in a few lines.

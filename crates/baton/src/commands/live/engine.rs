@@ -4,13 +4,16 @@ use crate::cli::{LinkArgs, PortKind};
 use crate::failure::Failure;
 use crate::output::tell;
 use baton_inet::{Host, InterfaceConfig, Route};
+use baton_live::adapter::{Beside, BesideKernel};
+use baton_live::broker::Captured;
 use baton_live::port::{Capture, Counted, Faults, Port};
-use baton_live::{Attachment, Clock, Engine, Link, LinkSpec};
+use baton_live::{Attachment, Clock, Engine, Link, LinkSpec, within};
 use baton_tcp::Config;
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::BufWriter;
+use std::sync::Arc;
 
 /// Frames are gathered to so many bytes before they are written to a capture file.
 const CAPTURE_BUFFER_BYTES: usize = 1 << 20;
@@ -58,13 +61,48 @@ pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failur
     let mss = info.mtu.saturating_sub(HEADERS_BYTES);
     let host = Host::new(interface, Config { mss, ..tcp }, seed)
         .map_err(|error| Failure::BadInput(format!("--addr: {error}")))?;
-    let link = with_middleware(link, arguments, clock, seed)?;
     let (port, kept) = link.into_parts();
+    let port = with_middleware(port, arguments, clock, seed)?;
     Ok(Running {
         engine: Engine::new(host, port, clock),
         seed,
         _kept: kept,
     })
+}
+
+/// Makes an engine beside the kernel, which has the interface, and gives it with what its adapter needs.
+///
+/// # Errors
+/// Something that was asked for cannot be had.
+pub fn start_beside_kernel(
+    arguments: &LinkArgs,
+) -> Result<(Running<()>, Beside, Arc<Captured>), Failure> {
+    let Some(name) = &arguments.iface else {
+        return Err(Failure::BadInput(
+            "--broker: expected --iface with it".to_owned(),
+        ));
+    };
+    let clock = Clock::start();
+    let seed = arguments.seed.unwrap_or_else(random);
+    let config = arguments.frames.af_xdp();
+    let opened = within(arguments.netns.as_deref(), || {
+        BesideKernel::open(name, &config)
+    })??;
+    let interface = InterfaceConfig {
+        verify_checksums: !arguments.no_verify,
+        ..opened.interface
+    };
+    let tcp = tcp_config(arguments);
+    let mss = interface.mtu.saturating_sub(HEADERS_BYTES);
+    let host = Host::new(interface, Config { mss, ..tcp }, seed)
+        .map_err(|error| Failure::BadInput(format!("--iface {name}: {error}")))?;
+    let port = with_middleware(Box::new(opened.port), arguments, clock, seed)?;
+    let running = Running {
+        engine: Engine::new(host, port, clock),
+        seed,
+        _kept: (),
+    };
+    Ok((running, opened.beside, opened.captured))
 }
 
 fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
@@ -104,18 +142,18 @@ pub fn tcp_config(arguments: &LinkArgs) -> Config {
 
 /// Faults happen between the wire and the capture, which shows what the engine sees.
 fn with_middleware(
-    link: Link,
+    port: Box<dyn Port>,
     arguments: &LinkArgs,
     clock: Clock,
     seed: u64,
-) -> Result<Link, Failure> {
-    let link = link.wrapped(|port| Box::new(Counted::new(port)));
-    let link = match &arguments.fault {
-        None => link,
-        Some(spec) => link.wrapped(|port| Box::new(Faults::new(port, spec, seed))),
+) -> Result<Box<dyn Port>, Failure> {
+    let counted = Box::new(Counted::new(port));
+    let port: Box<dyn Port> = match &arguments.fault {
+        None => counted,
+        Some(spec) => Box::new(Faults::new(counted, spec, seed)),
     };
     let Some(path) = &arguments.pcap else {
-        return Ok(link);
+        return Ok(port);
     };
     let refuse = |error| {
         let path = path.display();
@@ -124,18 +162,11 @@ fn with_middleware(
         ))
     };
     let file = File::create(path).map_err(refuse)?;
-    let mut outcome = Ok(());
-    let link = link.wrapped(|port| {
-        let writer = BufWriter::with_capacity(CAPTURE_BUFFER_BYTES, file);
-        match Capture::new(port, writer, clock.epoch()) {
-            Ok(capture) => Box::new(capture),
-            Err((error, port)) => {
-                outcome = Err(refuse(error));
-                port
-            }
-        }
-    });
-    outcome.map(|()| link)
+    let writer = BufWriter::with_capacity(CAPTURE_BUFFER_BYTES, file);
+    match Capture::new(port, writer, clock.epoch()) {
+        Ok(capture) => Ok(Box::new(capture)),
+        Err((error, _)) => Err(refuse(error)),
+    }
 }
 
 /// Something that nobody can guess, from the system's entropy.

@@ -36,9 +36,8 @@ pub fn execute(arguments: &RouteArgs, interrupt: &Interrupt) -> Result<(), Failu
             verify_checksums: !arguments.no_verify,
             ..InterfaceConfig::new(info.mac, interface.addresses.clone())
         });
-        let link = link.wrapped(|port| Box::new(Counted::new(port)));
         let (port, made) = link.into_parts();
-        ports.push(port);
+        ports.push(Counted::new(port));
         kept.push(made);
     }
     let router =

@@ -9,10 +9,13 @@ use crate::runner::Interrupt;
 use baton_bus::descriptor::Status;
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{NicCacheConfig, SelectionConfig};
+use baton_live::broker::BrokerClient;
+use baton_live::bus::unix_socket::explain;
 use baton_live::http::HttpConfig;
 use baton_live::{
     AdapterSockets, CannotListen, Clock, ControlSocket, HandoffConfig, HandoffSockets,
-    KernelSockets, LinkNews, ServiceConfig, Snapshot, Waiting, WebService, WorldService,
+    KernelHandoff, KernelSockets, LinkNews, ServiceConfig, Snapshot, Waiting, WebService,
+    WorldService,
 };
 use baton_report::grouped;
 use baton_sockets::{AdapterAddress, Driver, DriverConfig};
@@ -39,12 +42,12 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         return Err(Failure::BadInput(message.to_owned()));
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let totals = if let (Some(address), Some(policy)) = (&arguments.adapter, &arguments.handoff) {
+    let totals = if arguments.kernel || arguments.broker.is_some() {
+        on_kernel(arguments, &mut control, interrupt)?
+    } else if let (Some(address), Some(policy)) = (&arguments.adapter, &arguments.handoff) {
         with_handoff(arguments, address, policy, &mut control, interrupt)?
     } else if let Some(address) = &arguments.adapter {
         on_adapter(arguments, address, &mut control, interrupt)?
-    } else if arguments.kernel {
-        on_kernel(arguments, &mut control, interrupt)?
     } else {
         on_engine(arguments, &mut control, interrupt)?
     };
@@ -198,6 +201,28 @@ fn driver_config(arguments: &ServeArgs, service: &ServiceConfig) -> Result<Drive
     })
 }
 
+/// The adapter that connections are handed to from the kernel, if there is one.
+fn beside_kernel(
+    arguments: &ServeArgs,
+    config: &ServiceConfig,
+) -> Result<Option<KernelHandoff>, Failure> {
+    let (Some(path), Some(address), Some(policy)) =
+        (&arguments.broker, &arguments.adapter, &arguments.handoff)
+    else {
+        return Ok(None);
+    };
+    let broker = BrokerClient::connect(path).map_err(|error| {
+        let why = explain(&error, "`baton live adapter --broker`", "`--broker`");
+        Failure::BadInput(format!("--broker {}: {why}", path.display()))
+    })?;
+    Ok(Some(KernelHandoff {
+        driver: attach(arguments, address, config)?,
+        broker,
+        selection: policy.build(),
+        tell: Box::new(tell_news(address)),
+    }))
+}
+
 /// TCP is the kernel's.
 fn on_kernel(
     arguments: &ServeArgs,
@@ -205,7 +230,8 @@ fn on_kernel(
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
     let config = config(arguments);
-    let mut sockets = KernelSockets::new(config.most_connections, Clock::start())
+    let handoff = beside_kernel(arguments, &config)?;
+    let mut sockets = KernelSockets::new(config.most_connections, Clock::start(), handoff)
         .map_err(|error| Failure::Failed(format!("--kernel: {error}")))?;
     let backlog = u32::try_from(config.backlog).unwrap_or(u32::MAX);
     let listening = sockets
@@ -217,7 +243,11 @@ fn on_kernel(
         announce(arguments, endpoint);
     }
     service.serve(Some(control), stop(interrupt), tell_wait)?;
-    Ok(totals(&service.snapshot()))
+    let snapshot = service.snapshot();
+    Ok(match arguments.broker {
+        None => totals(&snapshot),
+        Some(_) => totals(&snapshot) + &handoff_totals(&snapshot),
+    })
 }
 
 fn config(arguments: &ServeArgs) -> ServiceConfig {

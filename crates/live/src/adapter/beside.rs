@@ -1,0 +1,175 @@
+//! An adapter beside a kernel, which has the interface: it has the packets of captured flows and no others.
+
+use crate::broker::Captured;
+use crate::error::LiveError;
+use crate::neighbourhood::Neighbourhood;
+use crate::port::{AfXdp, AfXdpConfig, Port};
+use crate::xdp::LookupConfig;
+use baton_inet::{Cidr, Host, InterfaceConfig, Unclaimed};
+use baton_wire::{Flow, Span, Time};
+use bytes::Bytes;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What an engine beside a kernel needs.
+pub struct BesideKernel {
+    /// Has the packets of captured flows.
+    pub port: AfXdp,
+    /// For the engine: the kernel's own addresses, and all the world behind the interface.
+    pub interface: InterfaceConfig,
+    /// The flows, of which there are none yet.
+    pub captured: Arc<Captured>,
+    /// For the adapter.
+    pub beside: Beside,
+}
+
+impl BesideKernel {
+    /// On the interface `name` in this thread's network namespace, which stays the kernel's.
+    ///
+    /// # Errors
+    /// There is no such interface, it has no address, or XDP cannot be had.
+    pub fn open(name: &str, config: &AfXdpConfig) -> Result<Self, LiveError> {
+        let unknown = || LiveError::failed("cannot ask the kernel about the interface");
+        let mut neighbourhood = Neighbourhood::of(name).map_err(unknown())?;
+        let addresses = neighbourhood.addresses().map_err(unknown())?;
+        if addresses.is_empty() {
+            let text = format!("--iface {name}: it has no address; expected one of the kernel's");
+            return Err(LiveError::BadInput(text));
+        }
+        let lookup = LookupConfig {
+            mode: config.mode,
+            ..LookupConfig::default()
+        };
+        let captured = Arc::new(Captured::new(name, addresses.clone(), lookup)?);
+        let port = AfXdp::with_lookup(name, config, captured.lookup())?;
+        let everywhere = |&addr| Cidr::new(addr, 0).expect("a prefix of no length is right");
+        let addresses = addresses.iter().map(everywhere).collect();
+        let interface = InterfaceConfig {
+            mtu: port.link().mtu,
+            announce: false,
+            finds_neighbours: false,
+            ..InterfaceConfig::new(port.link().mac, addresses)
+        };
+        let beside = Beside {
+            captured: Arc::clone(&captured),
+            neighbourhood,
+            held: VecDeque::new(),
+            swept: Time::ZERO,
+            stats: BesideStats::default(),
+        };
+        Ok(Self {
+            port,
+            interface,
+            captured,
+            beside,
+        })
+    }
+}
+
+/// Packets of connections on their way that are kept: some windows of them.
+const MOST_HELD: usize = 4096;
+/// For so long; what is lost then the peer sends again.
+const LONGEST_HOLD: Span = Span::from_secs(1);
+/// Flows are looked through so often.
+const SWEEP: Span = Span::from_ms(200);
+
+/// What it counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BesideStats {
+    /// Packets that came before their connection, and were kept.
+    pub held: u64,
+    /// Those that found it.
+    pub delivered: u64,
+    /// Those that did not, or for which there was no room.
+    pub dropped: u64,
+    /// Neighbours that the kernel was asked for.
+    pub sought: u64,
+}
+
+/// What an adapter beside a kernel does.
+#[derive(Debug)]
+pub struct Beside {
+    captured: Arc<Captured>,
+    neighbourhood: Neighbourhood,
+    held: VecDeque<Held>,
+    swept: Time,
+    stats: BesideStats,
+}
+
+/// A packet of a connection on its way.
+#[derive(Debug)]
+struct Held {
+    since: Time,
+    flow: Flow,
+    packet: Bytes,
+}
+
+impl Beside {
+    /// The flows.
+    pub(super) fn captured(&self) -> &Captured {
+        &self.captured
+    }
+
+    /// Totals.
+    pub(super) fn stats(&self) -> &BesideStats {
+        &self.stats
+    }
+
+    /// Keeps a packet that no connection here claims: its own is on its way, here or back. Nobody is told that there is none.
+    pub(super) fn hold(&mut self, now: Time, unclaimed: Unclaimed) {
+        if self.held.len() == MOST_HELD {
+            self.held.pop_front();
+            self.stats.dropped += 1;
+        }
+        self.stats.held += 1;
+        self.held.push_back(Held {
+            since: now,
+            flow: unclaimed.flow,
+            packet: unclaimed.packet,
+        });
+    }
+
+    /// Does what there is to do after connections have come and gone.
+    pub(super) fn work(&mut self, now: Time, host: &mut Host) {
+        self.deliver(now, host);
+        while let Some(addr) = host.interface_mut().poll_sought() {
+            self.stats.sought += 1;
+            // Asked again in a second: by then the kernel has found it.
+            if let Ok(Some(mac)) = self.neighbourhood.way_to(addr) {
+                host.interface_mut().found(now, addr, mac);
+            }
+        }
+        if now.saturating_since(self.swept) >= SWEEP {
+            self.swept = now;
+            let stack = host.stack();
+            let is_here = |flow: &Flow| stack.find(flow).is_some() || stack.in_time_wait(now, flow);
+            self.captured.sweep(Instant::now(), is_here);
+        }
+    }
+
+    /// When it must next be called, if nothing comes before.
+    pub(super) fn poll_timeout(&self) -> Time {
+        self.swept + SWEEP
+    }
+
+    fn deliver(&mut self, now: Time, host: &mut Host) {
+        for _ in 0..self.held.len() {
+            let Some(held) = self.held.pop_front() else {
+                break;
+            };
+            if host.stack().find(&held.flow).is_some() {
+                self.stats.delivered += 1;
+                host.handle_packet(now, held.packet);
+            } else if !self.captured.has(&held.flow) {
+                // The kernel has the connection again. That it takes no packets this way is as if it had lost them.
+                let _ = self.captured.inject(&held.packet);
+            } else if now.saturating_since(held.since) < LONGEST_HOLD {
+                self.held.push_back(held);
+            } else {
+                self.stats.dropped += 1;
+            }
+        }
+    }
+}

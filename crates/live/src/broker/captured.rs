@@ -1,0 +1,179 @@
+//! The flows whose packets come to the adapter.
+
+use super::namespace::own_namespace;
+use crate::xdp::{Injector, Lookup, LookupConfig, XdpError};
+use baton_wire::Flow;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A connection that is not on the adapter for so long will not come.
+const LONGEST_MOVE: Duration = Duration::from_secs(3);
+
+/// Why packets of a flow cannot come to the adapter.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// Somebody has handed it over already.
+    #[error("the connection is on the adapter already, or on its way")]
+    Captured,
+    /// Its packets do not come by this interface.
+    #[error("{0} is no address of the adapter's interface")]
+    Address(IpAddr),
+    /// The map is full, or the kernel has no memory.
+    #[error(transparent)]
+    Lookup(#[from] XdpError),
+}
+
+/// Where a captured connection is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// Between kernel and adapter since then; the adapter has not seen it, or has it no more.
+    Between(Instant),
+    Adapter,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CapturedStats {
+    /// Flows now.
+    pub flows: u64,
+    /// Flows so far.
+    pub captured: u64,
+    /// Of these, flows that went back to the kernel.
+    pub let_go: u64,
+    /// And those whose connection came to its end on the adapter or on the way.
+    pub ended: u64,
+    /// Packets that came to the adapter and went on to the kernel, because the connection was there again.
+    pub injected: u64,
+}
+
+/// The flows whose packets come to the adapter, by all threads that have to do with them.
+#[derive(Debug)]
+pub struct Captured {
+    lookup: Lookup,
+    injector: Injector,
+    addresses: Vec<IpAddr>,
+    namespace: u64,
+    flows: Mutex<FxHashMap<Flow, Place>>,
+    captured: AtomicU64,
+    let_go: AtomicU64,
+    ended: AtomicU64,
+    injected: AtomicU64,
+}
+
+impl Captured {
+    /// None yet, of the interface `name` in this thread's network namespace, which has these addresses.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn new(name: &str, addresses: Vec<IpAddr>, config: LookupConfig) -> Result<Self, XdpError> {
+        let namespace = own_namespace().map_err(XdpError::of("tell the network namespace"))?;
+        Ok(Self {
+            lookup: Lookup::attach(name, config)?,
+            injector: Injector::new(name)?,
+            addresses,
+            namespace,
+            flows: Mutex::default(),
+            captured: AtomicU64::default(),
+            let_go: AtomicU64::default(),
+            ended: AtomicU64::default(),
+            injected: AtomicU64::default(),
+        })
+    }
+
+    /// What finds them.
+    pub fn lookup(&self) -> &Lookup {
+        &self.lookup
+    }
+
+    /// The kernel's number of the network namespace that they are in.
+    pub fn namespace(&self) -> u64 {
+        self.namespace
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> CapturedStats {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CapturedStats {
+            flows: self.lock().len() as u64,
+            captured: count(&self.captured),
+            let_go: count(&self.let_go),
+            ended: count(&self.ended),
+            injected: count(&self.injected),
+        }
+    }
+
+    /// From here on packets of `flow` come to the adapter, and the kernel sends none.
+    ///
+    /// # Errors
+    /// See [`CaptureError`].
+    pub fn capture(&self, flow: &Flow) -> Result<(), CaptureError> {
+        if !self.addresses.contains(&flow.local.addr) {
+            return Err(CaptureError::Address(flow.local.addr));
+        }
+        let mut flows = self.lock();
+        if flows.contains_key(flow) {
+            return Err(CaptureError::Captured);
+        }
+        self.lookup.insert(flow)?;
+        flows.insert(*flow, Place::Between(Instant::now()));
+        self.captured.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// From here on they are the kernel's.
+    pub fn let_go(&self, flow: &Flow) {
+        if self.lock().remove(flow).is_some() {
+            self.remove(flow);
+            self.let_go.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether packets of `flow` come to the adapter.
+    pub fn has(&self, flow: &Flow) -> bool {
+        self.lock().contains_key(flow)
+    }
+
+    /// Lets go of connections that are over: `is_here` says which ones the adapter has, TIME-WAIT included.
+    pub(crate) fn sweep(&self, now: Instant, is_here: impl Fn(&Flow) -> bool) {
+        let mut ended = 0;
+        self.lock().retain(|flow, place| {
+            match *place {
+                _ if is_here(flow) => *place = Place::Adapter,
+                // It may be on its way back.
+                Place::Adapter => *place = Place::Between(now),
+                Place::Between(since) if now.duration_since(since) > LONGEST_MOVE => {
+                    self.remove(flow);
+                    ended += 1;
+                    return false;
+                }
+                Place::Between(_) => {}
+            }
+            true
+        });
+        self.ended.fetch_add(ended, Ordering::Relaxed);
+    }
+
+    /// Gives the kernel an IP packet that was received here.
+    ///
+    /// # Errors
+    /// The kernel takes none.
+    pub(crate) fn inject(&self, packet: &[u8]) -> io::Result<()> {
+        self.injector.inject(packet)?;
+        self.injected.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn remove(&self, flow: &Flow) {
+        // There is nothing to be done about a kernel without memory; the next sweep has forgotten it.
+        let _ = self.lookup.remove(flow);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<Flow, Place>> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,71 @@
+//! The application's end.
+
+use super::messages::{self, DONE, GIVE_BACK, REFUSED, TAKE};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// A broker that lives answers sooner.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Why a connection has not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum BrokerError {
+    /// The broker says why. The connection is where it was.
+    #[error("{0}")]
+    Refused(String),
+    /// The broker is gone, or does not answer.
+    #[error("no answer of the broker: {0}")]
+    NoAnswer(#[from] io::Error),
+}
+
+/// A connection to the broker.
+#[derive(Debug)]
+pub struct BrokerClient {
+    stream: UnixStream,
+}
+
+impl BrokerClient {
+    /// Connects to the broker that listens at `path`.
+    ///
+    /// # Errors
+    /// Nobody answers there.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(LONGEST_WAIT))?;
+        stream.set_write_timeout(Some(LONGEST_WAIT))?;
+        Ok(Self { stream })
+    }
+
+    /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes. The socket stays, without a
+    /// connection; its packets go to the adapter.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn take(&self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
+        self.ask(TAKE, &[], socket)
+    }
+
+    /// Puts a connection back into the kernel, with that state.
+    ///
+    /// # Errors
+    /// See [`BrokerError`]. The connection is lost then.
+    pub fn give_back(&self, socket: BorrowedFd<'_>, state: &[u8]) -> Result<(), BrokerError> {
+        self.ask(GIVE_BACK, state, socket).map(drop)
+    }
+
+    fn ask(&self, kind: u32, body: &[u8], socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
+        messages::send(&self.stream, kind, body, Some(socket))?;
+        let answer = messages::receive(&self.stream)?.ok_or(io::ErrorKind::UnexpectedEof);
+        let answer = answer.map_err(io::Error::from)?;
+        match answer.kind {
+            DONE => Ok(answer.body),
+            REFUSED => Err(BrokerError::Refused(
+                String::from_utf8_lossy(&answer.body).into_owned(),
+            )),
+            _ => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The broker itself: a thread for each application that asks.
+
+use super::captured::{CaptureError, Captured};
+use super::fin::without_fin;
+use super::messages::{self, DONE, GIVE_BACK, Message, REFUSED, TAKE};
+use super::namespace::namespace_of;
+use crate::error::LiveError;
+use crate::repair::{RepairError, cancel, flow_of, forget, give_back, take};
+use baton_iolib::unix_socket::SocketFile;
+use baton_tcp::{Config, DecodeError, Moved, NotEssential, State};
+use baton_wire::Flow;
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::fstat;
+use rustix::net::{AddressFamily, SocketType, sockopt};
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Applications that may ask at a time.
+const MOST_CLIENTS: usize = 64;
+/// The broker looks at least so often whether it is to end.
+const LONGEST_WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// Why the broker does not do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("a request without a socket")]
+    NoSocket,
+    #[error("an unknown request")]
+    Unknown,
+    #[error("no socket of TCP")]
+    NotTcp,
+    #[error("a socket of another user")]
+    NotOwner,
+    #[error("a socket of another network namespace")]
+    OtherNamespace,
+    #[error("a connection that was not handed over by this application")]
+    NotTaken,
+    #[error("the connection is in {0:?}; expected ESTABLISHED")]
+    State(State),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    #[error(transparent)]
+    Repair(#[from] RepairError),
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    #[error(transparent)]
+    NotEssential(#[from] NotEssential),
+    #[error("{0}")]
+    System(#[from] rustix::io::Errno),
+}
+
+/// Serves applications until it is dropped.
+#[derive(Debug)]
+pub struct Broker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    captured: Arc<Captured>,
+    /// Parameters of connections that come from the kernel.
+    tcp: Config,
+    ends: AtomicBool,
+    clients: Mutex<Vec<UnixStream>>,
+}
+
+impl Broker {
+    /// Listens at `path`. Connections get the parameters `tcp` where the handshake left them open.
+    ///
+    /// # Errors
+    /// The path cannot be had, or the system has no thread left.
+    pub fn start(path: &Path, captured: Arc<Captured>, tcp: Config) -> Result<Self, LiveError> {
+        let socket = SocketFile::bind(path).map_err(|error| {
+            LiveError::BadInput(format!("--broker {}: {error}", path.display()))
+        })?;
+        let shared = Arc::new(Shared {
+            captured,
+            tcp,
+            ends: AtomicBool::new(false),
+            clients: Mutex::default(),
+        });
+        let serves = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("broker".to_owned())
+            .spawn(move || serves.listen(&socket))
+            .map_err(LiveError::failed("cannot start a thread"))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // What went wrong there it has told.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn listen(self: &Arc<Self>, socket: &SocketFile) {
+        let mut threads: Vec<JoinHandle<()>> = Vec::new();
+        while !self.ends.load(Ordering::Relaxed) {
+            let mut fds = [PollFd::new(socket.listener(), PollFlags::IN)];
+            let _ = poll(&mut fds, Some(&LONGEST_WAIT));
+            threads.retain(|thread| !thread.is_finished());
+            let Ok((stream, _)) = socket.listener().accept() else {
+                continue;
+            };
+            // One too many sees that it is left alone.
+            if threads.len() < MOST_CLIENTS {
+                threads.extend(self.welcome(stream));
+            }
+        }
+        for client in self.lock_clients().drain(..) {
+            let _ = client.shutdown(std::net::Shutdown::Both);
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+
+    fn welcome(self: &Arc<Self>, stream: UnixStream) -> Option<JoinHandle<()>> {
+        stream.set_nonblocking(false).ok()?;
+        self.lock_clients().push(stream.try_clone().ok()?);
+        let serves = Arc::clone(self);
+        let builder = thread::Builder::new().name("broker client".to_owned());
+        builder.spawn(move || serves.serve(&stream)).ok()
+    }
+
+    fn serve(&self, stream: &UnixStream) {
+        let mut taken = HashSet::new();
+        let Ok(credentials) = sockopt::socket_peercred(stream) else {
+            return;
+        };
+        let user = credentials.uid.as_raw();
+        // An application that breaks off, or is gone, has nothing more to ask.
+        while let Ok(Some(message)) = messages::receive(stream) {
+            let sent = match self.handle(message, user, &mut taken) {
+                Ok(body) => messages::send(stream, DONE, &body, None),
+                Err(refusal) => {
+                    messages::send(stream, REFUSED, refusal.to_string().as_bytes(), None)
+                }
+            };
+            if sent.is_err() {
+                break;
+            }
+        }
+        let gone = stream.as_fd();
+        let is_it = |client: &UnixStream| is_same(client.as_fd(), gone);
+        self.lock_clients().retain(|client| !is_it(client));
+    }
+
+    fn handle(
+        &self,
+        message: Message,
+        user: u32,
+        taken: &mut HashSet<Flow>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let socket = message.socket.ok_or(Refusal::NoSocket)?;
+        self.check(&socket, user)?;
+        match message.kind {
+            TAKE => {
+                let (flow, state) = self.take(socket.as_fd())?;
+                taken.insert(flow);
+                Ok(state)
+            }
+            GIVE_BACK => {
+                self.give_back(socket.as_fd(), &message.body, taken)?;
+                Ok(Vec::new())
+            }
+            _ => Err(Refusal::Unknown),
+        }
+    }
+
+    /// Whether this user may ask for this socket.
+    fn check(&self, socket: &OwnedFd, user: u32) -> Result<(), Refusal> {
+        let family = sockopt::socket_domain(socket).map_err(|_| Refusal::NotTcp)?;
+        let is_ip = matches!(family, AddressFamily::INET | AddressFamily::INET6);
+        let is_stream = sockopt::socket_type(socket)? == SocketType::STREAM;
+        if !is_ip || !is_stream {
+            return Err(Refusal::NotTcp);
+        }
+        if user != 0 && fstat(socket)?.st_uid != user {
+            return Err(Refusal::NotOwner);
+        }
+        match namespace_of(socket.as_fd()) {
+            Ok(namespace) if namespace == self.captured.namespace() => Ok(()),
+            _ => Err(Refusal::OtherNamespace),
+        }
+    }
+
+    /// Packets first: none of the connection's reaches a kernel that does not know it any more.
+    fn take(&self, socket: BorrowedFd<'_>) -> Result<(Flow, Vec<u8>), Refusal> {
+        let flow = flow_of(socket)?;
+        self.captured.capture(&flow)?;
+        let state = self.take_captured(socket);
+        if state.is_err() {
+            self.captured.let_go(&flow);
+        }
+        Ok((flow, state?))
+    }
+
+    fn take_captured(&self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, Refusal> {
+        let essentials = take(socket)?.essentials;
+        if essentials.state != State::Established {
+            cancel(socket)?;
+            return Err(Refusal::State(essentials.state));
+        }
+        forget(socket)?;
+        let state = essentials.into_portable(&self.tcp);
+        Ok(Moved::new(state).to_bytes())
+    }
+
+    fn give_back(
+        &self,
+        socket: BorrowedFd<'_>,
+        state: &[u8],
+        taken: &mut HashSet<Flow>,
+    ) -> Result<(), Refusal> {
+        let moved = Moved::<Bytes>::from_bytes(state)?;
+        let essentials = moved.state.essentials()?;
+        let flow = essentials.flow;
+        if !taken.contains(&flow) || !self.captured.has(&flow) {
+            return Err(Refusal::NotTaken);
+        }
+        let (essentials, fin) = without_fin(&essentials);
+        let outcome = give_back(socket, &essentials, || self.captured.let_go(&flow));
+        taken.remove(&flow);
+        // Whatever went wrong: a kernel without the connection answers the peer by a reset.
+        self.captured.let_go(&flow);
+        outcome?;
+        if let Some(fin) = fin {
+            // Without it the application waits for an end that the peer has told long ago; nothing better can be done.
+            let _ = self.captured.inject(&fin);
+        }
+        Ok(())
+    }
+
+    fn lock_clients(&self) -> std::sync::MutexGuard<'_, Vec<UnixStream>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether two descriptors are of one socket.
+fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    match (fstat(one), fstat(other)) {
+        (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
+        _ => false,
+    }
+}

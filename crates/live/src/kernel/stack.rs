@@ -1,0 +1,373 @@
+//! The kernel's TCP as the socket layer uses it: non-blocking sockets, and which of them have something to say.
+
+use super::socket::{self, Flushed, Socket};
+use crate::broker::BrokerClient;
+use crate::port::Arena;
+use baton_host::layer::HostStack;
+use baton_host::{Gone, Receive, Unread};
+use baton_tcp::{ConnId, Event, ListenerId, Moved, Portable};
+use baton_wire::{Endpoint, Flow, Time};
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// Events that one wait gives at most.
+const EVENTS: usize = 256;
+/// Listeners have numbers from here on among the events; connections are below.
+const FIRST_LISTENER: u64 = 1 << 32;
+/// What else is waited for.
+const OTHER: u64 = u64::MAX;
+/// The kernel does not tell how long its buffers are: room is all of this, or nothing.
+const ROOM: u32 = 64 * 1024;
+
+/// What it counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelStats {
+    /// Times that connections had to wait to be accepted because no descriptor was left.
+    pub accepts_deferred: u64,
+    /// Waits that gave something.
+    pub waits: u64,
+    /// Connections that ended by an error.
+    pub ended_abnormally: u64,
+    /// Connections that the broker did not take out of the kernel.
+    pub not_taken: u64,
+    /// Connections that were lost because the broker did not put them back.
+    pub not_given_back: u64,
+}
+
+/// A listening socket.
+#[derive(Debug)]
+struct Listener {
+    fd: OwnedFd,
+    /// It may have connections to accept: no accept has found none since the kernel told of the last one.
+    pending: bool,
+}
+
+/// Connections of the kernel, by their places among its sockets.
+pub struct KernelStack {
+    epoll: OwnedFd,
+    listeners: Vec<Listener>,
+    sockets: Slab<Socket>,
+    /// Sockets whose connection is on an adapter.
+    away: FxHashMap<Flow, Socket>,
+    broker: Option<BrokerClient>,
+    happened: VecDeque<(ConnId, Event)>,
+    /// Room for what a wait gives.
+    events: Vec<epoll::Event>,
+    arena: Arena,
+    pub(super) stats: KernelStats,
+}
+
+impl KernelStack {
+    /// No sockets yet. With a broker their connections can move.
+    ///
+    /// # Errors
+    /// The system has no room for another epoll instance.
+    pub(super) fn new(broker: Option<BrokerClient>) -> io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            listeners: Vec::new(),
+            sockets: Slab::new(),
+            away: FxHashMap::default(),
+            broker,
+            happened: VecDeque::new(),
+            events: Vec::with_capacity(EVENTS),
+            arena: Arena::default(),
+            stats: KernelStats::default(),
+        })
+    }
+
+    /// Listens there.
+    ///
+    /// # Errors
+    /// The port is in use, or may not be used.
+    pub(super) fn listen(&mut self, at: SocketAddr, backlog: u32) -> io::Result<ListenerId> {
+        let fd = socket::listen(at, backlog)?;
+        let place = self.listeners.len();
+        let data = epoll::EventData::new_u64(FIRST_LISTENER + place as u64);
+        let interest = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, &fd, data, interest)?;
+        self.listeners.push(Listener { fd, pending: false });
+        Ok(ListenerId(place as u32))
+    }
+
+    /// Listens no more.
+    pub(super) fn unlisten(&mut self) {
+        self.listeners.clear();
+    }
+
+    /// A wait ends, too, when this becomes readable.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub(super) fn wait_also_for(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(OTHER);
+        Ok(epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN)?)
+    }
+
+    /// The next thing that happened to a connection, or at a listener.
+    pub(super) fn poll_event(&mut self) -> Option<(ConnId, Event)> {
+        self.happened.pop_front()
+    }
+
+    /// Waits until something has happened, so long at most.
+    ///
+    /// # Errors
+    /// The system cannot wait.
+    pub(super) fn wait(&mut self, longest: Duration) -> io::Result<()> {
+        let timeout = Timespec::try_from(longest);
+        let timeout = timeout.expect("our longest time is shorter than the system's");
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, room, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.stats.waits += u64::from(!self.events.is_empty());
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            self.handle(event.data.u64(), event.flags);
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    fn handle(&mut self, number: u64, flags: epoll::EventFlags) {
+        if number == OTHER {
+            return;
+        }
+        if let Some(place) = number.checked_sub(FIRST_LISTENER) {
+            if let Some(listener) = self.listeners.get_mut(place as usize) {
+                listener.pending = true;
+                self.offer_accept();
+            }
+            return;
+        }
+        let index = number as usize;
+        if !self.sockets.contains(index) {
+            return;
+        }
+        let failed = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
+        if flags.intersects(epoll::EventFlags::OUT | failed) {
+            self.flush(index);
+        }
+        let Some(socket) = self.open_mut(ConnId(index as u32)) else {
+            return;
+        };
+        let conn = ConnId(index as u32);
+        let ended = flags.intersects(epoll::EventFlags::RDHUP | failed);
+        let has_news = ended || flags.contains(epoll::EventFlags::IN);
+        if has_news {
+            socket.handle_readable(ended);
+        }
+        let has_room = socket.take_writable();
+        if has_news {
+            self.happened.push_back((conn, Event::Readable));
+        }
+        if has_room {
+            self.happened.push_back((conn, Event::Acknowledged(0)));
+        }
+    }
+
+    /// Sends what the socket holds; takes it away if that was the last thing it had to do.
+    fn flush(&mut self, index: usize) {
+        let socket = &mut self.sockets[index];
+        let outcome = socket.flush();
+        if socket.is_closing() && !matches!(outcome, Ok(Flushed::Partly)) {
+            self.remove(index);
+        }
+    }
+
+    fn remove(&mut self, index: usize) {
+        // Closing the descriptor takes it off the epoll instance.
+        self.sockets.remove(index);
+        self.offer_accept();
+    }
+
+    /// Tells that there may be connections to accept, if so.
+    fn offer_accept(&mut self) {
+        if let Some(place) = self.listeners.iter().position(|one| one.pending) {
+            let listener = ListenerId(place as u32);
+            let told = (ConnId(0), Event::Acceptable(listener));
+            if self.happened.back() != Some(&told) {
+                self.happened.push_back(told);
+            }
+        }
+    }
+
+    fn open(&self, conn: ConnId) -> Option<&Socket> {
+        let socket = self.sockets.get(conn.0 as usize);
+        socket.filter(|socket| !socket.is_closing())
+    }
+
+    fn open_mut(&mut self, conn: ConnId) -> Option<&mut Socket> {
+        let socket = self.sockets.get_mut(conn.0 as usize);
+        socket.filter(|socket| !socket.is_closing())
+    }
+
+    fn adopt(&mut self, socket: Socket) -> io::Result<ConnId> {
+        let entry = self.sockets.vacant_entry();
+        let data = epoll::EventData::new_u64(entry.key() as u64);
+        use epoll::EventFlags as Flags;
+        let interest = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
+        epoll::add(&self.epoll, &socket, data, interest)?;
+        let conn = ConnId(entry.key() as u32);
+        entry.insert(socket);
+        Ok(conn)
+    }
+}
+
+impl HostStack<Bytes> for KernelStack {
+    fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {
+        let listener = self.listeners.get_mut(listener.0 as usize)?;
+        while listener.pending {
+            match socket::accept(&listener.fd) {
+                Ok((fd, flow)) => return self.adopt(Socket::new(fd, flow)).ok(),
+                // It is offered again when a socket is closed.
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.stats.accepts_deferred += 1;
+                    return None;
+                }
+                // The connection is gone already; the next may be there.
+                Err(Errno::CONNABORTED | Errno::INTR | Errno::NOTCONN) => {}
+                Err(_) => listener.pending = false,
+            }
+        }
+        None
+    }
+
+    fn has_acceptable(&self, listener: ListenerId) -> bool {
+        let listener = self.listeners.get(listener.0 as usize);
+        listener.is_some_and(|listener| listener.pending)
+    }
+
+    fn flow(&self, conn: ConnId) -> Flow {
+        self.sockets[conn.0 as usize].flow()
+    }
+
+    fn has(&self, flow: &Flow) -> bool {
+        self.sockets
+            .iter()
+            .any(|(_, socket)| socket.flow() == *flow)
+    }
+
+    fn receive(&mut self, conn: ConnId, max: usize) -> Receive<Bytes> {
+        let socket = self.sockets.get_mut(conn.0 as usize);
+        let Some(socket) = socket.filter(|socket| !socket.is_closing()) else {
+            return Receive::Gone;
+        };
+        match socket.receive(&mut self.arena, max) {
+            Ok(data) if data.is_empty() => Receive::EndOfStream,
+            Ok(data) => Receive::Data(data),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Receive::WouldBlock,
+            Err(_) => {
+                self.stats.ended_abnormally += 1;
+                Receive::Gone
+            }
+        }
+    }
+
+    fn unread(&self, conn: ConnId) -> Unread {
+        let ended = Unread {
+            len: 0,
+            ended: true,
+        };
+        self.open(conn).map_or(ended, Socket::unread)
+    }
+
+    fn send(&mut self, conn: ConnId, data: Bytes) -> Result<usize, Gone> {
+        let socket = self.open_mut(conn).ok_or(Gone)?;
+        socket.send(data).map_err(|_| Gone)
+    }
+
+    fn send_space(&self, conn: ConnId) -> usize {
+        let is_full = self.open(conn).is_none_or(Socket::wants_room);
+        if is_full { 0 } else { ROOM as usize }
+    }
+
+    fn send_buffer(&self, _conn: ConnId) -> u32 {
+        ROOM
+    }
+
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        self.open(conn).map_or(0, Socket::unacknowledged)
+    }
+
+    /// Listeners have set it.
+    fn set_nodelay(&mut self, _conn: ConnId, _nodelay: bool) {}
+
+    fn set_cork(&mut self, conn: ConnId, cork: bool) {
+        if let Some(socket) = self.open_mut(conn) {
+            socket.set_cork(cork);
+        }
+    }
+
+    fn shutdown(&mut self, conn: ConnId) {
+        if let Some(socket) = self.open_mut(conn) {
+            socket.shutdown();
+        }
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        if let Some(socket) = self.open_mut(conn)
+            && socket.begin_close()
+        {
+            self.remove(conn.0 as usize);
+        }
+    }
+
+    fn abort(&mut self, conn: ConnId) {
+        if let Some(socket) = self.open(conn) {
+            // Closing a socket that does not linger at all resets the connection.
+            let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+            self.remove(conn.0 as usize);
+        }
+    }
+
+    fn may_move(&self, conn: ConnId) -> bool {
+        self.broker.is_some() && self.open(conn).is_some_and(Socket::is_settled)
+    }
+
+    fn export(&mut self, _now: Time, conn: ConnId) -> Option<Portable<Bytes>> {
+        let broker = self.broker.as_ref()?;
+        let socket = self.sockets.get(conn.0 as usize)?;
+        let taken = broker.take(socket.as_fd());
+        let Some(state) = taken.ok().and_then(|bytes| Moved::from_bytes(&bytes).ok()) else {
+            self.stats.not_taken += 1;
+            return None;
+        };
+        let socket = self.sockets.remove(conn.0 as usize);
+        // Its number may be another's while it is away.
+        let _ = epoll::delete(&self.epoll, &socket);
+        self.away.insert(state.state.flow, socket);
+        Some(state.state)
+    }
+
+    fn import(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
+        let flow = state.flow;
+        let (broker, mut socket) = (self.broker.as_ref()?, self.away.remove(&flow)?);
+        let state = Moved::new(state).to_bytes();
+        if broker.give_back(socket.as_fd(), &state).is_err() {
+            self.stats.not_given_back += 1;
+            return None;
+        }
+        socket.handle_readable(false);
+        self.adopt(socket).ok()
+    }
+
+    fn forget(&mut self, flow: &Flow) {
+        self.away.remove(flow);
+    }
+}
+
+/// Where a socket is, which has a connection.
+pub(super) fn endpoint(address: SocketAddr) -> Endpoint {
+    Endpoint::new(address.ip().to_canonical(), address.port())
+}

@@ -1,0 +1,213 @@
+//! What the kernel knows of an interface's addresses and of the ways from there: an engine beside it has no answers to requests of its own.
+
+use crate::netlink::{self, Attributes, HEADER_BYTES};
+use crate::port::interface_index;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+
+// Of linux/rtnetlink.h, linux/if_addr.h and linux/neighbour.h.
+const DONE: u16 = 3;
+const NEW_ADDRESS: u16 = 20;
+const GET_ADDRESS: u16 = 22;
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const NEW_NEIGHBOUR: u16 = 28;
+const GET_NEIGHBOUR: u16 = 30;
+const DUMP: u16 = 0x300;
+const ACKNOWLEDGE: u16 = 4;
+const CREATE: u16 = 0x400;
+const ADDRESS_BYTES: usize = 8;
+const ROUTE_BYTES: usize = 12;
+const NEIGHBOUR_BYTES: usize = 12;
+const ADDRESS: u16 = 1;
+const LOCAL: u16 = 2;
+const ROUTE_DESTINATION: u16 = 1;
+const ROUTE_INTERFACE: u16 = 4;
+const ROUTE_GATEWAY: u16 = 5;
+const NEIGHBOUR_ADDRESS: u16 = 1;
+const NEIGHBOUR_MAC: u16 = 2;
+/// The entry is to be looked for as if a packet went there (NTF_USE).
+const USE: u8 = 1;
+const FAMILY_IPV4: u8 = libc::AF_INET as u8;
+const FAMILY_IPV6: u8 = libc::AF_INET6 as u8;
+
+/// An answer fits, and so does each part of a long one.
+const ANSWER_BYTES: usize = 32 * 1024;
+
+/// Asks the kernel about one interface.
+#[derive(Debug)]
+pub struct Neighbourhood {
+    socket: OwnedFd,
+    interface: u32,
+    answer: Vec<u8>,
+}
+
+impl Neighbourhood {
+    /// Of the interface `name` in this thread's network namespace.
+    ///
+    /// # Errors
+    /// There is no such interface.
+    pub fn of(name: &str) -> io::Result<Self> {
+        Ok(Self {
+            socket: netlink::socket()?,
+            interface: interface_index(name).map_err(io::Error::other)?,
+            answer: vec![0; ANSWER_BYTES],
+        })
+    }
+
+    /// The interface's addresses.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn addresses(&mut self) -> io::Result<Vec<IpAddr>> {
+        let mut found = Vec::new();
+        self.send(GET_ADDRESS, DUMP, &[0; ADDRESS_BYTES])?;
+        loop {
+            let interface = self.interface.to_ne_bytes();
+            let (mut rest, mut is_last) = (self.receive()?, false);
+            while let Some((message, behind)) = split(rest) {
+                rest = behind;
+                is_last |= netlink::kind(message) == Some(DONE);
+                let Some(body) = body_of(message, NEW_ADDRESS) else {
+                    continue;
+                };
+                if body.get(4..8) != Some(&interface) {
+                    continue;
+                }
+                let attributes = body.get(ADDRESS_BYTES..).unwrap_or_default();
+                // That of the other end, where there is a single one.
+                let own = netlink::attribute(attributes, LOCAL)
+                    .or_else(|| netlink::attribute(attributes, ADDRESS));
+                found.extend(own.and_then(address));
+            }
+            if is_last {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The Ethernet address that packets to `remote` go to from this interface. None when the kernel does not know it yet: it finds
+    /// out, and is to be asked again.
+    ///
+    /// # Errors
+    /// There is no way by this interface.
+    pub fn way_to(&mut self, remote: IpAddr) -> io::Result<Option<[u8; 6]>> {
+        let hop = self.next_hop(remote)?;
+        let found = self.mac_of(hop);
+        if let Ok(Some(mac)) = found {
+            return Ok(Some(mac));
+        }
+        self.send(
+            NEW_NEIGHBOUR,
+            CREATE | ACKNOWLEDGE,
+            &self.neighbour(hop, USE),
+        )?;
+        self.receive()?;
+        Ok(None)
+    }
+
+    fn next_hop(&mut self, remote: IpAddr) -> io::Result<IpAddr> {
+        let (family, bytes) = parts(remote);
+        let mut body = vec![0; ROUTE_BYTES];
+        body[0] = family;
+        body[1] = bytes.len() as u8 * 8;
+        let attributes = Attributes::default()
+            .with(ROUTE_DESTINATION, &bytes)
+            .with(ROUTE_INTERFACE, &self.interface.to_ne_bytes());
+        body.extend(&attributes.0);
+        self.send(GET_ROUTE, 0, &body)?;
+        let answer = self.receive()?;
+        let body = body_of(answer, NEW_ROUTE).ok_or(io::ErrorKind::InvalidData)?;
+        let attributes = body.get(ROUTE_BYTES..).unwrap_or_default();
+        let gateway = netlink::attribute(attributes, ROUTE_GATEWAY);
+        Ok(gateway.and_then(address).unwrap_or(remote))
+    }
+
+    fn mac_of(&mut self, hop: IpAddr) -> io::Result<Option<[u8; 6]>> {
+        self.send(GET_NEIGHBOUR, 0, &self.neighbour(hop, 0))?;
+        let answer = self.receive()?;
+        let body = body_of(answer, NEW_NEIGHBOUR).ok_or(io::ErrorKind::InvalidData)?;
+        let attributes = body.get(NEIGHBOUR_BYTES..).unwrap_or_default();
+        let mac = netlink::attribute(attributes, NEIGHBOUR_MAC);
+        Ok(mac.and_then(|mac| mac.try_into().ok()))
+    }
+
+    /// A message about a neighbour.
+    fn neighbour(&self, addr: IpAddr, flags: u8) -> Vec<u8> {
+        let (family, bytes) = parts(addr);
+        let mut body = vec![0; NEIGHBOUR_BYTES];
+        body[0] = family;
+        body[4..8].copy_from_slice(&self.interface.to_ne_bytes());
+        body[10] = flags;
+        body.extend(&Attributes::default().with(NEIGHBOUR_ADDRESS, &bytes).0);
+        body
+    }
+
+    fn send(&self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        let request = netlink::request(kind, flags, body);
+        send(&self.socket, &request, SendFlags::empty())?;
+        Ok(())
+    }
+
+    /// The kernel answers at once.
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        let (len, _) = recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty())?;
+        let answer = &self.answer[..len];
+        match netlink::outcome(answer) {
+            Some(Err(error)) => Err(error),
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// The first message of several, and those behind it.
+fn split(messages: &[u8]) -> Option<(&[u8], &[u8])> {
+    let len = u32::from_ne_bytes(*messages.first_chunk()?) as usize;
+    let message = messages.get(..len).filter(|_| len >= HEADER_BYTES)?;
+    let behind = messages.get(len.next_multiple_of(4)..);
+    Some((message, behind.unwrap_or_default()))
+}
+
+/// What a message of this kind says.
+fn body_of(message: &[u8], kind: u16) -> Option<&[u8]> {
+    let is_it = netlink::kind(message) == Some(kind);
+    message.get(HEADER_BYTES..).filter(|_| is_it)
+}
+
+fn parts(addr: IpAddr) -> (u8, Vec<u8>) {
+    match addr {
+        IpAddr::V4(addr) => (FAMILY_IPV4, addr.octets().into()),
+        IpAddr::V6(addr) => (FAMILY_IPV6, addr.octets().into()),
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => Some(Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()),
+        16 => Some(Ipv6Addr::from(*bytes.first_chunk::<16>()?).into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_its_address() {
+        let mut of = Neighbourhood::of("lo").expect("everybody has one");
+        let found = of.addresses().expect("an answer");
+        assert!(found.contains(&Ipv4Addr::LOCALHOST.into()), "{found:?}");
+        assert!(Neighbourhood::of("no such interface").is_err());
+    }
+
+    #[test]
+    fn cut_off_messages_are_no_messages() {
+        for bytes in [&[][..], &[16, 0, 0], &[16, 0, 0, 0], &[0; 16], &[255; 40]] {
+            assert!(split(bytes).is_none(), "{bytes:?}");
+        }
+        assert!(address(&[1, 2, 3]).is_none());
+    }
+}

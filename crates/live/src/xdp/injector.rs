@@ -1,0 +1,52 @@
+//! Frames for the kernel, as if an interface had received them.
+
+use super::bpf::{Program, ProgramKind};
+use super::error::XdpError;
+use super::programs;
+use crate::port::{interface_index, link_info};
+use std::io;
+
+/// Bytes of an Ethernet header.
+const HEADER_BYTES: usize = 14;
+
+/// Gives the kernel's stack frames, past the interface's own program.
+#[derive(Debug)]
+pub struct Injector {
+    program: Program,
+    interface: u32,
+    mac: [u8; 6],
+}
+
+impl Injector {
+    /// For the interface `name` in this thread's network namespace.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn new(name: &str) -> Result<Self, XdpError> {
+        let program = Program::load("baton_inject", ProgramKind::Xdp, &programs::nothing())
+            .map_err(XdpError::of_load("baton_inject"))?;
+        Ok(Self {
+            program,
+            interface: interface_index(name)?,
+            mac: link_info(name)?.mac,
+        })
+    }
+
+    /// The kernel receives an IP packet (Linux 5.18 and later).
+    ///
+    /// # Errors
+    /// The interface is gone, or the kernel cannot do it.
+    pub fn inject(&self, packet: &[u8]) -> io::Result<()> {
+        let kind: u16 = match packet.first().map(|first| first >> 4) {
+            Some(6) => 0x86dd,
+            _ => 0x0800,
+        };
+        let mut frame = Vec::with_capacity(HEADER_BYTES + packet.len());
+        frame.extend(self.mac);
+        // Nobody looks at the sender.
+        frame.extend([0; 6]);
+        frame.extend(kind.to_be_bytes());
+        frame.extend(packet);
+        self.program.run_live(&frame, self.interface)
+    }
+}
