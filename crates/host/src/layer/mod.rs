@@ -36,7 +36,7 @@ use adapters::Connections;
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, ListenerId};
-use baton_wire::{Flow, Time};
+use baton_wire::{Flow, Span, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use socket::Socket;
@@ -68,6 +68,8 @@ pub struct SocketLayer<P> {
     ready: VecDeque<Ready>,
     acceptable: bool,
     most_sockets: usize,
+    /// A connection that has moved stays for so long before policy moves it again.
+    least_stay: Span,
     stats: LayerStats,
 }
 
@@ -96,6 +98,7 @@ impl<P: Inline> SocketLayer<P> {
             ready: VecDeque::new(),
             acceptable: false,
             most_sockets,
+            least_stay: Span::ZERO,
             stats: LayerStats::default(),
         }
     }
@@ -141,6 +144,12 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     // --- mutators ---
+
+    /// Has a connection that policy has moved stay for so long before policy moves it again. Where a move forgets what TCP has learned of
+    /// the path, that is to be well above a retransmission timeout, or a lossy one never gets to send again.
+    pub fn set_least_stay(&mut self, stay: Span) {
+        self.least_stay = stay;
+    }
 
     /// Takes in connections of a listener of the stack: they come on this adapter, if there is one.
     pub fn add_listener(&mut self, listener: ListenerId, adapter: AdapterId) {

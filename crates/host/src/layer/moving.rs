@@ -59,6 +59,10 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
         enqueues: u32,
     ) {
+        let socket = self.socket(id);
+        if socket.handoffs > 0 && now.saturating_since(socket.since) < self.least_stay {
+            return;
+        }
         let view = self.view(now, stack, os, id, enqueues);
         if let (Place::Adapter(_), Some(selection)) = (self.socket(id).place, &mut self.selection) {
             if selection.takes_back(&view) {

@@ -4,7 +4,7 @@ use super::messages::{self, DONE, GIVE_BACK, REFUSED, TAKE};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A broker that lives answers sooner.
@@ -21,10 +21,12 @@ pub enum BrokerError {
     NoAnswer(#[from] io::Error),
 }
 
-/// A connection to the broker.
+/// A connection to the broker, or to the next one when that is gone.
 #[derive(Debug)]
 pub struct BrokerClient {
-    stream: UnixStream,
+    path: PathBuf,
+    /// None once it has broken off.
+    stream: Option<UnixStream>,
 }
 
 impl BrokerClient {
@@ -33,10 +35,10 @@ impl BrokerClient {
     /// # Errors
     /// Nobody answers there.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(LONGEST_WAIT))?;
-        stream.set_write_timeout(Some(LONGEST_WAIT))?;
-        Ok(Self { stream })
+        Ok(Self {
+            path: path.to_owned(),
+            stream: Some(connect(path)?),
+        })
     }
 
     /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes. The socket stays, without a
@@ -44,7 +46,7 @@ impl BrokerClient {
     ///
     /// # Errors
     /// See [`BrokerError`].
-    pub fn take(&self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
+    pub fn take(&mut self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
         self.ask(TAKE, &[], socket)
     }
 
@@ -52,14 +54,25 @@ impl BrokerClient {
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
-    pub fn give_back(&self, socket: BorrowedFd<'_>, state: &[u8]) -> Result<(), BrokerError> {
+    pub fn give_back(&mut self, socket: BorrowedFd<'_>, state: &[u8]) -> Result<(), BrokerError> {
         self.ask(GIVE_BACK, state, socket).map(drop)
     }
 
-    fn ask(&self, kind: u32, body: &[u8], socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
-        messages::send(&self.stream, kind, body, Some(socket))?;
-        let answer = messages::receive(&self.stream)?.ok_or(io::ErrorKind::UnexpectedEof);
+    fn ask(
+        &mut self,
+        kind: u32,
+        body: &[u8],
+        socket: BorrowedFd<'_>,
+    ) -> Result<Vec<u8>, BrokerError> {
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => connect(&self.path)?,
+        };
+        messages::send(&stream, kind, body, Some(socket))?;
+        let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
         let answer = answer.map_err(io::Error::from)?;
+        // What has answered may be asked again.
+        self.stream = Some(stream);
         match answer.kind {
             DONE => Ok(answer.body),
             REFUSED => Err(BrokerError::Refused(
@@ -68,4 +81,11 @@ impl BrokerClient {
             _ => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
     }
+}
+
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(LONGEST_WAIT))?;
+    stream.set_write_timeout(Some(LONGEST_WAIT))?;
+    Ok(stream)
 }

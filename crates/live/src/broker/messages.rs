@@ -21,6 +21,9 @@ pub(super) const REFUSED: u32 = 4;
 /// Longest message, bytes: a connection's buffers can be as long as its windows.
 const LONGEST: usize = 64 << 20;
 
+/// Most states are shorter.
+const USUAL: usize = 4096;
+
 const HEADER_BYTES: usize = 8;
 
 /// A message, and the socket that came with it.
@@ -83,8 +86,8 @@ pub(super) fn receive(mut stream: &UnixStream) -> io::Result<Option<Message>> {
     if len as usize > LONGEST {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    // Memory is taken as it comes: a length alone costs nothing.
-    let mut body = Vec::new();
+    // A length alone costs next to nothing: more memory is taken as it comes.
+    let mut body = Vec::with_capacity((len as usize).min(USUAL));
     let found = stream.take(len.into()).read_to_end(&mut body)?;
     if found < len as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());

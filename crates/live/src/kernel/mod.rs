@@ -22,7 +22,7 @@ use crate::world::SocketWorld;
 use baton_host::layer::{AdapterEnd, AdapterId, LayerCalls, SocketLayer};
 use baton_host::{Ready, Selection};
 use baton_sockets::{Driver, HostEnd};
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use rustix::io::Errno;
 use stack::KernelStack;
@@ -35,6 +35,9 @@ use std::time::Duration;
 
 /// The only one, if there is one.
 const ADAPTER: AdapterId = AdapterId(0);
+
+/// Between two moves of a connection there is time for several retransmission timeouts: each move forgets congestion window and round trip.
+const LEAST_STAY: Span = Span::from_secs(1);
 
 /// An adapter beside the kernel.
 pub struct KernelHandoff {
@@ -88,9 +91,11 @@ impl KernelSockets {
         if let Some(Attached { driver, .. }) = &adapter {
             stack.wait_also_for(driver.as_fd())?;
         }
+        let mut layer = SocketLayer::new(most_sockets, selection);
+        layer.set_least_stay(LEAST_STAY);
         Ok(Self {
             stack,
-            layer: SocketLayer::new(most_sockets, selection),
+            layer,
             adapter,
             clock,
         })

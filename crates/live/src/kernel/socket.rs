@@ -78,9 +78,14 @@ impl Socket {
         self.wants_room
     }
 
-    /// The kernel has all that was sent, and no end is told or asked for.
-    pub(super) fn is_settled(&self) -> bool {
-        self.held.is_empty() && !self.shut && !self.closing && !self.ended
+    /// No end was told or asked for.
+    pub(super) fn is_open(&self) -> bool {
+        !self.shut && !self.closing && !self.ended
+    }
+
+    /// The kernel has all that was sent.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// Bytes that were sent and that the peer has not acknowledged, as far as the kernel tells.

@@ -332,13 +332,13 @@ impl HostStack<Bytes> for KernelStack {
     }
 
     fn may_move(&self, conn: ConnId) -> bool {
-        self.broker.is_some() && self.open(conn).is_some_and(Socket::is_settled)
+        self.broker.is_some() && self.open(conn).is_some_and(Socket::is_open)
     }
 
     fn export(&mut self, _now: Time, conn: ConnId) -> Option<Portable<Bytes>> {
-        let broker = self.broker.as_ref()?;
-        let socket = self.sockets.get(conn.0 as usize)?;
-        let taken = broker.take(socket.as_fd());
+        let socket = self.sockets.get(conn.0 as usize);
+        let socket = socket.filter(|socket| socket.is_flushed())?;
+        let taken = self.broker.as_mut()?.take(socket.as_fd());
         let Some(state) = taken.ok().and_then(|bytes| Moved::from_bytes(&bytes).ok()) else {
             self.stats.not_taken += 1;
             return None;
@@ -352,7 +352,7 @@ impl HostStack<Bytes> for KernelStack {
 
     fn import(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
         let flow = state.flow;
-        let (broker, mut socket) = (self.broker.as_ref()?, self.away.remove(&flow)?);
+        let (broker, mut socket) = (self.broker.as_mut()?, self.away.remove(&flow)?);
         let state = Moved::new(state).to_bytes();
         if broker.give_back(socket.as_fd(), &state).is_err() {
             self.stats.not_given_back += 1;
