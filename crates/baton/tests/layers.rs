@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("wire", &[]),
     ("testkit", &["wire"]),
     ("cache", &[]),
@@ -45,6 +45,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ),
     ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
     ("packetdrill", &["tcp", "wire"]),
+    ("preload", &["sockets"]),
     (
         "baton",
         &[

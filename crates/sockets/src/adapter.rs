@@ -6,12 +6,13 @@
 //! than one that the adapter has to wake. Where nobody waits although somebody should (tasks, timers, data that found no room)
 //! a thread that does nothing else leads, the *keeper*.
 
+use crate::beside::Beside;
 use crate::config::DriverConfig;
 use crate::core::Core;
 use crate::driver::{Driver, readable};
 use crate::error::OpenError;
 use crate::waiter::{Parker, Waiter};
-use baton_iolib::{AdapterAddress, AnyHostLink, sleep};
+use baton_iolib::{AdapterAddress, AnyHostLink};
 use baton_wire::Span;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use smallvec::SmallVec;
@@ -79,6 +80,12 @@ impl Adapter {
     /// Whether there is an adapter. When it is gone another is looked for; meanwhile connections cannot be opened.
     pub fn is_attached(&self) -> bool {
         self.handle.lock().driver.is_attached()
+    }
+
+    /// Waits, for a second at most, until the adapter has fetched what was written and knows what was closed: it does the rest by itself.
+    /// The last hold on an adapter does so when it goes; this is for processes that end without that.
+    pub fn flush(&self) {
+        self.handle.linger();
     }
 
     /// Lets `look` see the layer below, for its counters.
@@ -211,6 +218,16 @@ impl Shared {
     pub(crate) fn block<T>(
         &self,
         timeout: Timeout,
+        attempt: impl FnMut(&mut Core, Option<&Waiter>) -> Option<T>,
+    ) -> Option<T> {
+        self.block_beside(timeout, &mut Beside::nothing(), attempt)
+    }
+
+    /// The same, and also until something beside the adapter has happened.
+    pub(crate) fn block_beside<T>(
+        &self,
+        timeout: Timeout,
+        beside: &mut Beside<'_>,
         mut attempt: impl FnMut(&mut Core, Option<&Waiter>) -> Option<T>,
     ) -> Option<T> {
         let mut core = self.lock();
@@ -228,14 +245,15 @@ impl Shared {
         let outcome = loop {
             parker.reset();
             let outcome = attempt(&mut core, Some(&waiter));
-            if outcome.is_some() || deadline.is_some_and(|at| at <= Instant::now()) {
+            let is_over = beside.has_happened() || deadline.is_some_and(|at| at <= Instant::now());
+            if outcome.is_some() || is_over {
                 break outcome;
             }
             core = if core.is_without_leader() || core.is_led_by(&parker) {
                 core.set_leader(&parker, false);
-                self.lead(core, &parker, deadline)
+                self.lead(core, &parker, deadline, beside)
             } else {
-                self.follow(core, &parker, deadline)
+                self.follow(core, &parker, deadline, beside)
             };
         };
         core.leave(&parker);
@@ -266,6 +284,7 @@ impl Shared {
         mut core: Guard<'a>,
         parker: &Arc<Parker>,
         deadline: Option<Instant>,
+        beside: &mut Beside<'_>,
     ) -> Guard<'a> {
         if core.driver.retry_is_due() {
             return self.look_for_adapter(core);
@@ -292,8 +311,7 @@ impl Shared {
         core.set_sleeps(parker, Some(until));
         let epoll = Arc::clone(core.driver.epoll());
         drop(core);
-        // That the system cannot wait is no reason not to look.
-        let _ = sleep(&mut [readable(&epoll)], timeout);
+        beside.sleep(readable(&epoll), timeout);
         let mut core = self.lock();
         core.set_sleeps(parker, None);
         if core.is_led_by(parker) {
@@ -344,11 +362,12 @@ impl Shared {
         mut core: Guard<'a>,
         parker: &Arc<Parker>,
         deadline: Option<Instant>,
+        beside: &mut Beside<'_>,
     ) -> Guard<'a> {
         core.follow(parker);
         core.settle();
         drop(core);
-        parker.park(deadline);
+        beside.park(parker, deadline);
         let mut core = self.lock();
         core.unfollow(parker);
         core
@@ -365,7 +384,7 @@ impl Shared {
             if may_lead && core.needs_keeper() {
                 core.set_leader(&parker, true);
                 core.set_keeper_at_link(true);
-                core = self.lead(core, &parker, None);
+                core = self.lead(core, &parker, None, &mut Beside::nothing());
                 core.set_keeper_at_link(false);
                 if !core.is_led_by(&parker) {
                     // A thread that has to wait itself has taken over, and may sleep already.

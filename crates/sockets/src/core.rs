@@ -116,9 +116,7 @@ impl Core {
         }
         self.driver.calls().close(socket);
         self.forget(socket);
-        if self.driver.os().held(socket) > 0 {
-            self.hold(socket);
-        }
+        self.hold_if_held(socket);
     }
 
     /// The application gives a socket up.
@@ -165,9 +163,7 @@ impl Core {
             Err(_) => Some(Err(self.error(socket))),
             Ok(0) if !data.is_empty() => self.wait_for(socket, Side::Write, waiter),
             Ok(taken) => {
-                if self.driver.os().held(socket) > 0 {
-                    self.hold(socket);
-                }
+                self.hold_if_held(socket);
                 Some(Ok(taken))
             }
         }
@@ -269,8 +265,14 @@ impl Core {
         None
     }
 
-    fn hold(&mut self, socket: SocketId) {
-        if !self.held.contains(&socket) {
+    /// Registers whoever waits for a side of a socket, whatever can be done with it now.
+    pub(crate) fn wait_until(&mut self, socket: SocketId, side: Side, waiter: &Waiter) {
+        self.wait_for::<()>(socket, side, Some(waiter));
+    }
+
+    /// Notes that a socket holds data that was taken and has not gone, if so.
+    pub(crate) fn hold_if_held(&mut self, socket: SocketId) {
+        if self.driver.os().held(socket) > 0 && !self.held.contains(&socket) {
             self.held.push(socket);
         }
     }

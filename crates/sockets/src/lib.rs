@@ -30,10 +30,12 @@
 
 mod adapter;
 mod asynchronous;
+mod beside;
 mod config;
 mod core;
 mod driver;
 mod error;
+mod fork;
 mod link;
 mod listener;
 mod poll;
@@ -43,9 +45,11 @@ mod waiter;
 pub use adapter::Adapter;
 pub use asynchronous::{AsyncTcpListener, AsyncTcpStream};
 pub use baton_iolib::AdapterAddress;
+pub use beside::{Readiness, Watched};
 pub use config::DriverConfig;
 pub use driver::{Driver, Trouble};
 pub use error::{OpenError, kind_of};
+pub use fork::Forking;
 pub use link::HostEnd;
 pub use listener::TcpListener;
 pub use poll::{Event, Events, Interest, Poll, Source, Token};

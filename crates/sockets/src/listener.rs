@@ -2,6 +2,7 @@
 
 use crate::Adapter;
 use crate::adapter::{Handle, Timeout};
+use crate::core::Core;
 use crate::error::error_of;
 use crate::poll::sealed::Sealed;
 use crate::stream::{TcpStream, endpoint, socket_addr};
@@ -123,6 +124,20 @@ impl TcpListener {
         let local = is_known.then_some(self.local);
         let stream = TcpStream::new(&self.handle, socket, peer, local);
         (stream, peer)
+    }
+
+    /// Whether `accept` has something to give or to tell now.
+    pub fn is_acceptable(&self) -> bool {
+        self.handle.call(|core| {
+            core.turn();
+            self.is_acceptable_in(core)
+        })
+    }
+
+    pub(crate) fn is_acceptable_in(&self, core: &Core) -> bool {
+        let os = core.driver.os();
+        let is_lost = self.losses_reported.load(Ordering::Relaxed) != core.driver.links_lost();
+        is_lost || os.acceptable(self.socket) > 0 || os.error_of(self.socket).is_some()
     }
 
     /// Connections, one after the other, without end.

@@ -2,7 +2,7 @@
 
 use crate::Adapter;
 use crate::adapter::{Handle, Timeout};
-use crate::core::Side;
+use crate::core::{Core, Side};
 use crate::listener::TcpListener;
 use crate::stream::TcpStream;
 use crate::waiter::{Waiter, Waiters};
@@ -35,6 +35,14 @@ impl Interest {
         readable: false,
         writable: true,
     };
+
+    pub(crate) fn reads(self) -> bool {
+        self.readable
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self.writable
+    }
 }
 
 impl BitOr for Interest {
@@ -237,6 +245,12 @@ impl Poll {
         });
         Ok(())
     }
+
+    /// Whether there is an event; or registers the waiter.
+    pub(crate) fn has_events(&self, core: &mut Core, waiter: Option<&Waiter>) -> bool {
+        core.polls.wait(self.id, waiter);
+        core.polls.has_events(self.id)
+    }
 }
 
 impl Drop for Poll {
@@ -332,6 +346,10 @@ impl Polls {
 
     fn pop(&mut self, id: usize) -> Option<SocketId> {
         self.state(id)?.ready.pop_front()
+    }
+
+    fn has_events(&mut self, id: usize) -> bool {
+        self.state(id).is_some_and(|state| !state.ready.is_empty())
     }
 
     /// Threads only wait here: there is nothing to be counted.

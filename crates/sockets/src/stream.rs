@@ -2,12 +2,13 @@
 
 use crate::Adapter;
 use crate::adapter::{Handle, Timeout};
+use crate::beside::Readiness;
 use crate::core::{Core, Side};
 use crate::error::error_of;
 use crate::poll::sealed::Sealed;
 use crate::waiter::Waiter;
 use baton_bus::descriptor::{SocketOption, Status};
-use baton_host::SocketId;
+use baton_host::{SocketId, Sockets};
 use baton_host::adapter::{NotSubmitted, OsLayer};
 use baton_iolib::Arena;
 use baton_wire::{Endpoint, Time};
@@ -64,11 +65,13 @@ struct Inner {
     nodelay: AtomicBool,
     /// This side wants to read no more.
     read_shut: AtomicBool,
-    /// It was given up before it was open.
+    /// It ends by a reset: because it was given up before it was open, say.
     given_up: AtomicBool,
     /// The error was told by `take_error`.
     error_taken: AtomicBool,
     timeouts: Mutex<Timeouts>,
+    /// Data that was looked at and not taken.
+    peeked: Mutex<Bytes>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,6 +192,7 @@ impl TcpStream {
             given_up: AtomicBool::new(false),
             error_taken: AtomicBool::new(false),
             timeouts: Mutex::new(Timeouts::default()),
+            peeked: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -217,7 +221,91 @@ impl TcpStream {
         if max == 0 || self.inner.read_shut.load(Ordering::Relaxed) {
             return Some(Ok(Bytes::new()));
         }
+        let mut peeked = lock(&self.inner.peeked);
+        if !peeked.is_empty() {
+            let len = peeked.len().min(max);
+            return Some(Ok(peeked.split_to(len)));
+        }
         core.receive(self.inner.socket, max, waiter)
+    }
+
+    /// Copies what has come into `buffer` and leaves it to be read; gives how many bytes, none at the end of the stream.
+    ///
+    /// # Errors
+    /// As those of [`Read::read`].
+    pub fn peek(&self, buffer: &mut [u8]) -> Result<usize> {
+        let timeout = self.timeout(self.timeouts().read);
+        let wanted = buffer.len();
+        let outcome = self.inner.handle.block(timeout, |core, waiter| {
+            let mut peeked = lock(&self.inner.peeked);
+            while peeked.len() < wanted && !self.inner.read_shut.load(Ordering::Relaxed) {
+                let waiter = waiter.filter(|_| peeked.is_empty());
+                match core.receive(self.inner.socket, wanted - peeked.len(), waiter) {
+                    Some(Ok(more)) if !more.is_empty() => {
+                        *peeked = [&peeked[..], &more[..]].concat().into();
+                    }
+                    // What there is comes first.
+                    None | Some(Err(_)) if !peeked.is_empty() => break,
+                    Some(Ok(_)) => break,
+                    None => return None,
+                    Some(Err(error)) => return Some(Err(error)),
+                }
+            }
+            let len = peeked.len().min(wanted);
+            buffer[..len].copy_from_slice(&peeked[..len]);
+            Some(Ok(len))
+        });
+        outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
+    }
+
+    /// What can be done with it now. Where it cannot be written it becomes writable later.
+    pub fn readiness(&self) -> Readiness {
+        self.inner.handle.call(|core| {
+            core.turn();
+            self.readiness_in(core)
+        })
+    }
+
+    pub(crate) fn readiness_in(&self, core: &mut Core) -> Readiness {
+        let inner = &self.inner;
+        let socket = inner.socket;
+        let os = core.driver.os();
+        let unread = os.unread(socket);
+        let (opening, failed) = (os.is_opening(socket), os.error_of(socket).is_some());
+        let room = core.driver.calls().send_room(socket);
+        if room == Ok(0) {
+            core.driver.calls().want_room(socket);
+        }
+        Readiness {
+            unread: unread.len + lock(&inner.peeked).len(),
+            ended: unread.ended || inner.read_shut.load(Ordering::Relaxed),
+            writable: room != Ok(0) || failed,
+            shut: room.is_err(),
+            failed,
+            opening,
+        }
+    }
+
+    /// Holds partial segments back while set.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_cork(&self, cork: bool) -> Result<()> {
+        let socket = self.inner.socket;
+        self.inner.handle.call(|core| {
+            core.driver.calls().set_cork(socket, cork);
+            core.hold_if_held(socket);
+        });
+        Ok(())
+    }
+
+    /// Whether the end of the last hold on it resets the connection rather than close it.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_abort(&self, abort: bool) -> Result<()> {
+        self.inner.given_up.store(abort, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Sends as much of `data` as there is room for, and waits for room if there is none; gives how many bytes.
@@ -394,14 +482,18 @@ impl TcpStream {
     }
 
     fn lock_timeouts(&self) -> std::sync::MutexGuard<'_, Timeouts> {
-        let timeouts = self.inner.timeouts.lock();
-        timeouts.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.timeouts)
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let given_up = *self.given_up.get_mut();
+        let unread = !lock(&self.peeked).is_empty();
+        let given_up = *self.given_up.get_mut() || unread;
         self.handle.call(|core| {
             if given_up {
                 core.abort(self.socket);

@@ -1,7 +1,10 @@
 //! Who waits for sockets: threads, and tasks.
 
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::thread::{self, Thread};
@@ -12,19 +15,41 @@ use std::time::Instant;
 pub(crate) struct Parker {
     thread: Thread,
     notified: AtomicBool,
+    /// Wakes it where it sleeps beside other things.
+    bell: OnceLock<OwnedFd>,
 }
 
 thread_local! {
-    static PARKER: Arc<Parker> = Arc::new(Parker {
-        thread: thread::current(),
-        notified: AtomicBool::new(false),
-    });
+    static PARKER: RefCell<Arc<Parker>> = RefCell::new(Parker::new());
 }
 
 impl Parker {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            thread: thread::current(),
+            notified: AtomicBool::new(false),
+            bell: OnceLock::new(),
+        })
+    }
+
     /// That of this thread.
     pub(crate) fn current() -> Arc<Self> {
-        PARKER.with(Arc::clone)
+        PARKER.with_borrow(Arc::clone)
+    }
+
+    /// This thread is the copy of one of another process, with which it must not share a bell.
+    pub(crate) fn renew() {
+        PARKER.set(Self::new());
+    }
+
+    /// What becomes readable when it is woken; none when the system has no file left for it.
+    pub(crate) fn bell(&self) -> Option<&OwnedFd> {
+        if self.bell.get().is_none() {
+            let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).ok()?;
+            // Only this thread sets it.
+            let _ = self.bell.set(bell);
+        }
+        self.bell.get()
     }
 
     /// From now on a notification counts.
@@ -41,9 +66,13 @@ impl Parker {
         !self.notified.swap(true, Ordering::AcqRel)
     }
 
-    /// Wakes it, if it sleeps in [`Parker::park`].
+    /// Wakes it, if it sleeps in [`Parker::park`] or beside other things.
     pub(crate) fn unpark(&self) {
         self.thread.unpark();
+        if let Some(bell) = self.bell.get() {
+            // Full is as good as one more.
+            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+        }
     }
 
     /// Sleeps until it is notified, or until `deadline`.

@@ -73,7 +73,7 @@ impl Driver {
     }
 
     /// The link is of no use any more, and all connections with it.
-    pub(super) fn lose(&mut self, error: LinkError) {
+    pub(crate) fn lose(&mut self, error: LinkError) {
         let now = self.now();
         // Closing its descriptor takes it off the epoll instance.
         self.end.link = HostEnd::Lost(*self.end.link.counters());

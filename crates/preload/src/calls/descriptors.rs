@@ -1,0 +1,159 @@
+//! Calls on descriptors of whatever kind.
+
+use super::give;
+use crate::description::Description;
+use crate::session;
+use crate::sys::{call, outcome};
+use crate::table;
+use libc::{c_int, c_uint, c_ulong, c_void};
+use std::sync::atomic::Ordering;
+
+/// close(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    let closed = table::remove(fd);
+    // SAFETY: the kernel checks everything itself.
+    let result = unsafe { call!(SYS_close, fd) as c_int };
+    drop(closed);
+    result
+}
+
+/// close_range(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let result = unsafe { call!(SYS_close_range, first, last, flags) as c_int };
+    // Close on exec, 4, closes nothing now.
+    if result == 0 && flags & 4 == 0 {
+        let last = c_int::try_from(last).unwrap_or(c_int::MAX);
+        for fd in table::range(first as c_int, last) {
+            table::remove(fd);
+        }
+    }
+    result
+}
+
+/// closefrom(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: as the C library does it.
+    unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
+}
+
+fn copied(old: c_int, new: c_int) -> c_int {
+    if new >= 0 {
+        table::copy(old, new);
+    }
+    new
+}
+
+/// dup(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup(old: c_int) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    copied(old, unsafe { call!(SYS_dup, old) as c_int })
+}
+
+/// dup2(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    unsafe {
+        if old == new {
+            // It only says whether the descriptor is open.
+            let flags = call!(SYS_fcntl, old, libc::F_GETFD);
+            return if flags < 0 { -1 } else { new };
+        }
+        copied(old, call!(SYS_dup3, old, new, 0) as c_int)
+    }
+}
+
+/// dup3(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    copied(old, unsafe { call!(SYS_dup3, old, new, flags) as c_int })
+}
+
+/// Calls on it wait or not; a listener's kernel socket never waits, since the adapter has connections, too.
+fn set_nonblocking(fd: c_int, socket: &Description, on: bool) {
+    socket.nonblocking.store(on, Ordering::Relaxed);
+    if !on && socket.as_listener().is_some() {
+        // SAFETY: it changes a flag.
+        unsafe {
+            let flags = call!(SYS_fcntl, fd, libc::F_GETFL);
+            call!(SYS_fcntl, fd, libc::F_SETFL, flags as c_int | libc::O_NONBLOCK);
+        }
+    }
+}
+
+/// fcntl(2). Its argument is one register, whatever it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let result = unsafe { call!(SYS_fcntl, fd, command, argument) as c_int };
+    if result < 0 {
+        return result;
+    }
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, result),
+        libc::F_SETFL => {
+            if let Some(socket) = table::socket(fd) {
+                set_nonblocking(fd, &socket, argument as c_int & libc::O_NONBLOCK != 0);
+            }
+            result
+        }
+        libc::F_GETFL => match table::socket(fd) {
+            Some(socket) if !socket.is_nonblocking() => result & !libc::O_NONBLOCK,
+            _ => result,
+        },
+        _ => result,
+    }
+}
+
+/// The same by its other name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: by this function's contract.
+    unsafe { fcntl(fd, command, argument) }
+}
+
+/// ioctl(2): FIONBIO and FIONREAD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let result = unsafe { call!(SYS_ioctl, fd, request, argument) as c_int };
+    let Some(socket) = table::socket(fd) else {
+        return result;
+    };
+    match request {
+        libc::FIONBIO if result == 0 => {
+            // SAFETY: the kernel has read it, too.
+            let on = unsafe { argument.cast::<c_int>().read_unaligned() } != 0;
+            set_nonblocking(fd, &socket, on);
+            result
+        }
+        libc::FIONREAD => match socket.stream() {
+            Some(_) if argument.is_null() => give!(Err(libc::EFAULT)),
+            Some(stream) => {
+                let unread = c_int::try_from(stream.readiness().unread);
+                // SAFETY: it points to a number, by the manual page.
+                unsafe { argument.cast::<c_int>().write(unread.unwrap_or(c_int::MAX)) };
+                0
+            }
+            None => result,
+        },
+        _ => result,
+    }
+}
+
+/// _exit(2): what was written before goes out first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+    session::at_exit();
+    // SAFETY: it does not come back.
+    unsafe {
+        outcome(call!(SYS_exit_group, status)).ok();
+        std::process::abort()
+    }
+}

@@ -1,0 +1,193 @@
+//! Calls that read.
+
+use super::{give, parts};
+use crate::description::Side;
+use crate::sys::{Errno, call};
+use crate::table;
+use crate::transfer::Call;
+use libc::{
+    c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec,
+};
+use std::time::Instant;
+
+/// Reads from a connection of the adapter's; none: the kernel does.
+unsafe fn receive(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<usize, Errno>> {
+    let socket = table::socket(fd)?;
+    // SAFETY: by the manual pages of the callers.
+    Some(Call::new(&socket, Side::Read, flags).and_then(|call| unsafe { call.receive(parts) }))
+}
+
+fn one(buffer: *mut c_void, len: size_t) -> [iovec; 1] {
+    [iovec {
+        iov_base: buffer,
+        iov_len: len,
+    }]
+}
+
+/// read(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        match receive(fd, &one(buffer, len), 0) {
+            Some(received) => give!(received),
+            None => call!(SYS_read, fd, buffer, len) as ssize_t,
+        }
+    }
+}
+
+/// readv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readv(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        if table::socket(fd).is_none() {
+            return call!(SYS_readv, fd, buffers, count) as ssize_t;
+        }
+        let parts = parts(buffers, count as usize);
+        give!(parts.and_then(|parts| receive(fd, parts, 0).unwrap_or(Err(libc::EBADF))))
+    }
+}
+
+/// recv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+    let nobody = std::ptr::null_mut();
+    // SAFETY: by the manual page.
+    unsafe { recvfrom(fd, buffer, len, flags, nobody, std::ptr::null_mut()) }
+}
+
+/// recvfrom(2). Who sends is known of a connection, and not told.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvfrom(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        match receive(fd, &one(buffer, len), flags) {
+            Some(received) => {
+                if !from.is_null() && !from_len.is_null() {
+                    *from_len = 0;
+                }
+                give!(received)
+            }
+            None => call!(SYS_recvfrom, fd, buffer, len, flags, from, from_len) as ssize_t,
+        }
+    }
+}
+
+/// One message of a connection of the adapter's.
+unsafe fn receive_message(fd: c_int, message: &mut msghdr, flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: by the manual pages of the callers.
+    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen as usize) }?;
+    // SAFETY: as above.
+    let received = unsafe { receive(fd, parts, flags) }.unwrap_or(Err(libc::EBADF))?;
+    message.msg_namelen = 0;
+    message.msg_controllen = 0;
+    message.msg_flags = 0;
+    Ok(received)
+}
+
+/// recvmsg(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        if table::socket(fd).is_none() {
+            return call!(SYS_recvmsg, fd, message, flags) as ssize_t;
+        }
+        give!(receive_message(fd, &mut *message, flags))
+    }
+}
+
+/// recvmmsg(2). Of a stream the first message takes all there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        if table::socket(fd).is_none() {
+            return call!(SYS_recvmmsg, fd, messages, count, flags, timeout) as c_int;
+        }
+        let limit = super::duration(timeout);
+        let start = Instant::now();
+        let mut received = 0;
+        while received < count as usize {
+            let message = &mut *messages.add(received);
+            let is_late = matches!(limit, Ok(Some(limit)) if start.elapsed() >= limit);
+            let for_one = flags & libc::MSG_WAITFORONE != 0;
+            let dont_wait = received > 0 && (for_one || is_late);
+            let flags = if dont_wait { flags | libc::MSG_DONTWAIT } else { flags };
+            match receive_message(fd, &mut message.msg_hdr, flags & !libc::MSG_WAITFORONE) {
+                Ok(len) => message.msg_len = len as c_uint,
+                Err(errno) if received == 0 => return give!(Err(errno)),
+                Err(_) => break,
+            }
+            received += 1;
+            if message.msg_len == 0 {
+                break;
+            }
+        }
+        give!(Ok(received))
+    }
+}
+
+/// What is compiled with `_FORTIFY_SOURCE` says how long the buffer is; one that is too short ends the program.
+fn fortify(len: size_t, room: size_t) {
+    if len > room {
+        std::process::abort();
+    }
+}
+
+/// read(2), fortified.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    room: size_t,
+) -> ssize_t {
+    fortify(len, room);
+    // SAFETY: by the manual page.
+    unsafe { read(fd, buffer, len) }
+}
+
+/// recv(2), fortified.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recv_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    room: size_t,
+    flags: c_int,
+) -> ssize_t {
+    fortify(len, room);
+    // SAFETY: by the manual page.
+    unsafe { recv(fd, buffer, len, flags) }
+}
+
+/// recvfrom(2), fortified.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recvfrom_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    room: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+) -> ssize_t {
+    fortify(len, room);
+    // SAFETY: by the manual page.
+    unsafe { recvfrom(fd, buffer, len, flags, from, from_len) }
+}

@@ -1,0 +1,58 @@
+//! The functions of the C library that this library stands before. Each asks whether the descriptor is ours, and is the system call
+//! of its name if not.
+//!
+//! They are called in place of the C library's, under its contracts: pointers are good for what the manual page says.
+
+mod descriptors;
+mod input;
+mod output;
+mod sockets;
+mod waiting;
+
+use libc::{c_int, iovec, timespec};
+use std::time::Duration;
+
+/// The most parts of one readv or writev (UIO_MAXIOV).
+const MOST_PARTS: usize = 1024;
+
+/// The parts of a scattered buffer.
+///
+/// # Safety
+/// `parts` is good for `count` parts.
+unsafe fn parts<'a>(parts: *const iovec, count: usize) -> Result<&'a [iovec], c_int> {
+    match count {
+        0 => Ok(&[]),
+        _ if count > MOST_PARTS => Err(libc::EINVAL),
+        _ if parts.is_null() => Err(libc::EFAULT),
+        // SAFETY: by this function's contract.
+        _ => Ok(unsafe { std::slice::from_raw_parts(parts, count) }),
+    }
+}
+
+/// A timeout in milliseconds; less than zero is none.
+fn milliseconds(timeout: c_int) -> Option<Duration> {
+    u64::try_from(timeout).ok().map(Duration::from_millis)
+}
+
+/// A timeout; null is none.
+///
+/// # Safety
+/// `timeout` is null or good.
+unsafe fn duration(timeout: *const timespec) -> Result<Option<Duration>, c_int> {
+    // SAFETY: by this function's contract.
+    let Some(timeout) = (unsafe { timeout.as_ref() }) else {
+        return Ok(None);
+    };
+    match (u64::try_from(timeout.tv_sec), u32::try_from(timeout.tv_nsec)) {
+        (Ok(seconds), Ok(ns)) if ns < 1_000_000_000 => Ok(Some(Duration::new(seconds, ns))),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// `outcome` as a C function's value, under which errno is set.
+macro_rules! give {
+    ($outcome:expr) => {
+        crate::sys::report($outcome)
+    };
+}
+use give;

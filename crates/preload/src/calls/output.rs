@@ -1,0 +1,198 @@
+//! Calls that write.
+
+use super::{give, parts};
+use crate::description::Side;
+use crate::reason::Reason;
+use crate::sys::{Errno, call};
+use crate::table;
+use crate::transfer::Call;
+use libc::{
+    c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t,
+};
+
+/// Writes to a connection of the adapter's; none: the kernel does.
+unsafe fn transmit(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<usize, Errno>> {
+    let socket = table::socket(fd)?;
+    // SAFETY: by the manual pages of the callers.
+    Some(Call::new(&socket, Side::Write, flags).and_then(|call| unsafe { call.send(parts) }))
+}
+
+fn one(data: *const c_void, len: size_t) -> [iovec; 1] {
+    [iovec {
+        iov_base: data.cast_mut(),
+        iov_len: len,
+    }]
+}
+
+/// write(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        match transmit(fd, &one(data, len), 0) {
+            Some(sent) => give!(sent),
+            None => call!(SYS_write, fd, data, len) as ssize_t,
+        }
+    }
+}
+
+/// writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(fd: c_int, data: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        if table::socket(fd).is_none() {
+            return call!(SYS_writev, fd, data, count) as ssize_t;
+        }
+        let parts = parts(data, count as usize);
+        give!(parts.and_then(|parts| transmit(fd, parts, 0).unwrap_or(Err(libc::EBADF))))
+    }
+}
+
+/// send(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn send(
+    fd: c_int,
+    data: *const c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: by the manual page.
+    unsafe { sendto(fd, data, len, flags, std::ptr::null(), 0) }
+}
+
+/// sendto(2). To whom is known of a connection.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    fd: c_int,
+    data: *const c_void,
+    len: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        match transmit(fd, &one(data, len), flags) {
+            Some(sent) => give!(sent),
+            None => call!(SYS_sendto, fd, data, len, flags, to, to_len) as ssize_t,
+        }
+    }
+}
+
+/// Whether a message takes a connection of the adapter's to another process, where it would be nothing.
+unsafe fn passes_ours(message: &msghdr) -> bool {
+    // SAFETY: the headers are those of a message that a caller made for the kernel.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = header.as_ref() {
+            let is_rights = control.cmsg_level == libc::SOL_SOCKET
+                && control.cmsg_type == libc::SCM_RIGHTS;
+            if is_rights {
+                let data = libc::CMSG_DATA(header).cast::<c_int>();
+                let len = (control.cmsg_len as usize)
+                    .saturating_sub(data.byte_offset_from_unsigned(header));
+                let mut fds = (0..len / size_of::<c_int>()).map(|at| data.add(at).read_unaligned());
+                let is_connection =
+                    |fd| table::socket(fd).is_some_and(|socket| socket.stream().is_some());
+                if let Some(fd) = fds.find(|&fd| is_connection(fd)) {
+                    Reason::Passed.count(format_args!("descriptor {fd}"));
+                    return true;
+                }
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+        false
+    }
+}
+
+/// sendmsg(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        if table::socket(fd).is_none() {
+            let controls = message.as_ref().filter(|message| !message.msg_control.is_null());
+            if controls.is_some_and(|message| passes_ours(message)) {
+                return give!(Err(libc::EOPNOTSUPP));
+            }
+            return call!(SYS_sendmsg, fd, message, flags) as ssize_t;
+        }
+        let parts = parts((*message).msg_iov, (*message).msg_iovlen as usize);
+        give!(parts.and_then(|parts| transmit(fd, parts, flags).unwrap_or(Err(libc::EBADF))))
+    }
+}
+
+/// sendmmsg(2): each as by sendmsg(2), which is what the kernel does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        if table::socket(fd).is_none() {
+            return call!(SYS_sendmmsg, fd, messages, count, flags) as c_int;
+        }
+        for sent in 0..count as usize {
+            let message = &mut *messages.add(sent);
+            let len = sendmsg(fd, &raw const message.msg_hdr, flags);
+            if len < 0 {
+                return if sent == 0 { -1 } else { sent as c_int };
+            }
+            message.msg_len = len as c_uint;
+        }
+        count as c_int
+    }
+}
+
+/// sendfile(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile64(
+    to: c_int,
+    from: c_int,
+    offset: *mut off64_t,
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        let Some(socket) = table::socket(to) else {
+            return call!(SYS_sendfile, to, from, offset, count) as ssize_t;
+        };
+        let call = Call::new(&socket, Side::Write, 0);
+        give!(call.and_then(|call| call.send_file(from, offset.as_mut(), count)))
+    }
+}
+
+/// The same by its other name: offsets have 64 bits in both.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    to: c_int,
+    from: c_int,
+    offset: *mut off64_t,
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: by the manual page.
+    unsafe { sendfile64(to, from, offset, count) }
+}
+
+/// splice(2). Programs copy what cannot be spliced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn splice(
+    from: c_int,
+    from_offset: *mut off64_t,
+    to: c_int,
+    to_offset: *mut off64_t,
+    len: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    let is_ours = |fd| table::socket(fd).is_some_and(|socket| socket.stream().is_some());
+    if is_ours(from) || is_ours(to) {
+        Reason::Spliced.count(format_args!("from descriptor {from} to {to}"));
+        return give!(Err(libc::EINVAL));
+    }
+    // SAFETY: the kernel checks everything itself.
+    unsafe { call!(SYS_splice, from, from_offset, to, to_offset, len, flags) as ssize_t }
+}

@@ -1,0 +1,327 @@
+//! Calls that make sockets, and that tell of them.
+
+use super::give;
+use crate::address;
+use crate::description::{Description, Side};
+use crate::listener::Listener;
+use crate::options;
+use crate::reason::Reason;
+use crate::session;
+use crate::sys::{self, Errno, call, errno_of, outcome};
+use crate::table::{self, Entry};
+use baton_sockets::{TcpListener, TcpStream, Watched};
+use libc::{c_int, c_void, sockaddr, socklen_t};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::BorrowedFd;
+use smallvec::SmallVec;
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Whether it is a TCP socket of the kernel's, and of which family.
+fn family(fd: c_int) -> Option<c_int> {
+    let is_tcp = sys::option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP);
+    let family = sys::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN).ok()?;
+    (is_tcp && matches!(family, libc::AF_INET | libc::AF_INET6)).then_some(family)
+}
+
+/// bind(2). An address that the adapter has and the kernel does not is bound to all the same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let bind = || unsafe { outcome(call!(SYS_bind, fd, at, len)) };
+    let result = bind();
+    if result != Err(libc::EADDRNOTAVAIL) || family(fd).is_none() {
+        return give!(result);
+    }
+    // SAFETY: by the manual page.
+    let wanted = unsafe { address::read(at.cast(), len) };
+    if !wanted.is_some_and(is_adapters) {
+        return give!(result);
+    }
+    let (on, len) = (1 as c_int, size_of::<c_int>());
+    // SAFETY: the value is as long as is said.
+    unsafe {
+        call!(SYS_setsockopt, fd, libc::SOL_IP, libc::IP_FREEBIND, &raw const on, len);
+    }
+    give!(bind())
+}
+
+/// Whether the adapter can listen there: it says so of nothing but its own addresses.
+fn is_adapters(address: SocketAddr) -> bool {
+    session::prepare();
+    let any_port = SocketAddr::new(address.ip(), 0);
+    session::adapter().is_some_and(|adapter| TcpListener::bind(adapter, any_port).is_ok())
+}
+
+/// listen(2): by the kernel, and by the adapter from the first call that waits for connections on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let result = unsafe { call!(SYS_listen, fd, backlog) as c_int };
+    if result == 0 && table::find(fd).is_none() && fd >= 0 {
+        begin(fd);
+    }
+    result
+}
+
+fn begin(fd: c_int) {
+    let (Some(family), Some(local)) = (family(fd), address::local(fd)) else {
+        return;
+    };
+    if local.ip().to_canonical().is_loopback() {
+        return Reason::AddressNotAvailable.count(local);
+    }
+    let mut addresses = vec![SocketAddr::new(local.ip().to_canonical(), local.port())];
+    let only_6 = sys::option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) != Ok(0);
+    if local.ip() == IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED) && !only_6 {
+        addresses.push(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), local.port()));
+    }
+    session::prepare();
+    // SAFETY: it changes a flag; a listener's kernel socket never waits, since the adapter has connections, too.
+    let flags = unsafe {
+        let flags = call!(SYS_fcntl, fd, libc::F_GETFL) as c_int;
+        call!(SYS_fcntl, fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
+        flags
+    };
+    let nonblocking = flags & libc::O_NONBLOCK != 0;
+    let description = Description::listener(addresses, family, nonblocking);
+    let nodelay = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY) == Ok(1);
+    description.nodelay.store(nodelay, Ordering::Relaxed);
+    let timeout = receive_timeout(fd);
+    description.set_timeout(Side::Read, timeout);
+    if !table::set(fd, Entry::Socket(Arc::new(description))) {
+        // SAFETY: it changes a flag back.
+        unsafe { call!(SYS_fcntl, fd, libc::F_SETFL, flags) };
+        Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
+    }
+}
+
+/// SO_RCVTIMEO as it was set before.
+fn receive_timeout(fd: c_int) -> Option<Duration> {
+    let mut time = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    let mut len = size_of::<libc::timeval>() as socklen_t;
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
+    // SAFETY: the value is as long as is said.
+    let got = unsafe { call!(SYS_getsockopt, fd, level, name, &raw mut time, &raw mut len) };
+    let time = Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    (got == 0 && !time.is_zero()).then_some(time)
+}
+
+/// accept(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(fd: c_int, peer: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: by the manual page.
+    unsafe { accept4(fd, peer, len, 0) }
+}
+
+/// accept4(2): what the adapter has, or else the kernel.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(
+    fd: c_int,
+    peer: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let accept = || unsafe { outcome(call!(SYS_accept4, fd, peer, len, flags)) };
+    let socket = table::socket(fd);
+    let Some((socket, listener)) = socket.and_then(|s| s.as_listener().map(|l| (s, l))) else {
+        return give!(accept());
+    };
+    let timeout = socket.timeout(Side::Read);
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    loop {
+        match accept_on_adapter(&socket, &listener, flags) {
+            Ok(None) => {}
+            Ok(Some((fd, address))) => {
+                if !peer.is_null() {
+                    // SAFETY: by the manual page.
+                    let given = unsafe { address::give(address, socket.family, peer.cast(), len) };
+                    debug_assert!(given.is_ok() || len.is_null());
+                }
+                return fd;
+            }
+            Err(errno) => return give!(Err(errno)),
+        }
+        let accepted = accept();
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let may_wait = !socket.is_nonblocking() && left != Some(Duration::ZERO);
+        if accepted != Err(libc::EAGAIN) || !may_wait {
+            return give!(accepted);
+        }
+        if let Err(errno) = wait_for_connection(fd, &listener, left) {
+            return give!(Err(errno));
+        }
+    }
+}
+
+fn wait_for_connection(
+    fd: c_int,
+    listener: &Listener,
+    left: Option<Duration>,
+) -> Result<(), Errno> {
+    let mut fds = [libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    }];
+    let Some(adapter) = session::adapter() else {
+        return crate::polling::poll(&mut fds, left).unwrap_or(Ok(0)).map(drop);
+    };
+    let listening = listener.listening();
+    let watched: SmallVec<[Watched<'_>; 2]> =
+        listening.iter().map(|one| Watched::Listener(one)).collect();
+    // SAFETY: the program keeps its descriptor while it waits for it.
+    let kernels = unsafe { BorrowedFd::borrow_raw(fd) };
+    let others = [PollFd::from_borrowed_fd(kernels, PollFlags::IN)];
+    let most = [left, listener.longest_wait()].into_iter().flatten().min();
+    adapter
+        .wait_beside(&watched, &others, most)
+        .map_err(|error| errno_of(&error))
+}
+
+/// A connection that the adapter has, under a descriptor of its own, and its peer.
+fn accept_on_adapter(
+    socket: &Description,
+    listener: &Listener,
+    flags: c_int,
+) -> Result<Option<(c_int, SocketAddr)>, Errno> {
+    for one in listener.listening() {
+        if !one.is_acceptable() {
+            continue;
+        }
+        // Without a descriptor the connection waits on.
+        // SAFETY: it makes a socket.
+        let made = unsafe { call!(SYS_socket, socket.family, libc::SOCK_STREAM | flags, 0) };
+        let fd = outcome(made)? as c_int;
+        // Lost with the adapter, or taken by another thread.
+        let Ok((stream, peer)) = one.accept() else {
+            sys::close(fd)?;
+            continue;
+        };
+        if adopt(fd, socket, stream, flags & libc::SOCK_NONBLOCK != 0) {
+            return Ok(Some((fd, peer)));
+        }
+        sys::close(fd)?;
+        Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
+        return Err(libc::EMFILE);
+    }
+    Ok(None)
+}
+
+/// A connection gets what it has from its listener, and its place in the table.
+fn adopt(fd: c_int, listener: &Description, stream: TcpStream, nonblocking: bool) -> bool {
+    // What waits is the call, not the stream.
+    let set = stream.set_nonblocking(true);
+    debug_assert!(set.is_ok());
+    let description = Description::connection(stream, listener.family, nonblocking);
+    if listener.nodelay.load(Ordering::Relaxed) {
+        options::set_nodelay(&description, true);
+    }
+    for side in [Side::Read, Side::Write] {
+        description.set_timeout(side, listener.timeout(side));
+    }
+    table::set(fd, Entry::Socket(Arc::new(description)))
+}
+
+/// shutdown(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    let Some(stream) = table::socket(fd).and_then(|socket| socket.stream()) else {
+        // SAFETY: the kernel checks everything itself.
+        return unsafe { call!(SYS_shutdown, fd, how) as c_int };
+    };
+    let how = match how {
+        libc::SHUT_RD => Shutdown::Read,
+        libc::SHUT_WR => Shutdown::Write,
+        libc::SHUT_RDWR => Shutdown::Both,
+        _ => return give!(Err(libc::EINVAL)),
+    };
+    let done = stream.shutdown(how);
+    give!(done.map(|()| 0).map_err(|error| errno_of(&error)))
+}
+
+/// Tells one of a connection's ends.
+unsafe fn name(
+    socket: &Description,
+    address: std::io::Result<SocketAddr>,
+    to: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    let given = address.map_err(|error| errno_of(&error));
+    // SAFETY: by the manual page.
+    let given = given.and_then(|it| unsafe { address::give(it, socket.family, to.cast(), len) });
+    give!(given.map(|()| 0))
+}
+
+/// getsockname(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        match table::socket(fd).and_then(|s| s.stream().map(|stream| (s, stream))) {
+            Some((socket, stream)) => name(&socket, stream.local_addr(), to, len),
+            None => call!(SYS_getsockname, fd, to, len) as c_int,
+        }
+    }
+}
+
+/// getpeername(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        match table::socket(fd).and_then(|s| s.stream().map(|stream| (s, stream))) {
+            Some((socket, stream)) => name(&socket, stream.peer_addr(), to, len),
+            None => call!(SYS_getpeername, fd, to, len) as c_int,
+        }
+    }
+}
+
+/// setsockopt(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let result = unsafe { call!(SYS_setsockopt, fd, level, option, value, len) as c_int };
+    if result == 0
+        && let Some(socket) = table::socket(fd)
+    {
+        // SAFETY: by the manual page; the kernel has read it, too.
+        unsafe { options::set(&socket, level, option, value, len) };
+    }
+    result
+}
+
+/// getsockopt(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    // SAFETY: the kernel checks everything itself, and has written what it was asked for.
+    unsafe {
+        let result = call!(SYS_getsockopt, fd, level, option, value, len) as c_int;
+        if result == 0
+            && let Some(socket) = table::socket(fd)
+            && let Some(told) = options::get(&socket, level, option)
+            && *len as usize >= size_of::<c_int>()
+        {
+            value.cast::<c_int>().write_unaligned(told);
+        }
+        result
+    }
+}

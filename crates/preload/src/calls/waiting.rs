@@ -1,0 +1,279 @@
+//! Calls that wait for descriptors.
+
+use super::{duration, give, milliseconds};
+use crate::epoll::new_set;
+use crate::polling;
+use crate::sys::{Errno, call};
+use crate::table::{self, Entry};
+use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
+use std::time::Duration;
+
+/// Bytes of the kernel's signal sets.
+const MASK_BYTES: usize = 8;
+
+/// epoll_ctl(2). A listener is waited for in the kernel as well.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_ctl(
+    instance: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    // SAFETY: the kernel checks everything itself.
+    let kernel = || unsafe { call!(SYS_epoll_ctl, instance, operation, fd, event) as c_int };
+    let Some(socket) = table::socket(fd) else {
+        return kernel();
+    };
+    let Some(set) = set_of(instance) else {
+        return kernel();
+    };
+    if socket.as_listener().is_some() {
+        let result = kernel();
+        if result != 0 {
+            return result;
+        }
+    }
+    // SAFETY: null or an event, by the manual page.
+    let event = unsafe { event.as_ref() }.copied();
+    give!(set.control(operation, fd, &socket, event))
+}
+
+/// The set behind an epoll instance, made now if there is none. None without an adapter.
+fn set_of(instance: c_int) -> Option<std::sync::Arc<crate::epoll::EpollSet>> {
+    if let Some(set) = table::epoll(instance) {
+        return Some(set);
+    }
+    let set = new_set()?;
+    let is_known = instance >= 0 && table::set(instance, Entry::Epoll(set.clone()));
+    is_known.then_some(set)
+}
+
+/// epoll_wait(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_wait(
+    instance: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: c_int,
+) -> c_int {
+    // SAFETY: by the manual page.
+    unsafe { epoll_pwait(instance, events, most, timeout, std::ptr::null()) }
+}
+
+/// epoll_pwait(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait(
+    instance: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        match wait(instance, events, most, milliseconds(timeout), mask) {
+            Some(found) => give!(found),
+            None => {
+                call!(SYS_epoll_pwait, instance, events, most, timeout, mask, MASK_BYTES) as c_int
+            }
+        }
+    }
+}
+
+/// epoll_pwait2(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait2(
+    instance: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        let waited = match duration(timeout) {
+            Ok(timeout) => wait(instance, events, most, timeout, mask),
+            Err(errno) => Some(Err(errno)),
+        };
+        match waited {
+            Some(found) => give!(found),
+            None => {
+                call!(SYS_epoll_pwait2, instance, events, most, timeout, mask, MASK_BYTES) as c_int
+            }
+        }
+    }
+}
+
+/// Waits at an instance with sockets of ours; none: the kernel does.
+unsafe fn wait(
+    instance: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: Option<Duration>,
+    mask: *const sigset_t,
+) -> Option<Result<usize, Errno>> {
+    let set = table::epoll(instance)?;
+    let Ok(most @ 1..) = usize::try_from(most) else {
+        return Some(Err(libc::EINVAL));
+    };
+    // SAFETY: by the manual page.
+    let events = unsafe { std::slice::from_raw_parts_mut(events, most) };
+    // SAFETY: null or a mask, by the manual page.
+    Some(unsafe { masked(mask, || set.wait(instance, events, timeout)) })
+}
+
+/// Does something under another signal mask. A signal that comes between the change and the wait is handled, and does not end the wait.
+unsafe fn masked<T>(mask: *const sigset_t, act: impl FnOnce() -> T) -> T {
+    if mask.is_null() {
+        return act();
+    }
+    // SAFETY: by this function's contract; the old mask is filled in before it is read.
+    unsafe {
+        let mut before = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, mask, &mut before);
+        let outcome = act();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        outcome
+    }
+}
+
+/// The descriptors of a poll.
+unsafe fn polled<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
+    match count {
+        0 => &mut [],
+        // SAFETY: by the manual pages of the callers.
+        _ => unsafe { std::slice::from_raw_parts_mut(fds, count as usize) },
+    }
+}
+
+/// poll(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    let limit = milliseconds(timeout).map(|limit| timespec {
+        tv_sec: limit.as_secs() as i64,
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), |limit| limit);
+    // SAFETY: by the manual page.
+    unsafe { ppoll(fds, count, limit, std::ptr::null()) }
+}
+
+/// ppoll(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        let waited = match duration(timeout) {
+            Ok(limit) => masked(mask, || polling::poll(polled(fds, count), limit)),
+            Err(errno) => Some(Err(errno)),
+        };
+        if let Some(found) = waited {
+            return give!(found);
+        }
+        // The kernel writes what is left of the time.
+        let mut left = timeout.as_ref().copied();
+        let left = left.as_mut().map_or(std::ptr::null_mut(), |left| left);
+        call!(SYS_ppoll, fds, count, left, mask, MASK_BYTES) as c_int
+    }
+}
+
+/// poll(2), fortified.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __poll_chk(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: c_int,
+    room: size_t,
+) -> c_int {
+    if room / size_of::<pollfd>() < count as usize {
+        std::process::abort();
+    }
+    // SAFETY: by the manual page.
+    unsafe { poll(fds, count, timeout) }
+}
+
+/// ppoll(2), fortified.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __ppoll_chk(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+    room: size_t,
+) -> c_int {
+    if room / size_of::<pollfd>() < count as usize {
+        std::process::abort();
+    }
+    // SAFETY: by the manual page.
+    unsafe { ppoll(fds, count, timeout, mask) }
+}
+
+/// The words of a set that select(2) looks at; programs may have sets that are longer than an `fd_set`.
+unsafe fn words<'a>(set: *mut fd_set, count: c_int) -> polling::Words<'a> {
+    let len = (count.max(0) as usize).div_ceil(64);
+    // SAFETY: by the manual page.
+    (!set.is_null()).then(|| unsafe { std::slice::from_raw_parts_mut(set.cast(), len) })
+}
+
+/// select(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    // SAFETY: by the manual page.
+    let limit = unsafe { timeout.as_ref() }.map(|time| timespec {
+        tv_sec: time.tv_sec,
+        tv_nsec: time.tv_usec * 1000,
+    });
+    let start = std::time::Instant::now();
+    let place = limit.as_ref().map_or(std::ptr::null(), |limit| limit);
+    // SAFETY: by the manual page.
+    let found = unsafe { pselect(count, read, write, except, place, std::ptr::null()) };
+    // Linux says what is left of the time.
+    // SAFETY: as above.
+    if let Some(time) = unsafe { timeout.as_mut() } {
+        let whole = Duration::new(time.tv_sec.max(0) as u64, 0)
+            + Duration::from_micros(time.tv_usec.max(0) as u64);
+        let left = whole.saturating_sub(start.elapsed());
+        time.tv_sec = left.as_secs() as i64;
+        time.tv_usec = i64::from(left.subsec_micros());
+    }
+    found
+}
+
+/// pselect(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pselect(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: by the manual page, and the kernel checks everything itself.
+    unsafe {
+        let mut sets = [words(read, count), words(write, count), words(except, count)];
+        let waited = match duration(timeout) {
+            Ok(limit) => masked(mask, || polling::select(count, &mut sets, limit)),
+            Err(errno) => Some(Err(errno)),
+        };
+        if let Some(found) = waited {
+            return give!(found);
+        }
+        let mut left = timeout.as_ref().copied();
+        let left = left.as_mut().map_or(std::ptr::null_mut(), |left| left);
+        let mask = [mask as usize, MASK_BYTES];
+        let mask = mask.as_ptr();
+        call!(SYS_pselect6, count, read, write, except, left, mask) as c_int
+    }
+}

@@ -1,0 +1,172 @@
+//! An open socket: what all copies of its descriptor share.
+
+use crate::listener::Listener;
+use baton_sockets::{Readiness, TcpStream};
+use libc::c_int;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+/// Where a socket is. It may change while the program keeps its descriptor.
+#[derive(Debug)]
+pub enum Place {
+    /// The kernel's: every call passes.
+    Kernel,
+    /// A connection on the adapter.
+    Adapter(TcpStream),
+    /// A listener, on the adapter and in the kernel.
+    Listener(Arc<Listener>),
+}
+
+/// An open socket.
+#[derive(Debug)]
+pub struct Description {
+    place: RwLock<Place>,
+    /// `AF_INET` or `AF_INET6`, as the program made it.
+    pub family: c_int,
+    /// Calls fail rather than wait.
+    pub nonblocking: AtomicBool,
+    /// TCP_NODELAY; connections have it from their listener.
+    pub nodelay: AtomicBool,
+    /// TCP_CORK.
+    pub corked: AtomicBool,
+    /// The last send had MSG_MORE.
+    pub more: AtomicBool,
+    /// SO_RCVTIMEO and SO_SNDTIMEO.
+    timeouts: Mutex<[Option<Duration>; 2]>,
+}
+
+impl Description {
+    fn new(place: Place, family: c_int) -> Self {
+        Self {
+            place: RwLock::new(place),
+            family,
+            nonblocking: AtomicBool::new(false),
+            nodelay: AtomicBool::new(false),
+            corked: AtomicBool::new(false),
+            more: AtomicBool::new(false),
+            timeouts: Mutex::default(),
+        }
+    }
+
+    /// A socket of the kernel's.
+    #[cfg(test)]
+    pub fn kernel(family: c_int) -> Self {
+        Self::new(Place::Kernel, family)
+    }
+
+    /// A connection of the adapter's.
+    pub fn connection(stream: TcpStream, family: c_int, nonblocking: bool) -> Self {
+        let description = Self::new(Place::Adapter(stream), family);
+        description
+            .nonblocking
+            .store(nonblocking, Ordering::Relaxed);
+        description
+    }
+
+    /// A listener at these addresses.
+    pub fn listener(addresses: Vec<SocketAddr>, family: c_int, nonblocking: bool) -> Self {
+        let listener = Arc::new(Listener::new(addresses));
+        let description = Self::new(Place::Listener(listener), family);
+        description
+            .nonblocking
+            .store(nonblocking, Ordering::Relaxed);
+        description
+    }
+
+    /// The same for the child of a process that was copied, as far as a child can go on with it.
+    pub fn for_child(&self) -> Option<Self> {
+        let listener = self.as_listener()?;
+        let addresses = listener.addresses().to_vec();
+        let copy = Self::listener(addresses, self.family, self.is_nonblocking());
+        let nodelay = self.nodelay.load(Ordering::Relaxed);
+        copy.nodelay.store(nodelay, Ordering::Relaxed);
+        Some(copy)
+    }
+
+    /// The connection, if it is one on the adapter.
+    pub fn stream(&self) -> Option<TcpStream> {
+        match &*self.place.read().unwrap_or_else(PoisonError::into_inner) {
+            Place::Adapter(stream) => stream.try_clone().ok(),
+            Place::Kernel | Place::Listener(_) => None,
+        }
+    }
+
+    /// The listener, if it is one.
+    pub fn as_listener(&self) -> Option<Arc<Listener>> {
+        match &*self.place.read().unwrap_or_else(PoisonError::into_inner) {
+            Place::Listener(listener) => Some(Arc::clone(listener)),
+            Place::Kernel | Place::Adapter(_) => None,
+        }
+    }
+
+    pub fn is_nonblocking(&self) -> bool {
+        self.nonblocking.load(Ordering::Relaxed)
+    }
+
+    /// How long a call waits: for what is to be read, or for room. None: without end.
+    pub fn timeout(&self, side: Side) -> Option<Duration> {
+        self.timeouts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)[side as usize]
+    }
+
+    pub fn set_timeout(&self, side: Side, timeout: Option<Duration>) {
+        let mut timeouts = self.timeouts.lock().unwrap_or_else(PoisonError::into_inner);
+        timeouts[side as usize] = timeout;
+    }
+}
+
+/// One direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Read,
+    Write,
+}
+
+/// What epoll(7) and poll(2), which have the same bits, say of a connection.
+pub fn events_of(now: &Readiness) -> u32 {
+    let mut events = 0;
+    let mut add = |holds: bool, bits: c_int| {
+        if holds {
+            events |= bits as u32;
+        }
+    };
+    add(now.is_readable(), libc::EPOLLIN | libc::EPOLLRDNORM);
+    add(now.writable && !now.opening, libc::EPOLLOUT | libc::EPOLLWRNORM);
+    add(now.ended, libc::EPOLLRDHUP);
+    add(now.failed || now.ended && now.shut, libc::EPOLLHUP);
+    add(now.failed, libc::EPOLLERR);
+    events
+}
+
+/// What they say of a listener with a connection.
+pub const ACCEPTABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_those_of_a_kernel_socket() {
+        let readable = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
+        let writable = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+        let idle = Readiness {
+            writable: true,
+            ..Readiness::default()
+        };
+        assert_eq!(events_of(&idle), writable);
+        let unread = Readiness { unread: 1, ..idle };
+        assert_eq!(events_of(&unread), readable | writable);
+        let ended = Readiness { ended: true, ..idle };
+        let half_closed = readable | writable | libc::EPOLLRDHUP as u32;
+        assert_eq!(events_of(&ended), half_closed);
+        let closed = Readiness { shut: true, ..ended };
+        assert_eq!(events_of(&closed), half_closed | libc::EPOLLHUP as u32);
+        let failed = Readiness { failed: true, ..closed };
+        assert_ne!(events_of(&failed) & libc::EPOLLERR as u32, 0);
+        let opening = Readiness { opening: true, ..Readiness::default() };
+        assert_eq!(events_of(&opening), 0);
+    }
+}

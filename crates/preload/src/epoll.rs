@@ -1,0 +1,336 @@
+//! Epoll sets with sockets of the adapter in them.
+//!
+//! The kernel's part of a set stays in the kernel's instance; sockets of the adapter are members here, a listener is in both. As in the
+//! kernel a member that has had news waits in a queue until it is looked at, and comes back into it if it is level-triggered and ready.
+
+use crate::description::{ACCEPTABLE, Description, events_of};
+use crate::reason::Reason;
+use crate::session;
+use crate::sys::{self, Errno, call, errno_of};
+use baton_sockets::{Adapter, Events, Interest, Poll, Token, Watched};
+use libc::{c_int, epoll_event};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::BorrowedFd;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Events that are taken from the adapter at once.
+const BATCH: usize = 256;
+/// What is told whether it was asked for or not.
+const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+/// A member that was told once is silent until it is changed: no event is left of it.
+const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
+const EDGE: u32 = libc::EPOLLET as u32;
+
+/// An epoll instance.
+#[derive(Debug)]
+pub struct EpollSet {
+    poll: Poll,
+    adapter: &'static Adapter,
+    members: Mutex<Members>,
+}
+
+#[derive(Debug)]
+struct Members {
+    by_fd: BTreeMap<c_int, Member>,
+    /// Those of them that are listeners.
+    listeners: Vec<c_int>,
+    /// Those that have had news.
+    queue: VecDeque<c_int>,
+    news: Events,
+    /// The kernel's events come first.
+    kernel_first: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    description: Weak<Description>,
+    wanted: u32,
+    data: u64,
+    queued: bool,
+    /// Listeners of the adapter that are registered.
+    listeners: usize,
+}
+
+impl EpollSet {
+    pub fn new(adapter: &'static Adapter) -> Self {
+        Self {
+            poll: Poll::new(adapter),
+            adapter,
+            members: Mutex::new(Members {
+                by_fd: BTreeMap::new(),
+                listeners: Vec::new(),
+                queue: VecDeque::new(),
+                news: Events::with_capacity(BATCH),
+                kernel_first: false,
+            }),
+        }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// epoll_ctl(2) of a socket of ours.
+    pub fn control(
+        &self,
+        operation: c_int,
+        fd: c_int,
+        description: &Arc<Description>,
+        event: Option<epoll_event>,
+    ) -> Result<usize, Errno> {
+        let mut members = self.members();
+        let is_member = members.by_fd.get(&fd).is_some_and(|member| {
+            std::ptr::eq(member.description.as_ptr(), Arc::as_ptr(description))
+        });
+        match (operation, is_member) {
+            (libc::EPOLL_CTL_ADD, true) => return Err(libc::EEXIST),
+            (libc::EPOLL_CTL_ADD, false) => {}
+            (_, false) => return Err(libc::ENOENT),
+            (_, true) => {
+                self.deregister(description);
+                members.remove(fd);
+            }
+        }
+        if operation == libc::EPOLL_CTL_DEL {
+            return Ok(0);
+        }
+        let event = event.ok_or(libc::EFAULT)?;
+        let mut member = Member {
+            description: Arc::downgrade(description),
+            wanted: event.events,
+            data: event.u64,
+            queued: false,
+            listeners: 0,
+        };
+        self.register(fd, description, &mut member)?;
+        if description.as_listener().is_some() {
+            members.listeners.push(fd);
+        }
+        members.by_fd.insert(fd, member);
+        Ok(0)
+    }
+
+    fn register(&self, fd: c_int, socket: &Description, member: &mut Member) -> Result<(), Errno> {
+        let token = Token(fd as usize);
+        let outcome = if let Some(stream) = socket.stream() {
+            // The end of a connection is told to those who read, and all want to hear of it.
+            let interest = match member.wanted & libc::EPOLLOUT as u32 {
+                0 => Interest::READABLE,
+                _ => Interest::READABLE | Interest::WRITABLE,
+            };
+            self.poll.register(&stream, token, interest)
+        } else if let Some(listener) = socket.as_listener() {
+            let listening = listener.listening();
+            member.listeners = listening.len();
+            // Some may be registered already.
+            for one in listening {
+                match self.poll.register(&*one, token, Interest::READABLE) {
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                        return Err(errno_of(&error));
+                    }
+                    _ => {}
+                }
+            }
+            Ok(())
+        } else {
+            Ok(())
+        };
+        outcome.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                Reason::SecondEpollSet.count(format_args!("descriptor {fd}"));
+                libc::EPERM
+            }
+            _ => errno_of(&error),
+        })
+    }
+
+    fn deregister(&self, socket: &Description) {
+        // Those that are not registered need not be.
+        if let Some(stream) = socket.stream() {
+            let _ = self.poll.deregister(&stream);
+        } else if let Some(listener) = socket.as_listener() {
+            for one in listener.listening() {
+                let _ = self.poll.deregister(&*one);
+            }
+        }
+    }
+
+    /// Whether a wait has something to give without the kernel's instance.
+    pub fn is_ready(&self) -> bool {
+        let mut events = [epoll_event { events: 0, u64: 0 }];
+        let mut members = self.members();
+        self.take_news(&mut members);
+        members.collect(&mut events, false) > 0
+    }
+
+    /// What to wait for beside the kernel's instance.
+    pub fn watched(&self) -> Watched<'_> {
+        Watched::Poll(&self.poll)
+    }
+
+    /// How long to wait at most: listeners may have to be tried again.
+    pub fn longest_wait(&self) -> Option<Duration> {
+        let members = self.members();
+        let listeners = members.listeners.iter().filter_map(|fd| members.by_fd.get(fd));
+        let sockets = listeners.filter_map(|member| member.description.upgrade());
+        let listeners = sockets.filter_map(|socket| socket.as_listener());
+        listeners.filter_map(|listener| listener.longest_wait()).min()
+    }
+
+    fn take_news(&self, members: &mut Members) {
+        let Members {
+            by_fd,
+            listeners,
+            queue,
+            news,
+            ..
+        } = members;
+        for &fd in &*listeners {
+            let Some(member) = by_fd.get_mut(&fd) else {
+                continue;
+            };
+            let socket = member.description.upgrade();
+            let listener = socket.as_ref().and_then(|socket| socket.as_listener());
+            if let (Some(socket), Some(listener)) = (socket, listener)
+                && listener.listening().len() > member.listeners
+            {
+                // The kernel's listener goes on if it cannot be.
+                let _ = self.register(fd, &socket, member);
+            }
+        }
+        // It does not wait, and so does not fail.
+        let _ = self.poll.poll(news, Some(Duration::ZERO));
+        for event in &*news {
+            let fd = event.token().0 as c_int;
+            if let Some(member) = by_fd.get_mut(&fd)
+                && !std::mem::replace(&mut member.queued, true)
+            {
+                queue.push_back(fd);
+            }
+        }
+    }
+
+    /// epoll_wait(2) on the instance `fd`.
+    pub fn wait(
+        &self,
+        fd: c_int,
+        events: &mut [epoll_event],
+        timeout: Option<Duration>,
+    ) -> Result<usize, Errno> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let found = self.look(fd, events)?;
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if found > 0 || left == Some(Duration::ZERO) {
+                return Ok(found);
+            }
+            // SAFETY: the program keeps its descriptor while it waits for it.
+            let instance = unsafe { BorrowedFd::borrow_raw(fd) };
+            let others = [PollFd::from_borrowed_fd(instance, PollFlags::IN)];
+            let most = [left, self.longest_wait()].into_iter().flatten().min();
+            let waited = self.adapter.wait_beside(&[self.watched()], &others, most);
+            waited.map_err(|error| errno_of(&error))?;
+        }
+    }
+
+    /// What is ready of both, in turn the one and the other first.
+    fn look(&self, fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
+        let mut members = self.members();
+        let kernel_first = members.kernel_first;
+        members.kernel_first = !kernel_first;
+        let mut found = 0;
+        if kernel_first {
+            found = kernel_events(fd, events)?;
+        }
+        self.take_news(&mut members);
+        found += members.collect(&mut events[found..], true);
+        drop(members);
+        if !kernel_first && found < events.len() {
+            found += kernel_events(fd, &mut events[found..]).or_else(|errno| match found {
+                0 => Err(errno),
+                _ => Ok(0),
+            })?;
+        }
+        Ok(found)
+    }
+}
+
+fn kernel_events(fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
+    let (at, len) = (events.as_mut_ptr(), events.len());
+    let no_mask = std::ptr::null::<libc::sigset_t>();
+    // SAFETY: the events are as many as is said.
+    sys::outcome(unsafe { call!(SYS_epoll_pwait, fd, at, len, 0, no_mask, 8) })
+}
+
+impl Members {
+    fn remove(&mut self, fd: c_int) {
+        self.listeners.retain(|&other| other != fd);
+        if self.by_fd.remove(&fd).is_some_and(|member| member.queued) {
+            self.queue.retain(|&other| other != fd);
+        }
+    }
+
+    /// Fills in the events of those in the queue; without `take` they stay as they are.
+    fn collect(&mut self, events: &mut [epoll_event], take: bool) -> usize {
+        let mut found = 0;
+        for _ in 0..self.queue.len() {
+            if found == events.len() {
+                break;
+            }
+            let Some(fd) = self.queue.pop_front() else {
+                break;
+            };
+            let Some(member) = self.by_fd.get_mut(&fd) else {
+                continue;
+            };
+            let Some(socket) = member.description.upgrade() else {
+                // Closed, which takes it out of the set.
+                self.remove(fd);
+                continue;
+            };
+            let ready = member.ready(&socket);
+            if ready != 0 {
+                events[found] = epoll_event {
+                    events: ready,
+                    u64: member.data,
+                };
+                found += 1;
+            }
+            let (wanted, once) = (member.wanted, member.wanted & ONE_SHOT != 0);
+            member.queued = ready != 0 && (!take || wanted & EDGE == 0 && !once);
+            if ready != 0 && take && once {
+                member.wanted = ONE_SHOT;
+            }
+            if member.queued {
+                self.queue.push_back(fd);
+            }
+        }
+        found
+    }
+}
+
+impl Member {
+    /// What of it is to be told now.
+    fn ready(&self, socket: &Description) -> u32 {
+        if self.wanted == ONE_SHOT {
+            return 0;
+        }
+        let now = if let Some(stream) = socket.stream() {
+            events_of(&stream.readiness())
+        } else if let Some(listener) = socket.as_listener() {
+            let waits = listener.listening().iter().any(|one| one.is_acceptable());
+            if waits { ACCEPTABLE } else { 0 }
+        } else {
+            0
+        };
+        now & (self.wanted | ALWAYS)
+    }
+}
+
+/// The set behind an epoll instance that gets its first socket of ours; none without an adapter.
+pub fn new_set() -> Option<Arc<EpollSet>> {
+    session::adapter().map(|adapter| Arc::new(EpollSet::new(adapter)))
+}

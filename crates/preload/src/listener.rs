@@ -1,0 +1,102 @@
+//! Listeners: on the adapter and in the kernel at once.
+//!
+//! The kernel's listener is there from listen(2) on. That of the adapter comes with the first call that waits for connections: a server
+//! often listens in one process and accepts in others, and on the adapter a listener belongs to the process that made it.
+
+use crate::reason::{Reason, tell};
+use crate::session::{self, PAUSE};
+use baton_sockets::TcpListener;
+use smallvec::SmallVec;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Listeners of the adapter, one for each version of IP.
+pub type Listening = SmallVec<[Arc<TcpListener>; 2]>;
+
+/// A listener.
+#[derive(Debug)]
+pub struct Listener {
+    addresses: Vec<SocketAddr>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    listening: Listening,
+    /// Those that are not listened at yet.
+    missing: Vec<SocketAddr>,
+    /// When it was tried last.
+    tried_at: Option<Instant>,
+    told: bool,
+}
+
+impl Listener {
+    pub fn new(addresses: Vec<SocketAddr>) -> Self {
+        let state = State {
+            listening: Listening::new(),
+            missing: addresses.clone(),
+            tried_at: None,
+            told: false,
+        };
+        Self {
+            addresses,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Where it listens on the adapter, or is to.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Those that listen, after an attempt for those that do not if it is time for one.
+    pub fn listening(&self) -> Listening {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = state.tried_at.is_none_or(|at| at.elapsed() >= PAUSE);
+        if !state.missing.is_empty() && is_due {
+            state.attempt();
+        }
+        state.listening.clone()
+    }
+
+    /// How long to wait at most: those that do not listen are to be tried again.
+    pub fn longest_wait(&self) -> Option<Duration> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (!state.missing.is_empty()).then_some(PAUSE)
+    }
+}
+
+impl State {
+    fn attempt(&mut self) {
+        self.tried_at = Some(Instant::now());
+        let Some(adapter) = session::adapter() else {
+            return;
+        };
+        let told = std::mem::replace(&mut self.told, true);
+        let listening = &mut self.listening;
+        self.missing.retain(|&address| {
+            let error = match TcpListener::bind(adapter, address) {
+                Ok(listener) => {
+                    // What waits is the call, not the socket.
+                    let set = listener.set_nonblocking(true);
+                    debug_assert!(set.is_ok());
+                    tell(format_args!("listening at {address} on the adapter"));
+                    listening.push(Arc::new(listener));
+                    return false;
+                }
+                Err(error) => error,
+            };
+            let (reason, may_change) = match error.kind() {
+                ErrorKind::AddrInUse => (Reason::AddressInUse, true),
+                ErrorKind::AddrNotAvailable => (Reason::AddressNotAvailable, false),
+                _ => (Reason::NotListening, true),
+            };
+            if !told || !may_change {
+                reason.count(format_args!("{address}: {error}"));
+            }
+            may_change
+        });
+    }
+}

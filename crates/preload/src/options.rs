@@ -1,0 +1,92 @@
+//! Options of sockets. Those that the adapter does not know are the kernel socket's, which keeps them.
+
+use crate::description::{Description, Side};
+use crate::sys::{Errno, errno_of};
+use libc::{c_int, c_void, socklen_t, timeval};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What setsockopt(2) changes on the adapter; the kernel's socket is told as well.
+///
+/// # Safety
+/// `value` is null or good for `len` bytes.
+pub unsafe fn set(
+    socket: &Description,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        match (level, name) {
+            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
+                if let Some(on) = number(value, len) {
+                    set_nodelay(socket, on != 0);
+                }
+            }
+            (libc::IPPROTO_TCP, libc::TCP_CORK) => {
+                if let (Some(on), Some(stream)) = (number(value, len), socket.stream()) {
+                    socket.corked.store(on != 0, Ordering::Relaxed);
+                    // It cannot fail.
+                    let _ = stream.set_cork(on != 0);
+                }
+            }
+            (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => {
+                if let Some(time) = time(value, len) {
+                    socket.set_timeout(Side::Read, time);
+                }
+            }
+            (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => {
+                if let Some(time) = time(value, len) {
+                    socket.set_timeout(Side::Write, time);
+                }
+            }
+            (libc::SOL_SOCKET, libc::SO_LINGER) if len as usize >= size_of::<libc::linger>() => {
+                let linger = value.cast::<libc::linger>().read_unaligned();
+                if let Some(stream) = socket.stream() {
+                    let _ = stream.set_abort(linger.l_onoff != 0 && linger.l_linger == 0);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// TCP_NODELAY. Where the adapter has no room for the request now, Nagle's algorithm stays on.
+pub fn set_nodelay(socket: &Description, on: bool) {
+    socket.nodelay.store(on, Ordering::Relaxed);
+    if let Some(stream) = socket.stream() {
+        let _ = stream.set_nodelay(on);
+    }
+}
+
+/// What getsockopt(2) has to tell of the adapter's socket and the kernel's does not know: SO_ERROR, which is told once.
+pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<Errno> {
+    if (level, name) != (libc::SOL_SOCKET, libc::SO_ERROR) {
+        return None;
+    }
+    let error = socket.stream()?.take_error().ok()?;
+    Some(error.map_or(0, |error| errno_of(&error)))
+}
+
+/// # Safety
+/// `value` is null or good for `len` bytes.
+unsafe fn number(value: *const c_void, len: socklen_t) -> Option<c_int> {
+    let is_there = !value.is_null() && len as usize >= size_of::<c_int>();
+    // SAFETY: by this function's contract.
+    is_there.then(|| unsafe { value.cast::<c_int>().read_unaligned() })
+}
+
+/// # Safety
+/// `value` is null or good for `len` bytes.
+unsafe fn time(value: *const c_void, len: socklen_t) -> Option<Option<Duration>> {
+    if value.is_null() || (len as usize) < size_of::<timeval>() {
+        return None;
+    }
+    // SAFETY: by this function's contract.
+    let time = unsafe { value.cast::<timeval>().read_unaligned() };
+    let (seconds, us) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec));
+    let time = Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_micros(us.unwrap_or(0));
+    Some((!time.is_zero()).then_some(time))
+}

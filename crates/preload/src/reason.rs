@@ -1,0 +1,98 @@
+//! Why something is not on the adapter, or was refused: named, counted, and told where `BATON_LOG` says.
+
+use crate::sys;
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where messages go: `stderr`, or the name of a file that they are appended to.
+const LOG: &str = "BATON_LOG";
+
+/// The reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// There is no adapter to attach to: the kernel alone listens.
+    NoAdapter,
+    /// Another process listens there on the adapter; this one looks again now and then.
+    AddressInUse,
+    /// The address is not one of the adapter's.
+    AddressNotAvailable,
+    /// The adapter refuses to listen for another reason.
+    NotListening,
+    /// The descriptor is beyond the table's end.
+    TooManyDescriptors,
+    /// A connection of the parent's was left to it at fork(2).
+    LeftWithParent,
+    /// A connection was to be passed to another process.
+    Passed,
+    /// A connection was to be in a second epoll set.
+    SecondEpollSet,
+    /// splice(2) from or to a connection.
+    Spliced,
+}
+
+impl Reason {
+    const ALL: [Self; 9] = [
+        Self::NoAdapter,
+        Self::AddressInUse,
+        Self::AddressNotAvailable,
+        Self::NotListening,
+        Self::TooManyDescriptors,
+        Self::LeftWithParent,
+        Self::Passed,
+        Self::SecondEpollSet,
+        Self::Spliced,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::NoAdapter => "no_adapter",
+            Self::AddressInUse => "address_in_use",
+            Self::AddressNotAvailable => "address_not_available",
+            Self::NotListening => "not_listening",
+            Self::TooManyDescriptors => "too_many_descriptors",
+            Self::LeftWithParent => "left_with_parent",
+            Self::Passed => "passed",
+            Self::SecondEpollSet => "second_epoll_set",
+            Self::Spliced => "spliced",
+        }
+    }
+
+    /// Counts it, and tells it with what it was about.
+    pub fn count(self, about: impl Display) {
+        COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
+        tell(format_args!("{}: {about}", self.name()));
+    }
+}
+
+static COUNTS: [AtomicU64; Reason::ALL.len()] = [const { AtomicU64::new(0) }; Reason::ALL.len()];
+
+/// Tells something, if it is wanted.
+pub fn tell(message: impl Display) {
+    static PLACE: OnceLock<Option<String>> = OnceLock::new();
+    let Some(place) = PLACE.get_or_init(|| std::env::var(LOG).ok()) else {
+        return;
+    };
+    let line = format!("baton-preload: {}: {message}\n", sys::process());
+    // Nobody can be told that it cannot be told.
+    let _ = match place.as_str() {
+        "stderr" => std::io::stderr().write_all(line.as_bytes()),
+        path => OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(line.as_bytes())),
+    };
+}
+
+/// Tells how often each reason was counted.
+pub fn tell_counts() {
+    for reason in Reason::ALL {
+        let count = COUNTS[reason as usize].load(Ordering::Relaxed);
+        if count > 0 {
+            tell(format_args!("{} {count} times", reason.name()));
+        }
+    }
+}

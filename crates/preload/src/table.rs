@@ -1,0 +1,219 @@
+//! Which descriptors are ours. Most calls are on others, which costs them one load.
+
+use crate::description::Description;
+use crate::epoll::EpollSet;
+use crate::sys;
+use libc::c_int;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+
+/// Descriptors from here on are the kernel's: more than Linux lets a process have unless it is told to.
+pub const MOST: usize = 1 << 20;
+
+/// Pages of it that nobody writes take no memory.
+static OURS: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+static ENTRIES: RwLock<Vec<Option<Entry>>> = RwLock::new(Vec::new());
+/// The process that the table is of: the child of vfork(2) shares its memory, not its descriptors.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+/// What is behind a descriptor of ours.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// A socket.
+    Socket(Arc<Description>),
+    /// An epoll instance with sockets of ours.
+    Epoll(Arc<EpollSet>),
+}
+
+fn is_ours(fd: c_int) -> bool {
+    usize::try_from(fd).is_ok_and(|fd| fd < MOST && OURS[fd].load(Ordering::Acquire))
+}
+
+/// What is behind a descriptor, if it is ours.
+#[inline]
+pub fn find(fd: c_int) -> Option<Entry> {
+    if is_ours(fd) { find_ours(fd) } else { None }
+}
+
+#[cold]
+fn find_ours(fd: c_int) -> Option<Entry> {
+    let entries = ENTRIES.read().unwrap_or_else(PoisonError::into_inner);
+    entries.get(fd as usize)?.clone()
+}
+
+/// The socket behind a descriptor, if it is ours.
+#[inline]
+pub fn socket(fd: c_int) -> Option<Arc<Description>> {
+    match find(fd) {
+        Some(Entry::Socket(description)) => Some(description),
+        _ => None,
+    }
+}
+
+/// The epoll instance behind a descriptor, if there are sockets of ours in it.
+#[inline]
+pub fn epoll(fd: c_int) -> Option<Arc<EpollSet>> {
+    match find(fd) {
+        Some(Entry::Epoll(set)) => Some(set),
+        _ => None,
+    }
+}
+
+fn write() -> RwLockWriteGuard<'static, Vec<Option<Entry>>> {
+    ENTRIES.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a descriptor ours; false when it is beyond the table's end.
+pub fn set(fd: c_int, entry: Entry) -> bool {
+    let index = fd as usize;
+    if index >= MOST {
+        return false;
+    }
+    let mut entries = write();
+    if index >= entries.len() {
+        entries.resize(index + 1, None);
+    }
+    let before = entries[index].replace(entry);
+    OURS[index].store(true, Ordering::Release);
+    // To drop it may take other locks.
+    drop(entries);
+    drop(before);
+    true
+}
+
+/// A descriptor is the kernel's again, or is about to be closed. What was behind it goes with the last of its descriptors.
+pub fn remove(fd: c_int) -> Option<Entry> {
+    if !is_ours(fd) || PROCESS.load(Ordering::Relaxed) != sys::process() {
+        return None;
+    }
+    let mut entries = write();
+    OURS[fd as usize].store(false, Ordering::Release);
+    entries.get_mut(fd as usize)?.take()
+}
+
+/// `new` is a copy of `old`, whatever it was before.
+pub fn copy(old: c_int, new: c_int) {
+    if old == new || PROCESS.load(Ordering::Relaxed) != sys::process() {
+        return;
+    }
+    remove(new);
+    if let Some(entry) = find(old) {
+        set(new, entry);
+    }
+}
+
+/// All descriptors of ours from `first` to `last`.
+pub fn range(first: c_int, last: c_int) -> Vec<c_int> {
+    let entries = ENTRIES.read().unwrap_or_else(PoisonError::into_inner);
+    let all = entries.iter().enumerate();
+    let ours = all.filter(|(_, entry)| entry.is_some());
+    ours.map(|(fd, _)| fd as c_int)
+        .filter(|fd| (first..=last).contains(fd))
+        .collect()
+}
+
+/// The table is of this process from now on.
+pub fn claim() {
+    PROCESS.store(sys::process(), Ordering::Relaxed);
+}
+
+/// Whether this is the process that the table is of.
+pub fn is_claimed() -> bool {
+    PROCESS.load(Ordering::Relaxed) == sys::process()
+}
+
+/// Held while the process is copied.
+pub struct Held(RwLockWriteGuard<'static, Vec<Option<Entry>>>);
+
+/// Keeps all others from the table.
+pub fn hold() -> Held {
+    Held(write())
+}
+
+impl Held {
+    /// In the child: replaces every entry by what `change` makes of it. The entries of the parent are never dropped: they are of threads
+    /// and a link that are not the child's.
+    pub fn replace(mut self, change: impl Fn(c_int, &Entry) -> Option<Entry>) {
+        for (fd, place) in self.0.iter_mut().enumerate() {
+            if let Some(entry) = place.take() {
+                *place = change(fd as c_int, &entry);
+                OURS[fd].store(place.is_some(), Ordering::Release);
+                std::mem::forget(entry);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Mutex, MutexGuard};
+
+    /// The table is one, and the numbers in these tests are never descriptors.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn alone() -> MutexGuard<'static, ()> {
+        claim();
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entry() -> (Arc<Description>, Entry) {
+        let description = Arc::new(Description::kernel(libc::AF_INET));
+        (Arc::clone(&description), Entry::Socket(description))
+    }
+
+    #[test]
+    fn copies_share_a_description_and_the_last_one_drops_it() {
+        let _alone = alone();
+        let (description, entry) = entry();
+        assert!(set(70_000, entry) && socket(70_001).is_none());
+        copy(70_000, 70_001);
+        let found = socket(70_001).expect("a copy");
+        assert!(Arc::ptr_eq(&found, &description));
+        drop(found);
+        drop(remove(70_000));
+        assert!(socket(70_000).is_none() && socket(70_001).is_some());
+        drop(remove(70_001));
+        assert_eq!(Arc::strong_count(&description), 1);
+    }
+
+    #[test]
+    fn a_copy_of_what_is_not_ours_is_not_ours() {
+        let _alone = alone();
+        set(70_010, entry().1);
+        copy(70_011, 70_010);
+        assert!(find(70_010).is_none());
+    }
+
+    #[test]
+    fn what_is_no_descriptor_is_not_ours() {
+        for fd in [-1, c_int::MAX, MOST as c_int] {
+            assert!(find(fd).is_none() && remove(fd).is_none());
+        }
+        assert!(!set(MOST as c_int, entry().1));
+    }
+
+    #[test]
+    fn another_process_changes_nothing() {
+        let _alone = alone();
+        set(70_020, entry().1);
+        PROCESS.store(1, Ordering::Relaxed);
+        assert!(remove(70_020).is_none());
+        copy(70_021, 70_020);
+        claim();
+        assert!(remove(70_020).is_some());
+    }
+
+    #[test]
+    fn ranges_have_both_ends() {
+        let _alone = alone();
+        for fd in [70_030, 70_032, 70_034] {
+            set(fd, entry().1);
+        }
+        assert_eq!(range(70_030, 70_033), [70_030, 70_032]);
+        assert_eq!(range(70_032, 70_034), [70_032, 70_034]);
+        for fd in range(70_030, 70_034) {
+            remove(fd);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Reading and writing connections of the adapter, as the kernel would.
+
+use crate::description::{Description, Side};
+use crate::session;
+use crate::sys::{self, Errno, call, errno_of};
+use baton_sockets::{Interest, TcpStream, Watched};
+use libc::{c_int, iovec, off64_t};
+use std::cell::RefCell;
+use std::io::{ErrorKind, Write};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What is gathered from small parts, or read of a file, at once.
+const PIECE: usize = 64 << 10;
+
+thread_local! {
+    static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One call on a connection.
+pub struct Call<'a> {
+    description: &'a Description,
+    stream: TcpStream,
+    flags: c_int,
+    deadline: Option<Instant>,
+    waits: bool,
+}
+
+impl<'a> Call<'a> {
+    /// With the flags of recv(2) or send(2). A listener is not connected.
+    pub fn new(description: &'a Description, side: Side, flags: c_int) -> Result<Self, Errno> {
+        let stream = description.stream().ok_or(libc::ENOTCONN)?;
+        if flags & libc::MSG_OOB != 0 {
+            return Err(libc::EINVAL);
+        }
+        let timeout = description.timeout(side);
+        Ok(Self {
+            description,
+            stream,
+            flags,
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            waits: !description.is_nonblocking() && flags & libc::MSG_DONTWAIT == 0,
+        })
+    }
+
+    /// Waits for the connection, if the call may.
+    fn wait(&self, interest: Interest) -> Result<(), Errno> {
+        let left = self
+            .deadline
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        if !self.waits || left == Some(Duration::ZERO) {
+            return Err(libc::EAGAIN);
+        }
+        let adapter = session::adapter().ok_or(libc::ENETDOWN)?;
+        let watched = [Watched::Stream(&self.stream, interest)];
+        adapter
+            .wait_beside(&watched, &[], left)
+            .map_err(|error| errno_of(&error))
+    }
+
+    /// recv(2) into these parts.
+    ///
+    /// # Safety
+    /// Each is good for its length.
+    pub unsafe fn receive(&self, parts: &[iovec]) -> Result<usize, Errno> {
+        if self.flags & libc::MSG_ERRQUEUE != 0 {
+            return Err(libc::EAGAIN);
+        }
+        let wants_all = self.flags & libc::MSG_WAITALL != 0;
+        let mut received = 0;
+        for part in parts.iter().filter(|part| part.iov_len > 0) {
+            // SAFETY: by this function's contract.
+            let buffer =
+                unsafe { std::slice::from_raw_parts_mut(part.iov_base.cast::<u8>(), part.iov_len) };
+            let mut filled = 0;
+            while filled < buffer.len() {
+                match self.receive_some(&mut buffer[filled..]) {
+                    Ok(0) => return Ok(received),
+                    Ok(len) => {
+                        filled += len;
+                        received += len;
+                        if self.flags & libc::MSG_PEEK != 0 {
+                            return Ok(received);
+                        }
+                    }
+                    Err(libc::EAGAIN) if received == 0 || wants_all && self.waits => {
+                        match self.wait(Interest::READABLE) {
+                            Err(_) if received > 0 => return Ok(received),
+                            outcome => outcome?,
+                        }
+                    }
+                    Err(_) if received > 0 => return Ok(received),
+                    Err(errno) => return Err(errno),
+                }
+            }
+        }
+        Ok(received)
+    }
+
+    fn receive_some(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let outcome = match self.flags & libc::MSG_PEEK {
+            0 => self.stream.receive(buffer.len()).map(|data| {
+                buffer[..data.len()].copy_from_slice(&data);
+                data.len()
+            }),
+            _ => self.stream.peek(buffer),
+        };
+        outcome.map_err(|error| errno_of(&error))
+    }
+
+    /// send(2) of these parts.
+    ///
+    /// # Safety
+    /// Each is good for its length.
+    pub unsafe fn send(&self, parts: &[iovec]) -> Result<usize, Errno> {
+        // SAFETY: by this function's contract.
+        let slices = parts.iter().filter(|part| part.iov_len > 0).map(|part| unsafe {
+            std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len)
+        });
+        let total: usize = parts.iter().map(|part| part.iov_len).sum();
+        self.cork();
+        let outcome = if parts.len() > 1 && total <= PIECE {
+            // They go as one: small parts would be small segments.
+            GATHERED.with_borrow_mut(|gathered| {
+                gathered.clear();
+                slices.for_each(|slice| gathered.extend_from_slice(slice));
+                self.send_all(gathered)
+            })
+        } else {
+            let mut sent = 0;
+            let mut outcome = Ok(0);
+            for slice in slices {
+                outcome = self.send_all(slice);
+                sent += outcome.unwrap_or_default();
+                if outcome != Ok(slice.len()) {
+                    break;
+                }
+            }
+            if sent > 0 { Ok(sent) } else { outcome }
+        };
+        self.uncork();
+        outcome.inspect_err(|&errno| self.signal(errno))
+    }
+
+    /// As much as there is room for, or all of it where the call waits.
+    fn send_all(&self, data: &[u8]) -> Result<usize, Errno> {
+        let mut sent = 0;
+        while sent < data.len() {
+            let outcome = match (&self.stream).write(&data[sent..]) {
+                Ok(len) => {
+                    sent += len;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.wait(Interest::WRITABLE)
+                }
+                Err(error) => Err(errno_of(&error)),
+            };
+            match outcome {
+                Ok(()) => {}
+                Err(_) if sent > 0 => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(sent)
+    }
+
+    /// More follows, by MSG_MORE.
+    fn cork(&self) {
+        if self.flags & libc::MSG_MORE != 0 {
+            // It cannot fail.
+            let _ = self.stream.set_cork(true);
+            self.description.more.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What was held back by MSG_MORE goes with what does not have it.
+    fn uncork(&self) {
+        let more = self.flags & libc::MSG_MORE != 0;
+        if !more && self.description.more.swap(false, Ordering::Relaxed) {
+            let corked = self.description.corked.load(Ordering::Relaxed);
+            let _ = self.stream.set_cork(corked);
+        }
+    }
+
+    fn signal(&self, errno: Errno) {
+        if errno == libc::EPIPE && self.flags & libc::MSG_NOSIGNAL == 0 {
+            // SAFETY: what the kernel would do.
+            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+        }
+    }
+
+    /// sendfile(2): what a file has from `offset` on, or from where it stands.
+    pub fn send_file(
+        &self,
+        from: c_int,
+        mut offset: Option<&mut off64_t>,
+        count: usize,
+    ) -> Result<usize, Errno> {
+        let mut piece = GATHERED.take();
+        piece.resize(PIECE, 0);
+        let mut sent = 0;
+        let outcome = loop {
+            let most = (count - sent).min(PIECE);
+            if most == 0 {
+                break Ok(sent);
+            }
+            let at = piece.as_mut_ptr();
+            // SAFETY: the piece is at least as long as is said.
+            let read = sys::outcome(unsafe {
+                match &offset {
+                    Some(offset) => call!(SYS_pread64, from, at, most, **offset),
+                    None => call!(SYS_read, from, at, most),
+                }
+            });
+            let len = match read {
+                Ok(0) => break Ok(sent),
+                Ok(len) => len,
+                Err(errno) => break Err(errno),
+            };
+            let taken = self.send_all(&piece[..len]);
+            let taken_len = taken.unwrap_or_default();
+            sent += taken_len;
+            match &mut offset {
+                Some(offset) => **offset += taken_len as off64_t,
+                None if taken_len < len => {
+                    let back = taken_len as off64_t - len as off64_t;
+                    // SAFETY: it moves a position.
+                    unsafe { call!(SYS_lseek, from, back, libc::SEEK_CUR) };
+                }
+                None => {}
+            }
+            match taken {
+                Ok(taken) if taken == len => {}
+                Ok(_) => break Ok(sent),
+                Err(errno) => break Err(errno),
+            }
+        };
+        GATHERED.set(piece);
+        self.uncork();
+        match outcome {
+            Err(_) if sent > 0 => Ok(sent),
+            outcome => outcome.inspect_err(|&errno| self.signal(errno)),
+        }
+    }
+}

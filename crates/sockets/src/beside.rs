@@ -1,0 +1,159 @@
+//! Waiting for sockets of an adapter beside other things, and what can be done with a socket now.
+
+use crate::Adapter;
+use crate::adapter::Timeout;
+use crate::core::{Core, Side};
+use crate::listener::TcpListener;
+use crate::poll::{Interest, Poll, sealed::Sealed};
+use crate::stream::TcpStream;
+use crate::waiter::{Parker, Waiter};
+use rustix::event::{PollFd, Timespec, poll};
+use smallvec::SmallVec;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What can be done with a connection now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// Bytes that wait to be read.
+    pub unread: usize,
+    /// The peer will send no more, or this side reads no more.
+    pub ended: bool,
+    /// There is room for data, or a write fails at once.
+    pub writable: bool,
+    /// Nothing can be sent any more.
+    pub shut: bool,
+    /// The connection is lost; `take_error` tells why.
+    pub failed: bool,
+    /// It is not known yet whether it can be opened.
+    pub opening: bool,
+}
+
+impl Readiness {
+    /// A read does not wait.
+    pub fn is_readable(&self) -> bool {
+        !self.opening && (self.unread > 0 || self.ended || self.failed)
+    }
+}
+
+/// Something that [`Adapter::wait_beside`] waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Watched<'a> {
+    /// A connection, until it can be read or written.
+    Stream(&'a TcpStream, Interest),
+    /// A listener, until there is a connection.
+    Listener(&'a TcpListener),
+    /// A poll, until it has an event.
+    Poll(&'a Poll),
+}
+
+impl Watched<'_> {
+    /// Whether it is ready; or registers the waiter.
+    fn check(&self, core: &mut Core, waiter: Option<&Waiter>) -> bool {
+        match self {
+            Self::Stream(stream, interest) => {
+                let now = stream.readiness_in(core);
+                let wants = |wanted: bool, side, core: &mut Core| {
+                    if let (true, Some(waiter)) = (wanted, waiter) {
+                        core.wait_until(stream.socket(), side, waiter);
+                    }
+                };
+                wants(interest.reads(), Side::Read, core);
+                wants(interest.writes(), Side::Write, core);
+                interest.reads() && now.is_readable() || interest.writes() && now.writable
+            }
+            Self::Listener(listener) => {
+                if let Some(waiter) = waiter {
+                    core.wait_until(listener.socket(), Side::Read, waiter);
+                }
+                listener.is_acceptable_in(core)
+            }
+            Self::Poll(poll) => poll.has_events(core, waiter),
+        }
+    }
+}
+
+impl Adapter {
+    /// Waits until one of `watched` is ready, one of `others` is, or `timeout` is over: the thread that waits takes in what the adapter
+    /// tells, so that there is none between it and its sockets. What is ready is to be looked up then.
+    ///
+    /// # Errors
+    /// `Interrupted` by a signal; the system cannot wait.
+    pub fn wait_beside(
+        &self,
+        watched: &[Watched<'_>],
+        others: &[PollFd<'_>],
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        let mut beside = Beside {
+            others: Some(others),
+            outcome: None,
+        };
+        self.handle()
+            .block_beside(Timeout::from(timeout), &mut beside, |core, waiter| {
+                // All are looked at: each is to know of the waiter.
+                let ready = watched.iter().filter(|one| one.check(core, waiter));
+                (ready.count() > 0).then_some(())
+            });
+        beside.outcome.unwrap_or(Ok(()))
+    }
+}
+
+/// What a thread waits for beside the adapter.
+#[derive(Debug)]
+pub(crate) struct Beside<'a> {
+    /// None: it does not want to hear of signals either.
+    others: Option<&'a [PollFd<'a>]>,
+    /// One of them is ready, or it cannot be waited for.
+    outcome: Option<io::Result<()>>,
+}
+
+impl<'a> Beside<'a> {
+    pub(crate) fn nothing() -> Self {
+        Self {
+            others: None,
+            outcome: None,
+        }
+    }
+
+    pub(crate) fn has_happened(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// Sleeps until `own` is ready, or one of the others.
+    pub(crate) fn sleep(&mut self, own: PollFd<'_>, timeout: Option<Duration>) {
+        let others = self.others.unwrap_or_default();
+        let mut fds: SmallVec<[PollFd<'_>; 8]> = SmallVec::with_capacity(1 + others.len());
+        fds.push(own);
+        fds.extend(others.iter().cloned());
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let woken = poll(&mut fds, timeout.as_ref());
+        if self.others.is_none() {
+            // That the system cannot wait is no reason not to look.
+            return;
+        }
+        match woken {
+            Ok(_) if fds[1..].iter().all(|fd| fd.revents().is_empty()) => {}
+            Ok(_) => self.outcome = Some(Ok(())),
+            Err(error) => self.outcome = Some(Err(error.into())),
+        }
+    }
+
+    /// Sleeps until this thread is notified, or one of the others is ready.
+    pub(crate) fn park(&mut self, parker: &Arc<Parker>, deadline: Option<Instant>) {
+        let bell = self.others.and_then(|_| parker.bell());
+        let Some(bell) = bell else {
+            return parker.park(deadline);
+        };
+        while !parker.is_notified() && self.outcome.is_none() {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return;
+            }
+            self.sleep(crate::driver::readable(bell), left);
+        }
+        // It is full only of what has been noted.
+        let _ = rustix::io::read(bell, &mut [0; 8]);
+    }
+}
