@@ -69,10 +69,16 @@ impl Reason {
 
 static COUNTS: [AtomicU64; Reason::ALL.len()] = [const { AtomicU64::new(0) }; Reason::ALL.len()];
 
+static PLACE: OnceLock<Option<String>> = OnceLock::new();
+
+/// Reads the environment.
+pub fn at_load() {
+    PLACE.get_or_init(|| std::env::var(LOG).ok());
+}
+
 /// Tells something, if it is wanted.
 pub fn tell(message: impl Display) {
-    static PLACE: OnceLock<Option<String>> = OnceLock::new();
-    let Some(place) = PLACE.get_or_init(|| std::env::var(LOG).ok()) else {
+    let Some(Some(place)) = PLACE.get() else {
         return;
     };
     let line = format!("baton-preload: {}: {message}\n", sys::process());

@@ -4,11 +4,13 @@ use crate::reason::{self, Reason};
 use crate::table::{self, Entry, Held};
 use baton_sockets::{Adapter, Forking};
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where the adapter listens: the name of a Unix socket.
 const PLACE: &str = "BATON_ADAPTER";
+static ADAPTER_AT: OnceLock<Option<PathBuf>> = OnceLock::new();
 /// Between two attempts to attach.
 pub const PAUSE: Duration = Duration::from_millis(250);
 
@@ -26,6 +28,16 @@ static SESSION: Mutex<Session> = Mutex::new(Session {
 fn session() -> MutexGuard<'static, Session> {
     SESSION.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Reads the environment, which some programs clear when they start.
+extern "C" fn at_load() {
+    ADAPTER_AT.get_or_init(|| std::env::var_os(PLACE).map(PathBuf::from));
+    reason::at_load();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
 
 /// Sees to it that this process is known, and what becomes of it. To be called before the table has its first entry.
 pub fn prepare() {
@@ -47,8 +59,8 @@ pub fn adapter() -> Option<&'static Adapter> {
     if session.adapter.is_some() || session.failed_at.is_some_and(is_too_soon) {
         return session.adapter;
     }
-    let place = std::env::var_os(PLACE)?;
-    match Adapter::connect(&place) {
+    let place = ADAPTER_AT.get()?.as_ref()?;
+    match Adapter::connect(place) {
         // It lives as long as the process: who forks holds it.
         Ok(adapter) => session.adapter = Some(Box::leak(Box::new(adapter))),
         Err(error) => {

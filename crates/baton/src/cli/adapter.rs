@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Where `baton live adapter` takes applications in.
-const LISTEN: &str = "/run/baton.sock";
+pub(super) const LISTEN: &str = "/run/baton.sock";
 /// Where a running `baton live adapter` answers.
 pub(super) const CONTROL: &str = "/run/baton-adapter.sock";
 

@@ -14,6 +14,7 @@ use clap::{Args, Subcommand, ValueHint};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -39,8 +40,21 @@ pub enum LiveCommand {
     Get(GetArgs),
     /// Route packets between interfaces
     Route(RouteArgs),
+    /// Run a program whose TCP servers are on an adapter, unmodified: a library is preloaded into it
+    Run(RunOnAdapterArgs),
     /// Show the connections and counters of a running `baton live serve` or `baton live adapter`
     Stat(StatArgs),
+}
+
+/// `baton live run`.
+#[derive(Debug, Args)]
+pub struct RunOnAdapterArgs {
+    /// Where the adapter listens
+    #[arg(long, value_name = "PATH", default_value = super::adapter::LISTEN, value_hint = ValueHint::FilePath)]
+    pub adapter: PathBuf,
+    /// The program and its arguments, after --
+    #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
 }
 
 /// The link and the engine on it.

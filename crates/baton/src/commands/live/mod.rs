@@ -5,6 +5,7 @@ mod descriptors;
 mod engine;
 mod get;
 mod route;
+mod run;
 mod serve;
 mod stat;
 
@@ -23,6 +24,7 @@ pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failu
         LiveCommand::Serve(arguments) => serve::execute(arguments, interrupt),
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
         LiveCommand::Route(arguments) => route::execute(arguments, interrupt),
+        LiveCommand::Run(arguments) => run::execute(arguments),
         LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),
     }
 }

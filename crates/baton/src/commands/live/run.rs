@@ -1,0 +1,68 @@
+//! `baton live run`: a program whose TCP is to be on an adapter.
+
+mod program;
+
+use crate::cli::RunOnAdapterArgs;
+use crate::failure::Failure;
+use program::{Unfit, check, find};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The library, which stands beside this program.
+const LIBRARY: &str = "libbaton_preload.so";
+/// Where the library reads which adapter is meant.
+const ADAPTER: &str = "BATON_ADAPTER";
+/// What the loader loads first.
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// Becomes the program.
+///
+/// # Errors
+/// There is no library, no adapter or no such program, or it cannot be preloaded.
+pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
+    let library = library()?;
+    if !arguments.adapter.exists() {
+        let adapter = arguments.adapter.display();
+        let message = format!("--adapter {adapter}: no such file; start one: baton live adapter --listen {adapter} ...");
+        return Err(Failure::BadInput(message));
+    }
+    let Some((name, rest)) = arguments.command.split_first() else {
+        return Err(Failure::BadInput("no command is given".to_owned()));
+    };
+    let shown = Path::new(name).display();
+    let unfit = |why: Unfit| Failure::BadInput(format!("{shown}: {why}"));
+    let program = find(name).ok_or_else(|| unfit(Unfit::NotFound))?;
+    check(&program).map_err(unfit)?;
+    let adapter = std::path::absolute(&arguments.adapter).unwrap_or_else(|_| arguments.adapter.clone());
+    let error = Command::new(&program)
+        .arg0(name)
+        .args(rest)
+        .env(PRELOAD, preload(&library))
+        .env(ADAPTER, adapter)
+        .exec();
+    Err(Failure::Failed(format!("{shown}: {error}")))
+}
+
+/// The library.
+fn library() -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe();
+    let own = own.map_err(|error| Failure::Failed(format!("where this program is: {error}")))?;
+    let library = own.with_file_name(LIBRARY);
+    if library.is_file() {
+        return Ok(library);
+    }
+    let message = format!("{}: no such file; build it: cargo build --release -p baton-preload", library.display());
+    Err(Failure::BadInput(message))
+}
+
+/// The library before what is preloaded anyhow.
+fn preload(library: &Path) -> OsString {
+    let mut all = OsString::from(library);
+    if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
