@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Where a socket is. It may change while the program keeps its descriptor.
 #[derive(Debug)]
 pub enum Place {
-    /// The kernel's: every call passes.
+    /// The kernel's, where it may not be connected: after fork(2) the adapter's connections are the parent's.
     Kernel,
     /// A connection on the adapter.
     Adapter(TcpStream),
@@ -51,7 +51,6 @@ impl Description {
     }
 
     /// A socket of the kernel's.
-    #[cfg(test)]
     pub fn kernel(family: c_int) -> Self {
         Self::new(Place::Kernel, family)
     }
@@ -76,13 +75,15 @@ impl Description {
     }
 
     /// The same for the child of a process that was copied, as far as a child can go on with it.
-    pub fn for_child(&self) -> Option<Self> {
-        let listener = self.as_listener()?;
+    pub fn for_child(&self) -> Self {
+        let Some(listener) = self.as_listener() else {
+            return Self::kernel(self.family);
+        };
         let addresses = listener.addresses().to_vec();
         let copy = Self::listener(addresses, self.family, self.is_nonblocking());
         let nodelay = self.nodelay.load(Ordering::Relaxed);
         copy.nodelay.store(nodelay, Ordering::Relaxed);
-        Some(copy)
+        copy
     }
 
     /// The connection, if it is one on the adapter.
@@ -91,6 +92,12 @@ impl Description {
             Place::Adapter(stream) => stream.try_clone().ok(),
             Place::Kernel | Place::Listener(_) => None,
         }
+    }
+
+    /// Whether calls are the kernel's to answer.
+    pub fn is_kernels(&self) -> bool {
+        let place = self.place.read().unwrap_or_else(PoisonError::into_inner);
+        matches!(*place, Place::Kernel)
     }
 
     /// The listener, if it is one.
@@ -107,9 +114,7 @@ impl Description {
 
     /// How long a call waits: for what is to be read, or for room. None: without end.
     pub fn timeout(&self, side: Side) -> Option<Duration> {
-        self.timeouts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)[side as usize]
+        self.timeouts.lock().unwrap_or_else(PoisonError::into_inner)[side as usize]
     }
 
     pub fn set_timeout(&self, side: Side, timeout: Option<Duration>) {
@@ -134,7 +139,10 @@ pub fn events_of(now: &Readiness) -> u32 {
         }
     };
     add(now.is_readable(), libc::EPOLLIN | libc::EPOLLRDNORM);
-    add(now.writable && !now.opening, libc::EPOLLOUT | libc::EPOLLWRNORM);
+    add(
+        now.writable && !now.opening,
+        libc::EPOLLOUT | libc::EPOLLWRNORM,
+    );
     add(now.ended, libc::EPOLLRDHUP);
     add(now.failed || now.ended && now.shut, libc::EPOLLHUP);
     add(now.failed, libc::EPOLLERR);
@@ -159,14 +167,26 @@ mod tests {
         assert_eq!(events_of(&idle), writable);
         let unread = Readiness { unread: 1, ..idle };
         assert_eq!(events_of(&unread), readable | writable);
-        let ended = Readiness { ended: true, ..idle };
+        let ended = Readiness {
+            ended: true,
+            ..idle
+        };
         let half_closed = readable | writable | libc::EPOLLRDHUP as u32;
         assert_eq!(events_of(&ended), half_closed);
-        let closed = Readiness { shut: true, ..ended };
+        let closed = Readiness {
+            shut: true,
+            ..ended
+        };
         assert_eq!(events_of(&closed), half_closed | libc::EPOLLHUP as u32);
-        let failed = Readiness { failed: true, ..closed };
+        let failed = Readiness {
+            failed: true,
+            ..closed
+        };
         assert_ne!(events_of(&failed) & libc::EPOLLERR as u32, 0);
-        let opening = Readiness { opening: true, ..Readiness::default() };
+        let opening = Readiness {
+            opening: true,
+            ..Readiness::default()
+        };
         assert_eq!(events_of(&opening), 0);
     }
 }

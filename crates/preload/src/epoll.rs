@@ -174,10 +174,15 @@ impl EpollSet {
     /// How long to wait at most: listeners may have to be tried again.
     pub fn longest_wait(&self) -> Option<Duration> {
         let members = self.members();
-        let listeners = members.listeners.iter().filter_map(|fd| members.by_fd.get(fd));
+        let listeners = members
+            .listeners
+            .iter()
+            .filter_map(|fd| members.by_fd.get(fd));
         let sockets = listeners.filter_map(|member| member.description.upgrade());
         let listeners = sockets.filter_map(|socket| socket.as_listener());
-        listeners.filter_map(|listener| listener.longest_wait()).min()
+        listeners
+            .filter_map(|listener| listener.longest_wait())
+            .min()
     }
 
     fn take_news(&self, members: &mut Members) {

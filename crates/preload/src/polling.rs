@@ -176,11 +176,16 @@ pub fn select(
     timeout: Option<Duration>,
 ) -> Option<Result<usize, Errno>> {
     let has = |words: &Words<'_>, fd: usize| {
-        words.as_ref().is_some_and(|words| words[fd / 64] >> (fd % 64) & 1 != 0)
+        words
+            .as_ref()
+            .is_some_and(|words| words[fd / 64] >> (fd % 64) & 1 != 0)
     };
     let mut fds: Vec<pollfd> = Vec::new();
     for fd in 0..count.max(0) {
-        let asked = sets.iter().zip(SETS).filter(|(words, _)| has(words, fd as usize));
+        let asked = sets
+            .iter()
+            .zip(SETS)
+            .filter(|(words, _)| has(words, fd as usize));
         let events = asked.fold(0, |events, (_, (asked, _))| events | asked);
         if events != 0 {
             fds.push(pollfd {

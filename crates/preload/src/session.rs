@@ -111,14 +111,8 @@ extern "C" fn in_child() {
     };
     drop(still.session);
     table::claim();
-    still.table.replace(|fd, entry| match entry {
-        Entry::Socket(description) => {
-            let copy = description.for_child();
-            if copy.is_none() {
-                Reason::LeftWithParent.count(format_args!("descriptor {fd}"));
-            }
-            copy.map(|copy| Entry::Socket(Arc::new(copy)))
-        }
+    still.table.replace(|entry| match entry {
+        Entry::Socket(description) => Some(Entry::Socket(Arc::new(description.for_child()))),
         Entry::Epoll(_) => None,
     });
 }

@@ -76,6 +76,15 @@ pub fn close(fd: c_int) -> Result<usize, Errno> {
 pub fn option(fd: c_int, level: c_int, name: c_int) -> Result<c_int, Errno> {
     let (mut value, mut len) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
     // SAFETY: the value has the length that is said.
-    outcome(unsafe { call!(SYS_getsockopt, fd, level, name, &raw mut value, &raw mut len) })?;
+    outcome(unsafe {
+        call!(
+            SYS_getsockopt,
+            fd,
+            level,
+            name,
+            &raw mut value,
+            &raw mut len
+        )
+    })?;
     Ok(value)
 }

@@ -1,6 +1,7 @@
 //! Reading and writing connections of the adapter, as the kernel would.
 
 use crate::description::{Description, Side};
+use crate::reason::Reason;
 use crate::session;
 use crate::sys::{self, Errno, call, errno_of};
 use baton_sockets::{Interest, TcpStream, Watched};
@@ -29,7 +30,12 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// With the flags of recv(2) or send(2). A listener is not connected.
     pub fn new(description: &'a Description, side: Side, flags: c_int) -> Result<Self, Errno> {
-        let stream = description.stream().ok_or(libc::ENOTCONN)?;
+        let Some(stream) = description.stream() else {
+            if description.is_kernels() {
+                Reason::LeftWithParent.count("a connection is used after fork(2)");
+            }
+            return Err(libc::ENOTCONN);
+        };
         if flags & libc::MSG_OOB != 0 {
             return Err(libc::EINVAL);
         }
@@ -114,9 +120,12 @@ impl<'a> Call<'a> {
     /// Each is good for its length.
     pub unsafe fn send(&self, parts: &[iovec]) -> Result<usize, Errno> {
         // SAFETY: by this function's contract.
-        let slices = parts.iter().filter(|part| part.iov_len > 0).map(|part| unsafe {
-            std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len)
-        });
+        let slices = parts
+            .iter()
+            .filter(|part| part.iov_len > 0)
+            .map(|part| unsafe {
+                std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len)
+            });
         let total: usize = parts.iter().map(|part| part.iov_len).sum();
         self.cork();
         let outcome = if parts.len() > 1 && total <= PIECE {

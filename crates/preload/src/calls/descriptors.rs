@@ -82,7 +82,12 @@ fn set_nonblocking(fd: c_int, socket: &Description, on: bool) {
         // SAFETY: it changes a flag.
         unsafe {
             let flags = call!(SYS_fcntl, fd, libc::F_GETFL);
-            call!(SYS_fcntl, fd, libc::F_SETFL, flags as c_int | libc::O_NONBLOCK);
+            call!(
+                SYS_fcntl,
+                fd,
+                libc::F_SETFL,
+                flags as c_int | libc::O_NONBLOCK
+            );
         }
     }
 }

@@ -51,7 +51,12 @@ pub unsafe extern "C" fn readv(fd: c_int, buffers: *const iovec, count: c_int) -
 
 /// recv(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C" fn recv(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
     let nobody = std::ptr::null_mut();
     // SAFETY: by the manual page.
     unsafe { recvfrom(fd, buffer, len, flags, nobody, std::ptr::null_mut()) }
@@ -127,7 +132,11 @@ pub unsafe extern "C" fn recvmmsg(
             let is_late = matches!(limit, Ok(Some(limit)) if start.elapsed() >= limit);
             let for_one = flags & libc::MSG_WAITFORONE != 0;
             let dont_wait = received > 0 && (for_one || is_late);
-            let flags = if dont_wait { flags | libc::MSG_DONTWAIT } else { flags };
+            let flags = if dont_wait {
+                flags | libc::MSG_DONTWAIT
+            } else {
+                flags
+            };
             match receive_message(fd, &mut message.msg_hdr, flags & !libc::MSG_WAITFORONE) {
                 Ok(len) => message.msg_len = len as c_uint,
                 Err(errno) if received == 0 => return give!(Err(errno)),

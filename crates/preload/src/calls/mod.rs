@@ -43,7 +43,10 @@ unsafe fn duration(timeout: *const timespec) -> Result<Option<Duration>, c_int> 
     let Some(timeout) = (unsafe { timeout.as_ref() }) else {
         return Ok(None);
     };
-    match (u64::try_from(timeout.tv_sec), u32::try_from(timeout.tv_nsec)) {
+    match (
+        u64::try_from(timeout.tv_sec),
+        u32::try_from(timeout.tv_nsec),
+    ) {
         (Ok(seconds), Ok(ns)) if ns < 1_000_000_000 => Ok(Some(Duration::new(seconds, ns))),
         _ => Err(libc::EINVAL),
     }

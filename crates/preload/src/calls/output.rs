@@ -86,8 +86,8 @@ unsafe fn passes_ours(message: &msghdr) -> bool {
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = header.as_ref() {
-            let is_rights = control.cmsg_level == libc::SOL_SOCKET
-                && control.cmsg_type == libc::SCM_RIGHTS;
+            let is_rights =
+                control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_RIGHTS;
             if is_rights {
                 let data = libc::CMSG_DATA(header).cast::<c_int>();
                 let len = (control.cmsg_len as usize)
@@ -112,7 +112,9 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
         if table::socket(fd).is_none() {
-            let controls = message.as_ref().filter(|message| !message.msg_control.is_null());
+            let controls = message
+                .as_ref()
+                .filter(|message| !message.msg_control.is_null());
             if controls.is_some_and(|message| passes_ours(message)) {
                 return give!(Err(libc::EOPNOTSUPP));
             }

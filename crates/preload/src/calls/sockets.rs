@@ -43,7 +43,14 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) ->
     let (on, len) = (1 as c_int, size_of::<c_int>());
     // SAFETY: the value is as long as is said.
     unsafe {
-        call!(SYS_setsockopt, fd, libc::SOL_IP, libc::IP_FREEBIND, &raw const on, len);
+        call!(
+            SYS_setsockopt,
+            fd,
+            libc::SOL_IP,
+            libc::IP_FREEBIND,
+            &raw const on,
+            len
+        );
     }
     give!(bind())
 }
@@ -171,7 +178,9 @@ fn wait_for_connection(
         revents: 0,
     }];
     let Some(adapter) = session::adapter() else {
-        return crate::polling::poll(&mut fds, left).unwrap_or(Ok(0)).map(drop);
+        return crate::polling::poll(&mut fds, left)
+            .unwrap_or(Ok(0))
+            .map(drop);
     };
     let listening = listener.listening();
     let watched: SmallVec<[Watched<'_>; 2]> =

@@ -21,7 +21,7 @@ pub unsafe extern "C" fn epoll_ctl(
 ) -> c_int {
     // SAFETY: the kernel checks everything itself.
     let kernel = || unsafe { call!(SYS_epoll_ctl, instance, operation, fd, event) as c_int };
-    let Some(socket) = table::socket(fd) else {
+    let Some(socket) = table::socket(fd).filter(|socket| !socket.is_kernels()) else {
         return kernel();
     };
     let Some(set) = set_of(instance) else {
@@ -73,9 +73,15 @@ pub unsafe extern "C" fn epoll_pwait(
     unsafe {
         match wait(instance, events, most, milliseconds(timeout), mask) {
             Some(found) => give!(found),
-            None => {
-                call!(SYS_epoll_pwait, instance, events, most, timeout, mask, MASK_BYTES) as c_int
-            }
+            None => call!(
+                SYS_epoll_pwait,
+                instance,
+                events,
+                most,
+                timeout,
+                mask,
+                MASK_BYTES
+            ) as c_int,
         }
     }
 }
@@ -97,9 +103,15 @@ pub unsafe extern "C" fn epoll_pwait2(
         };
         match waited {
             Some(found) => give!(found),
-            None => {
-                call!(SYS_epoll_pwait2, instance, events, most, timeout, mask, MASK_BYTES) as c_int
-            }
+            None => call!(
+                SYS_epoll_pwait2,
+                instance,
+                events,
+                most,
+                timeout,
+                mask,
+                MASK_BYTES
+            ) as c_int,
         }
     }
 }
@@ -262,7 +274,11 @@ pub unsafe extern "C" fn pselect(
 ) -> c_int {
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        let mut sets = [words(read, count), words(write, count), words(except, count)];
+        let mut sets = [
+            words(read, count),
+            words(write, count),
+            words(except, count),
+        ];
         let waited = match duration(timeout) {
             Ok(limit) => masked(mask, || polling::select(count, &mut sets, limit)),
             Err(errno) => Some(Err(errno)),

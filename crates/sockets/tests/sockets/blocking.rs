@@ -356,3 +356,24 @@ fn clones_are_one_connection() {
     server.read_to_string(&mut received).expect("received");
     assert_eq!(received, "still there");
 }
+
+#[test]
+fn what_was_looked_at_is_still_to_be_read() {
+    let network = Network::start();
+    let (mut client, mut server) = pair(&network);
+    let data = pattern(50_000, 1);
+    client.write_all(&data).expect("sent");
+    client.shutdown(Shutdown::Write).expect("shut");
+    let mut seen = vec![0; 60_000];
+    while server.readiness().unread < data.len() {
+        assert!(server.peek(&mut seen[..10]).expect("there is some") > 0);
+        assert_eq!(seen[..10], data[..10]);
+        thread::yield_now();
+    }
+    assert_eq!(server.peek(&mut seen).expect("all"), data.len());
+    assert_eq!(seen[..data.len()], data);
+    let mut received = Vec::new();
+    server.read_to_end(&mut received).expect("received");
+    assert!(received == data);
+    assert_eq!(server.peek(&mut seen).expect("the end"), 0);
+}

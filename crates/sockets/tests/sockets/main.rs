@@ -1,6 +1,7 @@
 //! Applications on both sides of a network of two adapters.
 
 mod asynchronous;
+mod beside;
 mod blocking;
 mod faults;
 mod network;

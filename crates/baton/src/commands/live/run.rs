@@ -25,7 +25,9 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     let library = library()?;
     if !arguments.adapter.exists() {
         let adapter = arguments.adapter.display();
-        let message = format!("--adapter {adapter}: no such file; start one: baton live adapter --listen {adapter} ...");
+        let message = format!(
+            "--adapter {adapter}: no such file; start one: baton live adapter --listen {adapter} ..."
+        );
         return Err(Failure::BadInput(message));
     }
     let Some((name, rest)) = arguments.command.split_first() else {
@@ -35,7 +37,8 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     let unfit = |why: Unfit| Failure::BadInput(format!("{shown}: {why}"));
     let program = find(name).ok_or_else(|| unfit(Unfit::NotFound))?;
     check(&program).map_err(unfit)?;
-    let adapter = std::path::absolute(&arguments.adapter).unwrap_or_else(|_| arguments.adapter.clone());
+    let adapter =
+        std::path::absolute(&arguments.adapter).unwrap_or_else(|_| arguments.adapter.clone());
     let error = Command::new(&program)
         .arg0(name)
         .args(rest)
@@ -53,7 +56,10 @@ fn library() -> Result<PathBuf, Failure> {
     if library.is_file() {
         return Ok(library);
     }
-    let message = format!("{}: no such file; build it: cargo build --release -p baton-preload", library.display());
+    let message = format!(
+        "{}: no such file; build it: cargo build --release -p baton-preload",
+        library.display()
+    );
     Err(Failure::BadInput(message))
 }
 

@@ -1,0 +1,114 @@
+//! Programs that know nothing of Baton, with the library preloaded, on one of two adapters; their peer is on the other. They are
+//! written in Python, whose socket calls are those of the C library.
+
+#[path = "../../../baton/tests/common/needs.rs"]
+mod needs;
+#[path = "../../../sockets/tests/sockets/network.rs"]
+#[allow(dead_code, reason = "tests of other crates use the rest")]
+mod network;
+
+use baton_sockets::{Adapter, TcpStream};
+use libtest_mimic::Arguments;
+use needs::Need;
+use network::{Network, Side};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+fn main() {
+    needs::run(&Arguments::from_args(), Need::Program("python3"), &ALL);
+}
+
+const ALL: [(&str, fn()); 7] = [
+    ("epoll sets mix both kinds of sockets", || {
+        play("epoll", 7001)
+    }),
+    ("room comes back as an edge", || play("room", 7002)),
+    ("options, flags and copies", || play("options", 7003)),
+    ("signals end waits", || play("signals", 7004)),
+    ("a listener has the kernel's clients as well", || {
+        play("kernel", 7005)
+    }),
+    ("children listen again", || play("fork", 7006)),
+    ("connections are not passed on", || play("passed", 7007)),
+];
+
+/// The library lies beside the directory of the test programs, or in it.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let places = test.ancestors().skip(1).take(2);
+    let mut places = places.map(|place| place.join("libbaton_preload.so"));
+    let found = places.find(|path| path.exists());
+    found.expect("the library is built with the tests")
+}
+
+/// Runs a part of the program; the peer does what it is told.
+fn play(part: &str, port: u16) {
+    let network = Network::start();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls/server.py");
+    let mut program = Command::new("python3")
+        .arg(script)
+        .args([part, &port.to_string(), "1"])
+        .env("LD_PRELOAD", library())
+        .env("BATON_ADAPTER", network.path(Side::Right))
+        .env("BATON_LOG", "stderr")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let adapter = Adapter::connect(network.path(Side::Left)).expect("an adapter");
+    let peer = connect(&adapter, port, &mut program);
+    let obeyed = peer.map(|stream| obey(&stream, &mut program));
+    let ended = program.wait().expect("it ends");
+    assert!(ended.success(), "{part}: {ended}");
+    assert!(obeyed.is_some(), "the peer was connected");
+}
+
+/// Connects once the program listens.
+fn connect(adapter: &Adapter, port: u16, program: &mut Child) -> Option<TcpStream> {
+    while program.try_wait().expect("it is a child").is_none() {
+        match TcpStream::connect(adapter, Side::Right.address(port)) {
+            Ok(stream) => return Some(stream),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    None
+}
+
+/// Does what the program says, line by line, until it has closed.
+fn obey(stream: &TcpStream, program: &mut Child) {
+    let mut lines = BufReader::new(stream);
+    let mut line = String::new();
+    while lines.read_line(&mut line).is_ok_and(|len| len > 0) {
+        let (what, count) = line.trim().split_once(' ').unwrap_or((line.trim(), "0"));
+        let count: usize = count.parse().expect("a number");
+        let mut peer = stream;
+        match what {
+            "send" => peer.write_all(&vec![b'x'; count]).expect("sent"),
+            "echo" => {
+                let mut data = vec![0; count];
+                lines.read_exact(&mut data).expect("received");
+                peer.write_all(&data).expect("sent");
+            }
+            "shut" => stream.shutdown(Shutdown::Write).expect("shut"),
+            "pause" => {
+                // Until the program says elsewhere that it has filled all buffers.
+                let output = program.stdout.as_mut().expect("it is piped");
+                output.read_exact(&mut [0; 6]).expect("it goes on");
+                let mut rest = Vec::new();
+                lines.read_to_end(&mut rest).expect("received");
+                assert!(rest.iter().all(|&byte| byte == b'.'));
+                writeln!(peer, "{}", rest.len()).expect("sent");
+                return;
+            }
+            "quit" => return,
+            other => panic!("{other}?"),
+        }
+        line.clear();
+    }
+}

@@ -1,0 +1,218 @@
+"""A program that knows nothing of Baton. Its peer does what it is told to, line by line: see main.rs."""
+
+import array, errno, fcntl, os, select, signal, socket, struct, sys, termios, threading, time
+
+PORT = int(sys.argv[2])
+IN, OUT, RDHUP, HUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLRDHUP, select.EPOLLHUP
+
+
+def listening(address="10.0.0.2"):
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, PORT))
+    listener.listen()
+    return listener
+
+
+def accepted():
+    with listening() as listener:
+        connection, peer = listener.accept()
+    assert peer[0] == "10.0.0.1" and connection.getpeername() == peer, peer
+    assert connection.getsockname() == ("10.0.0.2", PORT)
+    return connection
+
+
+def fails(number, call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as error:
+        assert error.errno == number, error
+    else:
+        raise AssertionError("it did not fail")
+
+
+def unread(connection):
+    count = array.array("i", [0])
+    fcntl.ioctl(connection, termios.FIONREAD, count)
+    return count[0]
+
+
+def until_unread(connection, count):
+    while unread(connection) < count:
+        time.sleep(0.001)
+
+
+def epoll():
+    connection = accepted()
+    connection.setblocking(False)
+    readable, writable = os.pipe()
+    with select.epoll() as waiting:
+        waiting.register(connection, IN | RDHUP)
+        waiting.register(readable, IN)
+        fails(errno.EEXIST, waiting.register, connection, IN)
+        assert waiting.poll(0) == []
+        # Level-triggered: told until it is read. The pipe, which is the kernel's, is in the same set.
+        connection.send(b"send 3\n")
+        assert waiting.poll(60) == [(connection.fileno(), IN)] == waiting.poll(60)
+        os.write(writable, b"x")
+        assert sorted(waiting.poll(60)) == sorted([(connection.fileno(), IN), (readable, IN)])
+        assert len(waiting.poll(60, 1)) == 1 and {waiting.poll(60, 1)[0][0] for _ in range(4)} == {readable, connection.fileno()}
+        os.read(readable, 1)
+        assert connection.recv(10) == b"xxx"
+        assert waiting.poll(0) == []
+        # The kernel's part wakes a wait.
+        threading.Timer(0.05, os.write, [writable, b"x"]).start()
+        assert waiting.poll(60) == [(readable, IN)]
+        os.read(readable, 1)
+        # Edge-triggered: told once for what has come.
+        waiting.modify(connection, IN | OUT | RDHUP | select.EPOLLET)
+        assert waiting.poll(60) == [(connection.fileno(), OUT)] and waiting.poll(0) == []
+        connection.send(b"send 3\n")
+        while not waiting.poll(60)[0][1] & IN:
+            pass
+        until_unread(connection, 3)
+        waiting.poll(0)
+        assert waiting.poll(0) == [] and connection.recv(10) == b"xxx"
+        # Once only.
+        waiting.modify(connection, IN | select.EPOLLONESHOT)
+        connection.send(b"send 3\n")
+        assert waiting.poll(60) == [(connection.fileno(), IN)] and waiting.poll(0) == []
+        waiting.modify(connection, IN | RDHUP)
+        assert waiting.poll(60) == [(connection.fileno(), IN)] and connection.recv(10) == b"xxx"
+        # The end of the stream; then of both directions.
+        connection.send(b"shut\n")
+        assert waiting.poll(60) == [(connection.fileno(), IN | RDHUP)] and connection.recv(10) == b""
+        connection.shutdown(socket.SHUT_WR)
+        assert waiting.poll(60) == [(connection.fileno(), IN | RDHUP | HUP)]
+        waiting.unregister(connection)
+        fails(errno.ENOENT, waiting.unregister, connection)
+        assert waiting.poll(0) == []
+
+
+def room():
+    connection = accepted()
+    connection.setblocking(False)
+    connection.send(b"pause\n")
+    sent = 0
+    with select.epoll() as waiting:
+        waiting.register(connection, OUT | select.EPOLLET)
+        assert waiting.poll(60)
+        while sent < 100_000_000:
+            try:
+                sent += connection.send(b"." * 100_000)
+            except BlockingIOError:
+                break
+        waited = select.select([], [connection], [], 0)
+        assert waited == ([], [], []), sent
+        os.write(int(sys.argv[3]), b"go on\n")
+        while sent < 100_000_000:
+            assert waiting.poll(60) == [(connection.fileno(), OUT)]
+            try:
+                while sent < 100_000_000:
+                    sent += connection.send(b"." * min(100_000, 100_000_000 - sent))
+            except BlockingIOError:
+                pass
+    connection.setblocking(True)
+    connection.shutdown(socket.SHUT_WR)
+    assert connection.recv(100) == b"100000000\n"
+
+
+def options():
+    connection = accepted()
+    copy = socket.socket(fileno=os.dup(connection.fileno()))
+    fails(errno.EAGAIN, connection.recv, 1, socket.MSG_DONTWAIT)
+    connection.settimeout(None)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 20_000))
+    fails(errno.EAGAIN, connection.recv, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+    for name in (socket.TCP_NODELAY, socket.TCP_CORK):
+        connection.setsockopt(socket.IPPROTO_TCP, name, 1)
+        assert connection.getsockopt(socket.IPPROTO_TCP, name) == 1
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+    assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_STREAM
+    connection.send(b"send", socket.MSG_MORE)
+    connection.sendmsg([b" ", b"5", b"\n"])
+    assert copy.recv(3, socket.MSG_PEEK) == b"xxx"
+    until_unread(connection, 5)
+    assert copy.recv(10, socket.MSG_PEEK) == b"xxxxx" and unread(connection) == 5
+    assert select.select([connection], [connection], [], 60) == ([connection], [connection], [])
+    connection.close()
+    assert copy.recvmsg(10)[0] == b"xxxxx"
+    copy.send(b"send 9\n")
+    assert copy.recv(9, socket.MSG_WAITALL) == b"x" * 9
+    with open(__file__, "rb") as file:
+        length = os.path.getsize(file.fileno())
+        copy.send(b"echo %d\n" % length)
+        assert os.sendfile(copy.fileno(), file.fileno(), 0, length) == length and file.tell() == 0
+        assert copy.recv(length, socket.MSG_WAITALL) == file.read()
+    assert not os.get_blocking(copy.fileno()) == copy.getblocking()
+
+
+def signals():
+    connection = accepted()
+
+    def ring(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, ring)
+    for wait in (lambda: connection.recv(1), lambda: select.select([connection], [], [])):
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            wait()
+        except TimeoutError:
+            continue
+        raise AssertionError("it was not interrupted")
+    connection.send(b"shut\n")
+    assert connection.recv(1) == b""
+
+
+def kernel():
+    """Clients of the kernel and of the adapter come to one listener."""
+    listener = listening("0.0.0.0")
+    listener.setblocking(False)
+    with select.epoll() as waiting:
+        waiting.register(listener, IN)
+        client = socket.create_connection(("127.0.0.1", PORT))
+        peers = []
+        while len(peers) < 2:
+            assert waiting.poll(60)[0][0] == listener.fileno()
+            try:
+                connection, peer = listener.accept()
+            except BlockingIOError:
+                continue
+            peers.append(peer[0])
+            connection.send(b"send 1\n")
+            if peer[0] == "127.0.0.1":
+                client.send(client.recv(100))
+            assert connection.recv(1)
+    assert sorted(peers) == ["10.0.0.1", "127.0.0.1"]
+
+
+def fork():
+    """A server that listens in one process and accepts in another; connections stay with their process."""
+    listener = listening()
+    child = os.fork()
+    if child == 0:
+        connection, _ = listener.accept()
+        grandchild = os.fork()
+        if grandchild == 0:
+            fails(errno.ENOTCONN, connection.recv, 1)
+            os._exit(0)
+        assert os.waitpid(grandchild, 0)[1] == 0
+        connection.send(b"send 4\n")
+        assert connection.recv(4, socket.MSG_WAITALL) == b"xxxx"
+        connection.send(b"quit\n")
+        assert connection.recv(1) == b""
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def passed():
+    connection = accepted()
+    left, right = socket.socketpair()
+    fails(errno.EOPNOTSUPP, socket.send_fds, left, [b"x"], [connection.fileno()])
+    socket.send_fds(left, [b"x"], [right.fileno()])
+
+
+globals()[sys.argv[1]]()
