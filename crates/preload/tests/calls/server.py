@@ -146,7 +146,10 @@ def options():
         copy.send(b"echo %d\n" % length)
         assert os.sendfile(copy.fileno(), file.fileno(), 0, length) == length and file.tell() == 0
         assert copy.recv(length, socket.MSG_WAITALL) == file.read()
-    assert not os.get_blocking(copy.fileno()) == copy.getblocking()
+    assert os.get_blocking(copy.fileno())
+    copy.setblocking(False)
+    assert not os.get_blocking(copy.fileno())
+    fails(errno.EAGAIN, copy.recv, 1)
 
 
 def signals():
