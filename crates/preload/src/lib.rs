@@ -2,7 +2,7 @@
 //! `baton live run`.
 //!
 //! A socket of the program stays a socket of the kernel, under the same number; for one that is on the adapter this library answers
-//! instead: its [`table`] has a description for it. All else goes to the kernel by the system call itself, so that nothing that this
+//! instead: its `table` has a description for it. All else goes to the kernel by the system call itself, so that nothing that this
 //! library or the C library does inside comes back here.
 //!
 //! Where to look: `calls` has the C library's functions and nothing else; `table` which descriptors are ours; `description` what is

@@ -238,6 +238,10 @@ impl TcpStream {
         let wanted = buffer.len();
         let outcome = self.inner.handle.block(timeout, |core, waiter| {
             let mut peeked = lock(&self.inner.peeked);
+            if !peeked.is_empty() && peeked.len() < wanted {
+                // Who looks again wants to see what has come since.
+                core.turn();
+            }
             while peeked.len() < wanted && !self.inner.read_shut.load(Ordering::Relaxed) {
                 let waiter = waiter.filter(|_| peeked.is_empty());
                 match core.receive(self.inner.socket, wanted - peeked.len(), waiter) {

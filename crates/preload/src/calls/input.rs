@@ -89,7 +89,7 @@ pub unsafe extern "C" fn recvfrom(
 /// One message of a connection of the adapter's.
 unsafe fn receive_message(fd: c_int, message: &mut msghdr, flags: c_int) -> Result<usize, Errno> {
     // SAFETY: by the manual pages of the callers.
-    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen as usize) }?;
+    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen) }?;
     // SAFETY: as above.
     let received = unsafe { receive(fd, parts, flags) }.unwrap_or(Err(libc::EBADF))?;
     message.msg_namelen = 0;

@@ -90,7 +90,8 @@ unsafe fn passes_ours(message: &msghdr) -> bool {
                 control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_RIGHTS;
             if is_rights {
                 let data = libc::CMSG_DATA(header).cast::<c_int>();
-                let len = (control.cmsg_len as usize)
+                let len = control
+                    .cmsg_len
                     .saturating_sub(data.byte_offset_from_unsigned(header));
                 let mut fds = (0..len / size_of::<c_int>()).map(|at| data.add(at).read_unaligned());
                 let is_connection =
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
             }
             return call!(SYS_sendmsg, fd, message, flags) as ssize_t;
         }
-        let parts = parts((*message).msg_iov, (*message).msg_iovlen as usize);
+        let parts = parts((*message).msg_iov, (*message).msg_iovlen);
         give!(parts.and_then(|parts| transmit(fd, parts, flags).unwrap_or(Err(libc::EBADF))))
     }
 }
