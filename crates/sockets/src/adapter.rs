@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 const PAUSES_PER_LOOK: u32 = 4;
 /// How long the last one that lets go of an adapter waits for it to fetch what was written.
 const LINGER: Duration = Duration::from_secs(1);
+/// Between two looks at whether that has happened.
+const FLUSH_PAUSE: Duration = Duration::from_micros(100);
 /// The number of the kick among the events of the epoll instance; the link has 0.
 const KICK: epoll::EventData = epoll::EventData::new_u64(1);
 
@@ -83,9 +85,13 @@ impl Adapter {
     }
 
     /// Waits, for a second at most, until the adapter has fetched what was written and knows what was closed: it does the rest by itself.
-    /// The last hold on an adapter does so when it goes; this is for processes that end without that.
+    /// The last hold on an adapter does so when it goes; this is for processes that end without that. It uses nothing of its thread, whose
+    /// local values may be gone.
     pub fn flush(&self) {
-        self.handle.linger();
+        let end = Instant::now() + LINGER;
+        while !self.handle.call(Core::is_flushed) && Instant::now() < end {
+            thread::sleep(FLUSH_PAUSE);
+        }
     }
 
     /// Lets `look` see the layer below, for its counters.
@@ -402,9 +408,7 @@ impl Shared {
     /// Waits until the adapter has all that was written, but not for long.
     fn linger(&self) {
         self.block(Timeout::from(Some(LINGER)), |core, _| {
-            core.driver.os_mut().unmask_lazy();
-            let is_done = core.driver.os().is_flushed() || !core.driver.is_attached();
-            is_done.then_some(())
+            core.is_flushed().then_some(())
         });
     }
 }

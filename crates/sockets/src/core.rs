@@ -277,6 +277,13 @@ impl Core {
         }
     }
 
+    /// Whether the adapter has all that was written and asked for, or is gone.
+    pub(crate) fn is_flushed(&mut self) -> bool {
+        self.driver.os_mut().unmask_lazy();
+        self.turn();
+        self.driver.os().is_flushed() || !self.driver.is_attached()
+    }
+
     // --- readiness ---
 
     /// Lets go what is due, takes in what has come, and wakes whoever waited for it. True when something happened.
