@@ -40,7 +40,7 @@ pub enum LiveCommand {
     Get(GetArgs),
     /// Route packets between interfaces
     Route(RouteArgs),
-    /// Run a program whose TCP servers are on an adapter, unmodified: a library is preloaded into it
+    /// Run a program unmodified with its TCP servers on an adapter
     Run(RunOnAdapterArgs),
     /// Show the connections and counters of a running `baton live serve` or `baton live adapter`
     Stat(StatArgs),
@@ -48,6 +48,14 @@ pub enum LiveCommand {
 
 /// `baton live run`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live adapter --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 &
+  baton live run --adapter /run/baton.sock -- nginx -g 'daemon off;' &
+  ip netns exec demo curl http://10.9.0.2/
+
+A library is preloaded into it: libbaton_preload.so, which stands beside baton. BATON_LOG=stderr, or the name of a file, tells what is
+on the adapter and what is not.")]
 pub struct RunOnAdapterArgs {
     /// Where the adapter listens
     #[arg(long, value_name = "PATH", default_value = super::adapter::LISTEN, value_hint = ValueHint::FilePath)]
