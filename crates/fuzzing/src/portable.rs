@@ -38,6 +38,8 @@ pub fn portable(data: &[u8]) {
     let Ok(state) = Portable::from_bytes(&bytes) else {
         return;
     };
+    // Another system's TCP may be given it instead.
+    let _ = state.essentials();
     if conversation.put_in(state) {
         conversation.go_on(&mut input, 100);
         conversation.step(Step::Wait { ms: u32::MAX });

@@ -62,9 +62,15 @@ pub enum NotEssential {
     /// It opens or closes.
     #[error("it is in {0:?}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
     State(State),
+    /// Its owner has read data and not given back the room: another TCP would count that as free.
+    #[error("{0} bytes were read and not consumed")]
+    NotConsumed(usize),
     /// It has ended, and its owner was not told.
     #[error("it has ended")]
     Ended,
+    /// Its numbers contradict each other: it came as bytes, from somebody who is not to be believed.
+    #[error("its state breaks a rule of TCP")]
+    Unsound,
 }
 
 impl<P: Payload> Essentials<P> {
@@ -89,13 +95,21 @@ impl<P: Payload> Essentials<P> {
 
 impl<P: Payload> Portable<P> {
     /// What another system's TCP needs of it. What it cannot be given is lost: data that arrived out of order, which the peer then sends
-    /// again. What its owner has read is its owner's: to the other TCP its room is free.
+    /// again.
     ///
     /// # Errors
     /// It is not in a state in which it can be taken over.
     pub fn essentials(&self) -> Result<Essentials<P>, NotEssential> {
         if self.is_over() {
             return Err(NotEssential::Ended);
+        }
+        let conn = Connection::from_portable(Time::ZERO, self.clone());
+        if self.config.check().is_err() || conn.verify(&self.config).is_err() {
+            return Err(NotEssential::Unsound);
+        }
+        let held = self.unconsumed() - self.unread();
+        if held > 0 {
+            return Err(NotEssential::NotConsumed(held));
         }
         match self.state {
             State::Established | State::CloseWait | State::FinWait2 => Ok(self.tell()),

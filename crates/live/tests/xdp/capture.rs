@@ -40,7 +40,7 @@ fn configure(name: &str, end: usize) {
 }
 
 /// Calls `work` with listeners of another namespace, at the far end of the cable, one for each version of IP.
-fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
+pub fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
     thread::scope(|scope| {
         let (to_near, from_far) = channel();
         let (moved, is_moved) = channel();
@@ -72,7 +72,7 @@ fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
 }
 
 /// A connection: the near end and the far end.
-fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+pub fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
     let near = TcpStream::connect(listener.local_addr().expect("it has one")).expect("connected");
     let (far, _) = listener.accept().expect("accepted");
     for end in [&near, &far] {
@@ -88,7 +88,7 @@ fn ends(near: &TcpStream) -> (SocketAddr, SocketAddr) {
 }
 
 /// Sends this much and sees it arrive.
-fn transfer(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
+pub fn transfer(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
     let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     thread::scope(|scope| {
         scope.spawn(|| from.write_all(&data).expect("it is sent"));

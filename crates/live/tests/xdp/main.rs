@@ -1,8 +1,9 @@
-//! XDP on veth pairs in network namespaces of their own: programs, links, ports.
+//! XDP on veth pairs in network namespaces of their own: programs, links, ports, the broker.
 
 #[path = "../../../baton/tests/common/needs.rs"]
 mod needs;
 
+mod broker;
 mod capture;
 mod frames;
 mod links;
@@ -15,6 +16,12 @@ use needs::Need;
 
 fn main() {
     links::serve_parent();
-    let tests = [lookup::ALL, links::ALL, ports::ALL, capture::ALL];
+    let tests = [
+        lookup::ALL,
+        links::ALL,
+        ports::ALL,
+        capture::ALL,
+        broker::ALL,
+    ];
     needs::run(&Arguments::from_args(), Need::Root, &tests.concat());
 }

@@ -95,6 +95,11 @@ impl<P: Payload> Portable<P> {
         self.inner.ended.is_some()
     }
 
+    /// Bytes that take up room of the window.
+    pub(crate) fn unconsumed(&self) -> usize {
+        self.inner.receive.unconsumed as usize
+    }
+
     /// All that another TCP can be told.
     pub(crate) fn tell(&self) -> Essentials<P> {
         let inner = &self.inner;
