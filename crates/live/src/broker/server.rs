@@ -10,10 +10,10 @@ use baton_iolib::unix_socket::SocketFile;
 use baton_tcp::{Config, DecodeError, Moved, NotEssential, State};
 use baton_wire::Flow;
 use bytes::Bytes;
+use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketType, sockopt};
-use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -143,7 +143,7 @@ impl Shared {
     }
 
     fn serve(&self, stream: &UnixStream) {
-        let mut taken = HashSet::new();
+        let mut taken = FxHashSet::default();
         let Ok(credentials) = sockopt::socket_peercred(stream) else {
             return;
         };
@@ -169,7 +169,7 @@ impl Shared {
         &self,
         message: Message,
         user: u32,
-        taken: &mut HashSet<Flow>,
+        taken: &mut FxHashSet<Flow>,
     ) -> Result<Vec<u8>, Refusal> {
         let socket = message.socket.ok_or(Refusal::NoSocket)?;
         self.check(&socket, user)?;
@@ -230,7 +230,7 @@ impl Shared {
         &self,
         socket: BorrowedFd<'_>,
         state: &[u8],
-        taken: &mut HashSet<Flow>,
+        taken: &mut FxHashSet<Flow>,
     ) -> Result<(), Refusal> {
         let moved = Moved::<Bytes>::from_bytes(state)?;
         let essentials = moved.state.essentials()?;

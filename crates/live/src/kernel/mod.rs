@@ -39,6 +39,9 @@ const ADAPTER: AdapterId = AdapterId(0);
 /// Between two moves of a connection there is time for several retransmission timeouts: each move forgets congestion window and round trip.
 const LEAST_STAY: Span = Span::from_secs(1);
 
+/// Is told what befalls a link.
+pub type Told = Box<dyn FnMut(&LinkNews)>;
+
 /// An adapter beside the kernel.
 pub struct KernelHandoff {
     /// Its sockets.
@@ -48,12 +51,12 @@ pub struct KernelHandoff {
     /// Which connections go to the adapter.
     pub selection: Box<dyn Selection>,
     /// Is told what befalls the link.
-    pub tell: Box<dyn FnMut(&LinkNews)>,
+    pub tell: Told,
 }
 
 struct Attached {
     driver: Driver,
-    watch: LinkWatch<Box<dyn FnMut(&LinkNews)>>,
+    watch: LinkWatch<Told>,
 }
 
 /// Sockets whose connections are the kernel's, until they are handed off.
