@@ -247,6 +247,17 @@ impl AsFd for Program {
     }
 }
 
+/// Where a frame is received (`struct xdp_md`).
+#[repr(C)]
+struct Context {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_interface: u32,
+    receive_queue: u32,
+    egress_interface: u32,
+}
+
 /// Why a program was not taken.
 #[derive(Debug)]
 pub(super) struct LoadError {
@@ -328,30 +339,7 @@ impl Program {
     /// # Errors
     /// The frame has no Ethernet header, or is too long.
     pub(super) fn run(&self, frame: &[u8]) -> io::Result<u32> {
-        #[repr(C)]
-        struct Attributes {
-            program: u32,
-            result: u32,
-            data_bytes: u32,
-            data_out_bytes: u32,
-            data: u64,
-            data_out: u64,
-            repeat: u32,
-            duration_ns: u32,
-        }
-        let mut attributes = Attributes {
-            program: self.fd.as_raw_fd() as u32,
-            result: 0,
-            data_bytes: frame.len() as u32,
-            data_out_bytes: 0,
-            data: address_of(frame),
-            data_out: 0,
-            repeat: 1,
-            duration_ns: 0,
-        };
-        // SAFETY: these are the attributes of the command. The kernel reads as many bytes as the frame has, and writes none.
-        unsafe { bpf(Command::TestRun, &mut attributes) }?;
-        Ok(attributes.result)
+        self.test_run(frame, &[])
     }
 
     /// Runs an XDP program on a frame as if `interface` had received it: what it passes goes to the kernel's stack (Linux 5.18 and later).
@@ -359,16 +347,19 @@ impl Program {
     /// # Errors
     /// There is no such interface, or the kernel cannot do it.
     pub(super) fn run_live(&self, frame: &[u8], interface: u32) -> io::Result<()> {
-        /// `struct xdp_md`.
-        #[repr(C)]
-        struct Context {
-            data: u32,
-            data_end: u32,
-            data_meta: u32,
-            ingress_interface: u32,
-            receive_queue: u32,
-            egress_interface: u32,
-        }
+        let context = Context {
+            data: 0,
+            data_end: frame.len() as u32,
+            data_meta: 0,
+            ingress_interface: interface,
+            receive_queue: 0,
+            egress_interface: 0,
+        };
+        self.test_run(frame, &[context]).map(drop)
+    }
+
+    /// With a context the frame is a live one.
+    fn test_run(&self, frame: &[u8], context: &[Context]) -> io::Result<u32> {
         #[repr(C)]
         struct Attributes {
             program: u32,
@@ -389,14 +380,7 @@ impl Program {
             padding: u32,
         }
         const LIVE_FRAMES: u32 = 1 << 1;
-        let context = [Context {
-            data: 0,
-            data_end: frame.len() as u32,
-            data_meta: 0,
-            ingress_interface: interface,
-            receive_queue: 0,
-            egress_interface: 0,
-        }];
+        let live = u32::from(!context.is_empty());
         let mut attributes = Attributes {
             program: self.fd.as_raw_fd() as u32,
             result: 0,
@@ -406,18 +390,21 @@ impl Program {
             data_out: 0,
             repeat: 1,
             duration_ns: 0,
-            context_bytes: size_of::<Context>() as u32,
+            context_bytes: size_of_val(context) as u32,
             context_out_bytes: 0,
-            context: address_of(&context),
+            context: match context {
+                [] => 0,
+                some => address_of(some),
+            },
             context_out: 0,
-            flags: LIVE_FRAMES,
+            flags: live * LIVE_FRAMES,
             processor: 0,
-            batch: 1,
+            batch: live,
             padding: 0,
         };
         // SAFETY: these are the attributes of the command. The kernel reads as many bytes as frame and context have, and writes none.
         unsafe { bpf(Command::TestRun, &mut attributes) }?;
-        Ok(())
+        Ok(attributes.result)
     }
 
     /// Attaches the program to an interface.

@@ -53,8 +53,13 @@ fn library() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe();
     let own = own.map_err(|error| Failure::Failed(format!("where this program is: {error}")))?;
     let library = own.with_file_name(LIBRARY);
-    if library.is_file() {
-        return Ok(library);
+    // Where cargo puts it when it builds tests.
+    let among_tests = own.with_file_name("deps").join(LIBRARY);
+    if let Some(found) = [&library, &among_tests]
+        .into_iter()
+        .find(|path| path.is_file())
+    {
+        return Ok(found.clone());
     }
     let message = format!(
         "{}: no such file; build it: cargo build --release -p baton-preload",
