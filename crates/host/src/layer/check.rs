@@ -1,13 +1,14 @@
 //! The invariants of the socket layer.
 
 use super::socket::Place;
-use super::{Away, HostStack, SocketLayer};
+use super::{Away, SocketLayer};
 use crate::{Ready, SocketId};
 use baton_bus::link::Inline;
+use baton_tcp::Stack;
 
 impl<P: Inline> SocketLayer<P> {
     /// Asserts its invariants.
-    pub fn check(&self, stack: &impl HostStack<P>) {
+    pub fn check(&self, stack: &Stack<P>) {
         assert!(
             self.sockets.len() <= self.most_sockets,
             "sockets are limited"
@@ -27,7 +28,7 @@ impl<P: Inline> SocketLayer<P> {
                 away += 1;
                 assert_eq!(self.socket_on(socket.adapter, on_adapter), Some(id));
                 assert_eq!(self.away.get(&socket.flow), Some(&Away::Of(id)));
-                assert!(!stack.has(&socket.flow), "it has one owner");
+                assert!(stack.find(&socket.flow).is_none(), "it has one owner");
             }
             let is_leaving = matches!(socket.place, Place::HandingOff(_));
             assert_eq!(

@@ -14,8 +14,6 @@ pub trait HostStack<P> {
     fn has_acceptable(&self, listener: ListenerId) -> bool;
     /// Addresses and ports of a connection.
     fn flow(&self, conn: ConnId) -> Flow;
-    /// Whether it has a connection of these addresses and ports.
-    fn has(&self, flow: &Flow) -> bool;
 
     /// Takes at most `max` bytes that were received.
     fn receive(&mut self, conn: ConnId, max: usize) -> Receive<P>;
@@ -64,10 +62,6 @@ impl<P: Payload> HostStack<P> for Stack<P> {
 
     fn flow(&self, conn: ConnId) -> Flow {
         Self::flow(self, conn)
-    }
-
-    fn has(&self, flow: &Flow) -> bool {
-        self.find(flow).is_some()
     }
 
     fn receive(&mut self, conn: ConnId, max: usize) -> Receive<P> {

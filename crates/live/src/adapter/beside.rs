@@ -117,18 +117,25 @@ impl Beside {
         &self.stats
     }
 
-    /// Keeps a packet that no connection here claims: its own is on its way, here or back. Nobody is told that there is none.
-    pub(super) fn hold(&mut self, now: Time, unclaimed: Unclaimed) {
-        if self.held.len() == MOST_HELD {
-            self.held.pop_front();
-            self.stats.dropped += 1;
+    /// Keeps packets that no connection here claims: their own is on its way, here or back. Nobody is told that there is none. Gives how
+    /// many there were.
+    pub(super) fn hold(&mut self, now: Time, host: &mut Host) -> u32 {
+        let mut count = 0;
+        while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
+            count += 1;
+            if self.held.len() == MOST_HELD {
+                self.held.pop_front();
+                self.stats.dropped += 1;
+            }
+            self.stats.held += 1;
+            let since = now;
+            self.held.push_back(Held {
+                since,
+                flow,
+                packet,
+            });
         }
-        self.stats.held += 1;
-        self.held.push_back(Held {
-            since: now,
-            flow: unclaimed.flow,
-            packet: unclaimed.packet,
-        });
+        count
     }
 
     /// Does what there is to do after connections have come and gone.

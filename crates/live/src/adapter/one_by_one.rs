@@ -301,7 +301,7 @@ fn take_in<L>(now: Time, frame: Bytes, parts: &mut Parts<'_, L>) {
     adapter.settle_memory(now, host.stack_mut());
     host.pass_unclaimed(parts.quiet || adapter.passes_packets());
     host.handle_frame(now, frame);
-    pass_packets(now, host, adapter, None, parts.quiet);
+    pass_packets(now, host, adapter, parts.quiet);
 }
 
 #[cfg(test)]

@@ -1,28 +1,19 @@
 //! Packets of no connection here: to hosts, and from them.
 
-use super::beside::Beside;
 use baton_inet::{Host, Unclaimed};
 use baton_nic::adapter::Adapter;
 use baton_wire::Time;
 use bytes::Bytes;
 
-/// Passes packets of no connection here to the hosts that want them; others the stack answers, unless it is to be `quiet`. Beside a
-/// kernel they wait for their connection. Gives how many there were.
+/// Passes packets of no connection here to the hosts that want them; others the stack answers, unless it is to be `quiet`. Gives how many
+/// there were.
 pub(super) fn pass_packets(
     now: Time,
     host: &mut Host,
     adapter: &mut Adapter<Bytes>,
-    beside: Option<&mut Beside>,
     quiet: bool,
 ) -> u32 {
     let mut passed = 0;
-    if let Some(beside) = beside {
-        while let Some(unclaimed) = host.poll_unclaimed() {
-            passed += 1;
-            beside.hold(now, unclaimed);
-        }
-        return passed;
-    }
     while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
         passed += 1;
         match adapter.host_for(flow.local) {

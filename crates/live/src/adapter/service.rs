@@ -308,8 +308,10 @@ impl AdapterService {
     fn pass_packets(&mut self, now: Time, host: &mut Host) {
         let quiet = self.is_quiet(now);
         host.pass_unclaimed(quiet || self.beside.is_some() || self.adapter.passes_packets());
-        let beside = self.beside.as_mut();
-        let waiting = passing::pass_packets(now, host, &mut self.adapter, beside, quiet);
+        let waiting = match &mut self.beside {
+            Some(beside) => beside.hold(now, host),
+            None => passing::pass_packets(now, host, &mut self.adapter, quiet),
+        };
         self.busy |= waiting > 0;
         let received = host.interface().stats().segments_received;
         let arrived = received - self.segments_received;

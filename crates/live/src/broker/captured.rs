@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,11 +57,13 @@ pub struct Captured {
     injector: Injector,
     addresses: Vec<IpAddr>,
     namespace: u64,
-    flows: Mutex<FxHashMap<Flow, Place>>,
-    captured: AtomicU64,
-    let_go: AtomicU64,
-    ended: AtomicU64,
-    injected: AtomicU64,
+    flows: Mutex<Flows>,
+}
+
+#[derive(Debug, Default)]
+struct Flows {
+    places: FxHashMap<Flow, Place>,
+    stats: CapturedStats,
 }
 
 impl Captured {
@@ -78,10 +79,6 @@ impl Captured {
             addresses,
             namespace,
             flows: Mutex::default(),
-            captured: AtomicU64::default(),
-            let_go: AtomicU64::default(),
-            ended: AtomicU64::default(),
-            injected: AtomicU64::default(),
         })
     }
 
@@ -97,13 +94,10 @@ impl Captured {
 
     /// Totals.
     pub fn stats(&self) -> CapturedStats {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let flows = self.lock();
         CapturedStats {
-            flows: self.lock().len() as u64,
-            captured: count(&self.captured),
-            let_go: count(&self.let_go),
-            ended: count(&self.ended),
-            injected: count(&self.injected),
+            flows: flows.places.len() as u64,
+            ..flows.stats
         }
     }
 
@@ -116,46 +110,47 @@ impl Captured {
             return Err(CaptureError::Address(flow.local.addr));
         }
         let mut flows = self.lock();
-        if flows.contains_key(flow) {
+        if flows.places.contains_key(flow) {
             return Err(CaptureError::Captured);
         }
         self.lookup.insert(flow)?;
-        flows.insert(*flow, Place::Between(Instant::now()));
-        self.captured.fetch_add(1, Ordering::Relaxed);
+        let since = Place::Between(Instant::now());
+        flows.places.insert(*flow, since);
+        flows.stats.captured += 1;
         Ok(())
     }
 
     /// From here on they are the kernel's.
     pub fn let_go(&self, flow: &Flow) {
-        if self.lock().remove(flow).is_some() {
+        let mut flows = self.lock();
+        if flows.places.remove(flow).is_some() {
             self.remove(flow);
-            self.let_go.fetch_add(1, Ordering::Relaxed);
+            flows.stats.let_go += 1;
         }
     }
 
     /// Whether packets of `flow` come to the adapter.
     pub fn has(&self, flow: &Flow) -> bool {
-        self.lock().contains_key(flow)
+        self.lock().places.contains_key(flow)
     }
 
     /// Lets go of connections that are over: `is_here` says which ones the adapter has, TIME-WAIT included.
     pub(crate) fn sweep(&self, now: Instant, is_here: impl Fn(&Flow) -> bool) {
-        let mut ended = 0;
-        self.lock().retain(|flow, place| {
+        let Flows { places, stats } = &mut *self.lock();
+        places.retain(|flow, place| {
             match *place {
                 _ if is_here(flow) => *place = Place::Adapter,
                 // It may be on its way back.
                 Place::Adapter => *place = Place::Between(now),
                 Place::Between(since) if now.duration_since(since) > LONGEST_MOVE => {
                     self.remove(flow);
-                    ended += 1;
+                    stats.ended += 1;
                     return false;
                 }
                 Place::Between(_) => {}
             }
             true
         });
-        self.ended.fetch_add(ended, Ordering::Relaxed);
     }
 
     /// Gives the kernel an IP packet that was received here.
@@ -164,7 +159,7 @@ impl Captured {
     /// The kernel takes none.
     pub(crate) fn inject(&self, packet: &[u8]) -> io::Result<()> {
         self.injector.inject(packet)?;
-        self.injected.fetch_add(1, Ordering::Relaxed);
+        self.lock().stats.injected += 1;
         Ok(())
     }
 
@@ -173,7 +168,7 @@ impl Captured {
         let _ = self.lookup.remove(flow);
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<Flow, Place>> {
+    fn lock(&self) -> MutexGuard<'_, Flows> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

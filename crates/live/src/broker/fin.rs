@@ -11,17 +11,17 @@ const LARGEST_WINDOW: u16 = u16::MAX;
 
 /// What the kernel can be brought into, and the packet that brings it from there to where the connection is: a peer's FIN cannot be
 /// restored, but be received once more.
-pub(super) fn without_fin(essentials: &Essentials<Bytes>) -> (Essentials<Bytes>, Option<Vec<u8>>) {
+pub(super) fn without_fin(essentials: Essentials<Bytes>) -> (Essentials<Bytes>, Option<Vec<u8>>) {
     if essentials.state != State::CloseWait {
-        return (essentials.clone(), None);
+        return (essentials, None);
     }
     let fin = essentials.receive_next - 1;
+    let packet = packet(&essentials, fin);
     let before = Essentials {
         state: State::Established,
         receive_next: fin,
-        ..essentials.clone()
+        ..essentials
     };
-    let packet = packet(essentials, fin);
     (before, packet)
 }
 

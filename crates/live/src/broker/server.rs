@@ -14,11 +14,12 @@ use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketType, sockopt};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Applications that may ask at a time.
@@ -71,7 +72,13 @@ struct Shared {
     /// Parameters of connections that come from the kernel.
     tcp: Config,
     ends: AtomicBool,
-    clients: Mutex<Vec<UnixStream>>,
+}
+
+/// An application that is being served.
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    thread: JoinHandle<()>,
 }
 
 impl Broker {
@@ -87,7 +94,6 @@ impl Broker {
             captured,
             tcp,
             ends: AtomicBool::new(false),
-            clients: Mutex::default(),
         });
         let serves = Arc::clone(&shared);
         let thread = thread::Builder::new()
@@ -113,33 +119,32 @@ impl Drop for Broker {
 
 impl Shared {
     fn listen(self: &Arc<Self>, socket: &SocketFile) {
-        let mut threads: Vec<JoinHandle<()>> = Vec::new();
+        let mut clients: Vec<Client> = Vec::new();
         while !self.ends.load(Ordering::Relaxed) {
             let mut fds = [PollFd::new(socket.listener(), PollFlags::IN)];
             let _ = poll(&mut fds, Some(&LONGEST_WAIT));
-            threads.retain(|thread| !thread.is_finished());
+            clients.retain(|client| !client.thread.is_finished());
             let Ok((stream, _)) = socket.listener().accept() else {
                 continue;
             };
             // One too many sees that it is left alone.
-            if threads.len() < MOST_CLIENTS {
-                threads.extend(self.welcome(stream));
+            if clients.len() < MOST_CLIENTS {
+                clients.extend(self.welcome(stream));
             }
         }
-        for client in self.lock_clients().drain(..) {
-            let _ = client.shutdown(std::net::Shutdown::Both);
-        }
-        for thread in threads {
+        for Client { stream, thread } in clients {
+            let _ = stream.shutdown(Shutdown::Both);
             let _ = thread.join();
         }
     }
 
-    fn welcome(self: &Arc<Self>, stream: UnixStream) -> Option<JoinHandle<()>> {
+    fn welcome(self: &Arc<Self>, stream: UnixStream) -> Option<Client> {
         stream.set_nonblocking(false).ok()?;
-        self.lock_clients().push(stream.try_clone().ok()?);
+        let served = stream.try_clone().ok()?;
         let serves = Arc::clone(self);
         let builder = thread::Builder::new().name("broker client".to_owned());
-        builder.spawn(move || serves.serve(&stream)).ok()
+        let thread = builder.spawn(move || serves.serve(&served)).ok()?;
+        Some(Client { stream, thread })
     }
 
     fn serve(&self, stream: &UnixStream) {
@@ -160,9 +165,6 @@ impl Shared {
                 break;
             }
         }
-        let gone = stream.as_fd();
-        let is_it = |client: &UnixStream| is_same(client.as_fd(), gone);
-        self.lock_clients().retain(|client| !is_it(client));
     }
 
     fn handle(
@@ -238,7 +240,7 @@ impl Shared {
         if !taken.contains(&flow) || !self.captured.has(&flow) {
             return Err(Refusal::NotTaken);
         }
-        let (essentials, fin) = without_fin(&essentials);
+        let (essentials, fin) = without_fin(essentials);
         let outcome = give_back(socket, &essentials, || self.captured.let_go(&flow));
         taken.remove(&flow);
         // Whatever went wrong: a kernel without the connection answers the peer by a reset.
@@ -249,17 +251,5 @@ impl Shared {
             let _ = self.captured.inject(&fin);
         }
         Ok(())
-    }
-
-    fn lock_clients(&self) -> std::sync::MutexGuard<'_, Vec<UnixStream>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whether two descriptors are of one socket.
-fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
-    match (fstat(one), fstat(other)) {
-        (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
-        _ => false,
     }
 }

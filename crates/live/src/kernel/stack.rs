@@ -252,12 +252,6 @@ impl HostStack<Bytes> for KernelStack {
         self.sockets[conn.0 as usize].flow()
     }
 
-    fn has(&self, flow: &Flow) -> bool {
-        self.sockets
-            .iter()
-            .any(|(_, socket)| socket.flow() == *flow)
-    }
-
     fn receive(&mut self, conn: ConnId, max: usize) -> Receive<Bytes> {
         let socket = self.sockets.get_mut(conn.0 as usize);
         let Some(socket) = socket.filter(|socket| !socket.is_closing()) else {

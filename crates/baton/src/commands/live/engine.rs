@@ -39,9 +39,6 @@ pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failur
         let expected = "--addr is missing: expected the engine's own address, such as 10.9.0.2/24";
         return Err(Failure::BadInput(expected.to_owned()));
     }
-    let clock = Clock::start();
-    let seed = arguments.seed.unwrap_or_else(random);
-    let tcp = tcp_config(arguments);
     let mut link = Link::up(&link_spec(arguments)?)?;
     for note in std::mem::take(&mut link.notes) {
         tell(&format!("note: {note}\n"));
@@ -55,13 +52,30 @@ pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failur
             .copied()
             .map(Route::default_by)
             .collect(),
-        verify_checksums: !arguments.no_verify,
         ..InterfaceConfig::new(info.mac, arguments.addr.clone())
     };
-    let mss = info.mtu.saturating_sub(HEADERS_BYTES);
-    let host = Host::new(interface, Config { mss, ..tcp }, seed)
-        .map_err(|error| Failure::BadInput(format!("--addr: {error}")))?;
     let (port, kept) = link.into_parts();
+    running(arguments, "--addr", interface, port, kept)
+}
+
+/// An engine on a port.
+fn running<Kept>(
+    arguments: &LinkArgs,
+    option: &str,
+    interface: InterfaceConfig,
+    port: Box<dyn Port>,
+    kept: Kept,
+) -> Result<Running<Kept>, Failure> {
+    let clock = Clock::start();
+    let seed = arguments.seed.unwrap_or_else(random);
+    let mss = interface.mtu.saturating_sub(HEADERS_BYTES);
+    let interface = InterfaceConfig {
+        verify_checksums: !arguments.no_verify,
+        ..interface
+    };
+    let tcp = tcp_config(arguments);
+    let host = Host::new(interface, Config { mss, ..tcp }, seed)
+        .map_err(|error| Failure::BadInput(format!("{option}: {error}")))?;
     let port = with_middleware(port, arguments, clock, seed)?;
     Ok(Running {
         engine: Engine::new(host, port, clock),
@@ -82,26 +96,12 @@ pub fn start_beside_kernel(
             "--broker: expected --iface with it".to_owned(),
         ));
     };
-    let clock = Clock::start();
-    let seed = arguments.seed.unwrap_or_else(random);
     let config = arguments.frames.af_xdp();
     let opened = within(arguments.netns.as_deref(), || {
         BesideKernel::open(name, &config)
     })??;
-    let interface = InterfaceConfig {
-        verify_checksums: !arguments.no_verify,
-        ..opened.interface
-    };
-    let tcp = tcp_config(arguments);
-    let mss = interface.mtu.saturating_sub(HEADERS_BYTES);
-    let host = Host::new(interface, Config { mss, ..tcp }, seed)
-        .map_err(|error| Failure::BadInput(format!("--iface {name}: {error}")))?;
-    let port = with_middleware(Box::new(opened.port), arguments, clock, seed)?;
-    let running = Running {
-        engine: Engine::new(host, port, clock),
-        seed,
-        _kept: (),
-    };
+    let port = Box::new(opened.port);
+    let running = running(arguments, "--iface", opened.interface, port, ())?;
     Ok((running, opened.beside, opened.captured))
 }
 
