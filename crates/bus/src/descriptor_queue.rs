@@ -137,6 +137,12 @@ impl DescriptorQueue {
         self.due > 0
     }
 
+    /// Descriptors of the first entry that was due and that the link did not take: it takes no less. None when there is no such entry.
+    pub fn first_held_up(&self) -> Option<usize> {
+        let due = &self.ring.as_slice()[..self.due];
+        due.first().map(|first| 1 + first.continuations())
+    }
+
     /// Descriptors that wait.
     pub fn len(&self) -> usize {
         self.ring.len()
@@ -205,6 +211,21 @@ mod tests {
         assert!(!queue.is_awaited(), "nobody waits for the third");
         queue.clear();
         assert!(queue.is_empty() && !queue.is_awaited());
+    }
+
+    #[test]
+    fn it_knows_how_much_room_the_link_needs() {
+        let mut queue = DescriptorQueue::new(&Batching::default(), 16).unwrap();
+        let now = Time::ZERO;
+        let long = entry(2, 100);
+        assert!(queue.push(now, &entry(1, 0), 0, Urgency::Awaited));
+        assert!(queue.push(now, &long, 0, Urgency::Awaited));
+        let offered = queue.next_transfer(now).len();
+        assert_eq!(queue.first_held_up(), Some(1));
+        queue.transferred(1, offered);
+        assert_eq!(queue.first_held_up(), Some(long.len()));
+        queue.transferred(long.len(), long.len());
+        assert_eq!(queue.first_held_up(), None);
     }
 
     proptest! {

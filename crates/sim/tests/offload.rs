@@ -466,6 +466,26 @@ fn what_cannot_be_is_refused() {
     );
 }
 
+/// Requests and responses with data in them take several descriptors: the ring may have room, and not for the next of them. A host that
+/// had another try at once, and at no cost, never let time pass.
+#[test]
+fn a_request_waits_until_there_is_room_for_all_of_it() {
+    let mut experiment = with(machine(82_079), (8, 44), (2, 2_020));
+    experiment.run.seed = 13_810_200_011_376_041_718;
+    experiment.run.measured_responses = Some(15);
+    experiment.clients.connections = 8;
+    let offload = offload(&mut experiment);
+    offload.host.piece = Piece::One;
+    let (host, adapter) = (&mut offload.host.interface, &mut offload.adapter.interface);
+    host.batching.policy = BatchingPolicy::Adaptive;
+    (host.bulk_accept, host.accept_timeout_us) = (1, 2_000);
+    (host.most_inline, adapter.most_inline) = (221, 221);
+    adapter.cumulative_sends = false;
+    host.batching.max_transfer_bytes = 1 << 10;
+    adapter.batching.max_transfer_bytes = 1 << 10;
+    results(&experiment);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -444,7 +444,7 @@ fn listen(backlog: u32, ends: &mut [End]) -> Result<(), Invalid> {
 
 /// Whether something waits for the host, or requests that found no room would find some now.
 fn wants_host(End { os, link }: &End) -> bool {
-    link.is_waiting_for_host() || os.queue().is_held_up() && link.has_room_for_requests()
+    link.is_waiting_for_host() || link.has_room_for_requests(os.queue())
 }
 
 fn socket_of(ready: Ready) -> Option<SocketId> {

@@ -10,7 +10,8 @@ use baton_bus::link::{
     Dma, DmaId, LinkError, MemoryAdapter, MemoryConfig, MemoryHost, Violation, memory_link,
 };
 use baton_bus::{
-    Accounting, AdapterLink, BytesByCategory, Category, Descriptor, Direction, HostLink, Ring,
+    Accounting, AdapterLink, BytesByCategory, Category, Descriptor, DescriptorQueue, Direction,
+    HostLink, Ring,
 };
 use baton_host::Access;
 use baton_wire::{Payload, Symbolic, Time};
@@ -221,14 +222,14 @@ impl SimulatedLink {
         self.dmas.front().is_some_and(|first| first.is_over)
     }
 
-    /// Whether the ring for responses has room.
-    pub(super) fn has_room_for_responses(&self) -> bool {
-        self.to_host.ring.free() > 0
+    /// Whether the ring for responses has room for the first of those that were held up.
+    pub(super) fn has_room_for_responses(&self, held_up: &DescriptorQueue) -> bool {
+        self.to_host.has_room_for(held_up)
     }
 
-    /// Whether the ring for requests has room.
-    pub(super) fn has_room_for_requests(&self) -> bool {
-        self.to_adapter.ring.free() > 0
+    /// Whether the ring for requests has room for the first of those that were held up.
+    pub(super) fn has_room_for_requests(&self, held_up: &DescriptorQueue) -> bool {
+        self.to_adapter.has_room_for(held_up)
     }
 
     /// Whether the host did anything with it since that was last asked.
@@ -347,6 +348,12 @@ impl Channel {
             ring: Ring::new(depth),
             arrived: 0,
         }
+    }
+
+    /// Whether there is something that was held up, and room for the first of it.
+    fn has_room_for(&self, held_up: &DescriptorQueue) -> bool {
+        let first = held_up.first_held_up();
+        first.is_some_and(|first| first <= self.ring.free())
     }
 
     /// Takes as many whole entries as there is room for.

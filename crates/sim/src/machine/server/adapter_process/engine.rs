@@ -103,7 +103,7 @@ impl Engine {
 
     /// Whether responses that found no room would find some now.
     pub(super) fn may_put(&self, link: &SimulatedLink) -> bool {
-        self.adapter.queue(self.session).is_held_up() && link.has_room_for_responses()
+        link.has_room_for_responses(self.adapter.queue(self.session))
     }
 
     /// Whether there is room for the answer to a request.
