@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ("report", &["stats"]),
     // From here on it takes Linux.
     ("iolib", &["bus", "wire"]),
-    ("sockets", &["bus", "host", "iolib", "wire"]),
+    ("sockets", &["bus", "host", "iolib", "tcp", "wire"]),
     (
         "live",
         &[

@@ -28,19 +28,22 @@ pub enum NotOffloaded {
     RefusedState,
     /// Refused by the NIC: four-tuple or handle in use.
     RefusedDuplicate,
+    /// Another process has its socket, too.
+    Shared,
     /// It was on the NIC and the host took it back.
     Restored,
 }
 
 impl NotOffloaded {
     /// All reasons.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Policy,
         Self::SoftLimit,
         Self::Memory,
         Self::State,
         Self::Handles,
         Self::Affinity,
+        Self::Shared,
         Self::RefusedSoftLimit,
         Self::RefusedHardLimit,
         Self::RefusedMemory,
@@ -58,6 +61,7 @@ impl NotOffloaded {
             Self::State => "state",
             Self::Handles => "handles",
             Self::Affinity => "affinity",
+            Self::Shared => "shared",
             Self::RefusedSoftLimit => "refused_soft_limit",
             Self::RefusedHardLimit => "refused_hard_limit",
             Self::RefusedMemory => "refused_memory",

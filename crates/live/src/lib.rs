@@ -50,7 +50,7 @@ pub use error::LiveError;
 pub use fetch::{Fetch, FetchError, Url, UrlError};
 pub use forwarding::Forwarding;
 pub use handoff::{HandoffConfig, HandoffSockets};
-pub use kernel::{KernelHandoff, KernelSockets, KernelStats};
+pub use kernel::{KernelHandoff, KernelSockets};
 pub use link::{Attachment, Link, LinkSpec, mac_for};
 pub use namespace::{remove_all_namespaces, within};
 pub use places::PlaceRow;

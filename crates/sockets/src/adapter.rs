@@ -11,6 +11,8 @@ use crate::config::DriverConfig;
 use crate::core::Core;
 use crate::driver::{Driver, readable};
 use crate::error::OpenError;
+use crate::host::Host;
+use crate::kernel::{Handoff, KernelLayer};
 use crate::waiter::{Parker, Waiter};
 use baton_iolib::{AdapterAddress, AnyHostLink};
 use baton_wire::Span;
@@ -64,13 +66,34 @@ impl Adapter {
         Self::open(AdapterAddress::Unix(path), DriverConfig::default())
     }
 
+    /// Attaches to an adapter beside the kernel. Listeners and connections begin in the kernel; connections move to the adapter and back as
+    /// `handoff` says, of which those who use them see nothing.
+    ///
+    /// # Errors
+    /// As those of [`Adapter::open`].
+    pub fn open_beside_kernel(
+        address: AdapterAddress,
+        config: DriverConfig,
+        handoff: Handoff,
+    ) -> io::Result<Self> {
+        Self::start(address, config, Some(handoff))
+    }
+
     /// Attaches to an adapter, with other than the usual parameters.
     ///
     /// # Errors
     /// There is none, it refuses, or a parameter cannot work.
     pub fn open(address: AdapterAddress, config: DriverConfig) -> io::Result<Self> {
-        let driver = Driver::open(address, config)?;
-        let shared = Shared::new(driver).map_err(OpenError::NoRoom)?;
+        Self::start(address, config, None)
+    }
+
+    fn start(
+        address: AdapterAddress,
+        config: DriverConfig,
+        handoff: Option<Handoff>,
+    ) -> io::Result<Self> {
+        let host = Host::open(address, config, handoff)?;
+        let shared = Shared::new(host).map_err(OpenError::NoRoom)?;
         let keeper = Arc::clone(&shared);
         thread::Builder::new()
             .name("baton-sockets".to_owned())
@@ -81,7 +104,7 @@ impl Adapter {
 
     /// Whether there is an adapter. When it is gone another is looked for; meanwhile connections cannot be opened.
     pub fn is_attached(&self) -> bool {
-        self.handle.lock().driver.is_attached()
+        self.handle.lock().host.driver.is_attached()
     }
 
     /// Waits, for a second at most, until the adapter has fetched what was written and knows what was closed: it does the rest by itself.
@@ -96,7 +119,12 @@ impl Adapter {
 
     /// Lets `look` see the layer below, for its counters.
     pub fn with_driver<T>(&self, look: impl FnOnce(&Driver) -> T) -> T {
-        look(&self.handle.lock().driver)
+        look(&self.handle.lock().host.driver)
+    }
+
+    /// Lets `look` see the sockets of the kernel's, if connections begin there.
+    pub fn with_kernel<T>(&self, look: impl FnOnce(&KernelLayer) -> T) -> Option<T> {
+        self.handle.lock().host.kernel().map(look)
     }
 
     pub(crate) fn handle(&self) -> &Arc<Handle> {
@@ -198,10 +226,10 @@ impl Drop for Guard<'_> {
 }
 
 impl Shared {
-    fn new(driver: Driver) -> io::Result<Arc<Self>> {
+    fn new(host: Host) -> io::Result<Arc<Self>> {
         let kick = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        epoll::add(driver.epoll(), &kick, KICK, epoll::EventFlags::IN)?;
-        let core = Mutex::new(Core::new(driver, kick));
+        epoll::add(host.driver.epoll(), &kick, KICK, epoll::EventFlags::IN)?;
+        let core = Mutex::new(Core::new(host, kick));
         Ok(Arc::new(Self { core }))
     }
 
@@ -292,30 +320,30 @@ impl Shared {
         deadline: Option<Instant>,
         beside: &mut Beside<'_>,
     ) -> Guard<'a> {
-        if core.driver.retry_is_due() {
+        if core.host.driver.retry_is_due() {
             return self.look_for_adapter(core);
         }
         if core.turn() || parker.is_notified() {
             return core;
         }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        let timeout = core.driver.longest_wait(left);
+        let timeout = core.host.driver.longest_wait(left);
         if timeout == Some(Duration::ZERO) {
             return core;
         }
         let (mut core, came) = self.spin(core, parker, timeout);
         // While it spun others could have the lock, and take in what this thread waits for.
         let goes_on = came || parker.is_notified();
-        if goes_on || !core.driver.prepare_to_sleep() || core.driver.watch().is_err() {
+        if goes_on || !core.host.driver.prepare_to_sleep() || core.host.driver.watch().is_err() {
             core.turn();
             return core;
         }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        let timeout = core.driver.longest_wait(left);
-        let now = core.driver.now();
+        let timeout = core.host.driver.longest_wait(left);
+        let now = core.host.driver.now();
         let until = timeout.map(|timeout| now + Span::from(timeout));
         core.set_sleeps(parker, Some(until));
-        let epoll = Arc::clone(core.driver.epoll());
+        let epoll = Arc::clone(core.host.driver.epoll());
         drop(core);
         beside.sleep(readable(&epoll), timeout);
         let mut core = self.lock();
@@ -330,12 +358,12 @@ impl Shared {
 
     /// Attaching may take its time; others can go on meanwhile, if only to fail.
     fn look_for_adapter<'a>(&'a self, core: Guard<'a>) -> Guard<'a> {
-        let address = core.driver.address().clone();
-        let wishes = core.driver.config().geometry;
+        let address = core.host.driver.address().clone();
+        let wishes = core.host.driver.config().geometry;
         drop(core);
         let found = AnyHostLink::connect(&address, &wishes);
         let mut core = self.lock();
-        core.driver.handle_attempt(found);
+        core.host.driver.handle_attempt(found);
         core.turn();
         core
     }
@@ -348,9 +376,9 @@ impl Shared {
         timeout: Option<Duration>,
     ) -> (Guard<'a>, bool) {
         let due = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        while core.driver.spins_on(due) {
-            if core.driver.has_news() || parker.is_notified() {
-                core.driver.end_spin();
+        while core.host.spins_on(due) {
+            if core.host.driver.has_news() || parker.is_notified() {
+                core.host.driver.end_spin();
                 return (core, true);
             }
             drop(core);
@@ -399,9 +427,14 @@ impl Shared {
                 continue;
             }
             core.leave(&parker);
+            let pause = core.keepers_pause();
             drop(core);
-            parker.park(None);
+            parker.park(pause.map(|pause| Instant::now() + pause));
             core = self.lock();
+            if pause.is_some() && core.is_without_leader() {
+                core.turn();
+                core.settle();
+            }
         }
     }
 

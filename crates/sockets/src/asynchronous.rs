@@ -144,9 +144,9 @@ impl AsyncTcpListener {
         let (socket, peer) = poll_fn(|context| {
             handle.poll_for(context, |core, waiter| {
                 listener
-                    .tell_loss(core.driver.links_lost())
+                    .tell_loss(core.host.losses_of_listeners())
                     .or_else(|| core.accept(listener.socket(), waiter))
-                    .map(|accepted| accepted.map(|socket| (socket, core.driver.os().peer(socket))))
+                    .map(|accepted| accepted.map(|socket| (socket, core.host.peer(socket))))
             })
         })
         .await?;

@@ -1,11 +1,9 @@
-//! What all threads of an application share: the driver, and who waits for which socket.
+//! What all threads of an application share: the host's half, and who waits for which socket.
 
-use crate::driver::Driver;
-use crate::error::error_of;
+use crate::host::{FIRST_LISTENER, Host};
 use crate::poll::{Polls, Registration};
 use crate::waiter::{Parker, Waiter, Waiters};
-use baton_host::adapter::NotSubmitted;
-use baton_host::{Ready, Receive, SocketId, Sockets};
+use baton_host::{Ready, Receive, SocketId};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use rustix::fd::OwnedFd;
@@ -13,9 +11,13 @@ use smallvec::SmallVec;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 /// Rounds in which what comes while a thread is about to sleep is taken in by others.
 const MOST_ROUNDS: u32 = 8;
+
+/// Between two looks of a keeper that leads nobody.
+const KEEPERS_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a socket can be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,15 @@ struct Entry {
     registration: Option<Registration>,
 }
 
+impl Entry {
+    fn waiters(&mut self, side: Side) -> &mut Waiters {
+        match side {
+            Side::Read => &mut self.readers,
+            Side::Write => &mut self.writers,
+        }
+    }
+}
+
 /// The thread that waits for the adapter, for all.
 #[derive(Debug)]
 pub(crate) struct Leader {
@@ -44,10 +55,12 @@ pub(crate) struct Leader {
 /// What all threads of an application share, behind a lock.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub driver: Driver,
+    pub host: Host,
     pub polls: Polls,
     /// By socket.
     entries: Vec<Entry>,
+    /// Those of listeners that are the kernel's.
+    listener_entries: Vec<Entry>,
     listeners: Vec<SocketId>,
     /// Listeners that the adapter has not yet agreed to.
     setting_up: Vec<SocketId>,
@@ -70,12 +83,13 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(driver: Driver, kick: Arc<OwnedFd>) -> Self {
+    pub(crate) fn new(host: Host, kick: Arc<OwnedFd>) -> Self {
         Self {
-            links_lost: driver.links_lost(),
-            driver,
+            links_lost: host.driver.links_lost(),
+            host,
             polls: Polls::default(),
             entries: Vec::new(),
+            listener_entries: Vec::new(),
             listeners: Vec::new(),
             setting_up: Vec::new(),
             held: Vec::new(),
@@ -94,11 +108,23 @@ impl Core {
 
     /// A socket begins.
     pub(crate) fn open(&mut self, socket: SocketId) {
-        let index = socket.0 as usize;
-        if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, Entry::default);
+        let (entries, index) = self.place(socket);
+        if index >= entries.len() {
+            entries.resize_with(index + 1, Entry::default);
         }
-        debug_assert!(self.entries[index].registration.is_none());
+        debug_assert!(entries[index].registration.is_none());
+    }
+
+    fn place(&mut self, socket: SocketId) -> (&mut Vec<Entry>, usize) {
+        match socket.0.checked_sub(FIRST_LISTENER) {
+            Some(index) => (&mut self.listener_entries, index as usize),
+            None => (&mut self.entries, socket.0 as usize),
+        }
+    }
+
+    fn entry(&mut self, socket: SocketId) -> Option<&mut Entry> {
+        let (entries, index) = self.place(socket);
+        entries.get_mut(index)
     }
 
     /// A listener begins.
@@ -108,20 +134,20 @@ impl Core {
         self.setting_up.push(socket);
     }
 
-    /// The application is done with a socket. A peer whose data nobody reads any more is told so by a reset (RFC 2525 2.17).
+    /// The application is done with a socket.
     pub(crate) fn close(&mut self, socket: SocketId) {
         self.turn();
-        if self.driver.os().unread(socket).len > 0 {
+        if self.host.closes_by_reset(socket) {
             return self.abort(socket);
         }
-        self.driver.calls().close(socket);
+        self.host.close(socket);
         self.forget(socket);
         self.hold_if_held(socket);
     }
 
     /// The application gives a socket up.
     pub(crate) fn abort(&mut self, socket: SocketId) {
-        self.driver.calls().abort(socket);
+        self.host.abort(socket);
         self.forget(socket);
     }
 
@@ -130,9 +156,8 @@ impl Core {
         self.setting_up.retain(|&other| other != socket);
         self.wake(socket, Side::Read);
         self.wake(socket, Side::Write);
-        if let Some(entry) = self.entries.get_mut(socket.0 as usize)
-            && let Some(registration) = entry.registration.take()
-        {
+        let registration = self.entry(socket).and_then(|it| it.registration.take());
+        if let Some(registration) = registration {
             self.polls.forget(registration.poll, socket);
         }
     }
@@ -144,7 +169,7 @@ impl Core {
         max: usize,
         waiter: Option<&Waiter>,
     ) -> Option<Result<Bytes, Error>> {
-        match self.driver.calls().receive(socket, max) {
+        match self.host.receive(socket, max) {
             Receive::Data(data) => Some(Ok(data)),
             Receive::EndOfStream => Some(Ok(Bytes::new())),
             Receive::Gone => Some(Err(self.error(socket))),
@@ -159,7 +184,7 @@ impl Core {
         data: &Bytes,
         waiter: Option<&Waiter>,
     ) -> Option<Result<usize, Error>> {
-        match self.driver.calls().send_some(socket, data) {
+        match self.host.send(socket, data) {
             Err(_) => Some(Err(self.error(socket))),
             Ok(0) if !data.is_empty() => self.wait_for(socket, Side::Write, waiter),
             Ok(taken) => {
@@ -175,10 +200,10 @@ impl Core {
         listener: SocketId,
         waiter: Option<&Waiter>,
     ) -> Option<Result<SocketId, Error>> {
-        if let Some(status) = self.driver.os().error_of(listener) {
-            return Some(Err(error_of(status)));
+        if let Some(error) = self.host.error_of(listener) {
+            return Some(Err(error));
         }
-        match self.driver.os_mut().accept_on(listener) {
+        match self.host.accept(listener) {
             Some(socket) => {
                 self.open(socket);
                 Some(Ok(socket))
@@ -193,14 +218,14 @@ impl Core {
         socket: SocketId,
         waiter: Option<&Waiter>,
     ) -> Option<Result<(), Error>> {
-        if self.driver.os().is_open(socket) {
+        if self.host.is_open(socket) {
             return Some(Ok(()));
         }
-        if let Some(status) = self.driver.os().error_of(socket) {
-            return Some(Err(error_of(status)));
+        if let Some(error) = self.host.error_of(socket) {
+            return Some(Err(error));
         }
         // One that is open and over already ends as it began.
-        if !self.driver.os().is_opening(socket) {
+        if !self.host.is_opening(socket) {
             return Some(Ok(()));
         }
         self.wait_for::<()>(socket, Side::Read, waiter);
@@ -213,11 +238,11 @@ impl Core {
         listener: SocketId,
         waiter: Option<&Waiter>,
     ) -> Option<Result<(), Error>> {
-        if self.driver.os().is_listening(listener) {
+        if self.host.is_listening(listener) {
             return Some(Ok(()));
         }
-        match self.driver.os().error_of(listener) {
-            Some(status) => Some(Err(error_of(status))),
+        match self.host.error_of(listener) {
+            Some(error) => Some(Err(error)),
             None => self.wait_for(listener, Side::Read, waiter),
         }
     }
@@ -228,12 +253,8 @@ impl Core {
         socket: SocketId,
         waiter: Option<&Waiter>,
     ) -> Option<Result<Endpoint, Error>> {
-        if let Some(local) = self.driver.os().local(socket) {
-            return Some(Ok(local));
-        }
-        let now = self.driver.now();
-        if let Err(NotSubmitted::NoSuchSocket) = self.driver.os_mut().query_local(now, socket) {
-            return Some(Err(ErrorKind::NotConnected.into()));
+        if let Some(known) = self.host.local(socket) {
+            return Some(known);
         }
         self.wait_for::<()>(socket, Side::Read, waiter);
         self.wait_for(socket, Side::Write, waiter)
@@ -241,10 +262,8 @@ impl Core {
 
     /// Why a socket is of no use any more.
     pub(crate) fn error(&self, socket: SocketId) -> Error {
-        match self.driver.os().error_of(socket) {
-            Some(status) => error_of(status),
-            None => ErrorKind::BrokenPipe.into(),
-        }
+        let error = self.host.error_of(socket);
+        error.unwrap_or_else(|| ErrorKind::BrokenPipe.into())
     }
 
     /// Registers whoever waits.
@@ -254,13 +273,10 @@ impl Core {
         side: Side,
         waiter: Option<&Waiter>,
     ) -> Option<Result<T, Error>> {
-        let entry = &mut self.entries[socket.0 as usize];
-        let waiters = match side {
-            Side::Read => &mut entry.readers,
-            Side::Write => &mut entry.writers,
-        };
-        if let Some(waiter) = waiter {
-            self.tasks += usize::from(waiters.add(waiter));
+        let waiters = self.entry(socket).map(|entry| entry.waiters(side));
+        if let (Some(waiters), Some(waiter)) = (waiters, waiter) {
+            let is_task = waiters.add(waiter);
+            self.tasks += usize::from(is_task);
         }
         None
     }
@@ -272,35 +288,35 @@ impl Core {
 
     /// Notes that a socket holds data that was taken and has not gone, if so.
     pub(crate) fn hold_if_held(&mut self, socket: SocketId) {
-        if self.driver.os().held(socket) > 0 && !self.held.contains(&socket) {
+        if self.host.held(socket) > 0 && !self.held.contains(&socket) {
             self.held.push(socket);
         }
     }
 
     /// Whether the adapter has all that was written and asked for, or is gone.
     pub(crate) fn is_flushed(&mut self) -> bool {
-        self.driver.os_mut().unmask_lazy();
+        self.host.driver.os_mut().unmask_lazy();
         self.turn();
-        self.driver.os().is_flushed() || !self.driver.is_attached()
+        self.host.is_flushed()
     }
 
     // --- readiness ---
 
     /// Lets go what is due, takes in what has come, and wakes whoever waited for it. True when something happened.
     pub(crate) fn turn(&mut self) -> bool {
-        let moved = self.driver.turn_attached();
+        let moved = self.host.turn();
         self.dispatch();
         moved
     }
 
     /// Wakes whoever waited for what has happened.
     fn dispatch(&mut self) {
-        while let Some(ready) = self.driver.next_ready() {
+        while let Some(ready) = self.host.next_ready() {
             match ready {
                 Ready::Acceptable => self.signal_listeners(),
                 Ready::Readable(socket) => {
                     self.signal(socket, Side::Read);
-                    if !self.driver.os().is_open(socket) {
+                    if !self.host.is_open(socket) {
                         self.signal(socket, Side::Write);
                     }
                 }
@@ -310,10 +326,10 @@ impl Core {
         if !self.setting_up.is_empty() {
             self.signal_set_up();
         }
-        let os = self.driver.os();
-        self.held.retain(|&socket| os.held(socket) > 0);
-        if self.driver.links_lost() != self.links_lost {
-            self.links_lost = self.driver.links_lost();
+        self.held.retain(|&socket| self.host.held(socket) > 0);
+        let links_lost = self.host.driver.links_lost();
+        if links_lost != self.links_lost {
+            self.links_lost = links_lost;
             self.setting_up = self.listeners.clone();
             for listener in self.listeners.clone() {
                 self.signal(listener, Side::Read);
@@ -324,15 +340,15 @@ impl Core {
     fn signal_listeners(&mut self) {
         for index in 0..self.listeners.len() {
             let listener = self.listeners[index];
-            if self.driver.os().acceptable(listener) > 0 {
+            if self.host.is_acceptable(listener) {
                 self.signal(listener, Side::Read);
             }
         }
     }
 
     fn signal_set_up(&mut self) {
-        let os = self.driver.os();
-        let is_set_up = |listener| os.is_listening(listener) || os.error_of(listener).is_some();
+        let host = &self.host;
+        let is_set_up = |listener| host.is_listening(listener) || host.error_of(listener).is_some();
         let (done, waiting): (Vec<_>, Vec<_>) = (self.setting_up.iter())
             .copied()
             .partition(|&listener| is_set_up(listener));
@@ -345,10 +361,8 @@ impl Core {
     /// A side of a socket has become ready.
     fn signal(&mut self, socket: SocketId, side: Side) {
         self.wake(socket, side);
-        let Some(entry) = self.entries.get_mut(socket.0 as usize) else {
-            return;
-        };
-        if let Some(registration) = &mut entry.registration
+        let registration = self.entry(socket).map(|entry| &mut entry.registration);
+        if let Some(Some(registration)) = registration
             && registration.signal(side)
         {
             let poll = registration.poll;
@@ -359,14 +373,10 @@ impl Core {
     }
 
     pub(crate) fn wake(&mut self, socket: SocketId, side: Side) {
-        let Some(entry) = self.entries.get_mut(socket.0 as usize) else {
+        let Some(entry) = self.entry(socket) else {
             return;
         };
-        let waiters = match side {
-            Side::Read => &mut entry.readers,
-            Side::Write => &mut entry.writers,
-        };
-        for waiter in waiters.take() {
+        for waiter in entry.waiters(side).take() {
             self.wake_one(waiter);
         }
     }
@@ -398,20 +408,19 @@ impl Core {
 
     /// The registration of a socket, if it has one.
     pub(crate) fn registration(&mut self, socket: SocketId) -> &mut Option<Registration> {
-        &mut self.entries[socket.0 as usize].registration
+        let (entries, index) = self.place(socket);
+        &mut entries[index].registration
     }
 
     /// What is ready already is told to a new registration.
     pub(crate) fn signal_present(&mut self, socket: SocketId, is_listener: bool) {
-        let os = self.driver.os();
+        let host = &mut self.host;
         let (readable, writable) = if is_listener {
-            (
-                os.acceptable(socket) > 0 || os.error_of(socket).is_some(),
-                false,
-            )
+            let has_news = host.is_acceptable(socket) || host.error_of(socket).is_some();
+            (has_news, false)
         } else {
-            let unread = os.unread(socket);
-            (unread.len > 0 || unread.ended, os.is_open(socket))
+            let unread = host.unread(socket);
+            (unread.len > 0 || unread.ended, host.is_open(socket))
         };
         if readable {
             self.signal(socket, Side::Read);
@@ -424,7 +433,8 @@ impl Core {
     /// A poll is done with, and with it its registrations.
     pub(crate) fn close_poll(&mut self, poll: usize) {
         self.polls.close(poll);
-        for entry in &mut self.entries {
+        let entries = self.entries.iter_mut().chain(&mut self.listener_entries);
+        for entry in entries {
             entry.registration.take_if(|known| known.poll == poll);
         }
     }
@@ -497,12 +507,18 @@ impl Core {
 
     /// Whether somebody has to wait for the adapter even if no thread does.
     pub(crate) fn needs_keeper(&self) -> bool {
-        self.tasks > 0 || !self.held.is_empty() || self.driver.poll_timeout().is_some()
+        self.tasks > 0 || !self.held.is_empty() || self.host.driver.poll_timeout().is_some()
+    }
+
+    /// How often the keeper looks for news although nobody waits: an adapter may want a connection back, or the kernel have room for what
+    /// was closed.
+    pub(crate) fn keepers_pause(&self) -> Option<Duration> {
+        self.host.is_on_kernel().then_some(KEEPERS_PAUSE)
     }
 
     /// Ends a piece of work of a thread that does not lead: what was asked for goes, and the leader hears what it has to.
     pub(crate) fn settle(&mut self) {
-        self.driver.transmit();
+        self.host.driver.transmit();
         // What has left may have made room for others.
         self.dispatch();
         let Some(leader) = &self.leader else {
@@ -519,11 +535,11 @@ impl Core {
         };
         // To use the link has told the adapter that this side is awake. The leader is not.
         let mut rounds = 0;
-        while !self.driver.prepare_to_sleep() && rounds < MOST_ROUNDS {
+        while !self.host.driver.prepare_to_sleep() && rounds < MOST_ROUNDS {
             self.turn();
             rounds += 1;
         }
-        let due = self.driver.poll_timeout();
+        let due = self.host.driver.poll_timeout();
         let is_too_late = match (due, sleeps_until) {
             (Some(due), Some(until)) => due < until,
             (due, None) => due.is_some(),

@@ -20,7 +20,8 @@ impl Forking<'_> {
     /// In the child: lets go of the files and the memory of the link, of which the adapter sees nothing. The child has to keep its copies
     /// of this adapter and its sockets undropped (`std::mem::forget`): all they could do is wait for threads that are not there.
     pub fn in_child(mut self) {
-        self.0.driver.lose(LinkError::Gone);
+        self.0.host.driver.lose(LinkError::Gone);
+        self.0.host.close_copies();
         Parker::renew();
     }
 }

@@ -31,11 +31,14 @@
 mod adapter;
 mod asynchronous;
 mod beside;
+pub mod broker;
 mod config;
 mod core;
 mod driver;
 mod error;
 mod fork;
+mod host;
+pub mod kernel;
 mod link;
 mod listener;
 mod poll;

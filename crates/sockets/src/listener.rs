@@ -3,17 +3,13 @@
 use crate::Adapter;
 use crate::adapter::{Handle, Timeout};
 use crate::core::Core;
-use crate::error::error_of;
 use crate::poll::sealed::Sealed;
-use crate::stream::{TcpStream, endpoint, socket_addr};
+use crate::stream::{TcpStream, socket_addr};
 use baton_host::SocketId;
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Connections that may wait on the adapter to be accepted.
-const BACKLOG: u32 = 1024;
 
 /// A listener on an adapter, as [`std::net::TcpListener`] is one of the kernel's.
 ///
@@ -61,13 +57,10 @@ impl TcpListener {
     /// As [`TcpListener::bind`].
     pub fn bind_fast_open(adapter: &Adapter, local: SocketAddr, pending: u32) -> Result<Self> {
         let handle = Arc::clone(adapter.handle());
-        let (socket, losses) = handle.call(|core| {
-            let now = core.driver.now();
-            let os = core.driver.os_mut();
-            let listening = os.listen_fast_open(now, endpoint(local), BACKLOG, pending);
-            let socket = listening.map_err(error_of)?;
+        let (socket, local, losses) = handle.call(|core| {
+            let (socket, local) = core.host.listen(local, pending)?;
             core.open_listener(socket);
-            Ok::<_, Error>((socket, core.driver.links_lost()))
+            Ok::<_, Error>((socket, local, core.host.losses_of_listeners()))
         })?;
         let mut listener = Self {
             handle,
@@ -78,11 +71,11 @@ impl TcpListener {
         };
         let handle = &listener.handle;
         let listening = handle.block(Timeout::Endless, |core, waiter| {
-            if !core.driver.is_attached() {
+            if core.host.is_down() {
                 return Some(Err(ErrorKind::NetworkDown.into()));
             }
             let listening = core.listening(socket, waiter)?;
-            Some(listening.map(|()| core.driver.os().local(socket)))
+            Some(listening.map(|()| core.host.listening_at(socket)))
         });
         let at = listening.unwrap_or(Err(ErrorKind::WouldBlock.into()))?;
         listener.local = at.map_or(local, socket_addr);
@@ -100,9 +93,9 @@ impl TcpListener {
             Timeout::Endless
         };
         let accepted = self.handle.block(timeout, |core, waiter| {
-            self.tell_loss(core.driver.links_lost())
+            self.tell_loss(core.host.losses_of_listeners())
                 .or_else(|| core.accept(self.socket, waiter))
-                .map(|accepted| accepted.map(|socket| (socket, core.driver.os().peer(socket))))
+                .map(|accepted| accepted.map(|socket| (socket, core.host.peer(socket))))
         });
         let (socket, peer) = accepted.unwrap_or(Err(ErrorKind::WouldBlock.into()))?;
         Ok(self.stream(socket, peer))
@@ -135,9 +128,9 @@ impl TcpListener {
     }
 
     pub(crate) fn is_acceptable_in(&self, core: &Core) -> bool {
-        let os = core.driver.os();
-        let is_lost = self.losses_reported.load(Ordering::Relaxed) != core.driver.links_lost();
-        is_lost || os.acceptable(self.socket) > 0 || os.error_of(self.socket).is_some()
+        let (host, socket) = (&core.host, self.socket);
+        let is_lost = self.losses_reported.load(Ordering::Relaxed) != host.losses_of_listeners();
+        is_lost || host.is_acceptable(socket) || host.error_of(socket).is_some()
     }
 
     /// Connections, one after the other, without end.

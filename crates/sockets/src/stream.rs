@@ -4,18 +4,18 @@ use crate::Adapter;
 use crate::adapter::{Handle, Timeout};
 use crate::beside::Readiness;
 use crate::core::{Core, Side};
-use crate::error::error_of;
+use crate::host::Host;
 use crate::poll::sealed::Sealed;
 use crate::waiter::Waiter;
-use baton_bus::descriptor::{SocketOption, Status};
-use baton_host::adapter::{NotSubmitted, OsLayer};
-use baton_host::{SocketId, Sockets};
+use baton_host::SocketId;
+use baton_host::adapter::NotSubmitted;
 use baton_iolib::Arena;
-use baton_wire::{Endpoint, Time};
+use baton_wire::Endpoint;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::OnceLock;
@@ -105,7 +105,7 @@ impl TcpStream {
     /// requests where that does no harm (RFC 7413 2.1).
     ///
     /// # Errors
-    /// As [`TcpStream::connect`]; `InvalidInput` when the adapter cannot do it.
+    /// As [`TcpStream::connect`]; `InvalidInput` when the adapter cannot do it, `Unsupported` where connections begin in the kernel.
     pub fn connect_fast_open(
         adapter: &Adapter,
         peer: SocketAddr,
@@ -113,12 +113,28 @@ impl TcpStream {
     ) -> Result<(Self, usize)> {
         let data = outgoing(data);
         let mut taken = 0;
-        let stream = Self::start_with(adapter, peer, |os, now, remote| {
-            let (socket, len) = os.connect_fast_open(now, remote, &data)?;
+        let stream = Self::start_with(adapter, peer, |host| {
+            let (socket, len) = host.connect_fast_open(peer, &data)?;
             taken = len;
             Ok(socket)
         })?;
         Ok((stream.opened(Timeout::Endless)?, taken))
+    }
+
+    /// A connection of the kernel's that may move to an adapter [beside it](Adapter::open_beside_kernel) from now on. While it is away the
+    /// kernel's socket, of which the caller may have other descriptors, has none.
+    ///
+    /// # Errors
+    /// It is not connected; `Unsupported` where the adapter is not beside the kernel, `QuotaExceeded` when there are as many sockets as may
+    /// be.
+    pub fn from_kernel(adapter: &Adapter, fd: OwnedFd) -> Result<Self> {
+        let handle = adapter.handle();
+        let (socket, local, peer) = handle.call(|core| {
+            let (socket, flow) = core.host.take_in(fd)?;
+            core.open(socket);
+            Ok::<_, Error>((socket, socket_addr(flow.local), socket_addr(flow.remote)))
+        })?;
+        Ok(Self::new(handle, socket, peer, Some(local)))
     }
 
     fn connect_within(adapter: &Adapter, peer: SocketAddr, timeout: Timeout) -> Result<Self> {
@@ -141,26 +157,17 @@ impl TcpStream {
 
     /// Begins to open a connection.
     pub(crate) fn start(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
-        Self::start_with(adapter, peer, |os, now, remote| os.connect(now, remote))
+        Self::start_with(adapter, peer, |host| host.connect(peer))
     }
 
     fn start_with(
         adapter: &Adapter,
         peer: SocketAddr,
-        connect: impl FnOnce(
-            &mut OsLayer<Bytes>,
-            Time,
-            Endpoint,
-        ) -> std::result::Result<SocketId, Status>,
+        connect: impl FnOnce(&mut Host) -> Result<SocketId>,
     ) -> Result<Self> {
         let handle = adapter.handle();
         let socket = handle.call(|core| {
-            if !core.driver.is_attached() {
-                return Err(ErrorKind::NetworkDown.into());
-            }
-            let now = core.driver.now();
-            let opening = connect(core.driver.os_mut(), now, endpoint(peer));
-            let socket = opening.map_err(error_of)?;
+            let socket = connect(&mut core.host)?;
             core.open(socket);
             Ok::<_, Error>(socket)
         })?;
@@ -169,7 +176,7 @@ impl TcpStream {
 
     /// Whether it is open; or registers the waiter.
     pub(crate) fn connected(&self, core: &mut Core, waiter: Option<&Waiter>) -> Option<Result<()>> {
-        if !core.driver.is_attached() {
+        if core.host.is_down() {
             return Some(Err(ErrorKind::NetworkDown.into()));
         }
         core.connected(self.inner.socket, waiter)
@@ -273,13 +280,10 @@ impl TcpStream {
     pub(crate) fn readiness_in(&self, core: &mut Core) -> Readiness {
         let inner = &self.inner;
         let socket = inner.socket;
-        let os = core.driver.os();
-        let unread = os.unread(socket);
-        let (opening, failed) = (os.is_opening(socket), os.error_of(socket).is_some());
-        let room = core.driver.calls().send_room(socket);
-        if room == Ok(0) {
-            core.driver.calls().want_room(socket);
-        }
+        let host = &mut core.host;
+        let unread = host.unread(socket);
+        let (opening, failed) = (host.is_opening(socket), host.error_of(socket).is_some());
+        let room = host.send_room(socket);
         Readiness {
             unread: unread.len + lock(&inner.peeked).len(),
             ended: unread.ended || inner.read_shut.load(Ordering::Relaxed),
@@ -297,7 +301,7 @@ impl TcpStream {
     pub fn set_cork(&self, cork: bool) -> Result<()> {
         let socket = self.inner.socket;
         self.inner.handle.call(|core| {
-            core.driver.calls().set_cork(socket, cork);
+            core.host.set_cork(socket, cork);
             core.hold_if_held(socket);
         });
         Ok(())
@@ -335,6 +339,15 @@ impl TcpStream {
         core.send(self.inner.socket, data, waiter)
     }
 
+    /// Leaves a connection of the [kernel's](TcpStream::from_kernel) to the kernel from now on, since another process has its socket, too.
+    /// False where it cannot be: it is on the adapter, or something of it is here.
+    pub fn keep_in_kernel(&self) -> bool {
+        let has_peeked = !lock(&self.inner.peeked).is_empty();
+        let socket = self.inner.socket;
+        let keep = |core: &mut Core| core.host.keep_in_kernel(socket);
+        !has_peeked && self.inner.handle.call(keep)
+    }
+
     /// Ends one direction, or both. What was written before is sent.
     ///
     /// # Errors
@@ -343,8 +356,7 @@ impl TcpStream {
         let socket = self.inner.socket;
         self.inner.handle.call(|core| {
             if how != Shutdown::Read {
-                let now = core.driver.now();
-                core.driver.os_mut().shutdown(now, socket);
+                core.host.shutdown(socket);
                 core.wake(socket, Side::Write);
             }
             if how != Shutdown::Write {
@@ -402,14 +414,11 @@ impl TcpStream {
     /// # Errors
     /// The connection is over (`NotConnected`), or the adapter has more to do than it can take now (`WouldBlock`).
     pub fn set_nodelay(&self, nodelay: bool) -> Result<()> {
-        let asked = self.inner.handle.call(|core| {
-            let now = core.driver.now();
-            let (socket, option) = (self.inner.socket, SocketOption::NoDelay);
-            let os = core.driver.os_mut();
-            // Nobody waits for the adapter's yes.
-            while os.poll_completion().is_some() {}
-            os.set_option(now, socket, option, nodelay.into())
-        });
+        let socket = self.inner.socket;
+        let asked = self
+            .inner
+            .handle
+            .call(|core| core.host.set_nodelay(socket, nodelay));
         asked.map_err(|error| match error {
             NotSubmitted::NoRoom => Error::new(ErrorKind::WouldBlock, error),
             _ => Error::new(ErrorKind::NotConnected, error),
@@ -465,12 +474,12 @@ impl TcpStream {
     /// # Errors
     /// None.
     pub fn take_error(&self) -> Result<Option<Error>> {
-        let status = self.inner.handle.call(|core| {
+        let error = self.inner.handle.call(|core| {
             core.turn();
-            core.driver.os().error_of(self.inner.socket)
+            core.host.error_of(self.inner.socket)
         });
-        let fresh = status.filter(|_| !self.inner.error_taken.swap(true, Ordering::Relaxed));
-        Ok(fresh.map(error_of))
+        let fresh = error.filter(|_| !self.inner.error_taken.swap(true, Ordering::Relaxed));
+        Ok(fresh)
     }
 
     fn timeout(&self, timeout: Option<Duration>) -> Timeout {

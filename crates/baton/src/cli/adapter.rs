@@ -1,10 +1,11 @@
 //! What can be typed after `baton live adapter`.
 
 use super::{DescriptorArgs, LinkArgs};
+use baton_host::SelectionConfig;
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where `baton live adapter` takes applications in.
 pub(super) const LISTEN: &str = "/run/baton.sock";
@@ -12,7 +13,7 @@ pub(super) const LISTEN: &str = "/run/baton.sock";
 pub(super) const CONTROL: &str = "/run/baton-adapter.sock";
 
 /// Where applications hand connections over to a running `baton live adapter --broker`.
-pub(super) const BROKER: &str = "/run/baton-broker.sock";
+pub const BROKER: &str = "/run/baton-broker.sock";
 /// What means nothing where the interface is the kernel's.
 const BESIDE_NOTHING: [&str; 7] = [
     "addr",
@@ -37,8 +38,9 @@ Examples:
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --scheduler host-first --hiwat 1024 --lowat 256
 
 Beside the kernel, which keeps eth1 and its addresses, for single connections of a server:
-  baton live adapter --iface eth1 --broker &
-  baton live serve --adapter /run/baton.sock --handoff t4 --broker --root /srv/www
+  baton live adapter --iface eth1 --handoff t4 &
+  baton live serve --adapter /run/baton.sock --broker --root /srv/www
+  baton live run -- nginx -g 'daemon off;'
 
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
@@ -56,6 +58,10 @@ pub struct AdapterArgs {
     /// this socket. Needs --iface and XDP [default with no value: /run/baton-broker.sock]
     #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, default_missing_value = BROKER, value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
+    /// Do so, and have applications that do not say otherwise hand over the connections that this policy chooses: fcfs, tN (at the N-th
+    /// send), alternate:N, never, or by port, as in ports:80=t4,*=never [default with --broker: fcfs]
+    #[arg(long, value_name = "POLICY", requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
+    pub handoff: Option<SelectionConfig>,
     /// The core that the engine runs on [default: the last that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,
@@ -98,6 +104,14 @@ pub struct AdapterArgs {
     /// Where `baton live stat` asks
     #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
     pub control: PathBuf,
+}
+
+impl AdapterArgs {
+    /// Where the broker listens, if there is to be one.
+    pub fn broker_at(&self) -> Option<&Path> {
+        let usual = self.handoff.as_ref().map(|_| Path::new(BROKER));
+        self.broker.as_deref().or(usual)
+    }
 }
 
 /// Bytes, or with a unit behind them.

@@ -10,7 +10,7 @@ use crate::{
 };
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, Stack};
+use baton_tcp::{CloseReason, ConnId, ListenerId, Stack};
 use baton_wire::{SeqNr, Time};
 
 /// The enqueues that the first `len` bytes of content are: `sendfile` puts each page into the send buffer by itself.
@@ -75,6 +75,55 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
             let mut calls = end.os.calls(self.now, &mut end.link);
             calls.file_changed(change, &mut block);
         }
+    }
+
+    /// Takes the oldest connection off the queue of one listener.
+    pub fn accept_on(&mut self, listener: ListenerId) -> Option<SocketId> {
+        if !self.has_place() {
+            return None;
+        }
+        let mut listeners = self.layer.listeners.iter();
+        let &(_, adapter) = listeners.find(|&&(id, _)| id == listener)?;
+        let conn = self.stack.accept(listener)?;
+        Some(self.accepted(conn, adapter))
+    }
+
+    /// Takes in a connection that the stack has by other ways than a listener, and that may go to this adapter. None where there is no place
+    /// for it.
+    pub fn admit(&mut self, conn: ConnId, adapter: AdapterId) -> Option<SocketId> {
+        self.layer.know(adapter);
+        self.has_place().then(|| self.insert(conn, adapter))
+    }
+
+    /// Whether there may be another socket; counted where not.
+    fn has_place(&mut self) -> bool {
+        let layer = &mut *self.layer;
+        let has_place = layer.sockets.len() < layer.most_sockets;
+        layer.stats.accepts_deferred += u64::from(!has_place);
+        has_place
+    }
+
+    fn accepted(&mut self, conn: ConnId, adapter: AdapterId) -> SocketId {
+        let layer = &mut *self.layer;
+        layer.stats.accepted += 1;
+        // A wait reports it again as long as there is another.
+        let waits = |&(id, _): &(_, _)| self.stack.has_acceptable(id);
+        layer.acceptable |= layer.listeners.iter().any(waits);
+        self.insert(conn, adapter)
+    }
+
+    fn insert(&mut self, conn: ConnId, adapter: AdapterId) -> SocketId {
+        let layer = &mut *self.layer;
+        let flow = self.stack.flow(conn);
+        let slot = layer
+            .sockets
+            .insert(Socket::new(self.now, conn, flow, adapter));
+        let id = SocketId(slot as u32);
+        layer.set_socket_of(conn, Some(id));
+        if let Some(end) = self.adapters.get_mut(adapter.index()) {
+            layer.consider_established(self.now, self.stack, &mut end.os, id);
+        }
+        id
     }
 
     /// Bytes that a socket would take now, about.
@@ -249,30 +298,15 @@ impl<P: Inline, L: HostLink<Data = P>> LayerCalls<'_, P, L> {
 
 impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCalls<'_, P, L, S> {
     fn accept(&mut self) -> Option<SocketId> {
-        let layer = &mut *self.layer;
-        if layer.sockets.len() >= layer.most_sockets {
-            layer.stats.accepts_deferred += 1;
+        if !self.has_place() {
             return None;
         }
-        let mut listeners = layer.listeners.iter();
+        let mut listeners = self.layer.listeners.iter();
         let accepted = |&(id, adapter)| Some((self.stack.accept(id)?, adapter));
         let (conn, adapter) = listeners.find_map(accepted)?;
         // Responses are written as a whole: there is nothing to wait for.
         self.stack.set_nodelay(conn, true);
-        layer.stats.accepted += 1;
-        // A wait reports it again as long as there is another.
-        let waits = |&(id, _): &(_, _)| self.stack.has_acceptable(id);
-        layer.acceptable |= layer.listeners.iter().any(waits);
-        let flow = self.stack.flow(conn);
-        let slot = layer
-            .sockets
-            .insert(Socket::new(self.now, conn, flow, adapter));
-        let id = SocketId(slot as u32);
-        layer.set_socket_of(conn, Some(id));
-        if let Some(end) = self.adapters.get_mut(adapter.index()) {
-            layer.consider_established(self.now, self.stack, &mut end.os, id);
-        }
-        Some(id)
+        Some(self.accepted(conn, adapter))
     }
 
     fn receive(&mut self, id: SocketId, max: usize) -> Receive<P> {

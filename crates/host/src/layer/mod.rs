@@ -130,6 +130,14 @@ impl<P: Inline> SocketLayer<P> {
         self.sockets.iter().map(|(_, socket)| socket.state())
     }
 
+    /// Whether nothing of a connection is here that its stack does not have.
+    pub fn is_wholly_in_stack(&self, id: SocketId) -> bool {
+        self.sockets.get(id.0 as usize).is_some_and(|socket| {
+            let is_empty = socket.early.is_empty() && socket.unsent.is_empty();
+            matches!(socket.place, Place::Host(_)) && is_empty
+        })
+    }
+
     /// Where one connection is, and why.
     pub fn state_of(&self, id: SocketId) -> Option<SocketState> {
         Some(self.sockets.get(id.0 as usize)?.state())
@@ -143,6 +151,12 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
+    /// Whether nothing that was taken from the application waits here for a connection to arrive.
+    pub fn is_flushed(&self) -> bool {
+        let mut sockets = self.sockets.iter();
+        sockets.all(|(_, socket)| socket.unsent.is_empty() && !socket.is_moving())
+    }
+
     // --- mutators ---
 
     /// Has a connection that policy has moved stay for so long before policy moves it again. Where a move forgets what TCP has learned of
@@ -154,8 +168,12 @@ impl<P: Inline> SocketLayer<P> {
     /// Takes in connections of a listener of the stack: they come on this adapter, if there is one.
     pub fn add_listener(&mut self, listener: ListenerId, adapter: AdapterId) {
         self.listeners.push((listener, adapter));
-        let adapters = self.adapters.len().max(adapter.index() + 1);
-        self.adapters.resize_with(adapters, Connections::default);
+        self.know(adapter);
+    }
+
+    /// Takes in connections of a listener no more.
+    pub fn remove_listener(&mut self, listener: ListenerId) {
+        self.listeners.retain(|&(id, _)| id != listener);
     }
 
     /// The listeners, of which none is left here.
@@ -182,6 +200,12 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     // --- inside ---
+
+    /// Keeps account of an adapter from now on.
+    fn know(&mut self, adapter: AdapterId) {
+        let adapters = self.adapters.len().max(adapter.index() + 1);
+        self.adapters.resize_with(adapters, Connections::default);
+    }
 
     fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
         self.by_conn.get(conn.0 as usize).copied().flatten()

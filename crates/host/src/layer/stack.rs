@@ -28,7 +28,7 @@ pub trait HostStack<P> {
     fn send_space(&self, conn: ConnId) -> usize;
     /// The length of a connection's send buffer, bytes.
     fn send_buffer(&self, conn: ConnId) -> u32;
-    /// Bytes in it.
+    /// Bytes in it, as far as is known without asking.
     fn unacknowledged(&self, conn: ConnId) -> usize;
     /// Sends partial segments at once.
     fn set_nodelay(&mut self, conn: ConnId, nodelay: bool);

@@ -6,12 +6,9 @@
 //! Repair mode needs CAP_NET_ADMIN: the broker has it, applications need not.
 
 mod captured;
-mod client;
 mod fin;
-mod messages;
 mod namespace;
 mod server;
 
 pub use captured::{CaptureError, Captured, CapturedStats};
-pub use client::{BrokerClient, BrokerError};
 pub use server::Broker;

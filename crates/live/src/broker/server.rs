@@ -2,11 +2,12 @@
 
 use super::captured::{CaptureError, Captured};
 use super::fin::without_fin;
-use super::messages::{self, DONE, GIVE_BACK, Message, REFUSED, TAKE};
 use super::namespace::namespace_of;
 use crate::error::LiveError;
 use crate::repair::{RepairError, cancel, flow_of, forget, give_back, take};
+use baton_host::SelectionConfig;
 use baton_iolib::unix_socket::SocketFile;
+use baton_sockets::broker::messages::{self, DONE, GIVE_BACK, Message, POLICY, REFUSED, TAKE};
 use baton_tcp::{Config, DecodeError, Moved, NotEssential, State};
 use baton_wire::Flow;
 use bytes::Bytes;
@@ -71,6 +72,8 @@ struct Shared {
     captured: Arc<Captured>,
     /// Parameters of connections that come from the kernel.
     tcp: Config,
+    /// For applications that have no policy of their own.
+    policy: SelectionConfig,
     ends: AtomicBool,
 }
 
@@ -82,17 +85,24 @@ struct Client {
 }
 
 impl Broker {
-    /// Listens at `path`. Connections get the parameters `tcp` where the handshake left them open.
+    /// Listens at `path`. Connections get the parameters `tcp` where the handshake left them open; applications that have no policy of their
+    /// own are told this one.
     ///
     /// # Errors
     /// The path cannot be had, or the system has no thread left.
-    pub fn start(path: &Path, captured: Arc<Captured>, tcp: Config) -> Result<Self, LiveError> {
+    pub fn start(
+        path: &Path,
+        captured: Arc<Captured>,
+        tcp: Config,
+        policy: SelectionConfig,
+    ) -> Result<Self, LiveError> {
         let socket = SocketFile::bind(path).map_err(|error| {
             LiveError::BadInput(format!("--broker {}: {error}", path.display()))
         })?;
         let shared = Arc::new(Shared {
             captured,
             tcp,
+            policy,
             ends: AtomicBool::new(false),
         });
         let serves = Arc::clone(&shared);
@@ -173,6 +183,9 @@ impl Shared {
         user: u32,
         taken: &mut FxHashSet<Flow>,
     ) -> Result<Vec<u8>, Refusal> {
+        if message.kind == POLICY {
+            return Ok(self.policy.to_string().into_bytes());
+        }
         let socket = message.socket.ok_or(Refusal::NoSocket)?;
         self.check(&socket, user)?;
         match message.kind {
@@ -218,13 +231,17 @@ impl Shared {
     }
 
     fn take_captured(&self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, Refusal> {
+        let tcp = Config {
+            nagle: !sockopt::tcp_nodelay(socket)?,
+            ..self.tcp.clone()
+        };
         let essentials = take(socket)?.essentials;
         if essentials.state != State::Established {
             cancel(socket)?;
             return Err(Refusal::State(essentials.state));
         }
         forget(socket)?;
-        let state = essentials.into_portable(&self.tcp);
+        let state = essentials.into_portable(&tcp);
         Ok(Moved::new(state).to_bytes())
     }
 

@@ -4,40 +4,27 @@
 //! As good as one thread can do it: edge-triggered readiness, no system call to find out that there is nothing, and one
 //! call for a whole response.
 
-mod socket;
-mod stack;
-
 #[cfg(test)]
 mod tests;
 
-pub use stack::KernelStats;
-
 use crate::adapter::ApplicationRow;
-use crate::broker::BrokerClient;
 use crate::clock::Clock;
 use crate::places::PlaceRow;
 use crate::remote::{LinkNews, LinkWatch, application_row, link_counters};
 use crate::snapshot::{SnapshotSource, add_handoffs};
 use crate::world::SocketWorld;
-use baton_host::layer::{AdapterEnd, AdapterId, LayerCalls, SocketLayer};
-use baton_host::{Ready, Selection};
+use baton_host::Ready;
+use baton_host::layer::{LayerCalls, SocketLayer};
+use baton_sockets::kernel::{Handoff, KernelLayer, KernelStack, KernelStats};
 use baton_sockets::{Driver, HostEnd};
-use baton_wire::{Endpoint, Span, Time};
+use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use rustix::io::Errno;
-use stack::KernelStack;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
-use std::slice;
 use std::time::Duration;
-
-/// The only one, if there is one.
-const ADAPTER: AdapterId = AdapterId(0);
-
-/// Between two moves of a connection there is time for several retransmission timeouts: each move forgets congestion window and round trip.
-const LEAST_STAY: Span = Span::from_secs(1);
 
 /// Is told what befalls a link.
 pub type Told = Box<dyn FnMut(&LinkNews)>;
@@ -46,10 +33,8 @@ pub type Told = Box<dyn FnMut(&LinkNews)>;
 pub struct KernelHandoff {
     /// Its sockets.
     pub driver: Driver,
-    /// Who takes connections out of the kernel.
-    pub broker: BrokerClient,
-    /// Which connections go to the adapter.
-    pub selection: Box<dyn Selection>,
+    /// What moves connections there.
+    pub handoff: Handoff,
     /// Is told what befalls the link.
     pub tell: Told,
 }
@@ -61,8 +46,7 @@ struct Attached {
 
 /// Sockets whose connections are the kernel's, until they are handed off.
 pub struct KernelSockets {
-    stack: KernelStack,
-    layer: SocketLayer<Bytes>,
+    kernel: KernelLayer,
     adapter: Option<Attached>,
     clock: Clock,
 }
@@ -71,35 +55,33 @@ impl KernelSockets {
     /// No sockets yet, and at most so many connections.
     ///
     /// # Errors
-    /// The system has no room for another epoll instance.
+    /// The system has no room for another epoll instance, or the adapter none for this application.
     pub fn new(
         most_sockets: usize,
         clock: Clock,
-        handoff: Option<KernelHandoff>,
+        adapter: Option<KernelHandoff>,
     ) -> io::Result<Self> {
-        let (broker, selection, adapter) = match handoff {
-            None => (None, None, None),
-            Some(handoff) => {
-                let KernelHandoff { driver, tell, .. } = handoff;
-                let watch = LinkWatch::new(tell);
-                let attached = Attached { driver, watch };
-                (
-                    Some(handoff.broker),
-                    Some(handoff.selection),
-                    Some(attached),
-                )
-            }
+        let Some(KernelHandoff {
+            mut driver,
+            handoff,
+            tell,
+        }) = adapter
+        else {
+            return Ok(Self {
+                kernel: KernelLayer::new(most_sockets, None)?,
+                adapter: None,
+                clock,
+            });
         };
-        let mut stack = KernelStack::new(broker)?;
-        if let Some(Attached { driver, .. }) = &adapter {
-            stack.wait_also_for(driver.as_fd())?;
-        }
-        let mut layer = SocketLayer::new(most_sockets, selection);
-        layer.set_least_stay(LEAST_STAY);
+        let mut kernel = KernelLayer::new(most_sockets, Some(handoff))?;
+        kernel.stack_mut().wait_also_for(driver.as_fd())?;
+        kernel
+            .follow_limits(&mut driver)
+            .map_err(|status| io::Error::other(status.to_string()))?;
+        let watch = LinkWatch::new(tell);
         Ok(Self {
-            stack,
-            layer,
-            adapter,
+            kernel,
+            adapter: Some(Attached { driver, watch }),
             clock,
         })
     }
@@ -114,52 +96,30 @@ impl KernelSockets {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         ] {
-            match self.stack.listen(SocketAddr::new(addr, port), backlog) {
-                Ok(listener) => {
-                    self.layer.add_listener(listener, ADAPTER);
-                    at.push(Endpoint::new(addr, port));
-                }
+            let wanted = SocketAddr::new(addr, port);
+            match self.kernel.listen(wanted, backlog, true) {
+                Ok((_, local)) => at.push(Endpoint::new(local.ip(), local.port())),
                 // A system without this version.
                 Err(error) if error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => {}
                 Err(error) => return Err(error),
             }
-        }
-        if let Some(Attached { driver, .. }) = &mut self.adapter {
-            // No packets come by it beside a kernel, but by it the adapter tells Soft_Limit.
-            let (now, any) = (
-                driver.now(),
-                Endpoint::new(Ipv4Addr::UNSPECIFIED.into(), port),
-            );
-            driver
-                .os_mut()
-                .packet_socket(now, any)
-                .map_err(|status| io::Error::other(status.to_string()))?;
         }
         Ok(at)
     }
 
     /// Totals of the kernel's part.
     pub fn stats(&self) -> KernelStats {
-        self.stack.stats
+        *self.kernel.stack().stats()
     }
 
     /// Its sockets.
     pub fn layer(&self) -> &SocketLayer<Bytes> {
-        &self.layer
+        self.kernel.layer()
     }
 
-    fn take_events(&mut self) {
-        while let Some((conn, event)) = self.stack.poll_event() {
-            self.layer.handle_event(&mut self.stack, conn, &event);
-        }
-    }
-}
-
-/// The adapter, if there is one.
-fn ends(adapter: &mut Option<Attached>) -> &mut [AdapterEnd<Bytes, HostEnd>] {
-    match adapter {
-        Some(Attached { driver, .. }) => slice::from_mut(driver.adapter_end()),
-        None => &mut [],
+    fn take_news(&mut self) {
+        let driver = self.adapter.as_mut().map(|attached| &mut attached.driver);
+        self.kernel.take_news(self.clock.now(), driver);
     }
 }
 
@@ -186,14 +146,9 @@ impl SocketWorld for KernelSockets {
     fn turn(&mut self) -> io::Result<()> {
         if let Some(Attached { driver, watch }) = &mut self.adapter {
             driver.turn();
-            if watch.look(driver) {
-                self.layer.handle_adapter_lost(ADAPTER);
-            }
-            let ends = slice::from_mut(driver.adapter_end());
-            self.layer
-                .handle_adapters(self.clock.now(), &mut self.stack, ends);
+            watch.look(driver);
         }
-        self.take_events();
+        self.take_news();
         if let Some(Attached { driver, .. }) = &mut self.adapter {
             driver.turn();
         }
@@ -201,18 +156,16 @@ impl SocketWorld for KernelSockets {
     }
 
     fn next_ready(&mut self) -> Option<Ready> {
-        self.layer.next_ready()
+        self.kernel.layer_mut().next_ready()
     }
 
     fn calls(&mut self) -> Self::Calls<'_> {
-        let now = self.clock.now();
-        self.layer
-            .calls(now, &mut self.stack, ends(&mut self.adapter))
+        let driver = self.adapter.as_mut().map(|attached| &mut attached.driver);
+        self.kernel.calls(self.clock.now(), driver)
     }
 
     fn unlisten(&mut self) {
-        self.layer.take_listeners().for_each(drop);
-        self.stack.unlisten();
+        self.kernel.unlisten();
     }
 
     fn wait(&mut self, due: Time) -> io::Result<()> {
@@ -224,15 +177,15 @@ impl SocketWorld for KernelSockets {
                 of_driver.map_or(span, |of_driver| of_driver.min(span))
             }
         };
-        self.stack.wait(longest)
+        self.kernel.stack_mut().wait(longest)
     }
 }
 
 impl SnapshotSource for KernelSockets {
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
-        let (layer, kernel) = (self.layer.stats(), &self.stack.stats);
+        let (layer, kernel) = (self.layer().stats(), self.kernel.stack().stats());
         for (name, value) in [
-            ("open", self.layer.len() as u64),
+            ("open", self.layer().len() as u64),
             ("accepted", layer.accepted),
             (
                 "accepts_deferred",
@@ -248,7 +201,7 @@ impl SnapshotSource for KernelSockets {
         }
         if let Some(Attached { driver, .. }) = &self.adapter {
             link_counters(driver, counters);
-            add_handoffs(&self.layer, driver.os().soft_limit(), counters);
+            add_handoffs(self.layer(), driver.os().soft_limit(), counters);
             for (name, value) in [
                 ("not_taken", kernel.not_taken),
                 ("not_given_back", kernel.not_given_back),
@@ -266,7 +219,7 @@ impl SnapshotSource for KernelSockets {
     }
 
     fn places(&self, now: Time) -> Vec<PlaceRow> {
-        let states = self.layer.states().filter(|_| self.adapter.is_some());
+        let states = self.layer().states().filter(|_| self.adapter.is_some());
         states.map(|state| PlaceRow::new(now, &state)).collect()
     }
 }

@@ -13,7 +13,7 @@ mod sys;
 mod take;
 
 pub use give_back::give_back;
-pub(crate) use sys::{count, option};
+pub(crate) use sys::option;
 pub use take::{Taken, cancel, flow_of, forget, take};
 
 use baton_tcp::State;

@@ -1,4 +1,4 @@
-//! XDP on veth pairs in network namespaces of their own: programs, links, ports, the broker.
+//! XDP on veth pairs in network namespaces of their own: programs, links, ports, the broker, connections that move.
 
 #[path = "../../../baton/tests/common/needs.rs"]
 mod needs;
@@ -8,6 +8,7 @@ mod capture;
 mod frames;
 mod links;
 mod lookup;
+mod moving;
 mod ports;
 mod wire;
 
@@ -22,6 +23,7 @@ fn main() {
         ports::ALL,
         capture::ALL,
         broker::ALL,
+        moving::ALL,
     ];
     needs::run(&Arguments::from_args(), Need::Root, &tests.concat());
 }

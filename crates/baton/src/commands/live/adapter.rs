@@ -114,16 +114,17 @@ fn run(
     let core = pin_to_core(arguments.core)?;
     let mut control = ControlSocket::bind(&arguments.control)?;
     let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
-    if let Some(path) = &arguments.broker {
+    if let Some(path) = arguments.broker_at() {
         let (mut running, beside, captured) = engine::start_beside_kernel(&arguments.link)?;
         let engine = &mut running.engine;
         config.adapter.port_seed = running.seed;
         let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
         service.set_beside(beside);
         let tcp = engine.host().stack().config().clone();
-        let _broker = Broker::start(path, captured, tcp)?;
+        let policy = arguments.handoff.clone().unwrap_or_default();
+        let _broker = Broker::start(path, captured, tcp, policy)?;
         tell(&format!(
-            "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --handoff t4 --broker={} --root .\n",
+            "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --broker={} --root .\n",
             arguments.listen.display(),
             path.display()
         ));

@@ -9,7 +9,6 @@ use crate::runner::Interrupt;
 use baton_bus::descriptor::Status;
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{NicCacheConfig, SelectionConfig};
-use baton_live::broker::BrokerClient;
 use baton_live::bus::unix_socket::explain;
 use baton_live::http::HttpConfig;
 use baton_live::{
@@ -18,6 +17,7 @@ use baton_live::{
     WorldService,
 };
 use baton_report::grouped;
+use baton_sockets::kernel::Handoff;
 use baton_sockets::{AdapterAddress, Driver, DriverConfig};
 use baton_wire::Endpoint;
 use std::fmt::Display;
@@ -206,19 +206,16 @@ fn beside_kernel(
     arguments: &ServeArgs,
     config: &ServiceConfig,
 ) -> Result<Option<KernelHandoff>, Failure> {
-    let (Some(path), Some(address), Some(policy)) =
-        (&arguments.broker, &arguments.adapter, &arguments.handoff)
-    else {
+    let (Some(path), Some(address)) = (&arguments.broker, &arguments.adapter) else {
         return Ok(None);
     };
-    let broker = BrokerClient::connect(path).map_err(|error| {
+    let handoff = Handoff::by(path, arguments.handoff.as_ref()).map_err(|error| {
         let why = explain(&error, "`baton live adapter --broker`", "`--broker`");
         Failure::BadInput(format!("--broker {}: {why}", path.display()))
     })?;
     Ok(Some(KernelHandoff {
         driver: attach(arguments, address, config)?,
-        broker,
-        selection: policy.build(),
+        handoff,
         tell: Box::new(tell_news(address)),
     }))
 }

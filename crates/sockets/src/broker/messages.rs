@@ -10,13 +10,15 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 /// A connection leaves the kernel. The answer has its state.
-pub(super) const TAKE: u32 = 1;
+pub const TAKE: u32 = 1;
 /// A connection, whose state this is, comes back.
-pub(super) const GIVE_BACK: u32 = 2;
+pub const GIVE_BACK: u32 = 2;
+/// Which policy chooses the connections that are handed over, where an application has none of its own. The answer has its name.
+pub const POLICY: u32 = 5;
 /// It is done.
-pub(super) const DONE: u32 = 3;
+pub const DONE: u32 = 3;
 /// It is not; the bytes are text that says why.
-pub(super) const REFUSED: u32 = 4;
+pub const REFUSED: u32 = 4;
 
 /// Longest message, bytes: a connection's buffers can be as long as its windows.
 const LONGEST: usize = 64 << 20;
@@ -28,13 +30,20 @@ const HEADER_BYTES: usize = 8;
 
 /// A message, and the socket that came with it.
 #[derive(Debug)]
-pub(super) struct Message {
-    pub(super) kind: u32,
-    pub(super) body: Vec<u8>,
-    pub(super) socket: Option<OwnedFd>,
+pub struct Message {
+    /// One of those above.
+    pub kind: u32,
+    /// The bytes.
+    pub body: Vec<u8>,
+    /// The socket.
+    pub socket: Option<OwnedFd>,
 }
 
-pub(super) fn send(
+/// Sends a message.
+///
+/// # Errors
+/// The other side is gone or takes nothing, or there are more bytes than a length can say.
+pub fn send(
     mut stream: &UnixStream,
     kind: u32,
     body: &[u8],
@@ -63,7 +72,10 @@ pub(super) fn send(
 }
 
 /// The next message; none when the other side is gone.
-pub(super) fn receive(mut stream: &UnixStream) -> io::Result<Option<Message>> {
+///
+/// # Errors
+/// It breaks off, or is longer than any.
+pub fn receive(mut stream: &UnixStream) -> io::Result<Option<Message>> {
     let mut header = [0; HEADER_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -1,9 +1,8 @@
 //! One socket of the kernel.
 
 use super::stack::endpoint;
-use crate::port::Arena;
-use crate::repair::count;
 use baton_host::Unread;
+use baton_iolib::Arena;
 use baton_wire::Flow;
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -17,6 +16,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A corked socket holds no more than this, bytes: what is beyond goes to the kernel at once.
 const MOST_HELD_BYTES: usize = 64 * 1024;
+/// Whether the descriptor waits by itself is the application's.
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 /// Pieces that are sent by one call.
 const MOST_PIECES: usize = 8;
 
@@ -34,8 +35,16 @@ pub(super) enum Flushed {
 pub(super) struct Socket {
     fd: OwnedFd,
     flow: Flow,
+    /// The kernel has not told yet whether it can be opened.
+    opening: bool,
+    /// Nagle's algorithm is off; none as long as nobody has asked.
+    nodelay: Option<bool>,
+    /// Why it is of no use any more.
+    error: Option<Errno>,
     /// There may be something to receive.
     readable: bool,
+    /// How much, if the kernel was asked since.
+    unread: Option<usize>,
     /// The end of the stream, or an error, follows what is there.
     ended: bool,
     /// A send found no room.
@@ -57,7 +66,11 @@ impl Socket {
         Self {
             fd,
             flow,
+            opening: false,
+            nodelay: None,
+            error: None,
             readable: false,
+            unread: None,
             ended: false,
             wants_room: false,
             corked: false,
@@ -73,6 +86,46 @@ impl Socket {
         self.flow
     }
 
+    /// The same where the kernel has to be asked whether it is open.
+    pub(super) fn opening(self) -> Self {
+        Self {
+            opening: true,
+            ..self
+        }
+    }
+
+    /// The same with a setting that it is known to have.
+    pub(super) fn with_nodelay(self, nodelay: bool) -> Self {
+        Self {
+            nodelay: Some(nodelay),
+            ..self
+        }
+    }
+
+    pub(super) fn is_opening(&self) -> bool {
+        self.opening
+    }
+
+    /// The kernel says something of a connection that was being opened; true when it is open.
+    pub(super) fn handle_opened(&mut self) -> bool {
+        if !std::mem::take(&mut self.opening) {
+            return false;
+        }
+        match sockopt::socket_error(&self.fd) {
+            Ok(Ok(())) => true,
+            Ok(Err(errno)) | Err(errno) => {
+                self.error = Some(errno);
+                self.handle_readable(true);
+                false
+            }
+        }
+    }
+
+    /// Why it is of no use any more, if that is known.
+    pub(super) fn error(&self) -> Option<Errno> {
+        self.error
+    }
+
     /// A send found no room, and none has come since.
     pub(super) fn wants_room(&self) -> bool {
         self.wants_room
@@ -80,7 +133,7 @@ impl Socket {
 
     /// No end was told or asked for.
     pub(super) fn is_open(&self) -> bool {
-        !self.shut && !self.closing && !self.ended
+        !self.opening && !self.shut && !self.closing && !self.ended && self.error.is_none()
     }
 
     /// The kernel has all that was sent.
@@ -88,10 +141,9 @@ impl Socket {
         self.held.is_empty()
     }
 
-    /// Bytes that were sent and that the peer has not acknowledged, as far as the kernel tells.
-    pub(super) fn unacknowledged(&self) -> usize {
-        let in_kernel = count(self.fd.as_fd(), libc::TIOCOUTQ as libc::Ioctl);
-        self.held_bytes + in_kernel.unwrap_or_default() as usize
+    /// Bytes that were sent and that the kernel has not got yet. To ask it what it has of them would be a system call at each send.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -101,6 +153,7 @@ impl Socket {
     /// The kernel says that there is something to receive, and that nothing follows it if `ended`.
     pub(super) fn handle_readable(&mut self, ended: bool) {
         self.readable = true;
+        self.unread = None;
         self.ended |= ended;
     }
 
@@ -109,11 +162,21 @@ impl Socket {
         self.held.is_empty() && std::mem::take(&mut self.wants_room)
     }
 
-    /// How much there is is not known before it has been received.
+    /// How much there is is not known before it has been received, or [asked](Self::ask_unread) for.
     pub(super) fn unread(&self) -> Unread {
+        let some = usize::from(self.readable && !self.ended);
         Unread {
-            len: usize::from(self.readable && !self.ended),
+            len: self.unread.unwrap_or(some),
             ended: self.ended,
+        }
+    }
+
+    /// Asks the kernel how much there is.
+    pub(super) fn ask_unread(&mut self) {
+        if self.readable && self.unread.is_none() {
+            let len = rustix::io::ioctl_fionread(&self.fd).unwrap_or_default();
+            self.readable = len > 0 || self.ended;
+            self.unread = Some(len as usize);
         }
     }
 
@@ -121,11 +184,15 @@ impl Socket {
         if !self.readable {
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        self.unread = None;
         let fd = &self.fd;
         let outcome = arena.fill(max, |room| {
-            let ((written, _), _) = net::recv(fd, room, RecvFlags::empty())?;
+            let ((written, _), _) = net::recv(fd, room, RecvFlags::DONTWAIT)?;
             Ok(written)
         });
+        if let Err(error) = &outcome {
+            self.note(Errno::from_io_error(error));
+        }
         // Less than there was room for was all there is (epoll(7)); if the end is known to follow, it has still to be fetched.
         self.readable = match &outcome {
             Ok(data) => data.len() == max || self.ended,
@@ -148,13 +215,28 @@ impl Socket {
             self.wants_room = true;
             return Ok(0);
         }
-        let taken = match net::send(&self.fd, &data, SendFlags::NOSIGNAL) {
+        let taken = match net::send(&self.fd, &data, SEND_FLAGS) {
             Ok(taken) => taken,
             Err(Errno::AGAIN | Errno::INTR) => 0,
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                self.note(Some(error));
+                return Err(error.into());
+            }
         };
         self.wants_room = taken < len;
         Ok(taken)
+    }
+
+    fn note(&mut self, error: Option<Errno>) {
+        let passes = |errno| matches!(errno, Errno::AGAIN | Errno::INTR);
+        self.error = error.filter(|&errno| !passes(errno)).or(self.error);
+    }
+
+    pub(super) fn set_nodelay(&mut self, nodelay: bool) {
+        if self.nodelay.replace(nodelay) != Some(nodelay) {
+            // On a connection that is over it does not matter.
+            let _ = sockopt::set_tcp_nodelay(&self.fd, nodelay);
+        }
     }
 
     pub(super) fn set_cork(&mut self, cork: bool) {
@@ -185,6 +267,7 @@ impl Socket {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(Flushed::Partly),
                 Err(error) => {
+                    self.note(Some(error));
                     self.held.clear();
                     self.held_bytes = 0;
                     self.handle_readable(true);
@@ -204,7 +287,7 @@ impl Socket {
         let pieces: SmallVec<[IoSlice<'_>; MOST_PIECES]> =
             held.map(|data| IoSlice::new(data)).collect();
         let mut control = net::SendAncillaryBuffer::default();
-        net::sendmsg(&self.fd, &pieces, &mut control, SendFlags::NOSIGNAL)
+        net::sendmsg(&self.fd, &pieces, &mut control, SEND_FLAGS)
     }
 
     fn hold(&mut self, data: Bytes) {
@@ -233,23 +316,44 @@ impl AsFd for Socket {
     }
 }
 
-/// A listener, whose connections send what they are given at once.
-pub(super) fn listen(at: SocketAddr, backlog: u32) -> io::Result<OwnedFd> {
-    let family = match at {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
+/// A listener; `nodelay` is what accepted sockets inherit.
+pub(super) fn listen(at: SocketAddr, backlog: u32, nodelay: bool) -> io::Result<OwnedFd> {
+    let fd = stream_socket(at)?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
-    // Accepted sockets inherit it.
-    sockopt::set_tcp_nodelay(&fd, true)?;
+    sockopt::set_tcp_nodelay(&fd, nodelay)?;
     if at.is_ipv6() {
         sockopt::set_ipv6_v6only(&fd, true)?;
     }
     net::bind(&fd, &at)?;
     net::listen(&fd, i32::try_from(backlog).unwrap_or(i32::MAX))?;
     Ok(fd)
+}
+
+/// A connection that is being opened.
+pub(super) fn connect(to: SocketAddr) -> io::Result<OwnedFd> {
+    let fd = stream_socket(to)?;
+    match net::connect(&fd, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn stream_socket(of: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match of {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(net::socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+/// Both ends of a connection.
+pub(super) fn flow_of(fd: &OwnedFd) -> Result<Flow, Errno> {
+    let address = |found: SocketAddrAny| SocketAddr::try_from(found).map(endpoint);
+    Ok(Flow {
+        local: address(net::getsockname(fd)?)?,
+        remote: address(net::getpeername(fd)?.ok_or(Errno::NOTCONN)?)?,
+    })
 }
 
 /// The next connection, and whose it is.

@@ -2,19 +2,20 @@
 
 use super::socket::{self, Flushed, Socket};
 use crate::broker::BrokerClient;
-use crate::port::Arena;
 use baton_host::layer::HostStack;
 use baton_host::{Gone, Receive, Unread};
+use baton_iolib::Arena;
 use baton_tcp::{ConnId, Event, ListenerId, Moved, Portable};
 use baton_wire::{Endpoint, Flow, Time};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::sockopt;
+use rustix::net::{self, sockopt};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -47,23 +48,23 @@ pub struct KernelStats {
 #[derive(Debug)]
 struct Listener {
     fd: OwnedFd,
+    nodelay: bool,
     /// It may have connections to accept: no accept has found none since the kernel told of the last one.
     pending: bool,
 }
 
 /// Connections of the kernel, by their places among its sockets.
+#[derive(Debug)]
 pub struct KernelStack {
     epoll: OwnedFd,
-    listeners: Vec<Listener>,
+    listeners: Slab<Listener>,
     sockets: Slab<Socket>,
     /// Sockets whose connection is on an adapter.
     away: FxHashMap<Flow, Socket>,
     broker: Option<BrokerClient>,
     happened: VecDeque<(ConnId, Event)>,
-    /// Room for what a wait gives.
-    events: Vec<epoll::Event>,
     arena: Arena,
-    pub(super) stats: KernelStats,
+    stats: KernelStats,
 }
 
 impl KernelStack {
@@ -71,50 +72,84 @@ impl KernelStack {
     ///
     /// # Errors
     /// The system has no room for another epoll instance.
-    pub(super) fn new(broker: Option<BrokerClient>) -> io::Result<Self> {
+    pub fn new(broker: Option<BrokerClient>) -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            listeners: Vec::new(),
+            listeners: Slab::new(),
             sockets: Slab::new(),
             away: FxHashMap::default(),
             broker,
             happened: VecDeque::new(),
-            events: Vec::with_capacity(EVENTS),
             arena: Arena::default(),
             stats: KernelStats::default(),
         })
     }
 
-    /// Listens there.
+    /// Listens there; connections have TCP_NODELAY if they are to. Gives also where it listens: the kernel chooses a port for 0.
     ///
     /// # Errors
     /// The port is in use, or may not be used.
-    pub(super) fn listen(&mut self, at: SocketAddr, backlog: u32) -> io::Result<ListenerId> {
-        let fd = socket::listen(at, backlog)?;
-        let place = self.listeners.len();
+    pub fn listen(
+        &mut self,
+        at: SocketAddr,
+        backlog: u32,
+        nodelay: bool,
+    ) -> io::Result<(ListenerId, SocketAddr)> {
+        let fd = socket::listen(at, backlog, nodelay)?;
+        let local = SocketAddr::try_from(net::getsockname(&fd)?)?;
+        let place = self.listeners.insert(Listener {
+            fd,
+            nodelay,
+            pending: false,
+        });
         let data = epoll::EventData::new_u64(FIRST_LISTENER + place as u64);
         let interest = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&self.epoll, &fd, data, interest)?;
-        self.listeners.push(Listener { fd, pending: false });
-        Ok(ListenerId(place as u32))
+        epoll::add(&self.epoll, &self.listeners[place].fd, data, interest)?;
+        Ok((ListenerId(place as u32), local))
     }
 
-    /// Listens no more.
-    pub(super) fn unlisten(&mut self) {
-        self.listeners.clear();
+    /// Listens there no more.
+    pub fn close_listener(&mut self, listener: ListenerId) {
+        self.listeners.try_remove(listener.0 as usize);
+    }
+
+    /// Begins to open a connection. [`Event::Connected`] tells that it is open.
+    ///
+    /// # Errors
+    /// It cannot even be begun.
+    pub fn connect(&mut self, to: SocketAddr) -> io::Result<ConnId> {
+        let fd = socket::connect(to)?;
+        let local = SocketAddr::try_from(net::getsockname(&fd)?)?;
+        let flow = Flow {
+            local: endpoint(local),
+            remote: endpoint(to),
+        };
+        self.adopt(Socket::new(fd, flow).opening())
+    }
+
+    /// Takes in a connection that is open, by a descriptor of its own.
+    ///
+    /// # Errors
+    /// It is not connected, or there is no room.
+    pub fn take_in(&mut self, fd: OwnedFd) -> io::Result<ConnId> {
+        let flow = socket::flow_of(&fd)?;
+        let mut socket = Socket::new(fd, flow);
+        // What came before is told by no event that the application has not heard of.
+        socket.handle_readable(false);
+        self.adopt(socket)
     }
 
     /// A wait ends, too, when this becomes readable.
     ///
     /// # Errors
     /// It cannot be waited for.
-    pub(super) fn wait_also_for(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn wait_also_for(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         let data = epoll::EventData::new_u64(OTHER);
         Ok(epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN)?)
     }
 
     /// The next thing that happened to a connection, or at a listener.
-    pub(super) fn poll_event(&mut self) -> Option<(ConnId, Event)> {
+    pub fn poll_event(&mut self) -> Option<(ConnId, Event)> {
         self.happened.pop_front()
     }
 
@@ -122,20 +157,19 @@ impl KernelStack {
     ///
     /// # Errors
     /// The system cannot wait.
-    pub(super) fn wait(&mut self, longest: Duration) -> io::Result<()> {
+    pub fn wait(&mut self, longest: Duration) -> io::Result<()> {
         let timeout = Timespec::try_from(longest);
         let timeout = timeout.expect("our longest time is shorter than the system's");
-        let room = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, room, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
+        let mut room = [MaybeUninit::uninit(); EVENTS];
+        let events = match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
-        }
-        self.stats.waits += u64::from(!self.events.is_empty());
-        let mut events = std::mem::take(&mut self.events);
-        for event in events.drain(..) {
+        };
+        self.stats.waits += u64::from(!events.is_empty());
+        for event in events {
             self.handle(event.data.u64(), event.flags);
         }
-        self.events = events;
         Ok(())
     }
 
@@ -162,12 +196,16 @@ impl KernelStack {
             return;
         };
         let conn = ConnId(index as u32);
+        let is_opened = socket.handle_opened();
         let ended = flags.intersects(epoll::EventFlags::RDHUP | failed);
         let has_news = ended || flags.contains(epoll::EventFlags::IN);
         if has_news {
             socket.handle_readable(ended);
         }
         let has_room = socket.take_writable();
+        if is_opened {
+            self.happened.push_back((conn, Event::Connected));
+        }
         if has_news {
             self.happened.push_back((conn, Event::Readable));
         }
@@ -193,13 +231,59 @@ impl KernelStack {
 
     /// Tells that there may be connections to accept, if so.
     fn offer_accept(&mut self) {
-        if let Some(place) = self.listeners.iter().position(|one| one.pending) {
+        if let Some((place, _)) = self.listeners.iter().find(|(_, one)| one.pending) {
             let listener = ListenerId(place as u32);
             let told = (ConnId(0), Event::Acceptable(listener));
             if self.happened.back() != Some(&told) {
                 self.happened.push_back(told);
             }
         }
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> &KernelStats {
+        &self.stats
+    }
+
+    /// What becomes readable when there is something to wait for no longer.
+    pub(crate) fn epoll(&self) -> &OwnedFd {
+        &self.epoll
+    }
+
+    /// Whether the kernel has all that was sent.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.sockets.iter().all(|(_, socket)| socket.is_flushed())
+    }
+
+    /// Whether it is not known yet that a connection can be opened.
+    pub(crate) fn is_opening(&self, conn: ConnId) -> bool {
+        self.open(conn).is_some_and(Socket::is_opening)
+    }
+
+    /// Why a connection is of no use any more, if that is known.
+    pub(crate) fn error_of(&self, conn: ConnId) -> Option<Errno> {
+        self.open(conn)?.error()
+    }
+
+    /// Asks the kernel how much there is to receive, if that is not known.
+    pub(crate) fn ask_unread(&mut self, conn: ConnId) {
+        if let Some(socket) = self.open_mut(conn) {
+            socket.ask_unread();
+        }
+    }
+
+    /// Sends partial segments at once, or not, when a connection that is on an adapter is back.
+    pub(crate) fn set_nodelay_of_away(&mut self, flow: &Flow, nodelay: bool) {
+        if let Some(socket) = self.away.get_mut(flow) {
+            socket.set_nodelay(nodelay);
+        }
+    }
+
+    /// In the child of a process that was copied: closes its copies of all descriptors.
+    pub(crate) fn close_copies(&mut self) {
+        self.sockets.clear();
+        self.away.clear();
+        self.listeners.clear();
     }
 
     fn open(&self, conn: ConnId) -> Option<&Socket> {
@@ -229,7 +313,10 @@ impl HostStack<Bytes> for KernelStack {
         let listener = self.listeners.get_mut(listener.0 as usize)?;
         while listener.pending {
             match socket::accept(&listener.fd) {
-                Ok((fd, flow)) => return self.adopt(Socket::new(fd, flow)).ok(),
+                Ok((fd, flow)) => {
+                    let socket = Socket::new(fd, flow).with_nodelay(listener.nodelay);
+                    return self.adopt(socket).ok();
+                }
                 // It is offered again when a socket is closed.
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     self.stats.accepts_deferred += 1;
@@ -291,11 +378,14 @@ impl HostStack<Bytes> for KernelStack {
     }
 
     fn unacknowledged(&self, conn: ConnId) -> usize {
-        self.open(conn).map_or(0, Socket::unacknowledged)
+        self.open(conn).map_or(0, Socket::held_bytes)
     }
 
-    /// Listeners have set it.
-    fn set_nodelay(&mut self, _conn: ConnId, _nodelay: bool) {}
+    fn set_nodelay(&mut self, conn: ConnId, nodelay: bool) {
+        if let Some(socket) = self.open_mut(conn) {
+            socket.set_nodelay(nodelay);
+        }
+    }
 
     fn set_cork(&mut self, conn: ConnId, cork: bool) {
         if let Some(socket) = self.open_mut(conn) {
@@ -362,6 +452,6 @@ impl HostStack<Bytes> for KernelStack {
 }
 
 /// Where a socket is, which has a connection.
-pub(super) fn endpoint(address: SocketAddr) -> Endpoint {
+pub(crate) fn endpoint(address: SocketAddr) -> Endpoint {
     Endpoint::new(address.ip().to_canonical(), address.port())
 }

@@ -1,6 +1,7 @@
 //! The application's end.
 
-use super::messages::{self, DONE, GIVE_BACK, REFUSED, TAKE};
+use super::messages::{self, DONE, GIVE_BACK, POLICY, REFUSED, TAKE};
+use baton_host::SelectionConfig;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -41,13 +42,23 @@ impl BrokerClient {
         })
     }
 
+    /// The policy of applications that have none of their own.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn policy(&mut self) -> Result<SelectionConfig, BrokerError> {
+        let name = String::from_utf8(self.ask(POLICY, &[], None)?);
+        let policy = name.ok().and_then(|name| name.parse().ok());
+        policy.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
+    }
+
     /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes. The socket stays, without a
     /// connection; its packets go to the adapter.
     ///
     /// # Errors
     /// See [`BrokerError`].
     pub fn take(&mut self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
-        self.ask(TAKE, &[], socket)
+        self.ask(TAKE, &[], Some(socket))
     }
 
     /// Puts a connection back into the kernel, with that state.
@@ -55,20 +66,20 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
     pub fn give_back(&mut self, socket: BorrowedFd<'_>, state: &[u8]) -> Result<(), BrokerError> {
-        self.ask(GIVE_BACK, state, socket).map(drop)
+        self.ask(GIVE_BACK, state, Some(socket)).map(drop)
     }
 
     fn ask(
         &mut self,
         kind: u32,
         body: &[u8],
-        socket: BorrowedFd<'_>,
+        socket: Option<BorrowedFd<'_>>,
     ) -> Result<Vec<u8>, BrokerError> {
         let stream = match self.stream.take() {
             Some(stream) => stream,
             None => connect(&self.path)?,
         };
-        messages::send(&stream, kind, body, Some(socket))?;
+        messages::send(&stream, kind, body, socket)?;
         let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
         let answer = answer.map_err(io::Error::from)?;
         // What has answered may be asked again.

@@ -1,0 +1,250 @@
+//! Sockets of an application whose connections move between the kernel and an adapter beside it, while both ends work on.
+
+use crate::capture::with_far_listeners;
+use crate::wire::{NEAR, on_veth};
+use baton_host::Alternate;
+use baton_host::SelectionConfig;
+use baton_inet::Host;
+use baton_live::adapter::{
+    AdapterService, AdapterServiceConfig, BesideKernel, Listeners, run_adapter,
+};
+use baton_live::broker::Broker;
+use baton_live::port::{AfXdpConfig, Port};
+use baton_live::{Clock, ControlSocket, Engine, Stop};
+use baton_sockets::broker::BrokerClient;
+use baton_sockets::kernel::Handoff;
+use baton_sockets::{
+    Adapter, AdapterAddress, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream, Token,
+};
+use baton_tcp::Config;
+use baton_wire::Span;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "a_stream_moves_at_each_write_and_nothing_is_lost",
+        a_stream_moves_at_each_write_and_nothing_is_lost,
+    ),
+    (
+        "a_polled_stream_moves_while_it_waits",
+        a_polled_stream_moves_while_it_waits,
+    ),
+    (
+        "what_cannot_move_stays_and_works",
+        what_cannot_move_stays_and_works,
+    ),
+    (
+        "a_stream_is_the_kernels_when_another_process_has_it",
+        a_stream_is_the_kernels_when_another_process_has_it,
+    ),
+];
+
+/// Writes of one test: each is a move.
+const MOVES: usize = 60;
+
+/// An adapter and a broker at the near end of the cable, and an application whose connections change sides at each write.
+fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener]) + Send) {
+    on_veth(1, || {
+        with_far_listeners(|listeners| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (stop, path) = (AtomicBool::new(false), folder.path());
+            let opened = BesideKernel::open(NEAR, &AfXdpConfig::default()).expect("XDP");
+            let captured = opened.captured.clone();
+            let policy = SelectionConfig::default();
+            let broker = Broker::start(&path.join("broker"), captured, Config::default(), policy);
+            let broker = broker.expect("a free path");
+            let listeners_at = Listeners::open(&path.join("adapter"), None, Default::default());
+            let attach_at = listeners_at.expect("a free path");
+            thread::scope(|scope| {
+                scope.spawn(|| serve(opened, attach_at, path, &stop));
+                let adapter = attach(path);
+                work(&adapter, &listeners);
+                drop(adapter);
+                stop.store(true, Ordering::Relaxed);
+            });
+            drop(broker);
+        });
+    });
+}
+
+fn serve(opened: BesideKernel, listeners: Listeners, path: &Path, stop: &AtomicBool) {
+    let host = Host::new(opened.interface, Config::default(), 1).expect("its addresses");
+    let port: Box<dyn Port> = Box::new(opened.port);
+    let mut engine = Engine::new(host, port, Clock::start());
+    let config = AdapterServiceConfig::default();
+    let service = AdapterService::new(config, listeners, engine.host_mut());
+    let mut service = service.expect("a configuration that works");
+    service.set_beside(opened.beside);
+    let mut control = ControlSocket::bind(&path.join("control")).expect("a free path");
+    let until = || match stop.load(Ordering::Relaxed) {
+        true => Stop::InOrder,
+        false => Stop::No,
+    };
+    run_adapter(&mut engine, &mut service, &mut control, until, |_| {}).expect("a port");
+}
+
+fn attach(path: &Path) -> Adapter {
+    let handoff = Handoff {
+        broker: BrokerClient::connect(&path.join("broker")).expect("it listens"),
+        selection: Box::new(Alternate { enqueues: 1 }),
+        least_stay: Span::ZERO,
+    };
+    let address = AdapterAddress::Unix(path.join("adapter"));
+    let adapter = Adapter::open_beside_kernel(address, DriverConfig::default(), handoff);
+    adapter.expect("it listens")
+}
+
+/// What of the application's connections has moved: to the adapter, back, and not as it should.
+fn moves(adapter: &Adapter) -> (u64, u64, u64) {
+    let of = |layer: &baton_sockets::kernel::KernelLayer| {
+        let (stats, kernel) = (layer.layer().stats(), layer.stack().stats());
+        let bad = stats.bad_states + kernel.not_given_back + kernel.ended_abnormally;
+        (stats.handoffs_accepted, stats.restored, bad)
+    };
+    adapter.with_kernel(of).expect("it is beside the kernel")
+}
+
+/// Sends back what comes, until its end.
+fn echo(mut far: &std::net::TcpStream) {
+    let mut buffer = [0; 4096];
+    loop {
+        match far.read(&mut buffer).expect("it is open") {
+            0 => break,
+            len => far.write_all(&buffer[..len]).expect("it is open"),
+        }
+    }
+    far.shutdown(Shutdown::Write).expect("it is open");
+}
+
+/// The bytes of one write.
+fn piece(number: usize) -> Vec<u8> {
+    let len = [1, 700, 1448, 5000][number % 4];
+    (0..len).map(|at| (at * 7 + number) as u8).collect()
+}
+
+fn a_stream_moves_at_each_write_and_nothing_is_lost() {
+    with_application(|adapter, listeners| {
+        for listener in listeners {
+            let peer = listener.local_addr().expect("it has one");
+            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (far, from) = listener.accept().expect("it comes");
+            assert_eq!(near.local_addr().expect("it has one"), from);
+            assert_eq!(near.peer_addr().expect("it has one"), peer);
+            thread::scope(|scope| {
+                scope.spawn(|| echo(&far));
+                for number in 0..MOVES {
+                    let data = piece(number);
+                    near.write_all(&data).expect("it is open");
+                    let mut back = vec![0; data.len()];
+                    near.read_exact(&mut back).expect("it is open");
+                    assert!(back == data, "what comes back is what was sent");
+                }
+                near.shutdown(Shutdown::Write).expect("it is open");
+                assert_eq!(near.read(&mut [0; 8]).expect("an end"), 0);
+            });
+        }
+        let (there, back, bad) = moves(adapter);
+        // A write may find the connection still on its way.
+        assert!(there > 10 && back > 10, "{there} there, {back} back");
+        assert_eq!(bad, 0);
+    });
+}
+
+fn a_polled_stream_moves_while_it_waits() {
+    with_application(|adapter, listeners| {
+        let peer = listeners[0].local_addr().expect("it has one");
+        let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+        near.set_nonblocking(true).expect("it can");
+        let (far, _) = listeners[0].accept().expect("it comes");
+        let poll = Poll::new(adapter);
+        poll.register(&near, Token(5), Interest::READABLE)
+            .expect("it is not registered yet");
+        thread::scope(|scope| {
+            scope.spawn(|| echo(&far));
+            let mut events = Events::with_capacity(4);
+            for number in 0..MOVES {
+                let data = piece(number);
+                near.write_all(&data).expect("there is room");
+                let mut back = Vec::new();
+                while back.len() < data.len() {
+                    let mut buffer = [0; 2000];
+                    match near.read(&mut buffer) {
+                        Ok(len) => back.extend_from_slice(&buffer[..len]),
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                            poll.poll(&mut events, Some(Duration::from_secs(60)))
+                                .expect("it waits");
+                            assert!(!events.is_empty(), "it is told of what comes");
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                assert!(back == data, "what comes back is what was sent");
+            }
+            drop(near);
+        });
+        let (there, back, bad) = moves(adapter);
+        assert!(there > 10 && back > 10, "{there} there, {back} back");
+        assert_eq!(bad, 0);
+    });
+}
+
+fn what_cannot_move_stays_and_works() {
+    with_application(|adapter, _| {
+        let at = "127.0.0.1:0".parse().expect("an address");
+        let listener = TcpListener::bind(adapter, at).expect("the kernel has a port");
+        let at = listener.local_addr().expect("it has one");
+        assert_ne!(at.port(), 0);
+        thread::scope(|scope| {
+            let accepted = scope.spawn(|| listener.accept().expect("it comes").0);
+            let far = std::net::TcpStream::connect(at).expect("it listens");
+            let mut near = accepted.join().expect("no panic");
+            scope.spawn(move || echo(&far));
+            for number in 0..MOVES {
+                let data = piece(number);
+                near.write_all(&data).expect("it is open");
+                let mut back = vec![0; data.len()];
+                near.read_exact(&mut back).expect("it is open");
+                assert!(back == data, "what comes back is what was sent");
+            }
+            drop(near);
+        });
+        assert_eq!(moves(adapter).0, 0, "loopback is not the adapter's");
+        let refused = TcpStream::connect(adapter, "127.0.0.1:1".parse().expect("an address"));
+        let why = refused.expect_err("nobody listens there").kind();
+        assert_eq!(why, ErrorKind::ConnectionRefused);
+    });
+}
+
+fn a_stream_is_the_kernels_when_another_process_has_it() {
+    with_application(|adapter, listeners| {
+        let peer = listeners[0].local_addr().expect("it has one");
+        let own = std::net::TcpStream::connect(peer).expect("it is open");
+        let (mut far, _) = listeners[0].accept().expect("it comes");
+        let copy = own.try_clone().expect("a descriptor");
+        let mut near = TcpStream::from_kernel(adapter, copy.into()).expect("it is open");
+        assert!(near.keep_in_kernel());
+        for number in 0..MOVES {
+            let data = piece(number);
+            let mut arrived = vec![0; data.len()];
+            // The other process may use it, too.
+            match number % 2 {
+                0 => near.write_all(&data).expect("it is open"),
+                _ => (&own).write_all(&data).expect("it is open"),
+            }
+            far.read_exact(&mut arrived).expect("it arrives");
+            assert!(arrived == data, "what arrives is what was sent");
+        }
+        assert_eq!(moves(adapter).0, 0);
+        // What the far end sent is still to be read by the other.
+        far.write_all(b"hello").expect("it is open");
+        drop(near);
+        let mut left = [0; 5];
+        (&own).read_exact(&mut left).expect("it is open");
+        assert_eq!(&left, b"hello");
+    });
+}

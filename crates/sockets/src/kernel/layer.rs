@@ -1,0 +1,250 @@
+//! The socket layer on the kernel's sockets, with an adapter beside the kernel or without.
+
+use super::stack::KernelStack;
+use crate::broker::BrokerClient;
+use crate::driver::Driver;
+use crate::link::HostEnd;
+use baton_bus::descriptor::Status;
+use baton_host::layer::{AdapterEnd, AdapterId, HostStack, LayerCalls, Place, SocketLayer};
+use baton_host::{NotOffloaded, Selection, SelectionConfig, SocketId, Sockets, Unread};
+use baton_tcp::{ConnId, ListenerId};
+use baton_wire::{Endpoint, Span, Time};
+use bytes::Bytes;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::slice;
+
+/// The only one, if there is one.
+const ADAPTER: AdapterId = AdapterId(0);
+
+/// Time for several retransmission timeouts: each move forgets congestion window and round trip.
+const LEAST_STAY: Span = Span::from_secs(1);
+
+/// What moves connections between the kernel and an adapter.
+#[derive(Debug)]
+pub struct Handoff {
+    /// Who takes connections out of the kernel.
+    pub broker: BrokerClient,
+    /// Which connections go to the adapter.
+    pub selection: Box<dyn Selection>,
+    /// How long a connection stays at least between two moves.
+    pub least_stay: Span,
+}
+
+/// Sockets whose connections are the kernel's, until they are handed off.
+#[derive(Debug)]
+pub struct KernelLayer {
+    stack: KernelStack,
+    layer: SocketLayer<Bytes>,
+    links_lost: u64,
+}
+
+impl Handoff {
+    /// By the broker at `path`, as `policy` says or, where there is none, the broker.
+    ///
+    /// # Errors
+    /// Nobody answers there.
+    pub fn by(path: &Path, policy: Option<&SelectionConfig>) -> io::Result<Self> {
+        let mut broker = BrokerClient::connect(path)?;
+        let selection = match policy {
+            Some(policy) => policy.build(),
+            None => broker.policy().map_err(io::Error::other)?.build(),
+        };
+        Ok(Self {
+            broker,
+            selection,
+            least_stay: LEAST_STAY,
+        })
+    }
+
+    /// The same, with the policy by its name.
+    ///
+    /// # Errors
+    /// Nobody answers there; `InvalidInput` when no policy has that name.
+    pub fn named(path: &Path, policy: Option<&str>) -> io::Result<Self> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let policy = policy
+            .map(|name| name.parse().map_err(invalid))
+            .transpose()?;
+        Self::by(path, policy.as_ref())
+    }
+}
+
+impl KernelLayer {
+    /// No sockets yet, and at most so many connections. Without a way to hand them off they stay in the kernel.
+    ///
+    /// # Errors
+    /// The system has no room for another epoll instance.
+    pub fn new(most_sockets: usize, handoff: Option<Handoff>) -> io::Result<Self> {
+        let (stack, layer) = match handoff {
+            Some(handoff) => {
+                let mut layer = SocketLayer::new(most_sockets, Some(handoff.selection));
+                layer.set_least_stay(handoff.least_stay);
+                (KernelStack::new(Some(handoff.broker))?, layer)
+            }
+            None => (
+                KernelStack::new(None)?,
+                SocketLayer::new(most_sockets, None),
+            ),
+        };
+        Ok(Self {
+            stack,
+            layer,
+            links_lost: 0,
+        })
+    }
+
+    /// Has the adapter tell how many connections it takes.
+    ///
+    /// # Errors
+    /// There are as many sockets as may be.
+    pub fn follow_limits(&mut self, driver: &mut Driver) -> Result<(), Status> {
+        // By a packet socket. No packets come by it beside a kernel; all applications ask for the same, of which no matter who gets it.
+        let any = Endpoint::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        let now = driver.now();
+        self.links_lost = driver.links_lost();
+        driver.os_mut().packet_socket(now, any).map(drop)
+    }
+
+    /// The kernel's sockets.
+    pub fn stack(&self) -> &KernelStack {
+        &self.stack
+    }
+
+    /// The kernel's sockets, to listen, to connect and to wait.
+    pub fn stack_mut(&mut self) -> &mut KernelStack {
+        &mut self.stack
+    }
+
+    /// The socket layer.
+    pub fn layer(&self) -> &SocketLayer<Bytes> {
+        &self.layer
+    }
+
+    /// The socket layer, for what becomes ready and where it listens.
+    pub fn layer_mut(&mut self) -> &mut SocketLayer<Bytes> {
+        &mut self.layer
+    }
+
+    /// Listens there: see [`KernelStack::listen`].
+    ///
+    /// # Errors
+    /// The port is in use, or may not be used.
+    pub fn listen(
+        &mut self,
+        at: SocketAddr,
+        backlog: u32,
+        nodelay: bool,
+    ) -> io::Result<(ListenerId, SocketAddr)> {
+        let (listener, local) = self.stack.listen(at, backlog, nodelay)?;
+        self.layer.add_listener(listener, ADAPTER);
+        Ok((listener, local))
+    }
+
+    /// Listens nowhere any more.
+    pub fn unlisten(&mut self) {
+        for listener in self.layer.take_listeners() {
+            self.stack.close_listener(listener);
+        }
+    }
+
+    /// Listens there no more.
+    pub fn close_listener(&mut self, listener: ListenerId) {
+        self.layer.remove_listener(listener);
+        self.stack.close_listener(listener);
+    }
+
+    /// A connection of the stack's gets a socket. None where there is no place for one: it is closed then.
+    pub(crate) fn admit(
+        &mut self,
+        now: Time,
+        driver: &mut Driver,
+        conn: ConnId,
+    ) -> Option<SocketId> {
+        let socket = self.calls(now, Some(driver)).admit(conn, ADAPTER);
+        if socket.is_none() {
+            self.stack.close(conn);
+        }
+        socket
+    }
+
+    /// Whether a listener may have connections.
+    pub fn has_acceptable(&self, listener: ListenerId) -> bool {
+        self.stack.has_acceptable(listener)
+    }
+
+    /// What there is to receive on a connection, if need be after a question to the kernel.
+    pub(crate) fn ask_unread(
+        &mut self,
+        now: Time,
+        driver: &mut Driver,
+        socket: SocketId,
+    ) -> Unread {
+        if let Some(Place::Host(conn)) = self.place_of(socket) {
+            self.stack.ask_unread(conn);
+        }
+        self.calls(now, Some(driver)).unread(socket)
+    }
+
+    /// Sends partial segments of a connection at once, or not. Gives its socket on the adapter, which is to be told, if it is there.
+    pub(crate) fn set_nodelay(&mut self, socket: SocketId, nodelay: bool) -> Option<SocketId> {
+        let state = self.layer.state_of(socket)?;
+        if let Place::Host(conn) = state.place {
+            self.stack.set_nodelay(conn, nodelay);
+            return None;
+        }
+        self.stack.set_nodelay_of_away(&state.flow, nodelay);
+        match state.place {
+            Place::Adapter(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// A connection stays where it is, since another process has its socket, too. False where that is not the kernel alone.
+    pub(crate) fn keep(&mut self, now: Time, driver: &mut Driver, socket: SocketId) -> bool {
+        let is_kept = self.layer.is_wholly_in_stack(socket) && self.stack.is_flushed();
+        if is_kept {
+            self.calls(now, Some(driver))
+                .stay(socket, NotOffloaded::Shared);
+        }
+        is_kept
+    }
+
+    /// Whether the kernel and the adapter have all that was sent.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.stack.is_flushed() && self.layer.is_flushed()
+    }
+
+    fn place_of(&self, socket: SocketId) -> Option<Place> {
+        Some(self.layer.state_of(socket)?.place)
+    }
+
+    /// Takes note of what the adapter has told, and of what the last wait for the kernel has given.
+    pub fn take_news(&mut self, now: Time, driver: Option<&mut Driver>) {
+        if let Some(driver) = driver {
+            let lost = driver.links_lost();
+            if std::mem::replace(&mut self.links_lost, lost) != lost {
+                self.layer.handle_adapter_lost(ADAPTER);
+            }
+            let ends = slice::from_mut(driver.adapter_end());
+            self.layer.handle_adapters(now, &mut self.stack, ends);
+        }
+        while let Some((conn, event)) = self.stack.poll_event() {
+            self.layer.handle_event(&mut self.stack, conn, &event);
+        }
+    }
+
+    /// The socket calls.
+    pub fn calls<'a>(
+        &'a mut self,
+        now: Time,
+        driver: Option<&'a mut Driver>,
+    ) -> LayerCalls<'a, Bytes, HostEnd, KernelStack> {
+        let ends: &mut [AdapterEnd<Bytes, HostEnd>] = match driver {
+            Some(driver) => slice::from_mut(driver.adapter_end()),
+            None => &mut [],
+        };
+        self.layer.calls(now, &mut self.stack, ends)
+    }
+}

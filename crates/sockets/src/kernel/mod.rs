@@ -1,0 +1,10 @@
+//! The kernel's TCP below a socket layer: connections that begin there and may move to an adapter.
+//!
+//! [`KernelStack`] has the kernel's sockets, [`KernelLayer`] the socket layer on it, for one thread.
+
+mod layer;
+mod socket;
+mod stack;
+
+pub use layer::{Handoff, KernelLayer};
+pub use stack::{KernelStack, KernelStats};
