@@ -21,7 +21,7 @@ mod port;
 mod refusal;
 
 #[cfg(live)]
-pub use adapter::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
+pub use adapter::{AdapterArgs, BROKER, OnExit, QueueArgs, ReliefName, SchedulerName};
 pub use arrivals::ArrivalArgs;
 #[cfg(live)]
 pub use bench::SearchName;

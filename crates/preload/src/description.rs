@@ -5,16 +5,16 @@ use baton_sockets::{Readiness, TcpStream};
 use libc::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Where a socket is. It may change while the program keeps its descriptor.
+/// What a socket is.
 #[derive(Debug)]
 pub enum Place {
-    /// The kernel's, where it may not be connected: after fork(2) the adapter's connections are the parent's.
+    /// The kernel's, where it is not connected: after fork(2) the adapter's connections are the parent's.
     Kernel,
-    /// A connection on the adapter.
-    Adapter(TcpStream),
+    /// A connection: on the adapter, or in the kernel, from where it may move.
+    Connection(TcpStream),
     /// A listener, on the adapter and in the kernel.
     Listener(Arc<Listener>),
 }
@@ -22,7 +22,7 @@ pub enum Place {
 /// An open socket.
 #[derive(Debug)]
 pub struct Description {
-    place: RwLock<Place>,
+    place: Place,
     /// `AF_INET` or `AF_INET6`, as the program made it.
     pub family: c_int,
     /// Calls fail rather than wait.
@@ -40,7 +40,7 @@ pub struct Description {
 impl Description {
     fn new(place: Place, family: c_int) -> Self {
         Self {
-            place: RwLock::new(place),
+            place,
             family,
             nonblocking: AtomicBool::new(false),
             nodelay: AtomicBool::new(false),
@@ -55,9 +55,9 @@ impl Description {
         Self::new(Place::Kernel, family)
     }
 
-    /// A connection of the adapter's.
+    /// A connection.
     pub fn connection(stream: TcpStream, family: c_int, nonblocking: bool) -> Self {
-        let description = Self::new(Place::Adapter(stream), family);
+        let description = Self::new(Place::Connection(stream), family);
         description
             .nonblocking
             .store(nonblocking, Ordering::Relaxed);
@@ -86,25 +86,24 @@ impl Description {
         copy
     }
 
-    /// The connection, if it is one on the adapter.
-    pub fn stream(&self) -> Option<TcpStream> {
-        match &*self.place.read().unwrap_or_else(PoisonError::into_inner) {
-            Place::Adapter(stream) => stream.try_clone().ok(),
+    /// The connection, if it is one.
+    pub fn stream(&self) -> Option<&TcpStream> {
+        match &self.place {
+            Place::Connection(stream) => Some(stream),
             Place::Kernel | Place::Listener(_) => None,
         }
     }
 
     /// Whether calls are the kernel's to answer.
     pub fn is_kernels(&self) -> bool {
-        let place = self.place.read().unwrap_or_else(PoisonError::into_inner);
-        matches!(*place, Place::Kernel)
+        matches!(self.place, Place::Kernel)
     }
 
     /// The listener, if it is one.
     pub fn as_listener(&self) -> Option<Arc<Listener>> {
-        match &*self.place.read().unwrap_or_else(PoisonError::into_inner) {
+        match &self.place {
             Place::Listener(listener) => Some(Arc::clone(listener)),
-            Place::Kernel | Place::Adapter(_) => None,
+            Place::Kernel | Place::Connection(_) => None,
         }
     }
 

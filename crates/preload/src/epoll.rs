@@ -121,7 +121,7 @@ impl EpollSet {
                 0 => Interest::READABLE,
                 _ => Interest::READABLE | Interest::WRITABLE,
             };
-            self.poll.register(&stream, token, interest)
+            self.poll.register(stream, token, interest)
         } else if let Some(listener) = socket.as_listener() {
             let listening = listener.listening();
             member.listeners = listening.len();
@@ -150,7 +150,7 @@ impl EpollSet {
     fn deregister(&self, socket: &Description) {
         // Those that are not registered need not be.
         if let Some(stream) = socket.stream() {
-            let _ = self.poll.deregister(&stream);
+            let _ = self.poll.deregister(stream);
         } else if let Some(listener) = socket.as_listener() {
             for one in listener.listening() {
                 let _ = self.poll.deregister(&*one);

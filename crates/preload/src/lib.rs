@@ -15,6 +15,7 @@ mod address;
 mod calls;
 mod description;
 mod epoll;
+mod handoff;
 mod listener;
 mod options;
 mod polling;

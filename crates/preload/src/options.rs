@@ -1,7 +1,7 @@
 //! Options of sockets. Those that the adapter does not know are the kernel socket's, which keeps them.
 
 use crate::description::{Description, Side};
-use crate::sys::{Errno, errno_of};
+use crate::sys::errno_of;
 use libc::{c_int, c_void, socklen_t, timeval};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -61,13 +61,22 @@ pub fn set_nodelay(socket: &Description, on: bool) {
     }
 }
 
-/// What getsockopt(2) has to tell of the adapter's socket and the kernel's does not know: SO_ERROR, which is told once.
-pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<Errno> {
+/// Whether an option is nothing to the kernel's socket: what TCP_CORK holds back is held back here, or it would not move with its connection.
+pub fn is_here(socket: &Description, level: c_int, name: c_int) -> bool {
+    socket.stream().is_some() && (level, name) == (libc::IPPROTO_TCP, libc::TCP_CORK)
+}
+
+/// What getsockopt(2) has to tell that the kernel's socket does not know: TCP_CORK, and SO_ERROR, which is told once.
+pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
+    let stream = socket.stream()?;
+    if is_here(socket, level, name) {
+        return Some(socket.corked.load(Ordering::Relaxed).into());
+    }
     if (level, name) != (libc::SOL_SOCKET, libc::SO_ERROR) {
         return None;
     }
-    let error = socket.stream()?.take_error().ok()?;
-    Some(error.map_or(0, |error| errno_of(&error)))
+    let error = stream.take_error().ok()??;
+    Some(errno_of(&error))
 }
 
 /// # Safety

@@ -26,7 +26,7 @@ impl Ours {
         match table::find(fd)? {
             Entry::Epoll(set) => Some(Self::Epoll(set)),
             Entry::Socket(socket) => match socket.stream() {
-                Some(stream) => Some(Self::Stream(stream)),
+                Some(stream) => Some(Self::Stream(stream.try_clone().ok()?)),
                 None => {
                     let listening = socket.as_listener()?.listening();
                     Some(Self::Listener(socket, listening))

@@ -23,6 +23,8 @@ pub enum Reason {
     NotListening,
     /// The descriptor is beyond the table's end.
     TooManyDescriptors,
+    /// A connection of the kernel's cannot move.
+    NotTakenIn,
     /// A connection of the parent's was left to it at fork(2).
     LeftWithParent,
     /// A connection was to be passed to another process.
@@ -34,12 +36,13 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::NoAdapter,
         Self::AddressInUse,
         Self::AddressNotAvailable,
         Self::NotListening,
         Self::TooManyDescriptors,
+        Self::NotTakenIn,
         Self::LeftWithParent,
         Self::Passed,
         Self::SecondEpollSet,
@@ -53,6 +56,7 @@ impl Reason {
             Self::AddressNotAvailable => "address_not_available",
             Self::NotListening => "not_listening",
             Self::TooManyDescriptors => "too_many_descriptors",
+            Self::NotTakenIn => "not_taken_in",
             Self::LeftWithParent => "left_with_parent",
             Self::Passed => "passed",
             Self::SecondEpollSet => "second_epoll_set",

@@ -1,16 +1,33 @@
 //! The link of this process to the adapter: from the first socket that needs it, over fork(2), to the end.
 
+use crate::description::Description;
 use crate::reason::{self, Reason};
 use crate::table::{self, Entry, Held};
-use baton_sockets::{Adapter, Forking};
+use baton_sockets::kernel::Handoff;
+use baton_sockets::{Adapter, AdapterAddress, DriverConfig, Forking, TcpStream};
+use libc::c_int;
 use std::cell::RefCell;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where the adapter listens: the name of a Unix socket.
-const PLACE: &str = "BATON_ADAPTER";
-static ADAPTER_AT: OnceLock<Option<PathBuf>> = OnceLock::new();
+const ADAPTER: &str = "BATON_ADAPTER";
+/// Where its broker does, if connections begin in the kernel.
+const BROKER: &str = "BATON_BROKER";
+/// Which of them go to the adapter, if it is not the broker that says so.
+const POLICY: &str = "BATON_HANDOFF";
+
+/// What the environment said.
+#[derive(Debug)]
+struct Surroundings {
+    adapter: Option<PathBuf>,
+    broker: Option<PathBuf>,
+    policy: Option<String>,
+}
+
+static SURROUNDINGS: OnceLock<Surroundings> = OnceLock::new();
 /// Between two attempts to attach.
 pub const PAUSE: Duration = Duration::from_millis(250);
 
@@ -31,7 +48,12 @@ fn session() -> MutexGuard<'static, Session> {
 
 /// Reads the environment, which some programs clear when they start.
 extern "C" fn at_load() {
-    ADAPTER_AT.get_or_init(|| std::env::var_os(PLACE).map(PathBuf::from));
+    let path = |name| std::env::var_os(name).map(PathBuf::from);
+    SURROUNDINGS.get_or_init(|| Surroundings {
+        adapter: path(ADAPTER),
+        broker: path(BROKER),
+        policy: std::env::var(POLICY).ok(),
+    });
     reason::at_load();
 }
 
@@ -59,8 +81,7 @@ pub fn adapter() -> Option<&'static Adapter> {
     if session.adapter.is_some() || session.failed_at.is_some_and(is_too_soon) {
         return session.adapter;
     }
-    let place = ADAPTER_AT.get()?.as_ref()?;
-    match Adapter::connect(place) {
+    match SURROUNDINGS.get()?.attach()? {
         // It lives as long as the process: who forks holds it.
         Ok(adapter) => session.adapter = Some(Box::leak(Box::new(adapter))),
         Err(error) => {
@@ -71,9 +92,30 @@ pub fn adapter() -> Option<&'static Adapter> {
     session.adapter
 }
 
+/// Whether connections begin in the kernel, and may move from there.
+pub fn begins_in_kernel() -> bool {
+    SURROUNDINGS.get().is_some_and(|it| it.broker.is_some())
+}
+
+impl Surroundings {
+    fn attach(&self) -> Option<io::Result<Adapter>> {
+        let adapter = self.adapter.as_ref()?;
+        let Some(broker) = &self.broker else {
+            return Some(Adapter::connect(adapter));
+        };
+        let handoff = Handoff::named(broker, self.policy.as_deref());
+        let address = AdapterAddress::Unix(adapter.clone());
+        Some(handoff.and_then(|handoff| {
+            Adapter::open_beside_kernel(address, DriverConfig::default(), handoff)
+        }))
+    }
+}
+
 /// What is held still while the process is copied.
 struct Still {
     table: Held,
+    /// Connections with which the child can go on by itself.
+    kernels: Vec<c_int>,
     session: MutexGuard<'static, Session>,
     adapter: Option<Forking<'static>>,
 }
@@ -83,21 +125,32 @@ thread_local! {
 }
 
 extern "C" fn before_fork() {
+    let kernels = table::range(0, c_int::MAX)
+        .into_iter()
+        .filter(|&fd| table::socket(fd).is_some_and(|socket| is_kernels_alone(&socket)))
+        .collect();
     let session = session();
     let adapter = session.adapter.map(Adapter::before_fork);
     let table = table::hold();
     STILL.set(Some(Still {
         table,
+        kernels,
         session,
         adapter,
     }));
+}
+
+/// Whether it is a connection in the kernel, where it stays from now on.
+fn is_kernels_alone(socket: &Description) -> bool {
+    socket.stream().is_some_and(TcpStream::keep_in_kernel)
 }
 
 extern "C" fn in_parent() {
     STILL.take();
 }
 
-/// The child listens again where its parent did, once it waits there; connections stay with the parent.
+/// The child listens again where its parent did, once it waits there; connections on the adapter stay with the parent, those in the kernel are
+/// both processes'.
 extern "C" fn in_child() {
     let Some(mut still) = STILL.take() else {
         return;
@@ -111,7 +164,8 @@ extern "C" fn in_child() {
     };
     drop(still.session);
     table::claim();
-    still.table.replace(|entry| match entry {
+    still.table.replace(|fd, entry| match entry {
+        Entry::Socket(_) if still.kernels.binary_search(&fd).is_ok() => None,
         Entry::Socket(description) => Some(Entry::Socket(Arc::new(description.for_child()))),
         Entry::Epoll(_) => None,
     });

@@ -133,10 +133,10 @@ pub fn hold() -> Held {
 impl Held {
     /// In the child: replaces every entry by what `change` makes of it. The entries of the parent are never dropped: they are of threads
     /// and a link that are not the child's.
-    pub fn replace(mut self, change: impl Fn(&Entry) -> Option<Entry>) {
+    pub fn replace(mut self, change: impl Fn(c_int, &Entry) -> Option<Entry>) {
         for (fd, place) in self.0.iter_mut().enumerate() {
             if let Some(entry) = place.take() {
-                *place = change(&entry);
+                *place = change(fd as c_int, &entry);
                 OURS[fd].store(place.is_some(), Ordering::Release);
                 std::mem::forget(entry);
             }

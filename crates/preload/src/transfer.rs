@@ -21,7 +21,7 @@ thread_local! {
 /// One call on a connection.
 pub struct Call<'a> {
     description: &'a Description,
-    stream: TcpStream,
+    stream: &'a TcpStream,
     flags: c_int,
     deadline: Option<Instant>,
     waits: bool,
@@ -58,7 +58,7 @@ impl<'a> Call<'a> {
             return Err(libc::EAGAIN);
         }
         let adapter = session::adapter().ok_or(libc::ENETDOWN)?;
-        let watched = [Watched::Stream(&self.stream, interest)];
+        let watched = [Watched::Stream(self.stream, interest)];
         adapter
             .wait_beside(&watched, &[], left)
             .map_err(|error| errno_of(&error))
@@ -155,7 +155,7 @@ impl<'a> Call<'a> {
     fn send_all(&self, data: &[u8]) -> Result<usize, Errno> {
         let mut sent = 0;
         while sent < data.len() {
-            let outcome = match (&self.stream).write(&data[sent..]) {
+            let outcome = match (&mut &*self.stream).write(&data[sent..]) {
                 Ok(len) => {
                     sent += len;
                     continue;

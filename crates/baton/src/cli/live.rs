@@ -60,6 +60,13 @@ pub struct RunOnAdapterArgs {
     /// Where the adapter listens
     #[arg(long, value_name = "PATH", default_value = super::adapter::LISTEN, value_hint = ValueHint::FilePath)]
     pub adapter: PathBuf,
+    /// Where the broker of an adapter beside the kernel listens: connections begin in the kernel and move from there [default:
+    /// /run/baton-broker.sock, if somebody listens there; otherwise all of TCP is on the adapter]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
+    /// Hand over the connections that this policy chooses, as `baton live serve --handoff` [default: as the broker says]
+    #[arg(long, value_name = "POLICY")]
+    pub handoff: Option<SelectionConfig>,
     /// The program and its arguments, after --
     #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -147,7 +154,7 @@ Through an adapter that runs already, with all of TCP on the adapter, or with a 
   baton live serve --adapter /run/baton.sock --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton.sock --nic-cache --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton.sock --handoff t4 --control /run/baton-web.sock --root /srv/www
-  baton live serve --adapter /run/baton.sock --handoff t4 --broker --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton.sock --broker --control /run/baton-web.sock --root /srv/www
 
 The same server on the kernel's TCP, to compare with:
   baton live serve --kernel --port 8080 --root /srv/www
@@ -166,8 +173,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
     /// Keep connections in the kernel rather than on a stack of its own; what is handed off the adapter's broker takes out of the kernel,
-    /// which listens there [default with no value: /run/baton-broker.sock]
-    #[arg(long, value_name = "PATH", requires = "handoff", conflicts_with = "nic_cache", num_args = 0..=1, require_equals = true, default_missing_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
+    /// which listens there. Without --handoff the broker says which those are [default with no value: /run/baton-broker.sock]
+    #[arg(long, value_name = "PATH", requires = "adapter", conflicts_with = "nic_cache", num_args = 0..=1, require_equals = true, default_missing_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
     /// Send content of files from the adapter's data cache, of which this replacement policy decides what stays there: lru, lfu, fifo,
     /// sieve, s3-fifo, w-tinylfu or gdsf [default with no value: lru]

@@ -9,6 +9,8 @@ mod output;
 mod sockets;
 mod waiting;
 
+pub use sockets::{family, timeout};
+
 use libc::{c_int, iovec, timespec};
 use std::time::Duration;
 

@@ -94,9 +94,12 @@ unsafe fn passes_ours(message: &msghdr) -> bool {
                     .cmsg_len
                     .saturating_sub(data.byte_offset_from_unsigned(header));
                 let mut fds = (0..len / size_of::<c_int>()).map(|at| data.add(at).read_unaligned());
-                let is_connection =
-                    |fd| table::socket(fd).is_some_and(|socket| socket.stream().is_some());
-                if let Some(fd) = fds.find(|&fd| is_connection(fd)) {
+                // One in the kernel stays there from now on.
+                let stays = |fd| match table::socket(fd).as_ref().and_then(|it| it.stream()) {
+                    Some(stream) => stream.keep_in_kernel(),
+                    None => true,
+                };
+                if let Some(fd) = fds.find(|&fd| !stays(fd)) {
                     Reason::Passed.count(format_args!("descriptor {fd}"));
                     return true;
                 }

@@ -3,6 +3,7 @@
 use super::give;
 use crate::address;
 use crate::description::{Description, Side};
+use crate::handoff;
 use crate::listener::Listener;
 use crate::options;
 use crate::reason::Reason;
@@ -20,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Whether it is a TCP socket of the kernel's, and of which family.
-fn family(fd: c_int) -> Option<c_int> {
+pub fn family(fd: c_int) -> Option<c_int> {
     let is_tcp = sys::option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP);
     let family = sys::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN).ok()?;
     (is_tcp && matches!(family, libc::AF_INET | libc::AF_INET6)).then_some(family)
@@ -32,7 +33,8 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) ->
     // SAFETY: the kernel checks everything itself.
     let bind = || unsafe { outcome(call!(SYS_bind, fd, at, len)) };
     let result = bind();
-    if result != Err(libc::EADDRNOTAVAIL) || family(fd).is_none() {
+    let is_kernels = session::begins_in_kernel() || family(fd).is_none();
+    if result != Err(libc::EADDRNOTAVAIL) || is_kernels {
         return give!(result);
     }
     // SAFETY: by the manual page.
@@ -62,12 +64,12 @@ fn is_adapters(address: SocketAddr) -> bool {
     session::adapter().is_some_and(|adapter| TcpListener::bind(adapter, any_port).is_ok())
 }
 
-/// listen(2): by the kernel, and by the adapter from the first call that waits for connections on.
+/// listen(2): by the kernel, and where connections do not begin there by the adapter, from the first call that waits for connections on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_listen, fd, backlog) as c_int };
-    if result == 0 && table::find(fd).is_none() && fd >= 0 {
+    if result == 0 && table::find(fd).is_none() && fd >= 0 && !session::begins_in_kernel() {
         begin(fd);
     }
     result
@@ -96,8 +98,7 @@ fn begin(fd: c_int) {
     let description = Description::listener(addresses, family, nonblocking);
     let nodelay = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY) == Ok(1);
     description.nodelay.store(nodelay, Ordering::Relaxed);
-    let timeout = receive_timeout(fd);
-    description.set_timeout(Side::Read, timeout);
+    description.set_timeout(Side::Read, timeout(fd, libc::SO_RCVTIMEO));
     if !table::set(fd, Entry::Socket(Arc::new(description))) {
         // SAFETY: it changes a flag back.
         unsafe { call!(SYS_fcntl, fd, libc::F_SETFL, flags) };
@@ -105,14 +106,14 @@ fn begin(fd: c_int) {
     }
 }
 
-/// SO_RCVTIMEO as it was set before.
-fn receive_timeout(fd: c_int) -> Option<Duration> {
+/// SO_RCVTIMEO or SO_SNDTIMEO as it was set before.
+pub fn timeout(fd: c_int, name: c_int) -> Option<Duration> {
     let mut time = libc::timeval {
         tv_sec: 0,
         tv_usec: 0,
     };
     let mut len = size_of::<libc::timeval>() as socklen_t;
-    let (level, name) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
+    let level = libc::SOL_SOCKET;
     // SAFETY: the value is as long as is said.
     let got = unsafe { call!(SYS_getsockopt, fd, level, name, &raw mut time, &raw mut len) };
     let time = Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
@@ -138,7 +139,13 @@ pub unsafe extern "C" fn accept4(
     let accept = || unsafe { outcome(call!(SYS_accept4, fd, peer, len, flags)) };
     let socket = table::socket(fd);
     let Some((socket, listener)) = socket.and_then(|s| s.as_listener().map(|l| (s, l))) else {
-        return give!(accept());
+        let accepted = accept();
+        if let Ok(fd) = accepted
+            && session::begins_in_kernel()
+        {
+            handoff::begin(fd as c_int, flags & libc::SOCK_NONBLOCK != 0);
+        }
+        return give!(accepted);
     };
     let timeout = socket.timeout(Side::Read);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -241,7 +248,8 @@ fn adopt(fd: c_int, listener: &Description, stream: TcpStream, nonblocking: bool
 /// shutdown(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    let Some(stream) = table::socket(fd).and_then(|socket| socket.stream()) else {
+    let socket = table::socket(fd);
+    let Some(stream) = socket.as_ref().and_then(|socket| socket.stream()) else {
         // SAFETY: the kernel checks everything itself.
         return unsafe { call!(SYS_shutdown, fd, how) as c_int };
     };
@@ -255,17 +263,18 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     give!(done.map(|()| 0).map_err(|error| errno_of(&error)))
 }
 
-/// Tells one of a connection's ends.
+/// One end of a connection, told as the system calls tell it; none: the kernel does.
 unsafe fn name(
-    socket: &Description,
-    address: std::io::Result<SocketAddr>,
+    fd: c_int,
+    which: impl Fn(&TcpStream) -> std::io::Result<SocketAddr>,
     to: *mut sockaddr,
     len: *mut socklen_t,
-) -> c_int {
-    let given = address.map_err(|error| errno_of(&error));
+) -> Option<Result<usize, Errno>> {
+    let socket = table::socket(fd)?;
+    let address = which(socket.stream()?).map_err(|error| errno_of(&error));
     // SAFETY: by the manual page.
-    let given = given.and_then(|it| unsafe { address::give(it, socket.family, to.cast(), len) });
-    give!(given.map(|()| 0))
+    let given = address.and_then(|it| unsafe { address::give(it, socket.family, to.cast(), len) });
+    Some(given.map(|()| 0))
 }
 
 /// getsockname(2).
@@ -273,8 +282,8 @@ unsafe fn name(
 pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        match table::socket(fd).and_then(|s| s.stream().map(|stream| (s, stream))) {
-            Some((socket, stream)) => name(&socket, stream.local_addr(), to, len),
+        match name(fd, TcpStream::local_addr, to, len) {
+            Some(given) => give!(given),
             None => call!(SYS_getsockname, fd, to, len) as c_int,
         }
     }
@@ -285,8 +294,8 @@ pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut soc
 pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        match table::socket(fd).and_then(|s| s.stream().map(|stream| (s, stream))) {
-            Some((socket, stream)) => name(&socket, stream.peer_addr(), to, len),
+        match name(fd, TcpStream::peer_addr, to, len) {
+            Some(given) => give!(given),
             None => call!(SYS_getpeername, fd, to, len) as c_int,
         }
     }
@@ -301,10 +310,20 @@ pub unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    // SAFETY: the kernel checks everything itself.
-    let result = unsafe { call!(SYS_setsockopt, fd, level, option, value, len) as c_int };
+    let socket = table::socket(fd);
+    let is_here = socket
+        .as_ref()
+        .is_some_and(|socket| options::is_here(socket, level, option));
+    let result = match is_here {
+        true if value.is_null() || (len as usize) < size_of::<c_int>() => {
+            return give!(Err(libc::EINVAL));
+        }
+        true => 0,
+        // SAFETY: the kernel checks everything itself.
+        false => unsafe { call!(SYS_setsockopt, fd, level, option, value, len) as c_int },
+    };
     if result == 0
-        && let Some(socket) = table::socket(fd)
+        && let Some(socket) = socket
     {
         // SAFETY: by the manual page; the kernel has read it, too.
         unsafe { options::set(&socket, level, option, value, len) };

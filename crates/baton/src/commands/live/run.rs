@@ -2,10 +2,12 @@
 
 mod program;
 
-use crate::cli::RunOnAdapterArgs;
+use crate::cli::{self, RunOnAdapterArgs};
 use crate::failure::Failure;
+use baton_live::bus::unix_socket::explain;
 use program::{Unfit, check, find};
 use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +16,9 @@ use std::process::Command;
 const LIBRARY: &str = "libbaton_preload.so";
 /// Where the library reads which adapter is meant.
 const ADAPTER: &str = "BATON_ADAPTER";
+/// Where it reads which broker is meant, and which policy.
+const BROKER: &str = "BATON_BROKER";
+const HANDOFF: &str = "BATON_HANDOFF";
 /// What the loader loads first.
 const PRELOAD: &str = "LD_PRELOAD";
 
@@ -39,13 +44,44 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     check(&program).map_err(unfit)?;
     let adapter =
         std::path::absolute(&arguments.adapter).unwrap_or_else(|_| arguments.adapter.clone());
-    let error = Command::new(&program)
-        .arg0(name)
-        .args(rest)
+    let mut command = Command::new(&program);
+    command.arg0(name).args(rest);
+    command
         .env(PRELOAD, preload(&library))
-        .env(ADAPTER, adapter)
-        .exec();
+        .env(ADAPTER, adapter);
+    if let Some(broker) = broker(arguments)? {
+        command.env(BROKER, broker);
+        command.env_remove(HANDOFF);
+        let policy = arguments.handoff.as_ref();
+        command.envs(policy.map(|policy| (HANDOFF, policy.to_string())));
+    }
+    let error = command.exec();
     Err(Failure::Failed(format!("{shown}: {error}")))
+}
+
+/// Where the broker listens through which connections move between the kernel and the adapter; none where all of TCP is on the adapter.
+fn broker(arguments: &RunOnAdapterArgs) -> Result<Option<PathBuf>, Failure> {
+    let usual = Path::new(cli::BROKER);
+    let path = match &arguments.broker {
+        Some(path) => path,
+        None if UnixStream::connect(usual).is_ok() => usual,
+        None if arguments.handoff.is_some() => {
+            let message = format!(
+                "--handoff: nobody listens at {}; start an adapter beside the kernel: baton live adapter --iface NAME --handoff t4",
+                usual.display()
+            );
+            return Err(Failure::BadInput(message));
+        }
+        None => return Ok(None),
+    };
+    if let Err(error) = UnixStream::connect(path) {
+        let why = explain(&error, "`baton live adapter --broker`", "`--broker`");
+        let path = path.display();
+        return Err(Failure::BadInput(format!("--broker {path}: {why}")));
+    }
+    Ok(Some(
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    ))
 }
 
 /// The library.

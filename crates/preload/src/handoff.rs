@@ -1,0 +1,47 @@
+//! Connections of the kernel that may move to an adapter beside it, as the broker or the environment says.
+
+use crate::address;
+use crate::calls::{family, timeout};
+use crate::description::{Description, Side};
+use crate::reason::Reason;
+use crate::session;
+use crate::sys::{call, outcome};
+use crate::table::{self, Entry};
+use baton_sockets::TcpStream;
+use libc::c_int;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// A connection was accepted. It is the kernel's as before where it cannot be another's: over the loopback interface, or without an adapter.
+pub fn begin(fd: c_int, nonblocking: bool) {
+    let is_local = |at: std::net::SocketAddr| at.ip().to_canonical().is_loopback();
+    let Some(family) = family(fd).filter(|_| !address::local(fd).is_none_or(is_local)) else {
+        return;
+    };
+    session::prepare();
+    let Some(adapter) = session::adapter() else {
+        return;
+    };
+    // A descriptor of its own: the program may close its own before all that it sent has gone.
+    // SAFETY: it makes a descriptor.
+    let Ok(copy) = outcome(unsafe { call!(SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 0) }) else {
+        return Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
+    };
+    // SAFETY: it is nobody else's.
+    let copy = unsafe { OwnedFd::from_raw_fd(copy as c_int) };
+    let stream = match TcpStream::from_kernel(adapter, copy) {
+        Ok(stream) => stream,
+        Err(error) => return Reason::NotTakenIn.count(format_args!("descriptor {fd}: {error}")),
+    };
+    // What waits is the call, not the stream.
+    let set = stream.set_nonblocking(true);
+    debug_assert!(set.is_ok());
+    let description = Description::connection(stream, family, nonblocking);
+    if !nonblocking {
+        description.set_timeout(Side::Read, timeout(fd, libc::SO_RCVTIMEO));
+        description.set_timeout(Side::Write, timeout(fd, libc::SO_SNDTIMEO));
+    }
+    if !table::set(fd, Entry::Socket(Arc::new(description))) {
+        Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
+    }
+}
