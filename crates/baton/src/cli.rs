@@ -34,7 +34,9 @@ pub use descriptors::{BatchingName, DescriptorArgs};
 pub use filter::FilterArgs;
 pub use found::{Group, KeysArgs, ListArgs};
 #[cfg(live)]
-pub use live::{GetArgs, LinkArgs, LiveCommand, RouteArgs, RunOnAdapterArgs, ServeArgs, StatArgs};
+pub use live::{
+    GetArgs, LinkArgs, LiveCommand, RestoreArgs, RouteArgs, RunOnAdapterArgs, ServeArgs, StatArgs,
+};
 pub use load::LoadArgs;
 
 pub use log::LogArgs;

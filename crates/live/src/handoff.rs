@@ -3,7 +3,6 @@
 //! The adapter has the interface. What is of no connection of its own it passes here as packets, and packets made here it sends.
 
 use crate::adapter::ApplicationRow;
-use crate::places::PlaceRow;
 use crate::remote::{
     CannotListen, LinkNews, LinkWatch, application_row, link_counters, until_agreed,
 };
@@ -13,6 +12,7 @@ use baton_bus::descriptor::Status;
 use baton_host::layer::{AdapterEnd, AdapterId, Fate, LayerCalls, SocketLayer};
 use baton_host::{Ready, Selection, SocketId};
 use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
+use baton_sockets::kernel::PlaceRow;
 use baton_sockets::{Driver, HostEnd};
 use baton_tcp::Config;
 use baton_wire::{Endpoint, Flow, FramePool, Time};

@@ -2,10 +2,10 @@
 
 use crate::adapter::ApplicationRow;
 use crate::engine::Engine;
-use crate::places::PlaceRow;
 use crate::port::Port;
 use baton_host::layer::SocketLayer;
 use baton_inet::{Host, Neighbour};
+use baton_sockets::kernel::PlaceRow;
 use baton_tcp::{ConnId, Info, Stack};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;

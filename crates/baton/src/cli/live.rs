@@ -42,6 +42,8 @@ pub enum LiveCommand {
     Route(RouteArgs),
     /// Run a program unmodified with its TCP servers on an adapter
     Run(RunOnAdapterArgs),
+    /// Have an adapter beside the kernel give connections back
+    Restore(RestoreArgs),
     /// Show the connections and counters of a running `baton live serve` or `baton live adapter`
     Stat(StatArgs),
 }
@@ -70,6 +72,21 @@ pub struct RunOnAdapterArgs {
     /// The program and its arguments, after --
     #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// `baton live restore`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live restore --all
+  kill %1        # the adapter may go now")]
+pub struct RestoreArgs {
+    /// All connections go back to the kernel, and none leaves it any more
+    #[arg(long, required = true)]
+    pub all: bool,
+    /// Where the broker listens
+    #[arg(long, value_name = "PATH", default_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
+    pub broker: PathBuf,
 }
 
 /// The link and the engine on it.
@@ -328,6 +345,12 @@ pub struct StatArgs {
     /// Where the process answers [default: as `baton live serve` does, or if nothing is there, as `baton live adapter` does]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
+    /// Show where each connection of the applications of an adapter beside the kernel is, since when and why: asks its broker
+    #[arg(long, conflicts_with_all = ["control", "watch", "all"])]
+    pub why: bool,
+    /// Where the broker listens
+    #[arg(long, value_name = "PATH", requires = "why", default_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
+    pub broker: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

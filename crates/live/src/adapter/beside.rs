@@ -6,6 +6,7 @@ use crate::neighbourhood::Neighbourhood;
 use crate::port::{AfXdp, AfXdpConfig, Port};
 use crate::xdp::LookupConfig;
 use baton_inet::{Cidr, Host, InterfaceConfig, Unclaimed};
+use baton_nic::adapter::Adapter;
 use baton_wire::{Flow, Span, Time};
 use bytes::Bytes;
 use serde::Serialize;
@@ -57,6 +58,7 @@ impl BesideKernel {
             neighbourhood,
             held: VecDeque::new(),
             swept: Time::ZERO,
+            closed: false,
             stats: BesideStats::default(),
         };
         Ok(Self {
@@ -95,6 +97,8 @@ pub struct Beside {
     neighbourhood: Neighbourhood,
     held: VecDeque<Held>,
     swept: Time,
+    /// The adapter knows that it is to give everything back.
+    closed: bool,
     stats: BesideStats,
 }
 
@@ -139,8 +143,14 @@ impl Beside {
     }
 
     /// Does what there is to do after connections have come and gone.
-    pub(super) fn work(&mut self, now: Time, host: &mut Host) {
+    pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
         self.deliver(now, host);
+        if self.captured.is_closed() {
+            if !std::mem::replace(&mut self.closed, true) {
+                adapter.stop_imports(now);
+            }
+            self.captured.set_left(adapter.imported().into());
+        }
         while let Some(addr) = host.interface_mut().poll_sought() {
             self.stats.sought += 1;
             // Asked again in a second: by then the kernel has found it.

@@ -339,7 +339,7 @@ impl AdapterService {
         self.pump_all(now, stack);
         self.busy |= passing::take_packets(now, host, &mut self.adapter);
         if let Some(beside) = &mut self.beside {
-            beside.work(now, host);
+            beside.work(now, host, &mut self.adapter);
         }
     }
 

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,9 @@ pub enum CaptureError {
     /// Its packets do not come by this interface.
     #[error("{0} is no address of the adapter's interface")]
     Address(IpAddr),
+    /// All connections go back to the kernel.
+    #[error("the adapter takes no more connections")]
+    Closed,
     /// The map is full, or the kernel has no memory.
     #[error(transparent)]
     Lookup(#[from] XdpError),
@@ -58,6 +62,10 @@ pub struct Captured {
     addresses: Vec<IpAddr>,
     namespace: u64,
     flows: Mutex<Flows>,
+    /// No more are to come.
+    closed: AtomicBool,
+    /// Connections of applications on the adapter, after it was closed.
+    left: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +87,8 @@ impl Captured {
             addresses,
             namespace,
             flows: Mutex::default(),
+            closed: AtomicBool::new(false),
+            left: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -101,11 +111,33 @@ impl Captured {
         }
     }
 
+    /// No more flows are to come, and the adapter is to give back those that are there.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no more are to come.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Connections of applications that are still on the adapter after it was closed; more than there can be as long as it has not heard.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_left(&self, left: u64) {
+        self.left.store(left, Ordering::Relaxed);
+    }
+
     /// From here on packets of `flow` come to the adapter, and the kernel sends none.
     ///
     /// # Errors
     /// See [`CaptureError`].
     pub fn capture(&self, flow: &Flow) -> Result<(), CaptureError> {
+        if self.is_closed() {
+            return Err(CaptureError::Closed);
+        }
         if !self.addresses.contains(&flow.local.addr) {
             return Err(CaptureError::Address(flow.local.addr));
         }

@@ -5,6 +5,7 @@
 //! then hands to the adapter as any other ([`baton_host::layer`]). What comes back from there goes the same way in the other direction.
 //! Repair mode needs CAP_NET_ADMIN: the broker has it, applications need not.
 
+mod applications;
 mod captured;
 mod fin;
 mod namespace;

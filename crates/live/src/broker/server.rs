@@ -1,5 +1,6 @@
 //! The broker itself: a thread for each application that asks.
 
+use super::applications::Applications;
 use super::captured::{CaptureError, Captured};
 use super::fin::without_fin;
 use super::namespace::namespace_of;
@@ -7,7 +8,9 @@ use crate::error::LiveError;
 use crate::repair::{RepairError, cancel, flow_of, forget, give_back, take};
 use baton_host::SelectionConfig;
 use baton_iolib::unix_socket::SocketFile;
-use baton_sockets::broker::messages::{self, DONE, GIVE_BACK, Message, POLICY, REFUSED, TAKE};
+use baton_sockets::broker::messages::{
+    self, DONE, GIVE_BACK, Message, PLACES, POLICY, REFUSED, RESTORE_ALL, SUBSCRIBE, TAKE,
+};
 use baton_tcp::{Config, DecodeError, Moved, NotEssential, State};
 use baton_wire::Flow;
 use bytes::Bytes;
@@ -22,6 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Applications that may ask at a time.
 const MOST_CLIENTS: usize = 64;
@@ -30,6 +34,10 @@ const LONGEST_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
+
+/// Connections are given back within this time, or the peer or the application hinders it.
+const LONGEST_RESTORE: Duration = Duration::from_secs(5);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Why the broker does not do what it is asked for.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +48,10 @@ enum Refusal {
     Unknown,
     #[error("no socket of TCP")]
     NotTcp,
+    #[error("only root and the user of the adapter may ask for this")]
+    NotOperator,
+    #[error(transparent)]
+    NotTold(#[from] serde_json::Error),
     #[error("a socket of another user")]
     NotOwner,
     #[error("a socket of another network namespace")]
@@ -74,6 +86,7 @@ struct Shared {
     tcp: Config,
     /// For applications that have no policy of their own.
     policy: SelectionConfig,
+    applications: Applications,
     ends: AtomicBool,
 }
 
@@ -103,6 +116,7 @@ impl Broker {
             captured,
             tcp,
             policy,
+            applications: Applications::default(),
             ends: AtomicBool::new(false),
         });
         let serves = Arc::clone(&shared);
@@ -162,9 +176,15 @@ impl Shared {
         let Ok(credentials) = sockopt::socket_peercred(stream) else {
             return;
         };
-        let user = credentials.uid.as_raw();
+        let (user, pid) = (credentials.uid.as_raw(), credentials.pid.as_raw_pid());
         // An application that breaks off, or is gone, has nothing more to ask.
         while let Ok(Some(message)) = messages::receive(stream) {
+            if message.kind == SUBSCRIBE {
+                if let (Ok(stream), Ok(pid)) = (stream.try_clone(), u32::try_from(pid)) {
+                    self.applications.add(stream, pid, user);
+                }
+                break;
+            }
             let sent = match self.handle(message, user, &mut taken) {
                 Ok(body) => messages::send(stream, DONE, &body, None),
                 Err(refusal) => {
@@ -183,8 +203,11 @@ impl Shared {
         user: u32,
         taken: &mut FxHashSet<Flow>,
     ) -> Result<Vec<u8>, Refusal> {
-        if message.kind == POLICY {
-            return Ok(self.policy.to_string().into_bytes());
+        match message.kind {
+            POLICY => return Ok(self.policy.to_string().into_bytes()),
+            PLACES => return Ok(serde_json::to_vec(&self.applications.places(user))?),
+            RESTORE_ALL => return Ok(self.restore_all(user)?.to_string().into_bytes()),
+            _ => {}
         }
         let socket = message.socket.ok_or(Refusal::NoSocket)?;
         self.check(&socket, user)?;
@@ -200,6 +223,19 @@ impl Shared {
             }
             _ => Err(Refusal::Unknown),
         }
+    }
+
+    /// Has the adapter give all back, and waits for that a while; gives how many are left.
+    fn restore_all(&self, user: u32) -> Result<u64, Refusal> {
+        if user != 0 && user != rustix::process::getuid().as_raw() {
+            return Err(Refusal::NotOperator);
+        }
+        self.captured.close();
+        let end = Instant::now() + LONGEST_RESTORE;
+        while self.captured.left() > 0 && Instant::now() < end {
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        Ok(self.captured.left())
     }
 
     /// Whether this user may ask for this socket.

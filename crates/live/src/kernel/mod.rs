@@ -9,13 +9,12 @@ mod tests;
 
 use crate::adapter::ApplicationRow;
 use crate::clock::Clock;
-use crate::places::PlaceRow;
 use crate::remote::{LinkNews, LinkWatch, application_row, link_counters};
 use crate::snapshot::{SnapshotSource, add_handoffs};
 use crate::world::SocketWorld;
 use baton_host::Ready;
 use baton_host::layer::{LayerCalls, SocketLayer};
-use baton_sockets::kernel::{Handoff, KernelLayer, KernelStack, KernelStats};
+use baton_sockets::kernel::{Handoff, KernelLayer, KernelStack, KernelStats, PlaceRow};
 use baton_sockets::{Driver, HostEnd};
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;

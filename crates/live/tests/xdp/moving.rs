@@ -39,6 +39,10 @@ pub const ALL: &[(&str, fn())] = &[
         what_cannot_move_stays_and_works,
     ),
     (
+        "connections_are_told_and_given_back",
+        connections_are_told_and_given_back,
+    ),
+    (
         "a_stream_is_the_kernels_when_another_process_has_it",
         a_stream_is_the_kernels_when_another_process_has_it,
     ),
@@ -48,7 +52,7 @@ pub const ALL: &[(&str, fn())] = &[
 const MOVES: usize = 60;
 
 /// An adapter and a broker at the near end of the cable, and an application whose connections change sides at each write.
-fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener]) + Send) {
+fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send) {
     on_veth(1, || {
         with_far_listeners(|listeners| {
             let folder = tempfile::tempdir().expect("a folder");
@@ -63,7 +67,7 @@ fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener]) + Send
             thread::scope(|scope| {
                 scope.spawn(|| serve(opened, attach_at, path, &stop));
                 let adapter = attach(path);
-                work(&adapter, &listeners);
+                work(&adapter, &listeners, path);
                 drop(adapter);
                 stop.store(true, Ordering::Relaxed);
             });
@@ -128,7 +132,7 @@ fn piece(number: usize) -> Vec<u8> {
 }
 
 fn a_stream_moves_at_each_write_and_nothing_is_lost() {
-    with_application(|adapter, listeners| {
+    with_application(|adapter, listeners, _| {
         for listener in listeners {
             let peer = listener.local_addr().expect("it has one");
             let mut near = TcpStream::connect(adapter, peer).expect("it is open");
@@ -156,7 +160,7 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
 }
 
 fn a_polled_stream_moves_while_it_waits() {
-    with_application(|adapter, listeners| {
+    with_application(|adapter, listeners, _| {
         let peer = listeners[0].local_addr().expect("it has one");
         let mut near = TcpStream::connect(adapter, peer).expect("it is open");
         near.set_nonblocking(true).expect("it can");
@@ -194,7 +198,7 @@ fn a_polled_stream_moves_while_it_waits() {
 }
 
 fn what_cannot_move_stays_and_works() {
-    with_application(|adapter, _| {
+    with_application(|adapter, _, _| {
         let at = "127.0.0.1:0".parse().expect("an address");
         let listener = TcpListener::bind(adapter, at).expect("the kernel has a port");
         let at = listener.local_addr().expect("it has one");
@@ -221,7 +225,7 @@ fn what_cannot_move_stays_and_works() {
 }
 
 fn a_stream_is_the_kernels_when_another_process_has_it() {
-    with_application(|adapter, listeners| {
+    with_application(|adapter, listeners, _| {
         let peer = listeners[0].local_addr().expect("it has one");
         let own = std::net::TcpStream::connect(peer).expect("it is open");
         let (mut far, _) = listeners[0].accept().expect("it comes");
@@ -246,5 +250,43 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
         let mut left = [0; 5];
         (&own).read_exact(&mut left).expect("it is open");
         assert_eq!(&left, b"hello");
+    });
+}
+
+fn connections_are_told_and_given_back() {
+    with_application(|adapter, listeners, path| {
+        let peer = listeners[0].local_addr().expect("it has one");
+        let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+        let (mut far, _) = listeners[0].accept().expect("it comes");
+        let mut exchange = |near: &mut TcpStream| {
+            near.write_all(b"there").expect("it is open");
+            far.read_exact(&mut [0; 5]).expect("it arrives");
+            far.write_all(b"and back").expect("it is open");
+            near.read_exact(&mut [0; 8]).expect("it arrives");
+        };
+        exchange(&mut near);
+        let mut operator = BrokerClient::connect(&path.join("broker")).expect("it listens");
+        let mut place = || {
+            let told = operator.places().expect("it knows");
+            let [application] = &told[..] else {
+                panic!("there is one application: {told:?}");
+            };
+            assert_eq!(application.pid, std::process::id());
+            let [row] = &application.places[..] else {
+                panic!("there is one connection: {told:?}");
+            };
+            (row.place.clone(), row.why.clone())
+        };
+        while place().0 != "adapter" {}
+        let left = BrokerClient::connect(&path.join("broker"))
+            .expect("it listens")
+            .restore_all();
+        assert_eq!(left.expect("the operator is root"), 0);
+        assert_eq!(place(), ("host".to_owned(), Some("restored".to_owned())));
+        for _ in 0..4 {
+            exchange(&mut near);
+        }
+        assert_eq!(place().0, "host", "the adapter takes no more");
+        assert_eq!(moves(adapter), (1, 1, 0));
     });
 }

@@ -1,7 +1,10 @@
 //! The application's end.
 
-use super::messages::{self, DONE, GIVE_BACK, POLICY, REFUSED, TAKE};
+use super::Subscription;
+use super::messages::{self, DONE, GIVE_BACK, PLACES, POLICY, REFUSED, RESTORE_ALL, TAKE};
+use crate::kernel::PlaceRow;
 use baton_host::SelectionConfig;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -9,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A broker that lives answers sooner.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Why a connection has not moved.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +23,15 @@ pub enum BrokerError {
     /// The broker is gone, or does not answer.
     #[error("no answer of the broker: {0}")]
     NoAnswer(#[from] io::Error),
+}
+
+/// Where the connections of an application are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationPlaces {
+    /// Its process.
+    pub pid: u32,
+    /// A connection each.
+    pub places: Vec<PlaceRow>,
 }
 
 /// A connection to the broker, or to the next one when that is gone.
@@ -40,6 +52,30 @@ impl BrokerClient {
             path: path.to_owned(),
             stream: Some(connect(path)?),
         })
+    }
+
+    /// Has the broker ask this application.
+    pub(crate) fn subscribe(&self) -> io::Result<Subscription> {
+        Subscription::new(&self.path)
+    }
+
+    /// Where the connections of all applications of this user are; of all users for root.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn places(&mut self) -> Result<Vec<ApplicationPlaces>, BrokerError> {
+        let text = self.ask(PLACES, &[], None)?;
+        Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
+    }
+
+    /// Has all connections go back to the kernel, and none leave it any more. Gives how many have not after some seconds.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn restore_all(&mut self) -> Result<u64, BrokerError> {
+        let left = String::from_utf8(self.ask(RESTORE_ALL, &[], None)?);
+        let left = left.ok().and_then(|left| left.parse().ok());
+        left.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
     }
 
     /// The policy of applications that have none of their own.

@@ -15,6 +15,14 @@ pub const TAKE: u32 = 1;
 pub const GIVE_BACK: u32 = 2;
 /// Which policy chooses the connections that are handed over, where an application has none of its own. The answer has its name.
 pub const POLICY: u32 = 5;
+/// All connections go back to the kernel, and none leaves it any more. The answer says how many have not.
+pub const RESTORE_ALL: u32 = 6;
+/// Where the connections of all applications are, and why. The answer is JSON: [`ApplicationPlaces`](super::ApplicationPlaces).
+pub const PLACES: u32 = 7;
+/// From now on the broker asks by this stream, and the application answers.
+pub const SUBSCRIBE: u32 = 8;
+/// What it asks: where the application's connections are. The answer is JSON: rows of places.
+pub const TELL: u32 = 9;
 /// It is done.
 pub const DONE: u32 = 3;
 /// It is not; the bytes are text that says why.

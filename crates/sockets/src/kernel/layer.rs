@@ -1,7 +1,8 @@
 //! The socket layer on the kernel's sockets, with an adapter beside the kernel or without.
 
+use super::places::PlaceRow;
 use super::stack::KernelStack;
-use crate::broker::BrokerClient;
+use crate::broker::{BrokerClient, Subscription};
 use crate::driver::Driver;
 use crate::link::HostEnd;
 use baton_bus::descriptor::Status;
@@ -21,6 +22,9 @@ const ADAPTER: AdapterId = AdapterId(0);
 /// Time for several retransmission timeouts: each move forgets congestion window and round trip.
 const LEAST_STAY: Span = Span::from_secs(1);
 
+/// Between two looks at whether the broker asks something.
+const BETWEEN_LOOKS: Span = Span::from_ms(100);
+
 /// What moves connections between the kernel and an adapter.
 #[derive(Debug)]
 pub struct Handoff {
@@ -38,6 +42,10 @@ pub struct KernelLayer {
     stack: KernelStack,
     layer: SocketLayer<Bytes>,
     links_lost: u64,
+    /// By which the broker asks, where there is one.
+    subscription: Option<Subscription>,
+    /// When to look whether it asks.
+    looks_at: Time,
 }
 
 impl Handoff {
@@ -92,6 +100,8 @@ impl KernelLayer {
             stack,
             layer,
             links_lost: 0,
+            subscription: None,
+            looks_at: Time::ZERO,
         })
     }
 
@@ -230,9 +240,24 @@ impl KernelLayer {
             let ends = slice::from_mut(driver.adapter_end());
             self.layer.handle_adapters(now, &mut self.stack, ends);
         }
+        if self.looks_at <= now {
+            self.looks_at = now + BETWEEN_LOOKS;
+            self.answer_broker(now);
+        }
         while let Some((conn, event)) = self.stack.poll_event() {
             self.layer.handle_event(&mut self.stack, conn, &event);
         }
+    }
+
+    fn answer_broker(&mut self, now: Time) {
+        if self.subscription.is_none() {
+            self.subscription = self.stack.subscribe();
+        }
+        let states = || self.layer.states();
+        let rows = || states().map(|state| PlaceRow::new(now, &state)).collect();
+        // The next broker is looked for later.
+        self.subscription
+            .take_if(|broker| broker.answer(rows).is_err());
     }
 
     /// The socket calls.

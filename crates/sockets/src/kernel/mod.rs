@@ -3,8 +3,10 @@
 //! [`KernelStack`] has the kernel's sockets, [`KernelLayer`] the socket layer on it, for one thread.
 
 mod layer;
+mod places;
 mod socket;
 mod stack;
 
 pub use layer::{Handoff, KernelLayer};
+pub use places::PlaceRow;
 pub use stack::{KernelStack, KernelStats};

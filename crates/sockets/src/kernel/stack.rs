@@ -1,7 +1,7 @@
 //! The kernel's TCP as the socket layer uses it: non-blocking sockets, and which of them have something to say.
 
 use super::socket::{self, Flushed, Socket};
-use crate::broker::BrokerClient;
+use crate::broker::{BrokerClient, Subscription};
 use baton_host::layer::HostStack;
 use baton_host::{Gone, Receive, Unread};
 use baton_iolib::Arena;
@@ -238,6 +238,11 @@ impl KernelStack {
                 self.happened.push_back(told);
             }
         }
+    }
+
+    /// Has the broker ask this application, if there is one.
+    pub(super) fn subscribe(&self) -> Option<Subscription> {
+        self.broker.as_ref()?.subscribe().ok()
     }
 
     /// Totals.

@@ -4,6 +4,7 @@ mod adapter;
 mod descriptors;
 mod engine;
 mod get;
+mod restore;
 mod route;
 mod run;
 mod serve;
@@ -12,7 +13,11 @@ mod stat;
 use crate::cli::LiveCommand;
 use crate::failure::Failure;
 use crate::runner::Interrupt;
+use baton_live::bus::unix_socket::explain;
 use baton_live::{LiveError, Stop};
+use baton_sockets::broker::{BrokerClient, BrokerError};
+use std::io;
+use std::path::Path;
 
 /// Runs the command.
 ///
@@ -25,6 +30,7 @@ pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failu
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
         LiveCommand::Route(arguments) => route::execute(arguments, interrupt),
         LiveCommand::Run(arguments) => run::execute(arguments),
+        LiveCommand::Restore(arguments) => restore::execute(arguments),
         LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),
     }
 }
@@ -37,6 +43,22 @@ fn stop(interrupt: &Interrupt) -> impl Fn() -> Stop {
         1 => Stop::InOrder,
         _ => Stop::AtOnce,
     }
+}
+
+/// Asks the broker of an adapter beside the kernel.
+fn ask_broker<T>(
+    path: &Path,
+    ask: impl FnOnce(&mut BrokerClient) -> Result<T, BrokerError>,
+) -> Result<T, Failure> {
+    let mut broker = BrokerClient::connect(path).map_err(|error| bad_broker(path, &error))?;
+    ask(&mut broker)
+        .map_err(|error| Failure::Failed(format!("--broker {}: {error}", path.display())))
+}
+
+/// Nobody answers where a broker was said to be.
+fn bad_broker(path: &Path, error: &io::Error) -> Failure {
+    let why = explain(error, "`baton live adapter --broker`", "`--broker`");
+    Failure::BadInput(format!("--broker {}: {why}", path.display()))
 }
 
 impl From<LiveError> for Failure {

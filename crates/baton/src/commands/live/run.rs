@@ -2,9 +2,9 @@
 
 mod program;
 
+use super::bad_broker;
 use crate::cli::{self, RunOnAdapterArgs};
 use crate::failure::Failure;
-use baton_live::bus::unix_socket::explain;
 use program::{Unfit, check, find};
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
@@ -75,9 +75,7 @@ fn broker(arguments: &RunOnAdapterArgs) -> Result<Option<PathBuf>, Failure> {
         None => return Ok(None),
     };
     if let Err(error) = UnixStream::connect(path) {
-        let why = explain(&error, "`baton live adapter --broker`", "`--broker`");
-        let path = path.display();
-        return Err(Failure::BadInput(format!("--broker {path}: {why}")));
+        return Err(bad_broker(path, &error));
     }
     Ok(Some(
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),

@@ -1,7 +1,7 @@
 //! `baton live serve`: a web server on the engine, or on somebody else's TCP.
 
 use super::descriptors::batching;
-use super::{engine, stop};
+use super::{bad_broker, engine, stop};
 use crate::cli::{DescriptorArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::{print, tell};
@@ -9,7 +9,6 @@ use crate::runner::Interrupt;
 use baton_bus::descriptor::Status;
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{NicCacheConfig, SelectionConfig};
-use baton_live::bus::unix_socket::explain;
 use baton_live::http::HttpConfig;
 use baton_live::{
     AdapterSockets, CannotListen, Clock, ControlSocket, HandoffConfig, HandoffSockets,
@@ -209,10 +208,8 @@ fn beside_kernel(
     let (Some(path), Some(address)) = (&arguments.broker, &arguments.adapter) else {
         return Ok(None);
     };
-    let handoff = Handoff::by(path, arguments.handoff.as_ref()).map_err(|error| {
-        let why = explain(&error, "`baton live adapter --broker`", "`--broker`");
-        Failure::BadInput(format!("--broker {}: {why}", path.display()))
-    })?;
+    let handoff =
+        Handoff::by(path, arguments.handoff.as_ref()).map_err(|error| bad_broker(path, &error))?;
     Ok(Some(KernelHandoff {
         driver: attach(arguments, address, config)?,
         handoff,

@@ -6,12 +6,14 @@ mod glossary;
 mod rates;
 mod sockets;
 
+use super::ask_broker;
 use crate::cli::StatArgs;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::runner::Interrupt;
 use baton_live::{Snapshot, ask};
 use baton_report::{Column, Table, grouped};
+use baton_sockets::kernel::PlaceRow;
 use rates::Rates;
 use std::fmt::Write;
 use std::thread;
@@ -27,6 +29,9 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.glossary {
         return print(glossary::TEXT);
+    }
+    if arguments.why {
+        return why(arguments);
     }
     let mut before: Option<Snapshot> = None;
     loop {
@@ -63,6 +68,26 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
     }
 }
 
+/// Where the connections of all applications of a broker are, and why.
+fn why(arguments: &StatArgs) -> Result<(), Failure> {
+    let applications = ask_broker(&arguments.broker, |broker| broker.places())?;
+    if arguments.json {
+        let text = serde_json::to_string(&applications);
+        let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
+        return print(&format!("{text}\n"));
+    }
+    if applications.is_empty() {
+        return print("no application has attached\n");
+    }
+    let mut text = String::new();
+    for application in &applications {
+        let count = grouped(application.places.len() as u64);
+        let _ = writeln!(text, "process {}: {count} connections", application.pid);
+        text.push_str(&places(&application.places, arguments.rows));
+    }
+    print(&text)
+}
+
 /// What is `shown` of a snapshot, under a few lines about `all` of it.
 fn render(
     shown: &Snapshot,
@@ -86,7 +111,7 @@ fn render(
     text.push_str(&sockets::summary(all));
     let half_open = !arguments.filter.state.is_empty();
     text.push_str(&sockets::table(shown, arguments.rows, half_open, rates));
-    text.push_str(&places(shown, arguments.rows));
+    text.push_str(&places(&shown.places, arguments.rows));
     text.push_str(&applications::render(&shown.applications));
     text.push_str(&neighbours(shown));
     text.push_str(&counters(shown, arguments.all, rates));
@@ -94,8 +119,8 @@ fn render(
 }
 
 /// Where each connection lives, and why, of a host with an adapter.
-fn places(snapshot: &Snapshot, most: usize) -> String {
-    if snapshot.places.is_empty() {
+fn places(rows: &[PlaceRow], most: usize) -> String {
+    if rows.is_empty() {
         return String::new();
     }
     let mut table = Table::new(vec![
@@ -106,7 +131,7 @@ fn places(snapshot: &Snapshot, most: usize) -> String {
         Column::words("not on the adapter because"),
         Column::numbers("handoffs"),
     ]);
-    for row in snapshot.places.iter().take(most) {
+    for row in rows.iter().take(most) {
         let why = row.why.clone().unwrap_or_else(|| "-".to_owned());
         table.row(vec![
             row.local.to_string(),
@@ -118,8 +143,8 @@ fn places(snapshot: &Snapshot, most: usize) -> String {
         ]);
     }
     let mut text = table.render();
-    if snapshot.places.len() > most {
-        let left = grouped((snapshot.places.len() - most) as u64);
+    if rows.len() > most {
+        let left = grouped((rows.len() - most) as u64);
         let _ = writeln!(text, "... and {left} more; --rows shows more, --json all");
     }
     text

@@ -1,4 +1,4 @@
-//! Where each connection of a host with an adapter lives, and why.
+//! Where each connection of a host with an adapter lives, and why, for people.
 
 use baton_host::layer::{Place, SocketState};
 use baton_wire::{Endpoint, Time};

@@ -1,0 +1,51 @@
+//! What a broker asks an application: where its connections are.
+
+use super::messages::{self, DONE, SUBSCRIBE, TELL};
+use crate::kernel::PlaceRow;
+use rustix::net::{RecvFlags, recv};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// A broker that asks takes the answer sooner.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// A stream by which a broker asks.
+#[derive(Debug)]
+pub(crate) struct Subscription(UnixStream);
+
+impl Subscription {
+    /// Has the broker at `path` ask.
+    ///
+    /// # Errors
+    /// Nobody answers there.
+    pub(crate) fn new(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        for set in [UnixStream::set_read_timeout, UnixStream::set_write_timeout] {
+            set(&stream, Some(LONGEST_WAIT))?;
+        }
+        messages::send(&stream, SUBSCRIBE, &[], None)?;
+        Ok(Self(stream))
+    }
+
+    /// Answers if the broker asks.
+    ///
+    /// # Errors
+    /// The broker is gone, or asks for what nobody knows.
+    pub(crate) fn answer(&self, rows: impl FnOnce() -> Vec<PlaceRow>) -> io::Result<()> {
+        match recv(&self.0, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Err(rustix::io::Errno::AGAIN) => return Ok(()),
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match messages::receive(&self.0)? {
+            Some(question) if question.kind == TELL => {
+                let text = serde_json::to_vec(&rows())?;
+                messages::send(&self.0, DONE, &text, None)
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
