@@ -45,7 +45,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ),
     ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
     ("packetdrill", &["tcp", "wire"]),
-    ("preload", &["sockets"]),
+    ("preload", &["iolib", "sockets"]),
     (
         "baton",
         &[

@@ -3,19 +3,24 @@
 use crate::description::{Description, Side};
 use crate::reason::Reason;
 use crate::session;
-use crate::sys::{self, Errno, call, errno_of};
+use crate::sys::{Errno, call, errno_of};
+use baton_iolib::Arena;
 use baton_sockets::{Interest, TcpStream, Watched};
+use bytes::Bytes;
 use libc::{c_int, iovec, off64_t};
+use rustix::fd::BorrowedFd;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What is gathered from small parts, or read of a file, at once.
+/// What is gathered from small parts, or read of a file, at once, bytes.
 const PIECE: usize = 64 << 10;
 
 thread_local! {
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Where what is read of files stands until the adapter can fetch it.
+    static READ: RefCell<Arena> = RefCell::new(Arena::default());
 }
 
 /// One call on a connection.
@@ -153,9 +158,18 @@ impl<'a> Call<'a> {
 
     /// As much as there is room for, or all of it where the call waits.
     fn send_all(&self, data: &[u8]) -> Result<usize, Errno> {
+        self.send_by(data.len(), |from| (&mut &*self.stream).write(&data[from..]))
+    }
+
+    /// The same of `len` bytes that `write` sends from somewhere on.
+    fn send_by(
+        &self,
+        len: usize,
+        mut write: impl FnMut(usize) -> std::io::Result<usize>,
+    ) -> Result<usize, Errno> {
         let mut sent = 0;
-        while sent < data.len() {
-            let outcome = match (&mut &*self.stream).write(&data[sent..]) {
+        while sent < len {
+            let outcome = match write(sent) {
                 Ok(len) => {
                     sent += len;
                     continue;
@@ -206,28 +220,28 @@ impl<'a> Call<'a> {
         mut offset: Option<&mut off64_t>,
         count: usize,
     ) -> Result<usize, Errno> {
-        let mut piece = GATHERED.take();
-        piece.resize(PIECE, 0);
         let mut sent = 0;
         let outcome = loop {
-            let most = (count - sent).min(PIECE);
-            if most == 0 {
+            // What finds no room would be read again. Where nothing can be sent any more the send says why.
+            let room = self.stream.send_room().unwrap_or(PIECE);
+            let most = (count - sent).min(PIECE).min(room);
+            if sent == count {
                 break Ok(sent);
             }
-            let at = piece.as_mut_ptr();
-            // SAFETY: the piece is at least as long as is said.
-            let read = sys::outcome(unsafe {
-                match &offset {
-                    Some(offset) => call!(SYS_pread64, from, at, most, **offset),
-                    None => call!(SYS_read, from, at, most),
+            if most == 0 {
+                match self.wait(Interest::WRITABLE) {
+                    Ok(()) => continue,
+                    Err(errno) => break Err(errno),
                 }
-            });
-            let len = match read {
-                Ok(0) => break Ok(sent),
-                Ok(len) => len,
-                Err(errno) => break Err(errno),
-            };
-            let taken = self.send_all(&piece[..len]);
+            }
+            let piece =
+                match READ.with_borrow_mut(|arena| read(arena, from, offset.as_deref(), most)) {
+                    Ok(piece) if piece.is_empty() => break Ok(sent),
+                    Ok(piece) => piece,
+                    Err(error) => break Err(errno_of(&error)),
+                };
+            let len = piece.len();
+            let taken = self.send_by(len, |from| self.stream.send(&piece.slice(from..)));
             let taken_len = taken.unwrap_or_default();
             sent += taken_len;
             match &mut offset {
@@ -245,11 +259,28 @@ impl<'a> Call<'a> {
                 Err(errno) => break Err(errno),
             }
         };
-        GATHERED.set(piece);
         self.uncork();
         match outcome {
             Err(_) if sent > 0 => Ok(sent),
             outcome => outcome.inspect_err(|&errno| self.signal(errno)),
         }
     }
+}
+
+/// At most so many bytes of a file, from `offset` on or from where it stands.
+fn read(
+    arena: &mut Arena,
+    from: c_int,
+    offset: Option<&off64_t>,
+    most: usize,
+) -> std::io::Result<Bytes> {
+    // SAFETY: the program keeps its descriptor while it sends from it.
+    let file = unsafe { BorrowedFd::borrow_raw(from) };
+    arena.fill(most, |room| {
+        let (read, _) = match offset {
+            Some(offset) => rustix::io::pread(file, room, *offset as u64)?,
+            None => rustix::io::read(file, room)?,
+        };
+        Ok(read)
+    })
 }

@@ -294,6 +294,16 @@ impl TcpStream {
         }
     }
 
+    /// Bytes that a write would take now, about. Where that is none the stream becomes writable later.
+    ///
+    /// # Errors
+    /// `BrokenPipe`: nothing can be sent any more.
+    pub fn send_room(&self) -> Result<usize> {
+        let socket = self.inner.socket;
+        let room = self.inner.handle.call(|core| core.host.send_room(socket));
+        room.map_err(|_| ErrorKind::BrokenPipe.into())
+    }
+
     /// Holds partial segments back while set.
     ///
     /// # Errors
