@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Applications that are asked at most.
 const MOST: usize = 4096;
-/// One that lives answers sooner: it looks every 100 ms.
+/// One that lives answers sooner.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Who can be asked.

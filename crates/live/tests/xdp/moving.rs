@@ -66,14 +66,21 @@ fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path)
             let attach_at = listeners_at.expect("a free path");
             thread::scope(|scope| {
                 scope.spawn(|| serve(opened, attach_at, path, &stop));
-                let adapter = attach(path);
-                work(&adapter, &listeners, path);
-                drop(adapter);
-                stop.store(true, Ordering::Relaxed);
+                let _stop = StopOnDrop(&stop);
+                work(&attach(path), &listeners, path);
             });
             drop(broker);
         });
     });
+}
+
+/// Stops the adapter when the application is done, or has failed.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn serve(opened: BesideKernel, listeners: Listeners, path: &Path, stop: &AtomicBool) {
@@ -258,16 +265,19 @@ fn connections_are_told_and_given_back() {
         let peer = listeners[0].local_addr().expect("it has one");
         let mut near = TcpStream::connect(adapter, peer).expect("it is open");
         let (mut far, _) = listeners[0].accept().expect("it comes");
-        let mut exchange = |near: &mut TcpStream| {
+        let exchange = |near: &mut TcpStream, mut far: &std::net::TcpStream| {
             near.write_all(b"there").expect("it is open");
             far.read_exact(&mut [0; 5]).expect("it arrives");
             far.write_all(b"and back").expect("it is open");
             near.read_exact(&mut [0; 8]).expect("it arrives");
         };
-        exchange(&mut near);
         let mut operator = BrokerClient::connect(&path.join("broker")).expect("it listens");
         let mut place = || {
-            let told = operator.places().expect("it knows");
+            let mut told = operator.places().expect("it knows");
+            while told.is_empty() {
+                // The broker may not have heard of the application yet.
+                told = operator.places().expect("it knows");
+            }
             let [application] = &told[..] else {
                 panic!("there is one application: {told:?}");
             };
@@ -277,16 +287,31 @@ fn connections_are_told_and_given_back() {
             };
             (row.place.clone(), row.why.clone())
         };
-        while place().0 != "adapter" {}
+        // Until the application knows the adapter's limit nothing moves.
+        loop {
+            match &*place().0 {
+                "host" => exchange(&mut near, &far),
+                "adapter" => break,
+                _ => {}
+            }
+        }
         let left = BrokerClient::connect(&path.join("broker"))
             .expect("it listens")
             .restore_all();
         assert_eq!(left.expect("the operator is root"), 0);
         assert_eq!(place(), ("host".to_owned(), Some("restored".to_owned())));
         for _ in 0..4 {
-            exchange(&mut near);
+            exchange(&mut near, &far);
         }
-        assert_eq!(place().0, "host", "the adapter takes no more");
+        // Who waits for something else answers, too.
+        thread::scope(|scope| {
+            scope.spawn(|| near.read(&mut [0; 1]).expect("it arrives"));
+            for _ in 0..3 {
+                thread::sleep(Duration::from_millis(50));
+                assert_eq!(place().0, "host", "the adapter takes no more");
+            }
+            far.write_all(b"!").expect("it is open");
+        });
         assert_eq!(moves(adapter), (1, 1, 0));
     });
 }

@@ -2,8 +2,10 @@
 
 use super::messages::{self, DONE, SUBSCRIBE, TELL};
 use crate::kernel::PlaceRow;
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -29,17 +31,16 @@ impl Subscription {
         Ok(Self(stream))
     }
 
-    /// Answers if the broker asks.
+    /// Answers what the broker asks.
     ///
     /// # Errors
     /// The broker is gone, or asks for what nobody knows.
     pub(crate) fn answer(&self, rows: impl FnOnce() -> Vec<PlaceRow>) -> io::Result<()> {
+        // What woke the application may have been the broker before this one.
         match recv(&self.0, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-            Err(rustix::io::Errno::AGAIN) => return Ok(()),
-            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
-        }
+            Err(Errno::AGAIN) => return Ok(()),
+            found => found?,
+        };
         match messages::receive(&self.0)? {
             Some(question) if question.kind == TELL => {
                 let text = serde_json::to_vec(&rows())?;
@@ -47,5 +48,11 @@ impl Subscription {
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
+    }
+}
+
+impl AsFd for Subscription {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

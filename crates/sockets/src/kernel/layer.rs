@@ -22,8 +22,8 @@ const ADAPTER: AdapterId = AdapterId(0);
 /// Time for several retransmission timeouts: each move forgets congestion window and round trip.
 const LEAST_STAY: Span = Span::from_secs(1);
 
-/// Between two looks at whether the broker asks something.
-const BETWEEN_LOOKS: Span = Span::from_ms(100);
+/// Between two attempts to have a broker ask.
+const BETWEEN_ATTEMPTS: Span = Span::from_secs(1);
 
 /// What moves connections between the kernel and an adapter.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ pub struct KernelLayer {
     links_lost: u64,
     /// By which the broker asks, where there is one.
     subscription: Option<Subscription>,
-    /// When to look whether it asks.
-    looks_at: Time,
+    /// When to look for one, if there is none.
+    subscribes_at: Time,
 }
 
 impl Handoff {
@@ -101,7 +101,7 @@ impl KernelLayer {
             layer,
             links_lost: 0,
             subscription: None,
-            looks_at: Time::ZERO,
+            subscribes_at: Time::ZERO,
         })
     }
 
@@ -240,8 +240,11 @@ impl KernelLayer {
             let ends = slice::from_mut(driver.adapter_end());
             self.layer.handle_adapters(now, &mut self.stack, ends);
         }
-        if self.looks_at <= now {
-            self.looks_at = now + BETWEEN_LOOKS;
+        if self.subscription.is_none() && self.subscribes_at <= now {
+            self.subscribes_at = now + BETWEEN_ATTEMPTS;
+            self.subscription = self.stack.subscribe();
+        }
+        if self.stack.take_asked() {
             self.answer_broker(now);
         }
         while let Some((conn, event)) = self.stack.poll_event() {
@@ -250,9 +253,6 @@ impl KernelLayer {
     }
 
     fn answer_broker(&mut self, now: Time) {
-        if self.subscription.is_none() {
-            self.subscription = self.stack.subscribe();
-        }
         let states = || self.layer.states();
         let rows = || states().map(|state| PlaceRow::new(now, &state)).collect();
         // The next broker is looked for later.

@@ -26,6 +26,8 @@ const EVENTS: usize = 256;
 const FIRST_LISTENER: u64 = 1 << 32;
 /// What else is waited for.
 const OTHER: u64 = u64::MAX;
+/// The broker asks.
+const BROKER: u64 = OTHER - 1;
 /// The kernel does not tell how long its buffers are: room is all of this, or nothing.
 const ROOM: u32 = 64 * 1024;
 
@@ -62,6 +64,8 @@ pub struct KernelStack {
     /// Sockets whose connection is on an adapter.
     away: FxHashMap<Flow, Socket>,
     broker: Option<BrokerClient>,
+    /// The broker asks something.
+    asked: bool,
     happened: VecDeque<(ConnId, Event)>,
     arena: Arena,
     stats: KernelStats,
@@ -79,6 +83,7 @@ impl KernelStack {
             sockets: Slab::new(),
             away: FxHashMap::default(),
             broker,
+            asked: false,
             happened: VecDeque::new(),
             arena: Arena::default(),
             stats: KernelStats::default(),
@@ -174,8 +179,10 @@ impl KernelStack {
     }
 
     fn handle(&mut self, number: u64, flags: epoll::EventFlags) {
-        if number == OTHER {
-            return;
+        match number {
+            OTHER => return,
+            BROKER => return self.asked = true,
+            _ => {}
         }
         if let Some(place) = number.checked_sub(FIRST_LISTENER) {
             if let Some(listener) = self.listeners.get_mut(place as usize) {
@@ -240,9 +247,17 @@ impl KernelStack {
         }
     }
 
-    /// Has the broker ask this application, if there is one.
+    /// Has the broker ask this application, if there is one. A wait ends when it does.
     pub(super) fn subscribe(&self) -> Option<Subscription> {
-        self.broker.as_ref()?.subscribe().ok()
+        let subscription = self.broker.as_ref()?.subscribe().ok()?;
+        let data = epoll::EventData::new_u64(BROKER);
+        epoll::add(&self.epoll, &subscription, data, epoll::EventFlags::IN).ok()?;
+        Some(subscription)
+    }
+
+    /// Whether the broker has asked something since this was asked last, or is gone.
+    pub(super) fn take_asked(&mut self) -> bool {
+        std::mem::take(&mut self.asked)
     }
 
     /// Totals.
