@@ -237,10 +237,23 @@ fn on_pci() -> Experiment {
     experiment.clients.replayers = 4;
     experiment.wire.rate_mbps = 1_000;
     experiment.run.cost_models = false;
-    experiment.run.check = true;
     experiment.run.warmup_packets = 5_000;
     experiment.run.measured_packets = 20_000;
     experiment
+}
+
+/// With all that is checked after every event, which takes far longer than the event itself: enough packets to fill queues and windows.
+#[test]
+fn invariants_hold_on_a_saturated_bus() {
+    let mut experiment = on_pci();
+    experiment.run.check = true;
+    (
+        experiment.run.warmup_packets,
+        experiment.run.measured_packets,
+    ) = (1_000, 3_000);
+    let run = results(&experiment);
+    let bus = run.interconnect.expect("a bus that takes time");
+    assert!(bus.utilisation_percent > 95.0, "{bus:?}");
 }
 
 #[test]

@@ -160,6 +160,8 @@ fn a_block_of_a_live_stream_crosses_the_bus_once_for_each_nic() {
     for (nics, clients) in [(1, 20), (2, 20), (1, 40)] {
         let mut experiment = live(clients);
         (experiment.nics, experiment.run.measured_packets) = (nics.into(), 5_000);
+        // All that is checked is in the machine of two NICs.
+        experiment.run.check = nics == 2;
         let without = bus_bytes_per_delivered(&results(&cached(experiment.clone(), 0)));
         assert!((without - 1.0).abs() < 0.05, "without a cache {without}");
         // Blocks of 4 KB go as a whole, and a stream's block is not a multiple of that.
