@@ -1,11 +1,17 @@
 //! `baton demo`.
 
-use crate::common::Workbench;
+use crate::common::{Ran, Workbench};
+use crate::widths::assert_fits;
 
-/// Names of runs that are marked as not steady stand again below the table, with the reason.
+/// In the narrowest width that users have: all of it fits, and names of runs that are marked as not steady stand again below the table, with
+/// the reason.
 #[test]
-fn each_mark_in_the_table_is_explained() {
-    let text = Workbench::new().baton("demo").ok().stdout;
+fn it_fits_and_each_mark_in_the_table_is_explained() {
+    let bench = Workbench::new();
+    let mut command = bench.command(&["demo"]);
+    let ran = Ran::of(command.env("COLUMNS", "60").output().expect("it starts")).ok();
+    assert_fits(&ran, 60);
+    let text = ran.stdout;
     let mut marked = 0;
     for line in text.lines() {
         if let Some((name, _)) = line.split_once(" * ") {
