@@ -317,6 +317,7 @@ fn cycles(result: &Results) -> Vec<report::CyclesRow> {
                     execute,
                     l2,
                     memory,
+                    ..
                 },
             )| report::CyclesRow {
                 layer,

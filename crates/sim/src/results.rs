@@ -235,6 +235,9 @@ pub struct Cycles {
     pub l2: u64,
     /// Waiting for memory.
     pub memory: u64,
+    /// Lines that came from memory: no cycles, but what `memory` was spent on.
+    #[serde(default)]
+    pub l2_misses: u64,
 }
 
 impl Cycles {

@@ -24,6 +24,7 @@ const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
 const STUDIES: &str = include_str!("batching-studies.md");
+const MEMORY: &str = include_str!("memory.md");
 
 /// The generated logs, and how many requests `baton reproduce dcache-table1` replays of each.
 const TRACES: [(&str, u32); 5] = [
@@ -42,6 +43,7 @@ fn main() {
     trials.push(Trial::test("combinations", combinations));
     trials.extend(TRACES.map(data_cache));
     trials.extend(table::sections(STUDIES).map(study));
+    trials.extend(table::sections(MEMORY).map(memory));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
@@ -85,6 +87,13 @@ fn combinations() -> Result<(), Failed> {
         .run(&["run", "combinations", "--json", "out.json"])
         .ok();
     table::compare(COMBINATIONS, &found::combined(&bench.read("out.json")))
+}
+
+/// What others measured of a host's memory.
+fn memory((name, rows): (&'static str, &'static str)) -> Trial {
+    Trial::test(name, move || {
+        table::compare(rows, &found::reproduced(&[name]))
+    })
 }
 
 fn batching() -> Result<(), Failed> {

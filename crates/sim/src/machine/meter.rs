@@ -108,6 +108,7 @@ impl HostMeter {
         cycles.execute += u64::from(cost.stall_l1_cycles);
         cycles.l2 += u64::from(cost.stall_l2_cycles);
         cycles.memory += u64::from(cost.stall_memory_cycles);
+        cycles.l2_misses += u64::from(cost.misses);
         self.stalled += stall;
         if layer.is_network_stack() {
             let tally = &mut self.tallies[self.owner as usize];

@@ -7,6 +7,7 @@ pub(super) mod batching;
 mod correlation;
 pub(super) mod dcache;
 pub(super) mod handoff_table1;
+mod memory;
 mod microbench;
 
 pub use batching::STUDIES as BATCHING_STUDIES;
@@ -33,8 +34,10 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-pub const ALL: [Reproduction; 10] = [
+pub const ALL: [Reproduction; 12] = [
     handoff_table1::REPRODUCTION,
+    memory::MISSES,
+    memory::TCP,
     dcache::locality::REPRODUCTION,
     dcache::bus::REPRODUCTION,
     dcache::traffic::REPRODUCTION,

@@ -59,6 +59,7 @@ fn layer(run: &mut Results, name: &str, execute: u64, l2: u64, memory: u64) {
         execute: execute * 100,
         l2: l2 * 100,
         memory: memory * 100,
+        ..Cycles::default()
     };
     run.host.layers.insert(name.to_owned(), cycles);
 }
